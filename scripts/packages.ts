@@ -1,0 +1,37 @@
+// Programs that tests and benchmarks use as real parts. Run as root where apt is, what is missing is installed;
+// elsewhere the one command that installs it is printed, and the tests that need it are skipped aloud.
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+
+/** program → Debian package */
+const packageOf = {
+  ffmpeg: 'ffmpeg',
+  nginx: 'nginx-light',
+  rclone: 'rclone',
+  chromium: 'chromium',
+  wrk: 'wrk',
+};
+
+export type Program = keyof typeof packageOf;
+
+export const testPrograms: Program[] = ['ffmpeg', 'nginx', 'rclone', 'chromium'];
+
+export function onPath(program: string): boolean {
+  const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/sbin'];
+  return folders.some((folder) => existsSync(join(folder, program)));
+}
+
+export function installMissing(programs: Program[]): void {
+  const packages = programs.filter((program) => !onPath(program)).map((program) => packageOf[program]);
+  if (packages.length === 0) return;
+  if (process.getuid?.() !== 0 || !onPath('apt-get')) {
+    console.error(`Programs are missing. As root: apt-get install -y ${packages.join(' ')}`);
+    return;
+  }
+  console.error(`installing ${packages.join(' ')}`);
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+  const options = { env, stdio: ['ignore', 'ignore', 'inherit'] as ['ignore', 'ignore', 'inherit'] };
+  spawnSync('apt-get', ['update', '-qq'], options);
+  execFileSync('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...packages], options);
+}

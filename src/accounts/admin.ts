@@ -1,0 +1,63 @@
+// The first account and its admin token. The token comes from SLUICE_ADMIN_TOKEN, or from the file in the data
+// directory, or, on the first start, from here: then it is printed once and kept in that file.
+import { adminTokenPath, readAdminToken, writeSecretFile } from '../data-dir.ts';
+import type { Db } from '../db/database.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { IdSource } from '../lib/ids.ts';
+import { insertToken } from '../tokens/queries.ts';
+import { hashOfSecret, newTokenSecret } from '../tokens/secret.ts';
+import { insertAccount } from './queries.ts';
+
+export interface AdminOptions {
+  db: Db;
+  ids: IdSource;
+  clock: Clock;
+  dataDir: string;
+  configured: string | null;
+}
+
+/** Gives the token back only if it was made just now. */
+export async function ensureAdminToken(options: AdminOptions): Promise<string | null> {
+  const { db, dataDir, configured } = options;
+  const kept = configured ?? readAdminToken(dataDir);
+  const existing = await db.selectFrom('token').select(['id', 'hash']).where('kind', '=', 'admin').executeTakeFirst();
+  if (existing) {
+    if (kept !== null && hashOfSecret(kept) !== existing.hash) await replaceHash(db, existing.id, kept);
+    return null;
+  }
+  const secret = kept ?? newTokenSecret();
+  // First the file, then the row: a crash in between leaves a token that the next start takes up.
+  if (kept === null) writeSecretFile(adminTokenPath(dataDir), `${secret}\n`);
+  await insertAdmin(options, secret);
+  return kept === null ? secret : null;
+}
+
+async function replaceHash(db: Db, id: string, secret: string): Promise<void> {
+  await db
+    .updateTable('token')
+    .set((e) => ({ hash: hashOfSecret(secret), revoked_at: null, version: e('version', '+', 1) }))
+    .where('id', '=', id)
+    .execute();
+}
+
+async function insertAdmin({ db, ids, clock }: AdminOptions, secret: string): Promise<void> {
+  await db.transaction().execute(async (tx) => {
+    const nowMs = clock.now();
+    const accountId = await insertAccount(tx, ids, 'default', nowMs);
+    await insertToken(tx, {
+      id: ids('tok'),
+      account_id: accountId,
+      kind: 'admin',
+      name: 'admin',
+      hash: hashOfSecret(secret),
+      scopes: '["*"]',
+      bound: 0,
+      project_ids: null,
+      expires_at: null,
+      last_used_at: null,
+      revoked_at: null,
+      created_at: nowMs,
+      version: 1,
+    });
+  });
+}

@@ -1,0 +1,164 @@
+// Every part, built by hand, in order. `overrides` is the whole dependency injection.
+import type { AddressInfo } from 'node:net';
+import type { FastifyInstance } from 'fastify';
+import { ensureAdminToken } from './accounts/admin.ts';
+import { auditRoutes } from './audit/routes.ts';
+import { addressOf, type Config } from './config.ts';
+import { getOpenApi } from './contract/service.ts';
+import { lockDataDir, makeDataDir } from './data-dir.ts';
+import { chooseEngine } from './engines/choose.ts';
+import { environmentRoutes } from './environments/routes.ts';
+import { createGate } from './http/gate.ts';
+import { sweepIdempotencyKeys } from './http/idempotency.ts';
+import { createMetrics } from './http/metrics.ts';
+import { openApiDocument } from './http/openapi.ts';
+import { databaseRateCells, memoryRateCells } from './http/rate-cells.ts';
+import { serve } from './http/route.ts';
+import { createServer, defaultTimeouts, type ServerTimeouts } from './http/server.ts';
+import { mountServicePages } from './http/service-pages.ts';
+import { type Clock, systemClock } from './lib/clock.ts';
+import { createIds } from './lib/ids.ts';
+import { createLog, type Log } from './lib/log.ts';
+import { type Loop, startLoop } from './lib/loop.ts';
+import { projectRoutes } from './projects/routes.ts';
+import { Regions } from './regions/regions.ts';
+import { regionRoutes } from './regions/routes.ts';
+import { openStore, type Store } from './store.ts';
+import { LastUsed } from './tokens/last-used.ts';
+import { findTokenByHash } from './tokens/queries.ts';
+import { tokenRoutes } from './tokens/routes.ts';
+import { version } from './version.ts';
+
+export interface Overrides {
+  clock?: Clock;
+  log?: Log;
+  timeouts?: ServerTimeouts;
+}
+
+export interface App {
+  config: Config;
+  log: Log;
+  server: FastifyInstance;
+  /** Where the API answers, without /v1. */
+  apiUrl(): string;
+  /** The admin token, if this start made it. */
+  newAdminToken: string | null;
+  /** What runs instances in each region, and why. */
+  regionLines: string[];
+  stop(): Promise<void>;
+}
+
+export async function createApp(config: Config, overrides: Overrides = {}): Promise<App> {
+  const clock = overrides.clock ?? systemClock;
+  const log = overrides.log ?? createLog({ level: config.logLevel, format: config.logFormat });
+  const ids = createIds(clock);
+  const undo: (() => unknown)[] = [];
+  const unwind = async () => {
+    for (const step of undo.reverse()) await step();
+  };
+
+  try {
+    if (config.databaseUrl === null) {
+      makeDataDir(config.dataDir);
+      const lock = lockDataDir(config.dataDir);
+      undo.push(() => lock.release());
+    }
+    const store = await openStore(config, (error) => log.warn({ err: error }, 'database connection lost'));
+    undo.push(() => store.close());
+    const { db, seal, dialect } = store;
+    const newAdminToken = await ensureAdminToken({
+      db,
+      ids,
+      clock,
+      dataDir: config.dataDir,
+      configured: config.adminToken,
+    });
+
+    const chosen = await Promise.all(
+      config.regions.map(async ({ name, engine }) => ({ name, ...(await chooseEngine(name, engine)) })),
+    );
+    const regions = new Regions(chosen, clock);
+    undo.push(() => regions.close());
+    await regions.check();
+
+    const cells = dialect === 'sqlite' ? memoryRateCells() : databaseRateCells(db);
+    const lastUsed = new LastUsed(clock);
+    const gate = createGate(
+      (hash) => findTokenByHash(db, hash),
+      cells,
+      clock,
+      (tokenId) => lastUsed.note(tokenId),
+    );
+
+    let listeningAt = addressOf(config.host, config.port);
+    let stopping = false;
+    const apiUrl = () => config.apiUrl ?? listeningAt;
+    const routerPort = config.routerPort;
+    const urlOf = (host: string) => `http://${host}.${config.routerDomain}:${routerPort}`;
+    const openApi = openApiDocument(version);
+    const metrics = createMetrics();
+
+    const server = createServer({
+      db,
+      seal,
+      ids,
+      clock,
+      log,
+      gate,
+      metrics,
+      apiUrl,
+      timeouts: overrides.timeouts ?? defaultTimeouts,
+      isStopping: () => stopping,
+      routes: [
+        ...projectRoutes({ ids, clock, regions }),
+        ...environmentRoutes({ ids, clock, seal, regions, urlOf }),
+        ...tokenRoutes({ ids, clock }),
+        ...regionRoutes(regions),
+        ...auditRoutes(),
+        serve(getOpenApi, async () => ({ body: openApi })),
+      ],
+    });
+    mountServicePages(server, { db, metrics, apiUrl, isStopping: () => stopping });
+    await server.listen({ host: config.host, port: config.port });
+    listeningAt = addressOf(config.host, (server.server.address() as AddressInfo).port);
+
+    const loops = startLoops(store, { cells, lastUsed, regions, clock, log });
+    return {
+      config,
+      log,
+      server,
+      apiUrl,
+      newAdminToken,
+      regionLines: chosen.map(({ name, why }) => `region ${name}: ${why}`),
+      async stop() {
+        stopping = true;
+        await server.close();
+        await Promise.all(loops.map((loop) => loop.stop()));
+        await lastUsed.flush(db).catch((error) => log.warn({ err: error }, 'last use of tokens not written'));
+        await unwind();
+      },
+    };
+  } catch (error) {
+    await unwind();
+    throw error;
+  }
+}
+
+interface LoopParts {
+  cells: { sweep(nowMs: number): Promise<void> };
+  lastUsed: LastUsed;
+  regions: Regions;
+  clock: Clock;
+  log: Log;
+}
+
+function startLoops({ db }: Store, { cells, lastUsed, regions, clock, log }: LoopParts): Loop[] {
+  const loop = (name: string, intervalMs: number, step: () => Promise<void>) =>
+    startLoop({ intervalMs, step, onError: (error) => log.error({ err: error, loop: name }, 'a loop failed') });
+  return [
+    loop('last use of tokens', 10_000, () => lastUsed.flush(db)),
+    loop('rate limit cells', 60_000, () => cells.sweep(clock.now())),
+    loop('idempotency keys', 600_000, () => sweepIdempotencyKeys(db, clock.now())),
+    loop('region health', 5_000, () => regions.check()),
+  ];
+}

@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { readConfig, unknownSettings } from './config.ts';
+import { StartError } from './lib/start-error.ts';
+
+function mistakesOf(env: Record<string, string>): string[] {
+  try {
+    readConfig(env, false);
+  } catch (error) {
+    if (error instanceof StartError) return error.lines;
+    throw error;
+  }
+  return [];
+}
+
+test('an empty environment gives the documented defaults', () => {
+  const config = readConfig({}, false);
+  assert.equal(config.host, '127.0.0.1');
+  assert.equal(config.port, 8080);
+  assert.equal(config.routerPort, 8000);
+  assert.equal(config.routerTlsPort, 8443);
+  assert.deepEqual(config.regions, [{ name: 'local', engine: { kind: 'auto' } }]);
+  assert.deepEqual(config.roles, ['api', 'catalogue', 'router', 'worker']);
+  assert.equal(config.signatureHeader, 'X-Service-Signature');
+  assert.ok(config.catalogueDir.endsWith('/data/catalogue'));
+});
+
+test('every mistake has one line of its own that begins with the name of the setting', () => {
+  const lines = mistakesOf({
+    SLUICE_PORT: '99999',
+    SLUICE_API_URL: 'ftp://x',
+    SLUICE_DATABASE_URL: 'mysql://x',
+    SLUICE_REGIONS: 'a=auto,a=auto',
+    SLUICE_ADMIN_TOKEN: 'short',
+    SLUICE_SECRET_KEY: 'abc',
+    SLUICE_ROLES: 'api,cook',
+    SLUICE_LOG_LEVEL: 'loud',
+    SLUICE_WEBHOOK_ALLOW_CIDRS: 'everyone',
+    SLUICE_SIGNATURE_HEADER: 'a b',
+    SLUICE_ROUTER_DOMAIN: '-x-',
+  });
+  assert.equal(lines.length, 11);
+  for (const line of lines) assert.match(line, /^SLUICE_[A-Z_]+ \S/);
+});
+
+test('engines of regions are understood', () => {
+  const { regions } = readConfig(
+    { SLUICE_REGIONS: 'a=standin:,b=docker:,c=docker:tcp://10.0.0.1:2375,d=docker:/run/x.sock' },
+    false,
+  );
+  assert.deepEqual(
+    regions.map((region) => region.engine),
+    [
+      { kind: 'standin' },
+      { kind: 'docker', address: null },
+      { kind: 'docker', address: 'tcp://10.0.0.1:2375' },
+      { kind: 'docker', address: '/run/x.sock' },
+    ],
+  );
+});
+
+test('a setting that does not exist is found', () => {
+  assert.deepEqual(unknownSettings({ SLUICE_PROT: '1', SLUICE_PORT: '1', SLUICE_TOKEN: 'x', PATH: '/' }), [
+    'SLUICE_PROT',
+  ]);
+});

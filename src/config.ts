@@ -1,0 +1,266 @@
+// Every setting, its default and its check, once. The environment becomes a plain object here; every mistake is told in
+// one line of its own.
+import { join, resolve } from 'node:path';
+import { StartError } from './lib/start-error.ts';
+
+export const roles = ['api', 'catalogue', 'router', 'worker'] as const;
+export type Role = (typeof roles)[number];
+
+export type EngineChoice =
+  | { kind: 'auto' }
+  | { kind: 'standin' }
+  | { kind: 'docker'; address: string | null }
+  | { kind: 'kubernetes'; context: string | null };
+
+export interface RegionSetting {
+  name: string;
+  engine: EngineChoice;
+}
+
+export interface Config {
+  host: string;
+  port: number;
+  routerPort: number;
+  routerTlsPort: number;
+  routerDomain: string;
+  /** null: derived from host and port once the port is known. */
+  baseUrl: string | null;
+  apiUrl: string | null;
+  dataDir: string;
+  databaseUrl: string | null;
+  regions: RegionSetting[];
+  adminToken: string | null;
+  secretKey: Buffer | null;
+  catalogueDir: string;
+  webhookAllowCidrs: string[];
+  signatureHeader: string;
+  acmeDirectory: string | null;
+  acmeEmail: string | null;
+  roles: Role[];
+  logLevel: string;
+  logFormat: 'json' | 'pretty';
+}
+
+interface Setting<T> {
+  default: string;
+  about: string;
+  parse(text: string): T;
+}
+
+class Mistake extends Error {}
+const wrong = (message: string): never => {
+  throw new Mistake(message);
+};
+
+const text = (value: string) => value;
+const optional = (value: string) => (value === '' ? null : value);
+
+function port(value: string): number {
+  const number = Number(value);
+  if (!/^\d{1,5}$/.test(value) || number > 65_535) wrong(`must be a port from 0 to 65535 (0: any free one)`);
+  return number;
+}
+
+function url(schemes: string[]) {
+  return (value: string): string | null => {
+    if (value === '') return null;
+    const parsed = URL.parse(value);
+    if (!parsed || !schemes.includes(parsed.protocol)) {
+      wrong(`must be an address that begins with ${schemes.map((scheme) => `${scheme}//`).join(' or ')}`);
+    }
+    return value.replace(/\/+$/, '');
+  };
+}
+
+function choice<const T extends string>(values: readonly T[]) {
+  return (value: string): T =>
+    values.includes(value as T) ? (value as T) : wrong(`must be one of ${values.join(', ')}`);
+}
+
+function hostName(value: string): string {
+  return /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/i.test(value)
+    ? value.toLowerCase()
+    : wrong('must be a host name');
+}
+
+function headerName(value: string): string {
+  return /^[A-Za-z0-9][A-Za-z0-9-]{0,99}$/.test(value) ? value : wrong('must be the name of a header');
+}
+
+function cidrs(value: string): string[] {
+  const items = value.split(',').filter((item) => item !== '');
+  for (const item of items) {
+    if (!/^[0-9a-f:.]+\/\d{1,3}$/i.test(item)) wrong(`"${item}" is not an address range such as 10.0.0.0/8`);
+  }
+  return items;
+}
+
+function engine(value: string): EngineChoice {
+  const [kind, ...rest] = value.split(':');
+  const argument = optional(rest.join(':'));
+  if (kind === 'auto' && argument === null) return { kind };
+  if (kind === 'standin' && argument === null) return { kind };
+  if (kind === 'docker') return { kind, address: argument };
+  if (kind === 'kubernetes') return { kind, context: argument };
+  return wrong(`"${value}" is not an engine: auto, standin:, docker:[address] or kubernetes:[context]`);
+}
+
+function regions(value: string): RegionSetting[] {
+  const seen = new Set<string>();
+  return value.split(',').map((item) => {
+    const [name = '', choice] = item.split(/=(.*)/s);
+    if (!/^[a-z][a-z0-9-]{0,38}$/.test(name)) wrong(`"${item}" must be name=engine, as in local=auto`);
+    if (seen.has(name)) wrong(`the region ${name} is named twice`);
+    seen.add(name);
+    return { name, engine: engine(choice ?? 'auto') };
+  });
+}
+
+function adminToken(value: string): string | null {
+  if (value === '') return null;
+  return /^[!-~]{20,200}$/.test(value) ? value : wrong('must be 20 to 200 printable characters without spaces');
+}
+
+function secretKey(value: string): Buffer | null {
+  if (value === '') return null;
+  const bytes = /^[0-9a-f]{64}$/i.test(value) ? Buffer.from(value, 'hex') : Buffer.from(value, 'base64');
+  return bytes.length === 32 ? bytes : wrong('must be 32 bytes in base64 or hexadecimal (openssl rand -base64 32)');
+}
+
+function roleList(value: string): Role[] {
+  return value.split(',').map((item) => choice(roles)(item.trim()));
+}
+
+export const settings = {
+  SLUICE_HOST: { default: '127.0.0.1', about: 'Address the service listens on.', parse: text },
+  SLUICE_PORT: { default: '8080', about: 'Port of the catalogue, the API, docs, console and metrics.', parse: port },
+  SLUICE_ROUTER_PORT: { default: '8000', about: 'Port for traffic to deployed revisions.', parse: port },
+  SLUICE_ROUTER_TLS_PORT: { default: '8443', about: 'The same with TLS.', parse: port },
+  SLUICE_ROUTER_DOMAIN: {
+    default: 'localhost',
+    about: 'An environment answers at `<project-slug>-<environment>.<domain>`.',
+    parse: hostName,
+  },
+  SLUICE_BASE_URL: {
+    default: '',
+    about: 'Public address of the catalogue. Empty: derived from host and port.',
+    parse: url(['http:', 'https:']),
+  },
+  SLUICE_API_URL: {
+    default: '',
+    about: 'Public address of the API, without `/v1`; `error.docs` and `Location` are built on it. Empty: derived.',
+    parse: url(['http:', 'https:']),
+  },
+  SLUICE_DATA_DIR: { default: './data', about: 'Database, keys and certificates.', parse: (v: string) => resolve(v) },
+  SLUICE_DATABASE_URL: {
+    default: '',
+    about: '`postgres://…`; empty: SQLite in the data directory, for one process.',
+    parse: url(['postgres:', 'postgresql:']),
+  },
+  SLUICE_REGIONS: {
+    default: 'local=auto',
+    about:
+      'Comma-separated `name=engine`; engines `auto`, `standin:`, `docker:[socket or tcp address]`, ' +
+      '`kubernetes:[context]`. `auto` is Docker where its socket answers, the stand-in otherwise.',
+    parse: regions,
+  },
+  SLUICE_ADMIN_TOKEN: {
+    default: '',
+    about: 'The admin token. Empty: the first start makes one and keeps it in `<data>/admin-token`.',
+    parse: adminToken,
+  },
+  SLUICE_SECRET_KEY: {
+    default: '',
+    about: '32 bytes that encrypt secrets at rest. Empty: made on first start in `<data>/secret.key`.',
+    parse: secretKey,
+  },
+  SLUICE_CATALOGUE_DIR: { default: '', about: 'The published site. Empty: `<data>/catalogue`.', parse: optional },
+  SLUICE_WEBHOOK_ALLOW_CIDRS: {
+    default: '',
+    about: 'Private address ranges that webhooks may reach all the same, comma-separated.',
+    parse: cidrs,
+  },
+  SLUICE_SIGNATURE_HEADER: {
+    default: 'X-Service-Signature',
+    about: 'Header that carries the signature of a webhook.',
+    parse: headerName,
+  },
+  SLUICE_ACME_DIRECTORY: {
+    default: '',
+    about: 'Directory of the certificate authority. Empty: a built-in local CA.',
+    parse: url(['https:', 'http:']),
+  },
+  SLUICE_ACME_EMAIL: { default: '', about: 'Contact given to it.', parse: optional },
+  SLUICE_ROLES: {
+    default: 'api,catalogue,router,worker',
+    about: 'What this process does, comma-separated.',
+    parse: roleList,
+  },
+  SLUICE_LOG_LEVEL: {
+    default: 'info',
+    about: '`debug`, `info`, `warn`, `error` or `silent`.',
+    parse: choice(['debug', 'info', 'warn', 'error', 'silent']),
+  },
+  SLUICE_LOG_FORMAT: {
+    default: 'auto',
+    about: '`json`, `pretty`, or `auto`: pretty on a terminal.',
+    parse: choice(['auto', 'json', 'pretty']),
+  },
+} satisfies Record<string, Setting<unknown>>;
+
+export type SettingName = keyof typeof settings;
+
+/** Read by the command line, not by the service; no mistake if they are set where it runs. */
+const foreign = new Set(['SLUICE_TOKEN']);
+
+export function unknownSettings(env: Record<string, string | undefined>): string[] {
+  return Object.keys(env).filter((name) => name.startsWith('SLUICE_') && !(name in settings) && !foreign.has(name));
+}
+
+export function readConfig(env: Record<string, string | undefined>, isTerminal: boolean): Config {
+  const mistakes: string[] = [];
+  const read = <N extends SettingName>(name: N): ReturnType<(typeof settings)[N]['parse']> => {
+    const setting = settings[name];
+    // An empty string in the environment means the same as none: the default.
+    const value = env[name] || setting.default;
+    try {
+      return setting.parse(value) as ReturnType<(typeof settings)[N]['parse']>;
+    } catch (error) {
+      if (!(error instanceof Mistake)) throw error;
+      mistakes.push(`${name} ${error.message}`);
+      return undefined as never;
+    }
+  };
+  const dataDir = read('SLUICE_DATA_DIR');
+  const format = read('SLUICE_LOG_FORMAT');
+  const config: Config = {
+    host: read('SLUICE_HOST'),
+    port: read('SLUICE_PORT'),
+    routerPort: read('SLUICE_ROUTER_PORT'),
+    routerTlsPort: read('SLUICE_ROUTER_TLS_PORT'),
+    routerDomain: read('SLUICE_ROUTER_DOMAIN'),
+    baseUrl: read('SLUICE_BASE_URL'),
+    apiUrl: read('SLUICE_API_URL'),
+    dataDir,
+    databaseUrl: read('SLUICE_DATABASE_URL'),
+    regions: read('SLUICE_REGIONS'),
+    adminToken: read('SLUICE_ADMIN_TOKEN'),
+    secretKey: read('SLUICE_SECRET_KEY'),
+    catalogueDir: read('SLUICE_CATALOGUE_DIR') ?? join(dataDir, 'catalogue'),
+    webhookAllowCidrs: read('SLUICE_WEBHOOK_ALLOW_CIDRS'),
+    signatureHeader: read('SLUICE_SIGNATURE_HEADER'),
+    acmeDirectory: read('SLUICE_ACME_DIRECTORY'),
+    acmeEmail: read('SLUICE_ACME_EMAIL'),
+    roles: read('SLUICE_ROLES'),
+    logLevel: read('SLUICE_LOG_LEVEL'),
+    logFormat: format === 'auto' ? (isTerminal ? 'pretty' : 'json') : format,
+  };
+  if (mistakes.length > 0) throw new StartError(...mistakes);
+  return config;
+}
+
+/** The address people reach a listener at, from where it listens. */
+export function addressOf(host: string, port: number): string {
+  const reachable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
+  return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;
+}

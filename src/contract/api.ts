@@ -1,0 +1,27 @@
+// Every route of the API, in the order the reference shows them.
+import * as environments from './environments.ts';
+import * as projects from './projects.ts';
+import type { RouteDeclaration } from './route.ts';
+import * as service from './service.ts';
+import * as tokens from './tokens.ts';
+
+export const routes: RouteDeclaration[] = [
+  projects.listProjects,
+  projects.createProject,
+  projects.getProject,
+  projects.updateProject,
+  projects.deleteProject,
+  environments.listEnvironments,
+  environments.createEnvironment,
+  environments.getEnvironment,
+  environments.updateEnvironment,
+  environments.deleteEnvironment,
+  tokens.listTokens,
+  tokens.createToken,
+  tokens.getToken,
+  tokens.revokeToken,
+  tokens.whoAmI,
+  service.listRegions,
+  service.listAuditLog,
+  service.getOpenApi,
+];

@@ -1,0 +1,210 @@
+import { Type } from 'typebox';
+import { EnvironmentName, projectParams, RegionName } from './projects.ts';
+import { declare } from './route.ts';
+import { Choice, Int, List, Nullable, type Of, Page, pageQuery, Rate, Shape, Text, Time } from './shapes.ts';
+
+const healthCheckFields = {
+  path: Nullable(
+    Type.String({
+      pattern: '^/[!-~]*$',
+      maxLength: 500,
+      description: 'HTTP 200 to 399 is healthy; null: a TCP connect is enough.',
+    }),
+  ),
+  interval_s: Int(1, 300, 'Seconds between two probes.'),
+  timeout_s: Int(1, 60, 'Seconds a probe may take.'),
+  healthy_after: Int(1, 10, 'Good probes in a row until an instance counts as healthy.'),
+  unhealthy_after: Int(1, 10, 'Bad probes in a row until it no longer does.'),
+  start_timeout_s: Int(1, 3600, 'Seconds a new instance has to become healthy.'),
+};
+
+const canaryFields = {
+  advance: Choice(['auto', 'manual'], 'auto: by analysis; manual: waits for promote at each step.'),
+  bake_s: Int(1, 86_400, 'Seconds each step is watched.'),
+  steps: List(Int(1, 99, 'Percent.'), 20, 'Further shares after the deployment’s `canary_percent`, rising.'),
+  min_requests: Int(0, 1_000_000, 'Requests to the canary before its figures count.'),
+  max_error_rate: Rate('Share of 5xx answers above which the canary fails.'),
+  max_p95_ms: Nullable(Int(1, 600_000, 'Latency above which the canary fails; null: not looked at.')),
+  approval_timeout_s: Int(1, 2_592_000, 'Seconds `manual` waits for promote.'),
+};
+
+const partial = <T extends Record<string, Type.TSchema>>(fields: T) =>
+  Type.Partial(Shape(fields), { additionalProperties: false });
+
+const VariableName = Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]{0,127}$', maxLength: 128, description: 'A name.' });
+const Variables = Type.Record(
+  Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]{0,127}$' }),
+  Nullable(Type.String({ maxLength: 65_536, pattern: '^', description: 'A value; null removes the variable.' })),
+  {
+    maxProperties: 200,
+    additionalProperties: false,
+    description: 'Given to every instance of the next revision. Values are write-only.',
+  },
+);
+
+const settings = {
+  replicas: Int(1, 20, 'Instances of a live revision.'),
+  port: Int(1, 65_535, 'Where an instance listens; also given to it as `PORT`.'),
+  auto_rollback: Type.Boolean({ description: 'Undo a canary that fails its analysis; false: pause it instead.' }),
+  retention: Int(1, 100, 'Superseded revisions that stay eligible for rollback.'),
+  drain_s: Int(0, 3600, 'Seconds an instance may finish its requests before it is stopped.'),
+};
+
+export const Environment = Shape(
+  {
+    name: EnvironmentName,
+    region: RegionName,
+    url: Type.String({ format: 'uri', maxLength: 500, description: 'Where its live revision answers.' }),
+    ...settings,
+    variables: List(VariableName, 200, 'Names of its variables.'),
+    health_check: Shape(healthCheckFields),
+    canary: Shape(canaryFields),
+    locked: Nullable(Shape({ reason: Text(500, 'Why.'), at: Time('Since when.') })),
+    active_revision: Nullable(Type.String({ pattern: '^r[0-9]+$', maxLength: 20, description: 'What serves it.' })),
+    traffic: List(
+      Shape({
+        revision: Type.String({ pattern: '^r[0-9]+$', maxLength: 20, description: 'A revision.' }),
+        percent: Int(0, 100, 'Its share of requests.'),
+      }),
+      10,
+      'Who gets which share.',
+    ),
+    in_progress_deployment: Nullable(
+      Type.String({ pattern: '^dpl_', maxLength: 40, description: 'The deployment that has not ended.' }),
+    ),
+    created_at: Time('When it was made.'),
+    updated_at: Time('When it was last changed.'),
+  },
+  { $id: 'Environment' },
+);
+export type Environment = Of<typeof Environment>;
+export type HealthCheck = Environment['health_check'];
+export type CanaryPolicy = Environment['canary'];
+
+export const environmentDefaults = {
+  replicas: 1,
+  port: 8080,
+  auto_rollback: true,
+  retention: 10,
+  drain_s: 10,
+  health_check: {
+    path: null,
+    interval_s: 2,
+    timeout_s: 2,
+    healthy_after: 2,
+    unhealthy_after: 3,
+    start_timeout_s: 60,
+  } as HealthCheck,
+  canary: {
+    advance: 'auto',
+    bake_s: 60,
+    steps: [],
+    min_requests: 20,
+    max_error_rate: 0.05,
+    max_p95_ms: null,
+    approval_timeout_s: 86_400,
+  } as CanaryPolicy,
+};
+
+const changeable = {
+  replicas: Type.Optional(settings.replicas),
+  port: Type.Optional(settings.port),
+  auto_rollback: Type.Optional(settings.auto_rollback),
+  retention: Type.Optional(settings.retention),
+  drain_s: Type.Optional(settings.drain_s),
+  variables: Type.Optional(Variables),
+  health_check: Type.Optional(partial(healthCheckFields)),
+  canary: Type.Optional(partial(canaryFields)),
+  locked: Type.Optional(
+    Nullable(Shape({ reason: Text(500, 'Why no one may deploy here.', 1) }, { description: 'null unlocks.' })),
+  ),
+};
+
+const CreateEnvironment = Shape(
+  { name: EnvironmentName, region: Type.Optional(RegionName), ...changeable },
+  { $id: 'CreateEnvironment' },
+);
+export const UpdateEnvironment = Shape({ ...changeable }, { $id: 'UpdateEnvironment' });
+export type EnvironmentChanges = Of<typeof UpdateEnvironment>;
+
+export const environmentParams = Shape({ ...projectParams.properties, name: EnvironmentName });
+const none = Shape({});
+
+export const listEnvironments = declare({
+  name: 'environments.list',
+  method: 'GET',
+  path: '/projects/{id}/environments',
+  tag: 'projects',
+  summary: 'List environments of a project',
+  scope: 'projects:read',
+  params: projectParams,
+  query: Shape({ ...pageQuery }),
+  body: undefined,
+  status: 200,
+  response: Page(Environment),
+  errors: ['project_not_found', 'invalid_cursor'],
+});
+
+export const createEnvironment = declare({
+  name: 'environments.create',
+  method: 'POST',
+  path: '/projects/{id}/environments',
+  tag: 'projects',
+  summary: 'Create an environment',
+  scope: 'projects:write',
+  params: projectParams,
+  query: none,
+  body: CreateEnvironment,
+  status: 201,
+  response: Environment,
+  versioned: true,
+  errors: ['project_not_found', 'environment_exists', 'region_unknown', 'quota_exceeded'],
+});
+
+export const getEnvironment = declare({
+  name: 'environments.get',
+  method: 'GET',
+  path: '/projects/{id}/environments/{name}',
+  tag: 'projects',
+  summary: 'Get an environment',
+  scope: 'projects:read',
+  params: environmentParams,
+  query: none,
+  body: undefined,
+  status: 200,
+  response: Environment,
+  versioned: true,
+  errors: ['project_not_found', 'environment_not_found'],
+});
+
+export const updateEnvironment = declare({
+  name: 'environments.update',
+  method: 'PATCH',
+  path: '/projects/{id}/environments/{name}',
+  tag: 'projects',
+  summary: 'Change an environment; nested objects merge, a variable set to null is removed',
+  scope: 'projects:write',
+  params: environmentParams,
+  query: none,
+  body: UpdateEnvironment,
+  status: 200,
+  response: Environment,
+  versioned: true,
+  errors: ['project_not_found', 'environment_not_found', 'quota_exceeded'],
+});
+
+export const deleteEnvironment = declare({
+  name: 'environments.delete',
+  method: 'DELETE',
+  path: '/projects/{id}/environments/{name}',
+  tag: 'projects',
+  summary: 'Delete an environment and what runs in it',
+  scope: 'projects:write',
+  params: environmentParams,
+  query: none,
+  body: undefined,
+  status: 204,
+  response: undefined,
+  versioned: true,
+  errors: ['project_not_found', 'environment_not_found'],
+});

@@ -1,0 +1,189 @@
+// Every error the API can answer with, once: the status it has, what it means, and what the caller can do about it.
+// docs/errors.md and the page behind `error.docs` are made from this list.
+
+interface ErrorEntry {
+  status: number;
+  means: string;
+  remedy: string;
+}
+
+const missing = (resource: string): ErrorEntry => ({
+  status: 404,
+  means: `There is no such ${resource}, or this token has no access to it.`,
+  remedy: 'Check the id and that the token belongs to the right account and may see the project.',
+});
+
+export const errorCatalogue = {
+  invalid_request: {
+    status: 400,
+    means: 'A parameter, header or field of the body is wrong. `error.details` names each one.',
+    remedy: 'Correct the named fields and send the request again.',
+  },
+  invalid_json: {
+    status: 400,
+    means: 'The body is not JSON in UTF-8.',
+    remedy: 'Send one JSON value, UTF-8 without a byte order mark.',
+  },
+  invalid_cursor: {
+    status: 400,
+    means: 'The cursor was not made by this list with these filters.',
+    remedy: 'Use `page.next` of the previous page unchanged, with the same filters; or start again without a cursor.',
+  },
+  token_in_query: {
+    status: 400,
+    means: 'The query string holds a credential. Addresses end up in logs and histories, so it is refused unread.',
+    remedy: 'Send `Authorization: Bearer <token>`, and replace the token: it may have been recorded on the way.',
+  },
+  token_missing: {
+    status: 401,
+    means: 'The request has no `Authorization: Bearer` header.',
+    remedy: 'Send the token in that header.',
+  },
+  token_invalid: {
+    status: 401,
+    means: 'The token is not one of this service.',
+    remedy: 'Check for a truncated copy or the token of another installation.',
+  },
+  token_expired: {
+    status: 401,
+    means: 'The token was valid until its `expires_at`.',
+    remedy: 'Make a new one with `POST /v1/tokens`.',
+  },
+  token_revoked: {
+    status: 401,
+    means: 'The token was revoked.',
+    remedy: 'Make a new one with `POST /v1/tokens`.',
+  },
+  insufficient_scope: {
+    status: 403,
+    means: 'The token is valid but lacks the scope for this request, or would hand out more than it has itself.',
+    remedy: 'Use a token with the scope that `error.details` names. `:write` does not include `:read`.',
+  },
+  route_not_found: {
+    status: 404,
+    means: 'There is no such path.',
+    remedy: 'Compare the path with the reference at `/docs`.',
+  },
+  project_not_found: missing('project'),
+  environment_not_found: missing('environment'),
+  token_not_found: missing('token'),
+  method_not_allowed: {
+    status: 405,
+    means: 'The path exists, the method does not. `Allow` lists those that do.',
+    remedy: 'Use one of the methods in `Allow`.',
+  },
+  request_timeout: {
+    status: 408,
+    means: 'The request did not arrive completely in time.',
+    remedy: 'Send it again, without pauses.',
+  },
+  slug_taken: {
+    status: 409,
+    means: 'Another project of this account has that slug.',
+    remedy: 'Choose another `slug`.',
+  },
+  environment_exists: {
+    status: 409,
+    means: 'The project has an environment of that name.',
+    remedy: 'Choose another name, or change the existing one with PATCH.',
+  },
+  idempotency_in_flight: {
+    status: 409,
+    means: 'A request with this `Idempotency-Key` is still being carried out.',
+    remedy: 'Wait for its answer, or try again after `Retry-After`.',
+  },
+  version_conflict: {
+    status: 412,
+    means: 'The resource has changed since the version in `If-Match`.',
+    remedy: 'Read it again and repeat the change with its new `ETag`.',
+  },
+  body_too_large: {
+    status: 413,
+    means: 'The body is larger than 1 MiB.',
+    remedy: 'Send less.',
+  },
+  unsupported_media_type: {
+    status: 415,
+    means: 'A body needs `Content-Type: application/json`.',
+    remedy: 'Send that header.',
+  },
+  region_unknown: {
+    status: 422,
+    means: 'The service has no region of that name.',
+    remedy: 'See `GET /v1/regions`.',
+  },
+  idempotency_key_reused: {
+    status: 422,
+    means: 'This `Idempotency-Key` was used with another body.',
+    remedy: 'Use a new key for a new request.',
+  },
+  quota_exceeded: {
+    status: 422,
+    means: 'The account or project has as many of these as it may have. `error.details` names the limit.',
+    remedy: 'Delete what is not needed.',
+  },
+  rate_limited: {
+    status: 429,
+    means: 'Too many requests with this token, or from this address without a valid one.',
+    remedy: 'Wait for the seconds in `Retry-After`.',
+  },
+  internal_error: {
+    status: 500,
+    means: 'A fault of the service. It is in its log under the request id.',
+    remedy: 'Try again; if it stays, look for the request id in the log.',
+  },
+  database_unavailable: {
+    status: 503,
+    means: 'The database does not answer. The service recovers by itself when it does.',
+    remedy: 'Try again after `Retry-After`.',
+  },
+  shutting_down: {
+    status: 503,
+    means: 'The service is stopping.',
+    remedy: 'Try again after `Retry-After`, on another process if there are several.',
+  },
+} as const satisfies Record<string, ErrorEntry>;
+
+export type ErrorCode = keyof typeof errorCatalogue;
+
+export interface ErrorDetail {
+  path: string;
+  message: string;
+}
+
+/** An error with a text for the caller. What only the log may know goes into `cause`. */
+export class ApiError extends Error {
+  readonly code: ErrorCode;
+  readonly details: ErrorDetail[] | undefined;
+  readonly headers: Record<string, string>;
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    more: { details?: ErrorDetail[]; headers?: Record<string, string>; cause?: unknown } = {},
+  ) {
+    super(message, { cause: more.cause });
+    this.code = code;
+    this.details = more.details;
+    this.headers = more.headers ?? {};
+  }
+
+  get status(): number {
+    return errorCatalogue[this.code].status;
+  }
+}
+
+/** Path parameters, and the error where nothing has that name. */
+const notFoundByParam = {
+  id: 'project_not_found',
+  name: 'environment_not_found',
+  tok: 'token_not_found',
+} as const satisfies Record<string, ErrorCode>;
+
+export type ParamName = keyof typeof notFoundByParam;
+
+export function notFound(param: ParamName, value: string): ApiError {
+  const code = notFoundByParam[param];
+  const resource = code.slice(0, -'_not_found'.length).replaceAll('_', ' ');
+  return new ApiError(code, `There is no ${resource} ${JSON.stringify(value.slice(0, 100))}.`);
+}

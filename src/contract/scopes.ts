@@ -1,0 +1,26 @@
+/** What a token may do. `:write` does not include `:read`; `*` is everything. */
+export const scopeCatalogue = {
+  'projects:read': 'See projects, environments and regions.',
+  'projects:write': 'Create, change and delete projects and environments.',
+  'deployments:read': 'See deployments, revisions and logs.',
+  'deployments:write': 'Deploy, promote, pause, abort and roll back.',
+  'domains:read': 'See domains and their certificates.',
+  'domains:write': 'Add, verify, renew and remove domains.',
+  'alerts:read': 'See alert rules, alerts and measurements.',
+  'alerts:write': 'Create, change and delete alert rules.',
+  'webhooks:read': 'See webhooks and their deliveries.',
+  'webhooks:write': 'Create, change, test, replay and delete webhooks.',
+  'tokens:read': 'See tokens, never their secrets.',
+  'tokens:write': 'Make tokens that can do no more than this one, and revoke them.',
+  'events:read': 'See events and follow their stream.',
+  'audit:read': 'See the audit log.',
+  '*': 'Everything, also what later versions add.',
+} as const;
+
+export type Scope = keyof typeof scopeCatalogue;
+
+export const scopes = Object.keys(scopeCatalogue) as Scope[];
+
+export function allows(held: ReadonlySet<Scope>, needed: Scope): boolean {
+  return held.has('*') || held.has(needed);
+}

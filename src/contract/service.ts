@@ -1,0 +1,77 @@
+import { Type } from 'typebox';
+import { RegionName } from './projects.ts';
+import { declare } from './route.ts';
+import { Choice, Id, Nullable, type Of, Page, pageQuery, Shape, Text, Time } from './shapes.ts';
+
+export const Region = Shape(
+  {
+    name: RegionName,
+    engine: Choice(['standin', 'docker', 'kubernetes'], 'What runs instances there.'),
+    available: Type.Boolean({ description: 'The engine answered when it was last asked.' }),
+    last_checked_at: Nullable(Time('When that was.')),
+  },
+  { $id: 'Region' },
+);
+export type Region = Of<typeof Region>;
+
+export const AuditEntry = Shape(
+  {
+    id: Id('aud', 'The entry.'),
+    action: Text(64, 'The operation, as the OpenAPI document names it.'),
+    resource: Text(200, 'The path below /v1 of what was changed.'),
+    project_id: Nullable(Id('prj', 'The project it belongs to.')),
+    token_id: Id('tok', 'Who did it.'),
+    request_id: Id('req', 'With which request.'),
+    address: Text(64, 'From where.'),
+    created_at: Time('When.'),
+  },
+  { $id: 'AuditEntry' },
+);
+export type AuditEntry = Of<typeof AuditEntry>;
+
+const none = Shape({});
+
+export const listRegions = declare({
+  name: 'regions.list',
+  method: 'GET',
+  path: '/regions',
+  tag: 'service',
+  summary: 'List regions and whether they answer',
+  scope: 'projects:read',
+  params: none,
+  query: Shape({ ...pageQuery }),
+  body: undefined,
+  status: 200,
+  response: Page(Region),
+  errors: ['invalid_cursor'],
+});
+
+export const listAuditLog = declare({
+  name: 'audit-log.list',
+  method: 'GET',
+  path: '/audit-log',
+  tag: 'service',
+  summary: 'List changes made through the API',
+  scope: 'audit:read',
+  params: none,
+  query: Shape({ ...pageQuery, project_id: Type.Optional(Id('prj', 'Only of this project.')) }),
+  body: undefined,
+  status: 200,
+  response: Page(AuditEntry),
+  errors: ['invalid_cursor'],
+});
+
+export const getOpenApi = declare({
+  name: 'openapi.get',
+  method: 'GET',
+  path: '/openapi.json',
+  tag: 'service',
+  summary: 'This document',
+  scope: 'public',
+  params: none,
+  query: none,
+  body: undefined,
+  status: 200,
+  response: Type.Object({}, { additionalProperties: true, description: 'OpenAPI 3.1.' }),
+  errors: [],
+});

@@ -1,0 +1,52 @@
+// What lies in the data directory beside the database: the secret key, the admin token, the lock of the one process
+// that may run on it.
+import { randomBytes } from 'node:crypto';
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { StartError } from './lib/start-error.ts';
+
+export function makeDataDir(dir: string): void {
+  try {
+    mkdirSync(dir, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new StartError(`SLUICE_DATA_DIR ${dir} cannot be made: ${(error as Error).message}`);
+  }
+}
+
+/** Writes a file that only its owner can read; fails if it is there already. */
+export function writeSecretFile(path: string, content: string): void {
+  writeFileSync(path, content, { mode: 0o600, flag: 'wx', flush: true });
+  chmodSync(path, 0o600);
+}
+
+export function readOrMakeSecretKey(dir: string): Buffer {
+  const path = join(dir, 'secret.key');
+  if (!existsSync(path)) writeSecretFile(path, `${randomBytes(32).toString('base64')}\n`);
+  const key = Buffer.from(readFileSync(path, 'utf8').trim(), 'base64');
+  if (key.length !== 32) throw new StartError(`${path} does not hold a key of 32 bytes in base64`);
+  return key;
+}
+
+export const adminTokenPath = (dir: string): string => join(dir, 'admin-token');
+
+export function readAdminToken(dir: string): string | null {
+  const path = adminTokenPath(dir);
+  return existsSync(path) ? readFileSync(path, 'utf8').trim() : null;
+}
+
+/**
+ * SQLite is for one process. The lock is one of SQLite's own, held until the process ends, however it ends.
+ */
+export function lockDataDir(dir: string): { release(): void } {
+  const lock = new DatabaseSync(join(dir, 'process.lock'), { timeout: 0 });
+  try {
+    lock.exec('pragma journal_mode = delete; pragma locking_mode = exclusive; begin exclusive');
+  } catch {
+    lock.close();
+    throw new StartError(
+      `Another Sluice runs on ${dir}. Stop it, choose another SLUICE_DATA_DIR, or set SLUICE_DATABASE_URL to share a PostgreSQL.`,
+    );
+  }
+  return { release: () => lock.close() };
+}

@@ -1,0 +1,32 @@
+// What went wrong, in words both databases share.
+
+function field(error: unknown, name: 'code' | 'message' | 'errcode'): unknown {
+  return typeof error === 'object' && error !== null && name in error
+    ? (error as Record<string, unknown>)[name]
+    : undefined;
+}
+
+const sqliteUnique = new Set([1555, 2067]); // primary key, unique
+const sqliteOutOfReach = new Set([5, 10, 13, 14]); // busy, I/O error, disk full, cannot open
+
+/** The statement would have made a second row where only one may be. */
+export function isUniqueViolation(error: unknown): boolean {
+  if (field(error, 'code') === '23505') return true;
+  const errcode = field(error, 'errcode');
+  return typeof errcode === 'number' && sqliteUnique.has(errcode);
+}
+
+const connectionCodes =
+  /^(08...|57P0[123]|53300|25P03|ECONNREFUSED|ECONNRESET|ENOTFOUND|EPIPE|ETIMEDOUT|EAI_AGAIN|ENOENT)$/;
+const connectionMessages =
+  /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|rolled back by SQLite/;
+
+/** The database could not be reached or could not take the change; the same request may well succeed later. */
+export function isUnavailable(error: unknown): boolean {
+  const errcode = field(error, 'errcode');
+  if (typeof errcode === 'number') return sqliteOutOfReach.has(errcode & 0xff);
+  const code = field(error, 'code');
+  if (typeof code === 'string' && connectionCodes.test(code)) return true;
+  const message = field(error, 'message');
+  return typeof message === 'string' && connectionMessages.test(message);
+}

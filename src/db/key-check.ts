@@ -1,0 +1,22 @@
+import type { Seal } from '../lib/seal.ts';
+import { StartError } from '../lib/start-error.ts';
+import type { Db } from './database.ts';
+
+const context = 'key check';
+
+/** Refuses a key that is not the one this database was encrypted with, before it does any harm. */
+export async function checkSecretKey(db: Db, seal: Seal): Promise<void> {
+  await db
+    .insertInto('meta')
+    .values({ name: 'key_check', value: seal.seal('sluice', context) })
+    .onConflict((conflict) => conflict.column('name').doNothing())
+    .execute();
+  const row = await db.selectFrom('meta').select('value').where('name', '=', 'key_check').executeTakeFirstOrThrow();
+  try {
+    seal.open(row.value, context);
+  } catch {
+    throw new StartError(
+      'The secret key is not the one this database was encrypted with: restore <data>/secret.key or set SLUICE_SECRET_KEY to it.',
+    );
+  }
+}

@@ -1,0 +1,40 @@
+import { sql } from 'kysely';
+import { StartError } from '../lib/start-error.ts';
+import { foundation } from './migrations/0001-foundation.ts';
+import { type AnyDb, columnsFor, type DialectName, type Migration } from './migrations/types.ts';
+
+const migrations: Migration[] = [foundation];
+
+export const latestVersion = migrations.length;
+
+/** Brings the database up to this program's version, in one transaction; several processes may try at once. */
+export async function migrate(db: AnyDb, dialect: DialectName): Promise<void> {
+  await db.transaction().execute(async (tx) => {
+    if (dialect === 'postgres') await sql`select pg_advisory_xact_lock(7310391)`.execute(tx);
+    await tx.schema
+      .createTable('migration')
+      .ifNotExists()
+      .addColumn('version', 'integer', (c) => c.primaryKey())
+      .addColumn('name', 'text', (c) => c.notNull())
+      .execute();
+    const row = await tx
+      .selectFrom('migration')
+      .select((e) => e.fn.max('version').as('version'))
+      .executeTakeFirst();
+    const current = Number(row?.version ?? 0);
+    if (current > latestVersion) {
+      throw new StartError(
+        `The database is at version ${current}, this Sluice knows versions up to ${latestVersion}: ` +
+          'start a newer Sluice, or restore a backup made before the upgrade.',
+      );
+    }
+    for (const [index, migration] of migrations.entries()) {
+      if (index < current) continue;
+      await migration.up(tx, columnsFor(dialect));
+      await tx
+        .insertInto('migration')
+        .values({ version: index + 1, name: migration.name })
+        .execute();
+    }
+  });
+}

@@ -1,0 +1,24 @@
+import { type ColumnDataType, type Kysely, type RawBuilder, sql } from 'kysely';
+
+export type DialectName = 'sqlite' | 'postgres';
+
+/** Column types that mean the same on both databases. Text sorts by bytes, as ids and cursors need. */
+export interface Columns {
+  text: RawBuilder<unknown> | ColumnDataType;
+  int: ColumnDataType;
+  real: ColumnDataType;
+}
+
+export const columnsFor = (dialect: DialectName): Columns =>
+  dialect === 'postgres'
+    ? { text: sql`text collate "C"`, int: 'bigint', real: 'double precision' }
+    : { text: 'text', int: 'integer', real: 'real' };
+
+// biome-ignore lint/suspicious/noExplicitAny: a migration knows the tables of its own time only
+export type AnyDb = Kysely<any>;
+
+/** Numbered without gaps; once landed, never edited. */
+export interface Migration {
+  name: string;
+  up(db: AnyDb, columns: Columns): Promise<void>;
+}

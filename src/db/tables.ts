@@ -1,0 +1,79 @@
+// The tables as the queries see them, on both databases alike: text, whole numbers (times are milliseconds since the
+// epoch, truth is 0 or 1) and JSON kept as text.
+
+export interface Tables {
+  account: { id: string; name: string; created_at: number };
+  token: {
+    id: string;
+    account_id: string;
+    kind: 'user' | 'admin';
+    name: string;
+    /** SHA-256 of the secret, hex. */
+    hash: string;
+    scopes: string;
+    /** 1: only the projects in token_project. */
+    bound: number;
+    expires_at: number | null;
+    last_used_at: number | null;
+    revoked_at: number | null;
+    created_at: number;
+    version: number;
+  };
+  token_project: { token_id: string; project_id: string };
+  project: {
+    id: string;
+    account_id: string;
+    name: string;
+    slug: string;
+    description: string | null;
+    labels: string;
+    created_at: number;
+    updated_at: number;
+    version: number;
+  };
+  environment: {
+    project_id: string;
+    name: string;
+    region: string;
+    /** The first label of its address, unique in the service. */
+    host: string;
+    replicas: number;
+    port: number;
+    variable_names: string;
+    variables_sealed: string | null;
+    health_check: string;
+    canary: string;
+    auto_rollback: number;
+    retention: number;
+    drain_s: number;
+    locked_reason: string | null;
+    locked_at: number | null;
+    created_at: number;
+    updated_at: number;
+    version: number;
+  };
+  audit: {
+    id: string;
+    account_id: string;
+    action: string;
+    resource: string;
+    project_id: string | null;
+    token_id: string;
+    request_id: string;
+    address: string;
+    created_at: number;
+  };
+  idempotency: {
+    token_id: string;
+    key: string;
+    route: string;
+    body_hash: string;
+    /** The request that is carrying it out; null once there is a response. */
+    owner: string | null;
+    lease_until: number;
+    response_sealed: string | null;
+    created_at: number;
+  };
+  rate_cell: { key: string; cell: number; count: number; granted: number };
+  meta: { name: string; value: string };
+}

@@ -1,0 +1,70 @@
+// What a handler is given and what it gives back. A handler of GET reads; any other one changes, inside a transaction
+// that also takes the audit row and the remembered answer: they commit together or not at all.
+import type { BodyOf, ParamsOf, QueryOf, ResponseOf, RouteDeclaration } from '../contract/route.ts';
+import type { Scope } from '../contract/scopes.ts';
+import type { Db } from '../db/database.ts';
+import type { Log } from '../lib/log.ts';
+
+/** Who asks: the token of the request. */
+export interface Caller {
+  tokenId: string;
+  accountId: string;
+  scopes: ReadonlySet<Scope>;
+  /** null: every project of the account. */
+  projectIds: readonly string[] | null;
+}
+
+export interface Page {
+  limit: number;
+  /** Key of the last item of the page before. */
+  after: string | null;
+}
+
+export interface Ask<R extends RouteDeclaration = RouteDeclaration> {
+  params: ParamsOf<R>;
+  query: QueryOf<R>;
+  body: BodyOf<R>;
+  caller: Caller;
+  requestId: string;
+  address: string;
+  log: Log;
+  page: Page;
+  /** Makes a page of rows, of which one more than the page's limit was read. */
+  paginate<Row, Item>(
+    rows: Row[],
+    keyOf: (row: Row) => string,
+    present: (row: Row) => Item,
+  ): { data: Item[]; page: { next: string | null; has_more: boolean } };
+  /** Throws 412 where the request has an If-Match that is not this version. */
+  expectVersion(version: number): void;
+  /** Runs once the change is committed; not at all if it is not. */
+  afterCommit(then: () => void): void;
+}
+
+export interface Answer<T> {
+  body: T;
+  /** Becomes the ETag. */
+  version?: number;
+  /** Path below /v1 of what was created. */
+  location?: string;
+  /** Where the path does not tell it: the project a created thing belongs to, for the audit log. */
+  projectId?: string;
+}
+
+export interface ServedRoute {
+  declaration: RouteDeclaration;
+  handle(ask: Ask, db: Db): Promise<Answer<unknown>>;
+}
+
+export function serve<R extends RouteDeclaration>(
+  declaration: R,
+  handle: (ask: Ask<R>, db: Db) => Promise<Answer<ResponseOf<R>>>,
+): ServedRoute {
+  return { declaration, handle: handle as ServedRoute['handle'] };
+}
+
+/** Thrown by a guarded update that found the row changed since it was read: the transaction runs again. */
+export class ChangedMeanwhile extends Error {}
+
+export const isoTime = (ms: number): string => new Date(ms).toISOString();
+export const isoTimeOrNull = (ms: number | null): string | null => (ms === null ? null : isoTime(ms));

@@ -1,0 +1,170 @@
+// The HTTP server: connection limits, the API under /v1 behind its gate, and the envelope for everything that fails,
+// down to requests that are not HTTP.
+import type { Socket } from 'node:net';
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { ApiError } from '../contract/errors.ts';
+import type { RouteDeclaration } from '../contract/route.ts';
+import { carryOut, type Platform } from './carry-out.ts';
+import type { Gate } from './gate.ts';
+import type { HttpMetrics } from './metrics.ts';
+import { envelope, toApiError } from './present-error.ts';
+import type { Caller, ServedRoute } from './route.ts';
+import { parseJson } from './validate.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    caller: Caller | null;
+    startedAt: number;
+  }
+  interface FastifyContextConfig {
+    declaration?: RouteDeclaration;
+  }
+}
+
+export const bodyLimitBytes = 1024 * 1024;
+
+export interface ServerTimeouts {
+  headersMs: number;
+  requestMs: number;
+  keepAliveMs: number;
+}
+
+export const defaultTimeouts: ServerTimeouts = { headersMs: 10_000, requestMs: 30_000, keepAliveMs: 65_000 };
+
+export interface ServerParts extends Platform {
+  gate: Gate;
+  routes: ServedRoute[];
+  metrics: HttpMetrics;
+  timeouts: ServerTimeouts;
+  isStopping(): boolean;
+}
+
+export function createServer(parts: ServerParts): FastifyInstance {
+  const { timeouts } = parts;
+  const server = Fastify({
+    logger: false,
+    bodyLimit: bodyLimitBytes,
+    requestTimeout: timeouts.requestMs,
+    keepAliveTimeout: timeouts.keepAliveMs,
+    forceCloseConnections: 'idle',
+    return503OnClosing: false,
+    genReqId: () => parts.ids('req'),
+    routerOptions: { maxParamLength: 300 },
+    http: { headersTimeout: timeouts.headersMs, connectionsCheckingInterval: Math.min(1000, timeouts.headersMs) },
+    frameworkErrors: (error, request, reply) => fail(parts, error, request, reply),
+    clientErrorHandler: (error, socket) => failConnection(parts, error, socket),
+  });
+  server.decorateRequest('caller', null);
+  server.decorateRequest('startedAt', 0);
+  server.removeAllContentTypeParsers();
+  server.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
+    try {
+      done(null, parseJson(body as Buffer));
+    } catch (error) {
+      done(error as Error);
+    }
+  });
+  server.addHook('onRequest', (request, reply, done) => {
+    request.startedAt = performance.now();
+    reply.header('x-request-id', request.id);
+    reply.header('x-content-type-options', 'nosniff');
+    done();
+  });
+  server.addHook('onResponse', (request, reply, done) => {
+    record(parts, request, reply);
+    done();
+  });
+  server.setErrorHandler((error, request, reply) => fail(parts, error, request, reply));
+  server.register(async (api) => mountApi(api, parts), { prefix: '/v1' });
+  return server;
+}
+
+function mountApi(api: FastifyInstance, parts: ServerParts): void {
+  api.addHook('onRequest', async (request, reply) => {
+    reply.header('cache-control', 'no-store');
+    if (parts.isStopping()) {
+      reply.header('connection', 'close');
+      throw new ApiError('shutting_down', 'The service is stopping.', { headers: { 'Retry-After': '5' } });
+    }
+    const declaration = request.is404 ? null : (request.routeOptions.config.declaration ?? null);
+    request.caller = await parts.gate.admit(request, reply, declaration);
+  });
+  for (const route of parts.routes) {
+    const { declaration } = route;
+    api.route({
+      method: declaration.method,
+      url: declaration.path.replaceAll(/\{(\w+)\}/g, ':$1'),
+      config: { declaration },
+      handler: (request, reply) => carryOut(parts, route, request, reply),
+    });
+  }
+  const known = parts.routes.map(({ declaration }) => ({
+    method: declaration.method,
+    pattern: new RegExp(`^/v1${declaration.path.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '[^/]+')}$`),
+  }));
+  api.setNotFoundHandler((request) => {
+    const path = request.url.split('?', 1)[0]!;
+    const methods = known.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method as string);
+    if (methods.length === 0) throw new ApiError('route_not_found', 'There is no such path.');
+    const allow = methods.includes('GET') ? ['HEAD', ...methods] : methods;
+    throw new ApiError('method_not_allowed', `This path takes ${allow.join(', ')}.`, {
+      headers: { Allow: allow.join(', ') },
+    });
+  });
+}
+
+function fail(parts: ServerParts, thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const error = toApiError(thrown);
+  if (error.status >= 500 && error.code !== 'shutting_down') {
+    parts.log.error({ request_id: request.id, err: error.cause ?? thrown }, error.message);
+  }
+  // What is left of a body that was refused is not read: the connection ends with the answer.
+  if (error.status === 413 || error.status === 415) reply.header('connection', 'close');
+  reply.header('x-request-id', request.id);
+  reply.header('cache-control', 'no-store');
+  for (const name in error.headers) reply.header(name, error.headers[name]);
+  return reply
+    .code(error.status)
+    .header('content-type', 'application/json; charset=utf-8')
+    .send(JSON.stringify(envelope(error, request.id, parts.apiUrl())));
+}
+
+/** Not a request at all, or one that did not arrive in time: there is no reply object, only the socket. */
+function failConnection(parts: ServerParts, cause: Error & { code?: string }, socket: Socket): void {
+  if (cause.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const late = cause.code === 'ERR_HTTP_REQUEST_TIMEOUT';
+  const error = late
+    ? new ApiError('request_timeout', 'The request did not arrive completely in time.')
+    : new ApiError('invalid_request', 'That is not a well-formed HTTP request.');
+  const requestId = parts.ids('req');
+  const body = JSON.stringify(envelope(error, requestId, parts.apiUrl()));
+  socket.end(
+    `HTTP/1.1 ${error.status} ${late ? 'Request Timeout' : 'Bad Request'}\r\n` +
+      `Content-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
+      `X-Request-Id: ${requestId}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n${body}`,
+    () => socket.destroy(),
+  );
+  parts.log.info({ request_id: requestId, status: error.status, address: socket.remoteAddress }, 'not a request');
+}
+
+function record(parts: ServerParts, request: FastifyRequest, reply: FastifyReply): void {
+  const seconds = (performance.now() - request.startedAt) / 1000;
+  const route = request.routeOptions.url ?? 'none';
+  parts.metrics.observe(request.method, route, reply.statusCode, seconds);
+  if (!parts.log.isLevelEnabled('info')) return;
+  parts.log.info(
+    {
+      request_id: request.id,
+      method: request.method,
+      path: request.url.split('?', 1)[0],
+      status: reply.statusCode,
+      ms: Math.round(seconds * 10_000) / 10,
+      token_id: request.caller?.tokenId,
+      address: request.ip,
+    },
+    'request',
+  );
+}

@@ -1,0 +1,103 @@
+// A request against its declaration. Schemas are compiled at their first use: a start does not wait for them.
+import type { TObject, TSchema } from 'typebox';
+import { Compile, type Validator } from 'typebox/compile';
+import { ApiError, type ErrorDetail } from '../contract/errors.ts';
+
+const maxDepth = 32;
+const maxDetails = 20;
+
+const compiled = new WeakMap<TSchema, Validator>();
+
+function validatorOf(schema: TSchema): Validator {
+  let validator = compiled.get(schema);
+  if (!validator) {
+    validator = Compile(schema) as unknown as Validator;
+    compiled.set(schema, validator);
+  }
+  return validator;
+}
+
+export const conforms = (schema: TSchema, value: unknown): boolean => validatorOf(schema).Check(value);
+
+/** The value, if it is what the schema says; else 400 with every fault named by its path below `root`. */
+export function validate(schema: TObject, value: unknown, root: 'body' | 'query'): unknown {
+  const faults = textFaults(value, root);
+  const validator = validatorOf(schema);
+  if (faults.length === 0 && validator.Check(value)) return value;
+  if (faults.length === 0) faults.push(...schemaFaults(validator, value, root));
+  throw new ApiError('invalid_request', `The ${root} is not valid: ${faults[0]!.path} ${faults[0]!.message}.`, {
+    details: faults,
+  });
+}
+
+function schemaFaults(validator: Validator, value: unknown, root: string): ErrorDetail[] {
+  const faults = new Map<string, ErrorDetail>();
+  for (const error of validator.Errors(value)) {
+    if (error.keyword === 'boolean') continue; // the echo of additionalProperties
+    const at = root + error.instancePath.replaceAll('/', '.');
+    for (const [path, message] of explain(at, error)) {
+      if (faults.size < maxDetails && !faults.has(path + message)) faults.set(path + message, { path, message });
+    }
+  }
+  return [...faults.values()];
+}
+
+interface SchemaError {
+  keyword: string;
+  message: string;
+  params: object;
+}
+
+function explain(at: string, { keyword, message, params }: SchemaError): [path: string, message: string][] {
+  const of = <T>(name: string): T => (params as Record<string, T>)[name]!;
+  if (keyword === 'additionalProperties') {
+    return of<string[]>('additionalProperties').map((name) => [`${at}.${clip(name)}`, 'is not a known field']);
+  }
+  if (keyword === 'required') {
+    return of<string[]>('requiredProperties').map((name) => [`${at}.${name}`, 'is required']);
+  }
+  if (keyword === 'enum') return [[at, `must be one of ${of<string[]>('allowedValues').join(', ')}`]];
+  return [[clip(at), message]];
+}
+
+const clip = (text: string): string => (text.length > 100 ? `${text.slice(0, 100)}…` : text);
+
+/** What no string may hold (NUL, half a surrogate pair) and no value may be (nested without end). */
+function textFaults(value: unknown, path: string, depth = 0): ErrorDetail[] {
+  if (typeof value === 'string') {
+    if (value.includes('\0')) return [{ path, message: 'must not contain NUL' }];
+    return value.isWellFormed() ? [] : [{ path, message: 'must be well-formed Unicode' }];
+  }
+  if (typeof value !== 'object' || value === null) return [];
+  if (depth >= maxDepth) return [{ path: clip(path), message: `is nested deeper than ${maxDepth} levels` }];
+  const faults: ErrorDetail[] = [];
+  for (const [name, item] of Object.entries(value)) {
+    if (!name.isWellFormed() || name.includes('\0')) faults.push({ path, message: 'has a name that is not text' });
+    faults.push(...textFaults(item, `${path}.${clip(name)}`, depth + 1));
+    if (faults.length >= maxDetails) break;
+  }
+  return faults;
+}
+
+/** Query parameters arrive as text: what the schema wants as a number or a truth value becomes one. */
+export function coerceQuery(schema: TObject, query: Record<string, unknown>): Record<string, unknown> {
+  const out: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(query)) {
+    const type = (schema.properties[name] as { type?: string } | undefined)?.type;
+    if (type === 'integer' && typeof value === 'string' && /^-?\d{1,15}$/.test(value)) out[name] = Number(value);
+    else if (type === 'boolean' && (value === 'true' || value === 'false')) out[name] = value === 'true';
+    else out[name] = value;
+  }
+  return out;
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+export function parseJson(bytes: Buffer): unknown {
+  if (bytes.length === 0) return undefined;
+  try {
+    return JSON.parse(utf8.decode(bytes));
+  } catch {
+    throw new ApiError('invalid_json', 'The body is not JSON in UTF-8.');
+  }
+}

@@ -1,0 +1,65 @@
+// Ids are UUIDv7 in Crockford base32: 26 lowercase characters that sort by time, and within one process by creation.
+import { randomFillSync } from 'node:crypto';
+import type { Clock } from './clock.ts';
+
+const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
+
+export type IdSource = (prefix: string) => string;
+
+export function createIds(clock: Clock): IdSource {
+  const bytes = new Uint8Array(16);
+  let lastMs = -1;
+  return (prefix) => {
+    const nowMs = clock.now();
+    if (nowMs > lastMs) {
+      lastMs = nowMs;
+      randomFillSync(bytes, 6);
+      writeTime(bytes, nowMs);
+      bytes[6] = 0x70 | (bytes[6]! & 0x0f);
+      bytes[8] = 0x80 | (bytes[8]! & 0x1f);
+    } else {
+      increment(bytes);
+    }
+    return `${prefix}_${encodeBase32(bytes)}`;
+  };
+}
+
+function writeTime(bytes: Uint8Array, ms: number): void {
+  let rest = ms;
+  for (let i = 5; i >= 0; i--) {
+    bytes[i] = rest % 256;
+    rest = Math.floor(rest / 256);
+  }
+}
+
+/**
+ * The next value within one millisecond: a random step, so that one id does not give away its neighbour. The fresh
+ * value leaves one bit of byte 8 clear, so 2^61 of room remain above it.
+ */
+function increment(bytes: Uint8Array): void {
+  let carry = 1 + Math.floor(Math.random() * 0xffffff);
+  for (let i = 15; carry > 0 && i >= 9; i--) {
+    carry += bytes[i]!;
+    bytes[i] = carry & 0xff;
+    carry = Math.floor(carry / 256);
+  }
+  if (carry > 0) bytes[8] = 0x80 | ((bytes[8]! + carry) & 0x3f);
+}
+
+export function encodeBase32(bytes: Uint8Array): string {
+  let out = '';
+  let buffer = 0;
+  let bits = 2; // 128 bits fill 26 characters with two zero bits in front
+  for (const byte of bytes) {
+    buffer = (buffer << 8) | byte;
+    bits += 8;
+    while (bits >= 5) {
+      bits -= 5;
+      out += alphabet[(buffer >>> bits) & 31];
+    }
+    buffer &= (1 << bits) - 1;
+  }
+  return out;
+}
+
+export const idPattern = (prefix: string) => `^${prefix}_[0-9a-hjkmnp-tv-z]{26}$`;

@@ -1,0 +1,116 @@
+import type { Selectable } from 'kysely';
+import { notFound } from '../contract/errors.ts';
+import type { Project } from '../contract/projects.ts';
+import type { Db } from '../db/database.ts';
+import { prepared } from '../db/prepared.ts';
+import type { Tables } from '../db/tables.ts';
+import { type Caller, ChangedMeanwhile, isoTime, type Page } from '../http/route.ts';
+
+export type ProjectRow = Selectable<Tables['project']>;
+
+const selectById = prepared((db) =>
+  db.selectFrom('project').selectAll().where('id', '=', '').where('account_id', '=', ''),
+);
+
+/** The project, if this caller may see it. */
+export async function findProject(db: Db, caller: Caller, id: string): Promise<ProjectRow | undefined> {
+  if (caller.projectIds !== null && !caller.projectIds.includes(id)) return undefined;
+  const [row] = await selectById(db, id, caller.accountId);
+  return row;
+}
+
+export async function requireProject(db: Db, caller: Caller, id: string): Promise<ProjectRow> {
+  const row = await findProject(db, caller, id);
+  if (!row) throw notFound('id', id);
+  return row;
+}
+
+export async function listProjects(db: Db, caller: Caller, { limit, after }: Page): Promise<ProjectRow[]> {
+  let query = db.selectFrom('project').selectAll().where('account_id', '=', caller.accountId);
+  if (caller.projectIds !== null) query = query.where('id', 'in', [...caller.projectIds, '']);
+  if (after !== null) query = query.where('id', '<', after);
+  return query
+    .orderBy('id', 'desc')
+    .limit(limit + 1)
+    .execute();
+}
+
+/** Those of the ids that are projects this caller may see. */
+export async function listKnownProjects(db: Db, caller: Caller, ids: string[]): Promise<string[]> {
+  if (ids.length === 0) return [];
+  const rows = await db
+    .selectFrom('project')
+    .select('id')
+    .where('account_id', '=', caller.accountId)
+    .where('id', 'in', ids)
+    .execute();
+  return rows.map((row) => row.id).filter((id) => caller.projectIds === null || caller.projectIds.includes(id));
+}
+
+export async function listTakenSlugs(db: Db, accountId: string, slugs: string[]): Promise<Set<string>> {
+  const rows = await db
+    .selectFrom('project')
+    .select('slug')
+    .where('account_id', '=', accountId)
+    .where('slug', 'in', slugs)
+    .execute();
+  return new Set(rows.map((row) => row.slug));
+}
+
+export async function insertProject(db: Db, row: ProjectRow): Promise<void> {
+  await db.insertInto('project').values(row).execute();
+}
+
+export async function updateProject(db: Db, row: ProjectRow): Promise<void> {
+  const { id, account_id, version, created_at, ...changed } = row;
+  const { numUpdatedRows } = await db
+    .updateTable('project')
+    .set({ ...changed, version: version + 1 })
+    .where('id', '=', id)
+    .where('version', '=', version)
+    .executeTakeFirst();
+  if (numUpdatedRows !== 1n) throw new ChangedMeanwhile();
+}
+
+export async function deleteProject(db: Db, row: ProjectRow): Promise<void> {
+  const { numDeletedRows } = await db
+    .deleteFrom('project')
+    .where('id', '=', row.id)
+    .where('version', '=', row.version)
+    .executeTakeFirst();
+  if (numDeletedRows !== 1n) throw new ChangedMeanwhile();
+}
+
+const selectNames = prepared((db) =>
+  db.selectFrom('environment').select('name').where('project_id', '=', '').orderBy('name'),
+);
+
+export async function listEnvironmentNames(db: Db, projectId: string): Promise<string[]> {
+  return (await selectNames(db, projectId)).map((row) => row.name);
+}
+
+export async function listEnvironmentNamesOf(db: Db, projectIds: string[]): Promise<Map<string, string[]>> {
+  const names = new Map<string, string[]>(projectIds.map((id) => [id, []]));
+  if (projectIds.length === 0) return names;
+  const rows = await db
+    .selectFrom('environment')
+    .select(['project_id', 'name'])
+    .where('project_id', 'in', projectIds)
+    .orderBy('name')
+    .execute();
+  for (const row of rows) names.get(row.project_id)!.push(row.name);
+  return names;
+}
+
+export function presentProject(row: ProjectRow, environments: string[]): Project {
+  return {
+    id: row.id,
+    name: row.name,
+    slug: row.slug,
+    description: row.description,
+    labels: JSON.parse(row.labels),
+    environments,
+    created_at: isoTime(row.created_at),
+    updated_at: isoTime(row.updated_at),
+  };
+}

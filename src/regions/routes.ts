@@ -1,0 +1,25 @@
+import { listRegions } from '../contract/service.ts';
+import { isoTimeOrNull, type ServedRoute, serve } from '../http/route.ts';
+import type { Regions } from './regions.ts';
+
+export function regionRoutes(regions: Regions): ServedRoute[] {
+  return [
+    serve(listRegions, async (ask) => {
+      const { limit, after } = ask.page;
+      const sorted = regions.all().sort((a, b) => (a.name < b.name ? -1 : 1));
+      const rows = sorted.filter((region) => after === null || region.name > after).slice(0, limit + 1);
+      return {
+        body: ask.paginate(
+          rows,
+          (region) => region.name,
+          (region) => ({
+            name: region.name,
+            engine: region.engine.kind,
+            available: region.available,
+            last_checked_at: isoTimeOrNull(region.lastCheckedAt),
+          }),
+        ),
+      };
+    }),
+  ];
+}

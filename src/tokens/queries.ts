@@ -1,0 +1,144 @@
+import type { Selectable } from 'kysely';
+import type { Scope } from '../contract/scopes.ts';
+import type { Token } from '../contract/tokens.ts';
+import type { Db } from '../db/database.ts';
+import { prepared } from '../db/prepared.ts';
+import type { Tables } from '../db/tables.ts';
+import type { FoundToken } from '../http/gate.ts';
+import { type Caller, isoTime, isoTimeOrNull, type Page } from '../http/route.ts';
+
+export type TokenRow = Selectable<Tables['token']> & { project_ids: string[] | null };
+
+const selectByHash = prepared((db) =>
+  db
+    .selectFrom('token')
+    .select(['id', 'account_id', 'scopes', 'bound', 'expires_at', 'revoked_at'])
+    .where('hash', '=', ''),
+);
+
+export async function findTokenByHash(db: Db, hash: string): Promise<FoundToken | undefined> {
+  const [row] = await selectByHash(db, hash);
+  if (!row) return undefined;
+  return {
+    tokenId: row.id,
+    accountId: row.account_id,
+    scopes: scopeSet(row.scopes),
+    projectIds: row.bound ? (await projectIdsOf(db, [row.id])).get(row.id)! : null,
+    expiresAt: row.expires_at,
+    revokedAt: row.revoked_at,
+  };
+}
+
+const scopeSets = new Map<string, ReadonlySet<Scope>>();
+
+/** Few different lists of scopes are in use: each is parsed once. */
+function scopeSet(json: string): ReadonlySet<Scope> {
+  let set = scopeSets.get(json);
+  if (!set) {
+    if (scopeSets.size > 1000) scopeSets.clear();
+    set = new Set(JSON.parse(json) as Scope[]);
+    scopeSets.set(json, set);
+  }
+  return set;
+}
+
+async function projectIdsOf(db: Db, tokenIds: string[]): Promise<Map<string, string[]>> {
+  const rows = await db
+    .selectFrom('token_project')
+    .selectAll()
+    .where('token_id', 'in', tokenIds)
+    .orderBy('project_id')
+    .execute();
+  const byToken = new Map<string, string[]>(tokenIds.map((id) => [id, []]));
+  for (const row of rows) byToken.get(row.token_id)!.push(row.project_id);
+  return byToken;
+}
+
+async function withProjects(db: Db, rows: Selectable<Tables['token']>[]): Promise<TokenRow[]> {
+  const bound = rows.filter((row) => row.bound).map((row) => row.id);
+  const projects = bound.length > 0 ? await projectIdsOf(db, bound) : new Map<string, string[]>();
+  return rows.map((row) => ({ ...row, project_ids: projects.get(row.id) ?? null }));
+}
+
+/** The tokens a caller may see: those of its account; for one bound to projects, those bound to no others. */
+function visibleTokens(db: Db, caller: Caller) {
+  const query = db.selectFrom('token').selectAll().where('account_id', '=', caller.accountId);
+  const own = caller.projectIds;
+  if (own === null) return query;
+  return query.where('bound', '=', 1).where((e) =>
+    e.not(
+      e.exists(
+        e
+          .selectFrom('token_project')
+          .select('token_id')
+          .whereRef('token_project.token_id', '=', 'token.id')
+          .where('token_project.project_id', 'not in', own.length > 0 ? own : ['']),
+      ),
+    ),
+  );
+}
+
+export async function listTokens(db: Db, caller: Caller, { limit, after }: Page): Promise<TokenRow[]> {
+  let query = visibleTokens(db, caller);
+  if (after !== null) query = query.where('id', '<', after);
+  return withProjects(
+    db,
+    await query
+      .orderBy('id', 'desc')
+      .limit(limit + 1)
+      .execute(),
+  );
+}
+
+export async function findToken(db: Db, caller: Caller, id: string): Promise<TokenRow | undefined> {
+  const row = await visibleTokens(db, caller).where('id', '=', id).executeTakeFirst();
+  return row && (await withProjects(db, [row]))[0];
+}
+
+export async function insertToken(db: Db, row: TokenRow): Promise<void> {
+  const { project_ids, ...token } = row;
+  await db.insertInto('token').values(token).execute();
+  if (project_ids !== null) {
+    await db
+      .insertInto('token_project')
+      .values(project_ids.map((project_id) => ({ token_id: row.id, project_id })))
+      .execute();
+  }
+}
+
+export async function countTokens(db: Db, accountId: string): Promise<number> {
+  const row = await db
+    .selectFrom('token')
+    .select((e) => e.fn.countAll<number>().as('count'))
+    .where('account_id', '=', accountId)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirstOrThrow();
+  return Number(row.count);
+}
+
+export async function markTokenRevoked(db: Db, id: string, nowMs: number): Promise<void> {
+  await db
+    .updateTable('token')
+    .set((e) => ({ revoked_at: nowMs, version: e('version', '+', 1) }))
+    .where('id', '=', id)
+    .where('revoked_at', 'is', null)
+    .execute();
+}
+
+export async function markTokensUsed(db: Db, ids: string[], nowMs: number): Promise<void> {
+  if (ids.length === 0) return;
+  await db.updateTable('token').set({ last_used_at: nowMs }).where('id', 'in', ids).execute();
+}
+
+export function presentToken(row: TokenRow): Token {
+  return {
+    id: row.id,
+    name: row.name,
+    scopes: JSON.parse(row.scopes),
+    project_ids: row.project_ids,
+    expires_at: isoTimeOrNull(row.expires_at),
+    last_used_at: isoTimeOrNull(row.last_used_at),
+    revoked_at: isoTimeOrNull(row.revoked_at),
+    created_at: isoTime(row.created_at),
+  };
+}

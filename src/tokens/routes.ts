@@ -1,0 +1,118 @@
+import { ApiError, notFound } from '../contract/errors.ts';
+import { allows, type Scope } from '../contract/scopes.ts';
+import * as contract from '../contract/tokens.ts';
+import type { Db } from '../db/database.ts';
+import { type Ask, type Caller, type ServedRoute, serve } from '../http/route.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { IdSource } from '../lib/ids.ts';
+import { listKnownProjects } from '../projects/queries.ts';
+import {
+  countTokens,
+  findToken,
+  insertToken,
+  listTokens,
+  markTokenRevoked,
+  presentToken,
+  type TokenRow,
+} from './queries.ts';
+import { hashOfSecret, newTokenSecret } from './secret.ts';
+
+const maxTokens = 1000;
+
+export function tokenRoutes({ ids, clock }: { ids: IdSource; clock: Clock }): ServedRoute[] {
+  return [
+    serve(contract.listTokens, async (ask, db) => {
+      const rows = await listTokens(db, ask.caller, ask.page);
+      return { body: ask.paginate(rows, (row) => row.id, presentToken) };
+    }),
+
+    serve(contract.createToken, async (ask, tx) => {
+      await refuseMoreThanOwn(ask, tx);
+      if ((await countTokens(tx, ask.caller.accountId)) >= maxTokens) {
+        throw new ApiError('quota_exceeded', `An account has at most ${maxTokens} tokens that are not revoked.`, {
+          details: [{ path: 'tokens', message: `at most ${maxTokens}` }],
+        });
+      }
+      const secret = newTokenSecret();
+      const row: TokenRow = {
+        id: ids('tok'),
+        account_id: ask.caller.accountId,
+        kind: 'user',
+        name: ask.body.name,
+        hash: hashOfSecret(secret),
+        scopes: JSON.stringify(ask.body.scopes),
+        bound: requestedProjects(ask) === null ? 0 : 1,
+        project_ids: requestedProjects(ask),
+        expires_at: readExpiry(ask.body.expires_at, clock.now()),
+        last_used_at: null,
+        revoked_at: null,
+        created_at: clock.now(),
+        version: 1,
+      };
+      await insertToken(tx, row);
+      return {
+        body: { ...presentToken(row), token: secret },
+        version: row.version,
+        location: `/tokens/${row.id}`,
+      };
+    }),
+
+    serve(contract.getToken, async (ask, db) => {
+      const row = await requireToken(db, ask.caller, ask.params.tok);
+      return { body: presentToken(row), version: row.version };
+    }),
+
+    serve(contract.revokeToken, async (ask, tx) => {
+      const row = await requireToken(tx, ask.caller, ask.params.tok);
+      ask.expectVersion(row.version);
+      await markTokenRevoked(tx, row.id, clock.now());
+      return { body: undefined };
+    }),
+
+    serve(contract.whoAmI, async (ask, db) => {
+      const row = await requireToken(db, ask.caller, ask.caller.tokenId);
+      return { body: presentToken(row), version: row.version };
+    }),
+  ];
+}
+
+async function requireToken(db: Db, caller: Caller, id: string): Promise<TokenRow> {
+  const row = await findToken(db, caller, id);
+  if (!row) throw notFound('tok', id);
+  return row;
+}
+
+/** A token that is bound to projects makes, unless told otherwise, tokens bound to the same ones. */
+function requestedProjects(ask: Ask<typeof contract.createToken>): string[] | null {
+  const { project_ids } = ask.body;
+  if (project_ids !== undefined) return project_ids;
+  return ask.caller.projectIds === null ? null : [...ask.caller.projectIds];
+}
+
+async function refuseMoreThanOwn(ask: Ask<typeof contract.createToken>, db: Db): Promise<void> {
+  const { caller, body } = ask;
+  const beyond = body.scopes.filter((scope: Scope) => !allows(caller.scopes, scope));
+  if (beyond.length > 0) {
+    throw new ApiError('insufficient_scope', 'A token cannot make a token that can do more than itself.', {
+      details: beyond.map((scope) => ({ path: 'body.scopes', message: scope })),
+    });
+  }
+  const projects = requestedProjects(ask);
+  if (caller.projectIds !== null && projects === null) {
+    throw new ApiError('insufficient_scope', 'A token bound to projects cannot make one for all projects.', {
+      details: [{ path: 'body.project_ids', message: 'must be some of the projects this token is bound to' }],
+    });
+  }
+  const known = new Set(await listKnownProjects(db, caller, projects ?? []));
+  const unknown = projects?.find((id) => !known.has(id));
+  if (unknown) throw notFound('id', unknown);
+}
+
+function readExpiry(text: string | null | undefined, nowMs: number): number | null {
+  if (text === null || text === undefined) return null;
+  const ms = Date.parse(text);
+  if (ms > nowMs) return ms;
+  throw new ApiError('invalid_request', 'The token would have expired already.', {
+    details: [{ path: 'body.expires_at', message: 'must be a time in the future' }],
+  });
+}
