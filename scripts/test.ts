@@ -5,6 +5,7 @@ import { globSync, statSync } from 'node:fs';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { startPostgres } from '../test/helpers/postgres.ts';
+import { installOpenApiTools } from './openapi-tools.ts';
 import { installMissing, testPrograms } from './packages.ts';
 
 const strict = process.env.CI === 'true';
@@ -38,6 +39,7 @@ function check(program: string, args: string[]): boolean {
 }
 
 installMissing(testPrograms);
+installOpenApiTools();
 const checked = chosen.length > 0 || (check('biome', ['check', '.']) && check('tsc', ['--noEmit']));
 const total = { passed: 0, failed: checked ? 0 : 1, skipped: 0 };
 

@@ -33,12 +33,16 @@ export interface Overrides {
   clock?: Clock;
   log?: Log;
   timeouts?: ServerTimeouts;
+  /** Requests a minute per token: a benchmark needs more than anyone may have. */
+  tokenLimit?: number;
 }
 
 export interface App {
   config: Config;
   log: Log;
   server: FastifyInstance;
+  store: Store;
+  lastUsed: LastUsed;
   /** Where the API answers, without /v1. */
   apiUrl(): string;
   /** The admin token, if this start made it. */
@@ -88,6 +92,7 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
       cells,
       clock,
       (tokenId) => lastUsed.note(tokenId),
+      overrides.tokenLimit,
     );
 
     let listeningAt = addressOf(config.host, config.port);
@@ -127,6 +132,8 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
       config,
       log,
       server,
+      store,
+      lastUsed,
       apiUrl,
       newAdminToken,
       regionLines: chosen.map(({ name, why }) => `region ${name}: ${why}`),

@@ -4,7 +4,7 @@ import { adminTokenPath, readAdminToken, writeSecretFile } from '../data-dir.ts'
 import type { Db } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
-import { insertToken } from '../tokens/queries.ts';
+import { makeToken } from '../tokens/make.ts';
 import { hashOfSecret, newTokenSecret } from '../tokens/secret.ts';
 import { insertAccount } from './queries.ts';
 
@@ -42,22 +42,7 @@ async function replaceHash(db: Db, id: string, secret: string): Promise<void> {
 
 async function insertAdmin({ db, ids, clock }: AdminOptions, secret: string): Promise<void> {
   await db.transaction().execute(async (tx) => {
-    const nowMs = clock.now();
-    const accountId = await insertAccount(tx, ids, 'default', nowMs);
-    await insertToken(tx, {
-      id: ids('tok'),
-      account_id: accountId,
-      kind: 'admin',
-      name: 'admin',
-      hash: hashOfSecret(secret),
-      scopes: '["*"]',
-      bound: 0,
-      project_ids: null,
-      expires_at: null,
-      last_used_at: null,
-      revoked_at: null,
-      created_at: nowMs,
-      version: 1,
-    });
+    const accountId = await insertAccount(tx, ids, 'default', clock.now());
+    await makeToken(tx, { ids, clock }, { accountId, kind: 'admin', name: 'admin', scopes: ['*'], secret });
   });
 }

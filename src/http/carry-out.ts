@@ -31,7 +31,8 @@ export interface Platform {
 }
 
 const defaultLimit = 20;
-const attempts = 5;
+// Each round of a conflict has a winner, and a pool has ten connections: twenty rounds are enough for any crowd.
+const attempts = 20;
 
 export async function carryOut(
   platform: Platform,

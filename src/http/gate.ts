@@ -55,6 +55,7 @@ export function createGate(
   cells: RateCells,
   clock: Clock,
   used: (tokenId: string) => void,
+  limit = tokenLimit,
 ): Gate {
   async function charge(reply: FastifyReply, key: string, limit: number): Promise<void> {
     const nowMs = clock.now();
@@ -101,7 +102,7 @@ export function createGate(
         if (declaration === null || declaration.scope === 'public') return null;
         throw token;
       }
-      await charge(reply, token.tokenId, tokenLimit);
+      await charge(reply, token.tokenId, limit);
       used(token.tokenId);
       const scope = declaration?.scope;
       if (scope && scope !== 'public' && !allows(token.scopes, scope)) {

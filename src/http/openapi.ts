@@ -50,7 +50,7 @@ export function openApiDocument(version: string): Json {
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       contact: { name: 'The operator of this service', url: 'https://example.com/' },
     },
-    servers: [{ url: '/v1', description: 'This service.' }],
+    servers: [{ url: '/v1', description: 'This installation: what answers here is production.', 'x-internal': false }],
     security: [{ bearer: [] }],
     tags: Object.entries(tagCatalogue).map(([name, description]) => ({ name, description })),
     paths,
@@ -139,9 +139,9 @@ function located(schema: TObject, place: 'path' | 'query'): Json[] {
 }
 
 function success(route: RouteDeclaration, schemas: Json): Json {
-  const headers: Json = { ...rateLimitHeaders, 'X-Request-Id': { $ref: '#/components/headers/RequestId' } };
-  if (route.versioned && route.status !== 204) headers.ETag = { $ref: '#/components/headers/ETag' };
-  if (route.status === 201) headers.Location = { $ref: '#/components/headers/Location' };
+  const headers: Json = { ...everyHeader };
+  if (route.versioned && route.status !== 204) headers.ETag = ref('ETag');
+  if (route.status === 201) headers.Location = ref('Location');
   return {
     description: route.summary,
     headers,
@@ -150,10 +150,12 @@ function success(route: RouteDeclaration, schemas: Json): Json {
 }
 
 const ref = (name: string) => ({ $ref: `#/components/headers/${name}` });
-const rateLimitHeaders = {
+const everyHeader = {
   'X-RateLimit-Limit': ref('RateLimitLimit'),
   'X-RateLimit-Remaining': ref('RateLimitRemaining'),
   'X-RateLimit-Reset': ref('RateLimitReset'),
+  'X-Request-Id': ref('RequestId'),
+  'Access-Control-Allow-Origin': ref('Access-Control-Allow-Origin'),
 };
 const whole = { type: 'integer', format: 'int64', minimum: 0, maximum: 9_007_199_254_740_991 };
 const headerComponents = {
@@ -163,6 +165,10 @@ const headerComponents = {
   },
   ETag: { description: 'Version of the resource.', schema: { type: 'string', maxLength: 40, pattern: '^"v[0-9]+"$' } },
   Location: { description: 'Where it is.', schema: { type: 'string', format: 'uri', maxLength: 500 } },
+  'Access-Control-Allow-Origin': {
+    description: 'The address of this service: pages from elsewhere may not call it.',
+    schema: { type: 'string', format: 'uri', maxLength: 500 },
+  },
   RateLimitLimit: { description: 'Requests a minute.', schema: whole },
   RateLimitRemaining: { description: 'How many are left.', schema: whole },
   RateLimitReset: { description: 'Unix seconds at which the current cell ends.', schema: whole },
@@ -172,7 +178,8 @@ const headerComponents = {
 const withRetryAfter = new Set([409, 429, 503]);
 
 function errorResponses(schema: Json): Json {
-  const statuses = [...new Set(Object.values(errorCatalogue).map(({ status }) => status))].sort();
+  const used = new Set(routes.flatMap(errorsOf).map((code) => errorCatalogue[code].status));
+  const statuses = [...used].sort();
   return Object.fromEntries(
     statuses.map((status) => {
       const codes = Object.entries(errorCatalogue).filter(([, entry]) => entry.status === status);
@@ -181,8 +188,7 @@ function errorResponses(schema: Json): Json {
         {
           description: codes.map(([code, { means }]) => `\`${code}\`: ${means}`).join('\n\n'),
           headers: {
-            ...rateLimitHeaders,
-            'X-Request-Id': ref('RequestId'),
+            ...everyHeader,
             ...(withRetryAfter.has(status) && { 'Retry-After': ref('RetryAfter') }),
           },
           content: { 'application/json': { schema } },

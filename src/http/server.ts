@@ -51,7 +51,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     genReqId: () => parts.ids('req'),
     routerOptions: { maxParamLength: 300 },
     http: { headersTimeout: timeouts.headersMs, connectionsCheckingInterval: Math.min(1000, timeouts.headersMs) },
-    frameworkErrors: (error, request, reply) => fail(parts, error, request, reply),
+    frameworkErrors: (error, request, reply) => void failBeforeRouting(parts, error, request, reply),
     clientErrorHandler: (error, socket) => failConnection(parts, error, socket),
   });
   server.decorateRequest('caller', null);
@@ -80,14 +80,9 @@ export function createServer(parts: ServerParts): FastifyInstance {
 }
 
 function mountApi(api: FastifyInstance, parts: ServerParts): void {
-  api.addHook('onRequest', async (request, reply) => {
-    reply.header('cache-control', 'no-store');
-    if (parts.isStopping()) {
-      reply.header('connection', 'close');
-      throw new ApiError('shutting_down', 'The service is stopping.', { headers: { 'Retry-After': '5' } });
-    }
+  api.addHook('onRequest', (request, reply) => {
     const declaration = request.is404 ? null : (request.routeOptions.config.declaration ?? null);
-    request.caller = await parts.gate.admit(request, reply, declaration);
+    return enter(parts, request, reply, declaration);
   });
   for (const route of parts.routes) {
     const { declaration } = route;
@@ -111,6 +106,47 @@ function mountApi(api: FastifyInstance, parts: ServerParts): void {
       headers: { Allow: allow.join(', ') },
     });
   });
+}
+
+/** What every request of the API passes first, so that each answer tells how much room the rate limit has left. */
+async function enter(
+  parts: ServerParts,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  declaration: RouteDeclaration | null,
+): Promise<void> {
+  reply.header('cache-control', 'no-store');
+  // Pages of this service only: no other page has a reason to hold a token.
+  reply.header('access-control-allow-origin', originOf(parts.apiUrl()));
+  const stopping = parts.isStopping();
+  if (stopping) reply.header('connection', 'close');
+  request.caller = await parts.gate.admit(request, reply, declaration);
+  if (stopping) throw new ApiError('shutting_down', 'The service is stopping.', { headers: { 'Retry-After': '5' } });
+}
+
+let lastOrigin = { url: '', origin: '' };
+
+function originOf(url: string): string {
+  if (lastOrigin.url !== url) lastOrigin = { url, origin: new URL(url).origin };
+  return lastOrigin.origin;
+}
+
+/** A path that cannot be decoded finds no route and so meets no hook: the gate stands before it all the same. */
+async function failBeforeRouting(
+  parts: ServerParts,
+  error: Error,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<void> {
+  request.startedAt = performance.now();
+  reply.header('x-content-type-options', 'nosniff');
+  let thrown: unknown = error;
+  try {
+    if (/^\/v1(?:[/?]|$)/.test(request.raw.url!)) await enter(parts, request, reply, null);
+  } catch (earlier) {
+    thrown = earlier;
+  }
+  fail(parts, thrown, request, reply);
 }
 
 function fail(parts: ServerParts, thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {

@@ -6,16 +6,8 @@ import { type Ask, type Caller, type ServedRoute, serve } from '../http/route.ts
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import { listKnownProjects } from '../projects/queries.ts';
-import {
-  countTokens,
-  findToken,
-  insertToken,
-  listTokens,
-  markTokenRevoked,
-  presentToken,
-  type TokenRow,
-} from './queries.ts';
-import { hashOfSecret, newTokenSecret } from './secret.ts';
+import { makeToken } from './make.ts';
+import { countTokens, findToken, listTokens, markTokenRevoked, presentToken, type TokenRow } from './queries.ts';
 
 const maxTokens = 1000;
 
@@ -33,23 +25,17 @@ export function tokenRoutes({ ids, clock }: { ids: IdSource; clock: Clock }): Se
           details: [{ path: 'tokens', message: `at most ${maxTokens}` }],
         });
       }
-      const secret = newTokenSecret();
-      const row: TokenRow = {
-        id: ids('tok'),
-        account_id: ask.caller.accountId,
-        kind: 'user',
-        name: ask.body.name,
-        hash: hashOfSecret(secret),
-        scopes: JSON.stringify(ask.body.scopes),
-        bound: requestedProjects(ask) === null ? 0 : 1,
-        project_ids: requestedProjects(ask),
-        expires_at: readExpiry(ask.body.expires_at, clock.now()),
-        last_used_at: null,
-        revoked_at: null,
-        created_at: clock.now(),
-        version: 1,
-      };
-      await insertToken(tx, row);
+      const { row, secret } = await makeToken(
+        tx,
+        { ids, clock },
+        {
+          accountId: ask.caller.accountId,
+          name: ask.body.name,
+          scopes: ask.body.scopes,
+          projectIds: requestedProjects(ask),
+          expiresAt: readExpiry(ask.body.expires_at, clock.now()),
+        },
+      );
       return {
         body: { ...presentToken(row), token: secret },
         version: row.version,
