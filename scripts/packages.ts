@@ -8,6 +8,7 @@ import { delimiter, join } from 'node:path';
 const packageOf = {
   ffmpeg: 'ffmpeg',
   nginx: 'nginx-light',
+  caddy: 'caddy',
   rclone: 'rclone',
   chromium: 'chromium',
   wrk: 'wrk',
@@ -15,7 +16,7 @@ const packageOf = {
 
 export type Program = keyof typeof packageOf;
 
-export const testPrograms: Program[] = ['ffmpeg', 'nginx', 'rclone', 'chromium'];
+export const testPrograms: Program[] = ['ffmpeg', 'nginx', 'caddy', 'rclone', 'chromium'];
 
 export function onPath(program: string): boolean {
   const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/sbin'];

@@ -1,7 +1,9 @@
 // The first account and its admin token. The token comes from SLUICE_ADMIN_TOKEN, or from the file in the data
 // directory, or, on the first start, from here: then it is printed once and kept in that file.
+import { rmSync } from 'node:fs';
 import { adminTokenPath, readAdminToken, writeSecretFile } from '../data-dir.ts';
 import type { Db } from '../db/database.ts';
+import { isUniqueViolation } from '../db/errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import { makeToken } from '../tokens/make.ts';
@@ -28,7 +30,14 @@ export async function ensureAdminToken(options: AdminOptions): Promise<string | 
   const secret = kept ?? newTokenSecret();
   // First the file, then the row: a crash in between leaves a token that the next start takes up.
   if (kept === null) writeSecretFile(adminTokenPath(dataDir), `${secret}\n`);
-  await insertAdmin(options, secret);
+  try {
+    await insertAdmin(options, secret);
+  } catch (error) {
+    // Another process that shares the database was first. Its token counts, unless this one was told its own.
+    if (!isUniqueViolation(error)) throw error;
+    if (kept === null) rmSync(adminTokenPath(dataDir));
+    return ensureAdminToken(options);
+  }
   return kept === null ? secret : null;
 }
 

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import type { DialectName } from './migrations/types.ts';
+import { readDirectly } from './prepared.ts';
 import { sqliteDialect } from './sqlite-driver.ts';
 import type { Tables } from './tables.ts';
 
@@ -28,7 +29,9 @@ export interface DatabaseOptions {
 
 export function openDatabase({ url, dataDir, onConnectionLost }: DatabaseOptions): Database {
   if (url === null) {
-    const db = new Kysely<Tables>({ dialect: sqliteDialect(join(dataDir, 'sluice.db')) });
+    const dialect = sqliteDialect(join(dataDir, 'sluice.db'));
+    const db = new Kysely<Tables>({ dialect });
+    readDirectly(db, dialect.read);
     return { db, dialect: 'sqlite', close: () => db.destroy() };
   }
   const pool = new pg.Pool({

@@ -3,6 +3,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { after } from 'node:test';
 import { type App, createApp, type Overrides } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
 import { createLog } from '../../src/lib/log.ts';
@@ -69,16 +70,21 @@ export async function startApp({ env: more, ...overrides }: TestAppOptions = {})
   const log = overrides.log ?? createLog({ level: env.SLUICE_LOG_LEVEL ?? 'silent', format: 'json' });
   const app = await createApp(readConfig(env, false), { ...overrides, log });
   const url = app.apiUrl();
+  let stopped: Promise<void> | null = null;
+  const stop = async () => {
+    await app.stop();
+    await isolated.clean();
+  };
+  const stopOnce = () => (stopped ??= stop());
+  // A test that fails half-way must not leave a server behind that keeps the process alive.
+  after(stopOnce);
   return {
     app,
     url,
     env,
     dataDir: isolated.dataDir,
     call: (method, path, options) => call(url, method, path, options),
-    async stop() {
-      await app.stop();
-      await isolated.clean();
-    },
+    stop: stopOnce,
   };
 }
 

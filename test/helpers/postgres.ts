@@ -13,8 +13,9 @@ export interface TestPostgres {
   /** Of a server, with the database `postgres`. */
   url: string;
   stop(): Promise<void>;
-  /** Ends all connections at once, as a crash would, and starts again on the same port. */
-  restart(): Promise<void>;
+  /** Ends all connections at once and is away until resume(), which brings it back on the same port. */
+  pause(): Promise<void>;
+  resume(): Promise<void>;
 }
 
 const nobody = 65_534;
@@ -90,8 +91,8 @@ export async function startPostgres(): Promise<TestPostgres> {
   };
   return {
     url,
-    async restart() {
-      await end('SIGINT');
+    pause: () => end('SIGINT'),
+    async resume() {
       child = await start();
     },
     async stop() {

@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { Migration } from './types.ts';
 
 export const foundation: Migration = {
@@ -26,6 +27,7 @@ export const foundation: Migration = {
       .addColumn('version', int, (c) => c.notNull())
       .execute();
     await db.schema.createIndex('token_by_account').on('token').columns(['account_id', 'id']).execute();
+    await sql`create unique index token_one_admin on token (kind) where kind = 'admin'`.execute(db);
 
     await db.schema
       .createTable('project')
