@@ -12,11 +12,17 @@ const packageOf = {
   rclone: 'rclone',
   chromium: 'chromium',
   wrk: 'wrk',
+  dockerd: 'docker.io',
+  'docker-registry': 'docker-registry',
+  busybox: 'busybox-static',
+  ip: 'iproute2',
 };
 
 export type Program = keyof typeof packageOf;
 
-export const testPrograms: Program[] = ['ffmpeg', 'nginx', 'caddy', 'rclone', 'chromium'];
+export const dockerPrograms: Program[] = ['dockerd', 'docker-registry', 'busybox', 'ip'];
+
+export const testPrograms: Program[] = ['ffmpeg', 'nginx', 'caddy', 'rclone', 'chromium', ...dockerPrograms];
 
 export function onPath(program: string): boolean {
   const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/sbin'];

@@ -19,7 +19,7 @@ async function runTests(label: string, files: string[], env: Record<string, stri
   console.log(`\n— ${label}: ${files.length} files`);
   const counts = { passed: 0, failed: 0, skipped: 0 };
   Object.assign(process.env, env);
-  const stream = run({ files, concurrency: 2, timeout: 600_000 });
+  const stream = run({ files, concurrency: 2, timeout: 600_000, forceExit: true });
   stream.on('test:pass', (event) => {
     if (event.details.type === 'suite') return;
     if (event.skip !== undefined || event.todo !== undefined) counts.skipped++;

@@ -1,9 +1,10 @@
 import { sql } from 'kysely';
 import { StartError } from '../lib/start-error.ts';
 import { foundation } from './migrations/0001-foundation.ts';
+import { deployments } from './migrations/0002-deployments.ts';
 import { type AnyDb, columnsFor, type DialectName, type Migration } from './migrations/types.ts';
 
-const migrations: Migration[] = [foundation];
+const migrations: Migration[] = [foundation, deployments];
 
 export const latestVersion = migrations.length;
 

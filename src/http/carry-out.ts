@@ -4,6 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ApiError, notFound, type ParamName } from '../contract/errors.ts';
 import type { RouteDeclaration } from '../contract/route.ts';
 import type { Db } from '../db/database.ts';
+import { preparedInsert } from '../db/prepared.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import type { Log } from '../lib/log.ts';
@@ -63,7 +64,7 @@ function readAsk(
   const query = validate(declaration.query, coerceQuery(declaration.query, rawQuery), 'query') as Ask['query'];
   const body = readBody(declaration, request.body);
   const { limit = defaultLimit, cursor, ...filters } = query as { limit?: number; cursor?: string };
-  const list = `${caller?.accountId} ${request.routeOptions.url} ${JSON.stringify([params, filters])}`;
+  const list = () => `${caller?.accountId} ${request.routeOptions.url} ${JSON.stringify([params, filters])}`;
   const ifMatch = request.headers['if-match'];
   return {
     params,
@@ -73,11 +74,11 @@ function readAsk(
     requestId: request.id,
     address: request.ip,
     log,
-    page: { limit, after: cursor === undefined ? null : readCursor(seal, list, cursor) },
+    page: { limit, after: cursor === undefined ? null : readCursor(seal, list(), cursor) },
     paginate(rows, keyOf, presentRow) {
       const data = rows.slice(0, limit);
       const hasMore = rows.length > limit;
-      const next = hasMore ? writeCursor(seal, list, keyOf(data.at(-1)!)) : null;
+      const next = hasMore ? writeCursor(seal, list(), keyOf(data.at(-1)!)) : null;
       return { data: data.map(presentRow), page: { next, has_more: hasMore } };
     },
     expectVersion(version) {
@@ -168,6 +169,8 @@ async function commit(
   }
 }
 
+const insertAuditRow = preparedInsert('audit');
+
 async function insertAudit(
   { ids, clock }: Platform,
   tx: Db,
@@ -177,20 +180,17 @@ async function insertAudit(
   answer: Answer<unknown>,
 ): Promise<void> {
   const params = ask.params as { id?: string };
-  await tx
-    .insertInto('audit')
-    .values({
-      id: ids('aud'),
-      account_id: ask.caller.accountId,
-      action: declaration.name,
-      resource: answer.location ?? pathOf(request).slice('/v1'.length),
-      project_id: answer.projectId ?? params.id ?? null,
-      token_id: ask.caller.tokenId,
-      request_id: ask.requestId,
-      address: ask.address,
-      created_at: clock.now(),
-    })
-    .execute();
+  await insertAuditRow(tx, {
+    id: ids('aud'),
+    account_id: ask.caller.accountId,
+    action: declaration.name,
+    resource: answer.location ?? pathOf(request).slice('/v1'.length),
+    project_id: answer.projectId ?? params.id ?? null,
+    token_id: ask.caller.tokenId,
+    request_id: ask.requestId,
+    address: ask.address,
+    created_at: clock.now(),
+  });
 }
 
 const pathOf = (request: FastifyRequest): string => request.url.split('?', 1)[0]!;

@@ -44,7 +44,10 @@ export function toApiError(error: unknown): ApiError {
       cause: error,
     });
   }
-  const code = (error as { code?: unknown } | null)?.code;
-  const known = typeof code === 'string' ? fastifyErrors[code] : undefined;
-  return known?.() ?? new ApiError('internal_error', 'A fault of the service; it is in its log.', { cause: error });
+  const { code, statusCode } = (error ?? {}) as { code?: unknown; statusCode?: unknown };
+  if (typeof code === 'string' && Object.hasOwn(fastifyErrors, code)) return fastifyErrors[code]!();
+  if (typeof code === 'string' && code.startsWith('FST_ERR_') && Number(statusCode) < 500) {
+    return new ApiError('invalid_request', 'That is not a request this service can read.', { cause: error });
+  }
+  return new ApiError('internal_error', 'A fault of the service; it is in its log.', { cause: error });
 }

@@ -66,5 +66,17 @@ export function serve<R extends RouteDeclaration>(
 /** Thrown by a guarded update that found the row changed since it was read: the transaction runs again. */
 export class ChangedMeanwhile extends Error {}
 
-export const isoTime = (ms: number): string => new Date(ms).toISOString();
+const isoTimes = new Map<number, string>();
+
+/** The same few times are shown again and again, and writing one out takes longer than finding it. */
+export function isoTime(ms: number): string {
+  let text = isoTimes.get(ms);
+  if (text === undefined) {
+    if (isoTimes.size >= 5000) isoTimes.clear();
+    text = new Date(ms).toISOString();
+    isoTimes.set(ms, text);
+  }
+  return text;
+}
+
 export const isoTimeOrNull = (ms: number | null): string | null => (ms === null ? null : isoTime(ms));

@@ -23,6 +23,8 @@ declare module 'fastify' {
 
 export const bodyLimitBytes = 1024 * 1024;
 
+const lingerMs = 1000;
+
 export interface ServerTimeouts {
   headersMs: number;
   requestMs: number;
@@ -54,6 +56,8 @@ export function createServer(parts: ServerParts): FastifyInstance {
     frameworkErrors: (error, request, reply) => void failBeforeRouting(parts, error, request, reply),
     clientErrorHandler: (error, socket) => failConnection(parts, error, socket),
   });
+  // Nothing is promised to who expects more than to go on; the request is answered as if it did not.
+  server.server.on('checkExpectation', (request, response) => server.server.emit('request', request, response));
   server.decorateRequest('caller', null);
   server.decorateRequest('startedAt', 0);
   server.removeAllContentTypeParsers();
@@ -69,6 +73,11 @@ export function createServer(parts: ServerParts): FastifyInstance {
     reply.header('x-request-id', request.id);
     reply.header('x-content-type-options', 'nosniff');
     done();
+  });
+  // A connection whose answer was under way when the stop came would otherwise stay open, and the stop wait for it.
+  server.addHook('onSend', (_request, reply, payload, done) => {
+    if (parts.isStopping()) reply.header('connection', 'close');
+    done(null, payload);
   });
   server.addHook('onResponse', (request, reply, done) => {
     record(parts, request, reply);
@@ -155,7 +164,10 @@ function fail(parts: ServerParts, thrown: unknown, request: FastifyRequest, repl
     parts.log.error({ request_id: request.id, err: error.cause ?? thrown }, error.message);
   }
   // What is left of a body that was refused is not read: the connection ends with the answer.
-  if (error.status === 413 || error.status === 415) reply.header('connection', 'close');
+  if (error.status === 413 || error.status === 415) {
+    reply.header('connection', 'close');
+    lingerBeforeClose(request.raw.socket);
+  }
   reply.header('x-request-id', request.id);
   reply.header('cache-control', 'no-store');
   for (const name in error.headers) reply.header(name, error.headers[name]);
@@ -163,6 +175,19 @@ function fail(parts: ServerParts, thrown: unknown, request: FastifyRequest, repl
     .code(error.status)
     .header('content-type', 'application/json; charset=utf-8')
     .send(JSON.stringify(envelope(error, request.id, parts.apiUrl())));
+}
+
+/**
+ * To close a connection on which more is arriving resets it, and a reset takes away the answer that the other side has
+ * not read yet. So our side ends, nothing more is read, and the other side gets a moment to see why.
+ */
+function lingerBeforeClose(socket: Socket): void {
+  socket.destroySoon = () => {
+    socket.end();
+    setImmediate(() => socket.pause());
+    const timer = setTimeout(() => socket.destroy(), lingerMs);
+    socket.once('close', () => clearTimeout(timer));
+  };
 }
 
 /** Not a request at all, or one that did not arrive in time: there is no reply object, only the socket. */

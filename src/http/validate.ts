@@ -5,6 +5,7 @@ import { ApiError, type ErrorDetail } from '../contract/errors.ts';
 
 const maxDepth = 32;
 const maxDetails = 20;
+const maxPath = 200;
 
 const compiled = new WeakMap<TSchema, Validator>();
 
@@ -33,9 +34,9 @@ export function validate(schema: TObject, value: unknown, root: 'body' | 'query'
 function schemaFaults(validator: Validator, value: unknown, root: string): ErrorDetail[] {
   const faults = new Map<string, ErrorDetail>();
   for (const error of validator.Errors(value)) {
-    if (error.keyword === 'boolean') continue; // the echo of additionalProperties
-    const at = root + error.instancePath.replaceAll('/', '.');
-    for (const [path, message] of explain(at, error)) {
+    const at = root + error.instancePath.replaceAll('/', '.').replaceAll('~1', '/').replaceAll('~0', '~');
+    for (const [long, message] of explain(at, error)) {
+      const path = clip(long, maxPath);
       if (faults.size < maxDetails && !faults.has(path + message)) faults.set(path + message, { path, message });
     }
   }
@@ -51,16 +52,20 @@ interface SchemaError {
 function explain(at: string, { keyword, message, params }: SchemaError): [path: string, message: string][] {
   const of = <T>(name: string): T => (params as Record<string, T>)[name]!;
   if (keyword === 'additionalProperties') {
-    return of<string[]>('additionalProperties').map((name) => [`${at}.${clip(name)}`, 'is not a known field']);
+    return of<string[]>('additionalProperties').map((name) => [`${at}.${name}`, 'is not a known field']);
   }
   if (keyword === 'required') {
     return of<string[]>('requiredProperties').map((name) => [`${at}.${name}`, 'is required']);
   }
+  // Comes once for each field that is not known, before additionalProperties does, and may take all the room there is.
+  if (keyword === 'boolean') return [[at, 'is not a known field']];
   if (keyword === 'enum') return [[at, `must be one of ${of<string[]>('allowedValues').join(', ')}`]];
-  return [[clip(at), message]];
+  return [[at, message]];
 }
 
-const clip = (text: string): string => (text.length > 100 ? `${text.slice(0, 100)}…` : text);
+/** Short enough to be sent back, and whole characters only. */
+const clip = (text: string, length: number): string =>
+  (text.length > length ? `${text.slice(0, length)}…` : text).toWellFormed();
 
 /** What no string may hold (NUL, half a surrogate pair) and no value may be (nested without end). */
 function textFaults(value: unknown, path: string, depth = 0): ErrorDetail[] {
@@ -69,11 +74,11 @@ function textFaults(value: unknown, path: string, depth = 0): ErrorDetail[] {
     return value.isWellFormed() ? [] : [{ path, message: 'must be well-formed Unicode' }];
   }
   if (typeof value !== 'object' || value === null) return [];
-  if (depth >= maxDepth) return [{ path: clip(path), message: `is nested deeper than ${maxDepth} levels` }];
+  if (depth >= maxDepth) return [{ path, message: `is nested deeper than ${maxDepth} levels` }];
   const faults: ErrorDetail[] = [];
   for (const [name, item] of Object.entries(value)) {
     if (!name.isWellFormed() || name.includes('\0')) faults.push({ path, message: 'has a name that is not text' });
-    faults.push(...textFaults(item, `${path}.${clip(name)}`, depth + 1));
+    faults.push(...textFaults(item, clip(`${path}.${name}`, maxPath), depth + 1));
     if (faults.length >= maxDetails) break;
   }
   return faults;
@@ -81,14 +86,15 @@ function textFaults(value: unknown, path: string, depth = 0): ErrorDetail[] {
 
 /** Query parameters arrive as text: what the schema wants as a number or a truth value becomes one. */
 export function coerceQuery(schema: TObject, query: Record<string, unknown>): Record<string, unknown> {
-  const out: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(query)) {
-    const type = (schema.properties[name] as { type?: string } | undefined)?.type;
-    if (type === 'integer' && typeof value === 'string' && /^-?\d{1,15}$/.test(value)) out[name] = Number(value);
-    else if (type === 'boolean' && (value === 'true' || value === 'false')) out[name] = value === 'true';
-    else out[name] = value;
-  }
-  return out;
+  // fromEntries makes `__proto__` a name like any other, which an assignment would not.
+  return Object.fromEntries(
+    Object.entries(query).map(([name, value]) => {
+      const type = (schema.properties[name] as { type?: string } | undefined)?.type;
+      if (type === 'integer' && typeof value === 'string' && /^-?\d{1,15}$/.test(value)) return [name, Number(value)];
+      if (type === 'boolean' && (value === 'true' || value === 'false')) return [name, value === 'true'];
+      return [name, value];
+    }),
+  );
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

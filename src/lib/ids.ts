@@ -8,12 +8,13 @@ export type IdSource = (prefix: string) => string;
 
 export function createIds(clock: Clock): IdSource {
   const bytes = new Uint8Array(16);
+  const random = createRandom();
   let lastMs = -1;
   return (prefix) => {
     const nowMs = clock.now();
     if (nowMs > lastMs) {
       lastMs = nowMs;
-      randomFillSync(bytes, 6);
+      random(bytes, 6);
       writeTime(bytes, nowMs);
       bytes[6] = 0x70 | (bytes[6]! & 0x0f);
       bytes[8] = 0x80 | (bytes[8]! & 0x1f);
@@ -21,6 +22,21 @@ export function createIds(clock: Clock): IdSource {
       increment(bytes);
     }
     return `${prefix}_${encodeBase32(bytes)}`;
+  };
+}
+
+/** Asking the system for a few random bytes costs as much as asking for many. */
+function createRandom(): (into: Uint8Array, from: number) => void {
+  const pool = new Uint8Array(4096);
+  let used = pool.length;
+  return (into, from) => {
+    const needed = into.length - from;
+    if (used + needed > pool.length) {
+      randomFillSync(pool);
+      used = 0;
+    }
+    into.set(pool.subarray(used, used + needed), from);
+    used += needed;
   };
 }
 

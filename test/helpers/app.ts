@@ -3,7 +3,6 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after } from 'node:test';
 import { type App, createApp, type Overrides } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
 import { createLog } from '../../src/lib/log.ts';
@@ -51,6 +50,7 @@ export async function isolatedEnv(): Promise<{ env: Record<string, string>; data
     SLUICE_ROUTER_TLS_PORT: '0',
     SLUICE_REGIONS: 'local=standin:',
     SLUICE_ADMIN_TOKEN: adminToken,
+    SLUICE_SAMPLE: 'off',
     SLUICE_LOG_LEVEL: 'silent',
     ...(database && { SLUICE_DATABASE_URL: database.url }),
   };
@@ -76,8 +76,6 @@ export async function startApp({ env: more, ...overrides }: TestAppOptions = {})
     await isolated.clean();
   };
   const stopOnce = () => (stopped ??= stop());
-  // A test that fails half-way must not leave a server behind that keeps the process alive.
-  after(stopOnce);
   return {
     app,
     url,

@@ -36,7 +36,7 @@ export interface StormRequest {
   body: Buffer | null;
 }
 
-/** Real things a request may name, so that some requests succeed. */
+/** Real things a request may name, so that some requests succeed; of a parameter that is not here, only the form is right. */
 export interface Fixture {
   token: string;
   params: Record<string, string[]>;
@@ -74,10 +74,19 @@ export function fitting(schema: Schema): fc.Arbitrary<unknown> {
   }
 }
 
+/** What a field must hold to name something that is there: of the right form alone, it never would. */
+const wellKnown: Record<string, string> = {
+  environment: 'production',
+  region: 'local',
+  image: 'registry.example/shop:1',
+};
+
 function fittingObject({ properties = {}, patternProperties = {}, required = [] }: Schema): fc.Arbitrary<object> {
   const [pattern] = Object.entries(patternProperties);
   if (pattern) return fc.dictionary(fc.stringMatching(new RegExp(pattern[0])), fitting(pattern[1]), { maxKeys: 3 });
-  const fields = Object.fromEntries(Object.entries(properties).map(([name, schema]) => [name, fitting(schema)]));
+  const field = (name: string, schema: Schema) =>
+    name in wellKnown ? fc.oneof(fc.constant(wellKnown[name]), fitting(schema)) : fitting(schema);
+  const fields = Object.fromEntries(Object.entries(properties).map(([name, schema]) => [name, field(name, schema)]));
   return fc.record(fields, { requiredKeys: required });
 }
 
@@ -335,13 +344,12 @@ const oddHeaders = fc.oneof(
 /** `fixture` is read when a request is made, because what it names comes and goes. */
 export function requestsOf(operation: Operation, fixture: Fixture): fc.Arbitrary<StormRequest> {
   const names = [...operation.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!);
+  const real = (name: string): fc.Arbitrary<{ name: string; pick: number } | string> => {
+    if (fixture.params[name]) return fc.nat(100).map((pick) => ({ name, pick }));
+    return fitting(operation.parameters.find((parameter) => parameter.name === name)!.schema) as fc.Arbitrary<string>;
+  };
   const segments = fc.tuple(
-    ...names.map((name) =>
-      fc.oneof(
-        { arbitrary: fc.nat(100).map((pick) => ({ name, pick })), weight: 8 },
-        { arbitrary: oddSegment, weight: 2 },
-      ),
-    ),
+    ...names.map((name) => fc.oneof({ arbitrary: real(name), weight: 8 }, { arbitrary: oddSegment, weight: 2 })),
   );
   const query = fc.oneof(
     { arbitrary: fc.constant([] as string[]), weight: 5 },

@@ -1,0 +1,186 @@
+// npm run bench -- api [get] [post] [list] [start]: what the platform under every resource costs.
+//
+// Ratios of things measured side by side, in turns, because absolute figures say more about the machine than about us.
+// Servers run in processes of their own on loopback, the load comes from wrk, the access log is on.
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { installMissing } from '../scripts/packages.ts';
+import { freePort } from '../test/helpers/postgres.ts';
+import { fillProjects } from './lib/fill.ts';
+import { adminToken, api, appEnv, end, residentMib, type Served, startServer, tempDir } from './lib/processes.ts';
+import { rawCommitsPerSecond } from './lib/raw-commits.ts';
+import { alternate, median, requestsPerSecond } from './lib/wrk.ts';
+
+interface Project {
+  id: string;
+}
+
+interface List {
+  data: Project[];
+  page: { next: string | null };
+}
+
+const seconds = 4;
+const many = 1_000_000;
+const few = 1000;
+
+const startApp = (dataDir: string): Promise<Served> => startServer('app-server.ts', appEnv(dataDir));
+
+const rate = (perSecond: number): string => `${Math.round(perSecond).toLocaleString('en')}/s`;
+
+function report(name: string, value: number, target: string, met: boolean, of: string): void {
+  console.log(`${met ? 'met   ' : 'MISSED'}  ${name.padEnd(46)} ${value.toFixed(2).padStart(7)}  (${target})  ${of}`);
+}
+
+async function benchGet(): Promise<void> {
+  const app = await startApp(tempDir());
+  const project = await api<Project>(app, 'POST', '/projects', { name: 'Shop', labels: ['web', 'shop'] });
+  const bare = await startServer('bare-server.ts', { BENCH_JSON: JSON.stringify(project) });
+  const load = (server: Served) => () =>
+    requestsPerSecond({ url: `${server.url}/v1/projects/${project.id}`, connections: 16, seconds, token: adminToken });
+  await alternate(1, { app: load(app), bare: load(bare) }); // warm
+  const rates = await alternate(5, { app: load(app), bare: load(bare) });
+  const ratio = rates.app / rates.bare;
+  const of = `${rate(rates.app)} of ${rate(rates.bare)}`;
+  report('(a) GET a project / bare Fastify route', ratio, '≥ 0.65', ratio >= 0.65, of);
+  await Promise.all([app.stop(), bare.stop()]);
+}
+
+async function benchPost(): Promise<void> {
+  const dir = tempDir();
+  const app = await startApp(dir);
+  let run = 0;
+  const load = (connections: number) => () =>
+    requestsPerSecond({
+      url: `${app.url}/v1/projects`,
+      connections,
+      seconds,
+      method: 'POST',
+      luaBody: `'{"name":"Load ${run++}x' .. n .. '"}'`,
+      token: adminToken,
+    });
+  const measures = { raw: () => rawCommitsPerSecond(dir, seconds), sixteen: load(16), one: load(1) };
+  await alternate(1, measures); // warm
+  const rates = await alternate(5, measures);
+  const of = (perSecond: number) => `${rate(perSecond)} of ${rate(rates.raw)}`;
+  const ratio = rates.sixteen / rates.raw;
+  report('(b) POST a project, 16 connections / raw commits', ratio, '≥ 0.5', ratio >= 0.5, of(rates.sixteen));
+  const alone = rates.one / rates.raw;
+  console.log(
+    `        ${'    the same, 1 connection'.padEnd(46)} ${alone.toFixed(2).padStart(7)}           ${of(rates.one)}`,
+  );
+  await app.stop();
+}
+
+/** Follows `page.next` to the last full page and gives its cursor. */
+async function deepestCursor(app: Served): Promise<string> {
+  let cursor = '';
+  for (;;) {
+    const { page } = await api<List>(app, 'GET', `/projects?limit=100${cursor && `&cursor=${cursor}`}`);
+    if (page.next === null) return cursor;
+    cursor = page.next;
+  }
+}
+
+async function startFilled(count: number): Promise<Served> {
+  const dir = tempDir();
+  await (await startApp(dir)).stop();
+  fillProjects(dir, count);
+  return startApp(dir);
+}
+
+async function benchList(): Promise<void> {
+  const [big, small] = [await startFilled(many), await startFilled(few)];
+  const load = (app: Served, query: string) => () =>
+    requestsPerSecond({ url: `${app.url}/v1/projects${query}`, connections: 16, seconds, token: adminToken });
+  const [bigEnd, smallEnd] = [await deepestCursor(big), await deepestCursor(small)];
+  const measures = {
+    firstOfMany: load(big, ''),
+    firstOfFew: load(small, ''),
+    lastOfMany: load(big, `?cursor=${bigEnd}`),
+    lastOfFew: load(small, `?cursor=${smallEnd}`),
+  };
+  await alternate(1, measures); // warm
+  const rates = await alternate(5, measures);
+  const sizes = `${many.toLocaleString('en')} projects / ${few.toLocaleString('en')}`;
+  const compare = (name: string, slow: number, fast: number) => {
+    const ratio = fast / slow;
+    report(`(c) ${name}, ${sizes}`, ratio, '≤ 1.2', ratio <= 1.2, `time of a page, at ${rate(slow)} and ${rate(fast)}`);
+  };
+  compare('first page', rates.firstOfMany, rates.firstOfFew);
+  compare('deepest page', rates.lastOfMany, rates.lastOfFew);
+  await Promise.all([big.stop(), small.stop()]);
+}
+
+interface Started {
+  readyMs: number;
+  idleMib: number;
+}
+
+/** The command people run, on a new or a used data directory. */
+async function timeStart(dir: string): Promise<Started> {
+  const port = await freePort();
+  const env = { ...process.env, ...appEnv(dir), SLUICE_PORT: String(port) };
+  const startedAt = performance.now();
+  const child = spawn(process.execPath, [join(import.meta.dirname, '..', 'src', 'main.ts')], { env, stdio: 'ignore' });
+  const giveUpAt = startedAt + 30_000;
+  for (;;) {
+    const ready = await fetch(`http://127.0.0.1:${port}/readyz`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+    if (ready) break;
+    if (performance.now() > giveUpAt || child.exitCode !== null) throw new Error('it does not become ready');
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  const readyMs = performance.now() - startedAt;
+  await new Promise((resolve) => setTimeout(resolve, 1500)); // memory is looked at once the start has settled
+  const idleMib = residentMib(child.pid!);
+  await end(child);
+  return { readyMs, idleMib };
+}
+
+async function benchStart(): Promise<void> {
+  const used = tempDir();
+  await timeStart(used); // fills the compile cache too, as the first start after an install does
+  const again: Started[] = [];
+  const fresh: Started[] = [];
+  for (let round = 0; round < 5; round++) {
+    fresh.push(await timeStart(tempDir()));
+    again.push(await timeStart(used));
+  }
+  const ready = (starts: Started[]) => median(starts.map(({ readyMs }) => readyMs)) / 1000;
+  const idle = median(again.map(({ idleMib }) => idleMib));
+  report(
+    '(d) start to ready, seconds',
+    ready(again),
+    '< 1',
+    ready(again) < 1,
+    `first start ${ready(fresh).toFixed(2)} s`,
+  );
+  report('(d) resident memory idle, MiB', idle, '< 120', idle < 120, 'five starts, median');
+  console.log(`        ${'    under load, highest, MiB'.padEnd(46)} ${(await loadedMib()).toFixed(2).padStart(7)}`);
+}
+
+async function loadedMib(): Promise<number> {
+  const app = await startApp(tempDir());
+  const project = await api<Project>(app, 'POST', '/projects', { name: 'Shop' });
+  let highest = 0;
+  const timer = setInterval(() => {
+    highest = Math.max(highest, residentMib(app.pid));
+  }, 100);
+  const url = `${app.url}/v1/projects`;
+  const luaBody = `'{"name":"Load ' .. n .. '"}'`;
+  await Promise.all([
+    requestsPerSecond({ url: `${url}/${project.id}`, connections: 64, seconds: 10, token: adminToken }),
+    requestsPerSecond({ url, connections: 16, seconds: 10, method: 'POST', luaBody, token: adminToken }),
+  ]);
+  clearInterval(timer);
+  await app.stop();
+  return highest;
+}
+
+const parts = { get: benchGet, post: benchPost, list: benchList, start: benchStart };
+installMissing(['wrk']);
+const chosen = process.argv.slice(3).filter((name) => name in parts) as (keyof typeof parts)[];
+for (const name of chosen.length > 0 ? chosen : (Object.keys(parts) as (keyof typeof parts)[])) await parts[name]();

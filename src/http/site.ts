@@ -1,0 +1,14 @@
+// The catalogue on the service's own port: whatever is not the API or a page about the service is a file of the site.
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+
+const ofTheService = /^\/(?:v1|docs|console|livez|readyz|metrics)(?:[/?]|$)/;
+
+/** Puts the site in front of the listener that is there: its answers never pass through the framework. */
+export function mountSite(server: Server, handle: (request: IncomingMessage, response: ServerResponse) => void): void {
+  const [service] = server.listeners('request') as RequestListener[];
+  server.removeAllListeners('request');
+  server.on('request', (request, response) => {
+    if (ofTheService.test(request.url!)) service!(request, response as never);
+    else handle(request, response);
+  });
+}

@@ -1,0 +1,87 @@
+// Small images made of busybox, without any registry on the internet: one layer with /bin/busybox, told apart by what
+// they run. They are pushed to a registry of the test and removed from the engine, so that the next use pulls them.
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import type { TestDocker, TestRegistry } from './docker.ts';
+
+const answer = `{"image":"'$IMAGE'","revision":"'$DEPLOY_REVISION'","instance":"'$DEPLOY_INSTANCE'"}`;
+const site = `mkdir -p /www/cgi-bin && cd /www && echo '${answer}' > index.html`;
+const listen = 'exec httpd -f -p "$PORT" -h /www';
+const failing = `printf '#!/bin/sh\\nprintf "Status: 500 Failed\\\\r\\\\n\\\\r\\\\nfailed\\\\n"\\n'`;
+
+const scripts = {
+  /** Answers / with its image, revision and instance, as the stand-in does, and anything else with 404. */
+  web: `${site} && ${listen}`,
+  /** Answers / with 500. */
+  failing: `${site} && rm index.html && ${failing} > cgi-bin/index.cgi && chmod +x cgi-bin/index.cgi && ${listen}`,
+  /** Ends at once with the code 3. */
+  exits: 'echo no reason to stay >&2; exit 3',
+  /** Runs and never listens. */
+  deaf: 'exec sleep 3600',
+  /** Says lines 1 to 20 on stdout and warnings 1 to 3 on stderr (and a line of $LONG), then answers as web does. */
+  chatty: `[ -z "$LONG" ] || printf "%\${LONG}s\\n" x; for n in $(seq 20); do echo "line $n"; done; for n in 1 2 3; do echo "warning $n" >&2; done; ${site} && ${listen}`,
+  /** As web, but asking it to end does nothing. */
+  stubborn: `trap '' TERM; ${site} && ${listen}`,
+  /** Cannot be started: it wants to run as a user that it does not have. */
+  broken: 'true',
+  /** Its program is not there. */
+  empty: null,
+};
+
+export type ImageKind = keyof typeof scripts;
+
+/** Makes, pushes and forgets it; `image` is its name here, `tag` a version. Returns the reference to deploy. */
+export async function pushImage(
+  docker: TestDocker,
+  registry: TestRegistry,
+  kind: ImageKind,
+  { image = kind as string, tag = 'v1' } = {},
+): Promise<string> {
+  const repository = `${registry.host}/${image}`;
+  const reference = `${repository}:${tag}`;
+  const command = scripts[kind] === null ? ['/bin/absent'] : ['/bin/sh', '-c', scripts[kind]];
+  const changes = [`ENV IMAGE=${reference} PATH=/bin`, `CMD ${JSON.stringify(command)}`];
+  if (kind === 'broken') changes.push('USER nobody-here');
+  const { client } = docker;
+  await follow(await client.importImage(Readable.from([rootfs()]), { repo: repository, tag, changes }));
+  const made = client.getImage(reference);
+  // Docker wants credentials for every push, be they empty.
+  await follow(await made.push({ authconfig: registry.auth ?? { username: '', password: '', serveraddress: '' } }));
+  await made.remove({ force: true });
+  return reference;
+}
+
+let layer: Buffer | null = null;
+
+function rootfs(): Buffer {
+  layer ??= makeRootfs();
+  return layer;
+}
+
+function makeRootfs(): Buffer {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-rootfs-'));
+  try {
+    mkdirSync(join(folder, 'bin'));
+    mkdirSync(join(folder, 'tmp'));
+    const busybox = execFileSync('sh', ['-c', 'command -v busybox'], { encoding: 'utf8' }).trim();
+    cpSync(busybox, join(folder, 'bin/busybox'), { dereference: true });
+    for (const name of ['sh', 'httpd', 'sleep', 'seq', 'mkdir', 'rm', 'chmod', 'printf', 'cat', 'id', 'env']) {
+      symlinkSync('busybox', join(folder, 'bin', name));
+    }
+    // The same bytes every time, so that images of two test processes are the same too.
+    const settled = ['--sort=name', '--mtime=@0', '--owner=0', '--group=0', '--numeric-owner'];
+    return execFileSync('tar', ['-cf', '-', ...settled, '-C', folder, '.'], { maxBuffer: 64 * 1024 * 1024 });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function follow(stream: NodeJS.ReadableStream): Promise<void> {
+  let text = '';
+  for await (const chunk of stream) text += chunk;
+  const failed = text.split('\n').find((line) => line.includes('"error"'));
+  if (failed) throw new Error(failed);
+}

@@ -1,0 +1,49 @@
+// Instances for tests of engines.
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Engine, EngineInstance, InstanceSpec } from '../../src/engines/engine.ts';
+
+export type InstanceAddress = NonNullable<EngineInstance['address']>;
+
+/** What to run, and how to tell it to behave. */
+export interface Workload {
+  image: string;
+  variables: Record<string, string>;
+}
+
+let count = 0;
+/** Unlike any other of this machine. */
+export const ids = (prefix: string): string => `${prefix}-${process.pid}-${Date.now().toString(36)}-${count++}`;
+
+/** Prepares the image and says what to start. */
+export async function specOf(engine: Engine, workload: Workload, more: Partial<InstanceSpec> = {}) {
+  const { image, variables } = workload;
+  const { digest } = await engine.prepare(image, variables);
+  const whose = { project: ids('prj'), environment: 'production', revision: 1 };
+  return { id: ids('instance'), ...whose, image, digest, port: 8080, variables, ...more } satisfies InstanceSpec;
+}
+
+/** Starts it and waits until it answers HTTP. */
+export async function startReady(engine: Engine, spec: InstanceSpec) {
+  await engine.start(spec);
+  return until(30_000, async () => {
+    const instance = (await engine.list()).find(({ id }) => id === spec.id);
+    if (!instance?.address) return null;
+    const { address } = instance;
+    const answers = await fetch(`http://${address.host}:${address.port}/`).then(
+      (response) => response.arrayBuffer().then(() => true),
+      () => false,
+    );
+    return answers && { instance, address };
+  });
+}
+
+/** What `look` finds, as soon as it finds something. */
+export async function until<T>(limitMs: number, look: () => Promise<T | null | false | undefined>): Promise<T> {
+  const giveUpAt = performance.now() + limitMs;
+  for (;;) {
+    const found = await look();
+    if (found) return found;
+    if (performance.now() > giveUpAt) throw new Error(`not within ${limitMs} ms: ${look}`);
+    await wait(10);
+  }
+}

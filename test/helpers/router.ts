@@ -1,0 +1,139 @@
+// The built-in proxy on a free port, and instances for it to ask. All of it ends with the test file.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import {
+  Agent,
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type RequestListener,
+  request,
+  type Server,
+} from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after } from 'node:test';
+import { pino } from 'pino';
+import { type Clock, systemClock } from '../../src/lib/clock.ts';
+import type { DataPlane } from '../../src/traffic/data-plane.ts';
+import type { ProxyLimits } from '../../src/traffic/limits.ts';
+import type { Measurement } from '../../src/traffic/measurements.ts';
+import { startProxy } from '../../src/traffic/proxy.ts';
+import type { Route, Share, Target } from '../../src/traffic/table.ts';
+
+export const host = 'shop-production.localhost';
+
+export interface TestRouter extends DataPlane {
+  /** Routes the host to these shares. */
+  serve(...shares: Share[]): void;
+  /** What was counted of a revision, over all buckets, since the start. */
+  counted(revision: number): { requests: number; errors: number };
+}
+
+export async function startRouter(limits: Partial<ProxyLimits> = {}, clock: Clock = systemClock): Promise<TestRouter> {
+  const plane = await startProxy({ host: '127.0.0.1', port: 0, clock, log: pino({ enabled: false }), limits });
+  const taken = new Map<string, Measurement>();
+  let stopped: Promise<void> | null = null;
+  const stop = (drainMs: number) => (stopped ??= plane.stop(drainMs));
+  after(() => stop(0));
+  return {
+    ...plane,
+    stop,
+    serve: (...shares) => plane.apply(new Map([[host, route(shares)]])),
+    counted(revision) {
+      for (const one of plane.takeMeasurements()) taken.set(`${one.revision} ${one.at}`, one);
+      const own = [...taken.values()].filter((one) => one.revision === revision);
+      const sum = (of: (one: Measurement) => number) => own.reduce((total, one) => total + of(one), 0);
+      assert.ok(own.every(({ latency, requests }) => latency.reduce((a, b) => a + b, 0) === requests));
+      return { requests: sum(({ requests }) => requests), errors: sum(({ errors }) => errors) };
+    },
+  };
+}
+
+export const route = (shares: Share[]): Route => ({ project: 'prj_1', environment: 'production', shares });
+
+export const share = (revision: number, percent: number, ...targets: Target[]): Share => ({
+  revision,
+  percent,
+  targets,
+});
+
+export interface TestInstance extends Target {
+  server: Server;
+  /** Requests it saw, in order. */
+  seen: IncomingMessage[];
+  connections(): number;
+  stop(): Promise<void>;
+}
+
+let instances = 0;
+
+export async function startInstance(answer: RequestListener): Promise<TestInstance> {
+  const seen: IncomingMessage[] = [];
+  let connections = 0;
+  const server = createServer((incoming, response) => {
+    seen.push(incoming);
+    answer(incoming, response);
+  });
+  server.on('connection', (socket) => {
+    connections++;
+    socket.on('error', () => {});
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const stop = async () => {
+    server.closeAllConnections();
+    if (server.listening) await new Promise((resolve) => server.close(resolve));
+  };
+  after(stop);
+  const instance = `ins_${++instances}`;
+  return { instance, host: '127.0.0.1', port, server, seen, connections: () => connections, stop };
+}
+
+/** An instance that answers with its name. */
+export const named = (name: string) => startInstance((_, response) => response.end(name));
+
+/** An address where nobody listens. */
+export async function deadTarget(): Promise<Target> {
+  const { instance, host, port, stop } = await named('nobody');
+  await stop();
+  return { instance, host, port };
+}
+
+export interface Answer {
+  status: number;
+  headers: IncomingHttpHeaders;
+  body: string;
+  trailers: NodeJS.Dict<string>;
+}
+
+export interface Ask {
+  method?: string;
+  path?: string;
+  host?: string;
+  headers?: Record<string, string | string[]>;
+  body?: string | Buffer;
+}
+
+export const agent = new Agent({ keepAlive: true, maxSockets: 64 });
+after(() => agent.destroy());
+
+export async function ask(port: number, options: Ask = {}): Promise<Answer> {
+  const { method = 'GET', path = '/', host: name = host, headers = {}, body } = options;
+  const outgoing = request({ agent, port, host: '127.0.0.1', method, path, headers: { ...headers, host: name } });
+  outgoing.end(body);
+  const [incoming] = (await once(outgoing, 'response')) as [IncomingMessage];
+  incoming.setEncoding('utf8');
+  let text = '';
+  for await (const chunk of incoming) text += chunk;
+  return { status: incoming.statusCode!, headers: incoming.headers, body: text, trailers: incoming.trailers };
+}
+
+/** Waits for something that is bound to happen. */
+export async function until(what: string, holds: () => boolean): Promise<void> {
+  const giveUpAt = Date.now() + 10_000;
+  while (!holds()) {
+    if (Date.now() > giveUpAt) assert.fail(`it does not happen: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+}

@@ -1,0 +1,134 @@
+// A project with one environment, deployed to and visited as its users do.
+import assert from 'node:assert/strict';
+import { request } from 'node:http';
+import type { Deployment, Revision } from '../../src/contract/deployments.ts';
+import type { Environment } from '../../src/contract/environments.ts';
+import { call, type Result } from './app.ts';
+import { until } from './wait.ts';
+
+/** Fast enough for tests: instances drain at once, canaries bake for a second. */
+export const quick = { drain_s: 0, canary: { bake_s: 1 }, health_check: { interval_s: 1, healthy_after: 1 } };
+
+export interface Visit {
+  status: number;
+  body: string;
+  image: string | undefined;
+  revision: string | undefined;
+  cookie: string | undefined;
+}
+
+export class Shop {
+  readonly url: string;
+  readonly project: string;
+  host = '';
+
+  private constructor(url: string, project: string) {
+    this.url = url;
+    this.project = project;
+  }
+
+  static async open(url: string, settings: object = {}): Promise<Shop> {
+    const { body } = await call(url, 'POST', '/v1/projects', {
+      body: { name: `Shop ${Math.random().toString(36).slice(2)}` },
+    });
+    const shop = new Shop(url, body.id);
+    await shop.set({ ...quick, ...settings });
+    shop.host = new URL((await shop.environment()).url).host;
+    return shop;
+  }
+
+  api(method: string, path: string, body?: object): Promise<Result> {
+    return call(this.url, method, `/v1/projects/${this.project}${path}`, { body });
+  }
+
+  async set(settings: object): Promise<void> {
+    const { status, body } = await this.api('PATCH', '/environments/production', settings);
+    assert.equal(status, 200, JSON.stringify(body));
+  }
+
+  async environment(): Promise<Environment> {
+    return (await this.api('GET', '/environments/production')).body;
+  }
+
+  async revision(id: string): Promise<Revision> {
+    return (await this.api('GET', `/environments/production/revisions/${id}`)).body;
+  }
+
+  async deploy(image: string, more: object = {}): Promise<Deployment> {
+    const { status, body } = await this.api('POST', '/deployments', { environment: 'production', image, ...more });
+    assert.equal(status, 201, JSON.stringify(body));
+    return body;
+  }
+
+  async deployment(id: string): Promise<Deployment> {
+    return (await this.api('GET', `/deployments/${id}`)).body;
+  }
+
+  /** Waits until the deployment is in one of the states, and fails if it ends in another. */
+  async reaches(id: string, ...states: string[]): Promise<Deployment> {
+    return until(
+      `${id} to be ${states.join(' or ')}`,
+      async () => {
+        const deployment = await this.deployment(id);
+        if (states.includes(deployment.state)) return deployment;
+        assert.equal(deployment.finished_at, null, `ended otherwise: ${JSON.stringify(deployment, null, 1)}`);
+        return undefined;
+      },
+      60_000,
+    );
+  }
+
+  async released(image: string, more: object = {}): Promise<Deployment> {
+    return this.reaches((await this.deploy(image, more)).id, 'succeeded');
+  }
+
+  visit(cookie?: string): Promise<Visit> {
+    const [, port] = this.host.split(':');
+    return new Promise((resolve, reject) => {
+      const headers = { host: this.host, ...(cookie && { cookie: `sluice_revision=${cookie}` }) };
+      const ask = request({ host: '127.0.0.1', port, headers, agent: false }, (answer) => {
+        let body = '';
+        answer.on('data', (chunk) => {
+          body += chunk;
+        });
+        answer.on('end', () => {
+          const parsed = answer.headers['content-type'] === 'application/json' ? JSON.parse(body) : {};
+          const set = answer.headers['set-cookie']?.[0];
+          resolve({
+            status: answer.statusCode!,
+            body,
+            image: parsed.image,
+            revision: parsed.revision,
+            cookie: set && /sluice_revision=([^;]+)/.exec(set)?.[1],
+          });
+        });
+        answer.on('error', reject);
+      });
+      ask.on('error', reject);
+      ask.end();
+    });
+  }
+
+  /** Visits without pause until told to stop; gives every visit that did not end well. */
+  load(clients = 4): { stop(): Promise<{ visits: number; failed: string[] }> } {
+    let stopped = false;
+    let visits = 0;
+    const failed: string[] = [];
+    const running = Array.from({ length: clients }, async () => {
+      while (!stopped) {
+        visits++;
+        await this.visit().then(
+          ({ status, body }) => status === 200 || failed.push(`${status} ${body}`),
+          (error) => failed.push(String(error)),
+        );
+      }
+    });
+    return {
+      async stop() {
+        stopped = true;
+        await Promise.all(running);
+        return { visits, failed };
+      },
+    };
+  }
+}
