@@ -3,9 +3,15 @@ import type { AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { ensureAdminToken } from './accounts/admin.ts';
 import { auditRoutes } from './audit/routes.ts';
+import { createOrigin } from './catalogue/origin.ts';
 import { addressOf, type Config } from './config.ts';
 import { getOpenApi } from './contract/service.ts';
 import { lockDataDir, makeDataDir } from './data-dir.ts';
+import { findInstallation } from './db/installation.ts';
+import { databaseLeases, onlyProcess } from './deployments/leases.ts';
+import type { EnvironmentKey } from './deployments/queries.ts';
+import { Reconciler } from './deployments/reconciler.ts';
+import { deploymentRoutes } from './deployments/routes.ts';
 import { chooseEngine } from './engines/choose.ts';
 import { environmentRoutes } from './environments/routes.ts';
 import { createGate } from './http/gate.ts';
@@ -16,6 +22,7 @@ import { databaseRateCells, memoryRateCells } from './http/rate-cells.ts';
 import { serve } from './http/route.ts';
 import { createServer, defaultTimeouts, type ServerTimeouts } from './http/server.ts';
 import { mountServicePages } from './http/service-pages.ts';
+import { mountSite } from './http/site.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
 import { createIds } from './lib/ids.ts';
 import { createLog, type Log } from './lib/log.ts';
@@ -23,10 +30,13 @@ import { type Loop, startLoop } from './lib/loop.ts';
 import { projectRoutes } from './projects/routes.ts';
 import { Regions } from './regions/regions.ts';
 import { regionRoutes } from './regions/routes.ts';
+import { startSample } from './sample.ts';
 import { openStore, type Store } from './store.ts';
 import { LastUsed } from './tokens/last-used.ts';
 import { findTokenByHash } from './tokens/queries.ts';
 import { tokenRoutes } from './tokens/routes.ts';
+import { startProxy } from './traffic/proxy.ts';
+import { Router, routerPollMs } from './traffic/router.ts';
 import { version } from './version.ts';
 
 export interface Overrides {
@@ -45,6 +55,8 @@ export interface App {
   lastUsed: LastUsed;
   /** Where the API answers, without /v1. */
   apiUrl(): string;
+  /** Where deployed revisions answer; null: not in this process. */
+  routerUrl: string | null;
   /** The admin token, if this start made it. */
   newAdminToken: string | null;
   /** What runs instances in each region, and why. */
@@ -78,8 +90,9 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
       configured: config.adminToken,
     });
 
+    const engineSettings = { installation: await findInstallation(db), registryConfig: config.registryConfig };
     const chosen = await Promise.all(
-      config.regions.map(async ({ name, engine }) => ({ name, ...(await chooseEngine(name, engine)) })),
+      config.regions.map(async ({ name, engine }) => ({ name, ...(await chooseEngine(name, engine, engineSettings)) })),
     );
     const regions = new Regions(chosen, clock);
     undo.push(() => regions.close());
@@ -98,8 +111,38 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     let listeningAt = addressOf(config.host, config.port);
     let stopping = false;
     const apiUrl = () => config.apiUrl ?? listeningAt;
-    const routerPort = config.routerPort;
-    const urlOf = (host: string) => `http://${host}.${config.routerDomain}:${routerPort}`;
+    const processId = ids('run');
+    const router = config.roles.includes('router')
+      ? new Router({
+          db,
+          clock,
+          log,
+          dataPlane: await startProxy({ host: config.host, port: config.routerPort, clock, log }),
+          domain: config.routerDomain,
+          id: processId,
+        })
+      : null;
+    if (router) undo.push(() => router.stop());
+    const urlOf = (host: string) => `http://${host}.${config.routerDomain}:${router?.port() ?? config.routerPort}`;
+    const reconciler = new Reconciler({
+      db,
+      clock,
+      ids,
+      log,
+      seal,
+      regions,
+      leases: dialect === 'sqlite' ? onlyProcess : databaseLeases(db, processId, clock),
+      settleMs: dialect === 'sqlite' ? routerPollMs / 2 : 2 * routerPollMs,
+      onRouting: () => router?.wake(),
+    });
+    const kick = (key: EnvironmentKey) => {
+      reconciler.kick(key);
+      router?.wake();
+    };
+    const changed = () => {
+      reconciler.kickSweep();
+      router?.wake();
+    };
     const openApi = openApiDocument(version);
     const metrics = createMetrics();
 
@@ -115,8 +158,9 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
       timeouts: overrides.timeouts ?? defaultTimeouts,
       isStopping: () => stopping,
       routes: [
-        ...projectRoutes({ ids, clock, regions }),
-        ...environmentRoutes({ ids, clock, seal, regions, urlOf }),
+        ...projectRoutes({ ids, clock, regions, changed }),
+        ...environmentRoutes({ ids, clock, seal, regions, urlOf, kick }),
+        ...deploymentRoutes({ ids, clock, regions, kick }),
         ...tokenRoutes({ ids, clock }),
         ...regionRoutes(regions),
         ...auditRoutes(),
@@ -124,9 +168,18 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
       ],
     });
     mountServicePages(server, { db, metrics, apiUrl, isStopping: () => stopping });
+    const origin = config.roles.includes('catalogue') ? createOrigin(config.catalogueDir) : null;
+    if (origin) mountSite(server.server, origin.handle);
     await server.listen({ host: config.host, port: config.port });
     listeningAt = addressOf(config.host, (server.server.address() as AddressInfo).port);
 
+    const sample = origin && config.sample ? startSample(config, clock, log) : null;
+    undo.push(() => sample?.stop());
+    router?.start();
+    if (config.roles.includes('worker')) {
+      reconciler.start();
+      undo.push(() => reconciler.stop());
+    }
     const loops = startLoops(store, { cells, lastUsed, regions, clock, log });
     return {
       config,
@@ -135,11 +188,13 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
       store,
       lastUsed,
       apiUrl,
+      routerUrl: router && `http://*.${config.routerDomain}:${router.port()}`,
       newAdminToken,
       regionLines: chosen.map(({ name, why }) => `region ${name}: ${why}`),
       async stop() {
         stopping = true;
         await server.close();
+        await origin?.close();
         await Promise.all(loops.map((loop) => loop.stop()));
         await lastUsed.flush(db).catch((error) => log.warn({ err: error }, 'last use of tokens not written'));
         await unwind();

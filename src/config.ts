@@ -29,14 +29,20 @@ export interface Config {
   dataDir: string;
   databaseUrl: string | null;
   regions: RegionSetting[];
+  /** Path of a docker config.json with the logins of registries. */
+  registryConfig: string | null;
   adminToken: string | null;
   secretKey: Buffer | null;
   catalogueDir: string;
+  sample: boolean;
   webhookAllowCidrs: string[];
   signatureHeader: string;
   acmeDirectory: string | null;
   acmeEmail: string | null;
   roles: Role[];
+  /** FFMPEG and PATH: where to look for the encoder of the sample streams. */
+  ffmpeg: string | null;
+  searchPath: string | null;
   logLevel: string;
   logFormat: 'json' | 'pretty';
 }
@@ -164,6 +170,12 @@ export const settings = {
       '`kubernetes:[context]`. `auto` is Docker where its socket answers, the stand-in otherwise.',
     parse: regions,
   },
+  SLUICE_REGISTRY_CONFIG: {
+    default: '',
+    about:
+      'File with logins of registries, as `docker login` writes it (`~/.docker/config.json`), read for every pull.',
+    parse: (value: string) => (value === '' ? null : resolve(value)),
+  },
   SLUICE_ADMIN_TOKEN: {
     default: '',
     about: 'The admin token. Empty: the first start makes one and keeps it in `<data>/admin-token`.',
@@ -191,6 +203,11 @@ export const settings = {
     parse: url(['https:', 'http:']),
   },
   SLUICE_ACME_EMAIL: { default: '', about: 'Contact given to it.', parse: optional },
+  SLUICE_SAMPLE: {
+    default: 'on',
+    about: '`off`: an empty catalogue stays empty instead of getting the sample streams.',
+    parse: (value: string) => choice(['on', 'off'])(value) === 'on',
+  },
   SLUICE_ROLES: {
     default: 'api,catalogue,router,worker',
     about: 'What this process does, comma-separated.',
@@ -244,14 +261,18 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
     dataDir,
     databaseUrl: read('SLUICE_DATABASE_URL'),
     regions: read('SLUICE_REGIONS'),
+    registryConfig: read('SLUICE_REGISTRY_CONFIG'),
     adminToken: read('SLUICE_ADMIN_TOKEN'),
     secretKey: read('SLUICE_SECRET_KEY'),
     catalogueDir: read('SLUICE_CATALOGUE_DIR') ?? join(dataDir, 'catalogue'),
+    sample: read('SLUICE_SAMPLE'),
     webhookAllowCidrs: read('SLUICE_WEBHOOK_ALLOW_CIDRS'),
     signatureHeader: read('SLUICE_SIGNATURE_HEADER'),
     acmeDirectory: read('SLUICE_ACME_DIRECTORY'),
     acmeEmail: read('SLUICE_ACME_EMAIL'),
     roles: read('SLUICE_ROLES'),
+    ffmpeg: env.FFMPEG ?? null,
+    searchPath: env.PATH ?? null,
     logLevel: read('SLUICE_LOG_LEVEL'),
     logFormat: format === 'auto' ? (isTerminal ? 'pretty' : 'json') : format,
   };

@@ -33,7 +33,11 @@ function explain(error: unknown): number {
 
 /** People read this, so it is not in the form of the log. */
 function greet(app: App): void {
-  const lines = [`Sluice listens on ${app.apiUrl()}  (reference: ${app.apiUrl()}/docs)`, ...app.regionLines];
+  const lines = [
+    `Sluice listens on ${app.apiUrl()}  (catalogue: /, reference: /docs)`,
+    ...(app.routerUrl ? [`deployed revisions answer on ${app.routerUrl}`] : []),
+    ...app.regionLines,
+  ];
   if (app.newAdminToken !== null) {
     lines.push(
       '',

@@ -17,11 +17,21 @@ const layers: Record<string, number> = {
 };
 const featureLayer = 4;
 const topLayer = 5;
-const features = ['accounts', 'audit', 'environments', 'projects', 'regions', 'tokens'];
+const features = [
+  'accounts',
+  'audit',
+  'deployments',
+  'environments',
+  'events',
+  'projects',
+  'regions',
+  'tokens',
+  'traffic',
+];
 /** Files at the top of src/ that lower layers may use. */
 const low: Record<string, number> = { 'config.ts': 1, 'data-dir.ts': 1 };
 /** What one feature may use of another. */
-const shared = /\/(queries|make|secret|change|host|regions)\.ts$/;
+const shared = /\/(queries|make|secret|change|host|regions|in-progress|outbox|measurements)\.ts$/;
 
 const folderOf = (path: string) => (path.split('/').length > 2 ? path.split('/')[1]! : '');
 function layerOf(path: string): number {

@@ -1,4 +1,5 @@
 // Every route of the API, in the order the reference shows them.
+import * as deployments from './deployments.ts';
 import * as environments from './environments.ts';
 import * as projects from './projects.ts';
 import type { RouteDeclaration } from './route.ts';
@@ -16,6 +17,17 @@ export const routes: RouteDeclaration[] = [
   environments.getEnvironment,
   environments.updateEnvironment,
   environments.deleteEnvironment,
+  deployments.listDeployments,
+  deployments.createDeployment,
+  deployments.getDeployment,
+  deployments.promoteDeployment,
+  deployments.pauseDeployment,
+  deployments.resumeDeployment,
+  deployments.abortDeployment,
+  deployments.getDeploymentLogs,
+  deployments.listRevisions,
+  deployments.getRevision,
+  deployments.rollbackEnvironment,
   tokens.listTokens,
   tokens.createToken,
   tokens.getToken,

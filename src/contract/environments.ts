@@ -206,5 +206,5 @@ export const deleteEnvironment = declare({
   status: 204,
   response: undefined,
   versioned: true,
-  errors: ['project_not_found', 'environment_not_found'],
+  errors: ['project_not_found', 'environment_not_found', 'deployment_in_progress'],
 });

@@ -66,6 +66,8 @@ export const errorCatalogue = {
   },
   project_not_found: missing('project'),
   environment_not_found: missing('environment'),
+  deployment_not_found: missing('deployment'),
+  revision_not_found: missing('revision'),
   token_not_found: missing('token'),
   method_not_allowed: {
     status: 405,
@@ -76,6 +78,16 @@ export const errorCatalogue = {
     status: 408,
     means: 'The request did not arrive completely in time.',
     remedy: 'Send it again, without pauses.',
+  },
+  deployment_in_progress: {
+    status: 409,
+    means: 'The environment has a deployment that has not ended. `error.details` names it.',
+    remedy: 'Wait for it, or abort it.',
+  },
+  deployment_state_conflict: {
+    status: 409,
+    means: 'The deployment is not in a state in which that can be done. `error.details` names the state.',
+    remedy: 'Read the deployment again.',
   },
   slug_taken: {
     status: 409,
@@ -112,6 +124,26 @@ export const errorCatalogue = {
     means: 'The service has no region of that name.',
     remedy: 'See `GET /v1/regions`.',
   },
+  environment_unknown: {
+    status: 422,
+    means: 'The project has no environment of that name to deploy to.',
+    remedy: 'Create it with `POST /v1/projects/{id}/environments`, or name another one.',
+  },
+  environment_locked: {
+    status: 422,
+    means: 'Somebody locked the environment. `error.details` has the reason.',
+    remedy: 'Unlock it with PATCH `{"locked": null}` when the reason is gone.',
+  },
+  revision_not_eligible: {
+    status: 422,
+    means: 'The revision cannot be rolled back to. `error.details` says why.',
+    remedy: 'Choose one with `rollback_eligible`.',
+  },
+  canary_unhealthy: {
+    status: 422,
+    means: 'The canary has no healthy instance, so it is not given more traffic.',
+    remedy: 'Wait until it is healthy, or abort.',
+  },
   idempotency_key_reused: {
     status: 422,
     means: 'This `Idempotency-Key` was used with another body.',
@@ -136,6 +168,11 @@ export const errorCatalogue = {
     status: 503,
     means: 'The database does not answer. The service recovers by itself when it does.',
     remedy: 'Try again after `Retry-After`.',
+  },
+  region_unavailable: {
+    status: 503,
+    means: 'The engine of the region does not answer. Nothing was done.',
+    remedy: 'Try again after `Retry-After`; see `GET /v1/regions`.',
   },
   shutting_down: {
     status: 503,
@@ -177,6 +214,8 @@ export class ApiError extends Error {
 const notFoundByParam = {
   id: 'project_not_found',
   name: 'environment_not_found',
+  dpl: 'deployment_not_found',
+  r: 'revision_not_found',
   tok: 'token_not_found',
 } as const satisfies Record<string, ErrorCode>;
 
@@ -185,5 +224,5 @@ export type ParamName = keyof typeof notFoundByParam;
 export function notFound(param: ParamName, value: string): ApiError {
   const code = notFoundByParam[param];
   const resource = code.slice(0, -'_not_found'.length).replaceAll('_', ' ');
-  return new ApiError(code, `There is no ${resource} ${JSON.stringify(value.slice(0, 100))}.`);
+  return new ApiError(code, `There is no ${resource} ${JSON.stringify(value.slice(0, 100).toWellFormed())}.`);
 }

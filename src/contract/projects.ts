@@ -145,5 +145,5 @@ export const deleteProject = declare({
   status: 204,
   response: undefined,
   versioned: true,
-  errors: ['project_not_found'],
+  errors: ['project_not_found', 'deployment_in_progress'],
 });

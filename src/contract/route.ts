@@ -36,6 +36,7 @@ export interface RouteDeclaration<
 
 export const tagCatalogue = {
   projects: 'What is deployed, and where to: a project has environments.',
+  deployments: 'An image becomes a revision, and the revision gets traffic: at once, or by and by.',
   tokens: 'Bearer tokens and what they may do.',
   service: 'The service itself: regions, audit log, this document.',
 } as const;

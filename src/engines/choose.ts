@@ -2,8 +2,10 @@
 import { existsSync } from 'node:fs';
 import type { EngineChoice } from '../config.ts';
 import { StartError } from '../lib/start-error.ts';
-import { createDockerEngine, defaultDockerSocket } from './docker.ts';
+import { createDockerEngine, type DockerOptions } from './docker.ts';
+import { defaultDockerSocket } from './docker-client.ts';
 import type { Engine } from './engine.ts';
+import { type RegistryAuths, RegistryConfigError, readRegistryAuths } from './registry-auths.ts';
 import { createStandinEngine } from './standin.ts';
 
 export interface Chosen {
@@ -11,30 +13,55 @@ export interface Chosen {
   why: string;
 }
 
-export async function chooseEngine(region: string, choice: EngineChoice): Promise<Chosen> {
+export interface EngineSettings {
+  /** Which of the installations that may share an engine this is. */
+  installation: string;
+  /** Path of a docker config.json, null for none. */
+  registryConfig: string | null;
+}
+
+export async function chooseEngine(region: string, choice: EngineChoice, settings: EngineSettings): Promise<Chosen> {
+  const docker = {
+    // Two regions may lead to the same engine; each must take only its own instances for its own.
+    installation: `${settings.installation}-${region}`,
+    registryAuths: registryAuthsOf(settings.registryConfig),
+  };
   switch (choice.kind) {
     case 'standin':
       return standin('as set');
     case 'docker':
-      return { engine: await createDockerEngine(choice.address), why: 'Docker, as set' };
+      return { engine: await createDockerEngine({ ...docker, address: choice.address }), why: 'Docker, as set' };
     case 'kubernetes':
       throw new StartError(`SLUICE_REGIONS ${region}: the kubernetes engine is not part of this version`);
     case 'auto':
-      return chooseAutomatically();
+      return chooseAutomatically(docker);
   }
 }
 
-async function chooseAutomatically(): Promise<Chosen> {
+async function chooseAutomatically(docker: Omit<DockerOptions, 'address'>): Promise<Chosen> {
   if (!existsSync(defaultDockerSocket)) return standin(`there is no ${defaultDockerSocket}`);
-  const engine = await createDockerEngine(null);
+  const engine = await createDockerEngine({ ...docker, address: null });
   try {
     await engine.probe();
     return { engine, why: `Docker, which answers at ${defaultDockerSocket}` };
   } catch {
+    await engine.close();
     return standin(`${defaultDockerSocket} does not answer`);
   }
 }
 
 function standin(reason: string): Chosen {
   return { engine: createStandinEngine(), why: `the stand-in (${reason}): no container is started` };
+}
+
+/** A mistake in the file stops the start; later it is read again for every pull. */
+function registryAuthsOf(path: string | null): () => RegistryAuths {
+  if (path === null) return () => new Map();
+  try {
+    readRegistryAuths(path);
+  } catch (error) {
+    if (error instanceof RegistryConfigError) throw new StartError(`SLUICE_REGISTRY_CONFIG ${error.message}`);
+    throw error;
+  }
+  return () => readRegistryAuths(path);
 }

@@ -30,6 +30,7 @@ export function newEnvironment({ projectId, name, region, host }: NewEnvironment
     drain_s: environmentDefaults.drain_s,
     locked_reason: null,
     locked_at: null,
+    next_revision: 1,
     created_at: nowMs,
     updated_at: nowMs,
     version: 1,
@@ -72,15 +73,18 @@ function lockFields(row: EnvironmentRow, locked: EnvironmentChanges['locked'], n
   return { locked_reason: locked.reason, locked_at: row.locked_at ?? nowMs };
 }
 
-const contextOf = (row: EnvironmentRow): string => `variables ${row.project_id} ${row.name}`;
+type Owner = Pick<EnvironmentRow, 'project_id' | 'name'>;
 
-export function openVariables(row: EnvironmentRow, seal: Seal): Record<string, string> {
-  return row.variables_sealed === null ? {} : JSON.parse(seal.open(row.variables_sealed, contextOf(row)));
+const contextOf = (row: Owner): string => `variables ${row.project_id} ${row.name}`;
+
+/** Of the environment, or of one of its revisions, which keeps a copy. */
+export function openSealedVariables(sealed: string | null, owner: Owner, seal: Seal): Record<string, string> {
+  return sealed === null ? {} : JSON.parse(seal.open(sealed, contextOf(owner)));
 }
 
 function mergeVariables(row: EnvironmentRow, changes: EnvironmentChanges['variables'], seal: Seal) {
   if (changes === undefined) return {};
-  const variables = new Map(Object.entries(openVariables(row, seal)));
+  const variables = new Map(Object.entries(openSealedVariables(row.variables_sealed, row, seal)));
   for (const [name, value] of Object.entries(changes)) {
     if (value === null) variables.delete(name);
     else variables.set(name, value);

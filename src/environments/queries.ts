@@ -1,8 +1,11 @@
 import type { Selectable } from 'kysely';
 import type { Environment } from '../contract/environments.ts';
+import { notFound } from '../contract/errors.ts';
 import type { Db } from '../db/database.ts';
+import { prepared, preparedInsert } from '../db/prepared.ts';
 import type { Tables } from '../db/tables.ts';
-import { ChangedMeanwhile, isoTime, type Page } from '../http/route.ts';
+import { type Caller, ChangedMeanwhile, isoTime, type Page } from '../http/route.ts';
+import { requireProject } from '../projects/queries.ts';
 
 export type EnvironmentRow = Selectable<Tables['environment']>;
 
@@ -35,6 +38,17 @@ export async function findEnvironment(db: Db, projectId: string, name: string): 
     .executeTakeFirst();
 }
 
+export async function requireEnvironment(
+  db: Db,
+  caller: Caller,
+  params: { id: string; name: string },
+): Promise<EnvironmentRow> {
+  const project = await requireProject(db, caller, params.id);
+  const row = await findEnvironment(db, project.id, params.name);
+  if (!row) throw notFound('name', params.name);
+  return row;
+}
+
 export async function countEnvironments(db: Db, projectId: string): Promise<number> {
   const row = await db
     .selectFrom('environment')
@@ -44,17 +58,16 @@ export async function countEnvironments(db: Db, projectId: string): Promise<numb
   return Number(row.count);
 }
 
+const selectHost = prepared((db) => db.selectFrom('environment').select('host').where('host', '=', ''));
+
 export async function isHostTaken(db: Db, host: string): Promise<boolean> {
-  const row = await db.selectFrom('environment').select('host').where('host', '=', host).executeTakeFirst();
-  return row !== undefined;
+  return (await selectHost(db, host)).length > 0;
 }
 
-export async function insertEnvironment(db: Db, row: EnvironmentRow): Promise<void> {
-  await db.insertInto('environment').values(row).execute();
-}
+export const insertEnvironment = preparedInsert('environment');
 
 export async function updateEnvironment(db: Db, row: EnvironmentRow): Promise<void> {
-  const { project_id, name, version, created_at, host, region, ...changed } = row;
+  const { project_id, name, version, created_at, host, region, next_revision, ...changed } = row;
   const { numUpdatedRows } = await db
     .updateTable('environment')
     .set({ ...changed, version: version + 1 })
@@ -75,7 +88,47 @@ export async function deleteEnvironment(db: Db, row: EnvironmentRow): Promise<vo
   if (numDeletedRows !== 1n) throw new ChangedMeanwhile();
 }
 
-export function presentEnvironment(row: EnvironmentRow, urlOf: (host: string) => string): Environment {
+/** What serves an environment now. */
+export interface Live {
+  active: number | null;
+  traffic: { revision: number; percent: number }[];
+  inProgress: string | null;
+}
+
+const nothing: Live = { active: null, traffic: [], inProgress: null };
+
+export async function findLive(db: Db, projectId: string, names: string[]): Promise<Map<string, Live>> {
+  const live = new Map<string, Live>(names.map((name) => [name, { ...nothing, traffic: [] }]));
+  if (names.length === 0) return live;
+  const revisions = await db
+    .selectFrom('revision')
+    .select(['environment', 'number', 'state', 'traffic_percent'])
+    .where('project_id', '=', projectId)
+    .where('environment', 'in', names)
+    .where((e) => e.or([e('state', '=', 'active'), e('traffic_percent', '>', 0)]))
+    .orderBy('number')
+    .execute();
+  for (const { environment, number, state, traffic_percent } of revisions) {
+    const of = live.get(environment)!;
+    if (state === 'active') of.active = number;
+    if (traffic_percent > 0) of.traffic.push({ revision: number, percent: traffic_percent });
+  }
+  const deployments = await db
+    .selectFrom('deployment')
+    .select(['environment', 'id'])
+    .where('project_id', '=', projectId)
+    .where('environment', 'in', names)
+    .where('finished_at', 'is', null)
+    .execute();
+  for (const { environment, id } of deployments) live.get(environment)!.inProgress = id;
+  return live;
+}
+
+export function presentEnvironment(
+  row: EnvironmentRow,
+  urlOf: (host: string) => string,
+  { active, traffic, inProgress }: Live = nothing,
+): Environment {
   return {
     name: row.name,
     region: row.region,
@@ -89,9 +142,9 @@ export function presentEnvironment(row: EnvironmentRow, urlOf: (host: string) =>
     retention: row.retention,
     drain_s: row.drain_s,
     locked: row.locked_reason === null ? null : { reason: row.locked_reason, at: isoTime(row.locked_at!) },
-    active_revision: null,
-    traffic: [],
-    in_progress_deployment: null,
+    active_revision: active === null ? null : `r${active}`,
+    traffic: traffic.map(({ revision, percent }) => ({ revision: `r${revision}`, percent })),
+    in_progress_deployment: inProgress,
     created_at: isoTime(row.created_at),
     updated_at: isoTime(row.updated_at),
   };

@@ -1,13 +1,16 @@
 import * as contract from '../contract/environments.ts';
-import { ApiError, notFound } from '../contract/errors.ts';
+import { ApiError } from '../contract/errors.ts';
 import type { Db } from '../db/database.ts';
 import { isUniqueViolation } from '../db/errors.ts';
-import { type Caller, type ServedRoute, serve } from '../http/route.ts';
+import { deploymentInProgress } from '../deployments/in-progress.ts';
+import { type EnvironmentKey, findInProgress } from '../deployments/queries.ts';
+import { type ServedRoute, serve } from '../http/route.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import type { Seal } from '../lib/seal.ts';
 import { requireProject } from '../projects/queries.ts';
 import type { Regions } from '../regions/regions.ts';
+import { touchRouting } from '../traffic/queries.ts';
 import { changeEnvironment, newEnvironment } from './change.ts';
 import { freeHost } from './host.ts';
 import {
@@ -16,9 +19,11 @@ import {
   type EnvironmentRow,
   environmentKey,
   findEnvironment,
+  findLive,
   insertEnvironment,
   listEnvironments,
   presentEnvironment,
+  requireEnvironment,
   updateEnvironment,
 } from './queries.ts';
 
@@ -30,15 +35,23 @@ export interface EnvironmentParts {
   seal: Seal;
   regions: Regions;
   urlOf(host: string): string;
+  /** Something about this environment may have to be done. */
+  kick(key: EnvironmentKey): void;
 }
 
-export function environmentRoutes({ ids, clock, seal, regions, urlOf }: EnvironmentParts): ServedRoute[] {
-  const present = (row: EnvironmentRow) => presentEnvironment(row, urlOf);
+export function environmentRoutes({ ids, clock, seal, regions, urlOf, kick }: EnvironmentParts): ServedRoute[] {
+  const present = async (db: Db, row: EnvironmentRow) =>
+    presentEnvironment(row, urlOf, (await findLive(db, row.project_id, [row.name])).get(row.name));
   return [
     serve(contract.listEnvironments, async (ask, db) => {
       const project = await requireProject(db, ask.caller, ask.params.id);
       const rows = await listEnvironments(db, project.id, ask.page);
-      return { body: ask.paginate(rows, environmentKey, present) };
+      const live = await findLive(
+        db,
+        project.id,
+        rows.map((row) => row.name),
+      );
+      return { body: ask.paginate(rows, environmentKey, (row) => presentEnvironment(row, urlOf, live.get(row.name))) };
     }),
 
     serve(contract.createEnvironment, async (ask, tx) => {
@@ -59,7 +72,7 @@ export function environmentRoutes({ ids, clock, seal, regions, urlOf }: Environm
         throw isUniqueViolation(error) ? environmentExists(name) : error;
       }
       return {
-        body: present(row),
+        body: presentEnvironment(row, urlOf),
         version: row.version,
         location: `/projects/${project.id}/environments/${name}`,
       };
@@ -67,7 +80,7 @@ export function environmentRoutes({ ids, clock, seal, regions, urlOf }: Environm
 
     serve(contract.getEnvironment, async (ask, db) => {
       const row = await requireEnvironment(db, ask.caller, ask.params);
-      return { body: present(row), version: row.version };
+      return { body: await present(db, row), version: row.version };
     }),
 
     serve(contract.updateEnvironment, async (ask, tx) => {
@@ -75,27 +88,22 @@ export function environmentRoutes({ ids, clock, seal, regions, urlOf }: Environm
       ask.expectVersion(row.version);
       const changed = changeEnvironment(row, ask.body, seal, clock.now());
       await updateEnvironment(tx, changed);
-      return { body: present(changed), version: row.version + 1 };
+      ask.afterCommit(() => kick({ projectId: row.project_id, environment: row.name }));
+      return { body: await present(tx, changed), version: row.version + 1 };
     }),
 
     serve(contract.deleteEnvironment, async (ask, tx) => {
       const row = await requireEnvironment(tx, ask.caller, ask.params);
       ask.expectVersion(row.version);
+      const key = { projectId: row.project_id, environment: row.name };
+      const busy = await findInProgress(tx, key);
+      if (busy) throw deploymentInProgress(busy);
       await deleteEnvironment(tx, row);
+      await touchRouting(tx);
+      ask.afterCommit(() => kick(key));
       return { body: undefined };
     }),
   ];
-}
-
-async function requireEnvironment(
-  db: Db,
-  caller: Caller,
-  params: { id: string; name: string },
-): Promise<EnvironmentRow> {
-  const project = await requireProject(db, caller, params.id);
-  const row = await findEnvironment(db, project.id, params.name);
-  if (!row) throw notFound('name', params.name);
-  return row;
 }
 
 const environmentExists = (name: string) =>

@@ -2,7 +2,7 @@ import type { Selectable } from 'kysely';
 import { notFound } from '../contract/errors.ts';
 import type { Project } from '../contract/projects.ts';
 import type { Db } from '../db/database.ts';
-import { prepared } from '../db/prepared.ts';
+import { prepared, preparedInsert } from '../db/prepared.ts';
 import type { Tables } from '../db/tables.ts';
 import { type Caller, ChangedMeanwhile, isoTime, type Page } from '../http/route.ts';
 
@@ -57,12 +57,18 @@ export async function listTakenSlugs(db: Db, accountId: string, slugs: string[])
   return new Set(rows.map((row) => row.slug));
 }
 
-export async function insertProject(db: Db, row: ProjectRow): Promise<void> {
-  await db.insertInto('project').values(row).execute();
+const selectSlug = prepared((db) =>
+  db.selectFrom('project').select('id').where('account_id', '=', '').where('slug', '=', ''),
+);
+
+export async function isSlugTaken(db: Db, accountId: string, slug: string): Promise<boolean> {
+  return (await selectSlug(db, accountId, slug)).length > 0;
 }
 
+export const insertProject = preparedInsert('project');
+
 export async function updateProject(db: Db, row: ProjectRow): Promise<void> {
-  const { id, account_id, version, created_at, ...changed } = row;
+  const { id, account_id, version, created_at, next_sequence, ...changed } = row;
   const { numUpdatedRows } = await db
     .updateTable('project')
     .set({ ...changed, version: version + 1 })

@@ -2,6 +2,7 @@ import { ApiError } from '../contract/errors.ts';
 import * as contract from '../contract/projects.ts';
 import type { Db } from '../db/database.ts';
 import { isUniqueViolation } from '../db/errors.ts';
+import { deploymentInProgress, findInProgressOf } from '../deployments/in-progress.ts';
 import { newEnvironment } from '../environments/change.ts';
 import { freeHost } from '../environments/host.ts';
 import { insertEnvironment } from '../environments/queries.ts';
@@ -9,9 +10,11 @@ import { type Caller, ChangedMeanwhile, type ServedRoute, serve } from '../http/
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import type { Regions } from '../regions/regions.ts';
+import { touchRouting } from '../traffic/queries.ts';
 import {
   deleteProject,
   insertProject,
+  isSlugTaken,
   listEnvironmentNames,
   listEnvironmentNamesOf,
   listProjects,
@@ -29,9 +32,11 @@ export interface ProjectParts {
   ids: IdSource;
   clock: Clock;
   regions: Regions;
+  /** What runs or is routed may have to change. */
+  changed(): void;
 }
 
-export function projectRoutes({ ids, clock, regions }: ProjectParts): ServedRoute[] {
+export function projectRoutes({ ids, clock, regions, changed }: ProjectParts): ServedRoute[] {
   return [
     serve(contract.listProjects, async (ask, db) => {
       const rows = await listProjects(db, ask.caller, ask.page);
@@ -53,6 +58,7 @@ export function projectRoutes({ ids, clock, regions }: ProjectParts): ServedRout
         slug,
         description: body.description ?? null,
         labels: JSON.stringify(body.labels ?? []),
+        next_sequence: 1,
         created_at: clock.now(),
         updated_at: clock.now(),
         version: 1,
@@ -106,7 +112,11 @@ export function projectRoutes({ ids, clock, regions }: ProjectParts): ServedRout
     serve(contract.deleteProject, async (ask, tx) => {
       const row = await requireProject(tx, ask.caller, ask.params.id);
       ask.expectVersion(row.version);
+      const busy = await findInProgressOf(tx, row.id);
+      if (busy) throw deploymentInProgress(busy);
       await deleteProject(tx, row);
+      await touchRouting(tx);
+      ask.afterCommit(changed);
       return { body: undefined };
     }),
   ];
@@ -114,7 +124,8 @@ export function projectRoutes({ ids, clock, regions }: ProjectParts): ServedRout
 
 /** The slug itself, or with a small number, or, where people have many of one name, with something random. */
 async function freeSlug(db: Db, ids: IdSource, accountId: string, slug: string): Promise<string> {
-  const candidates = Array.from({ length: 9 }, (_, index) => suffixed(slug, index === 0 ? '' : `-${index + 1}`));
+  if (!(await isSlugTaken(db, accountId, slug))) return slug;
+  const candidates = Array.from({ length: 8 }, (_, index) => suffixed(slug, `-${index + 2}`));
   const taken = await listTakenSlugs(db, accountId, candidates);
   return candidates.find((candidate) => !taken.has(candidate)) ?? suffixed(slug, `-${ids('prj').slice(-8)}`);
 }

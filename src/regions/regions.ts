@@ -35,6 +35,19 @@ export class Regions {
     });
   }
 
+  find(name: string): RegionState | undefined {
+    return this.#states.get(name);
+  }
+
+  /** Throws 503 while the region does not answer, or is not one of this service any more. */
+  requireAvailable(name: string): void {
+    if (this.find(name)?.available) return;
+    throw new ApiError('region_unavailable', `The region ${name} does not answer.`, {
+      headers: { 'Retry-After': '5' },
+      details: [{ path: 'region', message: name }],
+    });
+  }
+
   async check(): Promise<void> {
     await Promise.all(
       this.all().map(async (state) => {

@@ -1,0 +1,73 @@
+// npm run bench -- router [small] [large] [share]: the built-in proxy beside nginx, and how exact a canary's share is.
+//
+// Both proxies stand before the same backend and are loaded in turns by wrk with kept connections. What counts is the
+// ratio: the figures themselves say more about the machine.
+import { Pool } from 'undici';
+import { installMissing } from '../scripts/packages.ts';
+import type { Share } from '../src/traffic/table.ts';
+import { type Served, startServer } from './lib/processes.ts';
+import { alternate, requestsPerSecond } from './lib/wrk.ts';
+import { type Nginx, startBackend, startNginxProxy } from './router/nginx.ts';
+
+const seconds = 3;
+const rounds = 5;
+
+const share = (revision: number, percent: number, { port }: Nginx): Share => ({
+  revision,
+  percent,
+  targets: [{ instance: `bench-${revision}`, host: '127.0.0.1', port }],
+});
+
+const startRouter = (...shares: Share[]): Promise<Served> =>
+  startServer('../router/router-server.ts', {
+    BENCH_TABLE: JSON.stringify([['127.0.0.1', { project: 'bench', environment: 'production', shares }]]),
+  });
+
+const rate = (perSecond: number): string => `${Math.round(perSecond).toLocaleString('en')}/s`;
+
+function report(name: string, value: string, target: string, met: boolean, of: string): void {
+  console.log(`${met ? 'met   ' : 'MISSED'}  ${name.padEnd(46)} ${value.padStart(7)}  (${target})  ${of}`);
+}
+
+async function compare(name: string, path: string, connections: number, least: number): Promise<void> {
+  const backend = await startBackend('stable');
+  const nginx = await startNginxProxy(backend.port);
+  const router = await startRouter(share(1, 100, backend));
+  const load = (url: string) => () =>
+    requestsPerSecond({ url: `${url}${path}`, connections, seconds, token: 'unused-by-backends' });
+  const measures = { router: load(router.url), nginx: load(`http://127.0.0.1:${nginx.port}`) };
+  await alternate(1, measures); // warm
+  const rates = await alternate(rounds, measures);
+  const ratio = rates.router / rates.nginx;
+  const of = `${rate(rates.router)} of ${rate(rates.nginx)}, ${connections} connections`;
+  report(`${name}, router / nginx`, ratio.toFixed(3), `≥ ${least}`, ratio >= least, of);
+  await Promise.all([router.stop(), nginx.stop(), backend.stop()]);
+}
+
+async function benchShare(): Promise<void> {
+  const [stable, canary] = [await startBackend('stable'), await startBackend('canary')];
+  const router = await startRouter(share(1, 90, stable), share(2, 10, canary));
+  const pool = new Pool(router.url, { connections: 32 });
+  const requests = 10_000;
+  const answers = new Map<string, number>();
+  const ask = async () => {
+    const { body } = await pool.request({ method: 'GET', path: '/small' });
+    const name = await body.text();
+    answers.set(name, (answers.get(name) ?? 0) + 1);
+  };
+  for (let asked = 0; asked < requests; asked += 100) await Promise.all(Array.from({ length: 100 }, ask));
+  const percent = ((answers.get('canary') ?? 0) / requests) * 100;
+  const met = Math.abs(percent - 10) <= 0.1 && answers.get('stable')! + answers.get('canary')! === requests;
+  report('canary at 10 %, percent of requests', percent.toFixed(2), '10 ± 0.1', met, `${requests} requests`);
+  await pool.close();
+  await Promise.all([router.stop(), stable.stop(), canary.stop()]);
+}
+
+const parts = {
+  small: () => compare('small bodies', '/small', 64, 0.12),
+  large: () => compare('1 MB bodies', '/large', 16, 0.5),
+  share: benchShare,
+};
+installMissing(['wrk', 'nginx']);
+const chosen = process.argv.slice(3).filter((name) => name in parts) as (keyof typeof parts)[];
+for (const name of chosen.length > 0 ? chosen : (Object.keys(parts) as (keyof typeof parts)[])) await parts[name]();

@@ -1,0 +1,80 @@
+// nginx as what it is used for here: the backends behind both proxies, and the proxy that ours is measured against. One
+// worker each, because the built-in proxy has one thread.
+import { spawn } from 'node:child_process';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { freePort } from '../../test/helpers/postgres.ts';
+import { end, tempDir } from '../lib/processes.ts';
+
+export interface Nginx {
+  port: number;
+  stop(): Promise<void>;
+}
+
+/** Started by root, nginx reads files as someone else. */
+function openDir(): string {
+  const dir = tempDir();
+  chmodSync(dir, 0o755);
+  return dir;
+}
+
+async function startNginx(http: (port: number) => string): Promise<Nginx> {
+  const dir = openDir();
+  const port = await freePort();
+  const temp = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
+  for (const name of temp) mkdirSync(join(dir, name));
+  const config = `daemon off; worker_processes 1; pid nginx.pid; error_log stderr crit;
+    events { worker_connections 4096; }
+    http {
+      access_log off; keepalive_requests 100000000; sendfile on; tcp_nopush on; tcp_nodelay on;
+      ${temp.map((name) => `${name}_temp_path ${dir}/${name};`).join(' ')}
+      ${http(port)}
+    }`;
+  writeFileSync(join(dir, 'nginx.conf'), config);
+  const child = spawn('nginx', ['-e', 'stderr', '-p', dir, '-c', join(dir, 'nginx.conf')], {
+    env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  process.on('exit', () => child.kill('SIGTERM'));
+  for (let tries = 0; ; tries++) {
+    const up = await fetch(`http://127.0.0.1:${port}/small`).then(
+      (response) => response.ok,
+      () => false,
+    );
+    if (up) break;
+    if (tries > 200 || child.exitCode !== null) throw new Error('nginx does not start');
+    await new Promise((resolve) => setTimeout(resolve, 25));
+  }
+  return { port, stop: () => end(child) };
+}
+
+/** Answers /small with its name and /large with a megabyte. */
+export function startBackend(name: string): Promise<Nginx> {
+  const files = openDir();
+  writeFileSync(join(files, 'large'), Buffer.alloc(1024 * 1024, 'a'));
+  return startNginx(
+    (port) => `server {
+      listen 127.0.0.1:${port};
+      location = /small { default_type text/plain; return 200 "${name}"; }
+      location = /large { root ${files}; }
+    }`,
+  );
+}
+
+export function startNginxProxy(backendPort: number): Promise<Nginx> {
+  return startNginx(
+    (port) => `upstream backend { server 127.0.0.1:${backendPort}; keepalive 128; keepalive_requests 100000000; }
+    server {
+      listen 127.0.0.1:${port};
+      location / {
+        proxy_pass http://backend;
+        proxy_http_version 1.1;
+        proxy_set_header Connection "";
+        proxy_set_header Host $host;
+        proxy_set_header X-Forwarded-For $remote_addr;
+        proxy_set_header X-Forwarded-Proto $scheme;
+        proxy_set_header X-Forwarded-Host $http_host;
+      }
+    }`,
+  );
+}

@@ -1,0 +1,26 @@
+// Texts are stored compressed beside themselves (`x.br`, `x.gz`), for servers that send such files as they are.
+import { promisify } from 'node:util';
+import { brotliCompress, constants, gzip } from 'node:zlib';
+
+/** Below this a compressed answer saves no packet. */
+const LEAST_BYTES = 1000;
+/** Above this the last per cent of brotli costs seconds. */
+const LARGEST_BEST_BROTLI = 128 * 1024;
+
+export const isText = (path: string) => /\.(json|m3u8|vtt|html|css|js|txt|svg)$|(^|\/)SHA256SUMS$/.test(path);
+
+/** The compressed forms of a text, by suffix; none where they would not be smaller. */
+export async function compressedForms(bytes: Buffer): Promise<{ suffix: '.br' | '.gz'; bytes: Buffer }[]> {
+  if (bytes.length < LEAST_BYTES) return [];
+  const quality = bytes.length > LARGEST_BEST_BROTLI ? 9 : 11;
+  const params = { [constants.BROTLI_PARAM_QUALITY]: quality, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length };
+  const [br, gz] = await Promise.all([
+    promisify(brotliCompress)(bytes, { params }),
+    promisify(gzip)(bytes, { level: constants.Z_BEST_COMPRESSION }),
+  ]);
+  const forms = [
+    { suffix: '.br' as const, bytes: br },
+    { suffix: '.gz' as const, bytes: gz },
+  ];
+  return forms.filter((form) => form.bytes.length < bytes.length);
+}

@@ -1,0 +1,16 @@
+/** Something the person who runs a command must mend; `lines` are shown as they are, without a stack. */
+export class CatalogueError extends Error {
+  readonly lines: string[];
+
+  constructor(lines: string | string[]) {
+    const all = Array.isArray(lines) ? lines : [lines];
+    super(all.join('\n'));
+    this.name = 'CatalogueError';
+    this.lines = all;
+  }
+}
+
+/** The code of a failed system call (`ENOENT`, `ENOSPC`…), or an empty string. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : '';
+}

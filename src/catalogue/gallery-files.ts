@@ -1,0 +1,20 @@
+// The gallery as it is put into the site: plain files, and hls.js as its package ships it.
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+
+const folder = join(import.meta.dirname, 'gallery');
+const own = ['index.html', 'gallery.css', 'gallery.js', 'player.js', 'text.js', 'icon.svg'];
+
+/** Path in the site → bytes. Everything but the page itself lies under `gallery/`. */
+export async function galleryFiles(): Promise<Map<string, Buffer>> {
+  const files = new Map<string, Buffer>();
+  const hls = createRequire(import.meta.url).resolve('hls.js/dist/hls.min.js');
+  // The source map it names is not published.
+  const script = (await readFile(hls, 'utf8')).replace(/\n\/\/# sourceMappingURL=.*\s*$/, '\n');
+  files.set('gallery/hls.min.js', Buffer.from(script));
+  for (const name of own) {
+    files.set(name === 'index.html' ? name : `gallery/${name}`, await readFile(join(folder, name)));
+  }
+  return files;
+}

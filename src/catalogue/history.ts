@@ -1,0 +1,76 @@
+// Ids are for ever. Given what the ledger knows of an id and what the manifest now wants of it, decides whether the
+// published files stand, what has to be encoded in addition, or why the publish must stop. No I/O.
+import type { StreamRecord } from './ledger.ts';
+import type { Rendition } from './manifest.ts';
+
+export interface Wanted {
+  id: string;
+  /** Null where the source is gone: then only what is published can be kept. */
+  sourceSha256: string | null;
+  progressive: Rendition[];
+  /** The whole ladder, or null for a stream without HLS. */
+  hls: Rendition[] | null;
+}
+
+export type Verdict =
+  | { kind: 'keep' }
+  | { kind: 'encode'; progressive: Rendition[]; hls: Rendition[] | null; extras: boolean }
+  | { kind: 'refuse'; reasons: string[] };
+
+const sameRendition = (a: Rendition, b: Rendition) =>
+  a.label === b.label &&
+  a.width === b.width &&
+  a.height === b.height &&
+  a.video_kbps === b.video_kbps &&
+  a.audio_kbps === b.audio_kbps;
+
+function changedRenditions(record: StreamRecord, wanted: Wanted): string[] {
+  const reasons: string[] = [];
+  for (const [label, published] of record.progressive) {
+    const now = wanted.progressive.find((rendition) => rendition.label === label);
+    if (now === undefined) reasons.push(`its progressive file ${label} is published and cannot be taken away`);
+    else if (!sameRendition(published, now)) reasons.push(`its rendition ${label} is published with other numbers`);
+  }
+  if (record.hls === null) return reasons;
+  if (wanted.hls === null) return [...reasons, 'its HLS is published and cannot be taken away'];
+  for (const published of record.hls) {
+    const now = wanted.hls.find((rendition) => rendition.label === published.label);
+    if (now === undefined) reasons.push(`rendition ${published.label} is in its HLS ladder and cannot be taken away`);
+    else if (!sameRendition(published, now))
+      reasons.push(`rendition ${published.label} is published with other numbers`);
+  }
+  return reasons;
+}
+
+export function judge(record: StreamRecord | undefined, wanted: Wanted): Verdict {
+  const refuse = (reasons: string[]): Verdict => ({
+    kind: 'refuse',
+    reasons: [...new Set(reasons)].map((reason) => `stream ${wanted.id}: ${reason}`),
+  });
+  if (record === undefined) {
+    if (wanted.sourceSha256 === null) return refuse(['its source does not exist']);
+    return { kind: 'encode', progressive: wanted.progressive, hls: wanted.hls, extras: true };
+  }
+  if (record.withdrawn) return refuse(['this id was withdrawn and cannot be used again; choose another']);
+  const reasons = changedRenditions(record, wanted);
+  if (wanted.sourceSha256 !== null && wanted.sourceSha256 !== record.sourceSha256)
+    reasons.unshift('this id was published from another source; give the new content a new id');
+  if (reasons.length > 0) return refuse(reasons);
+  const progressive = wanted.progressive.filter(
+    (rendition) => !record.progressive.has(rendition.label) && !record.leftOut.has(rendition.label),
+  );
+  const hls = record.hls === null ? wanted.hls : null;
+  if (progressive.length === 0 && hls === null) return { kind: 'keep' };
+  if (wanted.sourceSha256 === null) return refuse(['its source is gone, and something is to be added to it']);
+  return { kind: 'encode', progressive, hls, extras: false };
+}
+
+/** Ids that are published and that the manifest no longer names. */
+export function missingIds(records: Map<string, StreamRecord>, ids: Set<string>): string[] {
+  return [...records.values()]
+    .filter((record) => !record.withdrawn && !ids.has(record.id))
+    .map(
+      (record) =>
+        `stream ${record.id}: is published and not in the manifest; withdraw it with: sluice catalogue withdraw ${record.id}`,
+    );
+}

@@ -1,0 +1,138 @@
+// The ledger: one JSON line for everything that was ever published or withdrawn, appended and never rewritten. It lies
+// beside the site, and is the memory behind "an id is never reused for different content".
+import { open, readFile } from 'node:fs/promises';
+import type { StreamFacts } from './document.ts';
+import { CatalogueError, codeOf } from './fault.ts';
+import type { Rendition } from './manifest.ts';
+
+export interface PublishedFile {
+  sha256: string;
+  size: number;
+}
+
+export interface PublishLine {
+  type: 'publish';
+  at: string;
+  id: string;
+  source_sha256: string;
+  encoder: string;
+  /** What this line added: progressive renditions, and the HLS ladder where it was made. */
+  progressive: Rendition[];
+  hls: Rendition[] | null;
+  /** Labels that were asked for and are larger than the source. */
+  left_out: string[];
+  facts: StreamFacts;
+  /** Path from the root of the site, without the leading slash. */
+  files: Record<string, PublishedFile>;
+}
+
+export interface WithdrawLine {
+  type: 'withdraw';
+  at: string;
+  id: string;
+}
+
+/** The files of a withdrawn stream are gone too. */
+export interface PurgeLine {
+  type: 'purge';
+  at: string;
+  id: string;
+}
+
+export type LedgerLine = PublishLine | WithdrawLine | PurgeLine;
+
+/** All that is known of one id. */
+export interface StreamRecord {
+  id: string;
+  sourceSha256: string;
+  progressive: Map<string, Rendition>;
+  hls: Rendition[] | null;
+  leftOut: Set<string>;
+  facts: StreamFacts;
+  files: Map<string, PublishedFile>;
+  withdrawn: boolean;
+  purged: boolean;
+}
+
+function merge(record: StreamRecord | undefined, line: PublishLine): StreamRecord {
+  const base = record ?? {
+    id: line.id,
+    sourceSha256: line.source_sha256,
+    progressive: new Map(),
+    hls: null,
+    leftOut: new Set(),
+    facts: line.facts,
+    files: new Map(),
+    withdrawn: false,
+    purged: false,
+  };
+  for (const rendition of line.progressive) base.progressive.set(rendition.label, rendition);
+  for (const label of line.left_out) base.leftOut.add(label);
+  for (const [path, file] of Object.entries(line.files)) base.files.set(path, file);
+  return { ...base, hls: base.hls ?? line.hls, facts: line.facts };
+}
+
+export function foldLedger(lines: LedgerLine[]): Map<string, StreamRecord> {
+  const records = new Map<string, StreamRecord>();
+  for (const line of lines) {
+    const record = records.get(line.id);
+    if (line.type === 'publish') records.set(line.id, merge(record, line));
+    else if (record !== undefined) {
+      record.withdrawn = true;
+      record.purged ||= line.type === 'purge';
+    }
+  }
+  return records;
+}
+
+function parseLine(text: string, number: number, path: string): LedgerLine {
+  try {
+    const line = JSON.parse(text) as LedgerLine;
+    if (['publish', 'withdraw', 'purge'].includes(line.type) && typeof line.id === 'string') return line;
+  } catch {
+    // told below, with the line number
+  }
+  throw new CatalogueError(`${path}: line ${number} is damaged; restore the ledger from a copy`);
+}
+
+export interface LedgerContent {
+  lines: LedgerLine[];
+  /** Length up to the last complete line; a crash in the middle of an append leaves a torn one after it. */
+  completeBytes: number;
+}
+
+export async function readLedger(path: string): Promise<LedgerContent> {
+  let bytes: Buffer;
+  try {
+    bytes = await readFile(path);
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return { lines: [], completeBytes: 0 };
+    throw error;
+  }
+  const completeBytes = bytes.lastIndexOf(0x0a) + 1;
+  const texts = bytes.toString('utf8', 0, completeBytes).split('\n').slice(0, -1);
+  return { lines: texts.map((text, i) => parseLine(text, i + 1, path)), completeBytes };
+}
+
+/** Appends after the last complete line, and returns when the lines are on the disk; a failed append leaves no trace. */
+export async function appendLedger(path: string, completeBytes: number, lines: LedgerLine[]): Promise<number> {
+  if (lines.length === 0) return completeBytes;
+  const bytes = Buffer.from(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+  const file = await open(path, completeBytes === 0 ? 'w' : 'r+');
+  try {
+    await file.truncate(completeBytes);
+    try {
+      for (let written = 0; written < bytes.length; ) {
+        const { bytesWritten } = await file.write(bytes, written, bytes.length - written, completeBytes + written);
+        written += bytesWritten;
+      }
+      await file.sync();
+    } catch (error) {
+      await file.truncate(completeBytes);
+      throw error;
+    }
+  } finally {
+    await file.close();
+  }
+  return completeBytes + bytes.length;
+}

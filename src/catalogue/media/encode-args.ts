@@ -1,0 +1,213 @@
+// The one ffmpeg command that makes everything of a source: it is decoded once, and each rung is encoded once, its packets
+// going to the progressive file and to the HLS track alike. Pure: arguments out, nothing run.
+//
+// The same arguments give the same bytes: x264 with VBV and frame threads does not by itself, with sliced threads it does,
+// as long as their number is the same everywhere; so it is fixed here and not taken from the machine.
+import type { Preset } from '../manifest.ts';
+import { inputOf } from './ffmpeg.ts';
+import type { SourceFacts } from './probe.ts';
+import { type Rung, sizeIn } from './rungs.ts';
+import { framesSkipped, groupFrames, rateOf } from './timing.ts';
+
+/** Raised when a change here makes other bytes from the same source and manifest. */
+export const RECIPE_REVISION = 1;
+
+export interface EncodePlan {
+  source: string;
+  facts: SourceFacts;
+  preset: Preset;
+  progressive: Rung[];
+  hls: Rung[];
+  extras: ThumbnailSheet | null;
+}
+
+/** How the thumbnails lie on their sheets. */
+export interface ThumbnailSheet {
+  width: number;
+  height: number;
+  columns: number;
+  rows: number;
+  /** Source frames from one thumbnail to the next. */
+  step: number;
+  seconds: number;
+}
+
+const SLICES = 4;
+const POSTER_BOX = { label: '', width: 1280, height: 720, video_kbps: 0, audio_kbps: 0 };
+const THUMBNAIL_BOX = { label: '', width: 192, height: 108, video_kbps: 0, audio_kbps: 0 };
+const MOST_THUMBNAILS = 400;
+
+export const progressiveName = (label: string) => `${label}.mp4`;
+export const videoName = (label: string) => `hls/v-${label}.mp4`;
+export const audioName = (kbps: number) => `hls/a-${kbps}.mp4`;
+export const IFRAME_NAME = 'hls/iframes.mp4';
+export const POSTER_NAME = 'poster.jpg';
+export const sheetName = (number: number) => `thumbs-${String(number).padStart(3, '0')}.jpg`;
+
+/** Frames in a second, to the nearest whole one: the distance of I-frames and thumbnails. */
+const secondFrames = (facts: SourceFacts) => Math.max(1, Math.round(rateOf(facts.rate)));
+
+export function thumbnailSheet(facts: SourceFacts): ThumbnailSheet {
+  const every = Math.max(1, Math.ceil(facts.durationS / MOST_THUMBNAILS));
+  const step = secondFrames(facts) * every;
+  const seconds = step / rateOf(facts.rate);
+  const count = Math.max(1, Math.ceil(facts.durationS / seconds));
+  const columns = Math.min(10, count);
+  return { ...sizeIn(facts, THUMBNAIL_BOX), columns, rows: Math.min(10, Math.ceil(count / columns)), step, seconds };
+}
+
+/** Bytes that the command writes to its standard output for each second it has come: its own progress report waits until
+ * every output has begun, and a sheet of thumbnails begins when it is full. */
+export const TICK_BYTES = 64;
+
+interface Chain {
+  name: string;
+  filters: string[];
+}
+
+function videoChains(plan: EncodePlan, rungs: Rung[]): Chain[] {
+  const { facts } = plan;
+  const chains = rungs.map((rung, i): Chain => {
+    const skip = framesSkipped(facts.rate, Math.min(rung.width, rung.height));
+    const drop = skip === 1 ? [] : [`framestep=${skip}`];
+    return { name: `v${i}`, filters: [...drop, `scale=${rung.width}:${rung.height}`, 'setsar=1', 'format=yuv420p'] };
+  });
+  const second = `framestep=${secondFrames(facts)}`;
+  chains.push({ name: 'tick', filters: [second, 'scale=8:8', 'format=gray'] });
+  const smallest = plan.hls[0];
+  if (smallest !== undefined) {
+    const scale = `scale=${smallest.width}:${smallest.height}`;
+    chains.push({ name: 'iframes', filters: [second, scale, 'setsar=1', 'format=yuv420p'] });
+  }
+  if (plan.extras !== null) {
+    const { width, height, columns, rows, step } = plan.extras;
+    const poster = sizeIn(facts, POSTER_BOX);
+    const posterScale = `scale=${poster.width}:${poster.height}`;
+    chains.push({ name: 'poster', filters: [second, posterScale, 'setsar=1', 'thumbnail=20', 'format=yuvj420p'] });
+    const sheet = [`framestep=${step}`, `scale=${width}:${height}`, 'setsar=1', `tile=${columns}x${rows}`];
+    chains.push({ name: 'thumbs', filters: [...sheet, 'format=yuvj420p'] });
+  }
+  return chains;
+}
+
+function filterGraph(plan: EncodePlan, rungs: Rung[], audioCopies: number): string {
+  const { facts } = plan;
+  const chains = videoChains(plan, rungs);
+  const start = [
+    ...(facts.interlaced ? ['yadif=mode=0:deint=all'] : []),
+    `fps=${facts.rate.num}/${facts.rate.den}:start_time=0`,
+    `split=${chains.length}`,
+  ];
+  const graph = [`[0:V:0]${start.join(',')}${chains.map((chain) => `[in_${chain.name}]`).join('')}`];
+  for (const chain of chains) graph.push(`[in_${chain.name}]${chain.filters.join(',')}[${chain.name}]`);
+  if (audioCopies > 0) {
+    const labels = Array.from({ length: audioCopies }, (_, i) => `[a${i}]`).join('');
+    const shape = 'aresample=48000:async=1:first_pts=0,aformat=sample_rates=48000:channel_layouts=stereo';
+    graph.push(`[0:a:0]${shape},asplit=${audioCopies}${labels}`);
+  }
+  return graph.join(';');
+}
+
+const FRAGMENT_FLAGS = 'default_base_moof+negative_cts_offsets';
+/** Negative composition offsets instead of an edit list: the first frame then has decode and presentation time zero. */
+const VIDEO_TRACK = `f=mp4:select=v:fflags=+bitexact:avoid_negative_ts=disabled:movflags=frag_keyframe+empty_moov+${FRAGMENT_FLAGS}`;
+/** The moov waits for the first packet, so that it can tell players to leave out the encoder's priming samples. */
+const AUDIO_TRACK = 'f=mp4:select=a:fflags=+bitexact:movflags=delay_moov+default_base_moof:frag_duration=1000000';
+const PROGRESSIVE = 'f=mp4:fflags=+bitexact:movflags=+faststart';
+
+function rungArgs(plan: EncodePlan, rung: Rung, i: number, audio: string | null, targets: string[]): string[] {
+  const { label, video_kbps: kbps, audio_kbps } = rung.rendition;
+  if (label === '') throw new Error('a rung needs a label');
+  const skip = framesSkipped(plan.facts.rate, Math.min(rung.width, rung.height));
+  const group = groupFrames(plan.facts.rate, skip);
+  const group264 = `keyint=${group}:min-keyint=${group}:scenecut=0:open-gop=0:force-cfr=1`;
+  // The fastest preset would turn these two off, and with them the High profile.
+  const x264 = `${group264}:8x8dct=1:cabac=1:threads=${SLICES}:sliced-threads=1`;
+  const video = [
+    ['-map', `[v${i}]`, '-c:v', 'libx264', '-preset', plan.preset, '-profile:v', 'high'],
+    ['-b:v', `${kbps}k`, '-maxrate', `${Math.round(kbps * 1.5)}k`, '-bufsize', `${Math.round(kbps * 1.5)}k`],
+    ['-x264-params', x264, '-flags:v', '+bitexact+global_header+cgop'],
+  ].flat();
+  const sound = [
+    ['-map', `[${audio}]`, '-c:a', 'aac', '-b:a', `${audio_kbps}k`],
+    ['-flags:a', '+bitexact+global_header'],
+  ].flat();
+  const end = ['-map_metadata', '-1', '-map_chapters', '-1', '-avoid_negative_ts', 'disabled', '-f', 'tee'];
+  return [...video, ...(audio === null ? [] : sound), ...end, targets.join('|')];
+}
+
+const bare = ['-map_metadata', '-1', '-map_chapters', '-1', '-fflags', '+bitexact', '-flags:v', '+bitexact'];
+
+function extraArgs(plan: EncodePlan): string[] {
+  const args = ['-map', '[tick]', '-c:v', 'rawvideo', '-f', 'rawvideo', '-flush_packets', '1', 'pipe:1'];
+  if (plan.hls.length > 0) {
+    const x264 = 'keyint=1:bframes=0:threads=1:force-cfr=1';
+    args.push(
+      '-map',
+      '[iframes]',
+      ...bare,
+      '-c:v',
+      'libx264',
+      '-preset',
+      plan.preset,
+      '-crf',
+      '27',
+      '-x264-params',
+      x264,
+    );
+    args.push('-f', 'mp4', '-movflags', `frag_keyframe+empty_moov+${FRAGMENT_FLAGS}`, IFRAME_NAME);
+  }
+  if (plan.extras !== null) {
+    const jpeg = ['-c:v', 'mjpeg', '-threads', '1', '-f', 'image2'];
+    args.push('-map', '[poster]', ...bare, ...jpeg, '-frames:v', '1', '-q:v', '3', '-update', '1', POSTER_NAME);
+    args.push('-map', '[thumbs]', ...bare, ...jpeg, '-q:v', '5', 'thumbs-%03d.jpg');
+  }
+  return args;
+}
+
+/** Every rung once, whether it is wanted as a file, in the ladder or both; smallest first. */
+function allRungs(plan: EncodePlan): Rung[] {
+  const byLabel = new Map([...plan.hls, ...plan.progressive].map((rung) => [rung.rendition.label, rung]));
+  return [...byLabel.values()].sort((a, b) => a.width * a.height - b.width * b.height);
+}
+
+/** Arguments for ffmpeg, to be run in the folder where the files shall be; `hls/` must exist there. */
+export function encodeArgs(plan: EncodePlan): string[] {
+  const rungs = allRungs(plan);
+  const groups = new Set<number>();
+  let audioCopies = 0;
+  const outputs = rungs.flatMap((rung, i) => {
+    const { label, audio_kbps } = rung.rendition;
+    const targets: string[] = [];
+    const isFile = plan.progressive.some((each) => each.rendition.label === label);
+    if (isFile) targets.push(`[${PROGRESSIVE}]${progressiveName(label)}`);
+    let needsAudio = isFile;
+    if (plan.hls.some((each) => each.rendition.label === label)) {
+      targets.push(`[${VIDEO_TRACK}]${videoName(label)}`);
+      if (plan.facts.hasAudio && !groups.has(audio_kbps)) {
+        groups.add(audio_kbps);
+        targets.push(`[${AUDIO_TRACK}]${audioName(audio_kbps)}`);
+        needsAudio = true;
+      }
+    }
+    const audio = plan.facts.hasAudio && needsAudio ? `a${audioCopies++}` : null;
+    return rungArgs(plan, rung, i, audio, targets);
+  });
+  const graph = filterGraph(plan, rungs, audioCopies);
+  const scaling = ['-sws_flags', 'bicubic+accurate_rnd+full_chroma_int+bitexact'];
+  return [
+    '-y',
+    '-v',
+    'error',
+    ...inputOf(plan.source),
+    ...scaling,
+    '-filter_complex',
+    graph,
+    ...outputs,
+    ...extraArgs(plan),
+  ];
+}
+
+export function audioGroups(rungs: Rung[]): number[] {
+  return [...new Set(rungs.map((rung) => rung.rendition.audio_kbps))].sort((a, b) => a - b);
+}

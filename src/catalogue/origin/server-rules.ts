@@ -1,0 +1,122 @@
+// The rules of header-rules.ts, written for servers that are not ours. `sluice catalogue headers nginx|caddy` prints these;
+// the tests run the same checks against both and against the built-in origin.
+import { allowedMethods, cacheControl, commonHeaders, preflightHeaders, typeOf } from './header-rules.ts';
+import { MAX_RANGES } from './range.ts';
+
+export const servers = ['nginx', 'caddy'] as const;
+export type ServerName = (typeof servers)[number];
+
+const extensions = ['json', 'txt', 'm3u8', 'mp4', 'm4s', 'jpg', 'vtt', 'html', 'css', 'js', 'svg', 'gz'];
+const documents = ['= /api/streams.json', '= /media/SHA256SUMS', '= /index.html', '/gallery/'];
+
+const indent = (lines: string[]) => lines.map((line) => `  ${line}`);
+
+function nginxLocation(match: string, headers: [string, string][], body: string[], always = false): string[] {
+  const mode = always ? ' always' : '';
+  const all = [...commonHeaders, ...headers].map(([name, value]) => `add_header ${name} "${value}"${mode};`);
+  return [`location ${match} {`, ...indent([...all, ...body]), '}'];
+}
+
+function nginxRules(root: string): string[] {
+  const types = extensions.map((extension) => `"${typeOf(`x.${extension}`)}" ${extension};`);
+  const cache = (value: string): [string, string][] => [['Cache-Control', value]];
+  const error = (name: string, status: number, text: string, extra: [string, string][] = []) =>
+    nginxLocation(`@${name}`, [...cache(cacheControl.error), ...extra], [`return ${status} "${text}\\n";`], true);
+  const plain = ['try_files $uri =404;'];
+  return [
+    '# Inside server { }. Needs the module http_gzip_static; where brotli is compiled in, add: brotli_static on;',
+    `root ${root};`,
+    'types {',
+    ...indent(types),
+    '}',
+    'default_type "text/plain; charset=utf-8";',
+    'etag on;',
+    'gzip off;',
+    'gzip_static on;',
+    'gzip_vary on;',
+    `max_ranges ${MAX_RANGES};`,
+    'merge_slashes off;',
+    'disable_symlinks on from=$document_root;',
+    'error_page 403 404 @missing;',
+    'error_page 405 @method;',
+    'error_page 412 @failed;',
+    'error_page 418 = @preflight;',
+    'if ($request_method = OPTIONS) { return 418; }',
+    'if ($request_method !~ ^(GET|HEAD)$) { return 405; }',
+    ...nginxLocation('= /', cache(cacheControl.document), ['try_files /index.html =404;']),
+    ...nginxLocation('= /health.txt', cache(cacheControl.health), plain),
+    ...documents.flatMap((match) => nginxLocation(match, cache(cacheControl.document), plain)),
+    ...nginxLocation('/media/', cache(cacheControl.media), plain),
+    'location / { return 404; }',
+    'location ~ /\\. { return 404; }',
+    ...error('missing', 404, 'Not found'),
+    ...error('method', 405, 'Method not allowed', [['Allow', allowedMethods]]),
+    ...error('failed', 412, 'Precondition failed'),
+    ...nginxLocation('@preflight', [...cache('no-store'), ...preflightHeaders], ['return 204;'], true),
+  ];
+}
+
+function caddyRules(root: string): string[] {
+  const set = (headers: [string, string][], matcher = '') =>
+    headers.map(([name, value]) => `header ${matcher}${matcher && ' '}${name} "${value}"`);
+  const types = ['json', 'txt', 'm3u8', 'm4s', 'vtt', 'js'];
+  return [
+    '# Inside a site block. Caddy follows symbolic links: keep none in the site that lead outside.',
+    `root * ${root}`,
+    ...set(commonHeaders),
+    '@preflight method OPTIONS',
+    '@other not method GET HEAD OPTIONS',
+    '@hidden path_regexp (^|/)\\.|\\x00',
+    '@health path /health.txt',
+    '@document path / /index.html /api/streams.json /media/SHA256SUMS /gallery/*',
+    '@media {',
+    ...indent(['path /media/*', 'not path /media/SHA256SUMS']),
+    '}',
+    '@known path / /index.html /health.txt /api/streams.json /media/* /gallery/*',
+    'handle @preflight {',
+    ...indent([...set([['Cache-Control', 'no-store'], ...preflightHeaders]), 'respond 204']),
+    '}',
+    'handle @other {',
+    ...indent(['error 405']),
+    '}',
+    'handle @hidden {',
+    ...indent(['error 404']),
+    '}',
+    'handle @known {',
+    ...indent([
+      ...set([['Cache-Control', cacheControl.health]], '@health'),
+      ...set([['Cache-Control', cacheControl.document]], '@document'),
+      ...set([['Cache-Control', cacheControl.media]], '@media'),
+      ...types.flatMap((extension) => [
+        `@type_${extension} path *.${extension}`,
+        `header @type_${extension} Content-Type "${typeOf(`x.${extension}`)}"`,
+      ]),
+      `header /media/SHA256SUMS Content-Type "${typeOf('media/SHA256SUMS')}"`,
+      'header +Vary Accept-Encoding',
+      'file_server {',
+      ...indent(['precompressed br gzip', 'hide .*']),
+      '}',
+    ]),
+    '}',
+    'handle {',
+    ...indent(['error 404']),
+    '}',
+    'handle_errors {',
+    ...indent([
+      ...set(commonHeaders),
+      ...set([
+        ['Cache-Control', cacheControl.error],
+        ['Content-Type', 'text/plain; charset=utf-8'],
+      ]),
+      '@method expression {http.error.status_code} == 405',
+      `header @method Allow "${allowedMethods}"`,
+      'respond "{http.error.status_text}\n" {http.error.status_code}',
+    ]),
+    '}',
+  ];
+}
+
+export function serverRules(server: ServerName, root: string): string {
+  const lines = server === 'nginx' ? nginxRules(root) : caddyRules(root);
+  return `${lines.join('\n')}\n`;
+}

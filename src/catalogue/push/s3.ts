@@ -1,0 +1,166 @@
+// The few calls of the S3 protocol that push needs, signed by aws4fetch. Buckets are addressed by path where an endpoint is
+// given (most compatible stores), by host name at AWS.
+import { createHash } from 'node:crypto';
+import { AwsClient } from 'aws4fetch';
+import { CatalogueError } from '../fault.ts';
+
+export interface Store {
+  bucket: string;
+  prefix: string;
+  region: string;
+  endpoint?: string | undefined;
+  accessKeyId: string;
+  secretAccessKey: string;
+  sessionToken?: string | undefined;
+}
+
+export interface StoredObject {
+  etag: string;
+  size: number;
+  sha256: string | null;
+}
+
+export interface PutOptions {
+  type: string;
+  cacheControl: string;
+  sha256: string;
+  /** The object must not exist, or must still be the one with this tag. */
+  condition?: { ifNoneMatch: '*' } | { ifMatch: string } | undefined;
+}
+
+export type PutResult = 'stored' | 'precondition-failed';
+
+/** Larger objects are sent in parts; S3 takes at most 5 GiB in one request and 10,000 parts. */
+const PART_BYTES = 64 * 1024 * 1024;
+const MOST_PARTS = 9_000;
+
+const unescapeXml = (text: string) =>
+  text.replace(
+    /&(lt|gt|quot|apos|amp);/g,
+    (_, name: string) => ({ lt: '<', gt: '>', quot: '"', apos: "'" })[name] ?? '&',
+  );
+const tag = (xml: string, name: string) => new RegExp(`<${name}>([^<]*)</${name}>`).exec(xml)?.[1];
+
+export class S3 {
+  #aws: AwsClient;
+  #base: string;
+  #signal: AbortSignal | undefined;
+
+  constructor(store: Store, signal?: AbortSignal) {
+    const { accessKeyId, secretAccessKey, sessionToken, region, bucket, endpoint } = store;
+    const session = sessionToken === undefined ? {} : { sessionToken };
+    this.#aws = new AwsClient({ accessKeyId, secretAccessKey, ...session, service: 's3', region, retries: 4 });
+    this.#base = endpoint
+      ? `${endpoint.replace(/\/+$/, '')}/${bucket}`
+      : `https://${bucket}.s3.${region}.amazonaws.com`;
+    this.#signal = signal;
+  }
+
+  async #call(method: string, key: string, headers: Record<string, string> = {}, body: Blob | string | null = null) {
+    const address = `${this.#base}/${key}`;
+    const signal = this.#signal ?? null;
+    try {
+      // Every header is signed, the conditions above all: nothing on the way can take them out.
+      return await this.#aws.fetch(address, { method, headers, body, signal, aws: { allHeaders: true } });
+    } catch (error) {
+      this.#signal?.throwIfAborted();
+      const cause = (error as Error).cause;
+      throw new CatalogueError(`${method} ${address}: ${cause instanceof Error ? cause.message : String(error)}`);
+    }
+  }
+
+  async #fail(response: Response, method: string, key: string): Promise<never> {
+    const xml = await response.text();
+    throw new CatalogueError(`${method} ${key}: ${response.status} ${tag(xml, 'Code') ?? response.statusText}`);
+  }
+
+  async head(key: string): Promise<StoredObject | null> {
+    const response = await this.#call('HEAD', key);
+    if (response.status === 404) return null;
+    if (!response.ok) return this.#fail(response, 'HEAD', key);
+    const size = Number(response.headers.get('content-length'));
+    return { etag: response.headers.get('etag') ?? '', size, sha256: response.headers.get('x-amz-meta-sha256') };
+  }
+
+  async get(key: string): Promise<{ etag: string; text: string } | null> {
+    const response = await this.#call('GET', key);
+    if (response.status === 404) return null;
+    if (!response.ok) return this.#fail(response, 'GET', key);
+    return { etag: response.headers.get('etag') ?? '', text: await response.text() };
+  }
+
+  async put(key: string, body: Blob, options: PutOptions): Promise<PutResult> {
+    const about = {
+      'Content-Type': options.type,
+      'Cache-Control': options.cacheControl,
+      'x-amz-meta-sha256': options.sha256,
+    };
+    const condition = conditionHeaders(options.condition);
+    if (body.size > PART_BYTES) return this.#putInParts(key, body, about, condition);
+    const digest = { 'X-Amz-Content-Sha256': options.sha256 };
+    return this.#stored(await this.#call('PUT', key, { ...about, ...digest, ...condition }, body), 'PUT', key);
+  }
+
+  async #stored(response: Response, method: string, key: string): Promise<PutResult> {
+    // 409 is the answer to two writers at once under a condition: somebody else's write came first.
+    if (response.status === 412 || response.status === 409) return 'precondition-failed';
+    if (!response.ok) return this.#fail(response, method, key);
+    const xml = await response.text();
+    // Joining parts can fail after the status line was sent.
+    if (xml.includes('<Error>')) throw new CatalogueError(`${method} ${key}: ${tag(xml, 'Code')}`);
+    return 'stored';
+  }
+
+  async #putInParts(key: string, body: Blob, about: Record<string, string>, condition: Record<string, string>) {
+    const begun = await this.#call('POST', `${key}?uploads=`, about);
+    if (!begun.ok) return this.#fail(begun, 'POST', key);
+    const upload = encodeURIComponent(tag(await begun.text(), 'UploadId') ?? '');
+    try {
+      const size = Math.max(PART_BYTES, Math.ceil(body.size / MOST_PARTS));
+      const parts: string[] = [];
+      for (let at = 0; at < body.size; at += size) {
+        const part = body.slice(at, at + size);
+        const sha256 = createHash('sha256')
+          .update(Buffer.from(await part.arrayBuffer()))
+          .digest('hex');
+        const place = `${key}?partNumber=${parts.length + 1}&uploadId=${upload}`;
+        const sent = await this.#call('PUT', place, { 'X-Amz-Content-Sha256': sha256 }, part);
+        if (!sent.ok) return await this.#fail(sent, 'PUT', key);
+        parts.push(`<Part><PartNumber>${parts.length + 1}</PartNumber><ETag>${sent.headers.get('etag')}</ETag></Part>`);
+      }
+      const list = `<CompleteMultipartUpload>${parts.join('')}</CompleteMultipartUpload>`;
+      const joined = await this.#call('POST', `${key}?uploadId=${upload}`, condition, list);
+      const result = await this.#stored(joined, 'POST', key);
+      if (result !== 'stored') await this.#call('DELETE', `${key}?uploadId=${upload}`);
+      return result;
+    } catch (error) {
+      // Parts of an upload that is never joined cost money until they are given up.
+      await this.#call('DELETE', `${key}?uploadId=${upload}`).catch(() => {});
+      throw error;
+    }
+  }
+
+  async remove(key: string): Promise<void> {
+    const response = await this.#call('DELETE', key);
+    if (!response.ok && response.status !== 404) await this.#fail(response, 'DELETE', key);
+  }
+
+  /** Every key that starts with a prefix. */
+  async list(prefix: string): Promise<string[]> {
+    const keys: string[] = [];
+    for (let token: string | undefined = ''; token !== undefined; ) {
+      const more: string = token === '' ? '' : `&continuation-token=${encodeURIComponent(token)}`;
+      const response = await this.#call('GET', `?list-type=2&prefix=${encodeURIComponent(prefix)}${more}`);
+      if (!response.ok) return this.#fail(response, 'GET', prefix);
+      const xml = await response.text();
+      keys.push(...[...xml.matchAll(/<Key>([^<]*)<\/Key>/g)].map((match) => unescapeXml(match[1]!)));
+      token = tag(xml, 'IsTruncated') === 'true' ? tag(xml, 'NextContinuationToken') : undefined;
+    }
+    return keys;
+  }
+}
+
+function conditionHeaders(condition: PutOptions['condition']): Record<string, string> {
+  if (condition === undefined) return {};
+  return 'ifMatch' in condition ? { 'If-Match': condition.ifMatch } : { 'If-None-Match': condition.ifNoneMatch };
+}

@@ -1,0 +1,97 @@
+// A stream's progressive files, poster and thumbnails.
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isRootRelativePath, type Stream } from '../document.ts';
+import { codeOf } from '../fault.ts';
+import type { Rendition } from '../manifest.ts';
+import { MediaFormatError } from '../media/boxes.ts';
+import { readMovie } from '../media/fragments.ts';
+import type { Findings } from './finding.ts';
+
+async function reading(findings: Findings, path: string, check: (say: (text: string) => void) => Promise<void>) {
+  const say = (text: string) => findings.fault(`${path}: ${text}`);
+  try {
+    await check(say);
+  } catch (error) {
+    if (error instanceof MediaFormatError) say(error.message);
+    else if (codeOf(error) === 'ENOENT') say('does not exist');
+    else throw error;
+  }
+}
+
+export function verifyProgressive(
+  site: string,
+  stream: Stream,
+  rendition: Rendition,
+  path: string,
+  findings: Findings,
+) {
+  return reading(findings, path, async (say) => {
+    const { tracks, faststart } = await readMovie(join(site, path));
+    if (!faststart) say('is not made for progressive play: moov comes after the data');
+    const video = tracks.find((track) => track.kind === 'video');
+    if (video === undefined) return say('has no video');
+    if (!/^avc1\.64/.test(video.codec)) say(`its video is ${video.codec}, not H.264 High`);
+    const [long, short] = [Math.max(video.width, video.height), Math.min(video.width, video.height)];
+    if (long > Math.max(rendition.width, rendition.height) || short > Math.min(rendition.width, rendition.height))
+      say(`is ${video.width}x${video.height}, larger than ${rendition.label}`);
+    const seconds = video.samples.duration / video.timescale;
+    if (Math.abs(seconds - stream.duration_s) > 0.1) say(`lasts ${seconds.toFixed(3)} s, not ${stream.duration_s} s`);
+    const fps = video.samples.count / seconds;
+    // A small rung of a fast stream shows every second frame.
+    if (![stream.fps, stream.fps / 2].some((each) => Math.abs(fps - each) < 0.02 * each))
+      say(`shows ${fps} frames a second`);
+    for (const track of tracks) {
+      if (track.kind === 'audio' && track.codec !== 'mp4a.40.2') say(`its sound is ${track.codec}, not AAC-LC`);
+      if (track.kind === 'audio' && track.sampleRate !== 48_000) say(`its sound has ${track.sampleRate} Hz`);
+    }
+  });
+}
+
+/** Width and height from the frame header of a JPEG. */
+export function jpegSize(bytes: Buffer): { width: number; height: number } | null {
+  if (bytes.length < 4 || bytes.readUInt16BE(0) !== 0xffd8) return null;
+  for (let at = 2; at + 9 <= bytes.length; ) {
+    const marker = bytes.readUInt16BE(at);
+    if (marker >= 0xffc0 && marker <= 0xffc2)
+      return { height: bytes.readUInt16BE(at + 5), width: bytes.readUInt16BE(at + 7) };
+    at += 2 + bytes.readUInt16BE(at + 2);
+  }
+  return null;
+}
+
+const seconds = (clock: string) => clock.split(':').reduce((sum, part) => sum * 60 + Number(part), 0);
+
+async function verifyCues(site: string, stream: Stream, path: string, say: (text: string) => void): Promise<void> {
+  const text = await readFile(join(site, path), 'utf8');
+  if (!text.startsWith('WEBVTT\n')) return say('does not start with WEBVTT');
+  const cue = /^([\d:.]+) --> ([\d:.]+)\n(\S+)#xywh=(\d+),(\d+),(\d+),(\d+)$/gm;
+  const sheets = new Map<string, { width: number; height: number } | null>();
+  let end = 0;
+  for (const match of text.matchAll(cue)) {
+    const [from, to] = [seconds(match[1]!), seconds(match[2]!)];
+    if (from !== end || to <= from) say(`has a gap or an overlap at ${match[1]}`);
+    end = to;
+    const [x, y, width, height] = match.slice(4).map(Number) as [number, number, number, number];
+    const sheet = match[3]!;
+    if (!/^[\w-]+\.jpg$/.test(sheet)) return say(`names ${sheet}`);
+    if (!sheets.has(sheet)) {
+      const bytes = await readFile(join(site, path, '..', sheet)).catch(() => null);
+      sheets.set(sheet, bytes && jpegSize(bytes));
+    }
+    const size = sheets.get(sheet);
+    if (!size) return say(`names ${sheet}, which is not a JPEG`);
+    if (x + width > size.width || y + height > size.height) say(`has a cue at ${match[1]} outside its sheet`);
+  }
+  if (Math.abs(end - stream.duration_s) > 0.05) say(`ends at ${end} s, the stream at ${stream.duration_s} s`);
+}
+
+export async function verifyPictures(site: string, stream: Stream, findings: Findings): Promise<void> {
+  const { poster, thumbnails } = stream;
+  if (isRootRelativePath(poster))
+    await reading(findings, poster.slice(1), async (say) => {
+      if (jpegSize(await readFile(join(site, poster))) === null) say('is not a JPEG');
+    });
+  if (isRootRelativePath(thumbnails))
+    await reading(findings, thumbnails.slice(1), (say) => verifyCues(site, stream, thumbnails.slice(1), say));
+}

@@ -1,0 +1,83 @@
+// Encoded streams on their way into the site. Each has a folder named by what decides its bytes (source, recipe, encoder),
+// so that an interrupted build finds what it had finished, and never takes up what another recipe made.
+import { createHash } from 'node:crypto';
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { compressedForms, isText } from './compress.ts';
+import { codeOf } from './fault.ts';
+import { forEachAtOnce, hashFile, listFiles, replaceFile, syncPath } from './files.ts';
+import type { PublishedFile } from './ledger.ts';
+import { type Encoded, type EncodeProgress, type EncodeTask, encodeStream } from './media/encode.ts';
+import { RECIPE_REVISION } from './media/encode-args.ts';
+import type { Ffmpeg } from './media/ffmpeg.ts';
+
+export interface FinishedWork {
+  folder: string;
+  encoded: Encoded;
+  /** Relative to the stream's folder. */
+  files: Record<string, PublishedFile>;
+}
+
+export type WorkTask = Omit<EncodeTask, 'folder'> & { sourceSha256: string };
+
+export function workKey(task: WorkTask, encoder: string): string {
+  const { source: _, ...recipe } = task;
+  const parts = JSON.stringify([RECIPE_REVISION, encoder, Object.entries(recipe).sort()]);
+  return createHash('sha256').update(parts).digest('hex').slice(0, 32);
+}
+
+async function addCompressed(folder: string): Promise<void> {
+  for (const name of await listFiles(folder)) {
+    if (!isText(name)) continue;
+    const forms = await compressedForms(await readFile(join(folder, name)));
+    for (const form of forms) await writeFile(join(folder, name + form.suffix), form.bytes);
+  }
+}
+
+async function digestAll(folder: string): Promise<Record<string, PublishedFile>> {
+  const names = await listFiles(folder);
+  const files = new Map<string, PublishedFile>();
+  await forEachAtOnce(names, 4, async (name) => {
+    files.set(name, await hashFile(join(folder, name)));
+    await syncPath(join(folder, name));
+  });
+  return Object.fromEntries(names.map((name) => [name, files.get(name)!]));
+}
+
+async function readFinished(folder: string): Promise<FinishedWork | null> {
+  try {
+    const done = JSON.parse(await readFile(join(folder, 'done.json'), 'utf8')) as Omit<FinishedWork, 'folder'>;
+    return { ...done, folder: join(folder, 'files') };
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+/** Encodes a stream, or takes up what an earlier build finished of it. */
+export async function finishWork(
+  workFolder: string,
+  ffmpeg: Ffmpeg,
+  task: WorkTask,
+  progress: EncodeProgress,
+): Promise<FinishedWork> {
+  const folder = join(workFolder, workKey(task, ffmpeg.version));
+  const finished = await readFinished(folder);
+  if (finished !== null) return finished;
+  const partial = `${folder}.partial`;
+  await rm(partial, { recursive: true, force: true });
+  await mkdir(join(partial, 'files'), { recursive: true });
+  try {
+    const { sourceSha256: _, ...rest } = task;
+    const encoded = await encodeStream(ffmpeg, { ...rest, folder: join(partial, 'files') }, progress);
+    await addCompressed(join(partial, 'files'));
+    const files = await digestAll(join(partial, 'files'));
+    await replaceFile(join(partial, 'done.json'), JSON.stringify({ encoded, files }));
+    await rename(partial, folder);
+    return { folder: join(folder, 'files'), encoded, files };
+  } catch (error) {
+    // What is half done is of no use, and where the disk is full its space is.
+    await rm(partial, { recursive: true, force: true });
+    throw error;
+  }
+}

@@ -1,0 +1,341 @@
+import { Type } from 'typebox';
+import { environmentParams } from './environments.ts';
+import { EnvironmentName, projectParams } from './projects.ts';
+import { declare } from './route.ts';
+import { Choice, Id, Int, List, Nullable, type Of, Page, pageQuery, Rate, Shape, Text, Time } from './shapes.ts';
+
+export const strategies = ['rolling', 'canary', 'blue_green'] as const;
+export type Strategy = (typeof strategies)[number];
+
+export const deploymentStates = [
+  'queued',
+  'preparing',
+  'starting',
+  'canary',
+  'promoting',
+  'aborting',
+  'succeeded',
+  'failed',
+  'canceled',
+] as const;
+export type DeploymentState = (typeof deploymentStates)[number];
+
+export const failureCodes = [
+  'image_not_found',
+  'image_denied',
+  'start_timeout',
+  'health_check_failed',
+  'crashed',
+  'analysis_failed',
+  'alert_fired',
+  'aborted',
+  'approval_timeout',
+  'deadline_exceeded',
+  'region_lost',
+] as const;
+export type FailureCode = (typeof failureCodes)[number];
+
+export const canaryPhases = ['baking', 'paused', 'awaiting_approval'] as const;
+export type CanaryPhase = (typeof canaryPhases)[number];
+
+export const rollbackCauses = ['manual', 'analysis', 'alert', 'deadline', 'abort'] as const;
+export type RollbackCause = (typeof rollbackCauses)[number];
+
+export const RevisionId = Type.String({
+  pattern: '^r[1-9][0-9]{0,9}$',
+  maxLength: 11,
+  description: 'A revision, counted per environment.',
+  examples: ['r7'],
+});
+
+const Image = (description: string) =>
+  Type.String({
+    minLength: 1,
+    maxLength: 500,
+    pattern: '^[!-~]+$',
+    description,
+    examples: ['registry.example/shop:1.4'],
+  });
+
+const Side = (description: string) =>
+  Shape(
+    {
+      requests: Int(0, Number.MAX_SAFE_INTEGER, 'Answered since the step began.'),
+      error_rate: Nullable(Rate('Share of 5xx answers; null without requests.')),
+      p95_ms: Nullable(Type.Number({ minimum: 0, maximum: 1e9, format: 'double', description: 'Latency.' })),
+    },
+    { description },
+  );
+
+export const Deployment = Shape(
+  {
+    id: Id('dpl', 'The deployment.'),
+    project_id: Id('prj', 'Its project.'),
+    environment: EnvironmentName,
+    kind: Choice(['deploy', 'rollback'], 'What made it.'),
+    revision: RevisionId,
+    previous_revision: Nullable(RevisionId),
+    image: Image('What was asked for.'),
+    digest: Nullable(Text(100, 'What it was when it was prepared; this runs.')),
+    strategy: Choice(strategies, 'How traffic moves.'),
+    canary_percent: Nullable(Int(1, 99, 'First share of a canary.')),
+    state: Choice(deploymentStates, 'Where it is.'),
+    canary: Nullable(
+      Shape({
+        phase: Choice(canaryPhases, 'What it waits for.'),
+        step: Int(1, 21, 'Which share in turn.'),
+        percent: Int(1, 99, 'The share it has.'),
+        until: Nullable(Time('When the step ends at the earliest; null: when somebody says so.')),
+        stable: Side('What the revision before did meanwhile.'),
+        canary: Side('What the new one did.'),
+      }),
+    ),
+    failure: Nullable(
+      Shape({
+        code: Choice(failureCodes, 'Why.'),
+        message: Text(2000, 'For people.'),
+        log_tail: List(Text(2000, 'A line.'), 50, 'The last lines of the instance that failed.'),
+      }),
+    ),
+    note: Nullable(Text(500, 'For people.')),
+    created_by: Id('tok', 'The token that asked for it.'),
+    created_at: Time('When it was asked for.'),
+    started_at: Nullable(Time('When work on it began.')),
+    finished_at: Nullable(Time('When it ended.')),
+    timeline: List(
+      Shape({
+        at: Time('When.'),
+        state: Choice(deploymentStates, 'The state it was then in.'),
+        message: Text(2000, 'What happened.'),
+      }),
+      500,
+      'What happened, oldest first.',
+    ),
+  },
+  { $id: 'Deployment' },
+);
+export type Deployment = Of<typeof Deployment>;
+
+const CreateDeployment = Shape(
+  {
+    environment: EnvironmentName,
+    image: Image('`registry/name:tag`, a digest is allowed.'),
+    strategy: Type.Optional(Choice(strategies, 'Default `rolling`.')),
+    canary_percent: Type.Optional(Int(1, 99, 'Only with strategy `canary`; default 10.')),
+    note: Type.Optional(Nullable(Text(500, 'For people.'))),
+  },
+  { $id: 'CreateDeployment' },
+);
+
+const LogLine = Shape(
+  {
+    at: Time('When.'),
+    instance: Text(64, 'Which instance.'),
+    stream: Choice(['stdout', 'stderr'], 'Which stream.'),
+    text: Text(20_000, 'The line.'),
+  },
+  { $id: 'LogLine' },
+);
+
+const params = Shape({ ...projectParams.properties, dpl: Id('dpl', 'The deployment.') });
+const none = Shape({});
+
+export const listDeployments = declare({
+  name: 'deployments.list',
+  method: 'GET',
+  path: '/projects/{id}/deployments',
+  tag: 'deployments',
+  summary: 'List deployments of a project',
+  scope: 'deployments:read',
+  params: projectParams,
+  query: Shape({
+    ...pageQuery,
+    environment: Type.Optional(EnvironmentName),
+    state: Type.Optional(Choice(deploymentStates, 'Only in this state.')),
+  }),
+  body: undefined,
+  status: 200,
+  response: Page(Deployment),
+  errors: ['project_not_found', 'invalid_cursor'],
+});
+
+export const createDeployment = declare({
+  name: 'deployments.create',
+  method: 'POST',
+  path: '/projects/{id}/deployments',
+  tag: 'deployments',
+  summary: 'Deploy an image',
+  scope: 'deployments:write',
+  params: projectParams,
+  query: none,
+  body: CreateDeployment,
+  status: 201,
+  response: Deployment,
+  versioned: true,
+  errors: [
+    'project_not_found',
+    'deployment_in_progress',
+    'environment_unknown',
+    'environment_locked',
+    'region_unavailable',
+  ],
+});
+
+export const getDeployment = declare({
+  name: 'deployments.get',
+  method: 'GET',
+  path: '/projects/{id}/deployments/{dpl}',
+  tag: 'deployments',
+  summary: 'Get a deployment',
+  scope: 'deployments:read',
+  params,
+  query: none,
+  body: undefined,
+  status: 200,
+  response: Deployment,
+  versioned: true,
+  errors: ['project_not_found', 'deployment_not_found'],
+});
+
+const command = <const V extends string>(
+  verb: V,
+  summary: string,
+  more: readonly ['canary_unhealthy'] | readonly [] = [],
+) =>
+  declare({
+    name: `deployments.${verb}`,
+    method: 'POST',
+    path: `/projects/{id}/deployments/{dpl}/${verb}`,
+    tag: 'deployments',
+    summary,
+    scope: 'deployments:write',
+    params,
+    query: none,
+    body: undefined,
+    status: 200,
+    response: Deployment,
+    versioned: true,
+    errors: ['project_not_found', 'deployment_not_found', 'deployment_state_conflict', ...more],
+  });
+
+export const promoteDeployment = command('promote', 'Go on with a canary: to its next step, or to all traffic', [
+  'canary_unhealthy',
+]);
+export const pauseDeployment = command('pause', 'Hold a canary at its share');
+export const resumeDeployment = command('resume', 'Go on with a paused canary; its step begins anew');
+export const abortDeployment = command('abort', 'End a deployment; the revision before serves all traffic');
+
+export const getDeploymentLogs = declare({
+  name: 'deployments.logs',
+  method: 'GET',
+  path: '/projects/{id}/deployments/{dpl}/logs',
+  tag: 'deployments',
+  summary: 'Get the latest log lines of its instances, oldest first',
+  scope: 'deployments:read',
+  params,
+  query: Shape({
+    tail: Type.Optional(Int(1, 1000, 'At most this many lines.', { default: 100 })),
+    since: Type.Optional(Time('Only lines after this time.')),
+  }),
+  body: undefined,
+  status: 200,
+  response: Shape({ data: List(LogLine, 1000, 'The lines.') }, { $id: 'LogLines' }),
+  errors: ['project_not_found', 'deployment_not_found', 'region_unavailable'],
+});
+
+export const revisionStates = [
+  'pending',
+  'canary',
+  'active',
+  'superseded',
+  'retired',
+  'failed',
+  'rolled_back',
+] as const;
+export type RevisionState = (typeof revisionStates)[number];
+
+export const Revision = Shape(
+  {
+    id: RevisionId,
+    number: Int(1, 9_999_999_999, 'Counted per environment, never used again.'),
+    environment: EnvironmentName,
+    deployment_id: Id('dpl', 'The deployment that made it.'),
+    image: Image('What it runs.'),
+    digest: Nullable(Text(100, 'Exactly what it runs.')),
+    state: Choice(revisionStates, 'Where it is.'),
+    traffic_percent: Int(0, 100, 'Its share of requests.'),
+    restored_from: Nullable(RevisionId),
+    rollback_eligible: Type.Boolean({ description: 'Can be rolled back to.' }),
+    ineligible_reason: Nullable(Text(200, 'Why not.')),
+    created_at: Time('When it was made.'),
+    activated_at: Nullable(Time('When it got all traffic.')),
+    retired_at: Nullable(Time('When it stopped being kept.')),
+  },
+  { $id: 'Revision' },
+);
+export type Revision = Of<typeof Revision>;
+
+const revisionParams = Shape({ ...environmentParams.properties, r: RevisionId });
+
+export const listRevisions = declare({
+  name: 'revisions.list',
+  method: 'GET',
+  path: '/projects/{id}/environments/{name}/revisions',
+  tag: 'deployments',
+  summary: 'List revisions of an environment',
+  scope: 'deployments:read',
+  params: environmentParams,
+  query: Shape({ ...pageQuery }),
+  body: undefined,
+  status: 200,
+  response: Page(Revision),
+  errors: ['project_not_found', 'environment_not_found', 'invalid_cursor'],
+});
+
+export const getRevision = declare({
+  name: 'revisions.get',
+  method: 'GET',
+  path: '/projects/{id}/environments/{name}/revisions/{r}',
+  tag: 'deployments',
+  summary: 'Get a revision',
+  scope: 'deployments:read',
+  params: revisionParams,
+  query: none,
+  body: undefined,
+  status: 200,
+  response: Revision,
+  errors: ['project_not_found', 'environment_not_found', 'revision_not_found'],
+});
+
+const Rollback = Shape(
+  {
+    revision: Type.Optional(RevisionId),
+    reason: Type.Optional(Nullable(Text(500, 'For people.'))),
+  },
+  { $id: 'Rollback' },
+);
+
+export const rollbackEnvironment = declare({
+  name: 'environments.rollback',
+  method: 'POST',
+  path: '/projects/{id}/environments/{name}/rollback',
+  tag: 'deployments',
+  summary: 'Restore image and variables of an earlier revision, by default of the last superseded one',
+  scope: 'deployments:write',
+  params: environmentParams,
+  query: none,
+  body: Rollback,
+  bodyOptional: true,
+  status: 201,
+  response: Deployment,
+  versioned: true,
+  errors: [
+    'project_not_found',
+    'environment_not_found',
+    'revision_not_found',
+    'revision_not_eligible',
+    'deployment_in_progress',
+    'environment_locked',
+    'region_unavailable',
+  ],
+});

@@ -1,0 +1,103 @@
+import type { Deployment, Revision } from '../contract/deployments.ts';
+import type { Db } from '../db/database.ts';
+import { isoTime, isoTimeOrNull } from '../http/route.ts';
+import { bucketOf, type Side } from '../traffic/measurements.ts';
+import { sumTraffic } from '../traffic/queries.ts';
+import type { Comparison } from './analysis.ts';
+import { type DeploymentRow, listTimelines, type RevisionRow, type TimelineRow } from './queries.ts';
+
+const revisionId = (number: number): string => `r${number}`;
+const revisionIdOrNull = (number: number | null): string | null => (number === null ? null : revisionId(number));
+
+const presentSide = ({ requests, errorRate, p95Ms }: Side) => ({ requests, error_rate: errorRate, p95_ms: p95Ms });
+
+export function presentDeployment(
+  row: DeploymentRow,
+  timeline: TimelineRow[],
+  traffic: Comparison | null = null,
+): Deployment {
+  return {
+    id: row.id,
+    project_id: row.project_id,
+    environment: row.environment,
+    kind: row.kind,
+    revision: revisionId(row.revision),
+    previous_revision: revisionIdOrNull(row.previous_revision),
+    image: row.image,
+    digest: row.digest,
+    strategy: row.strategy,
+    canary_percent: row.canary_percent,
+    state: row.state,
+    canary:
+      row.canary_phase === null || traffic === null
+        ? null
+        : {
+            phase: row.canary_phase,
+            step: row.canary_step,
+            percent: row.canary_percent_now,
+            until: isoTimeOrNull(row.step_until),
+            stable: presentSide(traffic.stable),
+            canary: presentSide(traffic.canary),
+          },
+    failure:
+      row.failure_code === null
+        ? null
+        : { code: row.failure_code, message: row.failure_message ?? '', log_tail: JSON.parse(row.failure_log ?? '[]') },
+    note: row.note,
+    created_by: row.created_by,
+    created_at: isoTime(row.created_at),
+    started_at: isoTimeOrNull(row.started_at),
+    finished_at: isoTimeOrNull(row.finished_at),
+    timeline: timeline.map(({ at, state, message }) => ({ at: isoTime(at), state, message })),
+  };
+}
+
+/** What both sides did since the canary's step began. */
+export async function compareTraffic(db: Db, row: DeploymentRow): Promise<Comparison> {
+  const since = bucketOf(row.step_since ?? row.created_at);
+  const key = { projectId: row.project_id, environment: row.environment };
+  return {
+    stable: await sumTraffic(db, key, row.previous_revision ?? 0, since),
+    canary: await sumTraffic(db, key, row.revision, since),
+  };
+}
+
+export async function loadDeployments(db: Db, rows: DeploymentRow[]): Promise<Deployment[]> {
+  const timelines = await listTimelines(
+    db,
+    rows.map((row) => row.id),
+  );
+  return Promise.all(
+    rows.map(async (row) =>
+      presentDeployment(row, timelines.get(row.id)!, row.canary_phase === null ? null : await compareTraffic(db, row)),
+    ),
+  );
+}
+
+export function presentRevision(row: RevisionRow): Revision {
+  const reason = ineligibleReason(row);
+  return {
+    id: revisionId(row.number),
+    number: row.number,
+    environment: row.environment,
+    deployment_id: row.deployment_id,
+    image: row.image,
+    digest: row.digest,
+    state: row.state,
+    traffic_percent: row.traffic_percent,
+    restored_from: revisionIdOrNull(row.restored_from),
+    rollback_eligible: reason === null,
+    ineligible_reason: reason,
+    created_at: isoTime(row.created_at),
+    activated_at: isoTimeOrNull(row.activated_at),
+    retired_at: isoTimeOrNull(row.retired_at),
+  };
+}
+
+/** Why a revision cannot be rolled back to; null: it can. */
+export function ineligibleReason({ state, activated_at }: RevisionRow): string | null {
+  if (state === 'active') return 'it serves already';
+  if (state === 'retired') return 'it is no longer kept';
+  if (activated_at === null) return 'it never served all traffic';
+  return null;
+}

@@ -1,0 +1,62 @@
+// One look at an instance: does it answer?
+import { get } from 'node:http';
+import { connect } from 'node:net';
+
+export type ProbeResult = { ok: true } | { ok: false; fault: 'no_connection' | 'bad_answer'; message: string };
+
+export interface ProbeTarget {
+  host: string;
+  port: number;
+  /** null: a TCP connect is enough. */
+  path: string | null;
+  timeoutMs: number;
+}
+
+/**
+ * A proxy in front of a container accepts connections for a program that does not listen yet, and then hangs up. So a
+ * connection counts once it has stayed open for a moment.
+ */
+const mustStayOpenMs = 60;
+
+export function probe(target: ProbeTarget): Promise<ProbeResult> {
+  return target.path === null ? probeTcp(target) : probeHttp({ ...target, path: target.path });
+}
+
+function probeTcp({ host, port, timeoutMs }: ProbeTarget): Promise<ProbeResult> {
+  return new Promise((resolve) => {
+    const socket = connect({ host, port });
+    let timer = setTimeout(() => finish(unreachable('no connection in time')), timeoutMs);
+    const finish = (result: ProbeResult) => {
+      clearTimeout(timer);
+      socket.destroy();
+      resolve(result);
+    };
+    socket.on('connect', () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => finish({ ok: true }), mustStayOpenMs);
+    });
+    socket.on('data', () => finish({ ok: true }));
+    socket.on('error', (error) => finish(unreachable(error.message)));
+    socket.on('close', () => finish(unreachable('the connection was closed at once')));
+  });
+}
+
+function probeHttp({ host, port, path, timeoutMs }: ProbeTarget & { path: string }): Promise<ProbeResult> {
+  return new Promise((resolve) => {
+    const request = get({ host, port, path, agent: false, headers: { 'user-agent': 'sluice-health' } }, (response) => {
+      const status = response.statusCode ?? 0;
+      response.destroy();
+      const ok = status >= 200 && status < 400;
+      finish(ok ? { ok } : { ok: false, fault: 'bad_answer', message: `${path} answered ${status}` });
+    });
+    const timer = setTimeout(() => finish(unreachable('no answer in time')), timeoutMs);
+    const finish = (result: ProbeResult) => {
+      clearTimeout(timer);
+      request.destroy();
+      resolve(result);
+    };
+    request.on('error', (error) => finish(unreachable(error.message)));
+  });
+}
+
+const unreachable = (message: string): ProbeResult => ({ ok: false, fault: 'no_connection', message });

@@ -1,0 +1,189 @@
+import type { Selectable } from 'kysely';
+import type { DeploymentState } from '../contract/deployments.ts';
+import type { Db } from '../db/database.ts';
+import type { Tables } from '../db/tables.ts';
+import { ChangedMeanwhile, type Page } from '../http/route.ts';
+
+export type DeploymentRow = Selectable<Tables['deployment']>;
+export type RevisionRow = Selectable<Tables['revision']>;
+export type TimelineRow = Selectable<Tables['deployment_timeline']>;
+
+/** The environment that a deployment, a revision or an instance belongs to. */
+export interface EnvironmentKey {
+  projectId: string;
+  environment: string;
+}
+
+export async function insertDeployment(tx: Db, row: DeploymentRow): Promise<void> {
+  await tx.insertInto('deployment').values(row).execute();
+}
+
+export async function findDeployment(db: Db, projectId: string, id: string): Promise<DeploymentRow | undefined> {
+  return db
+    .selectFrom('deployment')
+    .selectAll()
+    .where('id', '=', id)
+    .where('project_id', '=', projectId)
+    .executeTakeFirst();
+}
+
+export async function findInProgress(db: Db, key: EnvironmentKey): Promise<DeploymentRow | undefined> {
+  return db
+    .selectFrom('deployment')
+    .selectAll()
+    .where('project_id', '=', key.projectId)
+    .where('environment', '=', key.environment)
+    .where('finished_at', 'is', null)
+    .executeTakeFirst();
+}
+
+export interface DeploymentFilter {
+  environment?: string | undefined;
+  state?: DeploymentState | undefined;
+}
+
+export async function listDeployments(
+  db: Db,
+  projectId: string,
+  { environment, state }: DeploymentFilter,
+  { limit, after }: Page,
+): Promise<DeploymentRow[]> {
+  let query = db.selectFrom('deployment').selectAll().where('project_id', '=', projectId);
+  if (environment !== undefined) query = query.where('environment', '=', environment);
+  if (state !== undefined) query = query.where('state', '=', state);
+  if (after !== null) query = query.where('id', '<', after);
+  return query
+    .orderBy('id', 'desc')
+    .limit(limit + 1)
+    .execute();
+}
+
+/** The one door by which a deployment changes: only from the version that was read. */
+export async function updateDeployment(
+  tx: Db,
+  row: DeploymentRow,
+  changes: Partial<DeploymentRow>,
+): Promise<DeploymentRow> {
+  const changed = { ...changes, version: row.version + 1 };
+  const { numUpdatedRows } = await tx
+    .updateTable('deployment')
+    .set(changed)
+    .where('id', '=', row.id)
+    .where('version', '=', row.version)
+    .executeTakeFirst();
+  if (numUpdatedRows !== 1n) throw new ChangedMeanwhile();
+  return { ...row, ...changed };
+}
+
+export async function insertTimeline(tx: Db, row: Omit<TimelineRow, 'seq'>): Promise<void> {
+  const last = await tx
+    .selectFrom('deployment_timeline')
+    .select((e) => e.fn.max('seq').as('seq'))
+    .where('deployment_id', '=', row.deployment_id)
+    .executeTakeFirst();
+  await tx
+    .insertInto('deployment_timeline')
+    .values({ ...row, seq: Number(last?.seq ?? 0) + 1 })
+    .execute();
+}
+
+export async function listTimelines(db: Db, deploymentIds: string[]): Promise<Map<string, TimelineRow[]>> {
+  const timelines = new Map<string, TimelineRow[]>(deploymentIds.map((id) => [id, []]));
+  if (deploymentIds.length === 0) return timelines;
+  const rows = await db
+    .selectFrom('deployment_timeline')
+    .selectAll()
+    .where('deployment_id', 'in', deploymentIds)
+    .orderBy('seq')
+    .execute();
+  for (const row of rows) timelines.get(row.deployment_id)!.push(row);
+  return timelines;
+}
+
+/** Takes the next number of the environment; until the transaction ends nobody else can. */
+export async function takeRevisionNumber(tx: Db, key: EnvironmentKey): Promise<number> {
+  const { number } = await tx
+    .updateTable('environment')
+    .set((e) => ({ next_revision: e('next_revision', '+', 1) }))
+    .where('project_id', '=', key.projectId)
+    .where('name', '=', key.environment)
+    .returning((e) => e('next_revision', '-', 1).as('number'))
+    .executeTakeFirstOrThrow();
+  return Number(number);
+}
+
+export async function insertRevision(tx: Db, row: RevisionRow): Promise<void> {
+  await tx.insertInto('revision').values(row).execute();
+}
+
+const revisionsOf = (db: Db, key: EnvironmentKey) =>
+  db
+    .selectFrom('revision')
+    .selectAll()
+    .where('project_id', '=', key.projectId)
+    .where('environment', '=', key.environment);
+
+export async function listRevisions(db: Db, key: EnvironmentKey, { limit, after }: Page): Promise<RevisionRow[]> {
+  let query = revisionsOf(db, key);
+  if (after !== null) query = query.where('number', '<', Number(after));
+  return query
+    .orderBy('number', 'desc')
+    .limit(limit + 1)
+    .execute();
+}
+
+export async function findRevision(db: Db, key: EnvironmentKey, number: number): Promise<RevisionRow | undefined> {
+  return revisionsOf(db, key).where('number', '=', number).executeTakeFirst();
+}
+
+export async function findActiveRevision(db: Db, key: EnvironmentKey): Promise<RevisionRow | undefined> {
+  return revisionsOf(db, key).where('state', '=', 'active').executeTakeFirst();
+}
+
+export async function findLastSuperseded(db: Db, key: EnvironmentKey): Promise<RevisionRow | undefined> {
+  return revisionsOf(db, key).where('state', '=', 'superseded').orderBy('number', 'desc').executeTakeFirst();
+}
+
+export async function listSuperseded(db: Db, key: EnvironmentKey): Promise<RevisionRow[]> {
+  return revisionsOf(db, key)
+    .where('state', 'in', ['superseded', 'rolled_back'])
+    .where('activated_at', 'is not', null)
+    .orderBy('number', 'desc')
+    .execute();
+}
+
+export async function updateRevision(
+  tx: Db,
+  key: EnvironmentKey,
+  number: number,
+  changes: Partial<RevisionRow>,
+): Promise<void> {
+  await tx
+    .updateTable('revision')
+    .set(changes)
+    .where('project_id', '=', key.projectId)
+    .where('environment', '=', key.environment)
+    .where('number', '=', number)
+    .execute();
+}
+
+/** Environments that need looking after: one is being changed, or something should run or still runs there. */
+export async function listEnvironmentsToKeep(db: Db): Promise<EnvironmentKey[]> {
+  const rows = await db
+    .selectFrom('revision')
+    .select(['project_id', 'environment'])
+    .where('state', 'in', ['pending', 'canary', 'active'])
+    .union((e) => e.selectFrom('instance').select(['project_id', 'environment']))
+    .execute();
+  return rows.map((row) => ({ projectId: row.project_id, environment: row.environment }));
+}
+
+/** Environments with a deployment that has not ended. */
+export async function listEnvironmentsInProgress(db: Db): Promise<EnvironmentKey[]> {
+  const rows = await db
+    .selectFrom('deployment')
+    .select(['project_id', 'environment'])
+    .where('finished_at', 'is', null)
+    .execute();
+  return rows.map((row) => ({ projectId: row.project_id, environment: row.environment }));
+}

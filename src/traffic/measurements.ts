@@ -1,0 +1,48 @@
+// What the data plane saw, per revision, in buckets of ten seconds. Each data plane keeps and stores its own counts as
+// absolute numbers, so storing them twice is harmless and the sum over all of them is the truth.
+
+export const bucketMs = 10_000;
+
+/** Upper bounds of the latency histogram in milliseconds; one more bucket follows for all that is slower. */
+export const latencyBoundsMs = [
+  1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000, 1500, 2000, 3000, 5000, 10_000, 30_000,
+] as const;
+
+export interface Measurement {
+  project: string;
+  environment: string;
+  revision: number;
+  /** Start of the bucket, milliseconds since the epoch. */
+  at: number;
+  requests: number;
+  /** Answers with a status of 500 or above, and requests that got none. */
+  errors: number;
+  /** Counts per latency bucket; one longer than the bounds. */
+  latency: number[];
+}
+
+/** What one revision did over some time. */
+export interface Side {
+  requests: number;
+  errorRate: number | null;
+  p95Ms: number | null;
+}
+
+export const bucketOf = (nowMs: number): number => Math.floor(nowMs / bucketMs) * bucketMs;
+
+/** The latency that the given share of requests stayed at or below, by linear interpolation within its bucket. */
+export function quantileMs(latency: readonly number[], share: number): number | null {
+  const total = latency.reduce((sum, count) => sum + count, 0);
+  if (total === 0) return null;
+  const rank = share * total;
+  let seen = 0;
+  for (const [index, count] of latency.entries()) {
+    if (count > 0 && seen + count >= rank) {
+      const low = index === 0 ? 0 : latencyBoundsMs[index - 1]!;
+      const high = latencyBoundsMs[index] ?? low;
+      return Math.round((low + ((high - low) * (rank - seen)) / count) * 100) / 100;
+    }
+    seen += count;
+  }
+  return latencyBoundsMs.at(-1)!;
+}

@@ -1,0 +1,81 @@
+// Who answers a request. A visitor has a bucket, kept in a cookie; a canary has a stretch of buckets as long as its
+// percentage, which grows at one end only. So raising the percentage moves people to the canary and never back. Where
+// the stretch begins depends on the canary's revision, so that it is not always the same people who try things first.
+// Nothing here does I/O.
+
+export const buckets = 10_000;
+export const stickyCookie = 'sluice_revision';
+
+const cookieStart = `${stickyCookie}=`;
+const goldenStep = 0x9e3779b9; // 2^32 divided by the golden ratio
+const rotationStep = 6181; // the same of the number of buckets, and without a common divisor with it
+
+/** The visitor's bucket from a Cookie header, or -1 where it has none or one that we did not make. */
+export function bucketOfCookies(header: string): number {
+  let at = header.indexOf(cookieStart);
+  while (at !== -1) {
+    const before = at === 0 ? ';' : header[at - 1];
+    const from = at + cookieStart.length;
+    if (before === ';' || before === ' ') {
+      const bucket = parseBucket(header, from);
+      if (bucket !== -1) return bucket;
+    }
+    at = header.indexOf(cookieStart, from);
+  }
+  return -1;
+}
+
+function parseBucket(header: string, from: number): number {
+  let bucket = 0;
+  let at = from;
+  for (; at < header.length && header[at] !== ';'; at++) {
+    const digit = header.charCodeAt(at) - 48;
+    if (digit < 0 || digit > 9 || at - from >= 4) return -1;
+    bucket = bucket * 10 + digit;
+  }
+  return at === from ? -1 : bucket;
+}
+
+export const cookieOf = (bucket: number): string =>
+  `${stickyCookie}=${bucket}; Path=/; Max-Age=86400; HttpOnly; SameSite=Lax`;
+
+/**
+ * Buckets for visitors that have none, spread so evenly that any stretch of requests holds every share almost exactly:
+ * multiples of the golden ratio, from a start of 0 up to 1.
+ */
+export function createBuckets(start: number): () => number {
+  let state = Math.floor(start * 2 ** 32) >>> 0;
+  return () => {
+    state = (state + goldenStep) >>> 0;
+    return Math.floor((state / 2 ** 32) * buckets);
+  };
+}
+
+/** Whether a visitor sees the canary. */
+export const seesCanary = (bucket: number, revision: number, percent: number): boolean =>
+  (bucket + revision * rotationStep) % buckets < Math.round(percent * 100);
+
+export interface Candidate {
+  /** Requests under way. */
+  underWay: number;
+  /** It took no connection lately and is passed over until then, in milliseconds since the epoch. */
+  ejectedUntil: number;
+}
+
+/** Of those that may be asked, the place of one with the fewest requests under way, ties in turn; -1 for none. */
+export function pickCandidate<C extends Candidate>(
+  candidates: readonly C[],
+  turn: number,
+  nowMs: number,
+  tried: readonly C[],
+): number {
+  let best = -1;
+  const count = candidates.length;
+  for (let i = 0; i < count; i++) {
+    const place = (turn + i) % count;
+    const candidate = candidates[place]!;
+    if (candidate.ejectedUntil > nowMs || (tried.length > 0 && tried.includes(candidate))) continue;
+    if (best === -1 || candidate.underWay < candidates[best]!.underWay) best = place;
+  }
+  return best;
+}

@@ -1,0 +1,27 @@
+// For which host a request is, and for which path on it.
+
+const port = /^\d{1,5}$/;
+
+/** The host name of a Host header, lower case, without port and final dot; '' where it is none. */
+export function hostNameOf(header: string): string {
+  const from = header.startsWith('[') ? header.indexOf(']') : 0;
+  if (from === -1) return '';
+  const colon = header.indexOf(':', from);
+  if (colon !== -1 && !port.test(header.slice(colon + 1))) return '';
+  const name = (colon === -1 ? header : header.slice(0, colon)).toLowerCase();
+  return name.endsWith('.') ? name.slice(0, -1) : name;
+}
+
+const absolute = /^https?:\/\/([^/?#]*)(.*)$/i;
+
+/**
+ * The path with its query. A target that names a host of its own must name that of the Host header: two readers of such a
+ * request could take it for different hosts. Null where it is malformed.
+ */
+export function pathOf(target: string, host: string): string | null {
+  if (target.charCodeAt(0) === 47 /* / */) return target;
+  const parts = absolute.exec(target);
+  if (!parts || parts[1]!.toLowerCase() !== host.toLowerCase()) return null;
+  const rest = parts[2]!;
+  return rest.startsWith('/') ? rest : `/${rest}`;
+}

@@ -1,0 +1,38 @@
+// After 101 Switching Protocols a connection is bytes both ways, of whatever protocol.
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { answerHeaders } from './forwarding-headers.ts';
+
+/** How long the side that is left may take to close after the other has. */
+const lingerMs = 5000;
+const quiet = () => {};
+
+type TimedDuplex = Duplex & { setTimeout?(ms: number, onTimeout?: () => void): void };
+
+/** Tells the client that the protocol is switched to what the instance chose. */
+export function writeSwitching(client: Duplex, headers: IncomingHttpHeaders, cookie: string | null): void {
+  const lines = answerHeaders(headers, true, false);
+  if (cookie !== null) lines.push('set-cookie', cookie);
+  let head = `HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: ${headers.upgrade ?? ''}\r\n`;
+  for (let i = 0; i < lines.length; i += 2) head += `${lines[i]}: ${lines[i + 1]}\r\n`;
+  client.write(`${head}\r\n`, 'latin1');
+}
+
+/** Joins the two until both have closed. An end is passed on, so that last words are heard; a break is passed on too. */
+export function join(client: TimedDuplex, instance: TimedDuplex, idleMs: number, onClosed: () => void): void {
+  let open = 2;
+  const carry = (one: TimedDuplex, other: TimedDuplex) => {
+    one.on('error', quiet);
+    one.once('close', (broken?: boolean) => {
+      if (broken) other.destroy();
+      else other.end();
+      other.setTimeout?.(lingerMs, () => other.destroy());
+      if (--open === 0) onClosed();
+    });
+    // Each socket sees the bytes of both directions, so it is silent only when both are.
+    one.setTimeout?.(idleMs, () => one.destroy());
+    one.pipe(other);
+  };
+  carry(client, instance);
+  carry(instance, client);
+}

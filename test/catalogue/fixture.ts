@@ -1,0 +1,161 @@
+// What the catalogue's scenarios share: a folder of their own, short generated sources, and a site built from them with the
+// real encoder.
+import { execFile, spawn } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { type BuildEvent, type BuildResult, buildCatalogue } from '../../src/catalogue/build.ts';
+import { type Ffmpeg, findFfmpeg } from '../../src/catalogue/media/ffmpeg.ts';
+import type { HlsLayout } from '../../src/catalogue/media/package-hls.ts';
+import { type Place, placeOf } from '../../src/catalogue/place.ts';
+
+export const execute = promisify(execFile);
+export const cliPath = join(import.meta.dirname, 'run-cli.ts');
+
+/** Where to leave what must be undone: a test's context, or the list below. */
+interface Cleanup {
+  after(undo: () => unknown): void;
+}
+
+/** For what lives as long as a whole suite: hand `undoAll` to its after hook. */
+export function collectCleanup(): Cleanup & { undoAll(): Promise<void> } {
+  const undos: (() => unknown)[] = [];
+  return {
+    after: (undo) => undos.push(undo),
+    async undoAll() {
+      for (const undo of undos.reverse()) await undo();
+    },
+  };
+}
+
+export async function makeFolder(t: Cleanup): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-catalogue-'));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+export const systemFfmpeg = () => findFfmpeg(undefined, process.env.PATH);
+export const bundledFfmpeg = () => findFfmpeg(undefined, '');
+
+export interface SourceOptions {
+  seconds?: number;
+  size?: string;
+  rate?: string;
+  silent?: boolean;
+  /** Further arguments for the output. */
+  output?: string[];
+  /** Filters after the generator. */
+  filters?: string;
+  /** Another picture for another number. */
+  hue?: number;
+}
+
+/** Makes a short video; gives its path. */
+export async function makeSource(folder: string, name: string, options: SourceOptions = {}): Promise<string> {
+  const { seconds = 1, size = '64x36', rate = '10', silent = false, output = [], filters, hue = 0 } = options;
+  const picture = `testsrc2=s=${size}:r=${rate}:d=${seconds},hue=h=${hue}${filters ? `,${filters}` : ''}`;
+  const sound = silent ? [] : ['-f', 'lavfi', '-i', `sine=440:d=${seconds}`, '-c:a', 'aac'];
+  const video = ['-c:v', 'libx264', '-preset', 'ultrafast', '-pix_fmt', 'yuv420p'];
+  const path = join(folder, name);
+  await execute('ffmpeg', ['-v', 'error', '-y', '-f', 'lavfi', '-i', picture, ...sound, ...video, ...output, path]);
+  return path;
+}
+
+export const tinyRenditions = `renditions:
+  - { label: 36p, width: 64, height: 36, video_kbps: 100, audio_kbps: 32 }
+  - { label: 90p, width: 160, height: 90, video_kbps: 200, audio_kbps: 48 }
+`;
+
+export async function writeManifest(folder: string, streams: string[], renditions = tinyRenditions): Promise<string> {
+  const path = join(folder, 'catalogue.yaml');
+  const list = streams.length === 0 ? 'streams: []\n' : `streams:\n${streams.map((each) => `  - ${each}\n`).join('')}`;
+  await writeFile(path, `preset: ultrafast\n${renditions}${list}`);
+  return path;
+}
+
+export interface TestBuild {
+  folder: string;
+  place: Place;
+  events: BuildEvent[];
+  build(options?: { hlsLayout?: HlsLayout; jobs?: number; signal?: AbortSignal; now?: Date }): Promise<BuildResult>;
+}
+
+export async function makeBuild(t: Cleanup, ffmpeg?: Ffmpeg): Promise<TestBuild> {
+  const folder = await makeFolder(t);
+  const place = placeOf(join(folder, 'site'));
+  const events: BuildEvent[] = [];
+  const encoder = ffmpeg ?? (await systemFfmpeg());
+  return {
+    folder,
+    place,
+    events,
+    build: ({ now, ...options } = {}) =>
+      buildCatalogue({
+        place,
+        manifestPath: join(folder, 'catalogue.yaml'),
+        ffmpeg: async () => encoder,
+        now: () => now ?? new Date(),
+        jobs: 1,
+        hlsLayout: 'ranges',
+        report: (event) => events.push(event),
+        ...options,
+      }),
+  };
+}
+
+/** A server on a free port of the loopback address; gives its address. */
+export async function listen(t: Cleanup, handle: RequestListener): Promise<string> {
+  const server = createServer(handle);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** A port that was free a moment ago, for programs that must be told one. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+/** Waits until a condition holds; fails after a while. */
+export async function until(what: string, holds: () => Promise<boolean> | boolean, limitMs = 20_000): Promise<void> {
+  const deadline = Date.now() + limitMs;
+  while (!(await holds())) {
+    if (Date.now() > deadline) throw new Error(`${what} did not happen within ${limitMs} ms`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+export interface CliResult {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+/** Runs `sluice catalogue …` as a process of its own. */
+export function runCli(args: string[], options: { env?: NodeJS.ProcessEnv; limitBlocks?: number } = {}) {
+  const env = { ...process.env, ...options.env };
+  // Under a limit for the size of files, a write fails as it does on a full disk.
+  const limited = ['-c', `ulimit -f ${options.limitBlocks}; exec "$@"`, 'sh', process.execPath, cliPath, ...args];
+  const child = options.limitBlocks
+    ? spawn('bash', limited, { env, stdio: ['ignore', 'pipe', 'pipe'] })
+    : spawn(process.execPath, [cliPath, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const said = { stdout: '', stderr: '' };
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    said.stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    said.stderr += text;
+  });
+  const ended = new Promise<CliResult>((resolve) => child.on('close', (code) => resolve({ code, ...said })));
+  return { child, said, ended };
+}

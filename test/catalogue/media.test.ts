@@ -1,0 +1,174 @@
+// What the encoder makes of real sources, checked by programs that are not ours: ffprobe, sha256sum, hls-parser.
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import * as hlsParser from 'hls-parser';
+import { listFiles } from '../../src/catalogue/files.ts';
+import { probeSource } from '../../src/catalogue/media/probe.ts';
+import { verifySite } from '../../src/catalogue/verify/verify.ts';
+import {
+  bundledFfmpeg,
+  execute,
+  makeBuild,
+  makeSource,
+  systemFfmpeg,
+  type TestBuild,
+  writeManifest,
+} from './fixture.ts';
+
+hlsParser.setOptions({ strictMode: true, silent: true, allowClosedCaptionsNone: true });
+
+const renditions = `renditions:
+  - { label: 90p, width: 160, height: 90, video_kbps: 150, audio_kbps: 32 }
+  - { label: 480p, width: 854, height: 480, video_kbps: 600, audio_kbps: 64 }
+`;
+
+interface Probe {
+  streams: {
+    codec_type: string;
+    codec_name: string;
+    profile: string;
+    width: number;
+    height: number;
+    avg_frame_rate: string;
+  }[];
+  packets?: { pts_time: string; flags: string }[];
+}
+
+async function probe(path: string, ...args: string[]): Promise<Probe> {
+  const { stdout } = await execute('ffprobe', ['-v', 'error', '-of', 'json', '-show_streams', ...args, path]);
+  return JSON.parse(stdout) as Probe;
+}
+
+const frameRate = (text: string) => text.split('/').reduce((a, b) => String(Number(a) / Number(b)));
+
+async function keyTimes(path: string): Promise<string[]> {
+  const { packets } = await probe(path, '-show_packets', '-select_streams', 'v');
+  const keys = packets!.filter(({ flags }) => flags.startsWith('K')).map(({ pts_time }) => Number(pts_time));
+  return keys.map((time) => (time - keys[0]!).toFixed(2));
+}
+
+/** Everything that must hold for any site. */
+async function checkSite({ place }: TestBuild): Promise<void> {
+  const { faults } = await verifySite({ place, decoder: await systemFfmpeg() });
+  assert.deepEqual(faults, []);
+  await execute('sha256sum', ['--check', '--strict', '--quiet', 'SHA256SUMS'], { cwd: join(place.site, 'media') });
+  for (const name of await listFiles(join(place.site, 'media'))) {
+    const path = join(place.site, 'media', name);
+    if (name.endsWith('.m3u8')) hlsParser.parse(await readFile(path, 'utf8'));
+    if (/\.(mp4|m3u8)$/.test(name) && !name.endsWith('init.mp4')) {
+      const { streams } = await probe(path);
+      assert.ok(streams.length > 0, name);
+    }
+  }
+}
+
+for (const [which, find] of [
+  ['the system’s ffmpeg', systemFfmpeg],
+  ['the ffmpeg that comes with the install', bundledFfmpeg],
+] as const) {
+  describe(which, () => {
+    test('sources of every kind become streams that players can rely on', async (t) => {
+      const build = await makeBuild(t, await find());
+      const { folder } = build;
+      const interlaced = ['-flags', '+ildct+ilme', '-x264opts', 'tff=1'];
+      await makeSource(folder, 'fast.mp4', { seconds: 7, size: '854x480', rate: '60' });
+      await makeSource(folder, 'fields.mp4', { size: '320x180', rate: '25', filters: 'interlace', output: interlaced });
+      await makeSource(folder, 'upright0.mp4', { size: '320x180', rate: '25' });
+      await execute('ffmpeg', [
+        ...['-v', 'error', '-i', join(folder, 'upright0.mp4'), '-c', 'copy'],
+        ...['-metadata:s:v', 'rotate=90', join(folder, 'upright.mp4')],
+      ]);
+      await makeSource(folder, 'odd.mkv', {
+        size: '161x91',
+        rate: '24000/1001',
+        silent: true,
+        output: ['-pix_fmt', 'yuv444p'],
+      });
+      const uneven = "setpts='if(mod(N,3),N+0.6,N)/25/TB'";
+      await makeSource(folder, 'uneven.mkv', {
+        size: '160x90',
+        rate: '25',
+        filters: uneven,
+        output: ['-vsync', 'vfr'],
+      });
+      await writeManifest(
+        folder,
+        [
+          '{ id: fast, title: Fast, source: fast.mp4, progressive: [90p, 480p] }',
+          '{ id: fields, title: Interlaced, source: fields.mp4, progressive: [90p], hls: no }',
+          '{ id: upright, title: Upright, source: upright.mp4, progressive: [90p], hls: no }',
+          '{ id: odd, title: Odd and silent, source: odd.mkv, progressive: [90p] }',
+          '{ id: uneven, title: Variable rate, source: uneven.mkv, progressive: [90p], hls: no }',
+        ],
+        renditions,
+      );
+      const { document } = await build.build();
+      await checkSite(build);
+      const media = (path: string) => join(build.place.site, 'media', path);
+      const streamOf = (id: string) => document.streams.find((stream) => stream.id === id)!;
+
+      assert.equal(streamOf('fast').fps, 60);
+      assert.ok(Math.abs(streamOf('fast').duration_s - 7) < 0.05);
+      const [large, small] = await Promise.all([probe(media('fast/480p.mp4')), probe(media('fast/90p.mp4'))]);
+      assert.equal(frameRate(large.streams[0]!.avg_frame_rate), '60');
+      assert.equal(frameRate(small.streams[0]!.avg_frame_rate), '30');
+      assert.equal(large.streams[0]!.profile, 'High');
+      const keys = await keyTimes(media('fast/hls/v-480p.mp4'));
+      assert.deepEqual(keys, ['0.00', '2.00', '4.00', '6.00']);
+      assert.deepEqual(await keyTimes(media('fast/hls/v-90p.mp4')), keys);
+
+      const upright = (await probe(media('upright/90p.mp4'))).streams[0]!;
+      assert.deepEqual([upright.width, upright.height], [90, 160]);
+      const odd = await probe(media('odd/90p.mp4'));
+      assert.deepEqual(
+        odd.streams.map(({ codec_type, width, height }) => `${codec_type} ${width}x${height}`),
+        ['video 160x90'],
+      );
+      assert.equal(streamOf('odd').fps, 23.976);
+      assert.doesNotMatch(await readFile(media('odd/hls/main.m3u8'), 'utf8'), /AUDIO/);
+      assert.equal(streamOf('uneven').fps, 25);
+      const fields = await probeSource(await find(), join(folder, 'fields.mp4'));
+      assert.equal(fields.interlaced, true);
+    });
+
+    test('the same source, recipe and encoder give the same bytes', async (t) => {
+      const sums: string[] = [];
+      for (const _ of [1, 2]) {
+        const build = await makeBuild(t, await find());
+        await makeSource(build.folder, 'a.mp4', { seconds: 3, size: '320x180', rate: '25' });
+        await writeManifest(build.folder, ['{ id: a, title: A, source: a.mp4, progressive: [90p] }'], renditions);
+        await build.build();
+        sums.push(await readFile(join(build.place.site, 'media/SHA256SUMS'), 'utf8'));
+      }
+      assert.equal(sums[0], sums[1]);
+    });
+  });
+}
+
+test('segmented HLS has a file for each segment, and says the same', async (t) => {
+  const build = await makeBuild(t);
+  await makeSource(build.folder, 'a.mp4', { seconds: 8, size: '160x90', rate: '25' });
+  await writeManifest(build.folder, ['{ id: a, title: A, source: a.mp4 }'], renditions);
+  await build.build({ hlsLayout: 'segments' });
+  await checkSite(build);
+  const names = await listFiles(join(build.place.site, 'media/a/hls/v-90p'));
+  assert.deepEqual(names, ['00001.m4s', '00002.m4s', 'init.mp4']);
+  const playlist = await readFile(join(build.place.site, 'media/a/hls/v-90p.m3u8'), 'utf8');
+  assert.doesNotMatch(playlist, /BYTERANGE/);
+});
+
+test('a peak stays below twice the average for ordinary pictures', async (t) => {
+  const build = await makeBuild(t);
+  await makeSource(build.folder, 'a.mp4', {
+    seconds: 14,
+    size: '320x180',
+    rate: '25',
+    filters: 'noise=alls=20:allf=t',
+  });
+  await writeManifest(build.folder, ['{ id: a, title: A, source: a.mp4 }'], renditions);
+  await build.build();
+  const { notes, faults } = await verifySite({ place: build.place });
+  assert.deepEqual([...notes, ...faults], []);
+});

@@ -1,0 +1,243 @@
+// push against a real S3 server, read back by a client that is not ours; conditions are looked at on the wire, because that
+// server ignores them, and answered by a recorder in front of it that does not.
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { cp, readFile, writeFile } from 'node:fs/promises';
+import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import S3rver from 's3rver';
+import { onPath } from '../../scripts/packages.ts';
+import { hashFile, listFiles } from '../../src/catalogue/files.ts';
+import { type Place, placeOf } from '../../src/catalogue/place.ts';
+import { pushSite } from '../../src/catalogue/push/push.ts';
+import { withdrawStream } from '../../src/catalogue/withdraw.ts';
+import {
+  collectCleanup,
+  execute,
+  listen,
+  makeBuild,
+  makeFolder,
+  makeSource,
+  runCli,
+  writeManifest,
+} from './fixture.ts';
+
+interface Seen {
+  method: string;
+  path: string;
+  headers: IncomingMessage['headers'];
+}
+
+type Cleanup = ReturnType<typeof collectCleanup>;
+
+async function startS3(cleanup: Cleanup): Promise<string> {
+  const directory = await makeFolder(cleanup);
+  const server = new S3rver({
+    address: '127.0.0.1',
+    port: 0,
+    silent: true,
+    directory,
+    configureBuckets: [{ name: 'films' }],
+  });
+  const { port } = await server.run();
+  cleanup.after(() => server.close());
+  return `http://127.0.0.1:${port}`;
+}
+
+/** Passes requests on, notes them, and keeps the conditions of a real store. */
+async function startRecorder(
+  cleanup: Parameters<typeof makeFolder>[0],
+  target: string,
+  refuse: (seen: Seen) => boolean = () => false,
+) {
+  const seen: Seen[] = [];
+  const forward = (from: IncomingMessage, to: ServerResponse) => {
+    const one = { method: from.method!, path: from.url!, headers: from.headers };
+    seen.push(one);
+    if (refuse(one)) {
+      from.resume();
+      to.writeHead(412).end('<Error><Code>PreconditionFailed</Code></Error>');
+      return;
+    }
+    const { hostname, port } = new URL(target);
+    const options = { hostname, port, method: from.method, path: from.url, headers: from.headers };
+    const onward = httpRequest(options, (answer) => {
+      to.writeHead(answer.statusCode!, answer.headers);
+      answer.pipe(to);
+    });
+    from.pipe(onward);
+  };
+  const base = await listen(cleanup, forward);
+  return { base, seen, writes: () => seen.filter(({ method }) => method === 'PUT').map(({ path }) => path) };
+}
+
+const storeAt = (endpoint: string, prefix = '') => ({
+  bucket: 'films',
+  prefix,
+  region: 'us-east-1',
+  endpoint,
+  accessKeyId: 'S3RVER',
+  secretAccessKey: 'S3RVER',
+});
+
+describe('push', () => {
+  const cleanup = collectCleanup();
+  after(cleanup.undoAll);
+  let good: Place;
+  let s3 = '';
+
+  before(async () => {
+    const build = await makeBuild(cleanup);
+    await makeSource(build.folder, 'a.mp4');
+    await makeSource(build.folder, 'b.mp4', { hue: 90 });
+    const streams = ['a', 'b'].map(
+      (id) => `{ id: ${id}, title: ${id}, source: ${id}.mp4, progressive: [36p], hls: ${id === 'a'} }`,
+    );
+    await writeManifest(build.folder, streams);
+    await build.build();
+    good = build.place;
+    s3 = await startS3(cleanup);
+  });
+
+  async function copy(t: Parameters<typeof makeFolder>[0]): Promise<Place> {
+    const place = placeOf(join(await makeFolder(t), 'site'));
+    await cp(good.site, place.site, { recursive: true });
+    await cp(good.state, place.state, { recursive: true });
+    return place;
+  }
+
+  test('rclone reads back the very files, with their types and cache rules', { skip: !onPath('rclone') }, async (t) => {
+    const pushed = await runCli(['push', 's3://films/read', '--endpoint', s3, '--dir', good.site], {
+      env: { AWS_ACCESS_KEY_ID: 'S3RVER', AWS_SECRET_ACCESS_KEY: 'S3RVER' },
+    }).ended;
+    assert.equal(pushed.code, 0, pushed.stderr);
+    const folder = await makeFolder(t);
+    const remote = `:s3,provider=Other,access_key_id=S3RVER,secret_access_key=S3RVER,endpoint='${s3}':films/read`;
+    // Nothing else of the environment: AWS variables of whoever runs this are not meant for it.
+    const env = { PATH: process.env.PATH, HOME: folder, RCLONE_CONFIG: '/dev/null' };
+    await execute('rclone', ['copy', remote, join(folder, 'back')], { env });
+    const names = await listFiles(join(folder, 'back'));
+    const expected = (await listFiles(good.site)).filter(
+      (name) => name.startsWith('media/') || !/\.(br|gz)$/.test(name),
+    );
+    assert.deepEqual(
+      names,
+      expected.filter((name) => !/SHA256SUMS\./.test(name)),
+    );
+    for (const name of names)
+      assert.equal(
+        (await hashFile(join(folder, 'back', name))).sha256,
+        (await hashFile(join(good.site, name))).sha256,
+        name,
+      );
+    const answer = await fetch(`${s3}/films/read/media/a/hls/main.m3u8`);
+    assert.equal(answer.headers.get('content-type'), 'application/vnd.apple.mpegurl');
+    assert.equal(answer.headers.get('cache-control'), 'public, max-age=31536000, immutable');
+    assert.equal((await fetch(`${s3}/films/read/health.txt`)).headers.get('cache-control'), 'no-store');
+  });
+
+  test('media first, checksums, and the document last; every immutable write only where nothing is', async (t) => {
+    const recorder = await startRecorder(t, s3);
+    await pushSite({ place: good, store: storeAt(recorder.base, 'order'), prune: false });
+    const writes = recorder.writes();
+    const last = writes.findLastIndex((path) => path.includes('/media/') && !path.endsWith('SHA256SUMS'));
+    const sums = writes.findIndex((path) => path.endsWith('media/SHA256SUMS'));
+    assert.ok(last < sums);
+    assert.equal(writes.at(-1), '/films/order/api/streams.json');
+    assert.equal(sums, writes.length - 2);
+    for (const { path, headers } of recorder.seen.filter(({ method }) => method === 'PUT')) {
+      const isMedia = path.includes('/media/') || path.endsWith('streams.json');
+      assert.equal(headers['if-none-match'], isMedia ? '*' : undefined, path);
+      if (isMedia) assert.match(String(headers.authorization), /SignedHeaders=[^,]*if-none-match/);
+    }
+  });
+
+  test('a second push sends nothing but what guards the document, and that only over the one it read', async (t) => {
+    await pushSite({ place: good, store: storeAt(s3, 'again'), prune: false });
+    const recorder = await startRecorder(t, s3);
+    const result = await pushSite({ place: good, store: storeAt(recorder.base, 'again'), prune: false });
+    assert.deepEqual(recorder.writes(), ['/films/again/media/SHA256SUMS', '/films/again/api/streams.json']);
+    const document = recorder.seen.findLast(({ method }) => method === 'PUT')!;
+    const etag = (await fetch(`${s3}/films/again/api/streams.json`)).headers.get('etag');
+    assert.equal(document.headers['if-match'], etag);
+    assert.equal(result.sent, 2);
+  });
+
+  test('somebody else pushed meanwhile: the document is not overwritten', async (t) => {
+    const refuse = ({ method, path }: Seen) => method === 'PUT' && path.endsWith('streams.json');
+    const recorder = await startRecorder(t, s3, refuse);
+    const pushing = pushSite({ place: good, store: storeAt(recorder.base, 'race'), prune: false });
+    await assert.rejects(pushing, /somebody else changed the store/);
+  });
+
+  test('an interrupted push goes on where it was', async (t) => {
+    let left = 4;
+    const cut = new AbortController();
+    const refuse = ({ method }: Seen) => {
+      if (method === 'PUT' && left-- === 0) cut.abort();
+      return false;
+    };
+    const recorder = await startRecorder(t, s3, refuse);
+    const store = storeAt(recorder.base, 'resume');
+    await assert.rejects(pushSite({ place: good, store, prune: false, signal: cut.signal }));
+    assert.equal((await fetch(`${s3}/films/resume/api/streams.json`)).status, 404);
+    const before = recorder.writes().slice(0, 4);
+    recorder.seen.length = 0;
+    const result = await pushSite({ place: good, store, prune: false });
+    assert.ok(result.present >= 1, 'what was sent is not sent again');
+    assert.equal(new Set(recorder.writes()).size, recorder.writes().length);
+    assert.ok(before.some((path) => !recorder.writes().includes(path)));
+    assert.equal((await fetch(`${s3}/films/resume/api/streams.json`)).status, 200);
+  });
+
+  test('a store that has other content under a path is left alone', async (t) => {
+    await pushSite({ place: good, store: storeAt(s3, 'other'), prune: false });
+    const place = await copy(t);
+    const sums = await readFile(join(place.site, 'media/SHA256SUMS'), 'utf8');
+    await writeFile(join(place.site, 'media/SHA256SUMS'), sums.replace(/^\w{64}/, 'f'.repeat(64)));
+    await assert.rejects(
+      pushSite({ place, store: storeAt(s3, 'other'), prune: false }),
+      /other content under this path/,
+    );
+  });
+
+  test('prune removes what was purged, after the document stopped naming it', async (t) => {
+    const place = await copy(t);
+    await pushSite({ place, store: storeAt(s3, 'prune'), prune: false });
+    await withdrawStream({ place, id: 'a', purge: true, now: () => new Date() });
+    const recorder = await startRecorder(t, s3);
+    const { removed } = await pushSite({ place, store: storeAt(recorder.base, 'prune'), prune: true });
+    assert.ok(removed > 5);
+    const document = recorder.seen.findLastIndex(
+      ({ method, path }) => method === 'PUT' && path.endsWith('streams.json'),
+    );
+    const firstRemoval = recorder.seen.findIndex(({ method }) => method === 'DELETE');
+    assert.ok(document < firstRemoval);
+    assert.equal((await fetch(`${s3}/films/prune/media/a/36p.mp4`)).status, 404);
+    assert.equal((await fetch(`${s3}/films/prune/media/b/36p.mp4`)).status, 200);
+  });
+
+  test('a large file goes in parts, joined under the same condition', async (t) => {
+    const place = await copy(t);
+    const path = join(place.site, 'media/b/36p.mp4');
+    await writeFile(path, Buffer.alloc(70 * 1024 * 1024, 7));
+    const { sha256 } = await hashFile(path);
+    const sums = await readFile(join(place.site, 'media/SHA256SUMS'), 'utf8');
+    await writeFile(join(place.site, 'media/SHA256SUMS'), sums.replace(/^\w{64}(?= {2}b\/36p\.mp4$)/m, sha256));
+    const recorder = await startRecorder(t, s3);
+    await pushSite({ place, store: storeAt(recorder.base, 'parts'), prune: false });
+    const joined = recorder.seen.find((each) => each.method === 'POST' && /uploadId=/.test(each.path))!;
+    assert.equal(joined.headers['if-none-match'], '*');
+    const back = Buffer.from(await (await fetch(`${s3}/films/parts/media/b/36p.mp4`)).arrayBuffer());
+    assert.equal(back.length, 70 * 1024 * 1024);
+    assert.ok(back.equals(await readFile(path)));
+  });
+
+  test('without keys or with a wrong address the command says what it needs', async () => {
+    const env = { AWS_ACCESS_KEY_ID: '', AWS_SECRET_ACCESS_KEY: '' };
+    assert.match((await runCli(['push', 's3://films', '--dir', good.site], { env }).ended).stderr, /AWS_ACCESS_KEY_ID/);
+    assert.equal((await runCli(['push', 'films', '--dir', good.site]).ended).code, 2);
+    assert.ok(existsSync(good.site));
+  });
+});

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { chmod, cp, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import type { BuildEvent } from '../../src/catalogue/build.ts';
+import { findFfmpeg, makeRunnable } from '../../src/catalogue/media/ffmpeg.ts';
+import { placeOf } from '../../src/catalogue/place.ts';
+import { buildSample, needsSample } from '../../src/catalogue/sample.ts';
+import { verifySite } from '../../src/catalogue/verify/verify.ts';
+import { bundledFfmpeg, makeFolder } from './fixture.ts';
+
+test('a fresh machine gets its sample streams from the ffmpeg that came with the install', async (t) => {
+  const site = join(await makeFolder(t), 'catalogue');
+  assert.ok(needsSample(site));
+  const ffmpeg = await bundledFfmpeg();
+  const stop = new AbortController();
+  const report = (event: BuildEvent) => {
+    if (event.kind === 'start') stop.abort();
+  };
+  await assert.rejects(buildSample(site, { ffmpeg, now: () => new Date(), signal: stop.signal, report }));
+  // Stopped in the middle: there is an empty catalogue already, and the next start goes on.
+  assert.deepEqual((await verifySite({ place: placeOf(site) })).faults, []);
+  assert.ok(needsSample(site));
+  const { document } = await buildSample(site, { ffmpeg, now: () => new Date() });
+  assert.ok(!needsSample(site));
+  assert.equal(document.streams.length, 3);
+  assert.equal(document.streams.filter((stream) => stream.hls === null).length, 1);
+  const { faults } = await verifySite({ place: placeOf(site) });
+  assert.deepEqual(faults, []);
+});
+
+test('a program that npm unpacked without its mode is made runnable', async (t) => {
+  const path = join(await makeFolder(t), 'ffmpeg');
+  await cp((await bundledFfmpeg()).path, path);
+  await chmod(path, 0o644);
+  assert.equal(makeRunnable(path), path);
+  assert.match((await findFfmpeg(path, '')).version, /^ffmpeg \S+ libavcodec [\d.]+$/);
+});
+
+test('FFMPEG comes before PATH, PATH before the install, and a wrong one is told', async (t) => {
+  const folder = await makeFolder(t);
+  await mkdir(join(folder, 'bin'));
+  const { path } = await bundledFfmpeg();
+  await cp(path, join(folder, 'bin/ffmpeg'));
+  assert.equal((await findFfmpeg(undefined, join(folder, 'bin'))).path, join(folder, 'bin/ffmpeg'));
+  assert.equal((await findFfmpeg(path, join(folder, 'bin'))).path, path);
+  await chmod(join(folder, 'bin/ffmpeg'), 0o644);
+  assert.equal((await findFfmpeg(undefined, join(folder, 'bin'))).path, path);
+  await assert.rejects(findFfmpeg('/nowhere/ffmpeg', ''), /\/nowhere\/ffmpeg cannot be run/);
+});
