@@ -23,6 +23,7 @@ import { serve } from './http/route.ts';
 import { createServer, defaultTimeouts, type ServerTimeouts } from './http/server.ts';
 import { mountServicePages } from './http/service-pages.ts';
 import { mountSite } from './http/site.ts';
+import { loadCompiler } from './http/validate.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
 import { createIds } from './lib/ids.ts';
 import { createLog, type Log } from './lib/log.ts';
@@ -173,6 +174,7 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     await server.listen({ host: config.host, port: config.port });
     listeningAt = addressOf(config.host, (server.server.address() as AddressInfo).port);
 
+    setImmediate(loadCompiler); // before the first request needs it, after the service is ready
     const sample = origin && config.sample ? startSample(config, clock, log) : null;
     undo.push(() => sample?.stop());
     router?.start();
@@ -221,6 +223,6 @@ function startLoops({ db }: Store, { cells, lastUsed, regions, clock, log }: Loo
     loop('last use of tokens', 10_000, () => lastUsed.flush(db)),
     loop('rate limit cells', 60_000, () => cells.sweep(clock.now())),
     loop('idempotency keys', 600_000, () => sweepIdempotencyKeys(db, clock.now())),
-    loop('region health', 5_000, () => regions.check()),
+    loop('region health', 2_000, () => regions.check()),
   ];
 }

@@ -16,7 +16,7 @@ export interface Store extends Database {
 export async function openStore(config: Config, onConnectionLost: (error: Error) => void): Promise<Store> {
   makeDataDir(config.dataDir);
   const seal = createSeal(config.secretKey ?? readOrMakeSecretKey(config.dataDir));
-  const database = openDatabase({ url: config.databaseUrl, dataDir: config.dataDir, onConnectionLost });
+  const database = await openDatabase({ url: config.databaseUrl, dataDir: config.dataDir, onConnectionLost });
   try {
     await migrate(database.db, database.dialect);
     await checkSecretKey(database.db, seal);

@@ -12,15 +12,8 @@ import { onPostgres, startApp } from './helpers/app.ts';
 const read = (path: string) => readFileSync(path, 'utf8');
 const sources = globSync('src/**/*.ts').filter((path) => !path.endsWith('.test.ts'));
 
-/** Names that are not settings: read by a test or the command line, or given to every instance (docs/engines.md). */
-const otherVariables = new Set([
-  'SLUICE_TOKEN',
-  'SLUICE_TEST_POSTGRES',
-  'SLUICE_PROJECT',
-  'SLUICE_ENVIRONMENT',
-  'SLUICE_REVISION',
-  'SLUICE_INSTANCE',
-]);
+/** Names only a test or the command line reads. */
+const otherVariables = new Set(['SLUICE_TOKEN', 'SLUICE_TEST_POSTGRES']);
 
 if (!onPostgres) {
   for (const [path, content] of Object.entries(generatedDocs())) {

@@ -68,8 +68,9 @@ async function setUpDocker() {
 }
 
 if (!onPostgres) {
-  // Before any test: what is registered to be done after the tests would be done after those that end meanwhile.
+  // Before any test is declared: what is to be done after all would be done after those that end meanwhile.
   const parts = dockerMissing ? null : await setUpDocker();
+  after(() => Promise.all([parts?.docker, parts?.registry, parts?.closed].map((part) => part?.stop())));
   engineConformance('stand-in', standin);
   engineConformance('Docker', parts?.fixtures ?? String(dockerMissing));
 

@@ -1,42 +1,12 @@
 // The service as a process: first start, stop, crash, wrong settings.
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
+import { test } from 'node:test';
 import { adminToken, call, isolatedEnv, onPostgres } from './helpers/app.ts';
-
-const main = fileURLToPath(new URL('../src/main.ts', import.meta.url));
-
-interface Process {
-  child: ChildProcess;
-  output(): string;
-  /** Resolves with the address once it listens. */
-  url: Promise<string>;
-  exited: Promise<[code: number | null, signal: string | null]>;
-}
-
-function start(env: Record<string, string>): Process {
-  const child = spawn(process.execPath, [main], {
-    env: { PATH: process.env.PATH, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  after(() => child.kill('SIGKILL'));
-  let output = '';
-  const url = new Promise<string>((resolve) => {
-    const read = (chunk: Buffer) => {
-      output += chunk;
-      const found = /listens on (http:\S+)/.exec(output);
-      if (found) resolve(found[1]!);
-    };
-    child.stdout!.on('data', read);
-    child.stderr!.on('data', read);
-  });
-  return { child, output: () => output, url, exited: once(child, 'close') as Process['exited'] };
-}
+import { startService as start } from './helpers/service.ts';
 
 test('first start: data directory, keys only the owner can read, a token printed once with a request that works', async () => {
   const { env, dataDir, clean } = await isolatedEnv();

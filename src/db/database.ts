@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { Kysely, PostgresDialect } from 'kysely';
-import pg from 'pg';
+import { hearTransactions } from './after-commit.ts';
 import type { DialectName } from './migrations/types.ts';
 import { readDirectly } from './prepared.ts';
 import { sqliteDialect } from './sqlite-driver.ts';
@@ -14,12 +14,6 @@ export interface Database {
   close(): Promise<void>;
 }
 
-const int8 = 20;
-const parseAsNumber = {
-  getTypeParser: (oid: number, format?: 'text' | 'binary') =>
-    oid === int8 ? Number : pg.types.getTypeParser(oid, format as 'text'),
-};
-
 export interface DatabaseOptions {
   /** postgres://…, or null for SQLite in the data directory. */
   url: string | null;
@@ -27,24 +21,17 @@ export interface DatabaseOptions {
   onConnectionLost: (error: Error) => void;
 }
 
-export function openDatabase({ url, dataDir, onConnectionLost }: DatabaseOptions): Database {
+export async function openDatabase({ url, dataDir, onConnectionLost }: DatabaseOptions): Promise<Database> {
   if (url === null) {
     const dialect = sqliteDialect(join(dataDir, 'sluice.db'));
     const db = new Kysely<Tables>({ dialect });
     readDirectly(db, dialect.read);
+    hearTransactions(db);
     return { db, dialect: 'sqlite', close: () => db.destroy() };
   }
-  const pool = new pg.Pool({
-    connectionString: url,
-    max: 10,
-    connectionTimeoutMillis: 5000,
-    // A request that waits longer than this on one statement is better told to come again.
-    statement_timeout: 15_000,
-    idle_in_transaction_session_timeout: 30_000,
-    keepAlive: true,
-    types: parseAsNumber as pg.CustomTypesConfig,
-  });
-  pool.on('error', onConnectionLost);
-  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
+  // Loaded only where it is used: a start on SQLite does not wait for it.
+  const { openPool } = await import('./postgres-pool.ts');
+  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: openPool(url, onConnectionLost) }) });
+  hearTransactions(db);
   return { db, dialect: 'postgres', close: () => db.destroy() };
 }

@@ -43,6 +43,11 @@ export async function carryOut(
 ): Promise<FastifyReply> {
   const afterCommit: (() => void)[] = [];
   const ask = readAsk(platform, route.declaration, request, afterCommit);
+  if (route.follow) {
+    const header = (name: string) => request.headers[name]?.toString();
+    const stream = await route.follow(ask, platform.db, header);
+    return reply.header('content-type', route.declaration.media).send(stream);
+  }
   if (route.declaration.method === 'GET') {
     const answer = await route.handle(ask, platform.db);
     return send(reply, present(platform, route.declaration, answer));
@@ -154,6 +159,7 @@ async function commit(
   ask: Ask,
   idempotent: IdempotentRequest | null,
 ): Promise<StoredResponse> {
+  await route.prepare?.(ask);
   for (let attempt = 1; ; attempt++) {
     try {
       return await platform.db.transaction().execute(async (tx) => {

@@ -1,5 +1,6 @@
 // What a handler is given and what it gives back. A handler of GET reads; any other one changes, inside a transaction
 // that also takes the audit row and the remembered answer: they commit together or not at all.
+import type { Readable } from 'node:stream';
 import type { BodyOf, ParamsOf, QueryOf, ResponseOf, RouteDeclaration } from '../contract/route.ts';
 import type { Scope } from '../contract/scopes.ts';
 import type { Db } from '../db/database.ts';
@@ -54,13 +55,27 @@ export interface Answer<T> {
 export interface ServedRoute {
   declaration: RouteDeclaration;
   handle(ask: Ask, db: Db): Promise<Answer<unknown>>;
+  /** Before the transaction begins: what takes its time and needs no database. */
+  prepare?(ask: Ask): Promise<void>;
+  /** In place of an answer: what is sent for as long as the other side listens. */
+  follow?(ask: Ask, db: Db, header: (name: string) => string | undefined): Promise<Readable>;
 }
 
 export function serve<R extends RouteDeclaration>(
   declaration: R,
   handle: (ask: Ask<R>, db: Db) => Promise<Answer<ResponseOf<R>>>,
+  prepare?: (ask: Ask<R>) => Promise<void>,
 ): ServedRoute {
-  return { declaration, handle: handle as ServedRoute['handle'] };
+  const served: ServedRoute = { declaration, handle: handle as ServedRoute['handle'] };
+  return prepare ? { ...served, prepare: prepare as ServedRoute['prepare'] } : served;
+}
+
+export function serveStream<R extends RouteDeclaration>(
+  declaration: R,
+  follow: (ask: Ask<R>, db: Db, header: (name: string) => string | undefined) => Promise<Readable>,
+): ServedRoute {
+  const handle = () => Promise.reject(new Error('a stream has no answer'));
+  return { declaration, handle, follow: follow as ServedRoute['follow'] };
 }
 
 /** Thrown by a guarded update that found the row changed since it was read: the transaction runs again. */

@@ -1,18 +1,31 @@
-// A request against its declaration. Schemas are compiled at their first use: a start does not wait for them.
+// A request against its declaration. Schemas, and the compiler itself, are loaded at their first use: a start does not
+// wait for them.
+import { createRequire } from 'node:module';
 import type { TObject, TSchema } from 'typebox';
-import { Compile, type Validator } from 'typebox/compile';
+import type * as TypeboxCompile from 'typebox/compile';
 import { ApiError, type ErrorDetail } from '../contract/errors.ts';
 
 const maxDepth = 32;
 const maxDetails = 20;
 const maxPath = 200;
 
+type Validator = TypeboxCompile.Validator;
+
+const require = createRequire(import.meta.url);
+let compiler: typeof TypeboxCompile | undefined;
+
+/** Loads the compiler, if nothing has yet. */
+export function loadCompiler(): typeof TypeboxCompile {
+  compiler ??= require('typebox/compile') as typeof TypeboxCompile;
+  return compiler;
+}
+
 const compiled = new WeakMap<TSchema, Validator>();
 
 function validatorOf(schema: TSchema): Validator {
   let validator = compiled.get(schema);
   if (!validator) {
-    validator = Compile(schema) as unknown as Validator;
+    validator = loadCompiler().Compile(schema) as unknown as Validator;
     compiled.set(schema, validator);
   }
   return validator;

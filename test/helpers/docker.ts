@@ -1,14 +1,12 @@
 // A real dockerd and a real docker-registry (Debian packages), each with a folder of its own, so that any number of test
 // processes have theirs side by side and none touches an engine that the machine may have. Nothing leaves loopback:
 // packets of containers are not forwarded, and dockerd asks no registry but those that a test names.
-// Start them at the top of a file (and before its tests are declared) or inside a test, whose end ends them; not in a
-// `before` hook, which node takes for a test of its own.
+// Who starts one stops it; should the test process be killed, it ends too, and the next one to start clears up.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createWriteStream, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
-import { after } from 'node:test';
 import Docker from 'dockerode';
 import { dockerPrograms, onPath } from '../../scripts/packages.ts';
 import { forgetContainerd, limitMs, makeBridge, makeHome, removeHome, sbin } from './docker-leftovers.ts';
@@ -38,7 +36,7 @@ export interface TestDocker {
   thaw(): void;
   /** The same engine over TCP. */
   tcp(): Promise<string>;
-  /** Stops and removes all; done after the tests by itself. */
+  /** Stops and removes all, once. */
   stop(): Promise<void>;
 }
 
@@ -79,7 +77,6 @@ export async function startDocker(): Promise<TestDocker> {
   });
   let cleaned: Promise<void> | null = null;
   const stop = () => (cleaned ??= clean());
-  after(stop);
   return {
     socket,
     client,
@@ -154,7 +151,6 @@ export async function startRegistry({ closed = false } = {}): Promise<TestRegist
   };
   let cleaned: Promise<void> | null = null;
   const stop = () => (cleaned ??= clean());
-  after(stop);
   return {
     host,
     auth: closed ? { username, password, serveraddress: host } : undefined,

@@ -37,6 +37,13 @@ export class Shop {
     return shop;
   }
 
+  /** One that is there already, perhaps at another address than before. */
+  static async at(url: string, project: string): Promise<Shop> {
+    const shop = new Shop(url, project);
+    shop.host = new URL((await shop.environment()).url).host;
+    return shop;
+  }
+
   api(method: string, path: string, body?: object): Promise<Result> {
     return call(this.url, method, `/v1/projects/${this.project}${path}`, { body });
   }
@@ -92,7 +99,7 @@ export class Shop {
           body += chunk;
         });
         answer.on('end', () => {
-          const parsed = answer.headers['content-type'] === 'application/json' ? JSON.parse(body) : {};
+          const parsed = body.startsWith('{') ? JSON.parse(body) : {};
           const set = answer.headers['set-cookie']?.[0];
           resolve({
             status: answer.statusCode!,

@@ -3,12 +3,13 @@ export async function until<T>(
   what: string,
   ask: () => Promise<T | undefined> | T | undefined,
   timeoutMs = 20_000,
+  everyMs = 25,
 ): Promise<T> {
   const giveUpAt = Date.now() + timeoutMs;
   for (;;) {
     const answer = await ask();
     if (answer !== undefined) return answer;
     if (Date.now() > giveUpAt) throw new Error(`waited ${timeoutMs} ms for ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 25));
+    await new Promise((resolve) => setTimeout(resolve, everyMs));
   }
 }

@@ -1,0 +1,22 @@
+import pg from 'pg';
+
+const int8 = 20;
+const parseAsNumber = {
+  getTypeParser: (oid: number, format?: 'text' | 'binary') =>
+    oid === int8 ? Number : pg.types.getTypeParser(oid, format as 'text'),
+};
+
+export function openPool(url: string, onConnectionLost: (error: Error) => void): pg.Pool {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: 10,
+    connectionTimeoutMillis: 5000,
+    // A request that waits longer than this on one statement is better told to come again.
+    statement_timeout: 15_000,
+    idle_in_transaction_session_timeout: 30_000,
+    keepAlive: true,
+    types: parseAsNumber as pg.CustomTypesConfig,
+  });
+  pool.on('error', onConnectionLost);
+  return pool;
+}
