@@ -1,0 +1,120 @@
+// How long a deployment takes on Docker against a bare `docker run` of the same image, and what an environment costs that
+// has nothing to do.
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { installMissing } from '../scripts/packages.ts';
+import { createApp } from '../src/app.ts';
+import { readConfig } from '../src/config.ts';
+import { isolatedEnv } from '../test/helpers/app.ts';
+import { dockerMissing, startDocker, startRegistry, type TestDocker } from '../test/helpers/docker.ts';
+import { pushImage } from '../test/helpers/images.ts';
+import { Shop } from '../test/helpers/shop.ts';
+import { until } from '../test/helpers/wait.ts';
+import { median } from './lib/wrk.ts';
+
+installMissing(['dockerd', 'docker-registry', 'busybox', 'ip']);
+if (!dockerMissing) await onDocker();
+else console.log(`no Docker: ${dockerMissing}`);
+await idleEnvironments(1000);
+process.exit(0);
+
+async function onDocker(): Promise<void> {
+  const [docker, registry, isolated] = await Promise.all([startDocker(), startRegistry(), isolatedEnv()]);
+  const app = await createApp(readConfig({ ...isolated.env, SLUICE_REGIONS: `local=docker:${docker.socket}` }, false), {
+    tokenLimit: 1_000_000,
+  });
+  try {
+    const shop = await Shop.open(app.apiUrl());
+    await shop.released(await pushImage(docker, registry, 'web', { image: 'shop', tag: 'v0' }));
+    const bare: number[] = [];
+    const ours: number[] = [];
+    for (let round = 1; round <= 5; round++) {
+      const image = await pushImage(docker, registry, 'web', { image: 'shop', tag: `a${round}` });
+      bare.push(await timed(() => bareRun(docker, image)));
+      const other = await pushImage(docker, registry, 'web', { image: 'shop', tag: `b${round}` });
+      ours.push(await timed(() => deployed(shop, other)));
+      await until('the deployment to end', async () =>
+        (await shop.environment()).in_progress_deployment ? undefined : true,
+      );
+    }
+    console.log('deployment on Docker: from the order to the first answer, image pulled from a registry');
+    console.log(`  bare pull, create, start      ${median(bare).toFixed(0)} ms`);
+    console.log(`  POST to the new revision      ${median(ours).toFixed(0)} ms`);
+    const more = median(ours) - median(bare);
+    console.log(
+      `  more                          ${more.toFixed(0)} ms (target ≤ 1000: ${more <= 1000 ? 'met' : 'missed'})`,
+    );
+  } finally {
+    await app.stop();
+    await Promise.all([docker.stop(), registry.stop(), isolated.clean()]);
+  }
+}
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const begun = performance.now();
+  await work();
+  return performance.now() - begun;
+}
+
+async function deployed(shop: Shop, image: string): Promise<void> {
+  await shop.deploy(image, { strategy: 'blue_green' });
+  await until(image, async () => ((await shop.visit()).image === image ? true : undefined));
+}
+
+async function bareRun({ client }: TestDocker, image: string): Promise<void> {
+  const stream = await client.pull(image);
+  await new Promise((resolve, reject) =>
+    client.modem.followProgress(stream, (error) => (error ? reject(error) : resolve(null))),
+  );
+  const container = await client.createContainer({
+    Image: image,
+    Env: ['PORT=8080'],
+    ExposedPorts: { '8080/tcp': {} },
+    HostConfig: { PortBindings: { '8080/tcp': [{ HostIp: '127.0.0.1', HostPort: '' }] } },
+  });
+  await container.start();
+  const { NetworkSettings } = await container.inspect();
+  const port = NetworkSettings.Ports['8080/tcp']![0]!.HostPort;
+  await until('an answer', () => answers(Number(port)));
+  await container.remove({ force: true });
+}
+
+async function answers(port: number): Promise<true | undefined> {
+  const asked = request({ host: '127.0.0.1', port, agent: false }).end();
+  try {
+    await once(asked, 'response');
+    return true;
+  } catch {
+    return undefined;
+  } finally {
+    asked.destroy();
+  }
+}
+
+/** The processor time that so many live environments take while nobody deploys, against none. */
+async function idleEnvironments(count: number): Promise<void> {
+  const isolated = await isolatedEnv();
+  const app = await createApp(readConfig(isolated.env, false), { tokenLimit: 1_000_000_000 });
+  const without = await processorShare(10_000);
+  for (let made = 0; made < count; made += 50) {
+    const shops = await Promise.all(
+      Array.from({ length: 50 }, () => Shop.open(app.apiUrl(), { health_check: { interval_s: 30 } })),
+    );
+    await Promise.all(shops.map((shop) => shop.released('registry.example/idle:1')));
+  }
+  await processorShare(15_000); // until all have come to rest
+  const share = (await processorShare(30_000)) - without;
+  console.log(`\n${count} live environments with nothing to do, stand-in, SQLite`);
+  console.log(
+    `  processor                     ${(share * 100).toFixed(1)} % of one core, ${((share * 1e6) / count).toFixed(1)} µs per second and environment`,
+  );
+  await app.stop();
+  await isolated.clean();
+}
+
+async function processorShare(forMs: number): Promise<number> {
+  const before = process.cpuUsage();
+  await new Promise((resolve) => setTimeout(resolve, forMs));
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1000 / forMs;
+}
