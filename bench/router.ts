@@ -68,6 +68,7 @@ const parts = {
   large: () => compare('1 MB bodies', '/large', 16, 0.5),
   share: benchShare,
 };
+process.setMaxListeners(50); // each server and folder is removed at the exit
 installMissing(['wrk', 'nginx']);
 const chosen = process.argv.slice(3).filter((name) => name in parts) as (keyof typeof parts)[];
 for (const name of chosen.length > 0 ? chosen : (Object.keys(parts) as (keyof typeof parts)[])) await parts[name]();

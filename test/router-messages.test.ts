@@ -97,14 +97,14 @@ function answers() {
     const instance = await startInstance((_, response) => {
       response.writeHead(200, { trailer: 'X-Checksum' });
       response.write('body');
-      response.addTrailers({ 'X-Checksum': 'abc' });
+      response.addTrailers({ 'X-Checksum': 'abc', 'X-Count': '2' });
       response.end();
     });
     const router = await serving(instance);
     const { body, trailers, headers } = await ask(router.port());
     assert.equal(body, 'body');
     assert.equal(headers.trailer, 'X-Checksum');
-    assert.deepEqual({ ...trailers }, { 'x-checksum': 'abc' });
+    assert.deepEqual({ ...trailers }, { 'x-checksum': 'abc', 'x-count': '2' });
   });
 
   test('informational answers are passed on before the final one', async () => {
@@ -147,6 +147,15 @@ function answers() {
     const router = await serving(instance);
     for (let i = 0; i < 50; i++) await ask(router.port(), i % 2 === 0 ? {} : { method: 'POST', body: 'x' });
     assert.equal(instance.connections(), 1);
+  });
+
+  test('a connection goes on after an answer of our own to a request with a body', async () => {
+    const router = await serving(await named('ok'));
+    const wire = new Wire(router.port());
+    wire.write('POST / HTTP/1.1\r\nHost: unknown.example\r\nContent-Length: 4\r\n\r\n');
+    await wire.until('the answer', () => statusOf(wire.text) === 404);
+    wire.write(`body${get('/', 'Connection: close\r\n')}`);
+    assert.match(await wire.untilClosed(), /HTTP\/1\.1 200 [\s\S]*ok$/);
   });
 
   test('an answer before the end of the upload arrives', async () => {

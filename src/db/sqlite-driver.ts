@@ -59,17 +59,19 @@ class Handle {
 
 const maxRemembered = 2000;
 
+/** How long the commit of another process, such as the command line, may go unnoticed by remembered reads. */
+const othersUnnoticedMs = 20;
+
 /**
- * Reads outside of any transaction. What a read gave is remembered until the database changes: SQLite tells by
- * `data_version` whether anyone, in this process or another, has committed since, for less than the read would cost. It
- * is asked once for all reads that follow each other without a pause, so an answer is never older than its request.
+ * Reads outside of any transaction. What a read gave is remembered until the database changes. Commits of this process
+ * are told; those of another show in SQLite's `data_version`.
  */
 class Reader {
   readonly handle: Handle;
   readonly #dataVersion: StatementSync;
   readonly #remembered = new Map<string, unknown[]>();
   #version: unknown = null;
-  #fresh = false;
+  #lookAgainAt = 0;
 
   constructor(handle: Handle) {
     this.handle = handle;
@@ -78,8 +80,9 @@ class Reader {
 
   /** The rows are shared with other callers: they are for reading. */
   read<R>(query: CompiledQuery<R>): R[] {
-    if (!this.#fresh) this.#look();
-    const key = query.sql + JSON.stringify(query.parameters);
+    const now = performance.now();
+    if (now >= this.#lookAgainAt) this.#look(now);
+    const key = query.sql + query.parameters.join('\n');
     const known = this.#remembered.get(key);
     if (known) return known as R[];
     const { rows } = this.handle.run<R>(query);
@@ -90,18 +93,14 @@ class Reader {
 
   /** This process has committed. */
   expire = (): void => {
-    this.#fresh = false;
+    this.#lookAgainAt = 0;
   };
 
-  readonly #expireLater = (): void => process.nextTick(this.expire);
-
-  #look(): void {
+  #look(now: number): void {
     const { data_version: version } = this.#dataVersion.get() as { data_version: number };
     if (version !== this.#version) this.#remembered.clear();
     this.#version = version;
-    this.#fresh = true;
-    // After the promises that are ready now: by then the event loop may have let something else in.
-    queueMicrotask(this.#expireLater);
+    this.#lookAgainAt = now + othersUnnoticedMs;
   }
 }
 

@@ -8,8 +8,8 @@ import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import type { Log } from '../lib/log.ts';
 import { choose } from './choice.ts';
-import { codeOf, isSafeToRepeat, ownAnswerTo } from './failures.ts';
-import { addForwarding, answerHeaders } from './forwarding-headers.ts';
+import { codeOf, isOfInstance, isSafeToRepeat, ownAnswerTo } from './failures.ts';
+import { addForwarding, answerHeaders, pairsOf, readHead } from './forwarding-headers.ts';
 import { type Inbound, readRequest } from './inbound.ts';
 import { type Instance, type Side, sideOf, type Way, type Ways } from './instances.ts';
 import type { ProxyLimits } from './limits.ts';
@@ -30,6 +30,7 @@ export interface Surroundings {
 }
 
 const none: Instance[] = [];
+const unread: Inbound = { ...readHead([]), hostName: '', path: '' };
 const clientGone = new Error('the client went away');
 
 export class Exchange implements Dispatcher.DispatchHandler {
@@ -39,7 +40,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   readonly #expectsContinue: boolean;
   readonly #startedAt: number;
   #upgrade: string | null = null;
-  #head!: Inbound;
+  #head: Inbound = unread;
   #cookie: string | null = null;
 
   // The attempt under way.
@@ -73,12 +74,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.#answerSelf(read);
       return;
     }
+    this.#head = read;
     const way = this.#in.ways.find(read.hostName);
     if (!way) {
       this.#answerSelf(own.unknownHost);
       return;
     }
-    this.#head = read;
     this.#response.on('close', this.#onClosed);
     if (read.bucket === -1) {
       read.bucket = way.nextBucket();
@@ -158,9 +159,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onResponseEnd(_: Dispatcher.DispatchController, trailers: IncomingHttpHeaders): void {
     this.#release();
     if (this.#gone) return;
-    for (const name in trailers) {
-      this.#response.addTrailers({ [name]: trailers[name] as string });
-    }
+    const lines = answerHeaders(trailers, true, false);
+    if (lines.length > 0) this.#response.addTrailers(pairsOf(lines));
     this.#response.end();
     if (this.#body !== null) discardRest(this.#request);
   }
@@ -191,10 +191,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.#response.destroy();
       return;
     }
-    const code = codeOf(error);
-    if (!started && code !== 'UND_ERR_INVALID_ARG' && code !== 'UND_ERR_CLOSED' && code !== 'UND_ERR_DESTROYED') {
+    if (!started && isOfInstance(error)) {
       instance.ejectedUntil = clock.now() + this.#in.limits.ejectMs;
-      log.warn({ revision: this.#side.revision, code }, 'an instance takes no connection');
+      log.warn({ revision: this.#side.revision, code: codeOf(error) }, 'an instance takes no connection');
     }
     if (!this.#tryAnother(instance, started, sent, error)) this.#fail(error);
   }
@@ -215,9 +214,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   #fail(error: Error): void {
-    const nowMs = this.#in.clock.now();
-    this.#side.counts.countRequest(nowMs, nowMs - this.#startedAt, true);
-    this.#answerSelf(ownAnswerTo(error));
+    const what = ownAnswerTo(error);
+    if (what.status >= 500) this.#count(true);
+    this.#answerSelf(what);
   }
 
   /** Counts the request once, for the revision that answers it. */
@@ -254,6 +253,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
     // After a request that was not understood, what follows may not be understood either.
     const close = this.#in.draining || this.#upgrade !== null || what.closes === true;
     answer(this.#response, what, this.#in.ids('req'), close);
-    if (!close) discardRest(this.#request);
+    if (!close && this.#head.hasBody) discardRest(this.#request);
   }
 }

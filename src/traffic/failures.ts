@@ -9,6 +9,12 @@ const idempotent = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']);
 const lost = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE', 'UND_ERR_CLOSED', 'UND_ERR_DESTROYED']);
 const refused = new Set(['UND_ERR_INVALID_ARG', 'UND_ERR_NOT_SUPPORTED', 'UND_ERR_ABORTED']);
 
+/** Whether it was the instance that failed, not the request or our own closing of its connections. */
+export function isOfInstance(error: Error): boolean {
+  const code = codeOf(error);
+  return !refused.has(code) && code !== 'UND_ERR_CLOSED' && code !== 'UND_ERR_DESTROYED';
+}
+
 /** Whether another instance may be asked, given that no byte of an answer came. */
 export function isSafeToRepeat(error: Error, method: string, sent: boolean, hasBody: boolean): boolean {
   const code = codeOf(error);

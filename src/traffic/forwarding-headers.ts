@@ -157,3 +157,6 @@ export function answerHeaders(from: IncomingHttpHeaders, bodyless: boolean, mayH
   if (namesHeaders(connection)) removeNamed(headers, connection);
   return headers;
 }
+
+export const pairsOf = (lines: readonly string[]): [string, string][] =>
+  Array.from({ length: lines.length / 2 }, (_, i) => [lines[i * 2]!, lines[i * 2 + 1]!]);

@@ -42,5 +42,5 @@ export function answerRaw(socket: Duplex, what: OwnAnswer, requestId: string): v
   const [body, headers] = headersOf(what, requestId);
   let head = `HTTP/1.1 ${what.status} ${STATUS_CODES[what.status]}\r\nconnection: close\r\n`;
   for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`;
-  socket.end(`${head}\r\n${body}`);
+  socket.end(`${head}\r\n${body}`, () => socket.destroy());
 }

@@ -111,7 +111,6 @@ function refuse({ ids }: Surroundings, error: Error, socket: Duplex & { _httpMes
         ? own.tooSlow
         : own.badRequest;
   answerRaw(socket, what, ids('req'));
-  socket.once('finish', () => socket.destroy());
 }
 
 async function stop(server: Server, around: Surroundings, drainMs: number): Promise<void> {

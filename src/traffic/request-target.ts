@@ -1,6 +1,7 @@
 // For which host a request is, and for which path on it.
 
 const port = /^\d{1,5}$/;
+const hostName = /^(?:[a-z0-9_.-]+|\[[0-9a-f:.]+\])$/;
 
 /** The host name of a Host header, lower case, without port and final dot; '' where it is none. */
 export function hostNameOf(header: string): string {
@@ -9,6 +10,7 @@ export function hostNameOf(header: string): string {
   const colon = header.indexOf(':', from);
   if (colon !== -1 && !port.test(header.slice(colon + 1))) return '';
   const name = (colon === -1 ? header : header.slice(0, colon)).toLowerCase();
+  if (!hostName.test(name)) return '';
   return name.endsWith('.') ? name.slice(0, -1) : name;
 }
 

@@ -11,7 +11,7 @@ export function discardRest(request: IncomingMessage): void {
   if (request.complete) return;
   request.resume();
   const { socket } = request;
-  const timer = setTimeout(() => socket.destroy(), lingerMs).unref();
+  const timer = setTimeout(() => !request.complete && socket.destroy(), lingerMs).unref();
   request.once('close', () => clearTimeout(timer));
 }
 
