@@ -7,6 +7,7 @@ import { createOrigin } from './catalogue/origin.ts';
 import { addressOf, type Config } from './config.ts';
 import { getOpenApi } from './contract/service.ts';
 import { lockDataDir, makeDataDir } from './data-dir.ts';
+import { announce } from './db/after-commit.ts';
 import { findInstallation } from './db/installation.ts';
 import { databaseLeases, onlyProcess } from './deployments/leases.ts';
 import type { EnvironmentKey } from './deployments/queries.ts';
@@ -14,6 +15,9 @@ import { Reconciler } from './deployments/reconciler.ts';
 import { deploymentRoutes } from './deployments/routes.ts';
 import { chooseEngine } from './engines/choose.ts';
 import { environmentRoutes } from './environments/routes.ts';
+import { startBell } from './events/bell.ts';
+import { eventRoutes } from './events/routes.ts';
+import { EventStreams } from './events/stream.ts';
 import { createGate } from './http/gate.ts';
 import { sweepIdempotencyKeys } from './http/idempotency.ts';
 import { createMetrics } from './http/metrics.ts';
@@ -24,6 +28,7 @@ import { createServer, defaultTimeouts, type ServerTimeouts } from './http/serve
 import { mountServicePages } from './http/service-pages.ts';
 import { mountSite } from './http/site.ts';
 import { loadCompiler } from './http/validate.ts';
+import { isLoopback, parseAddress } from './lib/address.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
 import { createIds } from './lib/ids.ts';
 import { createLog, type Log } from './lib/log.ts';
@@ -39,6 +44,9 @@ import { tokenRoutes } from './tokens/routes.ts';
 import { startProxy } from './traffic/proxy.ts';
 import { Router, routerPollMs } from './traffic/router.ts';
 import { version } from './version.ts';
+import { type Lookup, systemLookup } from './webhooks/connect.ts';
+import { webhookRoutes } from './webhooks/routes.ts';
+import { Deliveries, type WebhookTimings } from './webhooks/webhooks.ts';
 
 export interface Overrides {
   clock?: Clock;
@@ -46,6 +54,9 @@ export interface Overrides {
   timeouts?: ServerTimeouts;
   /** Requests a minute per token: a benchmark needs more than anyone may have. */
   tokenLimit?: number;
+  webhookTimings?: WebhookTimings;
+  /** How names of webhooks become addresses. */
+  lookup?: Lookup;
 }
 
 export interface App {
@@ -146,6 +157,35 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     };
     const openApi = openApiDocument(version);
     const metrics = createMetrics();
+    const streams = new EventStreams({ db, dialect, clock, log });
+    const lookup = overrides.lookup ?? systemLookup;
+    const policy = { allowLoopback: listensOnLoopback(config.host), allowed: config.webhookAllowCidrs };
+    const deliveries = new Deliveries({
+      db,
+      dialect,
+      clock,
+      log,
+      seal,
+      policy,
+      lookup,
+      signatureHeader: config.signatureHeader,
+      userAgent: `Sluice/${version}`,
+      id: processId,
+      retentionDays: config.eventRetentionDays,
+      timings: overrides.webhookTimings ?? {},
+      onAttempt: metrics.observeAttempt,
+    });
+    const bell = startBell({
+      db,
+      databaseUrl: config.databaseUrl,
+      id: processId,
+      log,
+      heard() {
+        deliveries.wake();
+        streams.wake();
+      },
+    });
+    undo.push(() => bell.stop());
 
     const server = createServer({
       db,
@@ -162,6 +202,17 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
         ...projectRoutes({ ids, clock, regions, changed }),
         ...environmentRoutes({ ids, clock, seal, regions, urlOf, kick }),
         ...deploymentRoutes({ ids, clock, regions, kick }),
+        ...webhookRoutes({
+          ids,
+          clock,
+          seal,
+          dialect,
+          policy,
+          lookup,
+          wake: () => announce(db, 'event'),
+          sweep: () => deliveries.sweep(),
+        }),
+        ...eventRoutes({ dialect, clock, streams }),
         ...tokenRoutes({ ids, clock }),
         ...regionRoutes(regions),
         ...auditRoutes(),
@@ -181,6 +232,8 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     if (config.roles.includes('worker')) {
       reconciler.start();
       undo.push(() => reconciler.stop());
+      await deliveries.start();
+      undo.push(() => deliveries.stop());
     }
     const loops = startLoops(store, { cells, lastUsed, regions, clock, log });
     return {
@@ -195,6 +248,7 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
       regionLines: chosen.map(({ name, why }) => `region ${name}: ${why}`),
       async stop() {
         stopping = true;
+        streams.stop();
         await server.close();
         await origin?.close();
         await Promise.all(loops.map((loop) => loop.stop()));
@@ -206,6 +260,12 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     await unwind();
     throw error;
   }
+}
+
+/** Who can reach the service can reach what runs beside it anyway. */
+function listensOnLoopback(host: string): boolean {
+  const address = parseAddress(host);
+  return host === 'localhost' || (address !== null && isLoopback(address));
 }
 
 interface LoopParts {

@@ -1,6 +1,7 @@
 // Every setting, its default and its check, once. The environment becomes a plain object here; every mistake is told in
 // one line of its own.
 import { join, resolve } from 'node:path';
+import { parseRange, type Range } from './lib/address.ts';
 import { StartError } from './lib/start-error.ts';
 
 export const roles = ['api', 'catalogue', 'router', 'worker'] as const;
@@ -35,7 +36,8 @@ export interface Config {
   secretKey: Buffer | null;
   catalogueDir: string;
   sample: boolean;
-  webhookAllowCidrs: string[];
+  webhookAllowCidrs: Range[];
+  eventRetentionDays: number;
   signatureHeader: string;
   acmeDirectory: string | null;
   acmeEmail: string | null;
@@ -93,12 +95,14 @@ function headerName(value: string): string {
   return /^[A-Za-z0-9][A-Za-z0-9-]{0,99}$/.test(value) ? value : wrong('must be the name of a header');
 }
 
-function cidrs(value: string): string[] {
+function cidrs(value: string): Range[] {
   const items = value.split(',').filter((item) => item !== '');
-  for (const item of items) {
-    if (!/^[0-9a-f:.]+\/\d{1,3}$/i.test(item)) wrong(`"${item}" is not an address range such as 10.0.0.0/8`);
-  }
-  return items;
+  return items.map((item) => parseRange(item.trim()) ?? wrong(`"${item}" is not an address range such as 10.0.0.0/8`));
+}
+
+function days(value: string): number {
+  const number = Number(value);
+  return /^\d{1,5}$/.test(value) && number >= 1 ? number : wrong('must be a whole number of days, 1 or more');
 }
 
 function engine(value: string): EngineChoice {
@@ -192,6 +196,11 @@ export const settings = {
     about: 'Private address ranges that webhooks may reach all the same, comma-separated.',
     parse: cidrs,
   },
+  SLUICE_EVENT_RETENTION_DAYS: {
+    default: '90',
+    about: 'How long events, deliveries and their attempts are kept.',
+    parse: days,
+  },
   SLUICE_SIGNATURE_HEADER: {
     default: 'X-Service-Signature',
     about: 'Header that carries the signature of a webhook.',
@@ -267,6 +276,7 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
     catalogueDir: read('SLUICE_CATALOGUE_DIR') ?? join(dataDir, 'catalogue'),
     sample: read('SLUICE_SAMPLE'),
     webhookAllowCidrs: read('SLUICE_WEBHOOK_ALLOW_CIDRS'),
+    eventRetentionDays: read('SLUICE_EVENT_RETENTION_DAYS'),
     signatureHeader: read('SLUICE_SIGNATURE_HEADER'),
     acmeDirectory: read('SLUICE_ACME_DIRECTORY'),
     acmeEmail: read('SLUICE_ACME_EMAIL'),

@@ -27,6 +27,7 @@ const features = [
   'regions',
   'tokens',
   'traffic',
+  'webhooks',
 ];
 /** Files at the top of src/ that lower layers may use. */
 const low: Record<string, number> = { 'config.ts': 1, 'data-dir.ts': 1 };

@@ -24,6 +24,8 @@ export const median = (values: number[]) => [...values].sort((a, b) => a - b)[Ma
 export interface Measured<Name extends string> {
   /** Median over the rounds. */
   of: Record<Name, number>;
+  /** Least over the rounds: for times, the one that other programs disturbed least. */
+  least: Record<Name, number>;
   /** Median of the rounds' own ratios: a round's rivals ran one after the other, under the same load. */
   ratio(a: Name, b: Name): number;
 }
@@ -41,8 +43,11 @@ export async function inTurns<Name extends string>(
       if (round > 0) measured.get(name)!.push(value);
     }
   }
+  const each = (pick: (values: number[]) => number) =>
+    Object.fromEntries(names.map((name) => [name, pick(measured.get(name)!)])) as Record<Name, number>;
   return {
-    of: Object.fromEntries(names.map((name) => [name, median(measured.get(name)!)])) as Record<Name, number>,
+    least: each((values) => Math.min(...values)),
+    of: each(median),
     ratio: (a, b) => median(measured.get(a)!.map((value, i) => value / measured.get(b)![i]!)),
   };
 }

@@ -1,10 +1,12 @@
 // Every route of the API, in the order the reference shows them.
 import * as deployments from './deployments.ts';
 import * as environments from './environments.ts';
+import * as events from './events.ts';
 import * as projects from './projects.ts';
 import type { RouteDeclaration } from './route.ts';
 import * as service from './service.ts';
 import * as tokens from './tokens.ts';
+import * as webhooks from './webhooks.ts';
 
 export const routes: RouteDeclaration[] = [
   projects.listProjects,
@@ -28,6 +30,20 @@ export const routes: RouteDeclaration[] = [
   deployments.listRevisions,
   deployments.getRevision,
   deployments.rollbackEnvironment,
+  webhooks.listWebhooks,
+  webhooks.createWebhook,
+  webhooks.getWebhook,
+  webhooks.updateWebhook,
+  webhooks.deleteWebhook,
+  webhooks.rotateSecret,
+  webhooks.testWebhook,
+  webhooks.replayWebhook,
+  webhooks.listDeliveries,
+  webhooks.getDelivery,
+  webhooks.redeliver,
+  events.listEvents,
+  events.streamEvents,
+  events.getEvent,
   tokens.listTokens,
   tokens.createToken,
   tokens.getToken,

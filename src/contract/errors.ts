@@ -68,6 +68,9 @@ export const errorCatalogue = {
   environment_not_found: missing('environment'),
   deployment_not_found: missing('deployment'),
   revision_not_found: missing('revision'),
+  webhook_not_found: missing('webhook'),
+  delivery_not_found: missing('delivery'),
+  event_not_found: missing('event'),
   token_not_found: missing('token'),
   method_not_allowed: {
     status: 405,
@@ -144,6 +147,16 @@ export const errorCatalogue = {
     means: 'The canary has no healthy instance, so it is not given more traffic.',
     remedy: 'Wait until it is healthy, or abort.',
   },
+  webhook_url_not_allowed: {
+    status: 422,
+    means: 'Deliveries to that address are refused: it is not public, or leads to one that is not.',
+    remedy: 'Use a public address, or have the operator open the range with `SLUICE_WEBHOOK_ALLOW_CIDRS`.',
+  },
+  webhook_not_enabled: {
+    status: 422,
+    means: 'The webhook is paused or disabled, so nothing would be sent. `error.details` names the state.',
+    remedy: 'Enable it with PATCH `{"state": "enabled"}` first.',
+  },
   idempotency_key_reused: {
     status: 422,
     means: 'This `Idempotency-Key` was used with another body.',
@@ -216,6 +229,9 @@ const notFoundByParam = {
   name: 'environment_not_found',
   dpl: 'deployment_not_found',
   r: 'revision_not_found',
+  whk: 'webhook_not_found',
+  dlv: 'delivery_not_found',
+  evt: 'event_not_found',
   tok: 'token_not_found',
 } as const satisfies Record<string, ErrorCode>;
 

@@ -1,3 +1,10 @@
+import { type TSchema, Type } from 'typebox';
+import { Alert } from './alerts.ts';
+import { Deployment, Revision, rollbackCauses } from './deployments.ts';
+import { Domain } from './domains.ts';
+import { declare } from './route.ts';
+import { Choice, Id, Int, Page, pageQuery, Shape, Time } from './shapes.ts';
+
 /** Everything the service tells of, and when. */
 export const eventCatalogue = {
   'deployment.created': 'A deployment was asked for and accepted.',
@@ -11,3 +18,114 @@ export const eventCatalogue = {
 } as const;
 
 export type EventKind = keyof typeof eventCatalogue;
+
+export const eventKinds = Object.keys(eventCatalogue) as EventKind[];
+
+export const RolledBackRevision = Shape(
+  { ...Revision.properties, cause: Choice(rollbackCauses, 'Why it lost its traffic.') },
+  { $id: 'RolledBackRevision' },
+);
+
+/** What `data` holds: the record as the API shows it. */
+const records = {
+  'deployment.created': Deployment,
+  'deployment.succeeded': Deployment,
+  'deployment.failed': Deployment,
+  'revision.rolled_back': RolledBackRevision,
+  'alert.fired': Alert,
+  'alert.resolved': Alert,
+  'domain.certificate_renewed': Domain,
+} satisfies Record<EventKind, TSchema>;
+
+const nameOf = (kind: EventKind): string =>
+  `${kind.replaceAll(/(?:^|[._])([a-z])/g, (_, letter: string) => letter.toUpperCase())}Event`;
+
+const eventOf = (kind: EventKind) =>
+  Shape(
+    {
+      id: Id('evt', 'The event; the same at every delivery of it.'),
+      type: Choice([kind], eventCatalogue[kind]),
+      created_at: Time('When it happened.'),
+      project_id: Id('prj', 'Where it happened.'),
+      sequence: Int(1, Number.MAX_SAFE_INTEGER, 'Counts the events of the project, without gaps.'),
+      data: records[kind],
+    },
+    { $id: nameOf(kind) },
+  );
+
+/** The body of a delivery, by kind. */
+export const eventSchemas = Object.fromEntries(eventKinds.map((kind) => [kind, eventOf(kind)])) as unknown as Record<
+  EventKind,
+  ReturnType<typeof eventOf>
+>;
+
+export interface AnyEvent {
+  id: string;
+  type: EventKind;
+  created_at: string;
+  project_id: string;
+  sequence: number;
+  data: unknown;
+}
+
+export const AnyEvent = Type.Unsafe<AnyEvent>(
+  Type.Union(Object.values(eventSchemas), {
+    $id: 'Event',
+    description: 'An event; `type` tells which record `data` holds.',
+  }),
+);
+
+const filters = {
+  type: Type.Optional(Choice(eventKinds, 'Only of this kind.')),
+  project_id: Type.Optional(Id('prj', 'Only of this project.')),
+};
+
+export const listEvents = declare({
+  name: 'events.list',
+  method: 'GET',
+  path: '/events',
+  tag: 'events',
+  summary: 'List events',
+  scope: 'events:read',
+  params: Shape({}),
+  query: Shape({ ...pageQuery, ...filters }),
+  body: undefined,
+  status: 200,
+  response: Page(AnyEvent),
+  errors: ['invalid_cursor', 'project_not_found'],
+});
+
+export const streamEvents = declare({
+  name: 'events.stream',
+  method: 'GET',
+  path: '/events/stream',
+  tag: 'events',
+  summary: 'Follow events as they happen; `Last-Event-ID` resumes after that event',
+  scope: 'events:read',
+  params: Shape({}),
+  query: Shape({ ...filters }),
+  body: undefined,
+  status: 200,
+  response: Type.String({
+    maxLength: 1_000_000,
+    pattern: '^',
+    description: 'Server-sent events: `id`, `event` (the kind) and `data` (the event) of each.',
+  }),
+  media: 'text/event-stream',
+  errors: ['project_not_found', 'quota_exceeded'],
+});
+
+export const getEvent = declare({
+  name: 'events.get',
+  method: 'GET',
+  path: '/events/{evt}',
+  tag: 'events',
+  summary: 'Get an event',
+  scope: 'events:read',
+  params: Shape({ evt: Id('evt', 'The event.') }),
+  query: Shape({}),
+  body: undefined,
+  status: 200,
+  response: AnyEvent,
+  errors: ['event_not_found'],
+});

@@ -28,6 +28,8 @@ export interface RouteDeclaration<
   bodyOptional?: boolean;
   status: 200 | 201 | 202 | 204;
   response: R;
+  /** Of the answer, where it is not JSON. */
+  media?: 'text/event-stream';
   /** The answer carries an ETag; PATCH and DELETE of that resource heed If-Match. */
   versioned?: boolean;
   /** Beyond those every route may answer with. */
@@ -37,6 +39,8 @@ export interface RouteDeclaration<
 export const tagCatalogue = {
   projects: 'What is deployed, and where to: a project has environments.',
   deployments: 'An image becomes a revision, and the revision gets traffic: at once, or by and by.',
+  webhooks: 'Who is told of events, and how that went.',
+  events: 'What happened.',
   tokens: 'Bearer tokens and what they may do.',
   service: 'The service itself: regions, audit log, this document.',
 } as const;

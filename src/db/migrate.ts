@@ -2,9 +2,10 @@ import { sql } from 'kysely';
 import { StartError } from '../lib/start-error.ts';
 import { foundation } from './migrations/0001-foundation.ts';
 import { deployments } from './migrations/0002-deployments.ts';
+import { webhooks } from './migrations/0003-webhooks.ts';
 import { type AnyDb, columnsFor, type DialectName, type Migration } from './migrations/types.ts';
 
-const migrations: Migration[] = [foundation, deployments];
+const migrations: Migration[] = [foundation, deployments, webhooks];
 
 export const latestVersion = migrations.length;
 

@@ -1,6 +1,7 @@
 // The tables as the queries see them, on both databases alike: text, whole numbers (times are milliseconds since the
 // epoch, truth is 0 or 1) and JSON kept as text.
 
+import type { Generated } from 'kysely';
 import type {
   CanaryPhase,
   DeploymentState,
@@ -10,6 +11,7 @@ import type {
   Strategy,
 } from '../contract/deployments.ts';
 import type { EventKind } from '../contract/events.ts';
+import type { DeliveryState, DeliveryType, Ordering, WebhookState } from '../contract/webhooks.ts';
 
 export type InstanceState = 'starting' | 'healthy' | 'unhealthy' | 'draining';
 
@@ -152,6 +154,63 @@ export interface Tables {
     sequence: number;
     body: string;
     created_at: number;
+    /** Of the transaction that wrote it, on PostgreSQL; the database fills it in. */
+    tx: Generated<number>;
+  };
+  webhook: {
+    id: string;
+    account_id: string;
+    project_id: string | null;
+    url: string;
+    /** JSON: kinds, or "*". */
+    events: string;
+    description: string | null;
+    ordering: Ordering;
+    /** A deleted one stays until its deliveries are gone. */
+    state: WebhookState | 'deleted';
+    disabled_reason: string | null;
+    secret_sealed: string;
+    old_secret_sealed: string | null;
+    old_secret_until: number | null;
+    /** Of its next delivery, where the ordering is strict. */
+    next_position: number;
+    /** One after the other, since the last success. */
+    failures: number;
+    failing_since: number | null;
+    /** While the breaker is open: when one delivery may try again. */
+    probe_at: number | null;
+    created_at: number;
+    updated_at: number;
+    version: number;
+  };
+  delivery: {
+    id: string;
+    webhook_id: string;
+    event_id: string;
+    type: DeliveryType;
+    /** What a test sends; anything else sends the body of its event. */
+    test_body: string | null;
+    state: DeliveryState;
+    /** Its place in a strict order; 0: none. */
+    position: number;
+    /** While pending: when it may be sent, or, while somebody is sending it, when it may be taken from them. */
+    due_at: number;
+    /** Who is sending it. Whoever has lost the lease can no longer say how it went. */
+    lease: string | null;
+    attempts: number;
+    /** Attempts since it was last asked for: these count for the schedule. */
+    tried: number;
+    created_at: number;
+    finished_at: number | null;
+  };
+  attempt: {
+    delivery_id: string;
+    number: number;
+    at: number;
+    duration_ms: number;
+    status: number | null;
+    error: string | null;
+    answer: string | null;
   };
   audit: {
     id: string;

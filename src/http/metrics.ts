@@ -1,8 +1,9 @@
-import { collectDefaultMetrics, Histogram, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client';
 
 export interface HttpMetrics {
   registry: Registry;
   observe(method: string, route: string, status: number, seconds: number): void;
+  observeAttempt(succeeded: boolean): void;
 }
 
 export function createMetrics(): HttpMetrics {
@@ -15,10 +16,18 @@ export function createMetrics(): HttpMetrics {
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10],
     registers: [registry],
   });
+  const attempts = new Counter({
+    name: 'sluice_webhook_attempts_total',
+    help: 'Webhook deliveries sent, by how that went.',
+    labelNames: ['outcome'],
+    registers: [registry],
+  });
+  const [succeeded, failed] = ['succeeded', 'failed'].map((outcome) => attempts.labels(outcome));
   type Child = { observe(seconds: number): void };
   const children = new Map<string, Child>();
   return {
     registry,
+    observeAttempt: (well) => (well ? succeeded! : failed!).inc(),
     observe(method, route, status, seconds) {
       const key = `${method} ${route} ${status}`;
       let child = children.get(key);

@@ -145,7 +145,9 @@ function success(route: RouteDeclaration, schemas: Json): Json {
   return {
     description: route.summary,
     headers,
-    ...(route.response && { content: { [route.media ?? 'application/json']: { schema: refer(route.response, schemas) } } }),
+    ...(route.response && {
+      content: { [route.media ?? 'application/json']: { schema: refer(route.response, schemas) } },
+    }),
   };
 }
 

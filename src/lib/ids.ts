@@ -78,4 +78,11 @@ export function encodeBase32(bytes: Uint8Array): string {
   return out;
 }
 
+/** Lower than every id of this kind made at that time or later, higher than every one made before. */
+export function idFloor(prefix: string, ms: number): string {
+  const bytes = new Uint8Array(16);
+  writeTime(bytes, Math.max(0, ms));
+  return `${prefix}_${encodeBase32(bytes)}`;
+}
+
 export const idPattern = (prefix: string) => `^${prefix}_[0-9a-hjkmnp-tv-z]{26}$`;

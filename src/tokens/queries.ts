@@ -95,6 +95,11 @@ export async function findToken(db: Db, caller: Caller, id: string): Promise<Tok
   return row && (await withProjects(db, [row]))[0];
 }
 
+export async function isTokenValid(db: Db, id: string, nowMs: number): Promise<boolean> {
+  const row = await db.selectFrom('token').select(['expires_at', 'revoked_at']).where('id', '=', id).executeTakeFirst();
+  return row !== undefined && row.revoked_at === null && (row.expires_at === null || row.expires_at > nowMs);
+}
+
 export async function insertToken(db: Db, row: TokenRow): Promise<void> {
   const { project_ids, ...token } = row;
   await db.insertInto('token').values(token).execute();

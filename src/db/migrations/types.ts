@@ -7,12 +7,19 @@ export interface Columns {
   text: RawBuilder<unknown> | ColumnDataType;
   int: ColumnDataType;
   real: ColumnDataType;
+  /** The number of the transaction that writes a row, where several may write at once. */
+  transactionNumber: RawBuilder<unknown> | null;
 }
 
 export const columnsFor = (dialect: DialectName): Columns =>
   dialect === 'postgres'
-    ? { text: sql`text collate "C"`, int: 'bigint', real: 'double precision' }
-    : { text: 'text', int: 'integer', real: 'real' };
+    ? {
+        text: sql`text collate "C"`,
+        int: 'bigint',
+        real: 'double precision',
+        transactionNumber: sql`(pg_current_xact_id()::text::bigint)`,
+      }
+    : { text: 'text', int: 'integer', real: 'real', transactionNumber: null };
 
 // biome-ignore lint/suspicious/noExplicitAny: a migration knows the tables of its own time only
 export type AnyDb = Kysely<any>;

@@ -1,0 +1,121 @@
+import { type Selectable, sql } from 'kysely';
+import { type AnyEvent, type EventKind, eventKinds } from '../contract/events.ts';
+import type { Db } from '../db/database.ts';
+import type { DialectName } from '../db/migrations/types.ts';
+import type { Tables } from '../db/tables.ts';
+import type { Caller, Page } from '../http/route.ts';
+
+export type EventRow = Selectable<Tables['event']>;
+
+export interface EventFilter {
+  accountId: string;
+  /** null: of every project of the account. */
+  projectIds: readonly string[] | null;
+  type: EventKind | undefined;
+}
+
+export function filterFor(caller: Caller, query: { type?: EventKind; project_id?: string }): EventFilter {
+  const projectIds = query.project_id === undefined ? caller.projectIds : [query.project_id];
+  return { accountId: caller.accountId, projectIds, type: query.type };
+}
+
+/** Newest first. Each combination of project and kind is a stretch of an index: a page of each makes a page of all. */
+export async function listEvents(db: Db, filter: EventFilter, { limit, after }: Page): Promise<EventRow[]> {
+  const { accountId, projectIds, type } = filter;
+  const pageOf = (narrow: { project_id?: string; type?: EventKind }) => {
+    let query = db.selectFrom('event').selectAll().where('account_id', '=', accountId);
+    if (narrow.project_id !== undefined) query = query.where('project_id', '=', narrow.project_id);
+    if (narrow.type !== undefined) query = query.where('type', '=', narrow.type);
+    if (after !== null) query = query.where('id', '<', after);
+    return query
+      .orderBy('id', 'desc')
+      .limit(limit + 1)
+      .execute();
+  };
+  if (projectIds === null) return pageOf({ type });
+  const kinds = type === undefined ? eventKinds : [type];
+  const pages: EventRow[] = [];
+  for (const project_id of projectIds)
+    for (const kind of kinds) pages.push(...(await pageOf({ project_id, type: kind })));
+  return pages.sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit + 1);
+}
+
+export async function findEvent(db: Db, caller: Caller, id: string): Promise<EventRow | undefined> {
+  let query = db.selectFrom('event').selectAll().where('id', '=', id).where('account_id', '=', caller.accountId);
+  if (caller.projectIds !== null) query = query.where('project_id', 'in', [...caller.projectIds, '']);
+  return query.executeTakeFirst();
+}
+
+/** A place in the order of commits. */
+export interface Position {
+  tx: number;
+  id: string;
+}
+
+const last = '~';
+
+/** Transactions below this number have ended: whatever they wrote is visible, and nothing more will come of them. */
+const settled = sql<number>`pg_snapshot_xmin(pg_current_snapshot())::text::bigint`;
+/** No transaction is open for longer: a number from before a restore of the database says nothing. */
+const surelySettledMs = 60_000;
+
+export async function findLatestPosition(db: Db, dialect: DialectName, accountId: string): Promise<Position> {
+  if (dialect === 'postgres') {
+    const { rows } = await sql<{ tx: number }>`select ${settled} - 1 as tx`.execute(db);
+    return { tx: Number(rows[0]!.tx), id: last };
+  }
+  const row = await db
+    .selectFrom('event')
+    .select('id')
+    .where('account_id', '=', accountId)
+    .orderBy('id', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return { tx: 0, id: row?.id ?? '' };
+}
+
+/** Right behind an event; where it is no longer kept, before the first one after it. */
+export async function findPositionAfter(
+  db: Db,
+  dialect: DialectName,
+  accountId: string,
+  id: string,
+): Promise<Position> {
+  if (dialect === 'sqlite') return { tx: 0, id };
+  const row = await db
+    .selectFrom('event')
+    .select(['id', 'tx'])
+    .where('account_id', '=', accountId)
+    .where('id', '>=', id)
+    .orderBy('id')
+    .limit(1)
+    .executeTakeFirst();
+  if (!row) return findLatestPosition(db, dialect, accountId);
+  return row.id === id ? row : { tx: row.tx - 1, id: last };
+}
+
+/** What was committed after a position, in order, as far as nothing can come in between any more. */
+export async function listCommitted(
+  db: Db,
+  dialect: DialectName,
+  filter: EventFilter,
+  after: Position,
+  nowMs: number,
+  limit: number,
+): Promise<EventRow[]> {
+  let query = db
+    .selectFrom('event')
+    .selectAll()
+    .where('account_id', '=', filter.accountId)
+    .where((e) => e.or([e('tx', '>', after.tx), e.and([e('tx', '=', after.tx), e('id', '>', after.id)])]));
+  // An index can begin in the middle only where it is told so in this way.
+  query = query.where('tx', '>=', after.tx);
+  if (dialect === 'postgres') {
+    query = query.where((e) => e.or([e('tx', '<', settled), e('created_at', '<', nowMs - surelySettledMs)]));
+  }
+  if (filter.projectIds !== null) query = query.where('project_id', 'in', [...filter.projectIds, '']);
+  if (filter.type !== undefined) query = query.where('type', '=', filter.type);
+  return query.orderBy('tx').orderBy('id').limit(limit).execute();
+}
+
+export const presentEvent = (row: EventRow): AnyEvent => JSON.parse(row.body);

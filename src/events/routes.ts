@@ -1,0 +1,51 @@
+import { ApiError, notFound } from '../contract/errors.ts';
+import * as contract from '../contract/events.ts';
+import type { DialectName } from '../db/migrations/types.ts';
+import { type ServedRoute, serve, serveStream } from '../http/route.ts';
+import type { Clock } from '../lib/clock.ts';
+import { idPattern } from '../lib/ids.ts';
+import { requireProject } from '../projects/queries.ts';
+import { isTokenValid } from '../tokens/queries.ts';
+import { filterFor, findEvent, findLatestPosition, findPositionAfter, listEvents, presentEvent } from './queries.ts';
+import type { EventStreams } from './stream.ts';
+
+const eventId = new RegExp(idPattern('evt'));
+
+export interface EventParts {
+  dialect: DialectName;
+  clock: Clock;
+  streams: EventStreams;
+}
+
+export function eventRoutes({ dialect, clock, streams }: EventParts): ServedRoute[] {
+  return [
+    serve(contract.listEvents, async (ask, db) => {
+      if (ask.query.project_id !== undefined) await requireProject(db, ask.caller, ask.query.project_id);
+      const rows = await listEvents(db, filterFor(ask.caller, ask.query), ask.page);
+      return { body: ask.paginate(rows, (row) => row.id, presentEvent) };
+    }),
+
+    serveStream(contract.streamEvents, async (ask, db, header) => {
+      const { caller, query } = ask;
+      if (query.project_id !== undefined) await requireProject(db, caller, query.project_id);
+      const lastId = header('last-event-id');
+      if (lastId !== undefined && !eventId.test(lastId)) {
+        throw new ApiError('invalid_request', 'Last-Event-ID is not the id of an event.', {
+          details: [{ path: 'header.last-event-id', message: 'must be the id of an event' }],
+        });
+      }
+      const from =
+        lastId === undefined
+          ? await findLatestPosition(db, dialect, caller.accountId)
+          : await findPositionAfter(db, dialect, caller.accountId, lastId);
+      const isAllowed = () => isTokenValid(db, caller.tokenId, clock.now());
+      return streams.follow({ filter: filterFor(caller, query), from, isAllowed });
+    }),
+
+    serve(contract.getEvent, async (ask, db) => {
+      const row = await findEvent(db, ask.caller, ask.params.evt);
+      if (!row) throw notFound('evt', ask.params.evt);
+      return { body: presentEvent(row) };
+    }),
+  ];
+}

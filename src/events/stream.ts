@@ -1,0 +1,135 @@
+// The live stream: server-sent events in the order of commits. Each follower has a position; when the bell rings, or a
+// second has passed, it reads on from there. A follower that reads slowly is sent no more until it has read.
+import { Readable } from 'node:stream';
+import { ApiError } from '../contract/errors.ts';
+import type { Db } from '../db/database.ts';
+import type { DialectName } from '../db/migrations/types.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Log } from '../lib/log.ts';
+import { type EventFilter, listCommitted, type Position } from './queries.ts';
+
+export interface StreamParts {
+  db: Db;
+  dialect: DialectName;
+  clock: Clock;
+  log: Log;
+}
+
+const pollMs = 1000;
+const heartbeatMs = 15_000;
+const pageSize = 100;
+const maxPerAccount = 100;
+
+export interface Follower {
+  filter: EventFilter;
+  from: Position;
+  /** Asked now and then: whether the token may still see this. */
+  isAllowed(): Promise<boolean>;
+}
+
+class EventStream extends Readable {
+  readonly accountId: string;
+  readonly #parts: StreamParts;
+  readonly #follower: Follower;
+  #position: Position;
+  #wanted = false;
+  #reading = false;
+  #again = false;
+  #beatAt: number;
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(parts: StreamParts, follower: Follower) {
+    super({ highWaterMark: 256 * 1024 });
+    this.accountId = follower.filter.accountId;
+    this.#parts = parts;
+    this.#follower = follower;
+    this.#position = follower.from;
+    this.#beatAt = parts.clock.now() + heartbeatMs;
+    this.#timer = setInterval(() => this.look(), pollMs);
+    // The head goes out at once, and clients that lost the connection come back soon.
+    this.push('retry: 2000\n\n');
+  }
+
+  override _read(): void {
+    this.#wanted = true;
+    this.look();
+  }
+
+  override _destroy(error: Error | null, callback: (error: Error | null) => void): void {
+    clearInterval(this.#timer);
+    callback(error);
+  }
+
+  look(): void {
+    this.#again = true;
+    if (this.#reading || !this.#wanted || this.destroyed || this.readableEnded) return;
+    this.#reading = true;
+    this.#readOn()
+      .catch((error) => {
+        this.#parts.log.warn({ err: error }, 'an event stream ended');
+        this.end();
+      })
+      .finally(() => {
+        this.#reading = false;
+      });
+  }
+
+  end(): void {
+    clearInterval(this.#timer);
+    if (!this.destroyed && !this.readableEnded) this.push(null);
+    this.#wanted = false;
+  }
+
+  async #readOn(): Promise<void> {
+    const { db, dialect, clock } = this.#parts;
+    while (this.#again && this.#wanted && !this.destroyed) {
+      this.#again = false;
+      const { filter } = this.#follower;
+      const rows = await listCommitted(db, dialect, filter, this.#position, clock.now(), pageSize);
+      if (this.destroyed || !this.#wanted) return;
+      for (const row of rows) {
+        this.#position = { tx: row.tx, id: row.id };
+        this.#wanted = this.push(`id: ${row.id}\nevent: ${row.type}\ndata: ${row.body}\n\n`);
+      }
+      if (rows.length === pageSize) this.#again = true;
+      if (clock.now() >= this.#beatAt) await this.#beat();
+    }
+  }
+
+  async #beat(): Promise<void> {
+    this.#beatAt = this.#parts.clock.now() + heartbeatMs;
+    if (!(await this.#follower.isAllowed())) return this.end();
+    if (!this.destroyed && this.#wanted) this.#wanted = this.push(': still here\n\n');
+  }
+}
+
+export class EventStreams {
+  readonly #parts: StreamParts;
+  readonly #open = new Set<EventStream>();
+
+  constructor(parts: StreamParts) {
+    this.#parts = parts;
+  }
+
+  follow(follower: Follower): Readable {
+    const own = [...this.#open].filter(({ accountId }) => accountId === follower.filter.accountId);
+    if (own.length >= maxPerAccount) {
+      throw new ApiError('quota_exceeded', `An account follows at most ${maxPerAccount} streams at once.`, {
+        details: [{ path: 'streams', message: `at most ${maxPerAccount}` }],
+      });
+    }
+    const stream = new EventStream(this.#parts, follower);
+    this.#open.add(stream);
+    stream.once('close', () => this.#open.delete(stream));
+    return stream;
+  }
+
+  wake(): void {
+    for (const stream of this.#open) stream.look();
+  }
+
+  /** Followers come back to another process, and resume where they were. */
+  stop(): void {
+    for (const stream of this.#open) stream.end();
+  }
+}

@@ -1,0 +1,111 @@
+// Internet addresses as numbers, and which of them are public. An IPv4 address inside an IPv6 one (mapped, compatible,
+// NAT64, 6to4) is judged as the IPv4 address it leads to.
+import { isIPv4, isIPv6 } from 'node:net';
+
+export interface Address {
+  bits: 32 | 128;
+  value: bigint;
+}
+
+export interface Range extends Address {
+  prefix: number;
+}
+
+/** An address in the spelling that DNS, sockets and URLs use; null for anything else. */
+export function parseAddress(text: string): Address | null {
+  if (isIPv4(text)) return { bits: 32, value: text.split('.').reduce((sum, part) => (sum << 8n) | BigInt(part), 0n) };
+  if (!isIPv6(text) || text.includes('%')) return null;
+  const dotted = /^(.*:)([^:]*\.[^:]*)$/.exec(text);
+  const plain = dotted ? dotted[1] + groupsOf(parseAddress(dotted[2]!)!.value) : text;
+  const [head = '', tail] = plain.split('::');
+  const left = head === '' ? [] : head.split(':');
+  const right = tail === undefined || tail === '' ? [] : tail.split(':');
+  const zeros = Array.from({ length: 8 - left.length - right.length }, () => '0');
+  const groups = tail === undefined ? left : [...left, ...zeros, ...right];
+  return { bits: 128, value: groups.reduce((sum, group) => (sum << 16n) | BigInt(`0x${group}`), 0n) };
+}
+
+const groupsOf = (value: bigint): string => `${(value >> 16n).toString(16)}:${(value & 0xffffn).toString(16)}`;
+
+/** `10.0.0.0/8`, `fd00::/8`; null for anything else. */
+export function parseRange(text: string): Range | null {
+  const [base = '', prefix = '', ...rest] = text.split('/');
+  const address = parseAddress(base);
+  if (!address || rest.length > 0 || !/^\d{1,3}$/.test(prefix) || Number(prefix) > address.bits) return null;
+  return { ...address, prefix: Number(prefix) };
+}
+
+export function isWithin({ bits, value }: Address, range: Range): boolean {
+  const rest = BigInt(range.bits - range.prefix);
+  return bits === range.bits && value >> rest === range.value >> rest;
+}
+
+const ranges = (...texts: string[]): Range[] => texts.map((text) => parseRange(text)!);
+
+/** Where the IPv4 address stands in an IPv6 one: how many bits follow it. */
+const carriers: [Range, bigint][] = [
+  [parseRange('::ffff:0:0/96')!, 0n],
+  [parseRange('::/96')!, 0n],
+  [parseRange('64:ff9b::/96')!, 0n],
+  [parseRange('2002::/16')!, 80n],
+];
+
+/** The address that packets to this one end up at. */
+export function destinationOf(address: Address): Address {
+  for (const [range, shift] of carriers) {
+    if (isWithin(address, range) && address.value > 1n) {
+      return { bits: 32, value: (address.value >> shift) & 0xffff_ffffn };
+    }
+  }
+  return address;
+}
+
+const loopback = ranges('127.0.0.0/8', '::1/128');
+
+/** Everything IANA has set aside: this host, private networks, links, tests, documentation, multicast. */
+const notPublic = ranges(
+  '0.0.0.0/8',
+  '10.0.0.0/8',
+  '100.64.0.0/10',
+  '127.0.0.0/8',
+  '169.254.0.0/16',
+  '172.16.0.0/12',
+  '192.0.0.0/24',
+  '192.0.2.0/24',
+  '192.88.99.0/24',
+  '192.168.0.0/16',
+  '198.18.0.0/15',
+  '198.51.100.0/24',
+  '203.0.113.0/24',
+  '224.0.0.0/3',
+  '2001::/23',
+  '2001:db8::/32',
+  '3fff::/20',
+);
+const globalUnicast = parseRange('2000::/3')!;
+
+export function isLoopback(address: Address): boolean {
+  const destination = destinationOf(address);
+  return loopback.some((range) => isWithin(destination, range));
+}
+
+export function isPublic(address: Address): boolean {
+  const destination = destinationOf(address);
+  if (destination.bits === 128 && !isWithin(destination, globalUnicast)) return false;
+  return !notPublic.some((range) => isWithin(destination, range));
+}
+
+export interface AddressPolicy {
+  allowLoopback: boolean;
+  /** Not public, allowed all the same. */
+  allowed: Range[];
+}
+
+/** Whether this address may be connected to. What is not an address may not. */
+export function mayConnect(text: string, { allowLoopback, allowed }: AddressPolicy): boolean {
+  const address = parseAddress(text);
+  if (!address) return false;
+  const destination = destinationOf(address);
+  if (allowed.some((range) => isWithin(destination, range) || isWithin(address, range))) return true;
+  return isPublic(address) || (allowLoopback && isLoopback(address));
+}

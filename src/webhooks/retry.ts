@@ -1,0 +1,49 @@
+// When a delivery that failed is sent again, and when it is given up.
+
+const second = 1000;
+const minute = 60 * second;
+const hour = 60 * minute;
+
+export const defaultScheduleMs: readonly number[] = [
+  5 * second,
+  30 * second,
+  2 * minute,
+  10 * minute,
+  30 * minute,
+  2 * hour,
+  5 * hour,
+  10 * hour,
+  14 * hour,
+  20 * hour,
+  24 * hour,
+];
+
+const jitter = 0.2;
+const longestWaitMs = 24 * hour;
+
+/** ± 20 %, so that what failed together does not come back together; `random` is from 0 to 1. */
+export const jittered = (ms: number, random: number): number => Math.round(ms * (1 + jitter * (2 * random - 1)));
+
+/**
+ * How long to wait after the attempt with this number (the first is 1); null: no more. A receiver that says how long to
+ * wait is given at least that, up to a day.
+ */
+export function retryDelayMs(
+  tried: number,
+  retryAfterMs: number | null,
+  random: number,
+  schedule: readonly number[] = defaultScheduleMs,
+): number | null {
+  const ms = schedule[tried - 1];
+  if (ms === undefined) return null;
+  return Math.max(jittered(ms, random), Math.min(retryAfterMs ?? 0, longestWaitMs));
+}
+
+/** Of the header: seconds, or a date. */
+export function readRetryAfter(header: string | undefined, nowMs: number): number | null {
+  if (header === undefined) return null;
+  if (/^\d{1,9}$/.test(header)) return Number(header) * second;
+  // A date of HTTP begins with the day of the week; Date.parse takes much else for a date.
+  const at = /^[A-Za-z]{3,9}, /.test(header) ? Date.parse(header) : Number.NaN;
+  return Number.isNaN(at) ? null : Math.max(0, at - nowMs);
+}
