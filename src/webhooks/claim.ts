@@ -94,8 +94,9 @@ interface Times {
   untilMs: number;
 }
 
-const returned = sql`d.id, d.webhook_id, d.event_id, d.type, d.attempts, d.tried, d.lease,
-  coalesce(d.test_body, (select e.body from event e where e.id = d.event_id)) as body`;
+const returned = sql`delivery.id, delivery.webhook_id, delivery.event_id, delivery.type, delivery.attempts, delivery.tried,
+  delivery.lease,
+  coalesce(delivery.test_body, (select e.body from event e where e.id = delivery.event_id)) as body`;
 
 async function claimSkippingLocked(db: Db, wanted: Wanted[], lease: string, { nowMs, untilMs }: Times) {
   const json = JSON.stringify(wanted.map(({ endpoint, room }) => ({ id: endpoint.id, room })));
@@ -108,7 +109,7 @@ async function claimSkippingLocked(db: Db, wanted: Wanted[], lease: string, { no
         order by c.due_at, c.id limit r.room for update skip locked
       ) p
     )
-    update delivery d set lease = ${lease}, due_at = ${untilMs} from picked where d.id = picked.id
+    update delivery set lease = ${lease}, due_at = ${untilMs} from picked where delivery.id = picked.id
     returning ${returned}`.execute(db);
   return rows;
 }
@@ -118,8 +119,8 @@ async function claimOneByOne(db: Db, wanted: Wanted[], lease: string, { nowMs, u
     const claimed: Claimed[] = [];
     for (const { endpoint, room } of wanted) {
       const { rows } = await sql<Claimed>`
-        update delivery as d set lease = ${lease}, due_at = ${untilMs}
-        where d.id in (
+        update delivery set lease = ${lease}, due_at = ${untilMs}
+        where delivery.id in (
           select c.id from delivery c
           where c.webhook_id = ${endpoint.id} and c.state = 'pending' and c.due_at <= ${nowMs}
           order by c.due_at, c.id limit ${room}
@@ -134,8 +135,8 @@ async function claimOneByOne(db: Db, wanted: Wanted[], lease: string, { nowMs, u
 /** The first in turn and no other: while it waits for its next attempt, or is being sent, all behind it wait. */
 async function claimFirst(db: Db, webhookId: string, lease: string, { nowMs, untilMs }: Times): Promise<Claimed[]> {
   const { rows } = await sql<Claimed>`
-    update delivery as d set lease = ${lease}, due_at = ${untilMs}
-    where d.state = 'pending' and d.due_at <= ${nowMs} and d.id = (
+    update delivery set lease = ${lease}, due_at = ${untilMs}
+    where delivery.state = 'pending' and delivery.due_at <= ${nowMs} and delivery.id = (
       select c.id from delivery c where c.webhook_id = ${webhookId} and c.state = 'pending'
       order by c.position, c.id limit 1
     )

@@ -250,6 +250,7 @@ export class Dispatcher {
         );
         this.#finished.splice(0, batch.length);
         if (this.#crowded || batch.some(({ strict }) => strict)) this.wake();
+        this.#wakeFor(batch);
         const changed = healthChanges(batch);
         if (changed.length > 0 && (await markHealth(db, changed, clock.now(), random())).length > 0) {
           this.#parts.onDisabled();
@@ -262,6 +263,15 @@ export class Dispatcher {
       }
     }
     this.#writing = null;
+  }
+
+  /** The slow clock is too slow for what is due sooner than it ticks. */
+  #wakeFor(batch: Finished[]): void {
+    const nowMs = this.#parts.clock.now();
+    for (const { outcome } of batch) {
+      const inMs = outcome.due_at - nowMs;
+      if (outcome.state === 'pending' && inMs < lookEveryMs) setTimeout(() => this.wake(), Math.max(1, inMs)).unref();
+    }
   }
 }
 
