@@ -12,7 +12,11 @@ const strict = process.env.CI === 'true';
 const chosen = process.argv.slice(2);
 
 function testFiles(roots: string[]): string[] {
-  return roots.flatMap((root) => (statSync(root).isDirectory() ? globSync(`${root}/**/*.test.ts`).sort() : [root]));
+  return roots.flatMap((root) =>
+    statSync(root).isDirectory()
+      ? globSync(`${root}/**/*.test.ts`, { exclude: ['**/node_modules/**'] }).sort()
+      : [root],
+  );
 }
 
 async function runTests(label: string, files: string[], env: Record<string, string>) {

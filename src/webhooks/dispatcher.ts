@@ -270,7 +270,7 @@ export class Dispatcher {
     const nowMs = this.#parts.clock.now();
     for (const { outcome } of batch) {
       const inMs = outcome.due_at - nowMs;
-      if (outcome.state === 'pending' && inMs < lookEveryMs) setTimeout(() => this.wake(), Math.max(1, inMs)).unref();
+      if (outcome.state === 'pending' && inMs < lookEveryMs) setTimeout(() => this.wake(), Math.max(0, inMs) + 2).unref();
     }
   }
 }
