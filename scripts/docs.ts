@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { settings } from '../src/config.ts';
 import { routes } from '../src/contract/api.ts';
 import { errorCatalogue } from '../src/contract/errors.ts';
+import { type EventKind, eventCatalogue, eventSchemas } from '../src/contract/events.ts';
 import { scopeCatalogue } from '../src/contract/scopes.ts';
 
 const cell = (text: string) => text.replaceAll('|', '\\|');
@@ -20,6 +21,19 @@ export function generatedDocs(): Record<string, string> {
       table(
         ['code', 'status', 'means', 'what to do'],
         Object.entries(errorCatalogue).map(([code, e]) => [`\`${code}\``, String(e.status), e.means, e.remedy]),
+      ),
+    ),
+    'docs/events.md': page(
+      'Events',
+      'Everything the service tells of: to webhooks (see [webhooks.md](webhooks.md)), at `GET /v1/events` and on its ' +
+        'stream. `data` is the record as the API shows it; its schema is in the `webhooks` section of `/v1/openapi.json`.',
+      table(
+        ['kind', 'when', '`data`'],
+        Object.entries(eventCatalogue).map(([kind, when]) => [
+          `\`${kind}\``,
+          when,
+          `\`${(eventSchemas[kind as EventKind].properties.data as { $id?: string }).$id}\``,
+        ]),
       ),
     ),
     'docs/settings.md': page(

@@ -38,7 +38,7 @@ const folderOf = (path: string) => (path.split('/').length > 2 ? path.split('/')
 function layerOf(path: string): number {
   const folder = folderOf(path);
   if (folder === '') return low[path.split('/')[1]!] ?? topLayer;
-  if (folder === 'cli') return topLayer;
+  if (folder === 'cli' || folder === 'parts') return topLayer;
   return features.includes(folder) ? featureLayer : layers[folder]!;
 }
 

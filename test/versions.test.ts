@@ -16,6 +16,8 @@ const resources: Record<string, () => Promise<string>> = {
   '/projects/{id}': async () => `/v1/projects/${(await create('/v1/projects', { name: 'x' })).id}`,
   '/projects/{id}/environments/{name}': async () =>
     `/v1/projects/${(await create('/v1/projects', { name: 'x' })).id}/environments/production`,
+  '/webhooks/{whk}': async () =>
+    `/v1/webhooks/${(await create('/v1/webhooks', { url: 'http://127.0.0.1:1/', events: ['*'] })).id}`,
   '/tokens/{tok}': async () => `/v1/tokens/${(await create('/v1/tokens', { name: 'x', scopes: ['*'] })).id}`,
 };
 

@@ -3,7 +3,7 @@
 // for each other. Who needs to hear every ring has to look from time to time as well, for a ring can get lost.
 
 import { sql } from 'kysely';
-import pg from 'pg';
+import type pg from 'pg';
 import { onCommit } from '../db/after-commit.ts';
 import type { Db } from '../db/database.ts';
 import type { Log } from '../lib/log.ts';
@@ -59,7 +59,14 @@ function listen(databaseUrl: string, id: string, heard: () => void): { stop(): P
   let timer: NodeJS.Timeout | null = null;
 
   const connect = async () => {
-    const fresh = new pg.Client({ connectionString: databaseUrl, keepAlive: true, connectionTimeoutMillis: 5000 });
+    // Loaded only where it is used, as the pool is.
+    const { default: postgres } = await import('pg');
+    if (stopped) return;
+    const fresh = new postgres.Client({
+      connectionString: databaseUrl,
+      keepAlive: true,
+      connectionTimeoutMillis: 5000,
+    });
     client = fresh;
     const lost = () => {
       if (client !== fresh) return;

@@ -2,6 +2,7 @@
 import type { TObject, TSchema } from 'typebox';
 import { routes } from '../contract/api.ts';
 import { type ErrorCode, errorCatalogue } from '../contract/errors.ts';
+import { eventCatalogue, eventKinds, eventSchemas } from '../contract/events.ts';
 import { type RouteDeclaration, tagCatalogue } from '../contract/route.ts';
 import { ErrorBody } from '../contract/shapes.ts';
 
@@ -54,6 +55,7 @@ export function openApiDocument(version: string): Json {
     security: [{ bearer: [] }],
     tags: Object.entries(tagCatalogue).map(([name, description]) => ({ name, description })),
     paths,
+    webhooks: Object.fromEntries(eventKinds.map((kind) => [kind, { post: delivery(kind, schemas) }])),
     components: {
       securitySchemes: {
         bearer: {
@@ -93,6 +95,39 @@ function operation(route: RouteDeclaration, schemas: Json): Json {
     }),
     responses,
     'x-error-codes': Object.fromEntries(statuses),
+  };
+}
+
+/** What this service sends to a webhook, and what it takes for an answer. */
+function delivery(kind: keyof typeof eventCatalogue, schemas: Json): Json {
+  const header = (name: string, description: string) => ({
+    name,
+    in: 'header',
+    required: true,
+    description,
+    schema: { type: 'string', maxLength: 500, pattern: '^[!-~ ]+$' },
+  });
+  return {
+    operationId: `on.${kind}`,
+    tags: ['webhooks'],
+    summary: kind,
+    description: eventCatalogue[kind],
+    security: [{}],
+    parameters: [
+      header('X-Service-Signature', 'Lowercase hexadecimal HMAC-SHA256 of the raw body, keyed with the secret.'),
+      header('X-Service-Event', 'The kind.'),
+      header('X-Service-Delivery', 'The delivery; the same at every attempt.'),
+      header('webhook-id', 'The event; the same at every attempt.'),
+      header('webhook-timestamp', 'Unix seconds of the attempt.'),
+      header('webhook-signature', 'Standard Webhooks: one signature for each valid secret, separated by spaces.'),
+    ],
+    requestBody: { required: true, content: { 'application/json': { schema: refer(eventSchemas[kind], schemas) } } },
+    responses: {
+      '2XX': { description: 'It arrived.' },
+      '410': { description: 'The receiver wants nothing more: the webhook is disabled.' },
+      '4XX': { description: 'It is sent again later; `Retry-After` is honoured.' },
+      '5XX': { description: 'It is sent again later; `Retry-After` is honoured.' },
+    },
   };
 }
 

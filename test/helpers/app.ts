@@ -70,19 +70,16 @@ export async function startApp({ env: more, ...overrides }: TestAppOptions = {})
   const log = overrides.log ?? createLog({ level: env.SLUICE_LOG_LEVEL ?? 'silent', format: 'json' });
   const app = await createApp(readConfig(env, false), { ...overrides, log });
   const url = app.apiUrl();
-  let stopped: Promise<void> | null = null;
-  const stop = async () => {
-    await app.stop();
-    await isolated.clean();
-  };
-  const stopOnce = () => (stopped ??= stop());
   return {
     app,
     url,
     env,
     dataDir: isolated.dataDir,
     call: (method, path, options) => call(url, method, path, options),
-    stop: stopOnce,
+    async stop() {
+      await app.stop();
+      await isolated.clean();
+    },
   };
 }
 

@@ -1,0 +1,18 @@
+// npm run soak [-- events kills]: on SQLite, then on PostgreSQL. By default 100,000 events and ten times kill -9.
+import { startPostgres } from '../test/helpers/postgres.ts';
+
+const [events = 100_000, kills = 10] = process.argv.slice(2).map(Number);
+const postgres = await startPostgres();
+try {
+  for (const [name, url] of [
+    ['SQLite', ''],
+    ['PostgreSQL', postgres.url],
+  ] as const) {
+    process.env.SLUICE_TEST_POSTGRES = url;
+    // The helpers read where to work when they are loaded, so each database loads its own.
+    const { soak } = (await import(`../test/helpers/soak.ts?${name}`)) as typeof import('../test/helpers/soak.ts');
+    console.log(name, JSON.stringify(await soak(events, kills, (line) => console.log(`  ${line}`))));
+  }
+} finally {
+  await postgres.stop();
+}

@@ -1,0 +1,18 @@
+import type { Db } from '../db/database.ts';
+import type { DialectName } from '../db/migrations/types.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { IdSource } from '../lib/ids.ts';
+import type { Log } from '../lib/log.ts';
+import type { Seal } from '../lib/seal.ts';
+
+/** What nearly every part of the service needs. */
+export interface Common {
+  db: Db;
+  dialect: DialectName;
+  seal: Seal;
+  ids: IdSource;
+  clock: Clock;
+  log: Log;
+  /** Unlike that of any other process. */
+  processId: string;
+}

@@ -1,0 +1,64 @@
+// What carries out deployments: the router that people send requests to, and the reconciler behind it.
+import type { Config } from '../config.ts';
+import { databaseLeases, onlyProcess } from '../deployments/leases.ts';
+import type { EnvironmentKey } from '../deployments/queries.ts';
+import { Reconciler } from '../deployments/reconciler.ts';
+import type { Regions } from '../regions/regions.ts';
+import { startProxy } from '../traffic/proxy.ts';
+import { Router, routerPollMs } from '../traffic/router.ts';
+import type { Common } from './common.ts';
+
+export interface Rollouts {
+  /** Where deployed revisions answer; null: not in this process. */
+  routerUrl: string | null;
+  /** The address of the environment with this host label. */
+  urlOf(host: string): string;
+  /** Something about this environment may have to be done. */
+  kick(key: EnvironmentKey): void;
+  /** Something was deleted. */
+  changed(): void;
+  start(): void;
+  stop(): Promise<void>;
+}
+
+export async function createRollouts(common: Common, config: Config, regions: Regions): Promise<Rollouts> {
+  const { db, dialect, clock, log, processId } = common;
+  const router = config.roles.includes('router')
+    ? new Router({
+        db,
+        clock,
+        log,
+        dataPlane: await startProxy({ host: config.host, port: config.routerPort, clock, log }),
+        domain: config.routerDomain,
+        id: processId,
+      })
+    : null;
+  const reconciler = new Reconciler({
+    ...common,
+    regions,
+    leases: dialect === 'sqlite' ? onlyProcess : databaseLeases(db, processId, clock),
+    settleMs: dialect === 'sqlite' ? routerPollMs / 2 : 2 * routerPollMs,
+    onRouting: () => router?.wake(),
+  });
+  const at = (host: string) => `http://${host}.${config.routerDomain}:${router?.port() ?? config.routerPort}`;
+  return {
+    routerUrl: router && at('*'),
+    urlOf: at,
+    kick(key) {
+      reconciler.kick(key);
+      router?.wake();
+    },
+    changed() {
+      reconciler.kickSweep();
+      router?.wake();
+    },
+    start() {
+      router?.start();
+      if (config.roles.includes('worker')) reconciler.start();
+    },
+    async stop() {
+      await reconciler.stop();
+      await router?.stop();
+    },
+  };
+}
