@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { openDatabase } from '../src/db/database.ts';
 import { createDatabase, startPostgres } from '../test/helpers/postgres.ts';
-import { api, appEnv, end, startServer, tempDir } from './lib/processes.ts';
+import { api, appEnv, startServer, tempDir } from './lib/processes.ts';
 import { median } from './lib/wrk.ts';
 
 type Kind = 'sluice' | 'pgBoss' | 'graphile';
@@ -16,15 +16,28 @@ type Stamps = [n: number, at: number][];
 const drained = 10_000;
 const secondsOfLatency = 8;
 
+const running = new Set<ChildProcess>();
+process.on('exit', () => running.forEach((child) => void child.kill('SIGKILL')));
+
 class Process {
   readonly child: ChildProcess;
 
   constructor(entry: string, env: Record<string, string> = {}) {
     this.child = fork(join(import.meta.dirname, 'webhooks', entry), [], {
       env: { ...process.env, ...env },
+      execArgv: (process.env.BENCH_EXEC_ARGV ?? '').split(' ').filter((arg) => arg !== ''),
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     });
-    process.on('exit', () => this.child.kill('SIGKILL'));
+    running.add(this.child);
+    this.child.once('exit', () => running.delete(this.child));
+  }
+
+  /** It ends by itself when nobody can ask it any more. */
+  async close(): Promise<void> {
+    if (!this.child.connected) return;
+    const exited = once(this.child, 'exit');
+    this.child.disconnect();
+    await exited;
   }
 
   async ready<T>(): Promise<T> {
@@ -123,7 +136,7 @@ async function openArena(kind: Kind, postgres: string | null, receivers: Receive
       await close();
     },
     async close() {
-      await Promise.all([end(worker.child, 'SIGKILL'), end(producer.child, 'SIGKILL')]);
+      await Promise.all([worker.close(), producer.close()]);
       await database?.drop();
     },
   };
@@ -132,7 +145,9 @@ async function openArena(kind: Kind, postgres: string | null, receivers: Receive
 const percentile = (values: number[], share: number): number =>
   values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * share))]!;
 
-const contenders = (postgres: string): [string, Kind, string | null][] => [
+const contenders = (postgres: string): [string, Kind, string | null][] =>
+  allContenders(postgres).filter(([name]) => !process.env.BENCH_ONLY || name === process.env.BENCH_ONLY);
+const allContenders = (postgres: string): [string, Kind, string | null][] => [
   ['Sluice on PostgreSQL', 'sluice', postgres],
   ['pg-boss', 'pgBoss', postgres],
   ['graphile-worker', 'graphile', postgres],
@@ -154,8 +169,15 @@ async function drain(kind: Kind, postgres: string | null, receivers: Receivers):
 }
 
 /** From commit to arrival, of those that are not for the first receiver where that one hangs. */
-async function latency(arena: Arena, receivers: Receivers, perSecond: number, from: number, hang: boolean) {
-  const count = perSecond * secondsOfLatency;
+async function latency(
+  arena: Arena,
+  receivers: Receivers,
+  perSecond: number,
+  from: number,
+  hang: boolean,
+  seconds = secondsOfLatency,
+) {
+  const count = perSecond * seconds;
   const { committed } = await arena.producer.ask<{ committed: Stamps }>({ ask: 'produce', from, count, perSecond });
   const expected = committed.filter(([n]) => !hang || n % receivers.urls.length !== 0);
   await receivers.until(expected.length).catch(() => {}); // what has not come by then has waited longer than all others
@@ -184,7 +206,7 @@ async function benchLatency(postgres: string, receivers: Receivers): Promise<voi
   for (const perSecond of [200, 1000]) {
     for (const [name, kind, url] of contenders(postgres)) {
       const arena = await openArena(kind, url, receivers, false);
-      await latency(arena, receivers, 100, 0, false); // warm
+      await latency(arena, receivers, 200, 0, false, 3); // warm
       const { p50, p95 } = await latency(arena, receivers, perSecond, 1_000_000, false);
       const target = name === 'Sluice on PostgreSQL' && perSecond === 200;
       const mark = target ? verdict(p95 < 100) : '      ';
@@ -197,7 +219,7 @@ async function benchLatency(postgres: string, receivers: Receivers): Promise<voi
 async function benchHang(postgres: string, receivers: Receivers): Promise<void> {
   for (const [name, kind, url] of contenders(postgres)) {
     const arena = await openArena(kind, url, receivers, false);
-    await latency(arena, receivers, 200, 0, false); // warm
+    await latency(arena, receivers, 200, 0, false, 3); // warm
     const [without, hanging]: [number[], number[]] = [[], []];
     let from = 1_000_000;
     const rounds = kind === 'sluice' ? 3 : 1;
@@ -230,7 +252,7 @@ try {
     await parts[name](postgres.url, receivers);
   }
 } finally {
-  await end(receivers.child, 'SIGKILL');
+  await receivers.close();
   await postgres.stop();
 }
 process.exit(0);

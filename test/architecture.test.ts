@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { test } from 'node:test';
-import { onPostgres } from './helpers/app.ts';
 
 /** A folder may import from itself, from those of a lower layer, and from what is named beside it. */
 const layers: Record<string, number> = {
@@ -48,44 +47,41 @@ const importsOf = (path: string) =>
     normalize(join(dirname(path), target!)),
   );
 
-if (!onPostgres) {
-  test('every folder has its place', () => {
-    for (const path of files) assert.notEqual(layerOf(path), undefined, `${path} is in no layer`);
-  });
+test('every folder has its place', () => {
+  for (const path of files) assert.notEqual(layerOf(path), undefined, `${path} is in no layer`);
+});
 
-  test('no import points upwards', () => {
-    for (const path of files) {
-      for (const target of importsOf(path)) {
-        assert.ok(layerOf(target) <= layerOf(path), `${path} imports ${target}`);
-      }
+test('no import points upwards', () => {
+  for (const path of files) {
+    for (const target of importsOf(path)) {
+      assert.ok(layerOf(target) <= layerOf(path), `${path} imports ${target}`);
     }
-  });
+  }
+});
 
-  test('a feature uses of another only its queries and rules, never its routes or loops', () => {
-    for (const path of files.filter((file) => layerOf(file) === featureLayer)) {
-      for (const target of importsOf(path)) {
-        if (layerOf(target) !== featureLayer || folderOf(target) === folderOf(path)) continue;
-        assert.match(target, shared, `${path} imports ${target}`);
-      }
+test('a feature uses of another only its queries and rules, never its routes or loops', () => {
+  for (const path of files.filter((file) => layerOf(file) === featureLayer)) {
+    for (const target of importsOf(path)) {
+      if (layerOf(target) !== featureLayer || folderOf(target) === folderOf(path)) continue;
+      assert.match(target, shared, `${path} imports ${target}`);
     }
-  });
+  }
+});
 
-  test('features see only the interface of the engines; the catalogue needs only lib; the client only contract', () => {
-    for (const path of files) {
-      for (const target of importsOf(path)) {
-        const [from, to] = [folderOf(path), folderOf(target)];
-        if (features.includes(from) && to === 'engines')
-          assert.match(target, /engine\.ts$/, `${path} imports ${target}`);
-        if (from === 'catalogue') assert.ok(to === 'catalogue' || to === 'lib', `${path} imports ${target}`);
-        if (from === 'client') assert.ok(to === 'client' || to === 'contract', `${path} imports ${target}`);
-      }
+test('features see only the interface of the engines; the catalogue needs only lib; the client only contract', () => {
+  for (const path of files) {
+    for (const target of importsOf(path)) {
+      const [from, to] = [folderOf(path), folderOf(target)];
+      if (features.includes(from) && to === 'engines') assert.match(target, /engine\.ts$/, `${path} imports ${target}`);
+      if (from === 'catalogue') assert.ok(to === 'catalogue' || to === 'lib', `${path} imports ${target}`);
+      if (from === 'client') assert.ok(to === 'client' || to === 'contract', `${path} imports ${target}`);
     }
-  });
+  }
+});
 
-  test('only main.ts and the command line read the environment', () => {
-    for (const path of files) {
-      if (path === 'src/main.ts' || path.startsWith('src/cli/')) continue;
-      assert.ok(!readFileSync(path, 'utf8').includes('process.env'), path);
-    }
-  });
-}
+test('only main.ts and the command line read the environment', () => {
+  for (const path of files) {
+    if (path === 'src/main.ts' || path.startsWith('src/cli/')) continue;
+    assert.ok(!readFileSync(path, 'utf8').includes('process.env'), path);
+  }
+});

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { toolsDir } from '../scripts/openapi-tools.ts';
-import { onPostgres, startApp } from './helpers/app.ts';
+import { startApp } from './helpers/app.ts';
 
 const modules = join(toolsDir, 'node_modules');
 
@@ -65,52 +65,50 @@ const compilerOptions = {
   types: [],
 };
 
-if (!onPostgres) {
-  describe('the OpenAPI document', () => {
-    let dir: string;
-    before(async () => {
-      dir = mkdtempSync(join(tmpdir(), 'sluice-openapi-'));
-      const service = await startApp();
-      try {
-        const { status, body } = await service.call('GET', '/v1/openapi.json', { token: null });
-        assert.equal(status, 200);
-        assert.equal(body.openapi, '3.1.0');
-        writeFileSync(join(dir, 'openapi.json'), JSON.stringify(body, null, 2));
-      } finally {
-        await service.stop();
-      }
-    });
-    after(() => rmSync(dir, { recursive: true, force: true }));
-
-    test('Redocly, recommended rules: no errors and no warnings', () => {
-      const { status, output } = ran('@redocly/cli/bin/cli.js', ['lint', '--extends=recommended', 'openapi.json'], dir);
-      assert.equal(status, 0, output);
-      assert.match(output, /Your API description is valid/);
-      assert.doesNotMatch(output, /\d+ warning/);
-    });
-
-    test('Spectral, OWASP rules: no errors', () => {
-      const rules = join(modules, '@stoplight', 'spectral-owasp-ruleset', 'dist', 'ruleset.mjs');
-      writeFileSync(join(dir, 'rules.json'), JSON.stringify({ extends: [rules] }));
-      const args = ['lint', '--ruleset=rules.json', '--fail-severity=error', '--format=json', 'openapi.json'];
-      const { status, output } = ran('@stoplight/spectral-cli/dist/index.js', args, dir);
-      assert.equal(status, 0, output);
-      // The one thing it warns of is that a public route has no 401: it cannot have one.
-      const found = JSON.parse(output.slice(0, output.lastIndexOf(']') + 1)) as { code: string; path: string[] }[];
-      const others = found.filter(
-        ({ code, path }) => code !== 'owasp:api8:2023-define-error-responses-401' || path[1] !== '/openapi.json',
-      );
-      assert.deepEqual(others, []);
-    });
-
-    test('a client made by openapi-typescript compiles, and refuses what the API would', () => {
-      const made = ran('openapi-typescript/bin/cli.js', ['openapi.json', '--output', 'types.ts'], dir);
-      assert.equal(made.status, 0, made.output);
-      writeFileSync(join(dir, 'package.json'), '{"type":"module"}');
-      writeFileSync(join(dir, 'client.ts'), programInTypes);
-      writeFileSync(join(dir, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['client.ts'] }));
-      const { status, output } = ran('typescript/bin/tsc', ['--project', '.'], dir);
-      assert.equal(status, 0, output);
-    });
+describe('the OpenAPI document', () => {
+  let dir: string;
+  before(async () => {
+    dir = mkdtempSync(join(tmpdir(), 'sluice-openapi-'));
+    const service = await startApp();
+    try {
+      const { status, body } = await service.call('GET', '/v1/openapi.json', { token: null });
+      assert.equal(status, 200);
+      assert.equal(body.openapi, '3.1.0');
+      writeFileSync(join(dir, 'openapi.json'), JSON.stringify(body, null, 2));
+    } finally {
+      await service.stop();
+    }
   });
-}
+  after(() => rmSync(dir, { recursive: true, force: true }));
+
+  test('Redocly, recommended rules: no errors and no warnings', () => {
+    const { status, output } = ran('@redocly/cli/bin/cli.js', ['lint', '--extends=recommended', 'openapi.json'], dir);
+    assert.equal(status, 0, output);
+    assert.match(output, /Your API description is valid/);
+    assert.doesNotMatch(output, /\d+ warning/);
+  });
+
+  test('Spectral, OWASP rules: no errors', () => {
+    const rules = join(modules, '@stoplight', 'spectral-owasp-ruleset', 'dist', 'ruleset.mjs');
+    writeFileSync(join(dir, 'rules.json'), JSON.stringify({ extends: [rules] }));
+    const args = ['lint', '--ruleset=rules.json', '--fail-severity=error', '--format=json', 'openapi.json'];
+    const { status, output } = ran('@stoplight/spectral-cli/dist/index.js', args, dir);
+    assert.equal(status, 0, output);
+    // The one thing it warns of is that a public route has no 401: it cannot have one.
+    const found = JSON.parse(output.slice(0, output.lastIndexOf(']') + 1)) as { code: string; path: string[] }[];
+    const others = found.filter(
+      ({ code, path }) => code !== 'owasp:api8:2023-define-error-responses-401' || path[1] !== '/openapi.json',
+    );
+    assert.deepEqual(others, []);
+  });
+
+  test('a client made by openapi-typescript compiles, and refuses what the API would', () => {
+    const made = ran('openapi-typescript/bin/cli.js', ['openapi.json', '--output', 'types.ts'], dir);
+    assert.equal(made.status, 0, made.output);
+    writeFileSync(join(dir, 'package.json'), '{"type":"module"}');
+    writeFileSync(join(dir, 'client.ts'), programInTypes);
+    writeFileSync(join(dir, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['client.ts'] }));
+    const { status, output } = ran('typescript/bin/tsc', ['--project', '.'], dir);
+    assert.equal(status, 0, output);
+  });
+});

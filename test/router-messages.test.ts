@@ -5,7 +5,6 @@ import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { describe, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { onPostgres } from './helpers/app.ts';
 import { statusOf, Wire } from './helpers/raw-http.ts';
 import { ask, host, named, share, startInstance, startRouter, type TestInstance, until } from './helpers/router.ts';
 
@@ -412,10 +411,8 @@ function limits() {
   });
 }
 
-if (!onPostgres) {
-  describe('headers', headers);
-  describe('answers', answers);
-  describe('bodies', bodies);
-  describe('upgrades', upgrades);
-  describe('limits', limits);
-}
+describe('headers', headers);
+describe('answers', answers);
+describe('bodies', bodies);
+describe('upgrades', upgrades);
+describe('limits', limits);

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { describe, test } from 'node:test';
-import { onPostgres } from './helpers/app.ts';
 import { statusOf, Wire } from './helpers/raw-http.ts';
 import { ask, deadTarget, host, named, route, share, startInstance, startRouter, until } from './helpers/router.ts';
 
@@ -335,10 +334,8 @@ function draining() {
   });
 }
 
-if (!onPostgres) {
-  describe('routing', routing);
-  describe('canary', canary);
-  describe('failing instances', failures);
-  describe('measurements', counting);
-  describe('draining', draining);
-}
+describe('routing', routing);
+describe('canary', canary);
+describe('failing instances', failures);
+describe('measurements', counting);
+describe('draining', draining);

@@ -9,7 +9,7 @@ import { type Loop, startLoop } from '../lib/loop.ts';
 import type { Seal } from '../lib/seal.ts';
 import { type Claimed, claimDeliveries, type Endpoint, listWaiting, releaseAll, releaseDeliveries } from './claim.ts';
 import { completeDeliveries, type HealthChange, markHealth, type Outcome } from './complete.ts';
-import { roomFor } from './health.ts';
+import { maxPerEndpoint, roomFor } from './health.ts';
 import { defaultScheduleMs, readRetryAfter, retryDelayMs } from './retry.ts';
 import { OpenedSecrets } from './secret.ts';
 import type { Sender, Sent } from './send.ts';
@@ -39,6 +39,7 @@ const maxInFlight = 1000;
 /** Longer than a request may take, with time to write down how it went. */
 const defaultLeaseMs = 30_000;
 const stopWithinMs = 5000;
+const writeEveryMs = 5;
 /** Answers that are kept take up room: a batch of the longest is some megabytes. */
 const maxBatch = 200;
 
@@ -233,14 +234,17 @@ export class Dispatcher {
     this.#parts.onAttempt(succeeded);
     this.#finished.push({ outcome, gone, failing: endpoint.failures > 0, strict: endpoint.ordering === 'strict' });
     this.#writing ??= this.#write();
-    if (this.#crowded) this.wake();
+    // Half of what it may have is a batch worth looking for.
+    const inFlight = this.#inFlight.get(endpoint.id)?.size ?? 0;
+    if (this.#crowded && inFlight <= maxPerEndpoint / 2) this.wake();
   }
 
   async #write(): Promise<void> {
     const { db, dialect, clock, log, random } = this.#parts;
-    // What finishes in this turn of the event loop goes along.
-    await new Promise((resolve) => setImmediate(resolve));
     while (this.#finished.length > 0) {
+      // What finishes in the next moment goes along; who waits for an answer does not wait for this.
+      const lingerMs = this.#count > 0 && this.#finished.length < maxBatch ? writeEveryMs : 0;
+      await new Promise((resolve) => setTimeout(resolve, lingerMs));
       const batch = this.#finished.slice(0, maxBatch);
       try {
         await completeDeliveries(
@@ -249,7 +253,7 @@ export class Dispatcher {
           batch.map(({ outcome }) => outcome),
         );
         this.#finished.splice(0, batch.length);
-        if (this.#crowded || batch.some(({ strict }) => strict)) this.wake();
+        if (batch.some(({ strict }) => strict)) this.wake();
         this.#wakeFor(batch);
         const changed = healthChanges(batch);
         if (changed.length > 0 && (await markHealth(db, changed, clock.now(), random())).length > 0) {
@@ -270,7 +274,8 @@ export class Dispatcher {
     const nowMs = this.#parts.clock.now();
     for (const { outcome } of batch) {
       const inMs = outcome.due_at - nowMs;
-      if (outcome.state === 'pending' && inMs < lookEveryMs) setTimeout(() => this.wake(), Math.max(0, inMs) + 2).unref();
+      if (outcome.state === 'pending' && inMs < lookEveryMs)
+        setTimeout(() => this.wake(), Math.max(0, inMs) + 2).unref();
     }
   }
 }

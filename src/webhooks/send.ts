@@ -1,5 +1,6 @@
 // One HTTP request to a receiver, over a connection that stays open for the next. Redirects are not followed.
-import { Agent } from 'undici';
+import type { IncomingHttpHeaders } from 'node:http';
+import { Agent, type Dispatcher } from 'undici';
 import type { AddressPolicy } from '../lib/address.ts';
 import { AddressRefused, guardedConnector, type Lookup } from './connect.ts';
 
@@ -39,44 +40,87 @@ export function createSender({ policy, lookup, timeoutMs }: SenderOptions): Send
   });
 
   return {
-    async send(url, headers, body) {
-      const abort = new AbortController();
-      const timer = setTimeout(() => abort.abort(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
-      let status: number | null = null;
-      try {
-        const response = await agent.request({
-          origin: url.origin,
-          path: url.pathname + url.search,
-          method: 'POST',
-          headers,
-          body,
-          signal: abort.signal,
-        });
-        const answer = await readStart(response.body);
-        status = response.statusCode;
-        return { status, error: null, answer, retryAfter: response.headers['retry-after']?.toString() };
-      } catch (error) {
-        return { status, error: describe(error), answer: null, retryAfter: undefined };
-      } finally {
-        clearTimeout(timer);
-      }
+    send(url, headers, body) {
+      return new Promise((resolve) => {
+        const exchange = new Exchange(resolve, timeoutMs);
+        agent.dispatch(
+          { origin: url.origin, path: url.pathname + url.search, method: 'POST', headers, body },
+          exchange,
+        );
+      });
     },
     close: () => agent.destroy(),
   };
 }
 
-/** The first bytes, as text that any database keeps. What is longer is not read to its end. */
-async function readStart(body: AsyncIterable<Buffer> & { destroy(): unknown }): Promise<string | null> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of body) {
-    chunks.push(chunk);
-    length += chunk.length;
-    if (length >= keptAnswerBytes) break; // leaving the loop destroys the body, and with it the connection
+/** What comes back of one request. Undici's own streams would cost more than all the rest of a delivery. */
+class Exchange implements Dispatcher.DispatchHandler {
+  readonly #resolve: (sent: Sent) => void;
+  readonly #timer: NodeJS.Timeout;
+  readonly #timeoutMs: number;
+  readonly #chunks: Buffer[] = [];
+  #length = 0;
+  #status: number | null = null;
+  #retryAfter: string | undefined;
+  #controller: Dispatcher.DispatchController | null = null;
+  #over = false;
+
+  constructor(resolve: (sent: Sent) => void, timeoutMs: number) {
+    this.#resolve = resolve;
+    this.#timeoutMs = timeoutMs;
+    this.#timer = setTimeout(() => this.#giveUp(), timeoutMs);
   }
-  if (length === 0) return null;
-  const text = Buffer.concat(chunks).subarray(0, keptAnswerBytes).toString('utf8');
-  return text.replaceAll('\0', '\ufffd');
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#over) controller.abort(new Error('given up'));
+  }
+
+  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    if (status < 200) return;
+    this.#status = status;
+    this.#retryAfter = headers['retry-after']?.toString();
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#chunks.push(chunk);
+    this.#length += chunk.length;
+    if (this.#length < keptAnswerBytes) return;
+    this.#succeed();
+    controller.abort(new Error('enough'));
+  }
+
+  onResponseEnd(): void {
+    this.#succeed();
+  }
+
+  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+    this.#end({ status: null, error: describe(error), answer: null, retryAfter: undefined });
+  }
+
+  /** Whether it is still being connected, sent or answered. */
+  #giveUp(): void {
+    const error = `no answer within ${this.#timeoutMs} ms`;
+    this.#end({ status: null, error, answer: null, retryAfter: undefined });
+    this.#controller?.abort(new Error(error));
+  }
+
+  #succeed(): void {
+    const answer = this.#length === 0 ? null : textOf(this.#chunks);
+    this.#end({ status: this.#status, error: null, answer, retryAfter: this.#retryAfter });
+  }
+
+  #end(sent: Sent): void {
+    if (this.#over) return;
+    this.#over = true;
+    clearTimeout(this.#timer);
+    this.#resolve(sent);
+  }
+}
+
+/** The first bytes, as text that any database keeps. */
+function textOf(chunks: Buffer[]): string {
+  return Buffer.concat(chunks).subarray(0, keptAnswerBytes).toString('utf8').replaceAll('\0', '\ufffd');
 }
 
 function describe(error: unknown): string {
