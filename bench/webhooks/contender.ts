@@ -23,7 +23,8 @@ export interface Contender {
 const { BENCH_KIND, BENCH_ROLE, BENCH_URLS, BENCH_POSTGRES, BENCH_PROJECTS } = process.env;
 const urls: string[] = JSON.parse(BENCH_URLS!);
 const text = 'x'.repeat(1000);
-const concurrency = 100;
+/** As many as Sluice may have under way to ten receivers. */
+const concurrency = 320;
 const now = () => performance.timeOrigin + performance.now();
 
 /** The same POST, with the same kind of client and a signature. */
@@ -137,13 +138,16 @@ async function produce(from: number, count: number, perSecond: number | null): P
     return committed;
   }
   const startedAt = performance.now();
-  const running: Promise<void>[] = [];
-  while (next < from + count) {
-    const due = Math.min(count, Math.floor(((performance.now() - startedAt) / 1000) * perSecond) + 1);
-    while (next < from + due) running.push(one(next++));
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
-  await Promise.all(running);
+  const dueAt = (n: number) => startedAt + ((n - from) * 1000) / perSecond;
+  const writer = async () => {
+    while (next < from + count) {
+      const n = next++;
+      const inMs = dueAt(n) - performance.now();
+      if (inMs > 0) await new Promise((resolve) => setTimeout(resolve, inMs));
+      await one(n);
+    }
+  };
+  await Promise.all(Array.from({ length: 10 }, writer));
   return committed;
 }
 

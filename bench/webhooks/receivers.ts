@@ -5,6 +5,8 @@ import type { AddressInfo } from 'node:net';
 const now = () => performance.timeOrigin + performance.now();
 let arrived: [number: number, at: number][] = [];
 let hanging = false;
+/** Only the others count: what the first one missed while it hung comes later, in the midst of what is measured. */
+let others = false;
 
 const urls = await Promise.all(
   Array.from({ length: 10 }, async (_, index) => {
@@ -17,7 +19,7 @@ const urls = await Promise.all(
       });
       request.on('end', () => {
         if (hanging && index === 0) return;
-        arrived.push([Number(/"n":(\d+)/.exec(body)![1]), at]);
+        if (!others || index !== 0) arrived.push([Number(/"n":(\d+)/.exec(body)![1]), at]);
         response.writeHead(200).end();
       });
     });
@@ -27,7 +29,7 @@ const urls = await Promise.all(
   }),
 );
 
-process.on('message', (message: { ask: 'count' | 'take' | 'hang'; hang?: boolean }) => {
+process.on('message', (message: { ask: 'count' | 'take' | 'hang'; hang?: boolean; others?: boolean }) => {
   if (message.ask === 'count') process.send!({ count: arrived.length });
   if (message.ask === 'take') {
     process.send!({ arrived });
@@ -35,6 +37,7 @@ process.on('message', (message: { ask: 'count' | 'take' | 'hang'; hang?: boolean
   }
   if (message.ask === 'hang') {
     hanging = message.hang!;
+    others = message.others!;
     process.send!({});
   }
 });

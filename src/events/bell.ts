@@ -31,22 +31,30 @@ export function startBell({ db, databaseUrl, id, log, heard }: BellParts): Bell 
     const forget = onCommit(db, 'event', heard);
     return { stop: async () => forget() };
   }
-  let ringing: NodeJS.Timeout | null = null;
+  // The first of many rings at once; the others are heard together, a moment later.
+  let quiet: NodeJS.Timeout | null = null;
+  let again = false;
   const ring = () => {
-    ringing = null;
+    again = false;
+    quiet = setTimeout(() => {
+      quiet = null;
+      if (again) ring();
+    }, ringEveryMs);
     sql`select pg_notify(${channel}, ${id})`
       .execute(db)
       .catch((error) => log.debug({ err: error }, 'other processes were not woken'));
   };
   const forget = onCommit(db, 'event', () => {
     heard();
-    ringing ??= setTimeout(ring, ringEveryMs);
+    if (quiet) again = true;
+    else ring();
   });
   const listener = listen(databaseUrl, id, heard);
   return {
     async stop() {
       forget();
-      if (ringing) clearTimeout(ringing);
+      if (quiet) clearTimeout(quiet);
+      again = false;
       await listener.stop();
     },
   };

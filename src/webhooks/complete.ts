@@ -50,7 +50,10 @@ export async function completeDeliveries(db: Db, dialect: DialectName, outcomes:
   if (dialect === 'postgres') {
     await sql`
       with r as materialized (select * from ${rows}),
-      done as (update delivery d set ${changes} from r where d.id = r.id and d.lease = r.lease returning d.id)
+      done as (
+        update delivery d set ${changes} from r
+        where d.id = r.id and d.lease = r.lease and d.id = any(array(select id from r)) returning d.id
+      )
       insert into attempt (${attemptColumns}) select ${attemptValues} from r join done on done.id = r.id`.execute(db);
     return;
   }
