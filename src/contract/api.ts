@@ -3,6 +3,7 @@ import * as deployments from './deployments.ts';
 import * as environments from './environments.ts';
 import * as events from './events.ts';
 import * as projects from './projects.ts';
+import * as revisions from './revisions.ts';
 import type { RouteDeclaration } from './route.ts';
 import * as service from './service.ts';
 import * as tokens from './tokens.ts';
@@ -27,9 +28,9 @@ export const routes: RouteDeclaration[] = [
   deployments.resumeDeployment,
   deployments.abortDeployment,
   deployments.getDeploymentLogs,
-  deployments.listRevisions,
-  deployments.getRevision,
-  deployments.rollbackEnvironment,
+  revisions.listRevisions,
+  revisions.getRevision,
+  revisions.rollbackEnvironment,
   webhooks.listWebhooks,
   webhooks.createWebhook,
   webhooks.getWebhook,

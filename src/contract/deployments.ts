@@ -1,5 +1,4 @@
 import { Type } from 'typebox';
-import { environmentParams } from './environments.ts';
 import { EnvironmentName, projectParams } from './projects.ts';
 import { declare } from './route.ts';
 import { Choice, Id, Int, List, Nullable, type Of, Page, pageQuery, Rate, Shape, Text, Time } from './shapes.ts';
@@ -48,7 +47,7 @@ export const RevisionId = Type.String({
   examples: ['r7'],
 });
 
-const Image = (description: string) =>
+export const Image = (description: string) =>
   Type.String({
     minLength: 1,
     maxLength: 500,
@@ -241,101 +240,4 @@ export const getDeploymentLogs = declare({
   status: 200,
   response: Shape({ data: List(LogLine, 1000, 'The lines.') }, { $id: 'LogLines' }),
   errors: ['project_not_found', 'deployment_not_found', 'region_unavailable'],
-});
-
-export const revisionStates = [
-  'pending',
-  'canary',
-  'active',
-  'superseded',
-  'retired',
-  'failed',
-  'rolled_back',
-] as const;
-export type RevisionState = (typeof revisionStates)[number];
-
-export const Revision = Shape(
-  {
-    id: RevisionId,
-    number: Int(1, 9_999_999_999, 'Counted per environment, never used again.'),
-    environment: EnvironmentName,
-    deployment_id: Id('dpl', 'The deployment that made it.'),
-    image: Image('What it runs.'),
-    digest: Nullable(Text(100, 'Exactly what it runs.')),
-    state: Choice(revisionStates, 'Where it is.'),
-    traffic_percent: Int(0, 100, 'Its share of requests.'),
-    restored_from: Nullable(RevisionId),
-    rollback_eligible: Type.Boolean({ description: 'Can be rolled back to.' }),
-    ineligible_reason: Nullable(Text(200, 'Why not.')),
-    created_at: Time('When it was made.'),
-    activated_at: Nullable(Time('When it got all traffic.')),
-    retired_at: Nullable(Time('When it stopped being kept.')),
-  },
-  { $id: 'Revision' },
-);
-export type Revision = Of<typeof Revision>;
-
-const revisionParams = Shape({ ...environmentParams.properties, r: RevisionId });
-
-export const listRevisions = declare({
-  name: 'revisions.list',
-  method: 'GET',
-  path: '/projects/{id}/environments/{name}/revisions',
-  tag: 'deployments',
-  summary: 'List revisions of an environment',
-  scope: 'deployments:read',
-  params: environmentParams,
-  query: Shape({ ...pageQuery }),
-  body: undefined,
-  status: 200,
-  response: Page(Revision),
-  errors: ['project_not_found', 'environment_not_found', 'invalid_cursor'],
-});
-
-export const getRevision = declare({
-  name: 'revisions.get',
-  method: 'GET',
-  path: '/projects/{id}/environments/{name}/revisions/{r}',
-  tag: 'deployments',
-  summary: 'Get a revision',
-  scope: 'deployments:read',
-  params: revisionParams,
-  query: none,
-  body: undefined,
-  status: 200,
-  response: Revision,
-  errors: ['project_not_found', 'environment_not_found', 'revision_not_found'],
-});
-
-const Rollback = Shape(
-  {
-    revision: Type.Optional(RevisionId),
-    reason: Type.Optional(Nullable(Text(500, 'For people.'))),
-  },
-  { $id: 'Rollback' },
-);
-
-export const rollbackEnvironment = declare({
-  name: 'environments.rollback',
-  method: 'POST',
-  path: '/projects/{id}/environments/{name}/rollback',
-  tag: 'deployments',
-  summary: 'Restore image and variables of an earlier revision, by default of the last superseded one',
-  scope: 'deployments:write',
-  params: environmentParams,
-  query: none,
-  body: Rollback,
-  bodyOptional: true,
-  status: 201,
-  response: Deployment,
-  versioned: true,
-  errors: [
-    'project_not_found',
-    'environment_not_found',
-    'revision_not_found',
-    'revision_not_eligible',
-    'deployment_in_progress',
-    'environment_locked',
-    'region_unavailable',
-  ],
 });

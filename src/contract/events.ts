@@ -1,7 +1,8 @@
 import { type TSchema, Type } from 'typebox';
 import { Alert } from './alerts.ts';
-import { Deployment, Revision, rollbackCauses } from './deployments.ts';
+import { Deployment, rollbackCauses } from './deployments.ts';
 import { Domain } from './domains.ts';
+import { Revision } from './revisions.ts';
 import { declare } from './route.ts';
 import { Choice, Id, Int, Page, pageQuery, Shape, Time } from './shapes.ts';
 

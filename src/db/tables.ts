@@ -2,15 +2,9 @@
 // epoch, truth is 0 or 1) and JSON kept as text.
 
 import type { Generated } from 'kysely';
-import type {
-  CanaryPhase,
-  DeploymentState,
-  FailureCode,
-  RevisionState,
-  RollbackCause,
-  Strategy,
-} from '../contract/deployments.ts';
+import type { CanaryPhase, DeploymentState, FailureCode, RollbackCause, Strategy } from '../contract/deployments.ts';
 import type { EventKind } from '../contract/events.ts';
+import type { RevisionState } from '../contract/revisions.ts';
 import type { DeliveryState, DeliveryType, Ordering, WebhookState } from '../contract/webhooks.ts';
 
 export type InstanceState = 'starting' | 'healthy' | 'unhealthy' | 'draining';

@@ -1,4 +1,5 @@
-import type { Deployment, Revision } from '../contract/deployments.ts';
+import type { Deployment } from '../contract/deployments.ts';
+import type { Revision } from '../contract/revisions.ts';
 import type { Db } from '../db/database.ts';
 import { isoTime, isoTimeOrNull } from '../http/route.ts';
 import { bucketOf, type Side } from '../traffic/measurements.ts';

@@ -3,7 +3,7 @@
 // comes later, from this process or another.
 import type { HealthCheck } from '../contract/environments.ts';
 import type { Db } from '../db/database.ts';
-import { EngineError, type EngineInstance } from '../engines/engine.ts';
+import type { EngineInstance } from '../engines/engine.ts';
 import { openSealedVariables } from '../environments/change.ts';
 import { type EnvironmentRow, findEnvironment } from '../environments/queries.ts';
 import { ChangedMeanwhile } from '../http/route.ts';
@@ -15,6 +15,7 @@ import type { Seal } from '../lib/seal.ts';
 import type { RegionState, Regions } from '../regions/regions.ts';
 import { touchRouting } from '../traffic/queries.ts';
 import { HealthWatch } from './health-watch.ts';
+import { Images } from './images.ts';
 import { type InstanceRow, listInstanceIds, listInstances } from './instances.ts';
 import { Keeper, revisionKey, type Wanted } from './keeper.ts';
 import type { Leases } from './leases.ts';
@@ -30,7 +31,7 @@ import {
   type RevisionRow,
   updateRevision,
 } from './queries.ts';
-import { decide, type Failure, type Observed } from './rollout.ts';
+import { decide, type Failure } from './rollout.ts';
 import { saveStep } from './save.ts';
 import { countInstances, desiredFor, observedOf, percentsOf, policyOf, rolloutOf } from './situation.ts';
 
@@ -59,7 +60,7 @@ export class Reconciler {
   readonly #parts: ReconcilerParts;
   readonly #keeper: Keeper;
   readonly #health: HealthWatch;
-  readonly #images = new Map<string, Observed['image']>();
+  readonly #images: Images;
   readonly #lists = new Map<string, { at: number; list: Promise<Map<string, EngineInstance>> }>();
   /** Environments and when to look at them next. */
   readonly #due = new Map<string, { key: EnvironmentKey; at: number }>();
@@ -74,6 +75,7 @@ export class Reconciler {
       const key = this.#instanceKeys.get(instance);
       if (key) this.kick(key);
     });
+    this.#images = new Images(parts, (key) => this.kick(key));
     this.#keeper = new Keeper({ ...parts, health: this.#health, onChange: (key) => this.kick(key) });
   }
 
@@ -203,7 +205,7 @@ export class Reconciler {
     }
     const counts = countInstances(rows, deployment);
     const policy = policyOf(environment);
-    const image = deployment.state === 'preparing' ? this.#prepare(deployment, fresh, environment, region) : null;
+    const image = deployment.state === 'preparing' ? this.#images.look(deployment, fresh, region) : null;
     const step = decide(
       rolloutOf(deployment, policy),
       observedOf(desiredFor(deployment, environment.replicas, counts), counts, {
@@ -222,7 +224,7 @@ export class Reconciler {
       .execute((tx) =>
         saveStep(tx, this.#parts, environment, deployment, step, percentsOf(deployment, policy), logTail),
       );
-    if (step.to !== 'preparing') this.#images.delete(deployment.id);
+    if (step.to !== 'preparing') this.#images.forget(deployment);
     this.#parts.onRouting();
     return 0;
   }
@@ -290,40 +292,6 @@ export class Reconciler {
     this.#parts.onRouting();
   }
 
-  /** What is known of the image so far; asks the engine the first time. */
-  #prepare(
-    deployment: DeploymentRow,
-    fresh: RevisionRow,
-    environment: EnvironmentRow,
-    region: RegionState | undefined,
-  ): Observed['image'] {
-    if (this.#images.has(deployment.id)) return this.#images.get(deployment.id)!;
-    if (!region?.available) return null;
-    this.#images.set(deployment.id, null);
-    const variables = openSealedVariables(fresh.variables_sealed, environment, this.#parts.seal);
-    region.engine
-      .prepare(pinned(deployment.image, deployment.digest), variables)
-      .then(
-        (image) => this.#images.set(deployment.id, image),
-        (error) => this.#imageFailed(deployment, error),
-      )
-      .finally(() => this.kick(keyOf(deployment)));
-    return null;
-  }
-
-  #imageFailed(deployment: DeploymentRow, error: unknown): void {
-    const fault = error instanceof EngineError ? error.fault : 'unavailable';
-    if (fault === 'image_not_found' || fault === 'image_denied') {
-      this.#images.set(deployment.id, { code: fault, message: (error as Error).message.slice(0, 500) });
-    } else {
-      this.#parts.log.warn(
-        { err: error, deployment: deployment.id },
-        'the image could not be made ready; trying again',
-      );
-      this.#images.delete(deployment.id);
-    }
-  }
-
   #troubleOf(key: EnvironmentKey, deployment: DeploymentRow, rows: InstanceRow[]): Failure | null {
     const crashed = this.#keeper.crashes.troubleOf(revisionKey(key, deployment.revision));
     if (crashed) return crashed;
@@ -351,7 +319,3 @@ export class Reconciler {
 
 const nameOf = ({ projectId, environment }: EnvironmentKey): string => `${projectId} ${environment}`;
 const keyOf = (row: DeploymentRow): EnvironmentKey => ({ projectId: row.project_id, environment: row.environment });
-
-/** The image exactly as it ran, where that is known: the tag may mean another one by now. */
-const pinned = (image: string, digest: string | null): string =>
-  digest === null ? image : `${image.replace(/@.*$/, '').replace(/:[^:/]*$/, '')}@${digest}`;

@@ -1,6 +1,7 @@
 import * as contract from '../contract/deployments.ts';
 import { ApiError, notFound } from '../contract/errors.ts';
 import { parseImage } from '../contract/image-reference.ts';
+import * as revisions from '../contract/revisions.ts';
 import type { Db } from '../db/database.ts';
 import { type EnvironmentRow, findEnvironment, requireEnvironment } from '../environments/queries.ts';
 import { type Ask, isoTime, type ServedRoute, serve } from '../http/route.ts';
@@ -100,18 +101,18 @@ export function deploymentRoutes(parts: DeploymentParts): ServedRoute[] {
       return { body: { data: await readLogs(ask, db, row, environment) } };
     }),
 
-    serve(contract.listRevisions, async (ask, db) => {
+    serve(revisions.listRevisions, async (ask, db) => {
       const environment = await requireEnvironment(db, ask.caller, ask.params);
       const rows = await listRevisions(db, environmentKeyOf(environment), ask.page);
       return { body: ask.paginate(rows, (row) => String(row.number), presentRevision) };
     }),
 
-    serve(contract.getRevision, async (ask, db) => {
+    serve(revisions.getRevision, async (ask, db) => {
       const environment = await requireEnvironment(db, ask.caller, ask.params);
       return { body: presentRevision(await requireRevision(db, environmentKeyOf(environment), ask.params.r)) };
     }),
 
-    serve(contract.rollbackEnvironment, async (ask, tx) => {
+    serve(revisions.rollbackEnvironment, async (ask, tx) => {
       const environment = await requireEnvironment(tx, ask.caller, ask.params);
       const key = environmentKeyOf(environment);
       const target =

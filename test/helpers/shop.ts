@@ -1,8 +1,9 @@
 // A project with one environment, deployed to and visited as its users do.
 import assert from 'node:assert/strict';
 import { request } from 'node:http';
-import type { Deployment, Revision } from '../../src/contract/deployments.ts';
+import type { Deployment } from '../../src/contract/deployments.ts';
 import type { Environment } from '../../src/contract/environments.ts';
+import type { Revision } from '../../src/contract/revisions.ts';
 import { call, type Result } from './app.ts';
 import { until } from './wait.ts';
 
