@@ -22,6 +22,8 @@ declare module 'fastify' {
 }
 
 export const bodyLimitBytes = 1024 * 1024;
+/** Of an address and its headers together: what is longer is cut off before it is a request. */
+const headLimitBytes = 64 * 1024;
 
 const lingerMs = 1000;
 
@@ -52,7 +54,11 @@ export function createServer(parts: ServerParts): FastifyInstance {
     return503OnClosing: false,
     genReqId: () => parts.ids('req'),
     routerOptions: { maxParamLength: 300 },
-    http: { headersTimeout: timeouts.headersMs, connectionsCheckingInterval: Math.min(1000, timeouts.headersMs) },
+    http: {
+      maxHeaderSize: headLimitBytes,
+      headersTimeout: timeouts.headersMs,
+      connectionsCheckingInterval: Math.min(1000, timeouts.headersMs),
+    },
     frameworkErrors: (error, request, reply) => void failBeforeRouting(parts, error, request, reply),
     clientErrorHandler: (error, socket) => failConnection(parts, error, socket),
   });
