@@ -51,6 +51,8 @@ export const appEnv = (dataDir: string): Record<string, string> => ({
   SLUICE_REGIONS: 'local=standin:',
   SLUICE_ADMIN_TOKEN: adminToken,
   SLUICE_LOG_FORMAT: 'json',
+  // Encoding videos beside what is measured would be measured too.
+  SLUICE_SAMPLE: 'off',
 });
 
 /** Resident memory, in MiB. */

@@ -166,12 +166,12 @@ export function deploymentRoutes(parts: DeploymentParts): ServedRoute[] {
 type Command = typeof contract.promoteDeployment;
 
 /** promote, pause, resume, abort: each is one step of the rollout, taken in the request itself. */
-function command<R extends RouteLike>(
-  declaration: R,
+function command(
+  declaration: Command,
   parts: DeploymentParts,
   stepOf: (row: DeploymentRow, rollout: Rollout, policy: Policy, db: Db) => Promise<Step | null>,
 ): ServedRoute {
-  return serve(declaration as unknown as Command, async (ask, tx) => {
+  return serve(declaration, async (ask, tx) => {
     const row = await requireDeployment(ask, tx);
     const environment = (await findEnvironment(tx, row.project_id, row.environment))!;
     const policy = policyOf(environment);
@@ -181,8 +181,6 @@ function command<R extends RouteLike>(
     return { body: (await loadDeployments(tx, [saved]))[0]!, version: saved.version };
   });
 }
-
-type RouteLike = { name: string; path: string };
 
 async function requireDeployment(ask: Pick<Ask<Command>, 'caller' | 'params'>, db: Db): Promise<DeploymentRow> {
   const project = await requireProject(db, ask.caller, ask.params.id);
