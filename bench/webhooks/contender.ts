@@ -52,7 +52,7 @@ async function sluice(): Promise<Contender> {
   const log = createLog({ level: 'silent', format: 'json' });
   const store = app?.store ?? (await openStore(config, () => {}));
   const { db } = store;
-  if (!app) startBell({ db, databaseUrl: config.databaseUrl, id: 'bench', log, heard: () => {} });
+  if (!app) startBell({ db, databaseUrl: config.databaseUrl, id: 'bench', log, heard: () => {}, changed: () => {} });
   return {
     async produce(n) {
       const { id: projectId, account_id: accountId } = projects[n % projects.length]!;
@@ -97,7 +97,7 @@ async function graphile(): Promise<Contender> {
       connectionString: BENCH_POSTGRES!,
       concurrentJobs: concurrency,
       maxPoolSize: 10,
-      localQueue: { size: 200 },
+      localQueue: { size: concurrency + 1 },
       completeJobBatchDelay: 0,
       failJobBatchDelay: 0,
     },

@@ -104,13 +104,20 @@ export const streamEvents = declare({
   summary: 'Follow events as they happen; `Last-Event-ID` resumes after that event',
   scope: 'events:read',
   params: Shape({}),
-  query: Shape({ ...filters }),
+  query: Shape({
+    ...filters,
+    changes: Type.Optional(
+      Choice(['true'], 'Also tells, as `changed` and without an id, of which project something else has changed.'),
+    ),
+  }),
   body: undefined,
   status: 200,
   response: Type.String({
     maxLength: 1_000_000,
     pattern: '^',
-    description: 'Server-sent events: `id`, `event` (the kind) and `data` (the event) of each.',
+    description:
+      'Server-sent events: `id`, `event` (the kind) and `data` (the event) of each; with `changes`, also `changed` ' +
+      'with `{"project_id", "environment"}`: read again what you show of it.',
   }),
   media: 'text/event-stream',
   errors: ['project_not_found', 'quota_exceeded'],

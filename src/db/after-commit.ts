@@ -1,18 +1,37 @@
-// Work that waits for what a transaction wrote must not look before the commit. So a transaction announces a topic, and
+// Work that waits for what a transaction wrote must not look before the commit. So a transaction announces something, and
 // whoever listens hears of it once it is committed, or not at all.
 import type { Kysely, Transaction } from 'kysely';
 import type { Db } from './database.ts';
 import type { Tables } from './tables.ts';
 
-export type Topic = 'event';
-
-interface Scope {
-  root: Db;
-  topics: Set<Topic>;
+/** Where something changed that people may be looking at; null: in no project, or in no environment of it. */
+export interface Change {
+  accountId: string;
+  projectId: string | null;
+  environment: string | null;
 }
 
-const scopes = new WeakMap<Db, Scope>();
-const listeners = new WeakMap<Db, Map<Topic, Set<() => void>>>();
+interface Announced {
+  event: boolean;
+  changes: Map<string, Change>;
+}
+
+interface Listeners {
+  event: Set<() => void>;
+  change: Set<(changes: Change[]) => void>;
+}
+
+const scopes = new WeakMap<Db, Announced>();
+const roots = new WeakMap<Db, Listeners>();
+
+function listenersOf(db: Db): Listeners {
+  let listeners = roots.get(db);
+  if (!listeners) {
+    listeners = { event: new Set(), change: new Set() };
+    roots.set(db, listeners);
+  }
+  return listeners;
+}
 
 /** From now on, transactions of this database can announce. */
 export function hearTransactions(db: Kysely<Tables>): void {
@@ -21,35 +40,44 @@ export function hearTransactions(db: Kysely<Tables>): void {
     const builder = plain();
     const execute = builder.execute.bind(builder);
     builder.execute = async <T>(work: (tx: Transaction<Tables>) => Promise<T>): Promise<T> => {
-      const topics = new Set<Topic>();
+      const announced: Announced = { event: false, changes: new Map() };
       const result = await execute((tx) => {
-        scopes.set(tx, { root: db, topics });
+        scopes.set(tx, announced);
         return work(tx);
       });
-      for (const topic of topics) tell(db, topic);
+      tell(db, announced);
       return result;
     };
     return builder;
   };
 }
 
-function tell(db: Db, topic: Topic): void {
-  for (const listener of listeners.get(db)?.get(topic) ?? []) listener();
+function tell(db: Db, { event, changes }: Announced): void {
+  const listeners = listenersOf(db);
+  if (event) for (const listener of listeners.event) listener();
+  if (changes.size === 0) return;
+  const list = [...changes.values()];
+  for (const listener of listeners.change) listener(list);
 }
 
 /** In a transaction: once it is committed. Outside of one: now. */
-export function announce(db: Db, topic: Topic): void {
+export function announce(db: Db, topic: 'event'): void;
+export function announce(db: Db, topic: 'change', change: Change): void;
+export function announce(db: Db, topic: 'event' | 'change', change?: Change): void {
   const scope = scopes.get(db);
-  if (scope) scope.topics.add(topic);
-  else tell(db, topic);
+  const announced = scope ?? { event: false, changes: new Map<string, Change>() };
+  if (topic === 'event') announced.event = true;
+  if (change) announced.changes.set(`${change.accountId} ${change.projectId} ${change.environment}`, change);
+  if (!scope) tell(db, announced);
 }
 
 /** Gives back what ends the listening. */
-export function onCommit(db: Db, topic: Topic, listener: () => void): () => void {
-  const topics = listeners.get(db) ?? new Map<Topic, Set<() => void>>();
-  listeners.set(db, topics);
-  const set = topics.get(topic) ?? new Set();
-  topics.set(topic, set);
+export function onCommit<T extends keyof Listeners>(
+  db: Db,
+  topic: T,
+  listener: Listeners[T] extends Set<infer L> ? L : never,
+): () => void {
+  const set = listenersOf(db)[topic] as Set<unknown>;
   set.add(listener);
   return () => void set.delete(listener);
 }

@@ -1,4 +1,5 @@
 // Writes one step of a rollout: the record, its timeline, what it means for the revisions, and the events, together.
+import { announce } from '../db/after-commit.ts';
 import type { Db } from '../db/database.ts';
 import type { EnvironmentRow } from '../environments/queries.ts';
 import { insertEvent } from '../events/outbox.ts';
@@ -39,6 +40,7 @@ export async function saveStep(
   if (step.digest) await updateRevision(tx, key, row.revision, { digest: step.digest });
   await changeRevisions(tx, parts, environment, key, row, saved);
   if (saved.finished_at !== null) await tellOfEnd(tx, parts, saved);
+  announce(tx, 'change', { accountId: row.account_id, ...key });
   return saved;
 }
 

@@ -1,16 +1,17 @@
-// Rings in every process that shares the database when an event was committed in one of them. It is rung after the
-// commit, by a statement of its own and only now and then: a NOTIFY inside of transactions would make their commits wait
-// for each other. Who needs to hear every ring has to look from time to time as well, for a ring can get lost.
-
+// Rings in every process that shares the database when something was committed in one of them: an event, or a change that
+// people may be looking at. It is rung after the commit, by a statement of its own and only now and then: a NOTIFY inside
+// of transactions would make their commits wait for each other. Who needs to hear every ring has to look from time to
+// time as well, for a ring can get lost.
 import { sql } from 'kysely';
-import type pg from 'pg';
-import { onCommit } from '../db/after-commit.ts';
+import { type Change, onCommit } from '../db/after-commit.ts';
 import type { Db } from '../db/database.ts';
+import { listen } from '../db/listener.ts';
 import type { Log } from '../lib/log.ts';
 
 const channel = 'sluice_event';
 const ringEveryMs = 5;
-const comeBackAfterMs = 1000;
+/** A message of PostgreSQL has at most 8,000 bytes. Who misses changes reads again at the next one. */
+const maxChanges = 50;
 
 export interface Bell {
   stop(): Promise<void>;
@@ -23,83 +24,84 @@ export interface BellParts {
   /** Unlike that of any other process. */
   id: string;
   log: Log;
+  /** An event was committed, or may have been. */
   heard(): void;
+  changed(changes: Change[]): void;
 }
 
-export function startBell({ db, databaseUrl, id, log, heard }: BellParts): Bell {
-  if (databaseUrl === null) {
-    const forget = onCommit(db, 'event', heard);
-    return { stop: async () => forget() };
-  }
-  // The first of many rings at once; the others are heard together, a moment later.
-  let quiet: NodeJS.Timeout | null = null;
-  let again = false;
-  const ring = () => {
-    again = false;
-    quiet = setTimeout(() => {
-      quiet = null;
-      if (again) ring();
-    }, ringEveryMs);
-    sql`select pg_notify(${channel}, ${id})`
-      .execute(db)
-      .catch((error) => log.debug({ err: error }, 'other processes were not woken'));
-  };
-  const forget = onCommit(db, 'event', () => {
+/** What the processes say to each other. */
+interface Message {
+  from: string;
+  event: boolean;
+  changes: Change[];
+}
+
+export function startBell({ db, databaseUrl, id, log, heard, changed }: BellParts): Bell {
+  const bell = databaseUrl === null ? null : new Ringing(db, id, log);
+  const forgetEvents = onCommit(db, 'event', () => {
     heard();
-    if (quiet) again = true;
-    else ring();
+    bell?.ring(true, []);
   });
-  const listener = listen(databaseUrl, id, heard);
+  const forgetChanges = onCommit(db, 'change', (changes) => {
+    changed(changes);
+    bell?.ring(false, changes);
+  });
+  const listener =
+    databaseUrl === null
+      ? null
+      : listen(databaseUrl, channel, (text) => {
+          const message = text === null ? null : (JSON.parse(text) as Message);
+          if (message?.from === id) return;
+          if (message === null || message.event) heard();
+          if (message !== null && message.changes.length > 0) changed(message.changes);
+        });
   return {
     async stop() {
-      forget();
-      if (quiet) clearTimeout(quiet);
-      again = false;
-      await listener.stop();
+      forgetEvents();
+      forgetChanges();
+      bell?.stop();
+      await listener?.stop();
     },
   };
 }
 
-/** A connection of its own that only listens, made anew when it is lost. */
-function listen(databaseUrl: string, id: string, heard: () => void): { stop(): Promise<void> } {
-  let stopped = false;
-  let client: pg.Client | null = null;
-  let timer: NodeJS.Timeout | null = null;
+/** The first of many rings at once goes out at once; the others together, a moment later. */
+class Ringing {
+  readonly #db: Db;
+  readonly #id: string;
+  readonly #log: Log;
+  #quiet: NodeJS.Timeout | null = null;
+  #event = false;
+  #changes: Change[] = [];
 
-  const connect = async () => {
-    // Loaded only where it is used, as the pool is.
-    const { default: postgres } = await import('pg');
-    if (stopped) return;
-    const fresh = new postgres.Client({
-      connectionString: databaseUrl,
-      keepAlive: true,
-      connectionTimeoutMillis: 5000,
-    });
-    client = fresh;
-    const lost = () => {
-      if (client !== fresh) return;
-      client = null;
-      if (!stopped) timer = setTimeout(connect, comeBackAfterMs);
-    };
-    fresh.on('error', lost);
-    fresh.on('end', lost);
-    fresh.on('notification', ({ payload }) => {
-      if (payload !== id) heard();
-    });
-    try {
-      await fresh.connect();
-      await fresh.query(`listen ${channel}`);
-      heard();
-    } catch {
-      lost();
-    }
-  };
-  void connect();
-  return {
-    async stop() {
-      stopped = true;
-      if (timer) clearTimeout(timer);
-      await client?.end().catch(() => {});
-    },
-  };
+  constructor(db: Db, id: string, log: Log) {
+    this.#db = db;
+    this.#id = id;
+    this.#log = log;
+  }
+
+  ring(event: boolean, changes: Change[]): void {
+    this.#event ||= event;
+    this.#changes.push(...changes);
+    if (this.#quiet === null) this.#send();
+  }
+
+  stop(): void {
+    if (this.#quiet) clearTimeout(this.#quiet);
+    this.#event = false;
+    this.#changes = [];
+  }
+
+  #send(): void {
+    const message: Message = { from: this.#id, event: this.#event, changes: this.#changes.slice(0, maxChanges) };
+    this.#event = false;
+    this.#changes = [];
+    this.#quiet = setTimeout(() => {
+      this.#quiet = null;
+      if (this.#event || this.#changes.length > 0) this.#send();
+    }, ringEveryMs);
+    sql`select pg_notify(${channel}, ${JSON.stringify(message)})`
+      .execute(this.#db)
+      .catch((error) => this.#log.debug({ err: error }, 'other processes were not woken'));
+  }
 }

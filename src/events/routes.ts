@@ -39,7 +39,8 @@ export function eventRoutes({ dialect, clock, streams }: EventParts): ServedRout
           ? await findLatestPosition(db, dialect, caller.accountId)
           : await findPositionAfter(db, dialect, caller.accountId, lastId);
       const isAllowed = () => isTokenValid(db, caller.tokenId, clock.now());
-      return streams.follow({ filter: filterFor(caller, query), from, isAllowed });
+      const changes = query.changes === 'true';
+      return streams.follow({ filter: filterFor(caller, query), from, changes, isAllowed });
     }),
 
     serve(contract.getEvent, async (ask, db) => {

@@ -2,6 +2,7 @@
 // second has passed, it reads on from there. A follower that reads slowly is sent no more until it has read.
 import { Readable } from 'node:stream';
 import { ApiError } from '../contract/errors.ts';
+import type { Change } from '../db/after-commit.ts';
 import type { Db } from '../db/database.ts';
 import type { DialectName } from '../db/migrations/types.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -19,10 +20,13 @@ const pollMs = 1000;
 const heartbeatMs = 15_000;
 const pageSize = 100;
 const maxPerAccount = 100;
+const maxWaitingBytes = 64 * 1024;
 
 export interface Follower {
   filter: EventFilter;
   from: Position;
+  /** Also wants to hear of changes that are no events. */
+  changes: boolean;
   /** Asked now and then: whether the token may still see this. */
   isAllowed(): Promise<boolean>;
 }
@@ -58,6 +62,17 @@ class EventStream extends Readable {
   override _destroy(error: Error | null, callback: (error: Error | null) => void): void {
     clearInterval(this.#timer);
     callback(error);
+  }
+
+  /** Only a hint: who reads slowly, or has lost the connection, reads everything again anyway. */
+  tell(changes: Change[]): void {
+    const { filter, changes: wants } = this.#follower;
+    if (!wants || this.destroyed || this.readableEnded || this.readableLength > maxWaitingBytes) return;
+    for (const { accountId, projectId, environment } of changes) {
+      if (accountId !== filter.accountId) continue;
+      if (filter.projectIds !== null && (projectId === null || !filter.projectIds.includes(projectId))) continue;
+      this.push(`event: changed\ndata: ${JSON.stringify({ project_id: projectId, environment })}\n\n`);
+    }
   }
 
   look(): void {
@@ -126,6 +141,10 @@ export class EventStreams {
 
   wake(): void {
     for (const stream of this.#open) stream.look();
+  }
+
+  tell(changes: Change[]): void {
+    for (const stream of this.#open) stream.tell(changes);
   }
 
   /** Followers come back to another process, and resume where they were. */

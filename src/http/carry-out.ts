@@ -3,6 +3,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ApiError, notFound, type ParamName } from '../contract/errors.ts';
 import type { RouteDeclaration } from '../contract/route.ts';
+import { announce } from '../db/after-commit.ts';
 import type { Db } from '../db/database.ts';
 import { preparedInsert } from '../db/prepared.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -177,6 +178,7 @@ async function commit(
 
 const insertAuditRow = preparedInsert('audit');
 
+/** Writes down who changed what, and tells whoever may be looking at it. */
 async function insertAudit(
   { ids, clock }: Platform,
   tx: Db,
@@ -185,13 +187,16 @@ async function insertAudit(
   ask: Ask,
   answer: Answer<unknown>,
 ): Promise<void> {
-  const params = ask.params as { id?: string };
+  const params = ask.params as { id?: string; name?: string };
+  const projectId = answer.projectId ?? params.id ?? null;
+  const { accountId } = ask.caller;
+  announce(tx, 'change', { accountId, projectId, environment: params.name ?? null });
   await insertAuditRow(tx, {
     id: ids('aud'),
-    account_id: ask.caller.accountId,
+    account_id: accountId,
     action: declaration.name,
     resource: answer.location ?? pathOf(request).slice('/v1'.length),
-    project_id: answer.projectId ?? params.id ?? null,
+    project_id: projectId,
     token_id: ask.caller.tokenId,
     request_id: ask.requestId,
     address: ask.address,

@@ -54,6 +54,7 @@ export function createNotifications(
       deliveries.wake();
       streams.wake();
     },
+    changed: (changes) => streams.tell(changes),
   });
   return {
     routes: [
