@@ -1,13 +1,17 @@
-// npm run bench -- router [small] [large] [share]: the built-in proxy beside nginx, and how exact a canary's share is.
+// npm run bench -- router [small] [large] [tls] [handshakes] [share]: the built-in proxy beside nginx, and how exact a
+// canary's share is.
 //
 // Both proxies stand before the same backend and are loaded in turns by wrk with kept connections. What counts is the
 // ratio: the figures themselves say more about the machine.
 import { Pool } from 'undici';
 import { installMissing } from '../scripts/packages.ts';
 import type { Share } from '../src/traffic/table.ts';
+import { freePort } from '../test/helpers/postgres.ts';
+import { issue } from '../test/helpers/router-certificates.ts';
 import { type Served, startServer } from './lib/processes.ts';
 import { alternate, requestsPerSecond } from './lib/wrk.ts';
 import { type Nginx, startBackend, startNginxProxy } from './router/nginx.ts';
+import { tlsRequestsPerSecond } from './router/tls-load.ts';
 
 const seconds = 3;
 const rounds = 5;
@@ -18,10 +22,11 @@ const share = (revision: number, percent: number, { port }: Nginx): Share => ({
   targets: [{ instance: `bench-${revision}`, host: '127.0.0.1', port }],
 });
 
+const tableOf = (host: string, shares: Share[]): string =>
+  JSON.stringify([[host, { project: 'bench', environment: 'production', shares }]]);
+
 const startRouter = (...shares: Share[]): Promise<Served> =>
-  startServer('../router/router-server.ts', {
-    BENCH_TABLE: JSON.stringify([['127.0.0.1', { project: 'bench', environment: 'production', shares }]]),
-  });
+  startServer('../router/router-server.ts', { BENCH_TABLE: tableOf('127.0.0.1', shares) });
 
 const rate = (perSecond: number): string => `${Math.round(perSecond).toLocaleString('en')}/s`;
 
@@ -36,6 +41,28 @@ async function compare(name: string, path: string, connections: number, least: n
   const load = (url: string) => () =>
     requestsPerSecond({ url: `${url}${path}`, connections, seconds, token: 'unused-by-backends' });
   const measures = { router: load(router.url), nginx: load(`http://127.0.0.1:${nginx.port}`) };
+  await alternate(1, measures); // warm
+  const rates = await alternate(rounds, measures);
+  const ratio = rates.router / rates.nginx;
+  const of = `${rate(rates.router)} of ${rate(rates.nginx)}, ${connections} connections`;
+  report(`${name}, router / nginx`, ratio.toFixed(3), `≥ ${least}`, ratio >= least, of);
+  await Promise.all([router.stop(), nginx.stop(), backend.stop()]);
+}
+
+/** Both end TLS with the same certificate, with kept connections or with one for each request. */
+async function compareTls(name: string, connections: number, handshakes: boolean, least: number): Promise<void> {
+  const issued = await issue('localhost');
+  const [ownPort, nginxPort] = [await freePort(), await freePort()];
+  const backend = await startBackend('stable');
+  const nginx = await startNginxProxy(backend.port, { port: nginxPort, issued });
+  const router = await startServer('../router/router-server.ts', {
+    BENCH_TABLE: tableOf('localhost', [share(1, 100, backend)]),
+    BENCH_CERTIFICATE: JSON.stringify(issued),
+    BENCH_TLS_PORT: String(ownPort),
+  });
+  const load = (port: number) => () =>
+    tlsRequestsPerSecond({ url: `https://localhost:${port}/small`, connections, seconds, handshakes });
+  const measures = { router: load(ownPort), nginx: load(nginxPort) };
   await alternate(1, measures); // warm
   const rates = await alternate(rounds, measures);
   const ratio = rates.router / rates.nginx;
@@ -66,6 +93,8 @@ async function benchShare(): Promise<void> {
 const parts = {
   small: () => compare('small bodies', '/small', 64, 0.12),
   large: () => compare('1 MB bodies', '/large', 16, 0.5),
+  tls: () => compareTls('small bodies over TLS', 64, false, 0.12),
+  handshakes: () => compareTls('handshakes, one request each', 16, true, 0.3),
   share: benchShare,
 };
 process.setMaxListeners(50); // each server and folder is removed at the exit

@@ -11,18 +11,36 @@ const packageOf = {
   caddy: 'caddy',
   rclone: 'rclone',
   chromium: 'chromium',
+  curl: 'curl',
+  openssl: 'openssl',
   wrk: 'wrk',
   dockerd: 'docker.io',
   'docker-registry': 'docker-registry',
   busybox: 'busybox-static',
   ip: 'iproute2',
+  'prometheus-alertmanager': 'prometheus-alertmanager',
+  pebble: 'pebble',
+  'pebble-challtestsrv': 'pebble',
 };
 
 export type Program = keyof typeof packageOf;
 
 export const dockerPrograms: Program[] = ['dockerd', 'docker-registry', 'busybox', 'ip'];
 
-export const testPrograms: Program[] = ['ffmpeg', 'nginx', 'caddy', 'rclone', 'chromium', ...dockerPrograms];
+export const acmePrograms: Program[] = ['pebble', 'pebble-challtestsrv'];
+
+export const testPrograms: Program[] = [
+  'ffmpeg',
+  'nginx',
+  'caddy',
+  'rclone',
+  'chromium',
+  'curl',
+  'openssl',
+  'prometheus-alertmanager',
+  ...acmePrograms,
+  ...dockerPrograms,
+];
 
 export function onPath(program: string): boolean {
   const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/sbin'];
@@ -30,7 +48,8 @@ export function onPath(program: string): boolean {
 }
 
 export function installMissing(programs: Program[]): void {
-  const packages = programs.filter((program) => !onPath(program)).map((program) => packageOf[program]);
+  const missing = programs.filter((program) => !onPath(program));
+  const packages = [...new Set(missing.map((program) => packageOf[program]))];
   if (packages.length === 0) return;
   if (process.getuid?.() !== 0 || !onPath('apt-get')) {
     console.error(`Programs are missing. As root: apt-get install -y ${packages.join(' ')}`);

@@ -49,7 +49,7 @@ const total = { passed: 0, failed: checked ? 0 : 1, skipped: 0 };
 
 const everything = testFiles(chosen.length > 0 ? chosen : ['src', 'test']);
 /** Have nothing to do with a database. */
-const once = /^test\/(catalogue\/|architecture|engines|openapi|router)/;
+const once = /^test\/(catalogue\/|architecture|cli-help|console|engines|openapi|router|tour)/;
 const onBoth = everything.filter((file) => file.startsWith('test/') && !once.test(file));
 const postgres = await startPostgres();
 try {

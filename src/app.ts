@@ -11,6 +11,7 @@ import { findInstallation } from './db/installation.ts';
 import { deploymentRoutes } from './deployments/routes.ts';
 import { chooseEngine } from './engines/choose.ts';
 import { environmentRoutes } from './environments/routes.ts';
+import { mountConsole } from './http/console.ts';
 import { createGate } from './http/gate.ts';
 import { createMetrics } from './http/metrics.ts';
 import { openApiDocument } from './http/openapi.ts';
@@ -23,7 +24,9 @@ import { loadCompiler } from './http/validate.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
 import { createIds } from './lib/ids.ts';
 import { createLog, type Log } from './lib/log.ts';
+import { type Alerts, createAlerts } from './parts/alerts.ts';
 import type { Common } from './parts/common.ts';
+import { createDomains, type Domains } from './parts/domains.ts';
 import { startHousekeeping } from './parts/housekeeping.ts';
 import { createNotifications, type NotificationOverrides, type Notifications } from './parts/notifications.ts';
 import { createRollouts, type Rollouts } from './parts/rollouts.ts';
@@ -36,6 +39,7 @@ import { LastUsed } from './tokens/last-used.ts';
 import { findTokenByHash } from './tokens/queries.ts';
 import { tokenRoutes } from './tokens/routes.ts';
 import { version } from './version.ts';
+import { systemLookup } from './webhooks/connect.ts';
 
 export interface Overrides extends NotificationOverrides {
   clock?: Clock;
@@ -55,6 +59,8 @@ export interface App {
   apiUrl(): string;
   /** Where deployed revisions answer; null: not in this process. */
   routerUrl: string | null;
+  /** Where their domains answer with TLS; null: not in this process. */
+  routerTlsPort: number | null;
   /** The admin token, if this start made it. */
   newAdminToken: string | null;
   /** What runs instances in each region, and why. */
@@ -98,19 +104,31 @@ async function buildApp(
   const findToken = (hash: string) => findTokenByHash(db, hash);
   const gate = createGate(findToken, cells, clock, (tokenId) => lastUsed.note(tokenId), overrides.tokenLimit);
   const metrics = createMetrics();
-  const rollouts = await createRollouts(common, config, regions);
+  const alerts = createAlerts(common, config, (key) => rollouts.kick(key));
+  const domains = createDomains(common, config, {
+    resolve: overrides.lookup ?? systemLookup,
+    tlsPort: () => rollouts.tlsPort,
+    changed: () => rollouts.changed(),
+  });
+  const rollouts = await createRollouts(common, config, regions, domains.certificates, alerts.measured);
   undo.push(() => rollouts.stop());
+  undo.push(() => domains.stop());
   const notifications = createNotifications(common, config, overrides, metrics.observeAttempt);
   undo.push(() => notifications.stop());
+  undo.push(() => alerts.stop());
 
   let listeningAt = addressOf(config.host, config.port);
   let stopping = false;
   const isStopping = () => stopping;
   const apiUrl = () => config.apiUrl ?? listeningAt;
-  const routes = config.roles.includes('api') ? apiRoutes(common, regions, rollouts, notifications) : [];
+  const routes = config.roles.includes('api')
+    ? apiRoutes(common, regions, rollouts, notifications, alerts, domains)
+    : [];
   const timeouts = overrides.timeouts ?? defaultTimeouts;
-  const server = createServer({ ...common, gate, metrics, apiUrl, timeouts, isStopping, routes });
-  mountServicePages(server, { db, metrics, apiUrl, isStopping });
+  const { trustedProxies } = config;
+  const server = createServer({ ...common, gate, metrics, apiUrl, timeouts, isStopping, routes, trustedProxies });
+  mountServicePages(server, { db, metrics, figures: alerts.figures, caPem: domains.caPem, apiUrl, isStopping });
+  if (config.roles.includes('api')) mountConsole(server);
   const origin = config.roles.includes('catalogue') ? createOrigin(config.catalogueDir) : null;
   if (origin) mountSite(server.server, origin.handle);
   await server.listen({ host: config.host, port: config.port });
@@ -119,7 +137,15 @@ async function buildApp(
   setImmediate(loadCompiler); // before the first request needs it, after the service is ready
   rollouts.start();
   await notifications.start();
-  const housekeeping = startHousekeeping({ ...common, cells, lastUsed, regions });
+  alerts.start();
+  await domains.start();
+  const housekeeping = startHousekeeping({
+    ...common,
+    cells,
+    lastUsed,
+    regions,
+    alertsKeptDays: config.eventRetentionDays,
+  });
   undo.push(() => housekeeping.stop());
   const sample = origin && config.sample ? startSample(config, clock, log) : null;
   undo.push(() => sample?.stop());
@@ -132,6 +158,7 @@ async function buildApp(
     lastUsed,
     apiUrl,
     routerUrl: rollouts.routerUrl,
+    routerTlsPort: rollouts.tlsPort,
     newAdminToken,
     regionLines: lines,
     stop: once(async () => {
@@ -175,7 +202,14 @@ async function openRegions(config: Config, { db, clock }: Common, undo: (() => u
   return { regions, lines: chosen.map(({ name, why }) => `region ${name}: ${why}`) };
 }
 
-function apiRoutes(common: Common, regions: Regions, rollouts: Rollouts, notifications: Notifications): ServedRoute[] {
+function apiRoutes(
+  common: Common,
+  regions: Regions,
+  rollouts: Rollouts,
+  notifications: Notifications,
+  alerts: Alerts,
+  domains: Domains,
+): ServedRoute[] {
   const openApi = openApiDocument(version);
   const parts = { ...common, regions, kick: rollouts.kick, changed: rollouts.changed, urlOf: rollouts.urlOf };
   return [
@@ -183,6 +217,8 @@ function apiRoutes(common: Common, regions: Regions, rollouts: Rollouts, notific
     ...environmentRoutes(parts),
     ...deploymentRoutes(parts),
     ...notifications.routes,
+    ...alerts.routes,
+    ...domains.routes,
     ...tokenRoutes(parts),
     ...regionRoutes(regions),
     ...auditRoutes(),

@@ -43,6 +43,17 @@ test('every mistake has one line of its own that begins with the name of the set
   for (const line of lines) assert.match(line, /^SLUICE_[A-Z_]+ \S/);
 });
 
+test('visitors are sent to https where certificates come from an authority that they trust, or as asked', () => {
+  const redirect = (value: string, acme = '') =>
+    readConfig({ SLUICE_HTTPS_REDIRECT: value, SLUICE_ACME_DIRECTORY: acme }, false).httpsRedirect;
+  assert.equal(redirect('auto'), null);
+  assert.deepEqual(redirect('auto', 'https://ca.example/directory'), { port: null });
+  assert.deepEqual(redirect('on'), { port: null });
+  assert.deepEqual(redirect('443'), { port: 443 });
+  assert.equal(redirect('off', 'https://ca.example/directory'), null);
+  for (const value of ['0', '65536', 'yes', '-1']) assert.equal(mistakesOf({ SLUICE_HTTPS_REDIRECT: value }).length, 1);
+});
+
 test('engines of regions are understood', () => {
   const { regions } = readConfig(
     { SLUICE_REGIONS: 'a=standin:,b=docker:,c=docker:tcp://10.0.0.1:2375,d=docker:/run/x.sock' },

@@ -37,10 +37,15 @@ export interface Config {
   catalogueDir: string;
   sample: boolean;
   webhookAllowCidrs: Range[];
+  trustedProxies: Range[];
   eventRetentionDays: number;
   signatureHeader: string;
   acmeDirectory: string | null;
   acmeEmail: string | null;
+  /** Path of a file with roots to trust for the directory, besides those everybody does. */
+  acmeCaFile: string | null;
+  /** Visitors without TLS are sent to the address with it, at this port (null: the router's own); null: they are not. */
+  httpsRedirect: { port: number | null } | null;
   roles: Role[];
   /** FFMPEG and PATH: where to look for the encoder of the sample streams. */
   ffmpeg: string | null;
@@ -137,6 +142,18 @@ function secretKey(value: string): Buffer | null {
   return bytes.length === 32 ? bytes : wrong('must be 32 bytes in base64 or hexadecimal (openssl rand -base64 32)');
 }
 
+function httpsRedirect(value: string): 'auto' | 'on' | 'off' | number {
+  if (value === 'auto' || value === 'on' || value === 'off') return value;
+  const number = Number(value);
+  const isPort = /^\d{1,5}$/.test(value) && number >= 1 && number <= 65_535;
+  return isPort ? number : wrong('must be auto, on, off or a port from 1 to 65535');
+}
+
+function redirectOf(setting: 'auto' | 'on' | 'off' | number, acmeDirectory: string | null): Config['httpsRedirect'] {
+  if (setting === 'off' || (setting === 'auto' && acmeDirectory === null)) return null;
+  return { port: typeof setting === 'number' ? setting : null };
+}
+
 function roleList(value: string): Role[] {
   return value.split(',').map((item) => choice(roles)(item.trim()));
 }
@@ -196,9 +213,14 @@ export const settings = {
     about: 'Private address ranges that webhooks may reach all the same, comma-separated.',
     parse: cidrs,
   },
+  SLUICE_TRUSTED_PROXIES: {
+    default: '',
+    about: 'Addresses of proxies in front of the service, comma-separated ranges: their `X-Forwarded-For` is believed.',
+    parse: cidrs,
+  },
   SLUICE_EVENT_RETENTION_DAYS: {
     default: '90',
-    about: 'How long events, deliveries and their attempts are kept.',
+    about: 'How long events, deliveries with their attempts, and resolved alerts are kept.',
     parse: days,
   },
   SLUICE_SIGNATURE_HEADER: {
@@ -211,7 +233,19 @@ export const settings = {
     about: 'Directory of the certificate authority. Empty: a built-in local CA.',
     parse: url(['https:', 'http:']),
   },
+  SLUICE_HTTPS_REDIRECT: {
+    default: 'auto',
+    about:
+      'Visitors of a domain with a certificate who come without TLS are sent to `https://`. `on`, `off`, `auto`: on where ' +
+      '`SLUICE_ACME_DIRECTORY` is set; or `on` with the port that visitors reach TLS at, if it is not the router’s own.',
+    parse: httpsRedirect,
+  },
   SLUICE_ACME_EMAIL: { default: '', about: 'Contact given to it.', parse: optional },
+  SLUICE_ACME_CA_FILE: {
+    default: '',
+    about: 'PEM file with a root that the directory’s own address is trusted by, for a private certificate authority.',
+    parse: (value: string) => (value === '' ? null : resolve(value)),
+  },
   SLUICE_SAMPLE: {
     default: 'on',
     about: '`off`: an empty catalogue stays empty instead of getting the sample streams.',
@@ -237,7 +271,7 @@ export const settings = {
 export type SettingName = keyof typeof settings;
 
 /** Read by the command line, not by the service; no mistake if they are set where it runs. */
-const foreign = new Set(['SLUICE_TOKEN']);
+const foreign = new Set(['SLUICE_TOKEN', 'SLUICE_PROJECT']);
 
 export function unknownSettings(env: Record<string, string | undefined>): string[] {
   return Object.keys(env).filter((name) => name.startsWith('SLUICE_') && !(name in settings) && !foreign.has(name));
@@ -259,6 +293,7 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
   };
   const dataDir = read('SLUICE_DATA_DIR');
   const format = read('SLUICE_LOG_FORMAT');
+  const acmeDirectory = read('SLUICE_ACME_DIRECTORY');
   const config: Config = {
     host: read('SLUICE_HOST'),
     port: read('SLUICE_PORT'),
@@ -276,10 +311,13 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
     catalogueDir: read('SLUICE_CATALOGUE_DIR') ?? join(dataDir, 'catalogue'),
     sample: read('SLUICE_SAMPLE'),
     webhookAllowCidrs: read('SLUICE_WEBHOOK_ALLOW_CIDRS'),
+    trustedProxies: read('SLUICE_TRUSTED_PROXIES'),
     eventRetentionDays: read('SLUICE_EVENT_RETENTION_DAYS'),
     signatureHeader: read('SLUICE_SIGNATURE_HEADER'),
-    acmeDirectory: read('SLUICE_ACME_DIRECTORY'),
+    acmeDirectory,
     acmeEmail: read('SLUICE_ACME_EMAIL'),
+    acmeCaFile: read('SLUICE_ACME_CA_FILE'),
+    httpsRedirect: redirectOf(read('SLUICE_HTTPS_REDIRECT'), acmeDirectory),
     roles: read('SLUICE_ROLES'),
     ffmpeg: env.FFMPEG ?? null,
     searchPath: env.PATH ?? null,

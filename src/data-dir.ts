@@ -1,7 +1,7 @@
 // What lies in the data directory beside the database: the secret key, the admin token, the lock of the one process
-// that may run on it.
+// that may run on it, and where it listens.
 import { randomBytes } from 'node:crypto';
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StartError } from './lib/start-error.ts';
@@ -33,6 +33,19 @@ export const adminTokenPath = (dir: string): string => join(dir, 'admin-token');
 export function readAdminToken(dir: string): string | null {
   const path = adminTokenPath(dir);
   return existsSync(path) ? readFileSync(path, 'utf8').trim() : null;
+}
+
+/** Tells the command line on this machine where the service is. Forgetting leaves what another process has written. */
+export function recordAddress(dir: string, url: string): { forget(): void } {
+  const path = join(dir, 'address');
+  const fresh = `${path}.${process.pid}`;
+  writeFileSync(fresh, `${url}\n`, { mode: 0o600 });
+  renameSync(fresh, path);
+  return {
+    forget() {
+      if (existsSync(path) && readFileSync(path, 'utf8').trim() === url) rmSync(path);
+    },
+  };
 }
 
 /**

@@ -1,6 +1,7 @@
+import type { AddressInfo } from 'node:net';
 import { type App, createApp } from './app.ts';
-import { readConfig, unknownSettings } from './config.ts';
-import { adminTokenPath } from './data-dir.ts';
+import { addressOf, readConfig, unknownSettings } from './config.ts';
+import { adminTokenPath, recordAddress } from './data-dir.ts';
 import { StartError } from './lib/start-error.ts';
 
 const badConfiguration = 78;
@@ -10,11 +11,17 @@ export async function run(env: Record<string, string | undefined>, isTerminal: b
     const config = readConfig(env, isTerminal);
     const app = await createApp(config);
     for (const name of unknownSettings(env)) app.log.warn({ setting: name }, 'there is no such setting');
+    const recorded = config.roles.includes('api') ? recordAddress(config.dataDir, localUrl(app)) : null;
     greet(app);
-    stopOnSignals(app);
+    stopOnSignals(app, () => recorded?.forget());
   } catch (error) {
     process.exitCode = explain(error);
   }
+}
+
+/** Where it is reached on this machine, whatever its public address is. */
+function localUrl({ config, server }: App): string {
+  return addressOf(config.host, (server.server.address() as AddressInfo).port);
 }
 
 function explain(error: unknown): number {
@@ -24,7 +31,9 @@ function explain(error: unknown): number {
   }
   const { code, message, stack } = error as NodeJS.ErrnoException & { port?: number };
   if (code === 'EADDRINUSE' || code === 'EACCES' || code === 'EADDRNOTAVAIL') {
-    process.stderr.write(`sluice: ${message}. Is another one running? See SLUICE_HOST and SLUICE_PORT.\n`);
+    process.stderr.write(
+      `sluice: ${message}. Is another one running? Ports: SLUICE_PORT, SLUICE_ROUTER_PORT, SLUICE_ROUTER_TLS_PORT.\n`,
+    );
     return 1;
   }
   process.stderr.write(`sluice: ${stack}\n`);
@@ -34,8 +43,9 @@ function explain(error: unknown): number {
 /** People read this, so it is not in the form of the log. */
 function greet(app: App): void {
   const lines = [
-    `Sluice listens on ${app.apiUrl()}  (catalogue: /, reference: /docs)`,
+    `Sluice listens on ${app.apiUrl()}  (console: /console, reference: /docs, catalogue: /)`,
     ...(app.routerUrl ? [`deployed revisions answer on ${app.routerUrl}`] : []),
+    ...(app.routerTlsPort === null ? [] : [`their domains answer with TLS on port ${app.routerTlsPort}`]),
     ...app.regionLines,
   ];
   if (app.newAdminToken !== null) {
@@ -45,10 +55,10 @@ function greet(app: App): void {
       '',
       `  ${app.newAdminToken}`,
       '',
-      'A first request:',
+      'First steps, in another terminal in this folder:',
       '',
-      `  curl ${app.apiUrl()}/v1/projects -H 'Authorization: Bearer ${app.newAdminToken}' \\`,
-      `    -H 'Content-Type: application/json' -d '{"name": "My shop"}'`,
+      '  npx sluice projects create "My shop"',
+      '  npx sluice deploy registry.example/shop:1 --wait',
       '',
     );
   }
@@ -56,12 +66,13 @@ function greet(app: App): void {
 }
 
 /** The first signal stops in order; a second one ends at once. */
-function stopOnSignals(app: App): void {
+function stopOnSignals(app: App, onStop: () => void): void {
   let stopping = false;
   const onSignal = async (signal: NodeJS.Signals) => {
     if (stopping) process.exit(1);
     stopping = true;
     app.log.info({ signal }, 'stopping');
+    onStop();
     await app.stop();
     app.log.info('stopped');
     app.log.flush(() => process.exit(0));

@@ -12,6 +12,7 @@ after(() => t.stop());
 
 const open = (settings?: object) => Shop.open(t.url, settings);
 const image = (tag: number | string) => `registry.example/shop:${tag}`;
+/** Without those of alerts: a revision that fails may set one off, sooner or later. */
 const events = async (shop: Shop) => {
   const rows = await t.app.store.db
     .selectFrom('event')
@@ -24,7 +25,9 @@ const events = async (shop: Shop) => {
     rows.map((_, index) => index + 1),
     'sequence has no gap',
   );
-  return rows.map((row) => ({ type: row.type, data: JSON.parse(row.body).data }));
+  return rows
+    .filter((row) => !row.type.startsWith('alert.'))
+    .map((row) => ({ type: row.type, data: JSON.parse(row.body).data }));
 };
 
 describe('creating', () => {

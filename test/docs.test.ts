@@ -13,7 +13,7 @@ const read = (path: string) => readFileSync(path, 'utf8');
 const sources = globSync('src/**/*.ts').filter((path) => !path.endsWith('.test.ts'));
 
 /** Names only a test or the command line reads. */
-const otherVariables = new Set(['SLUICE_TOKEN', 'SLUICE_TEST_POSTGRES']);
+const otherVariables = new Set(['SLUICE_TOKEN', 'SLUICE_PROJECT', 'SLUICE_TEST_POSTGRES']);
 
 if (!onPostgres) {
   for (const [path, content] of Object.entries(generatedDocs())) {

@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict';
 import { afterEach, describe, test } from 'node:test';
 import { type Engine, EngineError, type EngineFault, type EngineInstance } from '../src/engines/engine.ts';
-import { type InstanceAddress, ids, specOf, startReady, until, type Workload } from './helpers/instances.ts';
+import { type InstanceAddress, ids, specOf, startReady, type Workload } from './helpers/instances.ts';
+import { until } from './helpers/wait.ts';
 
 export interface EngineFixtures {
   /** A new engine object; those of one installation see the same instances if the engine outlives the process. */
@@ -99,10 +100,14 @@ export function engineConformance(name: string, fixtures: EngineFixtures | strin
       const engine = await create();
       const spec = await specOf(engine, exits);
       await engine.start(spec);
-      const ended = await until(limitMs, async () => {
-        const instance = findIn(await engine.list(), spec.id);
-        return instance?.state === 'exited' && instance;
-      });
+      const ended = await until(
+        'it to end',
+        async () => {
+          const instance = findIn(await engine.list(), spec.id);
+          return instance?.state === 'exited' && instance;
+        },
+        limitMs,
+      );
       assert.deepEqual([ended.exitCode, ended.address], [exits.exitCode, null]);
       const said = await engine.logs(spec.id, { tail: 100 });
       await engine.start(spec);
@@ -143,7 +148,7 @@ export function engineConformance(name: string, fixtures: EngineFixtures | strin
       const engine = await create();
       const spec = await specOf(engine, exits);
       await engine.start(spec);
-      await until(limitMs, async () => findIn(await engine.list(), spec.id)?.state === 'exited');
+      await until('it to end', async () => findIn(await engine.list(), spec.id)?.state === 'exited', limitMs);
       await engine.stop(spec.id, 10);
       assert.deepEqual(await engine.list(), []);
     });
@@ -166,10 +171,14 @@ export function engineConformance(name: string, fixtures: EngineFixtures | strin
       const before = Date.now();
       const { address } = await startReady(engine, spec);
       await chatty.provoke?.(address);
-      const all = await until(limitMs, async () => {
-        const said = await engine.logs(spec.id, { tail: 1000 });
-        return said.length >= chatty.lines && said;
-      });
+      const all = await until(
+        'all lines',
+        async () => {
+          const said = await engine.logs(spec.id, { tail: 1000 });
+          return said.length >= chatty.lines && said;
+        },
+        limitMs,
+      );
       assert.deepEqual(new Set(all.map(({ stream }) => stream)), new Set(['stdout', 'stderr']));
       for (const [index, { at }] of all.entries()) {
         assert.ok(at >= before - 1 && at <= Date.now() && at >= (all[index - 1]?.at ?? 0), 'oldest first, told when');

@@ -12,7 +12,8 @@ import { createStandinEngine } from '../src/engines/standin.ts';
 import { assertAway, type EngineFixtures, engineConformance, isFault } from './engine-conformance.ts';
 import { dockerMissing, startDocker, startRegistry } from './helpers/docker.ts';
 import { type ImageKind, pushImage } from './helpers/images.ts';
-import { type InstanceAddress, ids, specOf, startReady, until } from './helpers/instances.ts';
+import { type InstanceAddress, ids, specOf, startReady } from './helpers/instances.ts';
+import { until } from './helpers/wait.ts';
 
 const get = ({ host, port }: InstanceAddress) => fetch(`http://${host}:${port}/`).then((response) => response.text());
 
@@ -136,7 +137,7 @@ describe('Docker', { skip: dockerMissing, timeout: 120_000 }, () => {
     const { engine } = await create();
     const spec = await specOf(engine, of('empty'));
     await engine.start(spec);
-    await until(30_000, async () => (await engine.list())[0]?.exitCode === 127);
+    await until('its end', async () => (await engine.list())[0]?.exitCode === 127, 30_000);
     assert.match((await engine.logs(spec.id, { tail: 1 }))[0]!.text, /No such file/);
   });
 
@@ -233,8 +234,10 @@ describe('Docker', { skip: dockerMissing, timeout: 120_000 }, () => {
     const { engine } = await create();
     const spec = await specOf(engine, { ...of('chatty'), variables: { LONG: '40000' } });
     await engine.start(spec);
-    const long = await until(30_000, async () =>
-      (await engine.logs(spec.id, { tail: 1000 })).find(({ text }) => text.length >= 40_000),
+    const long = await until(
+      'the long line',
+      async () => (await engine.logs(spec.id, { tail: 1000 })).find(({ text }) => text.length >= 40_000),
+      30_000,
     );
     assert.equal(long.text, 'x'.padStart(40_000));
   });
@@ -282,7 +285,7 @@ describe('Docker', { skip: dockerMissing, timeout: 120_000 }, () => {
     const listing = Promise.all([engine.list(), engine.list()]);
     await engine.stop(spec.id, 0);
     await listing;
-    await until(5_000, async () => pipes() <= before);
+    await until('the pipes to close', async () => pipes() <= before, 5_000);
     await engine.close();
     await assert.rejects(engine.list(), isFault('unavailable'));
   });

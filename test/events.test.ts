@@ -309,7 +309,16 @@ test('what is older than it has to be kept goes, a little at a time; what is pen
       .values({ id: event, account_id, project_id: project, sequence: 1000 + n, body: '{}', ...common })
       .execute();
     const state = n % 100 === 0 ? ('pending' as const) : ('succeeded' as const);
-    const rest = { position: 0, due_at: 0, lease: null, attempts: 1, tried: 1, test_body: null, finished_at: null };
+    const rest = {
+      position: 0,
+      due_at: 0,
+      lease: null,
+      lease_until: 0,
+      attempts: 1,
+      tried: 1,
+      test_body: null,
+      finished_at: null,
+    };
     await db
       .insertInto('delivery')
       .values({ id: delivery, webhook_id: webhook.body.id, event_id: event, state, ...rest, ...common })

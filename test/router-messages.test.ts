@@ -6,7 +6,8 @@ import { type IncomingMessage, request } from 'node:http';
 import { describe, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { statusOf, Wire } from './helpers/raw-http.ts';
-import { ask, host, named, share, startInstance, startRouter, type TestInstance, until } from './helpers/router.ts';
+import { ask, host, named, share, startInstance, startRouter, type TestInstance } from './helpers/router.ts';
+import { until } from './helpers/wait.ts';
 
 const megabyte = 1024 * 1024;
 const get = (path = '/', more = '') => `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n${more}\r\n`;

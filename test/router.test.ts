@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { describe, test } from 'node:test';
 import { statusOf, Wire } from './helpers/raw-http.ts';
-import { ask, deadTarget, host, named, route, share, startInstance, startRouter, until } from './helpers/router.ts';
+import { ask, deadTarget, host, named, route, share, startInstance, startRouter } from './helpers/router.ts';
+import { until } from './helpers/wait.ts';
 
 const cookieIn = (headers: { 'set-cookie'?: string[] }) => headers['set-cookie']?.[0]?.split(';')[0];
 

@@ -112,9 +112,12 @@ describe('a storm of bad input', () => {
 
   /** New things for each route: what one storm deletes, the next one has again. */
   async function makeFixture(count: number): Promise<Fixture> {
-    const params: Record<string, string[]> = { id: [], name: ['production'], tok: [] };
+    const params: Record<string, string[]> = { id: [], name: ['production'], tok: [], rul: [] };
     for (let n = 0; n < count; n++) {
-      params.id!.push((await make('/v1/projects', { name: `Shop ${n}` })).id!);
+      const project = (await make('/v1/projects', { name: `Shop ${n}` })).id!;
+      params.id!.push(project);
+      const rule = { environment: 'production', name: 'storm', metric: 'external' };
+      params.rul!.push((await make(`/v1/projects/${project}/alert-rules`, rule)).id!);
       params.tok!.push((await make('/v1/tokens', { name: 'other', scopes: ['projects:read'] })).id!);
     }
     const { token } = await make('/v1/tokens', { name: 'storm', scopes: ['*'] });

@@ -13,10 +13,13 @@ export interface Served {
 
 export const adminToken = 'bench-admin-token-0123456789';
 
+const leftovers = new Set<() => void>();
+process.on('exit', () => leftovers.forEach((clear) => void clear()));
+
 /** A new folder below the system's one for temporary files, gone when the process is. */
 export function tempDir(): string {
   const dir = mkdtempSync(join(tmpdir(), 'sluice-bench-'));
-  process.on('exit', () => rmSync(dir, { recursive: true, force: true }));
+  leftovers.add(() => rmSync(dir, { recursive: true, force: true }));
   return dir;
 }
 
@@ -34,7 +37,7 @@ export async function startServer(entry: string, env: Record<string, string>): P
     execArgv: (process.env.BENCH_EXEC_ARGV ?? '').split(' ').filter((arg) => arg !== ''),
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
-  process.on('exit', () => child.kill('SIGKILL'));
+  leftovers.add(() => child.kill('SIGKILL'));
   const died = once(child, 'exit').then(([code]) => {
     throw new Error(`${entry} ended with ${code} before it listened`);
   });

@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { freePort } from '../../test/helpers/postgres.ts';
+import type { Issued } from '../../test/helpers/router-certificates.ts';
 import { end, tempDir } from '../lib/processes.ts';
 
 export interface Nginx {
@@ -48,6 +49,15 @@ async function startNginx(http: (port: number) => string): Promise<Nginx> {
   return { port, stop: () => end(child) };
 }
 
+function secureLines({ port, issued }: { port: number; issued: Issued }): string {
+  const dir = openDir();
+  writeFileSync(join(dir, 'cert.pem'), issued.certificate);
+  writeFileSync(join(dir, 'key.pem'), issued.key);
+  return `listen 127.0.0.1:${port} ssl;
+      ssl_certificate ${dir}/cert.pem; ssl_certificate_key ${dir}/key.pem;
+      ssl_protocols TLSv1.2 TLSv1.3; ssl_session_cache shared:bench:10m;`;
+}
+
 /** Answers /small with its name and /large with a megabyte. */
 export function startBackend(name: string): Promise<Nginx> {
   const files = openDir();
@@ -61,11 +71,13 @@ export function startBackend(name: string): Promise<Nginx> {
   );
 }
 
-export function startNginxProxy(backendPort: number): Promise<Nginx> {
+/** With a certificate it also listens with TLS, and is otherwise the same. */
+export function startNginxProxy(backendPort: number, tls?: { port: number; issued: Issued }): Promise<Nginx> {
   return startNginx(
     (port) => `upstream backend { server 127.0.0.1:${backendPort}; keepalive 128; keepalive_requests 100000000; }
     server {
       listen 127.0.0.1:${port};
+      ${tls ? secureLines(tls) : ''}
       location / {
         proxy_pass http://backend;
         proxy_http_version 1.1;

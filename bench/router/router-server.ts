@@ -1,10 +1,17 @@
-// The built-in proxy alone in a process, with the routing table of $BENCH_TABLE.
+// The built-in proxy alone in a process, with the routing table of $BENCH_TABLE and, for every name, the certificate of
+// $BENCH_CERTIFICATE.
+import { createSecureContext } from 'node:tls';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLog } from '../../src/lib/log.ts';
 import { startProxy } from '../../src/traffic/proxy.ts';
 
+const { BENCH_TABLE, BENCH_CERTIFICATE, BENCH_TLS_PORT } = process.env;
 const log = createLog({ level: 'warn', format: 'json' });
-const proxy = await startProxy({ host: '127.0.0.1', port: 0, clock: systemClock, log });
-proxy.apply(new Map(JSON.parse(process.env.BENCH_TABLE!)));
+const issued = BENCH_CERTIFICATE ? JSON.parse(BENCH_CERTIFICATE) : null;
+const context = issued && createSecureContext({ cert: issued.certificate, key: issued.key });
+const certificates = { contextFor: async () => context, answerChallenge: async () => null };
+const tls = issued && { port: Number(BENCH_TLS_PORT), certificates };
+const proxy = await startProxy({ host: '127.0.0.1', port: 0, clock: systemClock, log, tls });
+proxy.apply(new Map(JSON.parse(BENCH_TABLE!)));
 process.on('SIGTERM', () => process.exit(0));
 process.send!({ url: `http://127.0.0.1:${proxy.port()}` });

@@ -1,7 +1,12 @@
 // Every route of the API, in the order the reference shows them.
+import * as alertRules from './alert-rules.ts';
+import * as alerts from './alerts.ts';
+import * as deliveries from './deliveries.ts';
 import * as deployments from './deployments.ts';
+import * as domains from './domains.ts';
 import * as environments from './environments.ts';
 import * as events from './events.ts';
+import * as metrics from './metrics.ts';
 import * as projects from './projects.ts';
 import * as revisions from './revisions.ts';
 import type { RouteDeclaration } from './route.ts';
@@ -31,17 +36,32 @@ export const routes: RouteDeclaration[] = [
   revisions.listRevisions,
   revisions.getRevision,
   revisions.rollbackEnvironment,
+  alertRules.listAlertRules,
+  alertRules.createAlertRule,
+  alertRules.getAlertRule,
+  alertRules.updateAlertRule,
+  alertRules.deleteAlertRule,
+  alerts.listAlerts,
+  alerts.getAlert,
+  alerts.receiveAlertmanager,
+  metrics.getMetrics,
+  domains.listDomains,
+  domains.createDomain,
+  domains.getDomain,
+  domains.deleteDomain,
+  domains.verifyDomain,
+  domains.renewDomain,
   webhooks.listWebhooks,
   webhooks.createWebhook,
   webhooks.getWebhook,
   webhooks.updateWebhook,
   webhooks.deleteWebhook,
   webhooks.rotateSecret,
-  webhooks.testWebhook,
-  webhooks.replayWebhook,
-  webhooks.listDeliveries,
-  webhooks.getDelivery,
-  webhooks.redeliver,
+  deliveries.testWebhook,
+  deliveries.replayWebhook,
+  deliveries.listDeliveries,
+  deliveries.getDelivery,
+  deliveries.redeliver,
   events.listEvents,
   events.streamEvents,
   events.getEvent,

@@ -1,7 +1,8 @@
 import { Type } from 'typebox';
+import { declareCommand, declareCreate, declareGet, declareList } from './declare.ts';
 import { EnvironmentName, projectParams } from './projects.ts';
 import { declare } from './route.ts';
-import { Choice, Id, Int, List, Nullable, type Of, Page, pageQuery, Rate, Shape, Text, Time } from './shapes.ts';
+import { Choice, Id, Int, List, Nullable, type Of, Rate, Shape, Text, Time } from './shapes.ts';
 
 export const strategies = ['rolling', 'canary', 'blue_green'] as const;
 export type Strategy = (typeof strategies)[number];
@@ -137,38 +138,30 @@ const LogLine = Shape(
 );
 
 const params = Shape({ ...projectParams.properties, dpl: Id('dpl', 'The deployment.') });
-const none = Shape({});
 
-export const listDeployments = declare({
+export const listDeployments = declareList({
   name: 'deployments.list',
-  method: 'GET',
   path: '/projects/{id}/deployments',
   tag: 'deployments',
   summary: 'List deployments of a project',
   scope: 'deployments:read',
   params: projectParams,
-  query: Shape({
-    ...pageQuery,
+  filters: {
     environment: Type.Optional(EnvironmentName),
     state: Type.Optional(Choice(deploymentStates, 'Only in this state.')),
-  }),
-  body: undefined,
-  status: 200,
-  response: Page(Deployment),
-  errors: ['project_not_found', 'invalid_cursor'],
+  },
+  item: Deployment,
+  errors: ['project_not_found'],
 });
 
-export const createDeployment = declare({
+export const createDeployment = declareCreate({
   name: 'deployments.create',
-  method: 'POST',
   path: '/projects/{id}/deployments',
   tag: 'deployments',
   summary: 'Deploy an image',
   scope: 'deployments:write',
   params: projectParams,
-  query: none,
   body: CreateDeployment,
-  status: 201,
   response: Deployment,
   versioned: true,
   errors: [
@@ -180,17 +173,13 @@ export const createDeployment = declare({
   ],
 });
 
-export const getDeployment = declare({
+export const getDeployment = declareGet({
   name: 'deployments.get',
-  method: 'GET',
   path: '/projects/{id}/deployments/{dpl}',
   tag: 'deployments',
   summary: 'Get a deployment',
   scope: 'deployments:read',
   params,
-  query: none,
-  body: undefined,
-  status: 200,
   response: Deployment,
   versioned: true,
   errors: ['project_not_found', 'deployment_not_found'],
@@ -201,17 +190,13 @@ const command = <const V extends string>(
   summary: string,
   more: readonly ['canary_unhealthy'] | readonly [] = [],
 ) =>
-  declare({
+  declareCommand({
     name: `deployments.${verb}`,
-    method: 'POST',
     path: `/projects/{id}/deployments/{dpl}/${verb}`,
     tag: 'deployments',
     summary,
     scope: 'deployments:write',
     params,
-    query: none,
-    body: undefined,
-    status: 200,
     response: Deployment,
     versioned: true,
     errors: ['project_not_found', 'deployment_not_found', 'deployment_state_conflict', ...more],

@@ -1,11 +1,15 @@
 import { Type } from 'typebox';
-import { EnvironmentName } from './projects.ts';
+import { declareCommand, declareCreate, declareDelete, declareGet, declareList } from './declare.ts';
+import { EnvironmentName, projectParams } from './projects.ts';
 import { Choice, Id, Nullable, type Of, Shape, Text, Time } from './shapes.ts';
+
+export const domainStates = ['pending', 'issuing', 'active', 'failed'] as const;
+export type DomainState = (typeof domainStates)[number];
 
 const Hostname = Type.String({
   maxLength: 253,
   pattern: '^[a-z0-9.-]+$',
-  description: 'The name people visit.',
+  description: 'The name people visit, in ASCII.',
   examples: ['shop.example'],
 });
 
@@ -20,17 +24,111 @@ export const Certificate = Shape(
   },
   { $id: 'Certificate' },
 );
+export type Certificate = Of<typeof Certificate>;
 
 export const Domain = Shape(
   {
     id: Id('dom', 'The domain.'),
     hostname: Hostname,
     environment: EnvironmentName,
-    state: Choice(['pending', 'issuing', 'active', 'failed'], 'Where it is.'),
+    url: Type.String({ format: 'uri', maxLength: 500, description: 'Where it answers.' }),
+    state: Choice(
+      domainStates,
+      '`pending`: no certificate yet. `active`: it serves one. `failed`: the last attempt at a first one failed; it is tried again.',
+    ),
     certificate: Nullable(Certificate),
     last_error: Nullable(Text(2000, 'What went wrong last.')),
+    next_attempt_at: Nullable(Time('When a certificate is tried for again, if the last attempt failed.')),
     created_at: Time('When it was added.'),
   },
   { $id: 'Domain' },
 );
 export type Domain = Of<typeof Domain>;
+
+const CreateDomain = Shape(
+  {
+    hostname: Type.String({
+      minLength: 1,
+      maxLength: 253,
+      pattern: '^\\S+$',
+      description: 'The name people visit; letters of any language. No wildcard, no port.',
+      examples: ['shop.example'],
+    }),
+    environment: EnvironmentName,
+  },
+  { $id: 'CreateDomain' },
+);
+
+const params = Shape({ ...projectParams.properties, dom: Id('dom', 'The domain.') });
+
+export const listDomains = declareList({
+  name: 'domains.list',
+  path: '/projects/{id}/domains',
+  tag: 'domains',
+  summary: 'List domains of a project',
+  scope: 'domains:read',
+  params: projectParams,
+  filters: { environment: Type.Optional(EnvironmentName) },
+  item: Domain,
+  errors: ['project_not_found'],
+});
+
+export const createDomain = declareCreate({
+  name: 'domains.create',
+  path: '/projects/{id}/domains',
+  tag: 'domains',
+  summary: 'Add a domain; a certificate for it is got at once',
+  scope: 'domains:write',
+  params: projectParams,
+  body: CreateDomain,
+  response: Domain,
+  versioned: true,
+  errors: ['project_not_found', 'environment_unknown', 'domain_taken', 'quota_exceeded'],
+});
+
+export const getDomain = declareGet({
+  name: 'domains.get',
+  path: '/projects/{id}/domains/{dom}',
+  tag: 'domains',
+  summary: 'Get a domain',
+  scope: 'domains:read',
+  params,
+  response: Domain,
+  versioned: true,
+  errors: ['project_not_found', 'domain_not_found'],
+});
+
+export const deleteDomain = declareDelete({
+  name: 'domains.delete',
+  path: '/projects/{id}/domains/{dom}',
+  tag: 'domains',
+  summary: 'Remove a domain and its certificate',
+  scope: 'domains:write',
+  params,
+  errors: ['project_not_found', 'domain_not_found'],
+});
+
+export const verifyDomain = declareCommand({
+  name: 'domains.verify',
+  path: '/projects/{id}/domains/{dom}/verify',
+  tag: 'domains',
+  summary: 'Check that the name leads here, and if so try for its certificate at once',
+  scope: 'domains:write',
+  params,
+  response: Domain,
+  versioned: true,
+  errors: ['project_not_found', 'domain_not_found', 'domain_not_pointed'],
+});
+
+export const renewDomain = declareCommand({
+  name: 'domains.renew',
+  path: '/projects/{id}/domains/{dom}/renew',
+  tag: 'domains',
+  summary: 'Get a new certificate now; the old one serves until then',
+  scope: 'domains:write',
+  params,
+  status: 202,
+  response: Domain,
+  versioned: true,
+  errors: ['project_not_found', 'domain_not_found'],
+});

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
+import { declareCreate, declareDelete, declareGet, declareList, declareUpdate } from './declare.ts';
 import { EnvironmentName, projectParams, RegionName } from './projects.ts';
-import { declare } from './route.ts';
-import { Choice, Int, List, Nullable, type Of, Page, pageQuery, Rate, Shape, Text, Time } from './shapes.ts';
+import { Choice, Int, List, Nullable, type Of, Rate, Shape, Text, Time } from './shapes.ts';
 
 const healthCheckFields = {
   path: Nullable(
@@ -128,83 +128,61 @@ export const UpdateEnvironment = Shape({ ...changeable }, { $id: 'UpdateEnvironm
 export type EnvironmentChanges = Of<typeof UpdateEnvironment>;
 
 export const environmentParams = Shape({ ...projectParams.properties, name: EnvironmentName });
-const none = Shape({});
 
-export const listEnvironments = declare({
+export const listEnvironments = declareList({
   name: 'environments.list',
-  method: 'GET',
   path: '/projects/{id}/environments',
   tag: 'projects',
   summary: 'List environments of a project',
   scope: 'projects:read',
   params: projectParams,
-  query: Shape({ ...pageQuery }),
-  body: undefined,
-  status: 200,
-  response: Page(Environment),
-  errors: ['project_not_found', 'invalid_cursor'],
+  item: Environment,
+  errors: ['project_not_found'],
 });
 
-export const createEnvironment = declare({
+export const createEnvironment = declareCreate({
   name: 'environments.create',
-  method: 'POST',
   path: '/projects/{id}/environments',
   tag: 'projects',
   summary: 'Create an environment',
   scope: 'projects:write',
   params: projectParams,
-  query: none,
   body: CreateEnvironment,
-  status: 201,
   response: Environment,
   versioned: true,
   errors: ['project_not_found', 'environment_exists', 'region_unknown', 'quota_exceeded'],
 });
 
-export const getEnvironment = declare({
+export const getEnvironment = declareGet({
   name: 'environments.get',
-  method: 'GET',
   path: '/projects/{id}/environments/{name}',
   tag: 'projects',
   summary: 'Get an environment',
   scope: 'projects:read',
   params: environmentParams,
-  query: none,
-  body: undefined,
-  status: 200,
   response: Environment,
   versioned: true,
   errors: ['project_not_found', 'environment_not_found'],
 });
 
-export const updateEnvironment = declare({
+export const updateEnvironment = declareUpdate({
   name: 'environments.update',
-  method: 'PATCH',
   path: '/projects/{id}/environments/{name}',
   tag: 'projects',
   summary: 'Change an environment; nested objects merge, a variable set to null is removed',
   scope: 'projects:write',
   params: environmentParams,
-  query: none,
   body: UpdateEnvironment,
-  status: 200,
   response: Environment,
-  versioned: true,
   errors: ['project_not_found', 'environment_not_found', 'quota_exceeded'],
 });
 
-export const deleteEnvironment = declare({
+export const deleteEnvironment = declareDelete({
   name: 'environments.delete',
-  method: 'DELETE',
   path: '/projects/{id}/environments/{name}',
   tag: 'projects',
   summary: 'Delete an environment and what runs in it',
   scope: 'projects:write',
   params: environmentParams,
-  query: none,
-  body: undefined,
-  status: 204,
-  response: undefined,
-  versioned: true,
   errors: ['project_not_found', 'environment_not_found', 'deployment_in_progress'],
 });

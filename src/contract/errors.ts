@@ -68,6 +68,9 @@ export const errorCatalogue = {
   environment_not_found: missing('environment'),
   deployment_not_found: missing('deployment'),
   revision_not_found: missing('revision'),
+  alert_rule_not_found: missing('alert rule'),
+  alert_not_found: missing('alert'),
+  domain_not_found: missing('domain'),
   webhook_not_found: missing('webhook'),
   delivery_not_found: missing('delivery'),
   event_not_found: missing('event'),
@@ -101,6 +104,16 @@ export const errorCatalogue = {
     status: 409,
     means: 'The project has an environment of that name.',
     remedy: 'Choose another name, or change the existing one with PATCH.',
+  },
+  alert_rule_exists: {
+    status: 409,
+    means: 'The environment has an alert rule of that name.',
+    remedy: 'Choose another name, or change the existing one with PATCH.',
+  },
+  domain_taken: {
+    status: 409,
+    means: 'Somebody has added that hostname already, here or in another account.',
+    remedy: 'Remove it where it is, or ask whoever runs the service.',
   },
   idempotency_in_flight: {
     status: 409,
@@ -146,6 +159,11 @@ export const errorCatalogue = {
     status: 422,
     means: 'The canary has no healthy instance, so it is not given more traffic.',
     remedy: 'Wait until it is healthy, or abort.',
+  },
+  domain_not_pointed: {
+    status: 422,
+    means: 'The name does not lead to this service, so no certificate would be given for it.',
+    remedy: 'Point its DNS records here; `error.details` says what was found. Then verify again.',
   },
   webhook_url_not_allowed: {
     status: 422,
@@ -229,6 +247,9 @@ const notFoundByParam = {
   name: 'environment_not_found',
   dpl: 'deployment_not_found',
   r: 'revision_not_found',
+  rul: 'alert_rule_not_found',
+  alr: 'alert_not_found',
+  dom: 'domain_not_found',
   whk: 'webhook_not_found',
   dlv: 'delivery_not_found',
   evt: 'event_not_found',

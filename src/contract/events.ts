@@ -1,10 +1,11 @@
 import { type TSchema, Type } from 'typebox';
 import { Alert } from './alerts.ts';
+import { declareGet, declareList } from './declare.ts';
 import { Deployment, rollbackCauses } from './deployments.ts';
 import { Domain } from './domains.ts';
 import { Revision } from './revisions.ts';
 import { declare } from './route.ts';
-import { Choice, Id, Int, Page, pageQuery, Shape, Time } from './shapes.ts';
+import { Choice, Id, Int, Shape, Time } from './shapes.ts';
 
 /** Everything the service tells of, and when. */
 export const eventCatalogue = {
@@ -81,19 +82,16 @@ const filters = {
   project_id: Type.Optional(Id('prj', 'Only of this project.')),
 };
 
-export const listEvents = declare({
+export const listEvents = declareList({
   name: 'events.list',
-  method: 'GET',
   path: '/events',
   tag: 'events',
   summary: 'List events',
   scope: 'events:read',
   params: Shape({}),
-  query: Shape({ ...pageQuery, ...filters }),
-  body: undefined,
-  status: 200,
-  response: Page(AnyEvent),
-  errors: ['invalid_cursor', 'project_not_found'],
+  filters: { ...filters },
+  item: AnyEvent,
+  errors: ['project_not_found'],
 });
 
 export const streamEvents = declare({
@@ -123,17 +121,13 @@ export const streamEvents = declare({
   errors: ['project_not_found', 'quota_exceeded'],
 });
 
-export const getEvent = declare({
+export const getEvent = declareGet({
   name: 'events.get',
-  method: 'GET',
   path: '/events/{evt}',
   tag: 'events',
   summary: 'Get an event',
   scope: 'events:read',
   params: Shape({ evt: Id('evt', 'The event.') }),
-  query: Shape({}),
-  body: undefined,
-  status: 200,
   response: AnyEvent,
   errors: ['event_not_found'],
 });

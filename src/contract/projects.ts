@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
-import { declare } from './route.ts';
-import { Id, List, Nullable, type Of, Page, pageQuery, Shape, Text, Time } from './shapes.ts';
+import { declareCreate, declareDelete, declareGet, declareList, declareUpdate, none } from './declare.ts';
+import { Id, List, Nullable, type Of, Shape, Text, Time } from './shapes.ts';
 
 export const EnvironmentName = Type.String({
   pattern: '^[a-z][a-z0-9-]{0,22}$',
@@ -67,83 +67,60 @@ const UpdateProject = Shape(
 );
 
 export const projectParams = Shape({ id: Id('prj', 'The project.') });
-const none = Shape({});
 
-export const listProjects = declare({
+export const listProjects = declareList({
   name: 'projects.list',
-  method: 'GET',
   path: '/projects',
   tag: 'projects',
   summary: 'List projects',
   scope: 'projects:read',
   params: none,
-  query: Shape({ ...pageQuery }),
-  body: undefined,
-  status: 200,
-  response: Page(Project),
-  errors: ['invalid_cursor'],
+  item: Project,
 });
 
-export const createProject = declare({
+export const createProject = declareCreate({
   name: 'projects.create',
-  method: 'POST',
   path: '/projects',
   tag: 'projects',
   summary: 'Create a project, with the environment `production`',
   scope: 'projects:write',
   params: none,
-  query: none,
   body: CreateProject,
-  status: 201,
   response: Project,
   versioned: true,
   errors: ['slug_taken', 'region_unknown'],
 });
 
-export const getProject = declare({
+export const getProject = declareGet({
   name: 'projects.get',
-  method: 'GET',
   path: '/projects/{id}',
   tag: 'projects',
   summary: 'Get a project',
   scope: 'projects:read',
   params: projectParams,
-  query: none,
-  body: undefined,
-  status: 200,
   response: Project,
   versioned: true,
   errors: ['project_not_found'],
 });
 
-export const updateProject = declare({
+export const updateProject = declareUpdate({
   name: 'projects.update',
-  method: 'PATCH',
   path: '/projects/{id}',
   tag: 'projects',
   summary: 'Change a project; what is left out stays as it is',
   scope: 'projects:write',
   params: projectParams,
-  query: none,
   body: UpdateProject,
-  status: 200,
   response: Project,
-  versioned: true,
   errors: ['project_not_found', 'slug_taken'],
 });
 
-export const deleteProject = declare({
+export const deleteProject = declareDelete({
   name: 'projects.delete',
-  method: 'DELETE',
   path: '/projects/{id}',
   tag: 'projects',
   summary: 'Delete a project and everything that belongs to it',
   scope: 'projects:write',
   params: projectParams,
-  query: none,
-  body: undefined,
-  status: 204,
-  response: undefined,
-  versioned: true,
   errors: ['project_not_found', 'deployment_in_progress'],
 });

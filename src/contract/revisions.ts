@@ -1,11 +1,9 @@
 import { Type } from 'typebox';
+import { declareCreate, declareGet, declareList } from './declare.ts';
 import { Deployment, Image, RevisionId } from './deployments.ts';
 import { environmentParams } from './environments.ts';
 import { EnvironmentName } from './projects.ts';
-import { declare } from './route.ts';
-import { Choice, Id, Int, Nullable, type Of, Page, pageQuery, Shape, Text, Time } from './shapes.ts';
-
-const none = Shape({});
+import { Choice, Id, Int, Nullable, type Of, Shape, Text, Time } from './shapes.ts';
 
 export const revisionStates = [
   'pending',
@@ -41,32 +39,24 @@ export type Revision = Of<typeof Revision>;
 
 const revisionParams = Shape({ ...environmentParams.properties, r: RevisionId });
 
-export const listRevisions = declare({
+export const listRevisions = declareList({
   name: 'revisions.list',
-  method: 'GET',
   path: '/projects/{id}/environments/{name}/revisions',
   tag: 'deployments',
   summary: 'List revisions of an environment',
   scope: 'deployments:read',
   params: environmentParams,
-  query: Shape({ ...pageQuery }),
-  body: undefined,
-  status: 200,
-  response: Page(Revision),
-  errors: ['project_not_found', 'environment_not_found', 'invalid_cursor'],
+  item: Revision,
+  errors: ['project_not_found', 'environment_not_found'],
 });
 
-export const getRevision = declare({
+export const getRevision = declareGet({
   name: 'revisions.get',
-  method: 'GET',
   path: '/projects/{id}/environments/{name}/revisions/{r}',
   tag: 'deployments',
   summary: 'Get a revision',
   scope: 'deployments:read',
   params: revisionParams,
-  query: none,
-  body: undefined,
-  status: 200,
   response: Revision,
   errors: ['project_not_found', 'environment_not_found', 'revision_not_found'],
 });
@@ -79,18 +69,15 @@ const Rollback = Shape(
   { $id: 'Rollback' },
 );
 
-export const rollbackEnvironment = declare({
+export const rollbackEnvironment = declareCreate({
   name: 'environments.rollback',
-  method: 'POST',
   path: '/projects/{id}/environments/{name}/rollback',
   tag: 'deployments',
   summary: 'Restore image and variables of an earlier revision, by default of the last superseded one',
   scope: 'deployments:write',
   params: environmentParams,
-  query: none,
   body: Rollback,
   bodyOptional: true,
-  status: 201,
   response: Deployment,
   versioned: true,
   errors: [

@@ -39,6 +39,8 @@ export interface RouteDeclaration<
 export const tagCatalogue = {
   projects: 'What is deployed, and where to: a project has environments.',
   deployments: 'An image becomes a revision, and the revision gets traffic: at once, or by and by.',
+  alerts: 'What is measured, what counts as bad, and when it was.',
+  domains: 'Names of one’s own, with certificates.',
   webhooks: 'Who is told of events, and how that went.',
   events: 'What happened.',
   tokens: 'Bearer tokens and what they may do.',

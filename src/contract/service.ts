@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
+import { declareGet, declareList, none } from './declare.ts';
 import { RegionName } from './projects.ts';
-import { declare } from './route.ts';
-import { Choice, Id, Nullable, type Of, Page, pageQuery, Shape, Text, Time } from './shapes.ts';
+import { Choice, Id, Nullable, type Of, Shape, Text, Time } from './shapes.ts';
 
 export const Region = Shape(
   {
@@ -29,49 +29,33 @@ export const AuditEntry = Shape(
 );
 export type AuditEntry = Of<typeof AuditEntry>;
 
-const none = Shape({});
-
-export const listRegions = declare({
+export const listRegions = declareList({
   name: 'regions.list',
-  method: 'GET',
   path: '/regions',
   tag: 'service',
   summary: 'List regions and whether they answer',
   scope: 'projects:read',
   params: none,
-  query: Shape({ ...pageQuery }),
-  body: undefined,
-  status: 200,
-  response: Page(Region),
-  errors: ['invalid_cursor'],
+  item: Region,
 });
 
-export const listAuditLog = declare({
+export const listAuditLog = declareList({
   name: 'audit-log.list',
-  method: 'GET',
   path: '/audit-log',
   tag: 'service',
   summary: 'List changes made through the API',
   scope: 'audit:read',
   params: none,
-  query: Shape({ ...pageQuery, project_id: Type.Optional(Id('prj', 'Only of this project.')) }),
-  body: undefined,
-  status: 200,
-  response: Page(AuditEntry),
-  errors: ['invalid_cursor'],
+  filters: { project_id: Type.Optional(Id('prj', 'Only of this project.')) },
+  item: AuditEntry,
 });
 
-export const getOpenApi = declare({
+export const getOpenApi = declareGet({
   name: 'openapi.get',
-  method: 'GET',
   path: '/openapi.json',
   tag: 'service',
   summary: 'This document',
   scope: 'public',
   params: none,
-  query: none,
-  body: undefined,
-  status: 200,
   response: Type.Object({}, { additionalProperties: true, description: 'OpenAPI 3.1.' }),
-  errors: [],
 });

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
-import { declare } from './route.ts';
+import { declareCreate, declareDelete, declareGet, declareList, none } from './declare.ts';
 import { scopes } from './scopes.ts';
-import { Choice, Id, Nullable, type Of, Page, pageQuery, Shape, Text, Time } from './shapes.ts';
+import { Choice, Id, Nullable, type Of, Shape, Text, Time } from './shapes.ts';
 
 const Scopes = Type.Array(Choice(scopes, 'A scope.'), {
   minItems: 1,
@@ -51,83 +51,59 @@ const CreateToken = Shape(
 );
 
 const params = Shape({ tok: Id('tok', 'The token.') });
-const none = Shape({});
 
-export const listTokens = declare({
+export const listTokens = declareList({
   name: 'tokens.list',
-  method: 'GET',
   path: '/tokens',
   tag: 'tokens',
   summary: 'List tokens',
   scope: 'tokens:read',
   params: none,
-  query: Shape({ ...pageQuery }),
-  body: undefined,
-  status: 200,
-  response: Page(Token),
-  errors: ['invalid_cursor'],
+  item: Token,
 });
 
-export const createToken = declare({
+export const createToken = declareCreate({
   name: 'tokens.create',
-  method: 'POST',
   path: '/tokens',
   tag: 'tokens',
   summary: 'Make a token; its secret is shown this once',
   scope: 'tokens:write',
   params: none,
-  query: none,
   body: CreateToken,
-  status: 201,
   response: NewToken,
   versioned: true,
   errors: ['quota_exceeded', 'project_not_found'],
 });
 
-export const getToken = declare({
+export const getToken = declareGet({
   name: 'tokens.get',
-  method: 'GET',
   path: '/tokens/{tok}',
   tag: 'tokens',
   summary: 'Get a token',
   scope: 'tokens:read',
   params,
-  query: none,
-  body: undefined,
-  status: 200,
   response: Token,
   versioned: true,
   errors: ['token_not_found'],
 });
 
-export const revokeToken = declare({
+export const revokeToken = declareDelete({
   name: 'tokens.revoke',
-  method: 'DELETE',
   path: '/tokens/{tok}',
   tag: 'tokens',
   summary: 'Revoke a token, at once and for ever',
   scope: 'tokens:write',
   params,
-  query: none,
-  body: undefined,
-  status: 204,
-  response: undefined,
-  versioned: true,
   errors: ['token_not_found'],
 });
 
-export const whoAmI = declare({
+export const whoAmI = declareGet({
   name: 'token.get',
-  method: 'GET',
   path: '/token',
   tag: 'tokens',
   summary: 'Get the token of this request',
   scope: null,
   params: none,
-  query: none,
-  body: undefined,
-  status: 200,
   response: Token,
   versioned: true,
-  errors: [],
 });

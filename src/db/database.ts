@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { Kysely, PostgresDialect } from 'kysely';
+import { Kysely, PostgresAdapter, PostgresDialect } from 'kysely';
 import { hearTransactions } from './after-commit.ts';
 import type { DialectName } from './migrations/types.ts';
 import { readDirectly } from './prepared.ts';
@@ -7,6 +7,10 @@ import { sqliteDialect } from './sqlite-driver.ts';
 import type { Tables } from './tables.ts';
 
 export type Db = Kysely<Tables>;
+
+/** Also of a transaction. */
+export const dialectOf = (db: Db): DialectName =>
+  db.getExecutor().adapter instanceof PostgresAdapter ? 'postgres' : 'sqlite';
 
 export interface Database {
   db: Db;

@@ -3,9 +3,12 @@ import { StartError } from '../lib/start-error.ts';
 import { foundation } from './migrations/0001-foundation.ts';
 import { deployments } from './migrations/0002-deployments.ts';
 import { webhooks } from './migrations/0003-webhooks.ts';
+import { alerts } from './migrations/0004-alerts.ts';
+import { domains } from './migrations/0005-domains.ts';
+import { deliveryLeases } from './migrations/0006-delivery-leases.ts';
 import { type AnyDb, columnsFor, type DialectName, type Migration } from './migrations/types.ts';
 
-const migrations: Migration[] = [foundation, deployments, webhooks];
+const migrations: Migration[] = [foundation, deployments, webhooks, alerts, domains, deliveryLeases];
 
 export const latestVersion = migrations.length;
 

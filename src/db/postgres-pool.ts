@@ -6,17 +6,19 @@ const parseAsNumber = {
     oid === int8 ? Number : pg.types.getTypeParser(oid, format as 'text'),
 };
 
+export const poolOptions = (url: string): pg.PoolConfig => ({
+  connectionString: url,
+  max: 10,
+  connectionTimeoutMillis: 5000,
+  // A request that waits longer than this on one statement is better told to come again.
+  statement_timeout: 15_000,
+  idle_in_transaction_session_timeout: 30_000,
+  keepAlive: true,
+  types: parseAsNumber as pg.CustomTypesConfig,
+});
+
 export function openPool(url: string, onConnectionLost: (error: Error) => void): pg.Pool {
-  const pool = new pg.Pool({
-    connectionString: url,
-    max: 10,
-    connectionTimeoutMillis: 5000,
-    // A request that waits longer than this on one statement is better told to come again.
-    statement_timeout: 15_000,
-    idle_in_transaction_session_timeout: 30_000,
-    keepAlive: true,
-    types: parseAsNumber as pg.CustomTypesConfig,
-  });
+  const pool = new pg.Pool(poolOptions(url));
   pool.on('error', onConnectionLost);
   return pool;
 }

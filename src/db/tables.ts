@@ -2,10 +2,13 @@
 // epoch, truth is 0 or 1) and JSON kept as text.
 
 import type { Generated } from 'kysely';
+import type { AlertMetric, Comparator, OnCanary, Severity } from '../contract/alert-rules.ts';
+import type { DeliveryState, DeliveryType } from '../contract/deliveries.ts';
 import type { CanaryPhase, DeploymentState, FailureCode, RollbackCause, Strategy } from '../contract/deployments.ts';
+import type { DomainState } from '../contract/domains.ts';
 import type { EventKind } from '../contract/events.ts';
 import type { RevisionState } from '../contract/revisions.ts';
-import type { DeliveryState, DeliveryType, Ordering, WebhookState } from '../contract/webhooks.ts';
+import type { Ordering, WebhookState } from '../contract/webhooks.ts';
 
 export type InstanceState = 'starting' | 'healthy' | 'unhealthy' | 'draining';
 
@@ -140,6 +143,44 @@ export interface Tables {
     errors: number;
     latency: string;
   };
+  alert_rule: {
+    id: string;
+    project_id: string;
+    environment: string;
+    name: string;
+    metric: AlertMetric;
+    comparator: Comparator;
+    threshold: number;
+    hostname: string | null;
+    window_s: number;
+    for_s: number;
+    severity: Severity;
+    on_canary: OnCanary;
+    enabled: number;
+    created_at: number;
+    updated_at: number;
+    version: number;
+  };
+  alert: {
+    id: string;
+    account_id: string;
+    project_id: string;
+    /** It may be gone. */
+    rule_id: string;
+    environment: string;
+    /** What of the environment it is about; of a rule and a subject, one alert is firing at most. */
+    subject: string;
+    name: string;
+    severity: Severity;
+    message: string;
+    revision: number | null;
+    hostname: string | null;
+    value: number;
+    fired_at: number;
+    resolved_at: number | null;
+  };
+  /** Since when a condition holds, or, while its alert is firing, no longer does. No row: nothing to wait for. */
+  alert_watch: { rule_id: string; subject: string; holds: number; since: number };
   event: {
     id: string;
     account_id: string;
@@ -187,10 +228,12 @@ export interface Tables {
     state: DeliveryState;
     /** Its place in a strict order; 0: none. */
     position: number;
-    /** While pending: when it may be sent, or, while somebody is sending it, when it may be taken from them. */
+    /** While pending: when it may be sent. */
     due_at: number;
     /** Who is sending it. Whoever has lost the lease can no longer say how it went. */
     lease: string | null;
+    /** When it may be taken from them; 0: nobody is sending it. */
+    lease_until: number;
     attempts: number;
     /** Attempts since it was last asked for: these count for the schedule. */
     tried: number;
@@ -206,6 +249,56 @@ export interface Tables {
     error: string | null;
     answer: string | null;
   };
+  domain: {
+    id: string;
+    account_id: string;
+    project_id: string;
+    environment: string;
+    /** In ASCII, unique in the service. */
+    hostname: string;
+    state: DomainState;
+    /** What it serves. */
+    certificate_id: string | null;
+    last_error: string | null;
+    /** One after the other, since the last success. */
+    failures: number;
+    /** When its certificate is to be looked after; null: never. */
+    next_attempt_at: number | null;
+    /** The certificate authority asked not to be asked before. */
+    wait_until: number | null;
+    /** 1: somebody asked for a new certificate before its time. */
+    renew_asked: number;
+    /** Who is looking after it. Whoever has lost the lease can no longer say how it went. */
+    lease_owner: string | null;
+    /** When it may be taken from them; 0: nobody is. */
+    lease_until: number;
+    /** An order under way at a certificate authority, and the key of the certificate it is for. */
+    order_directory: string | null;
+    order_url: string | null;
+    order_key_sealed: string | null;
+    created_at: number;
+    updated_at: number;
+    version: number;
+  };
+  certificate: {
+    id: string;
+    domain_id: string;
+    issuer: string;
+    serial: string;
+    not_before: number;
+    not_after: number;
+    renew_at: number;
+    fingerprint_sha256: string;
+    chain_pem: string;
+    key_sealed: string;
+    /** Its name for renewal information, and when to ask for that again; null: the authority has none. */
+    ari_id: string | null;
+    ari_ask_at: number | null;
+    created_at: number;
+  };
+  acme_account: { directory: string; url: string | null; key_sealed: string };
+  /** What the router answers a certificate authority that checks a name. */
+  acme_challenge: { token: string; hostname: string; key_authorization: string; created_at: number };
   audit: {
     id: string;
     account_id: string;

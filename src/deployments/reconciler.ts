@@ -1,6 +1,7 @@
 // Looks after environments: load → observe → decide → save, then act; again and again. Level-triggered: every look
 // begins from what is in the database and what the engine says, so a crash at any point only means that the next look
 // comes later, from this process or another.
+import { findCanaryAlert } from '../alerts/queries.ts';
 import type { HealthCheck } from '../contract/environments.ts';
 import type { Db } from '../db/database.ts';
 import type { EngineInstance } from '../engines/engine.ts';
@@ -205,6 +206,8 @@ export class Reconciler {
     }
     const counts = countInstances(rows, deployment);
     const policy = policyOf(environment);
+    // Before the traffic, which is then at least as new as what the alert was about.
+    const alert = deployment.state === 'canary' ? await findCanaryAlert(db, deployment) : null;
     const image = deployment.state === 'preparing' ? this.#images.look(deployment, fresh, region) : null;
     const step = decide(
       rolloutOf(deployment, policy),
@@ -213,6 +216,7 @@ export class Reconciler {
         image,
         trouble: this.#troubleOf(key, deployment, rows),
         traffic: await compareTraffic(db, deployment),
+        alert,
       }),
       policy,
       clock.now(),

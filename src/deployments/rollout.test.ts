@@ -16,6 +16,7 @@ const calm: Observed = {
   previous: { wanted: 2, healthy: 2 },
   trouble: null,
   traffic: { stable: quiet, canary: quiet },
+  alert: null,
 };
 const busy = (errorRate: number) => ({
   stable: { requests: 900, errorRate: 0, p95Ms: 10 },
@@ -34,6 +35,12 @@ const observations = {
   crashed: { trouble: { code: 'crashed', message: 'boom' } },
   badTraffic: { traffic: busy(0.5) },
   goodTraffic: { traffic: busy(0) },
+  alarmed: { alert: { message: 'it burns', measured: false } },
+  alarmedByFew: { alert: { message: 'it burns', measured: true } },
+  alarmedByMany: { alert: { message: 'it burns', measured: true }, traffic: busy(0) },
+  alarmedAndBad: { alert: { message: 'it burns', measured: true }, traffic: busy(0.5) },
+  alarmedAndCrashed: { alert: { message: 'it burns', measured: false }, trouble: { code: 'crashed', message: 'boom' } },
+  alarmedAndLate: { alert: { message: 'it burns', measured: false }, late: true },
   late: { late: true },
   lateRegionDown: { late: true, regionAvailable: false },
 } as const satisfies Record<string, Partial<Observed> & { late?: true }>;
@@ -46,6 +53,7 @@ const table: Record<DeploymentState, Record<Name, Outcome>> = {
   preparing: row('wait', {
     imageReady: 'starting',
     imageMissing: 'failed image_not_found',
+    alarmedAndLate: 'failed deadline_exceeded',
     late: 'failed deadline_exceeded',
     lateRegionDown: 'failed region_lost',
   }),
@@ -53,6 +61,8 @@ const table: Record<DeploymentState, Record<Name, Outcome>> = {
     healthy: 'canary',
     healthyAndOldGone: 'canary',
     crashed: 'failed crashed',
+    alarmedAndCrashed: 'failed crashed',
+    alarmedAndLate: 'failed start_timeout',
     late: 'failed start_timeout',
     lateRegionDown: 'failed region_lost',
   }),
@@ -60,14 +70,21 @@ const table: Record<DeploymentState, Record<Name, Outcome>> = {
   canary: row('promoting', {
     crashed: 'aborting crashed',
     badTraffic: 'aborting analysis_failed',
+    alarmed: 'aborting alert_fired',
+    alarmedByMany: 'aborting alert_fired',
+    alarmedAndBad: 'aborting analysis_failed',
+    alarmedAndCrashed: 'aborting crashed',
+    alarmedAndLate: 'aborting alert_fired',
   }),
   promoting: row('wait', {
     healthyAndOldGone: 'succeeded',
     crashed: 'aborting crashed',
+    alarmedAndCrashed: 'aborting crashed',
+    alarmedAndLate: 'aborting deadline_exceeded',
     late: 'aborting deadline_exceeded',
     lateRegionDown: 'aborting region_lost',
   }),
-  aborting: row('wait', { freshGone: 'failed', late: 'failed', lateRegionDown: 'failed' }),
+  aborting: row('wait', { freshGone: 'failed', alarmedAndLate: 'failed', late: 'failed', lateRegionDown: 'failed' }),
   succeeded: row('wait', {}),
   failed: row('wait', {}),
   canceled: row('wait', {}),
@@ -132,6 +149,34 @@ test('steps one after the other; manual waits for promote; without auto_rollback
   assert.equal(waited?.failure?.code, 'approval_timeout');
 });
 
+test('an alert ends a canary in every phase, whatever auto_rollback says, and says so', () => {
+  const lenient: Policy = { ...policy, autoRollback: false };
+  const alarmed = { ...calm, ...observations.alarmed };
+  for (const phase of ['baking', 'paused', 'awaiting_approval'] as const) {
+    for (const one of [policy, lenient]) {
+      const step = decide(rolloutIn('canary', { phase, stepUntil: now + 1 }), alarmed, one, now);
+      assert.deepEqual(
+        [step?.to, step?.cause, step?.failure],
+        ['aborting', 'alert', { code: 'alert_fired', message: 'it burns' }],
+      );
+    }
+  }
+});
+
+test('an alert about what was measured needs as many requests as the analysis, and leaves to people what it paused', () => {
+  const lenient: Policy = { ...policy, autoRollback: false };
+  const many = { ...calm, ...observations.alarmedByMany };
+  const few = { ...calm, ...observations.alarmedByFew };
+  const paused = rolloutIn('canary', { phase: 'paused' });
+  assert.equal(decide(paused, many, policy, now)?.failure?.code, 'alert_fired');
+  assert.equal(decide(paused, many, lenient, now), null);
+  assert.equal(decide(paused, few, policy, now), null);
+  const baking = rolloutIn('canary', { stepUntil: now + 1 });
+  assert.equal(decide(baking, many, lenient, now)?.failure?.code, 'alert_fired');
+  assert.equal(decide(baking, few, policy, now), null);
+  assert.equal(decide(baking, { ...calm, ...observations.alarmedAndBad }, lenient, now)?.canary?.phase, 'paused');
+});
+
 test('abort: queued ends at once, what runs is undone, what ended stays', () => {
   const outcomes = deploymentStates.map((state) => [state, abort(rolloutIn(state), now)?.to ?? 'wait']);
   assert.deepEqual(Object.fromEntries(outcomes), {
@@ -161,6 +206,7 @@ test('whatever is seen, every unfinished state gets a deadline, and a deadline t
     previous: fc.record({ wanted: fc.nat(3), healthy: fc.nat(3) }),
     trouble: fc.constantFrom(null, { code: 'crashed' as const, message: '' }),
     traffic: fc.constantFrom(calm.traffic, busy(0), busy(1)),
+    alert: fc.constantFrom(null, { message: '', measured: true }, { message: '', measured: false }),
   });
   fc.assert(
     fc.property(seen, fc.constantFrom(...deploymentStates), fc.boolean(), (observed, state, hasPrevious) => {

@@ -43,6 +43,8 @@ export interface Observed {
   trouble: Failure | null;
   /** Since the step began. */
   traffic: Comparison;
+  /** What fired since the canary began and is to end it; measured: by the router, as the analysis is. */
+  alert: { message: string; measured: boolean } | null;
 }
 
 export interface Policy {
@@ -149,7 +151,9 @@ function whenStarting(rollout: Rollout, seen: Observed, policy: Policy, nowMs: n
 function whenCanary(rollout: Rollout, seen: Observed, policy: Policy, nowMs: number): Step | null {
   if (seen.trouble?.code === 'crashed') return undo('analysis', seen.trouble, nowMs);
   const isLate = nowMs >= rollout.deadlineAt;
+  const alarmed = alertOf(rollout, seen, policy);
   if (rollout.phase !== 'baking') {
+    if (alarmed) return undo('alert', alarmed, nowMs);
     const waited: Failure = { code: 'approval_timeout', message: 'Nobody promoted or resumed it in time.' };
     return isLate ? undo('deadline', waited, nowMs) : null;
   }
@@ -160,6 +164,7 @@ function whenCanary(rollout: Rollout, seen: Observed, policy: Policy, nowMs: num
       ? undo('analysis', failed, nowMs)
       : hold(rollout, policy, nowMs, `${failed.message} Paused.`);
   }
+  if (alarmed) return undo('alert', alarmed, nowMs);
   if (rollout.stepUntil !== null && nowMs >= rollout.stepUntil && verdict.kind === 'good') {
     if (policy.canary.advance === 'manual') {
       return {
@@ -172,6 +177,19 @@ function whenCanary(rollout: Rollout, seen: Observed, policy: Policy, nowMs: num
     return advance(rollout, policy, nowMs);
   }
   return isLate ? undo('deadline', late(seen, 'Too few requests reached the canary to judge it.'), nowMs) : null;
+}
+
+/**
+ * An alert about what the router measured of the canary has the same evidence as the analysis: it needs as many
+ * requests, and what the analysis has put before people, where `auto_rollback` is off, is theirs to decide.
+ */
+function alertOf(rollout: Rollout, { alert, traffic }: Observed, policy: Policy): Failure | null {
+  if (!alert) return null;
+  if (alert.measured) {
+    if (traffic.canary.requests < policy.canary.min_requests) return null;
+    if (rollout.phase === 'paused' && !policy.autoRollback) return null;
+  }
+  return { code: 'alert_fired', message: alert.message };
 }
 
 function whenPromoting(rollout: Rollout, seen: Observed, nowMs: number): Step | null {

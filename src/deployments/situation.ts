@@ -1,11 +1,10 @@
 // From rows to what the pure rules ask about.
 import type { CanaryPolicy, HealthCheck } from '../contract/environments.ts';
 import type { EnvironmentRow } from '../environments/queries.ts';
-import type { Comparison } from './analysis.ts';
 import { type Desired, desiredOf } from './desired.ts';
 import type { InstanceRow } from './instances.ts';
 import type { DeploymentRow } from './queries.ts';
-import type { Failure, Observed, Policy, Rollout } from './rollout.ts';
+import type { Observed, Policy, Rollout } from './rollout.ts';
 
 export interface Counts {
   freshHealthy: number;
@@ -67,7 +66,7 @@ export function desiredFor(deployment: DeploymentRow, replicas: number, counts: 
 export function observedOf(
   desired: Desired,
   counts: Counts,
-  more: { regionAvailable: boolean; image: Observed['image']; trouble: Failure | null; traffic: Comparison },
+  more: Pick<Observed, 'regionAvailable' | 'image' | 'trouble' | 'traffic' | 'alert'>,
 ): Observed {
   return {
     ...more,

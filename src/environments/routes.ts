@@ -1,3 +1,5 @@
+import { insertDefaultRules } from '../alerts/defaults.ts';
+import { endAlertsOf } from '../alerts/incidents.ts';
 import * as contract from '../contract/environments.ts';
 import { ApiError } from '../contract/errors.ts';
 import type { Db } from '../db/database.ts';
@@ -71,6 +73,7 @@ export function environmentRoutes({ ids, clock, seal, regions, urlOf, kick }: En
       } catch (error) {
         throw isUniqueViolation(error) ? environmentExists(name) : error;
       }
+      await insertDefaultRules(tx, { ids, clock }, { projectId: project.id, environment: name });
       return {
         body: presentEnvironment(row, urlOf),
         version: row.version,
@@ -98,6 +101,7 @@ export function environmentRoutes({ ids, clock, seal, regions, urlOf, kick }: En
       const key = { projectId: row.project_id, environment: row.name };
       const busy = await findInProgress(tx, key);
       if (busy) throw deploymentInProgress(busy);
+      await endAlertsOf(tx, { ids, clock }, key);
       await deleteEnvironment(tx, row);
       await touchRouting(tx);
       ask.afterCommit(() => kick(key));

@@ -2,11 +2,12 @@
 // delivered. Once it is committed, whoever sends and follows is woken.
 import type { EventKind } from '../contract/events.ts';
 import { announce } from '../db/after-commit.ts';
-import type { Db } from '../db/database.ts';
+import { type Db, dialectOf } from '../db/database.ts';
 import { isoTime } from '../http/route.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import { listSubscribers, type Subscriber } from '../webhooks/queries.ts';
+import { type NewDelivery, takeSequenceAtOnce, writeAtOnce } from './outbox-postgres.ts';
 
 export interface NewEvent {
   type: EventKind;
@@ -21,57 +22,68 @@ export async function insertEvent(
   { ids, clock }: { ids: IdSource; clock: Clock },
   { type, accountId, projectId, data }: NewEvent,
 ): Promise<void> {
-  // The row lock this takes keeps the events of one project in sequence, without gaps.
-  const { sequence } = await tx
-    .updateTable('project')
-    .set((e) => ({ next_sequence: e('next_sequence', '+', 1) }))
-    .where('id', '=', projectId)
-    .returning((e) => e('next_sequence', '-', 1).as('sequence'))
-    .executeTakeFirstOrThrow();
+  const onPostgres = dialectOf(tx) === 'postgres';
+  const { sequence, subscribers } = await (onPostgres ? takeSequenceAtOnce : takeSequence)(tx, {
+    accountId,
+    projectId,
+    type,
+  });
   const id = ids('evt');
   const nowMs = clock.now();
-  const body = { id, type, created_at: isoTime(nowMs), project_id: projectId, sequence: Number(sequence), data };
-  await tx
-    .insertInto('event')
-    .values({
-      id,
-      account_id: accountId,
-      project_id: projectId,
-      type,
-      sequence: Number(sequence),
-      body: JSON.stringify(body),
-      created_at: nowMs,
-    })
-    .execute();
-  const subscribers = await listSubscribers(tx, { accountId, projectId, type });
-  if (subscribers.length > 0) await insertDeliveries(tx, ids, subscribers, { id, type, nowMs });
+  const body = JSON.stringify({ id, type, created_at: isoTime(nowMs), project_id: projectId, sequence, data });
+  const event = { id, account_id: accountId, project_id: projectId, type, sequence, body, created_at: nowMs };
+  const deliveries: NewDelivery[] = [];
+  for (const { id: webhookId, ordering } of subscribers) {
+    const position = ordering === 'strict' ? await takePosition(tx, webhookId) : 0;
+    deliveries.push({ id: ids('dlv'), webhook_id: webhookId, position });
+  }
+  await (onPostgres ? writeAtOnce : write)(tx, event, deliveries);
   announce(tx, 'event');
 }
 
-async function insertDeliveries(
-  tx: Db,
-  ids: IdSource,
-  subscribers: Subscriber[],
-  event: { id: string; type: EventKind; nowMs: number },
-): Promise<void> {
-  const rows = [];
-  for (const { id, ordering } of subscribers) {
-    rows.push({
-      id: ids('dlv'),
-      webhook_id: id,
-      event_id: event.id,
-      type: event.type,
-      test_body: null,
-      state: 'pending' as const,
-      position: ordering === 'strict' ? await takePosition(tx, id) : 0,
-      due_at: event.nowMs,
-      lease: null,
-      attempts: 0,
-      tried: 0,
-      created_at: event.nowMs,
-      finished_at: null,
-    });
-  }
+export interface Taken {
+  sequence: number;
+  subscribers: Subscriber[];
+}
+
+export interface WrittenEvent {
+  id: string;
+  account_id: string;
+  project_id: string;
+  type: EventKind;
+  sequence: number;
+  body: string;
+  created_at: number;
+}
+
+/** The row lock this takes keeps the events of one project in sequence, without gaps. */
+async function takeSequence(tx: Db, event: Pick<NewEvent, 'accountId' | 'projectId' | 'type'>): Promise<Taken> {
+  const { sequence } = await tx
+    .updateTable('project')
+    .set((e) => ({ next_sequence: e('next_sequence', '+', 1) }))
+    .where('id', '=', event.projectId)
+    .returning((e) => e('next_sequence', '-', 1).as('sequence'))
+    .executeTakeFirstOrThrow();
+  return { sequence: Number(sequence), subscribers: await listSubscribers(tx, event) };
+}
+
+async function write(tx: Db, event: WrittenEvent, deliveries: NewDelivery[]): Promise<void> {
+  await tx.insertInto('event').values(event).execute();
+  if (deliveries.length === 0) return;
+  const rows = deliveries.map((delivery) => ({
+    ...delivery,
+    event_id: event.id,
+    type: event.type,
+    test_body: null,
+    state: 'pending' as const,
+    due_at: event.created_at,
+    lease: null,
+    lease_until: 0,
+    attempts: 0,
+    tried: 0,
+    created_at: event.created_at,
+    finished_at: null,
+  }));
   await tx.insertInto('delivery').values(rows).execute();
 }
 

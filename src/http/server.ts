@@ -4,6 +4,7 @@ import type { Socket } from 'node:net';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { ApiError } from '../contract/errors.ts';
 import type { RouteDeclaration } from '../contract/route.ts';
+import { isAmong, type Range } from '../lib/address.ts';
 import { carryOut, type Platform } from './carry-out.ts';
 import type { Gate } from './gate.ts';
 import type { HttpMetrics } from './metrics.ts';
@@ -40,13 +41,16 @@ export interface ServerParts extends Platform {
   routes: ServedRoute[];
   metrics: HttpMetrics;
   timeouts: ServerTimeouts;
+  /** Whose word about who asks is believed. */
+  trustedProxies: Range[];
   isStopping(): boolean;
 }
 
 export function createServer(parts: ServerParts): FastifyInstance {
-  const { timeouts } = parts;
+  const { timeouts, trustedProxies } = parts;
   const server = Fastify({
     logger: false,
+    trustProxy: trustedProxies.length > 0 && ((address: string) => isAmong(address, trustedProxies)),
     bodyLimit: bodyLimitBytes,
     requestTimeout: timeouts.requestMs,
     keepAliveTimeout: timeouts.keepAliveMs,

@@ -8,6 +8,10 @@ import type { HttpMetrics } from './metrics.ts';
 export interface ServicePageParts {
   db: Db;
   metrics: HttpMetrics;
+  /** What there is to tell of the deployed, in Prometheus' text format. */
+  figures(): Promise<string>;
+  /** The root of the local CA; null: there is none. */
+  caPem: (() => Promise<string>) | null;
   apiUrl(): string;
   isStopping(): boolean;
 }
@@ -16,7 +20,7 @@ const readinessTimeoutMs = 2000;
 
 export function mountServicePages(
   server: FastifyInstance,
-  { db, metrics, apiUrl, isStopping }: ServicePageParts,
+  { db, metrics, figures, caPem, apiUrl, isStopping }: ServicePageParts,
 ): void {
   const html = 'text/html; charset=utf-8';
   const policy =
@@ -34,8 +38,13 @@ export function mountServicePages(
   });
 
   server.get('/metrics', async (_request, reply) =>
-    reply.type(metrics.registry.contentType).send(await metrics.registry.metrics()),
+    reply.type(metrics.registry.contentType).send((await metrics.registry.metrics()) + (await figures())),
   );
+
+  server.get('/local-ca.pem', async (_request, reply) => {
+    if (!caPem) return reply.code(404).type('text/plain').send('certificates come from an ACME directory\n');
+    return reply.type('application/x-pem-file').send(await caPem());
+  });
 
   server.get('/docs', async (_request, reply) =>
     reply.type(html).header('content-security-policy', policy).send(referencePage(apiUrl())),

@@ -1,7 +1,7 @@
 // The catalogue on the service's own port: whatever is not the API or a page about the service is a file of the site.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 
-const ofTheService = /^\/(?:v1|docs|console|livez|readyz|metrics)(?:[/?]|$)/;
+const ofTheService = /^\/(?:v1|docs|console|livez|readyz|metrics|local-ca\.pem)(?:[/?]|$)/;
 
 /** Puts the site in front of the listener that is there: its answers never pass through the framework. */
 export function mountSite(server: Server, handle: (request: IncomingMessage, response: ServerResponse) => void): void {

@@ -95,6 +95,14 @@ export function isPublic(address: Address): boolean {
   return !notPublic.some((range) => isWithin(destination, range));
 }
 
+/** Whether this text is an address within one of the ranges. */
+export function isAmong(text: string, ranges: readonly Range[]): boolean {
+  const address = parseAddress(text);
+  if (!address) return false;
+  const destination = destinationOf(address);
+  return ranges.some((range) => isWithin(destination, range) || isWithin(address, range));
+}
+
 export interface AddressPolicy {
   allowLoopback: boolean;
   /** Not public, allowed all the same. */
@@ -105,7 +113,6 @@ export interface AddressPolicy {
 export function mayConnect(text: string, { allowLoopback, allowed }: AddressPolicy): boolean {
   const address = parseAddress(text);
   if (!address) return false;
-  const destination = destinationOf(address);
-  if (allowed.some((range) => isWithin(destination, range) || isWithin(address, range))) return true;
+  if (isAmong(text, allowed)) return true;
   return isPublic(address) || (allowLoopback && isLoopback(address));
 }

@@ -37,6 +37,7 @@ export function createNotifications(
   const streams = new EventStreams(common);
   const deliveries = new Deliveries({
     ...common,
+    databaseUrl: config.databaseUrl,
     policy,
     lookup,
     signatureHeader: config.signatureHeader,

@@ -4,6 +4,8 @@ import { databaseLeases, onlyProcess } from '../deployments/leases.ts';
 import type { EnvironmentKey } from '../deployments/queries.ts';
 import { Reconciler } from '../deployments/reconciler.ts';
 import type { Regions } from '../regions/regions.ts';
+import type { Certificates } from '../traffic/certificates.ts';
+import type { Measurement } from '../traffic/measurements.ts';
 import { startProxy } from '../traffic/proxy.ts';
 import { Router, routerPollMs } from '../traffic/router.ts';
 import type { Common } from './common.ts';
@@ -11,6 +13,8 @@ import type { Common } from './common.ts';
 export interface Rollouts {
   /** Where deployed revisions answer; null: not in this process. */
   routerUrl: string | null;
+  /** Where their domains answer with TLS; null: not in this process. */
+  tlsPort: number | null;
   /** The address of the environment with this host label. */
   urlOf(host: string): string;
   /** Something about this environment may have to be done. */
@@ -21,16 +25,26 @@ export interface Rollouts {
   stop(): Promise<void>;
 }
 
-export async function createRollouts(common: Common, config: Config, regions: Regions): Promise<Rollouts> {
+/** Without certificates there is no listener for TLS. */
+export async function createRollouts(
+  common: Common,
+  config: Config,
+  regions: Regions,
+  certificates: Certificates | null,
+  onMeasured: (measurements: Measurement[]) => void,
+): Promise<Rollouts> {
   const { db, dialect, clock, log, processId } = common;
+  const tls = certificates && { port: config.routerTlsPort, certificates, redirect: config.httpsRedirect };
+  const { host, routerPort: port, trustedProxies } = config;
   const router = config.roles.includes('router')
     ? new Router({
         db,
         clock,
         log,
-        dataPlane: await startProxy({ host: config.host, port: config.routerPort, clock, log }),
+        dataPlane: await startProxy({ host, port, clock, log, tls, trustedProxies }),
         domain: config.routerDomain,
         id: processId,
+        onMeasured,
       })
     : null;
   const reconciler = new Reconciler({
@@ -43,6 +57,7 @@ export async function createRollouts(common: Common, config: Config, regions: Re
   const at = (host: string) => `http://${host}.${config.routerDomain}:${router?.port() ?? config.routerPort}`;
   return {
     routerUrl: router && at('*'),
+    tlsPort: router?.tlsPort() ?? null,
     urlOf: at,
     kick(key) {
       reconciler.kick(key);

@@ -1,3 +1,5 @@
+import { insertDefaultRules } from '../alerts/defaults.ts';
+import { endAlertsOf } from '../alerts/incidents.ts';
 import { ApiError } from '../contract/errors.ts';
 import * as contract from '../contract/projects.ts';
 import type { Db } from '../db/database.ts';
@@ -73,6 +75,7 @@ export function projectRoutes({ ids, clock, regions, changed }: ProjectParts): S
       const host = await freeHost(tx, ids, slug, firstEnvironment);
       const named = { projectId: row.id, name: firstEnvironment, region, host };
       await insertEnvironment(tx, newEnvironment(named, clock.now()));
+      await insertDefaultRules(tx, { ids, clock }, { projectId: row.id, environment: firstEnvironment });
       return {
         body: presentProject(row, [firstEnvironment]),
         version: row.version,
@@ -114,6 +117,7 @@ export function projectRoutes({ ids, clock, regions, changed }: ProjectParts): S
       ask.expectVersion(row.version);
       const busy = await findInProgressOf(tx, row.id);
       if (busy) throw deploymentInProgress(busy);
+      await endAlertsOf(tx, { ids, clock }, { projectId: row.id });
       await deleteProject(tx, row);
       await touchRouting(tx);
       ask.afterCommit(changed);

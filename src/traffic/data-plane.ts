@@ -10,6 +10,8 @@ export interface DataPlane {
   takeMeasurements(): Measurement[];
   /** Where it listens. */
   port(): number;
+  /** Where it listens with TLS; null: nowhere. */
+  tlsPort(): number | null;
   /** Takes no new connections; resolves when the requests under way have ended or the time is up. */
   stop(drainMs: number): Promise<void>;
 }

@@ -1,22 +1,26 @@
 // One request and its answer. The request is read once, then attempts are made on instances until one begins to answer;
 // from there on everything is passed through as it comes, each side going no faster than the other takes it. Plain
 // callbacks instead of promises: this is the path that every request takes.
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
+import type { ServerHttp2Session } from 'node:http2';
 import type { Duplex } from 'node:stream';
 import type { Dispatcher } from 'undici';
+import type { Range } from '../lib/address.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import type { Log } from '../lib/log.ts';
+import { believedPeer } from './believed-peer.ts';
 import { choose } from './choice.ts';
 import { codeOf, isOfInstance, isSafeToRepeat, ownAnswerTo } from './failures.ts';
-import { addForwarding, answerHeaders, pairsOf, readHead } from './forwarding-headers.ts';
+import { addForwarding, answerHeaders, type Peer, pairsOf, peerOf, readHead } from './forwarding-headers.ts';
 import { type Inbound, readRequest } from './inbound.ts';
 import { type Instance, type Side, sideOf, type Way, type Ways } from './instances.ts';
 import type { ProxyLimits } from './limits.ts';
-import { answer, type OwnAnswer, own } from './own-answers.ts';
+import { answer, moved, type OwnAnswer, own } from './own-answers.ts';
 import { cookieOf } from './pick.ts';
 import { join, writeSwitching } from './tunnel.ts';
 import { discardRest, UploadBody } from './upload-body.ts';
+import type { VisitorRequest, VisitorResponse } from './visitor.ts';
 
 export interface Surroundings {
   clock: Clock;
@@ -27,6 +31,12 @@ export interface Surroundings {
   draining: boolean;
   /** Connections that are, or ask to become, something else than HTTP; the server does not know them any more. */
   upgrades: Set<Duplex>;
+  /** Of HTTP/2, which the server does not know either. */
+  sessions: Set<ServerHttp2Session>;
+  /** Where visitors of a domain with a certificate are sent who come without TLS; null: they are not. */
+  httpsPort: number | null;
+  /** Whose word about who asks is believed. */
+  trustedProxies: readonly Range[];
 }
 
 const none: Instance[] = [];
@@ -35,8 +45,8 @@ const clientGone = new Error('the client went away');
 
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly #in: Surroundings;
-  readonly #request: IncomingMessage;
-  readonly #response: ServerResponse;
+  readonly #request: VisitorRequest;
+  readonly #response: VisitorResponse;
   readonly #expectsContinue: boolean;
   readonly #startedAt: number;
   #upgrade: string | null = null;
@@ -59,7 +69,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #waitsForDrain = false;
   #continued = false;
 
-  constructor(surroundings: Surroundings, request: IncomingMessage, response: ServerResponse, expectsContinue = false) {
+  constructor(surroundings: Surroundings, request: VisitorRequest, response: VisitorResponse, expectsContinue = false) {
     this.#in = surroundings;
     this.#request = request;
     this.#response = response;
@@ -75,9 +85,13 @@ export class Exchange implements Dispatcher.DispatchHandler {
       return;
     }
     this.#head = read;
+    const { trustedProxies } = this.#in;
+    const seen = peerOf(this.#request.socket);
+    const peer = trustedProxies.length === 0 ? seen : believedPeer(seen, this.#request.rawHeaders, trustedProxies);
     const way = this.#in.ways.find(read.hostName);
-    if (!way) {
-      this.#answerSelf(own.unknownHost);
+    const refusal = this.#refusal(way, peer);
+    if (!way || refusal !== null) {
+      this.#answerSelf(refusal ?? own.unknownHost);
       return;
     }
     this.#response.on('close', this.#onClosed);
@@ -85,10 +99,18 @@ export class Exchange implements Dispatcher.DispatchHandler {
       read.bucket = way.nextBucket();
       if (way.canary !== null) this.#cookie = cookieOf(read.bucket);
     }
-    addForwarding(read.headers, this.#request.socket, read.host);
+    addForwarding(read.headers, peer, read.host);
     if (this.#attempt(way)) return;
     sideOf(way, read.bucket).counts.countRequest(this.#startedAt, 0, true);
     this.#answerSelf(own.noInstance);
+  }
+
+  /** A visitor with TLS asks for what the certificate was shown for, and one without it goes where TLS is. */
+  #refusal(way: Way | undefined, { serverName, proto }: Peer): OwnAnswer | null {
+    const { hostName, path } = this.#head;
+    if (serverName !== null) return serverName === hostName ? null : own.misdirected;
+    const { httpsPort } = this.#in;
+    return way?.secure && httpsPort !== null && proto === 'http' ? moved(hostName, httpsPort, path) : null;
   }
 
   /** Asks the next instance; false where there is none left to ask. */
@@ -141,7 +163,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const response = this.#response;
     const bodyless = status === 204;
     const trailers = !bodyless && status !== 304 && this.#request.method !== 'HEAD';
-    const lines = answerHeaders(headers, bodyless, trailers && this.#request.httpVersionMinor === 1);
+    const lines = answerHeaders(headers, bodyless, trailers && this.#request.httpVersion !== '1.0');
     if (this.#cookie !== null) lines.push('set-cookie', this.#cookie);
     if (this.#in.draining) response.shouldKeepAlive = false;
     response.writeHead(status, lines);
@@ -172,7 +194,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.#release();
       return;
     }
-    this.#response.off('close', this.#onClosed).detachSocket(client);
+    this.#response.off('close', this.#onClosed).detachSocket?.(client);
     this.#count(false);
     writeSwitching(client, headers, this.#cookie);
     join(client, to, this.#in.limits.tunnelIdleMs, () => this.#release());
@@ -232,7 +254,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   #inform(status: number, headers: IncomingHttpHeaders): void {
-    if (this.#request.httpVersionMinor === 0) return;
+    if (this.#request.httpVersion === '1.0') return;
     this.#response.writeInformation?.(status, answerHeaders(headers, true, false));
   }
 

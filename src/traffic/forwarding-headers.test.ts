@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
 import { describe, test } from 'node:test';
-import { addForwarding, answerHeaders, readHead } from './forwarding-headers.ts';
+import { addForwarding, answerHeaders, peerOf, readHead } from './forwarding-headers.ts';
 
 describe('who asked', () => {
   const socket = (fields: object) => ({ localPort: 8000, ...fields }) as Socket;
   const forwarded = (fields: object) => {
     const headers: string[] = [];
-    addForwarding(headers, socket(fields), 'shop.example');
+    addForwarding(headers, peerOf(socket(fields)), 'shop.example');
     return Object.fromEntries(Array.from({ length: headers.length / 2 }, (_, i) => headers.slice(i * 2, i * 2 + 2)));
   };
 

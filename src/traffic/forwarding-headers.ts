@@ -3,6 +3,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { isIPv6, type Socket } from 'node:net';
 import { bucketOfCookies } from './pick.ts';
+import { hostNameOf } from './request-target.ts';
 
 export interface InboundHead {
   /** As it goes to the instance, with Host and Content-Length, without those of the hop. */
@@ -96,29 +97,40 @@ function removeNamed(headers: string[], connection: string): void {
 }
 
 /** What is the same for all requests of a connection. */
-interface Peer {
+export interface Peer {
   address: string;
   forwardedFor: string;
   proto: string;
   port: string;
+  /** The name it asked for in its TLS handshake, lower case; null: it came without TLS. */
+  serverName: string | null;
 }
 
-const peerOf = Symbol('peer');
+const peer = Symbol('peer');
 
-function peer(socket: Socket & { [peerOf]?: Peer; encrypted?: boolean }): Peer {
-  const known = socket[peerOf];
+export function peerOf(
+  socket: Socket & { [peer]?: Peer; encrypted?: boolean; servername?: string | false | null },
+): Peer {
+  const known = socket[peer];
   if (known) return known;
   const address = (socket.remoteAddress ?? 'unknown').replace(/^::ffff:(?=\d+\.)/, '');
-  const proto = socket.encrypted ? 'https' : 'http';
-  const node = isIPv6(address) ? `"[${address}]"` : address;
-  const made = { address, forwardedFor: `for=${node};proto=${proto};host="`, proto, port: String(socket.localPort) };
-  socket[peerOf] = made;
+  const made = peerFor({
+    address,
+    proto: socket.encrypted ? 'https' : 'http',
+    port: String(socket.localPort),
+    serverName: socket.encrypted ? hostNameOf(socket.servername || '') : null,
+  });
+  socket[peer] = made;
   return made;
 }
 
+export function peerFor(known: Omit<Peer, 'forwardedFor'>): Peer {
+  const node = isIPv6(known.address) ? `"[${known.address}]"` : known.address;
+  return { ...known, forwardedFor: `for=${node};proto=${known.proto};host="` };
+}
+
 /** Adds who asked, over what and for which host. The host is one of the routing table's, with a port at most. */
-export function addForwarding(headers: string[], socket: Socket, host: string): void {
-  const { address, forwardedFor, proto, port } = peer(socket);
+export function addForwarding(headers: string[], { address, forwardedFor, proto, port }: Peer, host: string): void {
   headers.push('X-Forwarded-For', address, 'X-Forwarded-Proto', proto, 'X-Forwarded-Host', host);
   headers.push('X-Forwarded-Port', port, 'Forwarded', `${forwardedFor}${host}"`);
 }

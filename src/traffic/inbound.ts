@@ -1,11 +1,11 @@
 // Everything that is said of a request before an instance sees it. What two readers could understand in two ways is
 // refused here, beyond what the parser refuses already (both lengths, two lengths, folded lines, bad chunks, bare line
 // feeds).
-import type { IncomingMessage } from 'node:http';
 import { type InboundHead, readHead } from './forwarding-headers.ts';
 import type { ProxyLimits } from './limits.ts';
 import { type OwnAnswer, own } from './own-answers.ts';
 import { hostNameOf, pathOf } from './request-target.ts';
+import type { VisitorRequest } from './visitor.ts';
 
 export interface Inbound extends InboundHead {
   /** For the routing table. */
@@ -14,7 +14,7 @@ export interface Inbound extends InboundHead {
 }
 
 /** The request, or what is answered instead. */
-export function readRequest(request: IncomingMessage, limits: ProxyLimits, upgrades: boolean): Inbound | OwnAnswer {
+export function readRequest(request: VisitorRequest, limits: ProxyLimits, upgrades: boolean): Inbound | OwnAnswer {
   const { method, url, rawHeaders, httpVersion } = request;
   if (rawHeaders.length > limits.headerCount * 2) return own.headTooLarge;
   if (method === 'TRACE' || method === 'CONNECT') return own.badMethod;

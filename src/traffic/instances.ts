@@ -62,6 +62,8 @@ const emptySide = (): Side => ({
 export interface Way {
   stable: Side;
   canary: Side | null;
+  /** Its hosts have a certificate. */
+  secure: boolean;
   nextBucket: () => number;
 }
 
@@ -92,8 +94,11 @@ export class Ways {
     this.#instances = new Map();
     this.#sequences = new Map();
     this.#counts.beginTable();
+    const made = new Map<Route, Way>(); // an environment may have a thousand hosts
     for (const [host, route] of table) {
-      ways.set(host.toLowerCase(), this.#wayOf(route, before, sequences));
+      const way = made.get(route) ?? this.#wayOf(route, before, sequences);
+      made.set(route, way);
+      ways.set(host.toLowerCase(), way);
     }
     this.#ways = ways;
     for (const [key, instance] of before) if (!this.#instances.has(key)) this.#retire(instance);
@@ -117,7 +122,8 @@ export class Ways {
     // Spreading visitors evenly needs no secret, only a start that differs from process to process.
     const nextBucket = this.#sequences.get(key) ?? sequences.get(key) ?? createBuckets(Math.random());
     this.#sequences.set(key, nextBucket);
-    return { stable: sides[0] ?? emptySide(), canary: sides[1] ?? null, nextBucket };
+    const [stable = emptySide(), canary = null] = sides;
+    return { stable, canary, secure: route.secure === true, nextBucket };
   }
 
   #instanceOf(target: Target, before: Map<string, Instance>): Instance {

@@ -18,7 +18,7 @@ export interface ProxyLimits {
   retryMs: number;
   /** Until the head of the answer; 504. */
   answerHeadMs: number;
-  /** Connections of clients at a time; more are closed at once. */
+  /** Connections of clients at a time, with and without TLS; more are closed at once. */
   connections: number;
   /** How long an instance that took no connection is passed over while others can answer. */
   ejectMs: number;
@@ -26,6 +26,18 @@ export interface ProxyLimits {
   tunnelIdleMs: number;
   /** Kept connections to instances; less than the five seconds after which many servers close theirs. */
   instanceKeepAliveMs: number;
+  /** Until a TLS handshake is done. */
+  handshakeMs: number;
+  /** Of one HTTP/2 session at a time. */
+  streams: number;
+  /** What a client may send of one upload, and of all of a session, before we have taken it. */
+  streamWindowBytes: number;
+  sessionWindowBytes: number;
+  /** Of a session's queues and heads; a session that needs more gets no new streams. */
+  sessionMegabytes: number;
+  /** Streams that a client may take back at once and each second; a session beyond that is closed (CVE-2023-44487). */
+  streamResets: number;
+  streamResetsPerSecond: number;
 }
 
 export const defaultLimits: ProxyLimits = {
@@ -41,4 +53,15 @@ export const defaultLimits: ProxyLimits = {
   ejectMs: 1000,
   tunnelIdleMs: 3_600_000,
   instanceKeepAliveMs: 4000,
+  handshakeMs: 10_000,
+  streams: 100,
+  streamWindowBytes: 256 * 1024,
+  sessionWindowBytes: 1024 * 1024,
+  sessionMegabytes: 32,
+  streamResets: 500,
+  streamResetsPerSecond: 50,
 };
+
+/** An instance that stands still is noticed before its client, who waits for it. */
+export const clientIdleMs = ({ idleMs, answerHeadMs, retryMs }: ProxyLimits): number =>
+  Math.max(idleMs, answerHeadMs + retryMs) + 2000;

@@ -1,5 +1,6 @@
 // Measurements and the routing table, in the database.
 import type { Db } from '../db/database.ts';
+import type { Tables } from '../db/tables.ts';
 import { latencyBoundsMs, type Measurement, quantileMs, type Side } from './measurements.ts';
 import type { Route, RoutingTable } from './table.ts';
 
@@ -58,6 +59,36 @@ export async function sumTraffic(
   };
 }
 
+export interface TrafficRow {
+  revision: number;
+  at: number;
+  requests: number;
+  errors: number;
+  latency: number[];
+}
+
+/** What all routers stored of an environment, or of one of its revisions, in some time. */
+export async function listTraffic(
+  db: Db,
+  of: { projectId: string; environment: string; revision: number | null },
+  fromMs: number,
+  toMs: number,
+): Promise<TrafficRow[]> {
+  let query = db
+    .selectFrom('traffic')
+    .select(['revision', 'at', 'requests', 'errors', 'latency'])
+    .where('project_id', '=', of.projectId)
+    .where('environment', '=', of.environment)
+    .where('at', '>=', fromMs)
+    .where('at', '<', toMs);
+  if (of.revision !== null) query = query.where('revision', '=', of.revision);
+  const rows = await query.execute();
+  return rows.map((row) => ({ ...row, latency: JSON.parse(row.latency) as number[] }));
+}
+
+/** How long measurements are kept. */
+export const keptForMs = 7 * 24 * 3600_000;
+
 export async function deleteTrafficBefore(db: Db, ms: number): Promise<void> {
   await db.deleteFrom('traffic').where('at', '<', ms).execute();
 }
@@ -71,7 +102,7 @@ export async function touchRouting(tx: Db): Promise<void> {
     .values({ name: routingVersion, value: '1' })
     .onConflict((conflict) =>
       conflict.column('name').doUpdateSet((e) => ({
-        value: e.cast(e(e.cast<number>('meta.value', 'integer'), '+', 1), 'text'),
+        value: e.cast(e(e.cast<number>('meta.value', 'numeric'), '+', e.lit(1)), 'text'),
       })),
     )
     .execute();
@@ -100,18 +131,42 @@ export async function loadRoutingTable(db: Db, domain: string): Promise<RoutingT
     .where('state', '=', 'healthy')
     .orderBy('id')
     .execute();
+  const domains = await db
+    .selectFrom('domain')
+    .select(['project_id', 'environment', 'hostname', 'certificate_id'])
+    .execute();
   const byRevision = Map.groupBy(instances, (row) => `${row.project_id} ${row.environment} ${row.revision}`);
   const table = new Map<string, Route>();
+  const routes = new Map<string, Route>();
   for (const row of shares) {
-    const host = `${row.host}.${domain}`;
-    const route = table.get(host) ?? { project: row.project_id, environment: row.environment, shares: [] };
+    const key = `${row.project_id} ${row.environment}`;
+    const route = routes.get(key) ?? { project: row.project_id, environment: row.environment, shares: [] };
     const targets = byRevision.get(`${row.project_id} ${row.environment} ${row.number}`) ?? [];
     route.shares.push({
       revision: row.number,
       percent: row.traffic_percent,
       targets: targets.map(({ id, host, port }) => ({ instance: id, host: host!, port: port! })),
     });
-    table.set(host, route);
+    routes.set(key, route);
+    table.set(`${row.host}.${domain}`, route);
   }
+  addDomains(table, routes, domains);
   return table;
+}
+
+type DomainRow = Pick<Tables['domain'], 'project_id' | 'environment' | 'hostname' | 'certificate_id'>;
+
+/** However many domains an environment has, it has two routes at most: with a certificate and without. */
+function addDomains(table: Map<string, Route>, routes: Map<string, Route>, domains: DomainRow[]): void {
+  const secured = new Map<Route, Route>();
+  for (const { project_id, environment, hostname, certificate_id } of domains) {
+    const route = routes.get(`${project_id} ${environment}`);
+    if (!route) continue;
+    let secure = secured.get(route);
+    if (!secure) {
+      secure = { ...route, secure: true };
+      secured.set(route, secure);
+    }
+    table.set(hostname, certificate_id === null ? route : secure);
+  }
 }

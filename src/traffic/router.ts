@@ -4,7 +4,8 @@ import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
 import { type Loop, startLoop } from '../lib/loop.ts';
 import type { DataPlane } from './data-plane.ts';
-import { deleteTrafficBefore, loadRoutingTable, readRoutingVersion, storeMeasurements } from './queries.ts';
+import type { Measurement } from './measurements.ts';
+import { deleteTrafficBefore, keptForMs, loadRoutingTable, readRoutingVersion, storeMeasurements } from './queries.ts';
 
 export interface RouterParts {
   db: Db;
@@ -14,12 +15,13 @@ export interface RouterParts {
   domain: string;
   /** Of this process: each keeps its own counts. */
   id: string;
+  /** What the data plane saw, on its way to the database. */
+  onMeasured?(measurements: Measurement[]): void;
 }
 
 /** What another process changed is noticed within this time. */
 export const routerPollMs = 1000;
 const drainMs = 10_000;
-const keptForMs = 7 * 24 * 3600_000;
 const forgetEveryMs = 3600_000;
 
 export class Router {
@@ -52,6 +54,10 @@ export class Router {
     return this.#parts.dataPlane.port();
   }
 
+  tlsPort(): number | null {
+    return this.#parts.dataPlane.tlsPort();
+  }
+
   async stop(): Promise<void> {
     await this.#loop?.stop();
     await this.#parts.dataPlane.stop(drainMs);
@@ -68,7 +74,9 @@ export class Router {
 
   async #store(): Promise<void> {
     const { db, dataPlane, clock, id } = this.#parts;
-    await storeMeasurements(db, id, dataPlane.takeMeasurements());
+    const measurements = dataPlane.takeMeasurements();
+    this.#parts.onMeasured?.(measurements);
+    await storeMeasurements(db, id, measurements);
     const nowMs = clock.now();
     if (nowMs - this.#forgotAt < forgetEveryMs) return;
     this.#forgotAt = nowMs;

@@ -18,7 +18,9 @@ export interface Route {
   environment: string;
   /** Stable first, canary second; a visitor is moved from the first to the second only. */
   shares: Share[];
+  /** There is a certificate for the hosts that lead here: visitors without TLS may be sent to the address with it. */
+  secure?: boolean;
 }
 
-/** By host name, lower case, without port. */
+/** By host name, lower case, without port. Hosts of one environment share one Route. */
 export type RoutingTable = ReadonlyMap<string, Route>;

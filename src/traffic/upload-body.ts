@@ -1,27 +1,26 @@
 // The body of a request on its way to one instance. It reads from the client only while the instance takes more. Where
 // the attempt fails before a byte was taken, the next attempt makes a new one of the same request.
-import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
+import type { VisitorRequest } from './visitor.ts';
 
 /** How long the rest of a request is taken in after its answer, so that the answer can be read, before the end. */
 const lingerMs = 10_000;
 
 /** For an answer that came before the whole request: what is left of it is read and dropped. */
-export function discardRest(request: IncomingMessage): void {
+export function discardRest(request: VisitorRequest): void {
   if (request.complete) return;
   request.resume();
-  const { socket } = request;
-  const timer = setTimeout(() => !request.complete && socket.destroy(), lingerMs).unref();
+  const timer = setTimeout(() => !request.complete && request.destroy(), lingerMs).unref();
   request.once('close', () => clearTimeout(timer));
 }
 
 export class UploadBody extends Readable {
   /** Something of the body is on its way; the request cannot be made again. */
   begun = false;
-  readonly #from: IncomingMessage;
+  readonly #from: VisitorRequest;
   #onFirstRead: (() => void) | null;
 
-  constructor(from: IncomingMessage, onFirstRead: () => void) {
+  constructor(from: VisitorRequest, onFirstRead: () => void) {
     super({ highWaterMark: 65_536 });
     this.#from = from;
     this.#onFirstRead = onFirstRead;
@@ -37,6 +36,7 @@ export class UploadBody extends Readable {
 
   readonly #onEnd = (): void => {
     this.begun = true;
+    if (!this.#from.complete) return; // the visitor broke it off, and the exchange will hear of it
     this.push(null);
   };
 

@@ -1,7 +1,7 @@
 // Writing down how deliveries went, many at once: the attempt, what becomes of the delivery, how the endpoint is doing.
 // Whoever has lost the lease meanwhile writes nothing.
-import { type RawBuilder, sql } from 'kysely';
-import type { DeliveryState } from '../contract/webhooks.ts';
+import { CompiledQuery, type RawBuilder, sql } from 'kysely';
+import type { DeliveryState } from '../contract/deliveries.ts';
 import type { Db } from '../db/database.ts';
 import type { DialectName } from '../db/migrations/types.ts';
 import { type Health, hasFailedTooLong, healthAfter, type Round } from './health.ts';
@@ -40,27 +40,36 @@ const types = {
   finished_at: 'bigint',
 } as const;
 
-const changes = sql`state = r.state, attempts = r.number, tried = r.tried, due_at = r.due_at,
-  finished_at = r.finished_at, lease = null`;
-const attemptColumns = sql.raw('delivery_id, number, at, duration_ms, status, error, answer');
-const attemptValues = sql.raw('r.id, r.number, r.at, r.duration_ms, r.status, r.error, r.answer');
+const changes = `state = r.state, attempts = r.number, tried = r.tried, due_at = r.due_at, finished_at = r.finished_at,
+  lease = null, lease_until = 0`;
+const attemptColumns = 'delivery_id, number, at, duration_ms, status, error, answer';
+const attemptValues = 'r.id, r.number, r.at, r.duration_ms, r.status, r.error, r.answer';
+
+/** The rows are found by an array of ids, as when they are claimed. */
+const atOnce = `
+  with r as materialized (
+    select * from json_to_recordset($1::json) as r(${Object.entries(types)
+      .map(([name, type]) => `${name} ${type}`)
+      .join(', ')})
+  ),
+  done as (
+    update delivery d set ${changes} from r
+    where d.id = r.id and d.lease = r.lease and d.id = any(array(select id from r)) returning d.id
+  )
+  insert into attempt (${attemptColumns}) select ${attemptValues} from r join done on done.id = r.id`;
 
 export async function completeDeliveries(db: Db, dialect: DialectName, outcomes: Outcome[]): Promise<void> {
-  const rows: RawBuilder<unknown> = jsonRows(dialect, JSON.stringify(outcomes), types);
+  const json = JSON.stringify(outcomes);
   if (dialect === 'postgres') {
-    await sql`
-      with r as materialized (select * from ${rows}),
-      done as (
-        update delivery d set ${changes} from r
-        where d.id = r.id and d.lease = r.lease and d.id = any(array(select id from r)) returning d.id
-      )
-      insert into attempt (${attemptColumns}) select ${attemptValues} from r join done on done.id = r.id`.execute(db);
+    await db.executeQuery(CompiledQuery.raw(atOnce, [json]));
     return;
   }
+  const rows: RawBuilder<unknown> = jsonRows(dialect, json, types);
   await db.transaction().execute(async (tx) => {
-    await sql`insert into attempt (${attemptColumns})
-      select ${attemptValues} from ${rows} join delivery d on d.id = r.id and d.lease = r.lease`.execute(tx);
-    await sql`update delivery as d set ${changes} from ${rows} where d.id = r.id and d.lease = r.lease`.execute(tx);
+    await sql`insert into attempt (${sql.raw(attemptColumns)})
+      select ${sql.raw(attemptValues)} from ${rows} join delivery d on d.id = r.id and d.lease = r.lease`.execute(tx);
+    await sql`update delivery as d set ${sql.raw(changes)}
+      from ${rows} where d.id = r.id and d.lease = r.lease`.execute(tx);
   });
 }
 

@@ -1,6 +1,6 @@
 import { type Selectable, sql } from 'kysely';
+import { type Delivery, type DeliveryDetail, type DeliveryState, deliveryStates } from '../contract/deliveries.ts';
 import { notFound } from '../contract/errors.ts';
-import { type Delivery, type DeliveryDetail, type DeliveryState, deliveryStates } from '../contract/webhooks.ts';
 import type { Db } from '../db/database.ts';
 import type { DialectName } from '../db/migrations/types.ts';
 import type { Tables } from '../db/tables.ts';
@@ -64,7 +64,14 @@ export async function insertDelivery(db: Db, row: DeliveryRow): Promise<void> {
 /** Due now, with a new schedule. One that is being sent this moment is left to whoever sends it. */
 export async function markDeliveryDue(db: Db, row: DeliveryRow, nowMs: number): Promise<DeliveryRow> {
   if (row.state === 'pending' && row.lease !== null) return row;
-  const changed = { state: 'pending' as const, due_at: nowMs, tried: 0, finished_at: null, lease: null };
+  const changed = {
+    state: 'pending' as const,
+    due_at: nowMs,
+    tried: 0,
+    finished_at: null,
+    lease: null,
+    lease_until: 0,
+  };
   const { numUpdatedRows } = await db
     .updateTable('delivery')
     .set(changed)
@@ -86,7 +93,7 @@ export async function markFailedDue(
 ): Promise<number> {
   const { numUpdatedRows } = await db
     .updateTable('delivery')
-    .set({ state: 'pending', due_at: nowMs, tried: 0, finished_at: null, lease: null })
+    .set({ state: 'pending', due_at: nowMs, tried: 0, finished_at: null, lease: null, lease_until: 0 })
     .where('state', '=', 'failed')
     .where('id', 'in', (e) =>
       e

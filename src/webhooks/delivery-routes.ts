@@ -1,5 +1,5 @@
+import * as contract from '../contract/deliveries.ts';
 import { ApiError } from '../contract/errors.ts';
-import * as contract from '../contract/webhooks.ts';
 import type { DialectName } from '../db/migrations/types.ts';
 import { isoTime, type ServedRoute, serve } from '../http/route.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -55,6 +55,7 @@ export function deliveryRoutes({ ids, clock, dialect, wake }: DeliveryRouteParts
         position: 0,
         due_at: nowMs,
         lease: null,
+        lease_until: 0,
         attempts: 0,
         tried: 0,
         created_at: nowMs,

@@ -1,6 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { disabledAfterMs, type Health, hasFailedTooLong, healthAfter, opensAfter, roomFor, well } from './health.ts';
+import {
+  disabledAfterMs,
+  type Health,
+  hasFailedTooLong,
+  healthAfter,
+  opensAfter,
+  roomFor,
+  wantFor,
+  wantsFor,
+  well,
+} from './health.ts';
 
 const fail = (health: Health, nowMs: number, failed = 1) => healthAfter(health, { succeeded: 0, failed }, nowMs, 0.5);
 const idle = { inFlight: 0, oldestAt: null };
@@ -47,4 +57,17 @@ test('room: 32 at once, 8 for one that hangs, 2 for one that fails, 1 where the 
   assert.equal(roomFor(fail(well, 0), false, { inFlight: 1, oldestAt: 0 }, 0), 1);
   assert.equal(roomFor(well, true, idle, 0), 1);
   assert.equal(roomFor(well, true, { inFlight: 1, oldestAt: 0 }, 0), 0);
+});
+
+test('taken ahead: 32 more for one that answers fast, none for one that is slow, fails or is in strict order', () => {
+  const load = (inFlight: number, waiting: number, oldestAt: number | null = 0) => ({ inFlight, waiting, oldestAt });
+  assert.equal(wantFor(well, false, undefined, 0), 64);
+  assert.equal(wantFor(well, false, load(32, 20), 100), 12);
+  assert.equal(wantFor(well, false, load(32, 32), 100), 0);
+  assert.equal(wantFor(well, false, load(20, 0), 200), 12);
+  assert.equal(wantFor(well, false, load(32, 20), 200), 0);
+  assert.equal(wantFor(well, true, undefined, 0), 1);
+  assert.equal(wantFor(fail(well, 0), false, undefined, 0), 2);
+  assert.deepEqual(wantsFor(undefined, 0), { well: 64, failing: 2, probing: 1 });
+  assert.deepEqual(wantsFor(load(1, 0), 0), { well: 63, failing: 1, probing: 0 });
 });

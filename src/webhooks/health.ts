@@ -51,13 +51,53 @@ export interface Load {
   inFlight: number;
   /** When the oldest of them was sent. */
   oldestAt: number | null;
+  /** Taken already, to be sent as soon as there is room. */
+  waiting: number;
 }
 
+const idle: Load = { inFlight: 0, oldestAt: null, waiting: 0 };
+
 /** How many more deliveries an endpoint may have under way. One that hangs or fails gets little, so others get more. */
-export function roomFor(health: Health, strict: boolean, { inFlight, oldestAt }: Load, nowMs: number): number {
-  if (health.failures >= opensAfter) return inFlight === 0 && (health.probeAt ?? 0) <= nowMs ? 1 : 0;
+export function roomFor(
+  { failures, probeAt }: Pick<Health, 'failures' | 'probeAt'>,
+  strict: boolean,
+  { inFlight, oldestAt }: Omit<Load, 'waiting'> = idle,
+  nowMs: number,
+): number {
+  if (failures >= opensAfter) return inFlight === 0 && (probeAt ?? 0) <= nowMs ? 1 : 0;
   if (strict) return inFlight === 0 ? 1 : 0;
-  if (health.failures > 0) return Math.max(0, maxWhileFailing - inFlight);
+  if (failures > 0) return Math.max(0, maxWhileFailing - inFlight);
   const slow = oldestAt !== null && nowMs - oldestAt > slowAfterMs;
   return Math.max(0, (slow ? maxWhileSlow : maxPerEndpoint) - inFlight);
 }
+
+const maxAhead = 32;
+const fastWithinMs = 200;
+
+/**
+ * How many more to take: those it has room for, and, of one that answers fast, some to send the moment there is room
+ * again, for then nobody has to wait for the database.
+ */
+export function wantFor(
+  health: Pick<Health, 'failures' | 'probeAt'>,
+  strict: boolean,
+  load: Load = idle,
+  nowMs: number,
+): number {
+  const fast = health.failures === 0 && !strict && nowMs - (load.oldestAt ?? nowMs) < fastWithinMs;
+  return Math.max(0, roomFor(health, strict, load, nowMs) + (fast ? maxAhead : 0) - load.waiting);
+}
+
+/** The same, where how the endpoint is doing is not known yet: for each way it may be doing. */
+export interface Wants {
+  well: number;
+  failing: number;
+  /** The breaker is open, and it is time to probe. */
+  probing: number;
+}
+
+export const wantsFor = (load: Load | undefined, nowMs: number): Wants => ({
+  well: wantFor(well, false, load, nowMs),
+  failing: wantFor({ failures: 1, probeAt: null }, false, load, nowMs),
+  probing: wantFor({ failures: opensAfter, probeAt: null }, false, load, nowMs),
+});

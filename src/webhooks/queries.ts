@@ -8,7 +8,7 @@ import type { Tables } from '../db/tables.ts';
 import { type Caller, ChangedMeanwhile, isoTime, isoTimeOrNull, type Page } from '../http/route.ts';
 
 export type WebhookRow = Selectable<Tables['webhook']>;
-export type Subscriber = Pick<WebhookRow, 'id' | 'events' | 'project_id' | 'ordering'>;
+export type Subscriber = Pick<WebhookRow, 'id' | 'ordering'>;
 
 const selectSubscribers = prepared((db) =>
   db

@@ -82,7 +82,7 @@ async function sweepDeleted(db: Db, webhookId: string): Promise<boolean> {
 async function giveUpPending(db: Db, webhookId: string, nowMs: number): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('delivery')
-    .set({ state: 'failed', finished_at: nowMs, lease: null })
+    .set({ state: 'failed', finished_at: nowMs, lease: null, lease_until: 0 })
     .where('state', '=', 'pending')
     .where('id', 'in', (e) =>
       e

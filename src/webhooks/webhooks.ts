@@ -22,6 +22,8 @@ export interface WebhookTimings {
 export interface DeliveryParts {
   db: Db;
   dialect: DialectName;
+  /** null: SQLite. */
+  databaseUrl: string | null;
   clock: Clock;
   log: Log;
   seal: Seal;
@@ -42,38 +44,49 @@ const dayMs = 24 * 3600_000;
 /** Everything about deliveries that one process with the role `worker` does. */
 export class Deliveries {
   readonly #parts: DeliveryParts;
-  readonly #dispatcher: Dispatcher;
+  /** Where it has connections of its own. */
+  #queue: Db | null = null;
+  #dispatcher: Dispatcher | null = null;
   #sweeper: Loop | null = null;
 
   constructor(parts: DeliveryParts) {
-    const { policy, lookup, timings, ...rest } = parts;
     this.#parts = parts;
+  }
+
+  async start(): Promise<void> {
+    const { policy, lookup, timings, databaseUrl, ...rest } = this.#parts;
+    const { db, log } = rest;
+    if (databaseUrl !== null) {
+      // Loaded only where it is used, as the pool is.
+      const { openQueue } = await import('../db/postgres-queue.ts');
+      this.#queue = openQueue(databaseUrl, (error) => log.warn({ err: error }, 'a database connection was lost'));
+    }
     this.#dispatcher = new Dispatcher({
       ...rest,
+      db: this.#queue ?? db,
       sender: createSender({ policy, lookup, timeoutMs: timings.timeoutMs ?? timeoutMs }),
       random: Math.random,
       onDisabled: () => this.sweep(),
       ...(timings.scheduleMs && { schedule: timings.scheduleMs }),
       ...(timings.leaseMs && { leaseMs: timings.leaseMs }),
     });
-  }
-
-  async start(): Promise<void> {
-    const { db, clock, log, retentionDays } = this.#parts;
     await this.#dispatcher.start();
     this.#sweeper = startLoop({
       intervalMs: sweepEveryMs,
-      step: async () => {
-        const nowMs = clock.now();
-        const more = [await sweepStopped(db, nowMs), await sweepOld(db, nowMs - retentionDays * dayMs)];
-        if (more.includes(true)) this.sweep();
-      },
+      step: () => this.#sweep(),
       onError: (error) => log.error({ err: error, loop: 'clearing away deliveries' }, 'a loop failed'),
     });
   }
 
+  async #sweep(): Promise<void> {
+    const { db, clock, retentionDays } = this.#parts;
+    const nowMs = clock.now();
+    const more = [await sweepStopped(db, nowMs), await sweepOld(db, nowMs - retentionDays * dayMs)];
+    if (more.includes(true)) this.sweep();
+  }
+
   wake(): void {
-    this.#dispatcher.wake();
+    this.#dispatcher?.wake();
   }
 
   sweep(): void {
@@ -82,6 +95,7 @@ export class Deliveries {
 
   async stop(): Promise<void> {
     await this.#sweeper?.stop();
-    await this.#dispatcher.stop();
+    await this.#dispatcher?.stop();
+    await this.#queue?.destroy();
   }
 }

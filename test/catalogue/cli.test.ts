@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { makeFolder, makeSource, runCli, until, writeManifest } from './fixture.ts';
+import { until } from '../helpers/wait.ts';
+import { makeFolder, makeSource, runCli, writeManifest } from './fixture.ts';
 
 test('build, serve, withdraw, as one would on a first day', async (t) => {
   const folder = await makeFolder(t);

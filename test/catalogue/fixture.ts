@@ -126,15 +126,6 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-/** Waits until a condition holds; fails after a while. */
-export async function until(what: string, holds: () => Promise<boolean> | boolean, limitMs = 20_000): Promise<void> {
-  const deadline = Date.now() + limitMs;
-  while (!(await holds())) {
-    if (Date.now() > deadline) throw new Error(`${what} did not happen within ${limitMs} ms`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}
-
 export interface CliResult {
   code: number | null;
   stdout: string;

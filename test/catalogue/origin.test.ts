@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { onPath } from '../../scripts/packages.ts';
 import { compressedForms } from '../../src/catalogue/compress.ts';
-import { collectCleanup, makeFolder, until } from './fixture.ts';
+import { until } from '../helpers/wait.ts';
+import { collectCleanup, makeFolder } from './fixture.ts';
 import { startCaddy, startNginx, startOrigin } from './servers.ts';
 
 const documentText = JSON.stringify({ version: 2, text: 'x'.repeat(3000) });

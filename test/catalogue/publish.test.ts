@@ -7,7 +7,8 @@ import { type TestContext, test } from 'node:test';
 import { hashFile, listFiles } from '../../src/catalogue/files.ts';
 import { verifySite } from '../../src/catalogue/verify/verify.ts';
 import { withdrawStream } from '../../src/catalogue/withdraw.ts';
-import { makeBuild, makeSource, runCli, type TestBuild, tinyRenditions, until, writeManifest } from './fixture.ts';
+import { until } from '../helpers/wait.ts';
+import { makeBuild, makeSource, runCli, type TestBuild, tinyRenditions, writeManifest } from './fixture.ts';
 
 const stream = (id: string, source: string, rest = 'progressive: [36p], hls: no') =>
   `{ id: ${id}, title: Stream ${id}, source: ${source}, ${rest} }`;

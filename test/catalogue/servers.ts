@@ -4,7 +4,8 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { serverRules } from '../../src/catalogue/origin/server-rules.ts';
 import { createOrigin } from '../../src/catalogue/origin.ts';
-import { type collectCleanup, freePort, listen, makeFolder, until } from './fixture.ts';
+import { until } from '../helpers/wait.ts';
+import { type collectCleanup, freePort, listen, makeFolder } from './fixture.ts';
 
 type Cleanup = ReturnType<typeof collectCleanup>;
 

@@ -79,6 +79,7 @@ const wellKnown: Record<string, string> = {
   environment: 'production',
   region: 'local',
   image: 'registry.example/shop:1',
+  hostname: 'shop.example',
 };
 
 function fittingObject({ properties = {}, patternProperties = {}, required = [] }: Schema): fc.Arbitrary<object> {

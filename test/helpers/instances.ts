@@ -1,6 +1,6 @@
 // Instances for tests of engines.
-import { setTimeout as wait } from 'node:timers/promises';
 import type { Engine, EngineInstance, InstanceSpec } from '../../src/engines/engine.ts';
+import { until } from './wait.ts';
 
 export type InstanceAddress = NonNullable<EngineInstance['address']>;
 
@@ -25,25 +25,18 @@ export async function specOf(engine: Engine, workload: Workload, more: Partial<I
 /** Starts it and waits until it answers HTTP. */
 export async function startReady(engine: Engine, spec: InstanceSpec) {
   await engine.start(spec);
-  return until(30_000, async () => {
-    const instance = (await engine.list()).find(({ id }) => id === spec.id);
-    if (!instance?.address) return null;
-    const { address } = instance;
-    const answers = await fetch(`http://${address.host}:${address.port}/`).then(
-      (response) => response.arrayBuffer().then(() => true),
-      () => false,
-    );
-    return answers && { instance, address };
-  });
-}
-
-/** What `look` finds, as soon as it finds something. */
-export async function until<T>(limitMs: number, look: () => Promise<T | null | false | undefined>): Promise<T> {
-  const giveUpAt = performance.now() + limitMs;
-  for (;;) {
-    const found = await look();
-    if (found) return found;
-    if (performance.now() > giveUpAt) throw new Error(`not within ${limitMs} ms: ${look}`);
-    await wait(10);
-  }
+  return until(
+    'an answer',
+    async () => {
+      const instance = (await engine.list()).find(({ id }) => id === spec.id);
+      if (!instance?.address) return null;
+      const { address } = instance;
+      const answers = await fetch(`http://${address.host}:${address.port}/`).then(
+        (response) => response.arrayBuffer().then(() => true),
+        () => false,
+      );
+      return answers && { instance, address };
+    },
+    30_000,
+  );
 }

@@ -17,7 +17,7 @@ import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import type { DataPlane } from '../../src/traffic/data-plane.ts';
 import type { ProxyLimits } from '../../src/traffic/limits.ts';
 import type { Measurement } from '../../src/traffic/measurements.ts';
-import { startProxy } from '../../src/traffic/proxy.ts';
+import { startProxy, type TlsOptions } from '../../src/traffic/proxy.ts';
 import type { Route, Share, Target } from '../../src/traffic/table.ts';
 
 export const host = 'shop-production.localhost';
@@ -29,8 +29,12 @@ export interface TestRouter extends DataPlane {
   counted(revision: number): { requests: number; errors: number };
 }
 
-export async function startRouter(limits: Partial<ProxyLimits> = {}, clock: Clock = systemClock): Promise<TestRouter> {
-  const plane = await startProxy({ host: '127.0.0.1', port: 0, clock, log: pino({ enabled: false }), limits });
+export async function startRouter(
+  limits: Partial<ProxyLimits> = {},
+  clock: Clock = systemClock,
+  tls: TlsOptions | null = null,
+): Promise<TestRouter> {
+  const plane = await startProxy({ host: '127.0.0.1', port: 0, clock, log: pino({ enabled: false }), limits, tls });
   const taken = new Map<string, Measurement>();
   let stopped: Promise<void> | null = null;
   const stop = (drainMs: number) => (stopped ??= plane.stop(drainMs));
@@ -127,13 +131,4 @@ export async function ask(port: number, options: Ask = {}): Promise<Answer> {
   let text = '';
   for await (const chunk of incoming) text += chunk;
   return { status: incoming.statusCode!, headers: incoming.headers, body: text, trailers: incoming.trailers };
-}
-
-/** Waits for something that is bound to happen. */
-export async function until(what: string, holds: () => boolean): Promise<void> {
-  const giveUpAt = Date.now() + 10_000;
-  while (!holds()) {
-    if (Date.now() > giveUpAt) assert.fail(`it does not happen: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
 }

@@ -1,17 +1,19 @@
-// What other processes tell each other through PostgreSQL: a connection of its own that only listens, made anew when it
-// is lost.
+// How processes that share a PostgreSQL talk to each other: a connection for this alone, so that a message waits for nothing
+// else; made anew when it is lost. What is said while it is lost is not heard.
 import type pg from 'pg';
 
 const comeBackAfterMs = 1000;
 
-export interface Listener {
+export interface Line {
+  say(message: string): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** `heard` is called for each message, and with null whenever some may have been missed. */
-export function listen(databaseUrl: string, channel: string, heard: (message: string | null) => void): Listener {
+/** `heard` is called for each message, also one's own, and with null whenever some may have been missed. */
+export function openLine(databaseUrl: string, channel: string, heard: (message: string | null) => void): Line {
   let stopped = false;
   let client: pg.Client | null = null;
+  let listening: pg.Client | null = null;
   let timer: NodeJS.Timeout | null = null;
 
   const connect = async () => {
@@ -27,6 +29,7 @@ export function listen(databaseUrl: string, channel: string, heard: (message: st
     const lost = () => {
       if (client !== fresh) return;
       client = null;
+      listening = null;
       if (!stopped) timer = setTimeout(connect, comeBackAfterMs);
     };
     fresh.on('error', lost);
@@ -35,6 +38,7 @@ export function listen(databaseUrl: string, channel: string, heard: (message: st
     try {
       await fresh.connect();
       await fresh.query(`listen ${channel}`);
+      listening = fresh;
       heard(null);
     } catch {
       lost();
@@ -42,6 +46,9 @@ export function listen(databaseUrl: string, channel: string, heard: (message: st
   };
   void connect();
   return {
+    async say(message) {
+      await listening?.query({ name: 'say', text: 'select pg_notify($1, $2)', values: [channel, message] });
+    },
     async stop() {
       stopped = true;
       if (timer) clearTimeout(timer);

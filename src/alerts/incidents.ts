@@ -1,0 +1,113 @@
+// The two doors of an alert: it fires, and it is resolved, each once and together with its event. Whoever comes second
+// finds the row there or gone, and tells nobody. Rows are taken in one order, rule, alert, project, so that nobody waits
+// for somebody who waits for them.
+import type { Db } from '../db/database.ts';
+import { insertEvent } from '../events/outbox.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { IdSource } from '../lib/ids.ts';
+import { type AlertRow, type AlertRuleRow, presentAlert } from './queries.ts';
+
+export interface IncidentParts {
+  ids: IdSource;
+  clock: Clock;
+}
+
+export interface NewAlert {
+  rule: Pick<AlertRuleRow, 'id' | 'project_id' | 'environment' | 'name' | 'severity'>;
+  subject: string;
+  message: string;
+  revision: number | null;
+  hostname: string | null;
+  value: number;
+}
+
+const atOnce = 200;
+
+/** Holds the rule until the commit, if it is still as it was read; false: it is not. */
+export async function lockRule(tx: Db, { id, version }: Pick<AlertRuleRow, 'id' | 'version'>): Promise<boolean> {
+  const { numUpdatedRows } = await tx
+    .updateTable('alert_rule')
+    .set({ version })
+    .where('id', '=', id)
+    .where('version', '=', version)
+    .where('enabled', '=', 1)
+    .executeTakeFirst();
+  return numUpdatedRows === 1n;
+}
+
+/** Of one account. Those whose rule and subject have one firing already change nothing. Gives those that began. */
+export async function insertAlerts(
+  tx: Db,
+  { ids, clock }: IncidentParts,
+  accountId: string,
+  alerts: NewAlert[],
+): Promise<AlertRow[]> {
+  const began: AlertRow[] = [];
+  const rows = alerts.map(({ rule, ...alert }) => ({
+    id: ids('alr'),
+    account_id: accountId,
+    project_id: rule.project_id,
+    rule_id: rule.id,
+    environment: rule.environment,
+    name: rule.name,
+    severity: rule.severity,
+    fired_at: clock.now(),
+    resolved_at: null,
+    ...alert,
+  }));
+  for (let i = 0; i < rows.length; i += atOnce) {
+    const inserted = await tx
+      .insertInto('alert')
+      .values(rows.slice(i, i + atOnce))
+      .onConflict((conflict) => conflict.columns(['rule_id', 'subject']).where('resolved_at', 'is', null).doNothing())
+      .returningAll()
+      .execute();
+    began.push(...inserted);
+  }
+  return began;
+}
+
+/** Which firing alerts: these, those of a rule, some of its subjects, or all of an environment or project. */
+export type Firing =
+  | { ids: string[] }
+  | { ruleId: string; subjects?: string[] }
+  | { projectId: string; environment?: string };
+
+/** Gives those that ended. */
+export async function markResolved(tx: Db, { clock }: IncidentParts, which: Firing): Promise<AlertRow[]> {
+  let query = tx.updateTable('alert').set({ resolved_at: clock.now() }).where('resolved_at', 'is', null);
+  if ('ids' in which) query = query.where('id', 'in', which.ids);
+  else if ('ruleId' in which) {
+    query = query.where('rule_id', '=', which.ruleId);
+    if (which.subjects) query = query.where('subject', 'in', which.subjects);
+  } else {
+    query = query.where('project_id', '=', which.projectId);
+    if (which.environment !== undefined) query = query.where('environment', '=', which.environment);
+  }
+  return query.returningAll().execute();
+}
+
+/** The events of alerts that began or ended in this transaction; last of all, since they hold the project. */
+export async function tellOfAlerts(tx: Db, parts: IncidentParts, rows: AlertRow[]): Promise<void> {
+  for (const row of rows) {
+    await insertEvent(tx, parts, {
+      type: row.resolved_at === null ? 'alert.fired' : 'alert.resolved',
+      accountId: row.account_id,
+      projectId: row.project_id,
+      data: presentAlert(row),
+    });
+  }
+}
+
+/** Before an environment, or all of a project, is deleted: what was told of is told to be over. */
+export async function endAlertsOf(
+  tx: Db,
+  parts: IncidentParts,
+  which: { projectId: string; environment?: string },
+): Promise<void> {
+  // Nobody may fire meanwhile.
+  let lock = tx.updateTable('alert_rule').set({ enabled: 0 }).where('project_id', '=', which.projectId);
+  if (which.environment !== undefined) lock = lock.where('environment', '=', which.environment);
+  await lock.execute();
+  await tellOfAlerts(tx, parts, await markResolved(tx, parts, which));
+}

@@ -1,0 +1,138 @@
+import * as contract from '../contract/alert-rules.ts';
+import { ApiError, type ErrorDetail } from '../contract/errors.ts';
+import type { Db } from '../db/database.ts';
+import { isUniqueViolation } from '../db/errors.ts';
+import { findEnvironment } from '../environments/queries.ts';
+import { type ServedRoute, serve } from '../http/route.ts';
+import { requireProject } from '../projects/queries.ts';
+import { defaultWindowS } from './defaults.ts';
+import { type IncidentParts, markResolved, tellOfAlerts } from './incidents.ts';
+import {
+  type AlertRuleRow,
+  countAlertRules,
+  deleteAlertRule,
+  insertAlertRule,
+  listAlertRules,
+  presentAlertRule,
+  requireAlertRule,
+  updateAlertRule,
+} from './queries.ts';
+
+export const maxRules = 100;
+
+export function alertRuleRoutes(parts: IncidentParts): ServedRoute[] {
+  const { ids, clock } = parts;
+  return [
+    serve(contract.listAlertRules, async (ask, db) => {
+      const project = await requireProject(db, ask.caller, ask.params.id);
+      const rows = await listAlertRules(db, project.id, ask.query, ask.page);
+      return { body: ask.paginate(rows, (row) => row.id, presentAlertRule) };
+    }),
+
+    serve(contract.createAlertRule, async (ask, tx) => {
+      const project = await requireProject(tx, ask.caller, ask.params.id);
+      const { body } = ask;
+      refuseIncomplete(body);
+      if (!(await findEnvironment(tx, project.id, body.environment))) throw environmentUnknown(body.environment);
+      await refuseTooMany(tx, project.id, body.environment, body.hostname != null);
+      const row: AlertRuleRow = {
+        id: ids('rul'),
+        project_id: project.id,
+        environment: body.environment,
+        name: body.name,
+        metric: body.metric,
+        comparator: body.comparator ?? 'gt',
+        threshold: body.threshold ?? 0,
+        hostname: body.hostname ?? null,
+        window_s: body.window_s ?? defaultWindowS,
+        for_s: body.for_s ?? 0,
+        severity: body.severity ?? 'warning',
+        on_canary: body.on_canary ?? 'none',
+        enabled: body.enabled === false ? 0 : 1,
+        created_at: clock.now(),
+        updated_at: clock.now(),
+        version: 1,
+      };
+      await insertAlertRule(tx, row).catch((error) => {
+        throw isUniqueViolation(error) ? ruleExists(row.name) : error;
+      });
+      return {
+        body: presentAlertRule(row),
+        version: row.version,
+        location: `/projects/${project.id}/alert-rules/${row.id}`,
+      };
+    }),
+
+    serve(contract.getAlertRule, async (ask, db) => {
+      const project = await requireProject(db, ask.caller, ask.params.id);
+      const row = await requireAlertRule(db, project.id, ask.params.rul);
+      return { body: presentAlertRule(row), version: row.version };
+    }),
+
+    serve(contract.updateAlertRule, async (ask, tx) => {
+      const project = await requireProject(tx, ask.caller, ask.params.id);
+      const row = await requireAlertRule(tx, project.id, ask.params.rul);
+      ask.expectVersion(row.version);
+      const { enabled, ...changes } = ask.body;
+      const changed = await updateAlertRule(tx, row, {
+        ...changes,
+        ...(enabled !== undefined && { enabled: enabled ? 1 : 0 }),
+        updated_at: clock.now(),
+      }).catch((error) => {
+        throw isUniqueViolation(error) ? ruleExists(ask.body.name!) : error;
+      });
+      if (changed.enabled === 0) await endAlertsOfRule(tx, row.id);
+      return { body: presentAlertRule(changed), version: changed.version };
+    }),
+
+    serve(contract.deleteAlertRule, async (ask, tx) => {
+      const project = await requireProject(tx, ask.caller, ask.params.id);
+      const row = await requireAlertRule(tx, project.id, ask.params.rul);
+      ask.expectVersion(row.version);
+      await deleteAlertRule(tx, row);
+      await endAlertsOfRule(tx, row.id);
+      return { body: undefined };
+    }),
+  ];
+
+  /** After the rule was changed, so that nobody can fire for it any more. */
+  async function endAlertsOfRule(tx: Db, ruleId: string): Promise<void> {
+    await tx.deleteFrom('alert_watch').where('rule_id', '=', ruleId).execute();
+    await tellOfAlerts(tx, parts, await markResolved(tx, parts, { ruleId }));
+  }
+}
+
+function refuseIncomplete(body: contract.CreateAlertRule): void {
+  const details: ErrorDetail[] = [];
+  const isMeasured = body.metric !== 'external';
+  if (isMeasured && body.comparator === undefined) details.push({ path: 'body.comparator', message: 'is missing' });
+  if (isMeasured && body.threshold === undefined) details.push({ path: 'body.threshold', message: 'is missing' });
+  if (body.hostname != null && body.metric !== 'certificate_days_left') {
+    details.push({ path: 'body.hostname', message: 'only with metric certificate_days_left' });
+  }
+  if (details.length > 0) throw new ApiError('invalid_request', 'The rule does not fit its metric.', { details });
+}
+
+/** One more must have room. */
+export async function refuseTooMany(
+  tx: Db,
+  projectId: string,
+  environment: string,
+  ofHostname = false,
+  more = 1,
+): Promise<void> {
+  if ((await countAlertRules(tx, projectId, environment, ofHostname)) + more <= maxRules) return;
+  throw new ApiError('quota_exceeded', `An environment has at most ${maxRules} alert rules.`, {
+    details: [{ path: 'alert_rules', message: `at most ${maxRules}` }],
+  });
+}
+
+export const environmentUnknown = (name: string, path = 'body.environment') =>
+  new ApiError('environment_unknown', `The project has no environment ${name}.`, {
+    details: [{ path, message: name }],
+  });
+
+const ruleExists = (name: string) =>
+  new ApiError('alert_rule_exists', 'The environment has an alert rule of that name.', {
+    details: [{ path: 'body.name', message: name }],
+  });

@@ -1,0 +1,146 @@
+// Looks at every rule again and again: observe → evaluate → write down what changed. Nothing is remembered between two
+// looks that is not in the database, so a crash only means that the next look comes later. Several processes may look at
+// the same time: of two that see the same, the database lets one through.
+import type { Db } from '../db/database.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { IdSource } from '../lib/ids.ts';
+import type { Log } from '../lib/log.ts';
+import { type Loop, startLoop } from '../lib/loop.ts';
+import { isDue, lookEveryMs, measure, next, nothingSeen, perRevision, type Watch } from './evaluate.ts';
+import { insertAlerts, lockRule, markResolved, type NewAlert, tellOfAlerts } from './incidents.ts';
+import { listWatchedRules, observe, type WatchedRule } from './observe.ts';
+import { type FiringAlert, listFiring, listWatches, type WatchChange, writeWatches } from './watch-queries.ts';
+import { messageOf } from './words.ts';
+
+export interface WatcherParts {
+  db: Db;
+  clock: Clock;
+  ids: IdSource;
+  log: Log;
+  /** Something about this environment may have to be done. */
+  kick(key: { projectId: string; environment: string }): void;
+}
+
+interface Findings {
+  watches: WatchChange[];
+  fire: { rule: WatchedRule; alert: NewAlert }[];
+  resolve: FiringAlert[];
+}
+
+const atOnce = 8;
+
+export class Watcher {
+  readonly #parts: WatcherParts;
+  /** Since when this process has been there, and when it last looked. */
+  #since: number;
+  #lookedAt: number;
+  #loop: Loop | null = null;
+
+  constructor(parts: WatcherParts) {
+    this.#parts = parts;
+    this.#since = parts.clock.now();
+    this.#lookedAt = this.#since - lookEveryMs;
+  }
+
+  start(): void {
+    this.#loop = startLoop({
+      intervalMs: lookEveryMs,
+      step: () => this.look(),
+      onError: (error) => this.#parts.log.error({ err: error, loop: 'alerts' }, 'a loop failed'),
+    });
+  }
+
+  async stop(): Promise<void> {
+    await this.#loop?.stop();
+  }
+
+  async look(): Promise<void> {
+    const { db, clock } = this.#parts;
+    const nowMs = clock.now();
+    this.#since = Math.min(this.#since, nowMs);
+    const rules = (await listWatchedRules(db)).filter((rule) => isDue(rule, this.#lookedAt, nowMs));
+    const { watches, fire, resolve } = await this.#evaluate(rules, nowMs);
+    this.#lookedAt = nowMs;
+    await writeWatches(db, watches);
+    await this.#inTurns([
+      ...fire.map((one) => () => this.#fire(one.rule, one.alert)),
+      ...resolve.map((one) => () => this.#resolve(one)),
+    ]);
+  }
+
+  async #evaluate(rules: WatchedRule[], nowMs: number): Promise<Findings> {
+    const { db } = this.#parts;
+    const firing = await listFiring(db);
+    const watches = await listWatches(db);
+    const seen = await observe(db, rules, nowMs);
+    const found: Findings = { watches: [], fire: [], resolve: firing.filter(({ orphan }) => orphan) };
+    const firingOf = Map.groupBy(firing, (alert) => alert.rule_id);
+    const watchesOf = Map.groupBy(watches, (watch) => watch.rule_id);
+    for (const rule of rules) {
+      const known = seen.get(rule.id);
+      const alerts = firingOf.get(rule.id) ?? [];
+      const waits = watchesOf.get(rule.id) ?? [];
+      const subjects = new Set([...alerts, ...waits].map(({ subject }) => subject));
+      for (const subject of known?.keys() ?? []) subjects.add(subject);
+      for (const subject of subjects) {
+        const alert = alerts.find((one) => one.subject === subject);
+        const row = waits.find((one) => one.subject === subject);
+        const before: Watch | null = row ? { holds: row.holds === 1, since: row.since } : null;
+        const value = measure(rule, known?.get(subject) ?? nothingSeen, nowMs, nowMs - this.#since);
+        const { watch, act } = next(before, alert !== undefined, value, rule, nowMs);
+        if (watch?.holds !== before?.holds || watch?.since !== before?.since) {
+          found.watches.push({ rule_id: rule.id, subject, watch });
+        }
+        if (act === 'fire') found.fire.push({ rule, alert: alertOf(rule, subject, value!) });
+        if (act === 'resolve') found.resolve.push(alert!);
+      }
+    }
+    return found;
+  }
+
+  async #fire(rule: WatchedRule, alert: NewAlert): Promise<void> {
+    const { db } = this.#parts;
+    const began = await db.transaction().execute(async (tx) => {
+      if (!(await lockRule(tx, rule))) return [];
+      const { account_id } = await tx
+        .selectFrom('project')
+        .select('account_id')
+        .where('id', '=', rule.project_id)
+        .executeTakeFirstOrThrow();
+      const rows = await insertAlerts(tx, this.#parts, account_id, [alert]);
+      await tellOfAlerts(tx, this.#parts, rows);
+      return rows;
+    });
+    if (began.length > 0) this.#parts.kick({ projectId: rule.project_id, environment: rule.environment });
+  }
+
+  async #resolve({ id, project_id, environment }: FiringAlert): Promise<void> {
+    const ended = await this.#parts.db.transaction().execute(async (tx) => {
+      const rows = await markResolved(tx, this.#parts, { ids: [id] });
+      await tellOfAlerts(tx, this.#parts, rows);
+      return rows;
+    });
+    if (ended.length > 0) this.#parts.kick({ projectId: project_id, environment });
+  }
+
+  /** One that fails does not keep the others from being told: it has its next turn at the next look. */
+  async #inTurns(work: (() => Promise<void>)[]): Promise<void> {
+    for (let i = 0; i < work.length; i += atOnce) {
+      const done = await Promise.allSettled(work.slice(i, i + atOnce).map((step) => step()));
+      for (const result of done) {
+        if (result.status === 'rejected') this.#parts.log.error({ err: result.reason }, 'an alert was not written');
+      }
+    }
+  }
+}
+
+function alertOf(rule: WatchedRule, subject: string, value: number): NewAlert {
+  return {
+    rule,
+    subject,
+    message: messageOf(rule, subject, value),
+    revision: perRevision(rule.metric) ? Number(subject.slice(1)) : null,
+    hostname: rule.metric === 'certificate_days_left' ? subject : null,
+    value,
+  };
+}

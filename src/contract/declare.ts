@@ -1,0 +1,63 @@
+// The usual kinds of routes: what every list, every GET of one thing, every DELETE have in common is said once.
+import type { TObject, TSchema } from 'typebox';
+import type { ErrorCode } from './errors.ts';
+import { declare, type RouteDeclaration } from './route.ts';
+import { Page, pageQuery, Shape } from './shapes.ts';
+
+/** Takes nothing. */
+export const none = Shape({});
+
+type Said<P extends TObject> = Pick<RouteDeclaration<P>, 'name' | 'path' | 'tag' | 'summary' | 'scope'> & {
+  params: P;
+  errors?: readonly ErrorCode[];
+};
+
+type Filters = Record<string, TSchema>;
+
+/** A page of a list; `filters` come beside limit and cursor. */
+export const declareList = <P extends TObject, I extends TSchema, const F extends Filters = Record<never, TSchema>>({
+  item,
+  filters = {} as F,
+  errors = [],
+  ...said
+}: Said<P> & { item: I; filters?: F }) =>
+  declare({
+    ...said,
+    method: 'GET',
+    query: Shape({ ...pageQuery, ...filters }),
+    body: undefined,
+    status: 200,
+    response: Page(item),
+    errors: [...errors, 'invalid_cursor'],
+  });
+
+/** One thing; its ETag where it can be changed. */
+export const declareGet = <P extends TObject, R extends TSchema>(
+  said: Said<P> & { response: R; versioned?: boolean },
+) => declare({ errors: [], ...said, method: 'GET', query: none, body: undefined, status: 200 });
+
+/** A POST that makes something. */
+export const declareCreate = <P extends TObject, B extends TObject, R extends TSchema>(
+  said: Said<P> & { body: B; bodyOptional?: boolean; response: R; versioned?: boolean },
+) => declare({ errors: [], ...said, method: 'POST', query: none, status: 201 });
+
+export const declareUpdate = <P extends TObject, B extends TObject, R extends TSchema>(
+  said: Said<P> & { body: B; response: R },
+) => declare({ errors: [], ...said, method: 'PATCH', query: none, status: 200, versioned: true });
+
+export const declareDelete = <P extends TObject>(said: Said<P>) =>
+  declare({
+    errors: [],
+    ...said,
+    method: 'DELETE',
+    query: none,
+    body: undefined,
+    status: 204,
+    response: undefined,
+    versioned: true,
+  });
+
+/** A POST that takes no body: something is done to what is there. */
+export const declareCommand = <P extends TObject, R extends TSchema>(
+  said: Said<P> & { response: R; status?: 200 | 202; versioned?: boolean },
+) => declare({ errors: [], status: 200, ...said, method: 'POST', query: none, body: undefined });

@@ -1,0 +1,128 @@
+// What a webhook is sent: its deliveries, and what makes more of them.
+import { Type } from 'typebox';
+import { declareCommand, declareGet, declareList, none } from './declare.ts';
+import { type EventKind, eventKinds } from './events.ts';
+import { declare } from './route.ts';
+import { Choice, Id, Int, List, Nullable, type Of, Shape, Text, Time } from './shapes.ts';
+
+export const deliveryStates = ['pending', 'succeeded', 'failed'] as const;
+export type DeliveryState = (typeof deliveryStates)[number];
+
+/** What a test sends: never an event, and nobody can ask for it. */
+export const testType = 'webhook.test';
+export type DeliveryType = EventKind | typeof testType;
+
+const deliveryFields = {
+  id: Id('dlv', 'The delivery.'),
+  webhook_id: Id('whk', 'Where it goes.'),
+  event_id: Id('evt', 'What it tells of; of a test, nothing that can be read elsewhere.'),
+  event_type: Choice([...eventKinds, testType], 'Of what kind.'),
+  state: Choice(deliveryStates, '`failed`: given up; redeliver or replay sends it again.'),
+  attempt_count: Int(0, Number.MAX_SAFE_INTEGER, 'How often it was sent.'),
+  next_attempt_at: Nullable(Time('When it is sent again, at the earliest.')),
+  created_at: Time('When it was made.'),
+  finished_at: Nullable(Time('When it arrived or was given up.')),
+};
+
+export const Delivery = Shape(deliveryFields, { $id: 'Delivery' });
+export type Delivery = Of<typeof Delivery>;
+
+const Attempt = Shape(
+  {
+    number: Int(1, Number.MAX_SAFE_INTEGER, 'Which in turn.'),
+    at: Time('When it was sent.'),
+    duration_ms: Int(0, 3_600_000, 'How long it took.'),
+    status: Nullable(Int(100, 999, 'What the receiver answered; null: nothing.')),
+    error: Nullable(Text(500, 'Why there was no answer.')),
+    answer: Nullable(Text(20_000, 'The first 16 KiB of the answer’s body.')),
+  },
+  { $id: 'DeliveryAttempt' },
+);
+
+export const DeliveryDetail = Shape(
+  { ...deliveryFields, attempts: List(Attempt, 100, 'Every attempt, oldest first; of very many, the latest 100.') },
+  { $id: 'DeliveryDetail' },
+);
+export type DeliveryDetail = Of<typeof DeliveryDetail>;
+
+const params = Shape({ whk: Id('whk', 'The webhook.') });
+const deliveryParams = Shape({ ...params.properties, dlv: Id('dlv', 'The delivery.') });
+
+export const testWebhook = declareCommand({
+  name: 'webhooks.test',
+  path: '/webhooks/{whk}/test',
+  tag: 'webhooks',
+  summary: 'Send a test, of type `webhook.test`',
+  scope: 'webhooks:write',
+  params,
+  status: 202,
+  response: Delivery,
+  errors: ['webhook_not_found', 'webhook_not_enabled'],
+});
+
+export const replayWebhook = declare({
+  name: 'webhooks.replay',
+  method: 'POST',
+  path: '/webhooks/{whk}/replay',
+  tag: 'webhooks',
+  summary: 'Send again what did not arrive since a time',
+  scope: 'webhooks:write',
+  params,
+  query: none,
+  body: Shape(
+    {
+      since: Time('Events from this time on.'),
+      only: Type.Optional(
+        Choice(
+          ['failed', 'missing'],
+          '`failed` (default): deliveries that were given up. `missing`: also events that never had a delivery.',
+        ),
+      ),
+    },
+    { $id: 'Replay' },
+  ),
+  status: 202,
+  response: Shape(
+    {
+      scheduled: Int(0, 10_000, 'How many deliveries are on their way.'),
+      has_more: Type.Boolean({ description: 'There are more: ask again.' }),
+    },
+    { $id: 'Replayed' },
+  ),
+  errors: ['webhook_not_found', 'webhook_not_enabled'],
+});
+
+export const listDeliveries = declareList({
+  name: 'deliveries.list',
+  path: '/webhooks/{whk}/deliveries',
+  tag: 'webhooks',
+  summary: 'List deliveries of a webhook',
+  scope: 'webhooks:read',
+  params,
+  filters: { state: Type.Optional(Choice(deliveryStates, 'Only in this state.')) },
+  item: Delivery,
+  errors: ['webhook_not_found'],
+});
+
+export const getDelivery = declareGet({
+  name: 'deliveries.get',
+  path: '/webhooks/{whk}/deliveries/{dlv}',
+  tag: 'webhooks',
+  summary: 'Get a delivery with every attempt',
+  scope: 'webhooks:read',
+  params: deliveryParams,
+  response: DeliveryDetail,
+  errors: ['webhook_not_found', 'delivery_not_found'],
+});
+
+export const redeliver = declareCommand({
+  name: 'deliveries.redeliver',
+  path: '/webhooks/{whk}/deliveries/{dlv}/redeliver',
+  tag: 'webhooks',
+  summary: 'Send a delivery again, now',
+  scope: 'webhooks:write',
+  params: deliveryParams,
+  status: 202,
+  response: Delivery,
+  errors: ['webhook_not_found', 'delivery_not_found', 'webhook_not_enabled'],
+});

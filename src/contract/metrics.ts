@@ -1,0 +1,58 @@
+import { Type } from 'typebox';
+import { RevisionId } from './deployments.ts';
+import { EnvironmentName, projectParams } from './projects.ts';
+import { declare } from './route.ts';
+import { Int, List, Nullable, type Of, Rate, Shape, Time } from './shapes.ts';
+
+export const maxPoints = 1000;
+
+const Latency = (description: string) =>
+  Nullable(Type.Number({ minimum: 0, maximum: 1e9, format: 'double', description }));
+
+const Point = Shape({
+  at: Time('When the step begins.'),
+  requests: Int(0, Number.MAX_SAFE_INTEGER, 'Answered in the step.'),
+  request_rate: Type.Number({ minimum: 0, maximum: 1e9, format: 'double', description: 'Requests a second.' }),
+  error_rate: Nullable(Rate('Share of 5xx answers; null without requests.')),
+  p50_ms: Latency('Latency half of them stayed below; null without requests.'),
+  p95_ms: Latency('Latency 95 % of them stayed below; null without requests.'),
+});
+
+export const Metrics = Shape(
+  {
+    environment: EnvironmentName,
+    from: Time('Beginning of the first step.'),
+    to: Time('End of the last step.'),
+    step_s: Int(10, 86_400, 'Seconds of a step.'),
+    series: List(
+      Shape({ revision: RevisionId, points: List(Point, maxPoints, 'One for every step, oldest first.') }),
+      50,
+      'One for every revision that got requests, newest first.',
+    ),
+  },
+  { $id: 'Metrics' },
+);
+export type Metrics = Of<typeof Metrics>;
+
+export const getMetrics = declare({
+  name: 'metrics.get',
+  method: 'GET',
+  path: '/projects/{id}/metrics',
+  tag: 'alerts',
+  summary: 'Get what the router measured of an environment, per revision, over time',
+  scope: 'alerts:read',
+  params: projectParams,
+  query: Shape({
+    environment: Type.Optional(Type.String({ ...EnvironmentName, description: 'Default `production`.' })),
+    revision: Type.Optional(RevisionId),
+    from: Type.Optional(Time('Default: an hour before `to`. Measurements are kept for seven days.')),
+    to: Type.Optional(Time('Default: now.')),
+    step_s: Type.Optional(
+      Int(10, 86_400, `A multiple of 10, at most ${maxPoints} steps. Default: the least that gives at most 120.`),
+    ),
+  }),
+  body: undefined,
+  status: 200,
+  response: Metrics,
+  errors: ['project_not_found', 'environment_unknown'],
+});

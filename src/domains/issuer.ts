@@ -1,0 +1,205 @@
+// Looks after certificates: finds domains whose time has come → leases each → gets a certificate, or goes on with the
+// order that is under way → stores it. A lease is kept alive while the work goes on, and runs out if the process dies.
+import type { Db } from '../db/database.ts';
+import type { DialectName } from '../db/migrations/types.ts';
+import { insertEvent } from '../events/outbox.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { IdSource } from '../lib/ids.ts';
+import type { Log } from '../lib/log.ts';
+import { type Loop, startLoop } from '../lib/loop.ts';
+import type { Seal } from '../lib/seal.ts';
+import { askAgainMs, renewalMoment } from './ari.ts';
+import { type Authority, NotIssued, type Obtained, type OpenOrder } from './authority.ts';
+import { keyContext, orderKeyContext } from './key-context.ts';
+import { type CertificateRow, type DomainRow, presentDomain } from './queries.ts';
+import { readCertificate } from './read-certificate.ts';
+import { firstRenewAt, retryDelayMs } from './retry.ts';
+import {
+  claimDue,
+  extendLease,
+  findFullCertificate,
+  LeaseLost,
+  markFailed,
+  release,
+  releaseAll,
+  reschedule,
+  saveOrder,
+  storeCertificate,
+} from './work.ts';
+
+export interface IssuerParts {
+  db: Db;
+  dialect: DialectName;
+  seal: Seal;
+  ids: IdSource;
+  clock: Clock;
+  log: Log;
+  /** Unlike that of any other process. */
+  processId: string;
+  authority: Authority;
+  random: () => number;
+  urlOf(hostname: string): string;
+  /** The name serves another certificate from now on; `first`: it had none. */
+  onStored(hostname: string, first: boolean): void;
+}
+
+const lookEveryMs = 2000;
+const atOnce = 4;
+const leaseMs = 30_000;
+const extendEveryMs = 10_000;
+const longestMessage = 2000;
+
+export class Issuer {
+  readonly #parts: IssuerParts;
+  readonly #running = new Set<Promise<void>>();
+  readonly #stopping = new AbortController();
+  #loop: Loop | null = null;
+  #claims = 0;
+
+  constructor(parts: IssuerParts) {
+    this.#parts = parts;
+  }
+
+  async start(): Promise<void> {
+    const { db, dialect, log } = this.#parts;
+    if (dialect === 'sqlite') await releaseAll(db);
+    this.#loop = startLoop({
+      intervalMs: lookEveryMs,
+      step: () => this.#look(),
+      onError: (error) => log.error({ err: error, loop: 'certificates' }, 'a loop failed'),
+    });
+  }
+
+  wake(): void {
+    this.#loop?.wake();
+  }
+
+  /** What is under way is given back; its order is kept, so nothing is lost. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#loop?.stop();
+    await this.#parts.authority.close();
+    await Promise.all(this.#running);
+  }
+
+  async #look(): Promise<void> {
+    const { db, clock, processId } = this.#parts;
+    const room = atOnce - this.#running.size;
+    if (room === 0 || this.#stopping.signal.aborted) return;
+    const owner = () => `${processId}.${++this.#claims}`;
+    for (const row of await claimDue(db, owner, room, clock.now(), leaseMs)) {
+      const done = this.#lookAfter(row).finally(() => {
+        this.#running.delete(done);
+        this.wake();
+      });
+      this.#running.add(done);
+    }
+  }
+
+  async #lookAfter(row: DomainRow): Promise<void> {
+    const { db, clock, log } = this.#parts;
+    const lost = new AbortController();
+    const beat = setInterval(
+      () => extendLease(db, row, clock.now() + leaseMs).catch((error) => error instanceof LeaseLost && lost.abort()),
+      extendEveryMs,
+    );
+    const signal = AbortSignal.any([this.#stopping.signal, lost.signal]);
+    try {
+      const current = await findFullCertificate(db, row.certificate_id);
+      const early = current !== null && row.renew_asked === 0 && clock.now() < current.renew_at;
+      if (early) await this.#askAdvice(row, current);
+      else await this.#store(row, await this.#obtain(row, current, signal));
+    } catch (error) {
+      if (error instanceof LeaseLost || lost.signal.aborted) return;
+      await (this.#stopping.signal.aborted ? release(db, row) : this.#fail(row, error)).catch((failed) =>
+        // The lease runs out; then it is tried again.
+        log.warn({ err: failed, hostname: row.hostname }, 'how a certificate went could not be written'),
+      );
+    } finally {
+      clearInterval(beat);
+    }
+  }
+
+  #obtain(row: DomainRow, current: CertificateRow | null, signal: AbortSignal): Promise<Obtained> {
+    const { db, seal, authority } = this.#parts;
+    const context = orderKeyContext(row.id);
+    const { order_url: url, order_key_sealed: sealed } = row;
+    const mine = row.order_directory === authority.name && url !== null && sealed !== null;
+    return authority.obtain({
+      domain: row,
+      current,
+      order: mine ? { url, keyPem: seal.open(sealed, context) } : null,
+      saveOrder: (order: OpenOrder | null) =>
+        saveOrder(db, row, {
+          order_directory: order && authority.name,
+          order_url: order?.url ?? null,
+          order_key_sealed: order && seal.seal(order.keyPem, context),
+        }),
+      signal,
+    });
+  }
+
+  async #store(row: DomainRow, obtained: Obtained): Promise<void> {
+    const { db, seal, ids, clock, log, authority, urlOf, onStored } = this.#parts;
+    const facts = readCertificate(obtained, row.hostname);
+    const id = ids('crt');
+    const nowMs = clock.now();
+    const ari_id = await authority.ariIdOf(obtained.chainPem).catch(() => null);
+    const certificate: CertificateRow = {
+      id,
+      domain_id: row.id,
+      ...facts,
+      renew_at: firstRenewAt(facts.not_before, facts.not_after, nowMs),
+      chain_pem: obtained.chainPem,
+      key_sealed: seal.seal(obtained.keyPem, keyContext(id)),
+      ari_id,
+      ari_ask_at: ari_id === null ? null : nowMs + askAgainMs(null),
+      created_at: nowMs,
+    };
+    const first = row.certificate_id === null;
+    await db.transaction().execute(async (tx) => {
+      const saved = await storeCertificate(tx, row, certificate);
+      if (first) return;
+      const data = presentDomain(saved, certificate, urlOf);
+      const { account_id: accountId, project_id: projectId } = saved;
+      await insertEvent(tx, { ids, clock }, { type: 'domain.certificate_renewed', accountId, projectId, data });
+    });
+    log.info(
+      { hostname: row.hostname, not_after: new Date(facts.not_after).toISOString(), first },
+      'certificate stored',
+    );
+    onStored(row.hostname, first);
+  }
+
+  /** It is not time yet; perhaps the authority wants it sooner. */
+  async #askAdvice(row: DomainRow, current: CertificateRow): Promise<void> {
+    const { db, clock, log, random, authority } = this.#parts;
+    const { ari_id, ari_ask_at } = current;
+    if (ari_id === null || ari_ask_at === null || clock.now() < ari_ask_at) return reschedule(db, row, current);
+    const advice = await authority.adviceOn(ari_id).catch((error) => {
+      log.warn({ err: error, hostname: row.hostname }, 'no renewal information');
+      return null;
+    });
+    const renew_at = advice ? renewalMoment(current, advice.window, random()) : current.renew_at;
+    const ask = { ari_ask_at: clock.now() + askAgainMs(advice?.askedMs ?? null) };
+    await reschedule(db, row, { ...current, renew_at, ...ask });
+  }
+
+  async #fail(row: DomainRow, error: unknown): Promise<void> {
+    const { db, clock, log, random } = this.#parts;
+    const nowMs = clock.now();
+    const askedMs = error instanceof NotIssued ? error.askedMs : null;
+    const nextAttemptAt = nowMs + retryDelayMs(row.failures + 1, askedMs, random());
+    const waitUntil = askedMs === null ? null : nextAttemptAt;
+    const message = messageOf(error);
+    if (error instanceof NotIssued) log.warn({ hostname: row.hostname, reason: message }, 'no certificate');
+    else log.error({ err: error, hostname: row.hostname }, 'a certificate could not be got');
+    await markFailed(db, row, { message, nextAttemptAt, waitUntil, nowMs });
+  }
+}
+
+/** For people: what only the log may know stays there. */
+function messageOf(error: unknown): string {
+  if (!(error instanceof NotIssued)) return 'The service could not carry it out; its log says why.';
+  return error.message.toWellFormed().slice(0, longestMessage);
+}

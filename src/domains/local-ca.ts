@@ -1,0 +1,152 @@
+// The certificate authority that comes with the service, for where no ACME directory is set. Its root is made when it is
+// first needed, once for all processes that share the database.
+import { randomBytes } from 'node:crypto';
+import type { Db } from '../db/database.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Seal } from '../lib/seal.ts';
+import type { Authority, Obtained } from './authority.ts';
+
+export interface LocalCa extends Authority {
+  /** The root, for people who want to trust it. */
+  rootPem(): Promise<string>;
+  issue(hostname: string): Promise<Obtained>;
+}
+
+interface Root {
+  certificate: string;
+  key_sealed: string;
+}
+
+interface Opened {
+  pem: string;
+  /** What turns a name into a certificate under this root. */
+  sign(hostname: string, publicKey: CryptoKey): Promise<string>;
+}
+
+const dayMs = 24 * 3600_000;
+const rootDays = 3652;
+const leafDays = 90;
+/** Clocks of visitors may be a little behind. */
+const earlierMs = 3600_000;
+const metaName = 'local_ca';
+const sealContext = 'local ca key';
+const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+const { subtle } = globalThis.crypto;
+
+// A megabyte of code that most starts never need.
+const loadX509 = () => import('@peculiar/x509');
+
+export function createLocalCa({ db, seal, clock }: { db: Db; seal: Seal; clock: Clock }): LocalCa {
+  let opened: Promise<Opened> | null = null;
+  const open = () => {
+    opened ??= openRoot(db, seal, clock).catch((error) => {
+      opened = null;
+      throw error;
+    });
+    return opened;
+  };
+  const issue = async (hostname: string): Promise<Obtained> => {
+    const { sign } = await open();
+    const keys = await generateKeys();
+    return { chainPem: await sign(hostname, keys.publicKey), keyPem: await toPem(keys.privateKey) };
+  };
+  return {
+    name: 'local',
+    rootPem: async () => (await open()).pem,
+    issue,
+    obtain: ({ domain }) => issue(domain.hostname),
+    ariIdOf: async () => null,
+    adviceOn: async () => ({ window: null, askedMs: null }),
+    close: async () => {},
+  };
+}
+
+async function openRoot(db: Db, seal: Seal, clock: Clock): Promise<Opened> {
+  const x509 = await loadX509();
+  const { certificate, key_sealed } = await findRoot(db, seal, clock);
+  const root = new x509.X509Certificate(certificate);
+  const der = x509.PemConverter.decodeFirst(seal.open(key_sealed, sealContext));
+  const signingKey = await subtle.importKey('pkcs8', der, algorithm, false, ['sign']);
+  return {
+    pem: certificate,
+    async sign(hostname, publicKey) {
+      const fromMs = wholeSeconds(clock.now() - earlierMs);
+      const leaf = await x509.X509CertificateGenerator.create({
+        serialNumber: newSerial(),
+        issuer: root.subjectName,
+        notBefore: new Date(fromMs),
+        notAfter: new Date(fromMs + leafDays * dayMs),
+        signingAlgorithm: algorithm,
+        publicKey,
+        signingKey,
+        extensions: [
+          new x509.BasicConstraintsExtension(false, undefined, true),
+          new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
+          new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]),
+          // Critical, as it must be where the subject is empty.
+          new x509.SubjectAlternativeNameExtension([{ type: 'dns', value: hostname }], true),
+          await x509.AuthorityKeyIdentifierExtension.create(root.publicKey),
+          await x509.SubjectKeyIdentifierExtension.create(publicKey),
+        ],
+      });
+      return `${leaf.toString('pem')}\n`;
+    },
+  };
+}
+
+/** Of several processes that make one at once, the first to write it wins. */
+async function findRoot(db: Db, seal: Seal, clock: Clock): Promise<Root> {
+  const read = () => db.selectFrom('meta').select('value').where('name', '=', metaName).executeTakeFirst();
+  let row = await read();
+  if (!row) {
+    const value = JSON.stringify(await makeRoot(seal, clock));
+    await db
+      .insertInto('meta')
+      .values({ name: metaName, value })
+      .onConflict((conflict) => conflict.column('name').doNothing())
+      .execute();
+    row = await read();
+  }
+  return JSON.parse(row!.value);
+}
+
+async function makeRoot(seal: Seal, clock: Clock): Promise<Root> {
+  const x509 = await loadX509();
+  const keys = await generateKeys();
+  const fromMs = wholeSeconds(clock.now() - earlierMs);
+  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
+    serialNumber: newSerial(),
+    // Unlike that of another installation: a browser may know several.
+    name: `CN=Sluice local CA ${randomBytes(3).toString('hex')}`,
+    notBefore: new Date(fromMs),
+    notAfter: new Date(fromMs + rootDays * dayMs),
+    signingAlgorithm: algorithm,
+    keys,
+    extensions: [
+      new x509.BasicConstraintsExtension(true, 0, true),
+      new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
+      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
+    ],
+  });
+  return {
+    certificate: `${certificate.toString('pem')}\n`,
+    key_sealed: seal.seal(await toPem(keys.privateKey), sealContext),
+  };
+}
+
+const generateKeys = () => subtle.generateKey(algorithm, true, ['sign', 'verify']) as Promise<CryptoKeyPair>;
+
+async function toPem(key: CryptoKey): Promise<string> {
+  const base64 = Buffer.from(await subtle.exportKey('pkcs8', key)).toString('base64');
+  return `-----BEGIN PRIVATE KEY-----\n${base64.match(/.{1,64}/g)!.join('\n')}\n-----END PRIVATE KEY-----\n`;
+}
+
+/** 16 random bytes, as a positive number. */
+function newSerial(): string {
+  const bytes = randomBytes(16);
+  bytes[0] = (bytes[0]! & 0x3f) | 0x40;
+  return bytes.toString('hex');
+}
+
+/** Certificates know no shorter times. */
+const wholeSeconds = (ms: number) => Math.floor(ms / 1000) * 1000;

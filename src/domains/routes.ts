@@ -1,0 +1,195 @@
+import { deleteDomainRule, insertDomainRule } from '../alerts/defaults.ts';
+import * as contract from '../contract/domains.ts';
+import { ApiError } from '../contract/errors.ts';
+import type { Db } from '../db/database.ts';
+import { isUniqueViolation } from '../db/errors.ts';
+import { findEnvironment } from '../environments/queries.ts';
+import { type ServedRoute, serve } from '../http/route.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { IdSource } from '../lib/ids.ts';
+import { requireProject } from '../projects/queries.ts';
+import { touchRouting } from '../traffic/queries.ts';
+import { checkHostname, type ReservedNames } from './hostname.ts';
+import { type Resolve, requirePointed } from './pointed.ts';
+import {
+  countDomains,
+  type DomainRow,
+  deleteDomain,
+  findCertificate,
+  findCertificates,
+  insertDomain,
+  isHostnameTaken,
+  listDomains,
+  presentDomain,
+  requireDomain,
+  updateDomain,
+} from './queries.ts';
+
+const maxDomains = 1000;
+
+export interface DomainParts {
+  db: Db;
+  ids: IdSource;
+  clock: Clock;
+  reserved: ReservedNames;
+  /** How names become addresses; null: it does not matter, the local CA signs. */
+  resolve: Resolve | null;
+  urlOf(hostname: string): string;
+  /** Some certificate may have to be looked after. */
+  wake(): void;
+  /** What is routed may have to change. */
+  changed(): void;
+  /** The name may have lost its certificate. */
+  forget(hostname: string): void;
+}
+
+export function domainRoutes(parts: DomainParts): ServedRoute[] {
+  return [...listingRoutes(parts), ...changingRoutes(parts), ...askingRoutes(parts)];
+}
+
+function listingRoutes({ urlOf }: DomainParts): ServedRoute[] {
+  return [
+    serve(contract.listDomains, async (ask, db) => {
+      const project = await requireProject(db, ask.caller, ask.params.id);
+      const rows = await listDomains(db, project.id, ask.query.environment, ask.page);
+      const certificates = await findCertificates(db, rows);
+      const present = (row: DomainRow) => presentDomain(row, certificates.get(row.certificate_id ?? '') ?? null, urlOf);
+      return { body: ask.paginate(rows, (row) => row.id, present) };
+    }),
+
+    serve(contract.getDomain, async (ask, db) => {
+      const row = await requireDomain(db, ask.caller, ask.params);
+      return { body: presentDomain(row, await findCertificate(db, row), urlOf), version: row.version };
+    }),
+  ];
+}
+
+function changingRoutes({ ids, clock, reserved, urlOf, wake, changed, forget }: DomainParts): ServedRoute[] {
+  return [
+    serve(contract.createDomain, async (ask, tx) => {
+      const project = await requireProject(tx, ask.caller, ask.params.id);
+      const { environment } = ask.body;
+      const { hostname, mistake } = checkHostname(ask.body.hostname, reserved);
+      if (mistake !== null) throw invalidHostname(mistake);
+      if (!(await findEnvironment(tx, project.id, environment))) throw environmentUnknown(environment);
+      if (await isHostnameTaken(tx, hostname)) throw domainTaken(hostname);
+      if ((await countDomains(tx, project.id)) >= maxDomains) throw tooMany();
+      const row = newDomain({ id: ids('dom'), accountId: ask.caller.accountId, nowMs: clock.now() }, project.id, {
+        hostname,
+        environment,
+      });
+      try {
+        await insertDomain(tx, row);
+      } catch (error) {
+        throw isUniqueViolation(error) ? domainTaken(hostname) : error;
+      }
+      await insertDomainRule(tx, { ids, clock }, { projectId: project.id, environment, hostname });
+      await touchRouting(tx);
+      ask.afterCommit(() => {
+        forget(hostname);
+        changed();
+        wake();
+      });
+      return {
+        body: presentDomain(row, null, urlOf),
+        version: row.version,
+        location: `/projects/${project.id}/domains/${row.id}`,
+      };
+    }),
+
+    serve(contract.deleteDomain, async (ask, tx) => {
+      const row = await requireDomain(tx, ask.caller, ask.params);
+      ask.expectVersion(row.version);
+      const { project_id: projectId, environment, hostname } = row;
+      await deleteDomain(tx, row);
+      await deleteDomainRule(tx, { projectId, environment, hostname });
+      await touchRouting(tx);
+      ask.afterCommit(() => {
+        forget(hostname);
+        changed();
+      });
+      return { body: undefined };
+    }),
+  ];
+}
+
+/** Nothing of this makes the authority be asked sooner than it wants. */
+function askingRoutes({ db: root, clock, resolve, urlOf, wake }: DomainParts): ServedRoute[] {
+  const again = async (tx: Db, row: DomainRow, changed: Partial<Pick<DomainRow, 'failures' | 'renew_asked'>>) => {
+    const nowMs = clock.now();
+    const soon = { ...changed, next_attempt_at: Math.max(nowMs, row.wait_until ?? 0), updated_at: nowMs };
+    await updateDomain(tx, row, soon);
+    return presentDomain({ ...row, ...soon }, await findCertificate(tx, row), urlOf);
+  };
+  return [
+    serve(
+      contract.verifyDomain,
+      async (ask, tx) => {
+        const row = await requireDomain(tx, ask.caller, ask.params);
+        const body = await again(tx, row, { failures: 0 });
+        ask.afterCommit(wake);
+        return { body, version: row.version + 1 };
+      },
+      async (ask) => {
+        const { hostname } = await requireDomain(root, ask.caller, ask.params);
+        if (resolve) await requirePointed(hostname, resolve);
+      },
+    ),
+
+    serve(contract.renewDomain, async (ask, tx) => {
+      const row = await requireDomain(tx, ask.caller, ask.params);
+      const body = await again(tx, row, { renew_asked: 1 });
+      ask.afterCommit(wake);
+      return { body, version: row.version + 1 };
+    }),
+  ];
+}
+
+function newDomain(
+  { id, accountId, nowMs }: { id: string; accountId: string; nowMs: number },
+  projectId: string,
+  { hostname, environment }: { hostname: string; environment: string },
+): DomainRow {
+  return {
+    id,
+    account_id: accountId,
+    project_id: projectId,
+    environment,
+    hostname,
+    state: 'pending',
+    certificate_id: null,
+    last_error: null,
+    failures: 0,
+    next_attempt_at: nowMs,
+    wait_until: null,
+    renew_asked: 0,
+    lease_owner: null,
+    lease_until: 0,
+    order_directory: null,
+    order_url: null,
+    order_key_sealed: null,
+    created_at: nowMs,
+    updated_at: nowMs,
+    version: 1,
+  };
+}
+
+const invalidHostname = (mistake: string) =>
+  new ApiError('invalid_request', 'The hostname cannot be added.', {
+    details: [{ path: 'body.hostname', message: mistake }],
+  });
+
+const environmentUnknown = (name: string) =>
+  new ApiError('environment_unknown', `The project has no environment ${name}.`, {
+    details: [{ path: 'body.environment', message: name }],
+  });
+
+const domainTaken = (hostname: string) =>
+  new ApiError('domain_taken', 'Somebody has added that hostname already.', {
+    details: [{ path: 'body.hostname', message: hostname }],
+  });
+
+const tooMany = () =>
+  new ApiError('quota_exceeded', `A project has at most ${maxDomains} domains.`, {
+    details: [{ path: 'domains', message: `at most ${maxDomains}` }],
+  });

@@ -1,0 +1,172 @@
+// The issuer's side of the tables. A domain is leased to whoever looks after it; every update is guarded by the lease, so
+// whoever lost it changes nothing any more.
+import { sql } from 'kysely';
+import { announce } from '../db/after-commit.ts';
+import type { Db } from '../db/database.ts';
+import { touchRouting } from '../traffic/queries.ts';
+import type { CertificateRow, DomainRow } from './queries.ts';
+
+/** Somebody else has the domain now, or it is gone. */
+export class LeaseLost extends Error {}
+
+/** Domains whose time has come and whom nobody looks after, the longest due first. */
+export async function claimDue(
+  db: Db,
+  owner: () => string,
+  room: number,
+  nowMs: number,
+  leaseMs: number,
+): Promise<DomainRow[]> {
+  const due = await db
+    .selectFrom('domain')
+    .select('id')
+    .where('next_attempt_at', '<=', nowMs)
+    .where('lease_until', '<=', nowMs)
+    .orderBy('next_attempt_at')
+    .limit(room)
+    .execute();
+  const claimed: DomainRow[] = [];
+  for (const { id } of due) {
+    const row = await db
+      .updateTable('domain')
+      .set({
+        lease_owner: owner(),
+        lease_until: nowMs + leaseMs,
+        // A renewal goes on behind a certificate that serves; a first one is what people wait for.
+        state: sql<DomainRow['state']>`case when certificate_id is null then 'issuing' else state end`,
+        version: sql<number>`case when certificate_id is null then version + 1 else version end`,
+      })
+      .where('id', '=', id)
+      .where('next_attempt_at', '<=', nowMs)
+      .where('lease_until', '<=', nowMs)
+      .returningAll()
+      .executeTakeFirst();
+    if (!row) continue;
+    claimed.push(row);
+    tellOf(db, row);
+  }
+  return claimed;
+}
+
+export async function extendLease(db: Db, row: DomainRow, untilMs: number): Promise<void> {
+  await guarded(db, row, { lease_until: untilMs });
+}
+
+/** Before anything is asked of the authority that could not be found again after a crash. */
+export async function saveOrder(
+  db: Db,
+  row: DomainRow,
+  order: Pick<DomainRow, 'order_directory' | 'order_url' | 'order_key_sealed'>,
+): Promise<void> {
+  await guarded(db, row, order);
+}
+
+/** Nothing was found out: it is due again at once, for whoever comes next. */
+export async function release(db: Db, row: DomainRow): Promise<void> {
+  await guarded(db, row, { lease_owner: null, lease_until: 0 });
+}
+
+/** On SQLite there is one process: what was leased when it starts was leased by one that died. */
+export async function releaseAll(db: Db): Promise<void> {
+  await db.updateTable('domain').set({ lease_owner: null, lease_until: 0 }).where('lease_until', '>', 0).execute();
+}
+
+export async function markFailed(
+  db: Db,
+  row: DomainRow,
+  failure: { message: string; nextAttemptAt: number; waitUntil: number | null; nowMs: number },
+): Promise<void> {
+  await guarded(
+    db,
+    row,
+    {
+      state: row.certificate_id === null ? 'failed' : 'active',
+      last_error: failure.message,
+      failures: row.failures + 1,
+      next_attempt_at: failure.nextAttemptAt,
+      wait_until: failure.waitUntil,
+      lease_owner: null,
+      lease_until: 0,
+      updated_at: failure.nowMs,
+    },
+    'visible',
+  );
+  tellOf(db, row);
+}
+
+/** The certificate serves on; only when it is to be looked at again has changed. */
+export async function reschedule(
+  db: Db,
+  row: DomainRow,
+  certificate: Pick<CertificateRow, 'id' | 'renew_at' | 'ari_ask_at'>,
+): Promise<void> {
+  await db.transaction().execute(async (tx) => {
+    const next = { next_attempt_at: dueAt(certificate), lease_owner: null, lease_until: 0 };
+    await guarded(tx, row, next, 'visible');
+    const { id, renew_at, ari_ask_at } = certificate;
+    await tx.updateTable('certificate').set({ renew_at, ari_ask_at }).where('id', '=', id).execute();
+  });
+}
+
+const dueAt = ({ renew_at, ari_ask_at }: Pick<CertificateRow, 'renew_at' | 'ari_ask_at'>) =>
+  Math.min(renew_at, ari_ask_at ?? renew_at);
+
+/** From the commit on it serves the new certificate. The one before is kept, older ones are not. */
+export async function storeCertificate(tx: Db, row: DomainRow, certificate: CertificateRow): Promise<DomainRow> {
+  const saved = await guarded(
+    tx,
+    row,
+    {
+      state: 'active',
+      certificate_id: certificate.id,
+      last_error: null,
+      failures: 0,
+      next_attempt_at: dueAt(certificate),
+      wait_until: null,
+      renew_asked: 0,
+      lease_owner: null,
+      lease_until: 0,
+      order_directory: null,
+      order_url: null,
+      order_key_sealed: null,
+      updated_at: certificate.created_at,
+    },
+    'visible',
+  );
+  await tx.insertInto('certificate').values(certificate).execute();
+  await tx
+    .deleteFrom('certificate')
+    .where('domain_id', '=', row.id)
+    .where('id', 'not in', [certificate.id, row.certificate_id ?? ''])
+    .execute();
+  if (row.certificate_id === null) await touchRouting(tx);
+  tellOf(tx, row);
+  return saved;
+}
+
+export async function findFullCertificate(db: Db, id: string | null): Promise<CertificateRow | null> {
+  if (id === null) return null;
+  const row = await db.selectFrom('certificate').selectAll().where('id', '=', id).executeTakeFirst();
+  return row ?? null;
+}
+
+async function guarded(
+  db: Db,
+  { id, lease_owner }: DomainRow,
+  changed: Partial<DomainRow>,
+  seen: 'visible' | 'unseen' = 'unseen',
+): Promise<DomainRow> {
+  const row = await db
+    .updateTable('domain')
+    .set((e) => ({ ...changed, ...(seen === 'visible' && { version: e('version', '+', 1) }) }))
+    .where('id', '=', id)
+    .where('lease_owner', '=', lease_owner)
+    .returningAll()
+    .executeTakeFirst();
+  if (!row) throw new LeaseLost();
+  return row;
+}
+
+function tellOf(db: Db, row: DomainRow): void {
+  announce(db, 'change', { accountId: row.account_id, projectId: row.project_id, environment: row.environment });
+}

@@ -1,0 +1,127 @@
+// Environments as if they had been deployed to and visited, at a time the test chooses: watchers look at what was stored.
+import { Watcher } from '../../src/alerts/watcher.ts';
+import type { Alert } from '../../src/contract/alerts.ts';
+import { insertRevision } from '../../src/deployments/queries.ts';
+import { createIds } from '../../src/lib/ids.ts';
+import { bucketOf, latencyBoundsMs } from '../../src/traffic/measurements.ts';
+import { storeMeasurements } from '../../src/traffic/queries.ts';
+import { startApp, type TestApp } from './app.ts';
+
+export class MovedTime {
+  nowMs = Date.parse('2026-11-15T08:30:03.210Z');
+  readonly clock = { now: () => this.nowMs };
+  readonly ids = createIds(this.clock);
+  readonly kicked: string[] = [];
+  app!: TestApp;
+  /** As many processes would have: each its own, and all look at once. */
+  watchers: Watcher[] = [];
+
+  async start(): Promise<void> {
+    this.app = await startApp({ tokenLimit: 1_000_000, clock: this.clock, env: { SLUICE_ROLES: 'api' } });
+    this.watchers = Array.from({ length: 3 }, () => this.newWatcher());
+  }
+
+  newWatcher(): Watcher {
+    const { store, log } = this.app.app;
+    const kick = ({ projectId }: { projectId: string }) => void this.kicked.push(projectId);
+    return new Watcher({ db: store.db, clock: this.clock, ids: this.ids, log, kick });
+  }
+
+  look(): Promise<unknown> {
+    return Promise.all(this.watchers.map((watcher) => watcher.look()));
+  }
+
+  /** Lets time pass second by second, looking every five; gives after how many ms `done` was true, or null. */
+  async pass(
+    seconds: number,
+    each: () => Promise<void> = async () => {},
+    done: () => Promise<boolean> = async () => false,
+  ): Promise<number | null> {
+    const begun = this.nowMs;
+    for (let second = 0; second < seconds; second++) {
+      await each();
+      this.nowMs += 1000;
+      if (second % 5 !== 4) continue;
+      await this.look();
+      if (await done()) return this.nowMs - begun;
+    }
+    return null;
+  }
+}
+
+/** A project whose environment is served by revision 1, as if it had been deployed. */
+export class Site {
+  readonly id: string;
+  readonly #time: MovedTime;
+  readonly #counts = new Map<string, { requests: number; errors: number; latency: number[] }>();
+
+  private constructor(time: MovedTime, id: string) {
+    this.#time = time;
+    this.id = id;
+  }
+
+  static async open(time: MovedTime, ...rules: object[]): Promise<Site> {
+    const { app: t, nowMs } = time;
+    const site = new Site(time, (await t.call('POST', '/v1/projects', { body: { name: 'Shop' } })).body.id);
+    const defaults = (await site.api('GET', '/alert-rules')).data;
+    if (rules.length > 0) for (const { id } of defaults) await site.api('DELETE', `/alert-rules/${id}`);
+    for (const rule of rules) await site.api('POST', '/alert-rules', { environment: 'production', name: 'R', ...rule });
+    await insertRevision(t.app.store.db, {
+      ...{ project_id: site.id, environment: 'production', number: 1, deployment_id: '', image: '', digest: null },
+      ...{ port: 8080, variables_sealed: null, state: 'active', traffic_percent: 100, restored_from: null },
+      ...{ created_at: nowMs, activated_at: nowMs, retired_at: null },
+    });
+    return site;
+  }
+
+  async api(method: string, path: string, body?: object) {
+    return (await this.#time.app.call(method, `/v1/projects/${this.id}${path}`, { body })).body;
+  }
+
+  async instance(state: 'healthy' | 'unhealthy'): Promise<void> {
+    const { app, ids, nowMs } = this.#time;
+    const { db } = app.app.store;
+    await db.deleteFrom('instance').where('project_id', '=', this.id).execute();
+    await db
+      .insertInto('instance')
+      .values({
+        ...{ id: ids('ins'), project_id: this.id, environment: 'production', revision: 1, region: 'local', state },
+        ...{ host: '127.0.0.1', port: 1, created_at: nowMs, state_since: nowMs },
+      })
+      .execute();
+  }
+
+  /** A second of requests to a revision, stored as a router does. */
+  async serve({ revision = 1, requests = 10, errors = 0, latencyIndex = 3 } = {}): Promise<void> {
+    const at = bucketOf(this.#time.nowMs);
+    const of = { project: this.id, environment: 'production', revision, at };
+    const key = `${revision} ${at}`;
+    const before = this.#counts.get(key) ?? { requests: 0, errors: 0, latency: latencyBoundsMs.map(() => 0).concat(0) };
+    const counts = {
+      requests: before.requests + requests,
+      errors: before.errors + errors,
+      latency: before.latency.map((count, index) => (index === latencyIndex ? count + requests : count)),
+    };
+    this.#counts.set(key, counts);
+    await storeMeasurements(this.#time.app.app.store.db, 'router', [{ ...of, ...counts }]);
+  }
+
+  async alerts(): Promise<Alert[]> {
+    return (await this.api('GET', '/alerts')).data.reverse();
+  }
+
+  /** Kinds and alerts told of, in order. */
+  async told(): Promise<[string, Alert][]> {
+    const rows = await this.#time.app.app.store.db
+      .selectFrom('event')
+      .select(['type', 'body'])
+      .where('project_id', '=', this.id)
+      .orderBy('sequence')
+      .execute();
+    return rows.map(({ type, body }) => [type, JSON.parse(body).data]);
+  }
+
+  async kinds(): Promise<string[]> {
+    return (await this.told()).map(([kind]) => kind);
+  }
+}

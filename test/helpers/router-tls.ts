@@ -1,0 +1,125 @@
+// The built-in proxy with TLS, certificates for it from an authority of the test's own, and clients that trust those.
+import { once } from 'node:events';
+import { connect as connectHttp2, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http2';
+import { Agent, request } from 'node:https';
+import { after } from 'node:test';
+import { connect, createSecureContext, type SecureContext, type TLSSocket } from 'node:tls';
+import { systemClock } from '../../src/lib/clock.ts';
+import type { Certificates } from '../../src/traffic/certificates.ts';
+import type { ProxyLimits } from '../../src/traffic/limits.ts';
+import { host, startRouter, type TestRouter } from './router.ts';
+import { ca, type Issued, issue } from './router-certificates.ts';
+
+export class TestCertificates implements Certificates {
+  readonly contexts = new Map<string, SecureContext>();
+  readonly challenges = new Map<string, string>();
+  readonly asked: string[] = [];
+
+  /** A new certificate for a name, which serves from now on. */
+  async renew(name: string): Promise<Issued> {
+    const issued = await issue(name);
+    this.contexts.set(name, createSecureContext({ cert: issued.certificate, key: issued.key }));
+    return issued;
+  }
+
+  async contextFor(name: string): Promise<SecureContext | null> {
+    this.asked.push(name);
+    return this.contexts.get(name) ?? null;
+  }
+
+  async answerChallenge(name: string, token: string): Promise<string | null> {
+    return this.challenges.get(`${name} ${token}`) ?? null;
+  }
+}
+
+export interface TestTlsRouter extends TestRouter {
+  certificates: TestCertificates;
+  tls: number;
+}
+
+export async function startTlsRouter(
+  limits: Partial<ProxyLimits> = {},
+  redirect: { port: number | null } | null = null,
+): Promise<TestTlsRouter> {
+  const certificates = new TestCertificates();
+  await certificates.renew(host);
+  const router = await startRouter(limits, systemClock, { port: 0, certificates, redirect });
+  return { ...router, certificates, tls: router.tlsPort()! };
+}
+
+export interface Reply {
+  status: number;
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+  trailers: IncomingHttpHeaders;
+  informed: IncomingHttpHeaders[];
+}
+
+export interface Question {
+  method?: string;
+  path?: string;
+  headers?: OutgoingHttpHeaders;
+  body?: Buffer | string;
+}
+
+/** One session of HTTP/2; it ends with the test file. */
+export async function openSession(port: number, servername = host, maxSessionMemory = 1000) {
+  const session = connectHttp2(`https://${servername}:${port}`, {
+    ca,
+    servername,
+    maxSessionMemory,
+    lookup: (_name, _options, done) => done(null, [{ address: '127.0.0.1', family: 4 }]),
+  });
+  after(() => session.destroy());
+  await once(session, 'connect');
+  session.on('error', () => {}); // a stream that the session takes with it tells its own test
+  const open = ({ method = 'GET', path = '/', headers = {}, body }: Question = {}) =>
+    session.request({ ':method': method, ':path': path, ...headers }, { endStream: body === undefined });
+  const ask = async (question: Question = {}): Promise<Reply> => {
+    const stream = open(question);
+    const reply: Reply = { status: 0, headers: {}, body: Buffer.alloc(0), trailers: {}, informed: [] };
+    stream.on('headers', (headers) => reply.informed.push(headers));
+    stream.on('trailers', (headers) => Object.assign(reply.trailers, headers));
+    const answered = once(stream, 'response');
+    if (question.body !== undefined) stream.end(question.body);
+    const closed = once(stream, 'close').then(() => Promise.reject(new Error('closed without an answer')));
+    reply.headers = (await Promise.race([answered, closed]))[0];
+    closed.catch(() => {}); // it closes after its answer, too
+    reply.status = Number(reply.headers[':status']);
+    reply.body = Buffer.concat(await stream.toArray());
+    return reply;
+  };
+  return { session, open, ask };
+}
+
+/** HTTP/1.1 over TLS, each on a connection of its own unless an agent keeps them. */
+export async function askTls(
+  port: number,
+  { method = 'GET', path = '/', headers = {}, body }: Question = {},
+  { name = host, agent = new Agent({ keepAlive: false }) }: { name?: string; agent?: Agent } = {},
+): Promise<{ status: number; headers: IncomingHttpHeaders; body: Buffer; serial: string }> {
+  const outgoing = request({
+    ...{ port, agent, method, path, ca, host: '127.0.0.1', servername: name },
+    headers: { host: name, ...headers },
+  });
+  outgoing.end(body);
+  const [incoming] = await once(outgoing, 'response');
+  const serial = (incoming.socket as TLSSocket).getPeerCertificate().serialNumber;
+  return {
+    status: incoming.statusCode,
+    headers: incoming.headers,
+    body: Buffer.concat(await incoming.toArray()),
+    serial,
+  };
+}
+
+/** The socket, or the error that its handshake ended with. */
+export async function handshake(port: number, options: object): Promise<TLSSocket | NodeJS.ErrnoException> {
+  const socket = connect({ port, host: '127.0.0.1', ca, ...options });
+  after(() => socket.destroy());
+  return new Promise((resolve) => {
+    socket.once('secureConnect', () => resolve(socket));
+    socket.once('error', resolve);
+    socket.once('close', () => resolve(new Error('closed without a word')));
+  });
+}
