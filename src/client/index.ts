@@ -1,0 +1,19 @@
+export type { ErrorDetail } from '../contract/errors.ts';
+export {
+  type Catalogue,
+  type CatalogueDocument,
+  type CatalogueOptions,
+  CatalogueReadError,
+  type CatalogueRendition,
+  type CatalogueStream,
+  catalogue,
+} from './catalogue.ts';
+export { createClient, type Sluice } from './client.ts';
+export { SluiceError, type SluiceErrorCode } from './error.ts';
+export type { ChangeNotice, EventKind, EventOf, EventRecords, SluiceEvent } from './events.ts';
+export { Listing, type Page } from './listing.ts';
+export { type VerifyOptions, verifySignature, verifyWebhook, type WebhookHeaders } from './signature.ts';
+export type { StreamOptions } from './stream.ts';
+export type { CallOptions, ClientOptions } from './transport.ts';
+export type * from './types.ts';
+export type { WaitOptions } from './wait.ts';

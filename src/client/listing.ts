@@ -1,0 +1,39 @@
+export interface Page<T> {
+  data: T[];
+  page: { next: string | null; has_more: boolean };
+}
+
+export type ReadPage<T> = (query: { limit?: number; cursor?: string }) => Promise<Page<T>>;
+
+const iterationLimit = 100;
+
+/** A list of the service: `for await` gives every item, newest first; `page()` one page. Nothing is asked before that. */
+export class Listing<T> implements AsyncIterable<T> {
+  readonly #read: ReadPage<T>;
+  readonly #query: { limit?: number; cursor?: string };
+
+  constructor(read: ReadPage<T>, query: { limit?: number; cursor?: string }) {
+    this.#read = read;
+    this.#query = query;
+  }
+
+  /** The page after `cursor`, or where the query begins. */
+  page(cursor?: string | null): Promise<Page<T>> {
+    return this.#read({ ...this.#query, ...(cursor != null && { cursor }) });
+  }
+
+  /** Page after page, as large as the query says, else as large as they can be. */
+  async *pages(): AsyncGenerator<Page<T>, void, undefined> {
+    let query = { ...this.#query, limit: this.#query.limit ?? iterationLimit };
+    for (;;) {
+      const page = await this.#read(query);
+      yield page;
+      if (page.page.next === null) return;
+      query = { ...query, cursor: page.page.next };
+    }
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<T, void, undefined> {
+    for await (const { data } of this.pages()) yield* data;
+  }
+}

@@ -1,0 +1,103 @@
+// Every route of the API as a method of the client. Only types come from the contract: at run time the client stands
+// alone. A test holds this table against the contract, in both directions.
+import type * as alertRules from '../contract/alert-rules.ts';
+import type * as alerts from '../contract/alerts.ts';
+import type * as deliveries from '../contract/deliveries.ts';
+import type * as deployments from '../contract/deployments.ts';
+import type * as domains from '../contract/domains.ts';
+import type * as environments from '../contract/environments.ts';
+import type * as metrics from '../contract/metrics.ts';
+import type * as projects from '../contract/projects.ts';
+import type * as revisions from '../contract/revisions.ts';
+import type * as service from '../contract/service.ts';
+import type * as tokens from '../contract/tokens.ts';
+import type * as webhooks from '../contract/webhooks.ts';
+import { command, create, find, get, list, post, remove, update } from './method.ts';
+
+const project = '/projects/{id}';
+const environment = `${project}/environments/{name}`;
+const deployment = `${project}/deployments/{dpl}`;
+const rule = `${project}/alert-rules/{rul}`;
+const domain = `${project}/domains/{dom}`;
+const webhook = '/webhooks/{whk}';
+const delivery = `${webhook}/deliveries/{dlv}`;
+
+export const operations = {
+  projects: {
+    list: list<typeof projects.listProjects>('/projects'),
+    create: create<typeof projects.createProject>('/projects'),
+    get: get<typeof projects.getProject>(project),
+    update: update<typeof projects.updateProject>(project),
+    delete: remove<typeof projects.deleteProject>(project),
+  },
+  environments: {
+    list: list<typeof environments.listEnvironments>(`${project}/environments`),
+    create: create<typeof environments.createEnvironment>(`${project}/environments`),
+    get: get<typeof environments.getEnvironment>(environment),
+    update: update<typeof environments.updateEnvironment>(environment),
+    delete: remove<typeof environments.deleteEnvironment>(environment),
+    rollback: create<typeof revisions.rollbackEnvironment>(`${environment}/rollback`),
+  },
+  deployments: {
+    list: list<typeof deployments.listDeployments>(`${project}/deployments`),
+    create: create<typeof deployments.createDeployment>(`${project}/deployments`),
+    get: get<typeof deployments.getDeployment>(deployment),
+    promote: command<typeof deployments.promoteDeployment>(`${deployment}/promote`),
+    pause: command<typeof deployments.pauseDeployment>(`${deployment}/pause`),
+    resume: command<typeof deployments.resumeDeployment>(`${deployment}/resume`),
+    abort: command<typeof deployments.abortDeployment>(`${deployment}/abort`),
+    logs: find<typeof deployments.getDeploymentLogs>(`${deployment}/logs`),
+  },
+  revisions: {
+    list: list<typeof revisions.listRevisions>(`${environment}/revisions`),
+    get: get<typeof revisions.getRevision>(`${environment}/revisions/{r}`),
+  },
+  alertRules: {
+    list: list<typeof alertRules.listAlertRules>(`${project}/alert-rules`),
+    create: create<typeof alertRules.createAlertRule>(`${project}/alert-rules`),
+    get: get<typeof alertRules.getAlertRule>(rule),
+    update: update<typeof alertRules.updateAlertRule>(rule),
+    delete: remove<typeof alertRules.deleteAlertRule>(rule),
+  },
+  alerts: {
+    list: list<typeof alerts.listAlerts>(`${project}/alerts`),
+    get: get<typeof alerts.getAlert>(`${project}/alerts/{alr}`),
+    alertmanager: post<typeof alerts.receiveAlertmanager>(`${project}/alerts/alertmanager`),
+  },
+  metrics: {
+    get: find<typeof metrics.getMetrics>(`${project}/metrics`),
+  },
+  domains: {
+    list: list<typeof domains.listDomains>(`${project}/domains`),
+    create: create<typeof domains.createDomain>(`${project}/domains`),
+    get: get<typeof domains.getDomain>(domain),
+    delete: remove<typeof domains.deleteDomain>(domain),
+    verify: command<typeof domains.verifyDomain>(`${domain}/verify`),
+    renew: command<typeof domains.renewDomain>(`${domain}/renew`),
+  },
+  webhooks: {
+    list: list<typeof webhooks.listWebhooks>('/webhooks'),
+    create: create<typeof webhooks.createWebhook>('/webhooks'),
+    get: get<typeof webhooks.getWebhook>(webhook),
+    update: update<typeof webhooks.updateWebhook>(webhook),
+    delete: remove<typeof webhooks.deleteWebhook>(webhook),
+    rotateSecret: create<typeof webhooks.rotateSecret>(`${webhook}/rotate-secret`),
+    test: command<typeof deliveries.testWebhook>(`${webhook}/test`),
+    replay: create<typeof deliveries.replayWebhook>(`${webhook}/replay`),
+  },
+  deliveries: {
+    list: list<typeof deliveries.listDeliveries>(`${webhook}/deliveries`),
+    get: get<typeof deliveries.getDelivery>(delivery),
+    redeliver: command<typeof deliveries.redeliver>(`${delivery}/redeliver`),
+  },
+  tokens: {
+    list: list<typeof tokens.listTokens>('/tokens'),
+    create: create<typeof tokens.createToken>('/tokens'),
+    get: get<typeof tokens.getToken>('/tokens/{tok}'),
+    revoke: remove<typeof tokens.revokeToken>('/tokens/{tok}'),
+  },
+  token: { get: get<typeof tokens.whoAmI>('/token') },
+  regions: { list: list<typeof service.listRegions>('/regions') },
+  auditLog: { list: list<typeof service.listAuditLog>('/audit-log') },
+  openapi: { get: get<typeof service.getOpenApi, Record<string, unknown>>('/openapi.json') },
+};

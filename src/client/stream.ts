@@ -1,0 +1,155 @@
+// Following events. A connection that is lost is made anew, resuming after the last event that was seen; so none is
+// missed and none comes twice. EventSource could not do this: it sends no Authorization header.
+import { errorOfAnswer, SluiceError } from './error.ts';
+import type { ChangeNotice, SluiceEvent } from './events.ts';
+import { pause } from './pause.ts';
+import { delayMs, mayRetry } from './retry.ts';
+import { type Message, MessageParser } from './sse.ts';
+import type { QueryValues, Transport } from './transport.ts';
+
+export interface StreamOptions {
+  /** Begin after this event; default: with what happens from now on. */
+  lastEventId?: string;
+  /** Ends the loop, without an error. */
+  signal?: AbortSignal;
+  /** After `open` that follows `lost`, read again what you show: notices of changes are not kept. */
+  onState?: (state: 'open' | 'lost') => void;
+}
+
+/** The service sends something every 15 seconds; a connection that is silent for longer than this is dead. */
+const silenceMs = 45_000;
+const defaultRetryMs = 2000;
+const longestMs = 30_000;
+/** No event has an id below this. */
+const beforeAll = `evt_${'0'.repeat(26)}`;
+
+const ask = (query: QueryValues) => ({ method: 'GET' as const, path: '/events/stream', query });
+const attempted = { method: 'GET' as const, idempotencyKey: undefined, ifMatch: undefined };
+
+/** What the service asked for, ± a quarter; longer and longer when it stays away. */
+function comeBackMs(failures: number, retryMs: number, error: SluiceError | null, random: number): number {
+  if (error?.retryAfterS) return delayMs(0, error.retryAfterS, random);
+  return Math.min(longestMs, retryMs * 2 ** Math.max(0, failures - 2)) * (0.75 + random / 2);
+}
+
+function readMessage({ event, data }: Message): SluiceEvent | ChangeNotice {
+  try {
+    return event === 'changed' ? { ...JSON.parse(data), type: 'changed' } : JSON.parse(data);
+  } catch (cause) {
+    const message = `the stream has a message that is not JSON: ${JSON.stringify(data.slice(0, 200))}`;
+    throw new SluiceError({ code: 'unexpected_answer', message, cause });
+  }
+}
+
+export class EventFollower {
+  readonly #transport: Transport;
+  readonly #query: QueryValues;
+  readonly #options: StreamOptions;
+  #lastEventId: string;
+  /** The latest event from before the stream was opened: where to resume as long as none was seen. */
+  #latestBefore: string | null = null;
+  #retryMs = defaultRetryMs;
+  #failures = 0;
+  #wasOpen = false;
+  #state: 'open' | 'lost' | null = null;
+
+  constructor(transport: Transport, query: QueryValues, options: StreamOptions) {
+    this.#transport = transport;
+    this.#query = query;
+    this.#options = options;
+    this.#lastEventId = options.lastEventId ?? '';
+  }
+
+  async *follow(): AsyncGenerator<SluiceEvent | ChangeNotice, void, undefined> {
+    const { signal } = this.#options;
+    while (!signal?.aborted) {
+      let failure: SluiceError | null = null;
+      try {
+        yield* this.#connection();
+      } catch (error) {
+        if (signal?.aborted) return;
+        if (!(error instanceof SluiceError) || !this.#mayComeBack(error)) throw error;
+        failure = error;
+      }
+      if (signal?.aborted) return;
+      this.#enter('lost');
+      const waitMs = comeBackMs(this.#failures++, this.#retryMs, failure, Math.random());
+      await pause(waitMs, signal).catch(() => undefined);
+    }
+  }
+
+  /** What was open once is sought for ever; what never was, only as often as any other request. */
+  #mayComeBack(error: SluiceError): boolean {
+    if (!mayRetry(attempted, error)) return false;
+    return this.#wasOpen || (this.#latestBefore !== null && this.#failures < this.#transport.maxRetries);
+  }
+
+  #enter(state: 'open' | 'lost'): void {
+    if (this.#state === state) return;
+    this.#state = state;
+    this.#options.onState?.(state);
+  }
+
+  async *#connection(): AsyncGenerator<SluiceEvent | ChangeNotice, void, undefined> {
+    const connection = new AbortController();
+    const callOff = () => connection.abort();
+    const { signal } = this.#options;
+    signal?.addEventListener('abort', callOff);
+    if (signal?.aborted) callOff();
+    try {
+      this.#latestBefore ??= this.#lastEventId || (await this.#findLatest(connection.signal));
+      const response = await this.#open(connection);
+      this.#failures = 0;
+      this.#wasOpen = true;
+      this.#enter('open');
+      yield* this.#read(response.body!.getReader(), connection);
+    } finally {
+      signal?.removeEventListener('abort', callOff);
+      connection.abort();
+    }
+  }
+
+  async #findLatest(signal: AbortSignal): Promise<string> {
+    const list = { method: 'GET' as const, path: '/events', query: { limit: 1 }, options: { signal } };
+    const { data } = (await this.#transport.send(list)) as { data: { id: string }[] };
+    return data[0]?.id ?? beforeAll;
+  }
+
+  #open(connection: AbortController): Promise<Response> {
+    const what = 'GET /events/stream';
+    const resumeAfter = this.#lastEventId || (this.#wasOpen ? this.#latestBefore : '');
+    return this.#transport.limited(what, connection.signal, async (signal) => {
+      // Only the head has a time limit: the signal of the connection outlives it.
+      signal.addEventListener('abort', () => connection.abort(signal.reason), { signal: connection.signal });
+      const headers = {
+        accept: 'text/event-stream',
+        ...(resumeAfter && { 'last-event-id': resumeAfter }),
+      };
+      const response = await this.#transport.open(ask(this.#query), { headers, signal: connection.signal });
+      const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') && response.body !== null;
+      if (response.ok && isStream) return response;
+      throw errorOfAnswer(what, response, await response.text());
+    });
+  }
+
+  async *#read(
+    reader: ReadableStreamDefaultReader<Uint8Array>,
+    connection: AbortController,
+  ): AsyncGenerator<SluiceEvent | ChangeNotice, void, undefined> {
+    const parser = new MessageParser(this.#lastEventId);
+    const decoder = new TextDecoder();
+    for (;;) {
+      const silence = setTimeout(() => connection.abort(), silenceMs);
+      // A connection that breaks ends this one; what was not complete comes again with the next.
+      const piece = await reader.read().catch(() => null);
+      clearTimeout(silence);
+      if (piece === null || piece.done) return;
+      for (const message of parser.feed(decoder.decode(piece.value, { stream: true }))) {
+        this.#lastEventId = parser.lastEventId;
+        yield readMessage(message);
+      }
+      this.#lastEventId = parser.lastEventId;
+      this.#retryMs = parser.retryMs ?? this.#retryMs;
+    }
+  }
+}

@@ -1,0 +1,47 @@
+// The records of the API by name. They are read off the operations, whose types the compiler writes out in full when the
+// client is built: whoever uses it needs nothing of the contract.
+import type { Listing } from './listing.ts';
+import type { Operation } from './operation.ts';
+import type { operations } from './operations.ts';
+
+type Answer<O> = O extends Operation<(...args: never) => Promise<infer T>> ? T : never;
+type ItemOf<O> = O extends Operation<(...args: never) => Listing<infer T>> ? T : never;
+type Last<T extends unknown[]> = Required<T> extends [...unknown[], infer L, unknown] ? L : never;
+/** What comes before the options. */
+type Input<O> = O extends Operation<(...args: infer A) => unknown> ? NonNullable<Last<A>> : never;
+
+type All = typeof operations;
+
+export type Project = Answer<All['projects']['get']>;
+export type CreateProject = Input<All['projects']['create']>;
+export type UpdateProject = Input<All['projects']['update']>;
+export type Environment = Answer<All['environments']['get']>;
+export type CreateEnvironment = Input<All['environments']['create']>;
+export type UpdateEnvironment = Input<All['environments']['update']>;
+export type Deployment = Answer<All['deployments']['get']>;
+export type CreateDeployment = Input<All['deployments']['create']>;
+export type DeploymentState = Deployment['state'];
+export type Strategy = Deployment['strategy'];
+export type FailureCode = NonNullable<Deployment['failure']>['code'];
+export type LogLine = Answer<All['deployments']['logs']>['data'][number];
+export type Revision = Answer<All['revisions']['get']>;
+export type AlertRule = Answer<All['alertRules']['get']>;
+export type CreateAlertRule = Input<All['alertRules']['create']>;
+export type UpdateAlertRule = Input<All['alertRules']['update']>;
+export type Alert = Answer<All['alerts']['get']>;
+export type Metrics = Answer<All['metrics']['get']>;
+export type Domain = Answer<All['domains']['get']>;
+export type Certificate = NonNullable<Domain['certificate']>;
+export type CreateDomain = Input<All['domains']['create']>;
+export type Webhook = Answer<All['webhooks']['get']>;
+export type WebhookWithSecret = Answer<All['webhooks']['create']>;
+export type CreateWebhook = Input<All['webhooks']['create']>;
+export type UpdateWebhook = Input<All['webhooks']['update']>;
+export type Delivery = ItemOf<All['deliveries']['list']>;
+export type DeliveryDetail = Answer<All['deliveries']['get']>;
+export type Token = Answer<All['tokens']['get']>;
+export type NewToken = Answer<All['tokens']['create']>;
+export type CreateToken = Input<All['tokens']['create']>;
+export type Scope = Token['scopes'][number];
+export type Region = ItemOf<All['regions']['list']>;
+export type AuditEntry = ItemOf<All['auditLog']['list']>;
