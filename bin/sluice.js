@@ -1,20 +1,27 @@
 #!/usr/bin/env node
 // Runs the command line. Where node on the PATH is too old for it, the one that came with the install takes over.
 import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { constants } from 'node:os';
 import { fileURLToPath } from 'node:url';
 
-const main = fileURLToPath(new URL('../src/cli/main.ts', import.meta.url));
+const words = process.argv.slice(2);
 const [major, minor] = process.versions.node.split('.').map(Number);
 
-if (major > 24 || (major === 24 && minor >= 12)) {
+if (words.length === 0 || (words.length === 1 && ['--help', '-h', 'help'].includes(words[0]))) {
+  // Told here: nothing has to be loaded for it, and no other Node.js started.
+  process.stdout.write(readFileSync(new URL('../src/cli/overview.txt', import.meta.url), 'utf8'));
+} else if (major > 24 || (major === 24 && minor >= 12)) {
   const { enableCompileCache } = await import('node:module');
   enableCompileCache();
-  await import(main);
+  await import('../src/cli/main.ts');
 } else {
-  const child = spawn(bundledNode(), [main, ...process.argv.slice(2)], { stdio: 'inherit' });
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
+  const child = spawn(bundledNode(), [fileURLToPath(import.meta.url), ...words], { stdio: 'inherit' });
+  // Ctrl-C on a terminal reaches the child as well; handed on it would be the second one, which ends at once.
+  const onTerminal = process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY;
+  process.on('SIGINT', () => onTerminal || child.kill('SIGINT'));
+  for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
   child.on('exit', (code, signal) => process.exit(code ?? 128 + constants.signals[signal]));
 }
 

@@ -1,40 +1,60 @@
 // sluice account create | list: works on the database directly, on the machine that has its settings.
-import { parseArgs } from 'node:util';
-import { insertAccount, listAccounts } from '../accounts/queries.ts';
-import { readConfig } from '../config.ts';
-import { systemClock } from '../lib/clock.ts';
-import { createIds } from '../lib/ids.ts';
-import { openStore } from '../store.ts';
-import { makeToken } from '../tokens/make.ts';
-import { type Io, processIo, UsageError } from './io.ts';
 
-export const help = `sluice account create NAME [--json]   a new account with a token that may do everything in it
-sluice account list [--json]          ids and names`;
+import type { Store } from '../store.ts';
+import type { Ask, Command } from './frame/command.ts';
+import { verb } from './frame/command.ts';
+import { exit } from './io.ts';
 
-export async function run(args: string[], { env, print }: Io = processIo): Promise<number> {
-  const { positionals, values } = parseArgs({ args, allowPositionals: true, options: { json: { type: 'boolean' } } });
-  const [verb, name, ...rest] = positionals;
-  if (rest.length > 0 || (verb === 'create') !== (name !== undefined) || !['create', 'list'].includes(verb ?? '')) {
-    throw new UsageError(help);
-  }
-  const store = await openStore(readConfig(env, false), () => {});
+/** The database is loaded and opened only where it is needed. */
+export async function withStore<T>({ io }: Ask, work: (store: Store) => Promise<T>): Promise<T> {
+  const { readConfig } = await import('../config.ts');
+  const { openStore } = await import('../store.ts');
+  const store = await openStore(readConfig(io.env, false), () => {});
   try {
-    if (verb === 'list') {
-      const accounts = await listAccounts(store.db);
-      if (values.json) print(JSON.stringify(accounts));
-      else for (const account of accounts) print(`${account.id}  ${account.name}`);
-      return 0;
-    }
-    const ids = createIds(systemClock);
-    const made = await store.db.transaction().execute(async (tx) => {
-      const accountId = await insertAccount(tx, ids, name!, systemClock.now());
-      const token = await makeToken(tx, { ids, clock: systemClock }, { accountId, name: 'first', scopes: ['*'] });
-      return { id: accountId, name: name!, token: token.secret };
-    });
-    if (values.json) print(JSON.stringify(made));
-    else print(`account ${made.id}\ntoken   ${made.token}   (shown this once)`);
-    return 0;
+    return await work(store);
   } finally {
     await store.close();
   }
 }
+
+export const command: Command = {
+  verbs: {
+    create: verb({
+      about: 'make an account, with a token that may do everything in it',
+      args: 'NAME',
+      async run(ask) {
+        const name = ask.args[0]!;
+        const { systemClock: clock } = await import('../lib/clock.ts');
+        const { createIds } = await import('../lib/ids.ts');
+        const { insertAccount } = await import('../accounts/queries.ts');
+        const { makeToken } = await import('../tokens/make.ts');
+        const ids = createIds(clock);
+        const made = await withStore(ask, ({ db }) =>
+          db.transaction().execute(async (tx) => {
+            const accountId = await insertAccount(tx, ids, name, clock.now());
+            const token = await makeToken(tx, { ids, clock }, { accountId, name: 'first', scopes: ['*'] });
+            return { id: accountId, name, token: token.secret };
+          }),
+        );
+        ask.out.result(made, () => {
+          ask.out.line(`account ${made.id}`);
+          ask.out.line(`token   ${made.token}   (shown this once)`);
+        });
+        return exit.done;
+      },
+    }),
+    list: verb({
+      about: 'list accounts',
+      async run(ask) {
+        const { listAccounts } = await import('../accounts/queries.ts');
+        const accounts = await withStore(ask, ({ db }) => listAccounts(db));
+        ask.out.result(accounts, () => {
+          for (const { id, name } of accounts) ask.out.line(`${id}  ${name}`);
+        });
+        return exit.done;
+      },
+    }),
+  },
+  notes: 'Works on the database of the settings in the environment, not through the API.',
+  examples: ['sluice account create "Team Blue"', 'sluice account list'],
+};

@@ -14,6 +14,7 @@ import { pushSite } from '../catalogue/push/push.ts';
 import { verifySite } from '../catalogue/verify/verify.ts';
 import { withdrawStream } from '../catalogue/withdraw.ts';
 import { createProgress, megabytes } from './catalogue-progress.ts';
+import type { Command as Described } from './frame/command.ts';
 
 const help = `usage: sluice catalogue <command>
 
@@ -231,3 +232,16 @@ export async function run(args: string[]): Promise<number> {
     process.off('SIGTERM', stop);
   }
 }
+
+/** It reads its words itself; this is what completion knows of them. */
+export const command: Described = {
+  passOn: run,
+  verbs: Object.fromEntries(
+    Object.entries(allowedOptions).map(([name, own]) => {
+      const known = Object.entries(options).filter(([option]) => [...own, 'dir', 'help'].includes(option));
+      const described = known.map(([option, { type }]) => [option, { type, about: '' }]);
+      return [name, { about: '', args: '[…]', options: Object.fromEntries(described), run: async () => 0 }];
+    }),
+  ),
+  examples: [],
+};

@@ -1,55 +1,54 @@
-// sluice COMMAND: each command is a file of its own, loaded only when it is asked for.
-import { StartError } from '../lib/start-error.ts';
-import { UsageError } from './io.ts';
+// sluice COMMAND: finds the command, reads what is asked, and tells errors in words.
+import { commands, names, resolveName } from './commands.ts';
+import type { Ask } from './frame/command.ts';
+import { explain } from './frame/explain.ts';
+import { commandHelp, overview } from './frame/help.ts';
+import { parseCommand } from './frame/parse.ts';
+import { didYouMean } from './frame/suggest.ts';
+import { exit, type Io, processIo } from './io.ts';
 
-interface Command {
-  run(args: string[]): Promise<number>;
+export async function main(words: string[], io: Io): Promise<number> {
+  const [first = '--help', ...rest] = words;
+  const asksHelp = ['--help', '-h', 'help'].includes(first);
+  if (asksHelp && rest.length === 0) {
+    io.stdout.write(overview());
+    return exit.done;
+  }
+  if (first === '--version' || first === 'version') {
+    io.stdout.write(`sluice ${(await import('../version.ts')).version}\n`);
+    return exit.done;
+  }
+  const given = asksHelp ? rest[0]! : first;
+  const name = resolveName(given);
+  if (name === undefined) {
+    io.stderr.write(`sluice: There is no command ${given}.${didYouMean(given, names)}\nSee: sluice --help\n`);
+    return exit.usage;
+  }
+  return runCommand(name, asksHelp ? [...rest.slice(1), '--help'] : rest, io);
 }
 
-const commands: Record<string, { about: string; load(): Promise<Command> }> = {
-  serve: { about: 'run the service', load: () => import('./serve.ts') },
-  account: { about: 'make and list accounts', load: () => import('./account.ts') },
-  token: { about: 'make a token without having one', load: () => import('./token.ts') },
-  catalogue: { about: 'build, verify, serve and push the media catalogue', load: () => import('./catalogue.ts') },
-};
-
-const overview = `usage: sluice COMMAND …
-
-${Object.entries(commands)
-  .map(([name, { about }]) => `  ${name.padEnd(12)}${about}`)
-  .join('\n')}
-
-Settings come from the environment; see docs/settings.md. Exit codes: 0 done, 1 failed, 2 wrong use, 78 wrong settings.`;
-
-export async function main(args: string[]): Promise<number> {
-  const [name = '--help', ...rest] = args;
-  if (name === '--help' || name === '-h' || name === 'help') {
-    console.log(overview);
-    return 0;
-  }
-  const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
-  if (!command) {
-    console.error(`sluice: there is no command ${name}\n\n${overview}`);
-    return 2;
-  }
+async function runCommand(name: string, words: string[], io: Io): Promise<number> {
+  let ask: Ask | null = null;
   try {
-    return await (await command.load()).run(rest);
+    const command = await commands[name]!();
+    if (command.passOn) return await command.passOn(words);
+    const parsed = parseCommand(command, words, io);
+    ask = parsed.ask;
+    if (ask.flag('help')) {
+      io.stdout.write(`${commandHelp(name, command, parsed.verbName)}\n`);
+      return exit.done;
+    }
+    return await parsed.verb.run(ask);
   } catch (error) {
-    return explain(error);
+    const { code, lines } = explain(error, name, ask?.found ?? null);
+    for (const [index, line] of lines.entries()) io.stderr.write(`${index === 0 ? 'sluice: ' : '  '}${line}\n`);
+    return code;
   }
 }
 
-function explain(error: unknown): number {
-  if (error instanceof StartError) {
-    for (const line of error.lines) console.error(`sluice: ${line}`);
-    return 78;
-  }
-  const { code, message } = error as NodeJS.ErrnoException;
-  if (error instanceof UsageError || code?.startsWith('ERR_PARSE_ARGS')) {
-    console.error(message);
-    return 2;
-  }
-  throw error;
-}
+// Whoever reads what is printed may stop reading: `sluice events -f | head -1`.
+process.stdout.on('error', (error: NodeJS.ErrnoException) =>
+  process.exit(error.code === 'EPIPE' ? exit.done : exit.failed),
+);
 
-process.exitCode = await main(process.argv.slice(2));
+process.exitCode = await main(process.argv.slice(2), processIo);

@@ -1,61 +1,55 @@
 // sluice token create: works on the database directly, for the day when no token is left.
-import { parseArgs } from 'node:util';
-import { findAccount, listAccounts } from '../accounts/queries.ts';
-import { readConfig } from '../config.ts';
 import { type Scope, scopes } from '../contract/scopes.ts';
 import type { Db } from '../db/database.ts';
-import { systemClock } from '../lib/clock.ts';
-import { createIds } from '../lib/ids.ts';
-import { openStore } from '../store.ts';
-import { makeToken } from '../tokens/make.ts';
-import { type Io, processIo, UsageError } from './io.ts';
-
-export const help = `sluice token create NAME [--account ID] [--scope SCOPE]… [--days N] [--json]
-    a new token of the account (default: the first one), with the scopes (default: *), for N days (default: for ever)`;
-
-const options = {
-  account: { type: 'string' },
-  scope: { type: 'string', multiple: true },
-  days: { type: 'string' },
-  json: { type: 'boolean' },
-} as const;
-
-export async function run(args: string[], { env, print }: Io = processIo): Promise<number> {
-  const { positionals, values } = parseArgs({ args, allowPositionals: true, options });
-  const [verb, name, ...rest] = positionals;
-  if (verb !== 'create' || name === undefined || rest.length > 0) throw new UsageError(help);
-  const wanted = values.scope ?? ['*'];
-  const unknown = wanted.find((scope) => !scopes.includes(scope as Scope));
-  if (unknown !== undefined) throw new UsageError(`There is no scope ${unknown}. Scopes: ${scopes.join(' ')}`);
-  const expiresAt = values.days === undefined ? null : systemClock.now() + readDays(values.days) * 86_400_000;
-
-  const store = await openStore(readConfig(env, false), () => {});
-  try {
-    const accountId = await chooseAccount(store.db, values.account);
-    const ids = createIds(systemClock);
-    const made = await store.db
-      .transaction()
-      .execute((tx) =>
-        makeToken(tx, { ids, clock: systemClock }, { accountId, name, scopes: wanted as Scope[], expiresAt }),
-      );
-    const shown = { id: made.row.id, account_id: accountId, token: made.secret };
-    if (values.json) print(JSON.stringify(shown));
-    else print(`token ${shown.id} of account ${accountId}\n${made.secret}   (shown this once)`);
-    return 0;
-  } finally {
-    await store.close();
-  }
-}
-
-function readDays(text: string): number {
-  if (!/^[1-9]\d{0,4}$/.test(text)) throw new UsageError('--days takes a whole number from 1 to 99999');
-  return Number(text);
-}
+import { withStore } from './account.ts';
+import { type Command, verb } from './frame/command.ts';
+import { exit, UsageError } from './io.ts';
 
 async function chooseAccount(db: Db, id: string | undefined): Promise<string> {
+  const { findAccount, listAccounts } = await import('../accounts/queries.ts');
   const account = id === undefined ? (await listAccounts(db))[0] : await findAccount(db, id);
   if (account) return account.id;
   throw new UsageError(
-    id === undefined ? 'There is no account yet: sluice account create NAME' : `There is no account ${id}`,
+    id === undefined ? 'There is no account yet: sluice account create NAME' : `There is no account ${id}.`,
   );
 }
+
+export const command: Command = {
+  verbs: {
+    create: verb({
+      about: 'make a token without having one',
+      args: 'NAME',
+      options: {
+        account: { type: 'string', value: 'ID', about: 'whose (default: the first account)' },
+        scope: { type: 'string', multiple: true, value: 'S', choices: scopes, about: 'what it may do (default: *)' },
+        days: { type: 'string', value: 'N', about: 'valid for so long (default: for ever)' },
+      },
+      async run(ask) {
+        const days = ask.whole('days', 1, 99_999);
+        const wanted = ask.texts('scope') as Scope[];
+        const { systemClock: clock } = await import('../lib/clock.ts');
+        const { createIds } = await import('../lib/ids.ts');
+        const { makeToken } = await import('../tokens/make.ts');
+        const made = await withStore(ask, async ({ db }) => {
+          const accountId = await chooseAccount(db, ask.text('account'));
+          const token = {
+            accountId,
+            name: ask.args[0]!,
+            scopes: wanted.length > 0 ? wanted : (['*'] satisfies Scope[]),
+            expiresAt: days === undefined ? null : clock.now() + days * 86_400_000,
+          };
+          const parts = { ids: createIds(clock), clock };
+          const { row, secret } = await db.transaction().execute((tx) => makeToken(tx, parts, token));
+          return { id: row.id, account_id: accountId, token: secret };
+        });
+        ask.out.result(made, () => {
+          ask.out.line(`token ${made.id} of account ${made.account_id}`);
+          ask.out.line(`${made.token}   (shown this once)`);
+        });
+        return exit.done;
+      },
+    }),
+  },
+  notes: 'Works on the database of the settings in the environment; through the API: sluice tokens.',
+  examples: ['sluice token create rescue', 'sluice token create ci --scope deployments:write --days 90'],
+};

@@ -1,7 +1,21 @@
-import { execFile } from 'node:child_process';
+// The command line as a process of its own, with nothing of this environment but the PATH: a home and a folder to run in
+// that are new and empty.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { until } from './wait.ts';
 
-const program = fileURLToPath(new URL('../../bin/sluice.js', import.meta.url));
+export const program = fileURLToPath(new URL('../../bin/sluice.js', import.meta.url));
+
+const home = mkdtempSync(join(tmpdir(), 'sluice-cli-'));
+const children = new Set<ChildProcess>();
+process.on('exit', () => {
+  for (const child of children) child.kill('SIGKILL');
+  rmSync(home, { recursive: true, force: true });
+});
 
 export interface CliResult {
   code: number;
@@ -9,12 +23,60 @@ export interface CliResult {
   stderr: string;
 }
 
-/** Runs the command line as a process of its own, with nothing of this environment but the PATH. */
-export function cli(args: string[], env: Record<string, string>): Promise<CliResult> {
-  return new Promise((resolve) => {
-    const options = { env: { PATH: process.env.PATH, ...env }, timeout: 60_000 };
-    execFile(process.execPath, [program, ...args], options, (error, stdout, stderr) => {
-      resolve({ code: error ? Number(error.code ?? 1) : 0, stdout, stderr });
-    });
+export interface Started {
+  child: ChildProcess;
+  stdout(): string;
+  stderr(): string;
+  /** Resolves once standard output or error matches. */
+  says(pattern: RegExp): Promise<RegExpExecArray>;
+  ended: Promise<CliResult>;
+}
+
+export interface CliOptions {
+  cwd?: string;
+  /** What it reads; null: the test writes to it later. */
+  input?: string | null;
+}
+
+export function startCli(args: string[], env: Record<string, string>, options: CliOptions = {}): Started {
+  return startProgram(process.execPath, [program, ...args], env, options);
+}
+
+/** On a terminal of its own, 60 columns wide. */
+export function onTerminal(args: string[], env: Record<string, string>, options: CliOptions = {}): Started {
+  const quoted = [process.execPath, program, ...args].map((word) => `'${word}'`).join(' ');
+  const terminal = { TERM: 'xterm-256color', SHELL: '/bin/sh', ...env };
+  return startProgram('script', ['-qec', `stty cols 60 rows 24; exec ${quoted}`, '/dev/null'], terminal, options);
+}
+
+export function startProgram(
+  path: string,
+  args: string[],
+  env: Record<string, string>,
+  { cwd = home, input = '' }: CliOptions = {},
+): Started {
+  const child = spawn(path, args, { cwd, stdio: 'pipe', env: { PATH: process.env.PATH, HOME: home, ...env } });
+  children.add(child);
+  let [stdout, stderr] = ['', ''];
+  child.stdout.on('data', (chunk) => {
+    stdout += chunk;
   });
+  child.stderr.on('data', (chunk) => {
+    stderr += chunk;
+  });
+  child.stdin.on('error', () => {}); // it may end without reading
+  if (input !== null) child.stdin.end(input);
+  const ended = once(child, 'close').then(([code]) => {
+    children.delete(child);
+    return { code: code ?? 1, stdout, stderr };
+  });
+  const says = (pattern: RegExp) =>
+    until(`${pattern}`, () => pattern.exec(stdout) ?? pattern.exec(stderr) ?? undefined, 60_000).catch((error) => {
+      throw new Error(`${error.message}, said were:\n${stdout}\n${stderr}`);
+    });
+  return { child, stdout: () => stdout, stderr: () => stderr, says, ended };
+}
+
+export function cli(args: string[], env: Record<string, string> = {}, options?: CliOptions): Promise<CliResult> {
+  return startCli(args, env, options).ended;
 }

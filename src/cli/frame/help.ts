@@ -1,0 +1,54 @@
+// The help of a command, made from what it declares.
+import { readFileSync } from 'node:fs';
+import type { Command, Option, Options, Verb } from './command.ts';
+import { common } from './command.ts';
+import { optionsOf } from './parse.ts';
+
+/** The page of `sluice --help`: also printed by bin/sluice.js, which cannot read TypeScript on an old Node.js. */
+export const overview = (): string => readFileSync(new URL('../overview.txt', import.meta.url), 'utf8');
+
+/** Name and what it does, of every command, as the overview tells it. */
+export function abouts(): Map<string, string> {
+  const lines = overview().matchAll(/^ {2}([a-z]+) {2,}(.+)$/gm);
+  return new Map([...lines].map(([, name, about]) => [name!, about!]));
+}
+
+const line = (left: string, right: string, width: number): string =>
+  left.length > width - 2 ? `  ${left}\n  ${' '.repeat(width)}${right}` : `  ${left.padEnd(width)}${right}`;
+
+function optionLabel([name, option]: [string, Option]): string {
+  return `${option.short ? `-${option.short}, ` : '    '}--${name}${option.type === 'string' ? ` ${option.value ?? 'VALUE'}` : ''}`;
+}
+
+function optionLines(options: Options): string[] {
+  const own = Object.entries(options).filter(([name]) => !(name in common));
+  return [...own, ...Object.entries<Option>(common)].map((entry) => {
+    const choices = entry[1].choices ? `: ${entry[1].choices.join(', ')}` : '';
+    return line(optionLabel(entry), `${entry[1].about}${choices}`, 22);
+  });
+}
+
+const callOf = (name: string, verbName: string, verb: Verb): string =>
+  ['sluice', name, verbName, verb.args].filter((word) => word !== '').join(' ');
+
+/** Of one verb, or of the whole command where none is named. */
+export function commandHelp(name: string, command: Command, verbName: string): string {
+  const verb = command.verbs[verbName];
+  const head = verb
+    ? [`usage: ${callOf(name, verbName, verb)} [options]`, '', sentence(verb.about)]
+    : [`usage: sluice ${name} VERB [options]`, '', ...verbLines(command)];
+  const options = optionLines(verb?.options ?? optionsOf(command));
+  const notes = command.notes ? ['', command.notes] : [];
+  const examples = verb && verbName !== '' ? command.examples.filter((text) => text.includes(` ${verbName}`)) : [];
+  const shown = examples.length > 0 ? examples : command.examples;
+  return [...head, '', ...options, ...notes, '', 'for example:', ...shown.map((text) => `  ${text}`)].join('\n');
+}
+
+function verbLines(command: Command): string[] {
+  return Object.entries(command.verbs).map(([verbName, verb]) => {
+    const usual = verbName === command.fallback ? ' (also without a verb)' : '';
+    return line([verbName, verb.args].filter(Boolean).join(' '), `${verb.about}${usual}`, 30);
+  });
+}
+
+const sentence = (text: string): string => `${text[0]!.toUpperCase()}${text.slice(1)}.`;

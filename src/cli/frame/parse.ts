@@ -1,0 +1,109 @@
+// From words to what is asked: which verb, with which arguments and options.
+import { parseArgs } from 'node:util';
+import { type Io, UsageError } from '../io.ts';
+import { createOutput } from '../terminal/output.ts';
+import { type Ask, type Command, common, type Options, type Verb } from './command.ts';
+import { interruption } from './interruption.ts';
+import { didYouMean } from './suggest.ts';
+
+export interface Parsed {
+  verbName: string;
+  verb: Verb;
+  ask: Ask;
+}
+
+type Values = Record<string, string | boolean | (string | boolean)[] | undefined>;
+
+export function optionsOf(command: Command): Options {
+  return Object.assign({}, ...Object.values(command.verbs).map((verb) => verb.options), common);
+}
+
+export function parseCommand(command: Command, words: string[], io: Io): Parsed {
+  const { positionals, values } = readWords(words, optionsOf(command));
+  const single = '' in command.verbs;
+  const given = single ? '' : positionals.shift();
+  const asksHelp = values.help === true;
+  const verbName = given ?? (asksHelp ? '' : (command.fallback ?? ''));
+  const verb = Object.hasOwn(command.verbs, verbName) ? command.verbs[verbName] : undefined;
+  if (verb === undefined) {
+    if (asksHelp) return { verbName: '', verb: Object.values(command.verbs)[0]!, ask: askOf([], values, io) };
+    const known = Object.keys(command.verbs);
+    if (verbName === '') throw new UsageError(`One of ${known.join(', ')} is needed.`);
+    throw new UsageError(
+      `There is no ${verbName} here.${didYouMean(verbName, known) || ` Verbs: ${known.join(', ')}.`}`,
+    );
+  }
+  if (!asksHelp) {
+    const foreign = Object.keys(values).find((name) => !Object.hasOwn(verb.options, name));
+    if (foreign !== undefined) throw new UsageError(`--${foreign} does not belong to ${verbName}.`);
+    checkCount(verb, positionals);
+    checkChoices(verb, values);
+  }
+  return { verbName, verb, ask: askOf(positionals, values, io) };
+}
+
+function readWords(words: string[], options: Options): { positionals: string[]; values: Values } {
+  try {
+    return parseArgs({ args: words, allowPositionals: true, options }) as { positionals: string[]; values: Values };
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (!code?.startsWith('ERR_PARSE_ARGS')) throw error;
+    const unknown = code === 'ERR_PARSE_ARGS_UNKNOWN_OPTION' ? /'(-{1,2}[^']+)'/.exec(message)?.[1] : undefined;
+    if (unknown === undefined) throw new UsageError(message.split('. ')[0]!.replace(/\.?$/, '.'));
+    const meant = didYouMean(unknown.replace(/^-+/, ''), Object.keys(options), '--');
+    throw new UsageError(`There is no option ${unknown}.${meant}`);
+  }
+}
+
+/** What `NAME [OTHER] MORE…` asks for. */
+export function countOf(args: string): { least: number; most: number } {
+  const names = args.split(' ').filter((name) => name !== '');
+  return {
+    least: names.filter((name) => !name.startsWith('[')).length,
+    most: names.some((name) => name.includes('…')) ? Number.POSITIVE_INFINITY : names.length,
+  };
+}
+
+function checkCount({ args }: Verb, given: string[]): void {
+  const { least, most } = countOf(args);
+  if (given.length > most) throw new UsageError(`${given[most]} is one argument too many.`);
+  if (given.length >= least) return;
+  const names = args.split(' ').filter((name) => !name.startsWith('['));
+  throw new UsageError(`${names[given.length]} is missing.`);
+}
+
+function checkChoices({ options }: Verb, values: Values): void {
+  for (const [name, value] of Object.entries(values)) {
+    const choices = options[name]?.choices;
+    if (choices === undefined) continue;
+    for (const one of [value].flat() as string[]) {
+      if (choices.includes(one)) continue;
+      throw new UsageError(
+        `There is no ${name} ${one}.${didYouMean(one, choices) || ` There are: ${choices.join(', ')}.`}`,
+      );
+    }
+  }
+}
+
+function askOf(args: string[], values: Values, io: Io): Ask {
+  const text = (name: string) => values[name] as string | undefined;
+  return {
+    args,
+    io,
+    out: createOutput(io, values.json === true, values.quiet === true),
+    found: null,
+    get signal() {
+      return interruption();
+    },
+    text,
+    texts: (name) => (values[name] ?? []) as string[],
+    flag: (name) => values[name] === true,
+    whole(name, least, most) {
+      const given = text(name);
+      if (given === undefined) return undefined;
+      const number = Number(given);
+      if (/^\d{1,9}$/.test(given) && number >= least && number <= most) return number;
+      throw new UsageError(`--${name} takes a whole number from ${least} to ${most}.`);
+    },
+  };
+}

@@ -1,0 +1,115 @@
+// Which project, environment and deployment are meant.
+import type { Sluice } from '../../client/index.ts';
+import type { Deployment } from '../../contract/deployments.ts';
+import type { Project } from '../../contract/projects.ts';
+import type { Ask } from '../frame/command.ts';
+import { didYouMean } from '../frame/suggest.ts';
+import { CliError, exit, UsageError } from '../io.ts';
+import { connect } from './connect.ts';
+
+const listed = 10;
+
+export interface Here {
+  sluice: Sluice;
+  project: Project;
+}
+
+export interface There extends Here {
+  environment: string;
+}
+
+/** The project of --project or SLUICE_PROJECT, or the only one there is. */
+export async function chooseProject(ask: Ask<'project'>): Promise<Here> {
+  const sluice = await connect(ask as Ask);
+  const named = ask.text('project') ?? (ask.io.env.SLUICE_PROJECT || undefined);
+  return { sluice, project: named === undefined ? await onlyProject(sluice) : await findProject(sluice, named) };
+}
+
+export async function findProject(sluice: Sluice, named: string): Promise<Project> {
+  if (/^prj_[0-9a-z]{26}$/.test(named)) return sluice.projects.get(named);
+  const known: string[] = [];
+  const sameName: Project[] = [];
+  for await (const project of sluice.projects.list()) {
+    if (project.slug === named) return project;
+    if (project.name.toLowerCase() === named.toLowerCase()) sameName.push(project);
+    known.push(project.slug);
+  }
+  if (sameName.length === 1) return sameName[0]!;
+  if (sameName.length > 1)
+    throw new UsageError(`${sameName.length} projects have that name: ${sameName.map(({ slug }) => slug).join(', ')}`);
+  const hint = didYouMean(named, known) || (known.length > 0 ? ` There are: ${some(known)}.` : '');
+  throw new CliError(exit.notFound, `There is no project ${named}.${hint}`, 'See: sluice projects');
+}
+
+async function onlyProject(sluice: Sluice): Promise<Project> {
+  const { data, page } = await sluice.projects.list({ limit: listed }).page();
+  if (data.length === 1) return data[0]!;
+  if (data.length === 0)
+    throw new CliError(exit.notFound, 'There is no project yet.', 'Create one: sluice projects create "My shop"');
+  const names = data.map(({ slug }) => slug);
+  throw new UsageError(`Which project? Add --project: ${names.join(', ')}${page.has_more ? ', …' : ''}`);
+}
+
+const some = (names: string[]): string => names.slice(0, listed).join(', ') + (names.length > listed ? ', …' : '');
+
+/** The environment of --env, or production, or the only one. */
+export async function chooseEnvironment(ask: Ask<'project' | 'env'>, named?: string): Promise<There> {
+  const here = await chooseProject(ask);
+  return { ...here, environment: environmentOf(here.project, named ?? ask.text('env')) };
+}
+
+export function environmentOf({ slug, environments }: Project, named: string | undefined): string {
+  if (named !== undefined) {
+    if (environments.includes(named)) return named;
+    const hint = didYouMean(named, environments) || ` There are: ${environments.join(', ')}.`;
+    throw new CliError(exit.notFound, `${slug} has no environment ${named}.${hint}`);
+  }
+  if (environments.includes('production')) return 'production';
+  if (environments.length === 1) return environments[0]!;
+  throw new UsageError(`Which environment? Add --env: ${environments.join(', ')}`);
+}
+
+export interface Meant extends Here {
+  deployment: Deployment;
+}
+
+/** The deployment with that id, or the one in progress; where `orLatest`, else the latest. */
+export async function chooseDeployment(
+  ask: Ask<'project' | 'env'>,
+  id: string | undefined,
+  orLatest = false,
+): Promise<Meant> {
+  if (id !== undefined) {
+    const here = await chooseProject(ask);
+    return { ...here, deployment: await here.sluice.deployments.get(here.project.id, id) };
+  }
+  const { sluice, project, environment } = await chooseEnvironment(ask);
+  const { in_progress_deployment: running } = await sluice.environments.get(project.id, environment);
+  if (running !== null) return { sluice, project, deployment: await sluice.deployments.get(project.id, running) };
+  const { data } = await sluice.deployments.list(project.id, { environment, limit: 1 }).page();
+  if (orLatest && data[0]) return { sluice, project, deployment: data[0] };
+  throw new CliError(
+    exit.notFound,
+    `No deployment is in progress in ${project.slug} ${environment}.`,
+    'Name one, or make one: sluice deployments, sluice deploy IMAGE',
+  );
+}
+
+/** At most so many of a list. */
+export async function take<T>(items: AsyncIterable<T>, limit: number): Promise<T[]> {
+  const taken: T[] = [];
+  for await (const item of items) {
+    if (taken.push(item) >= limit) break;
+  }
+  return taken;
+}
+
+const usualLimit = 20;
+
+/** As many as --limit says, with a word where there are more. */
+export async function takePaged<T>(ask: Ask<'limit'>, items: AsyncIterable<T>): Promise<T[]> {
+  const limit = ask.whole('limit', 1, 10_000) ?? usualLimit;
+  const taken = await take(items, limit + 1);
+  if (taken.length > limit) ask.out.note(`There are more than ${limit}: --limit ${Math.min(10_000, limit * 5)}`);
+  return taken.slice(0, limit);
+}

@@ -1,0 +1,104 @@
+// Finding the service. Address and token each come from the first place that has one: the environment, what `sluice
+// login` stored, the data directory of a service on this machine. A stored token is only ever sent to the address it was
+// stored for.
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import type { Sluice } from '../../client/index.ts';
+import type { Ask } from '../frame/command.ts';
+import { CliError, exit, type Io } from '../io.ts';
+import { loginPath, readLogin } from './login-file.ts';
+
+export interface Found {
+  url: string;
+  token: string;
+  /** Where both came from, for people. */
+  from: string;
+}
+
+export const defaultUrl = 'http://127.0.0.1:8080';
+
+interface Place {
+  url: string | null;
+  token: string | null;
+  name: string;
+}
+
+/** The address without `/v1` and slashes at its end. */
+export function normalUrl(text: string, name: string): string {
+  const url = URL.parse(text);
+  if (!url || !['http:', 'https:'].includes(url.protocol))
+    throw new CliError(exit.settings, `${name} must be an address that begins with http:// or https://`);
+  if (url.username || url.password) throw new CliError(exit.settings, `${name} must not hold a user or password.`);
+  return `${url.origin}${url.pathname}`.replace(/\/+$/, '').replace(/\/v1$/, '');
+}
+
+function fromEnvironment(env: Io['env']): Place {
+  const url = env.SLUICE_API_URL ? normalUrl(env.SLUICE_API_URL, 'SLUICE_API_URL') : null;
+  const names = [...(url ? ['SLUICE_API_URL'] : []), ...(env.SLUICE_TOKEN ? ['SLUICE_TOKEN'] : [])];
+  const token = env.SLUICE_TOKEN?.trim() || null;
+  if (token !== null && !/^[!-~]+$/.test(token))
+    throw new CliError(exit.settings, 'SLUICE_TOKEN must be one line without spaces.');
+  return { url, token, name: names.join(' and ') };
+}
+
+function fromLogin(env: Io['env']): Place {
+  const login = readLogin(env);
+  return { url: login?.url ?? null, token: login?.token ?? null, name: `the login in ${loginPath(env)}` };
+}
+
+function readLine(path: string): string | null {
+  try {
+    return readFileSync(path, 'utf8').trim() || null;
+  } catch {
+    return null;
+  }
+}
+
+/** A running service has written down where it listens; a token alone is one of the address that is the default. */
+export function fromDataDirectory({ env, cwd }: Pick<Io, 'env' | 'cwd'>): Place {
+  const dir = resolve(cwd, env.SLUICE_DATA_DIR || 'data');
+  const token = env.SLUICE_ADMIN_TOKEN || readLine(join(dir, 'admin-token'));
+  const address = readLine(join(dir, 'address'));
+  return { url: address ?? (token ? defaultUrl : null), token, name: `the data directory ${dir}` };
+}
+
+export function findService(io: Pick<Io, 'env' | 'cwd'>): Found {
+  const environment = fromEnvironment(io.env);
+  const stored = [fromLogin(io.env), fromDataDirectory(io)];
+  if (environment.url !== null && environment.token !== null)
+    return { url: environment.url, token: environment.token, from: environment.name };
+  if (environment.url !== null) {
+    const fitting = stored.find((place) => place.url === environment.url && place.token !== null);
+    if (fitting) return { url: environment.url, token: fitting.token!, from: `SLUICE_API_URL and ${fitting.name}` };
+    throw new CliError(
+      exit.notAllowed,
+      `There is no token for ${environment.url}, which SLUICE_API_URL names.`,
+      `Set SLUICE_TOKEN, or log in: sluice login ${environment.url}`,
+    );
+  }
+  if (environment.token !== null) {
+    const place = stored.find(({ url }) => url !== null);
+    const from = place ? `SLUICE_TOKEN and ${place.name}` : 'SLUICE_TOKEN and the default address';
+    return { url: place?.url ?? defaultUrl, token: environment.token, from };
+  }
+  const place = stored.find(({ url, token }) => url !== null && token !== null);
+  if (place) return { url: place.url!, token: place.token!, from: place.name };
+  throw new CliError(
+    exit.notAllowed,
+    'No service is known.',
+    'Log in with a token: sluice login http://127.0.0.1:8080',
+    'or set SLUICE_API_URL and SLUICE_TOKEN, or start one here: sluice serve',
+  );
+}
+
+/** The client is loaded only by commands that ask a service. */
+export async function connect(ask: Ask): Promise<Sluice> {
+  const found = findService(ask.io);
+  ask.found = found;
+  return clientFor(found);
+}
+
+export async function clientFor({ url, token }: Pick<Found, 'url' | 'token'>): Promise<Sluice> {
+  const { createClient } = await import('../../client/index.ts');
+  return createClient({ url, token });
+}

@@ -1,0 +1,87 @@
+// A deployment as people watch it: lines that stay, lines that are drawn again, and what is left at the end.
+import type { Deployment } from '../../contract/deployments.ts';
+import { frameAt } from '../terminal/live.ts';
+import { colourOf, type Paint } from '../terminal/output.ts';
+import { type Cell, layOut } from '../terminal/table.ts';
+import { clean } from '../terminal/width.ts';
+import { count, milliseconds, percent, span, timeOfDay } from '../terminal/words.ts';
+
+export interface Scene {
+  now: number;
+  columns: number;
+  paint: Paint;
+}
+
+type Entry = Deployment['timeline'][number];
+
+export const timelineLine = ({ at, state, message }: Entry, paint: Paint): string =>
+  `${paint('dim', timeOfDay(at))}  ${paint(colourOf(state), state.padEnd(9))}  ${clean(message)}`;
+
+/** What is drawn again and again while it has not ended. */
+export function liveLines(deployment: Deployment, scene: Scene): string[] {
+  const { state, revision, image, started_at, created_at, canary } = deployment;
+  const { now, paint } = scene;
+  const running = span(now - Date.parse(started_at ?? created_at));
+  const doing = `${paint('cyan', frameAt(now))} ${paint('bold', state)} ${paint('dim', running)}`;
+  const head = `${doing}  ${revision}  ${clean(image)}`;
+  return canary === null ? [head] : [head, ...canaryLines(deployment, canary, scene)];
+}
+
+type Canary = NonNullable<Deployment['canary']>;
+
+function canaryLines(deployment: Deployment, canary: Canary, scene: Scene): string[] {
+  const stable = deployment.previous_revision ?? '-';
+  const room = Math.min(40, scene.columns - stable.length - deployment.revision.length - 20);
+  const bar = splitBar(canary.percent, Math.max(8, room), scene.paint);
+  return [
+    `  ${phaseOf(canary, scene.now)}`,
+    `  ${stable} ${100 - canary.percent} % ${bar} ${canary.percent} % ${deployment.revision}`,
+    ...figures(stable, deployment.revision, canary, scene),
+  ];
+}
+
+/** The stable side first; whoever has a share has at least one cell. */
+export function splitBar(canaryPercent: number, width: number, paint: Paint): string {
+  const cells = Math.min(width - 1, Math.max(1, Math.round((canaryPercent / 100) * width)));
+  return paint('green', '█'.repeat(width - cells)) + paint('yellow', '▒'.repeat(cells));
+}
+
+function phaseOf({ phase, step, percent: share, until }: Canary, now: number): string {
+  const at = `step ${step}, ${share} %`;
+  if (phase === 'paused') return `${at}: paused (sluice resume, sluice promote or sluice abort)`;
+  if (phase === 'awaiting_approval') return `${at}: waits for sluice promote or sluice abort`;
+  const left = until === null ? 0 : Date.parse(until) - now;
+  return `${at}: baking, ${left > 0 ? `${span(left)} left` : 'waiting for requests'}`;
+}
+
+function figures(stable: string, revision: string, canary: Canary, { columns, paint }: Scene): string[] {
+  const dim = (text: string) => paint('dim', text);
+  const row = (name: string, side: Canary['stable'], worse: boolean): Cell[] => [
+    { text: `  ${name}` },
+    { text: count(side.requests) },
+    { text: percent(side.error_rate), ...(worse && { paint: (text: string) => paint('red', text) }) },
+    { text: milliseconds(side.p95_ms) },
+  ];
+  const worse = (canary.canary.error_rate ?? 0) > (canary.stable.error_rate ?? 0);
+  const rows = [
+    ['', 'requests', 'errors', 'p95'].map((text): Cell => ({ text, paint: dim })),
+    row(`stable ${stable}`, canary.stable, false),
+    row(`canary ${revision}`, canary.canary, worse),
+  ];
+  return layOut(rows, { columns, right: new Set([1, 2, 3]) });
+}
+
+/** What is left when it has ended. */
+export function summaryLines(deployment: Deployment, address: string | null, paint: Paint): string[] {
+  const { state, revision, environment, failure, previous_revision, started_at, created_at, finished_at } = deployment;
+  const took =
+    finished_at === null ? '' : `, after ${span(Date.parse(finished_at) - Date.parse(started_at ?? created_at))}`;
+  if (state === 'succeeded') {
+    const at = address === null ? [] : [`  ${address}`];
+    return [`${paint('green', '✔ succeeded')}: ${revision} serves all of ${environment}${took}`, ...at];
+  }
+  const serves = previous_revision === null ? 'nothing serves' : `${previous_revision} still serves`;
+  const why = failure ? ` ${failure.code}: ${clean(failure.message)}` : '';
+  const tail = (failure?.log_tail ?? []).map((text) => `  ${paint('dim', '│')} ${clean(text)}`);
+  return [`${paint('red', `✖ ${state}`)}:${why}`, ...tail, `  ${serves} ${environment}${took}`];
+}

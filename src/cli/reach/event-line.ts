@@ -1,0 +1,32 @@
+import type { Paint } from '../terminal/output.ts';
+import { clean } from '../terminal/width.ts';
+import { timeOfDay } from '../terminal/words.ts';
+
+/** What events, deliveries and tests have in common. */
+export interface Told {
+  id: string;
+  type: string;
+  created_at: string;
+  project_id?: string | null;
+  data?: unknown;
+}
+
+/** The record of an event in a few words; of a kind to come, nothing. */
+export function gist({ type, data }: Told): string {
+  const record = (data ?? {}) as Record<string, unknown>;
+  const of = (name: string) => clean(String(record[name] ?? '-'));
+  if (type.startsWith('deployment.')) {
+    const failure = record.failure as { code: string; message: string } | null | undefined;
+    return `${of('environment')} ${of('revision')} ${of('image')}${failure ? `: ${failure.code}, ${clean(failure.message)}` : ''}`;
+  }
+  if (type === 'revision.rolled_back') return `${of('environment')} ${of('id')} ${of('image')}, cause: ${of('cause')}`;
+  if (type.startsWith('alert.')) return `${of('environment')} ${of('name')}: ${of('message')}`;
+  if (type.startsWith('domain.')) return `${of('hostname')}, leads to ${of('environment')}`;
+  return '';
+}
+
+export function eventLine(event: Told, project: string, paint: Paint): string {
+  const bad = /failed|fired|rolled_back/.test(event.type);
+  const kind = paint(bad ? 'red' : /succeeded|resolved|renewed/.test(event.type) ? 'green' : 'cyan', event.type);
+  return `${paint('dim', timeOfDay(event.created_at))}  ${kind}  ${paint('bold', clean(project))}  ${gist(event)}`.trimEnd();
+}

@@ -1,0 +1,87 @@
+// Watching a deployment to its end: drawn in place on a terminal, a line for each thing that happens elsewhere.
+import { clearInterval, setInterval } from 'node:timers';
+import type { Sluice } from '../../client/index.ts';
+import type { Deployment } from '../../contract/deployments.ts';
+import type { Ask } from '../frame/command.ts';
+import { exit } from '../io.ts';
+import { Live } from '../terminal/live.ts';
+import { columnsOf, painter } from '../terminal/output.ts';
+import { liveLines, summaryLines, timelineLine } from './deployment-view.ts';
+
+const redrawMs = 100;
+const lookMs = 500;
+
+/** 0 only where it succeeded. Ctrl-C lets go of it; the deployment goes on. */
+export async function watch(ask: Ask, sluice: Sluice, first: Deployment): Promise<number> {
+  const view = ask.out.isLive ? liveView(ask, first) : plainView(ask);
+  const { project_id, id } = first;
+  let ended: Deployment;
+  try {
+    const options = { signal: ask.signal, intervalMs: lookMs, onChange: view.show };
+    ended = await sluice.waitFor(project_id, id, options);
+  } catch (error) {
+    if (!ask.signal.aborted) throw error;
+    view.end();
+    ask.out.note(`The deployment goes on. Watch it again: sluice deployments watch ${id} --project ${project_id}`);
+    return exit.interrupted;
+  } finally {
+    view.end();
+  }
+  return conclude(ask, sluice, ended);
+}
+
+async function conclude({ out }: Ask, sluice: Sluice, ended: Deployment): Promise<number> {
+  const succeeded = ended.state === 'succeeded';
+  const address = succeeded && !out.json ? await addressOf(sluice, ended) : null;
+  out.result(ended, () => {
+    for (const line of summaryLines(ended, address, out.paint)) out.line(line);
+  });
+  return succeeded ? exit.done : exit.failed;
+}
+
+/** A token that may deploy need not be one that may read environments. */
+const addressOf = (sluice: Sluice, { project_id, environment }: Deployment): Promise<string | null> =>
+  sluice.environments.get(project_id, environment).then(
+    ({ url }) => url,
+    () => null,
+  );
+
+interface View {
+  show(deployment: Deployment): void;
+  end(): void;
+}
+
+function plainView({ io, out }: Ask): View {
+  const paint = painter(io.env, io.stderr);
+  let told = 0;
+  return {
+    show({ timeline }) {
+      if (!out.json) for (const entry of timeline.slice(told)) out.note(timelineLine(entry, paint));
+      told = timeline.length;
+    },
+    end() {},
+  };
+}
+
+function liveView({ io }: Ask, first: Deployment): View {
+  const live = new Live(io.stderr);
+  const paint = painter(io.env, io.stderr);
+  let latest = first;
+  let told = 0;
+  const draw = () => {
+    const said = latest.timeline.slice(told).map((entry) => timelineLine(entry, paint));
+    told = latest.timeline.length;
+    live.draw(liveLines(latest, { now: io.now(), columns: columnsOf(io.stderr), paint }), said);
+  };
+  const timer = setInterval(draw, redrawMs);
+  return {
+    show(deployment) {
+      latest = deployment;
+      draw();
+    },
+    end() {
+      clearInterval(timer);
+      live.end();
+    },
+  };
+}

@@ -1,0 +1,49 @@
+// A few lines at the bottom of a terminal that are drawn again in place. Each redraw is one write that overwrites and
+// then erases what is left over, so nothing flickers; lines said meanwhile move up above them.
+import type { Sink } from '../io.ts';
+import { cut } from './width.ts';
+
+const hideCursor = '\x1b[?25l';
+const showCursor = '\x1b[?25h';
+const beginUpdate = '\x1b[?2026h';
+const endUpdate = '\x1b[?2026l';
+const eraseLine = '\x1b[K';
+const eraseBelow = '\x1b[J';
+
+export class Live {
+  readonly #sink: Sink;
+  #drawn = 0;
+  #isOpen = false;
+
+  constructor(sink: Sink) {
+    this.#sink = sink;
+  }
+
+  /** Draws the lines in place of those before, below what is to stay. */
+  draw(lines: string[], said: string[] = []): void {
+    const columns = (this.#sink.columns || 80) - 1;
+    const rows = Math.max(1, (this.#sink.rows || 24) - 1);
+    const shown = lines.slice(0, rows);
+    // What stays may wrap; what is drawn again may not, or it could not be found again.
+    const text = [...said, ...shown.map((line) => cut(line, columns))].map((line) => `${line}${eraseLine}\n`).join('');
+    this.#sink.write(`${beginUpdate}${this.#isOpen ? '' : hideCursor}${this.#back()}${text}${eraseBelow}${endUpdate}`);
+    this.#drawn = shown.length;
+    this.#isOpen = true;
+  }
+
+  /** Takes the lines away and gives the cursor back. */
+  end(): void {
+    if (!this.#isOpen) return;
+    this.#sink.write(`${this.#back()}${eraseBelow}${showCursor}`);
+    this.#drawn = 0;
+    this.#isOpen = false;
+  }
+
+  #back(): string {
+    return this.#drawn > 0 ? `\r\x1b[${this.#drawn}A` : '\r';
+  }
+}
+
+const frames = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+
+export const frameAt = (nowMs: number): string => frames[Math.floor(nowMs / 100) % frames.length]!;

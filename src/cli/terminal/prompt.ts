@@ -1,0 +1,53 @@
+import type { Io } from '../io.ts';
+import { CliError, exit } from '../io.ts';
+
+const most = 10_000;
+
+/** Everything that comes on standard input, without the line end. */
+export async function readStdin(io: Io): Promise<string> {
+  let text = '';
+  io.stdin.setEncoding('utf8');
+  for await (const chunk of io.stdin) {
+    text += chunk;
+    if (text.length > 1_000_000) throw new CliError(exit.failed, 'There is more than 1 MB on standard input.');
+  }
+  return text.replace(/\r?\n$/, '');
+}
+
+/** Asks on the terminal; with `hidden`, nothing of the answer is shown. */
+export function prompt(io: Io, question: string, hidden = false): Promise<string> {
+  const { stdin, stderr } = io;
+  stderr.write(question);
+  stdin.setRawMode?.(true);
+  stdin.setEncoding('utf8');
+  return new Promise((resolve, reject) => {
+    let answer = '';
+    const end = (settle: () => void) => {
+      stdin.off('data', onData);
+      stdin.setRawMode?.(false);
+      stdin.pause();
+      stderr.write('\n');
+      settle();
+    };
+    const onData = (chunk: string | Buffer) => {
+      for (const letter of String(chunk)) {
+        if (letter === '\r' || letter === '\n') return end(() => resolve(answer));
+        if (letter === '\x03' || letter === '\x04')
+          return end(() => reject(new CliError(exit.interrupted, 'interrupted')));
+        if (letter === '\x7f' || letter === '\b') {
+          if (answer !== '' && !hidden) stderr.write('\b \b');
+          answer = answer.slice(0, -1);
+        } else if (letter >= ' ' && answer.length < most) {
+          answer += letter;
+          if (!hidden) stderr.write(letter);
+        }
+      }
+    };
+    stdin.on('data', onData);
+    stdin.resume();
+  });
+}
+
+export async function confirm(io: Io, question: string): Promise<boolean> {
+  return /^y(es)?$/i.test((await prompt(io, `${question} [y/N] `)).trim());
+}
