@@ -1,0 +1,86 @@
+// Which page an address means.
+import { type ComponentType, useEffect } from 'react';
+import { useCell } from './cell.ts';
+import { followChanges } from './live.ts';
+import { AlertsPage } from './pages/alerts.tsx';
+import { AuditPage } from './pages/audit.tsx';
+import { CataloguePage } from './pages/catalogue.tsx';
+import { DeliveryPage } from './pages/delivery.tsx';
+import { DeploymentPage } from './pages/deployment.tsx';
+import { DeploymentsPage } from './pages/deployments.tsx';
+import { DomainsPage } from './pages/domains.tsx';
+import { EnvironmentPage } from './pages/environment.tsx';
+import { ProjectPage } from './pages/project.tsx';
+import { ProjectSettingsPage } from './pages/project-settings.tsx';
+import { ProjectsPage } from './pages/projects.tsx';
+import { SessionPage } from './pages/session.tsx';
+import { SignInPage } from './pages/sign-in.tsx';
+import { TokensPage } from './pages/tokens.tsx';
+import { WebhookPage } from './pages/webhook.tsx';
+import { WebhooksPage } from './pages/webhooks.tsx';
+import { Boundary } from './parts/boundary.tsx';
+import { Link } from './parts/link.tsx';
+import { PageHead } from './parts/page-head.tsx';
+import { Shell } from './parts/shell.tsx';
+import { Empty } from './parts/states.tsx';
+import { matchPath, type Params, usePath } from './router.ts';
+import { session } from './session.ts';
+
+const routes: [pattern: string, page: ComponentType<{ params: Params }>][] = [
+  ['/', ProjectsPage],
+  ['/projects', ProjectsPage],
+  ['/projects/:id', ProjectPage],
+  ['/projects/:id/deployments', DeploymentsPage],
+  ['/projects/:id/deployments/:dpl', DeploymentPage],
+  ['/projects/:id/environments/:name', EnvironmentPage],
+  ['/projects/:id/alerts', AlertsPage],
+  ['/projects/:id/domains', DomainsPage],
+  ['/projects/:id/settings', ProjectSettingsPage],
+  ['/webhooks', WebhooksPage],
+  ['/webhooks/:whk', WebhookPage],
+  ['/webhooks/:whk/deliveries/:dlv', DeliveryPage],
+  ['/tokens', TokensPage],
+  ['/audit', AuditPage],
+  ['/catalogue', CataloguePage],
+  ['/session', SessionPage],
+];
+
+export function App() {
+  const now = useCell(session);
+  const path = usePath();
+  const client = now.status === 'in' ? now.client : null;
+  useEffect(() => (client ? followChanges(client) : undefined), [client]);
+  if (now.status === 'checking') {
+    return (
+      <main className="sign-in">
+        <p className="loading" role="status">
+          Waiting for the service…
+        </p>
+      </main>
+    );
+  }
+  if (now.status === 'out') return <SignInPage message={now.message} />;
+  return (
+    <Shell>
+      {/* The key: another thing of the same kind is another page, with forms of its own. */}
+      <Boundary key={path}>
+        <Page path={path} />
+      </Boundary>
+    </Shell>
+  );
+}
+
+function Page({ path }: { path: string }) {
+  for (const [pattern, Found] of routes) {
+    const params = matchPath(pattern, path);
+    if (params) return <Found params={params} />;
+  }
+  return (
+    <>
+      <PageHead title="There is no such page" />
+      <Empty title="The address leads nowhere.">
+        <Link to="/projects">Go to the projects</Link>
+      </Empty>
+    </>
+  );
+}

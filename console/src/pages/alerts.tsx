@@ -1,0 +1,111 @@
+import type { Alert, AlertRule } from '../../../src/client/index.ts';
+import { useList } from '../api.ts';
+import { isPlotted, RuleCard } from '../parts/alert-rules.tsx';
+import { Badge } from '../parts/badge.tsx';
+import { PageHead, ProjectTabs } from '../parts/page-head.tsx';
+import { NewRule } from '../parts/rule-forms.tsx';
+import { Empty, More, Shown } from '../parts/states.tsx';
+import { Table } from '../parts/table.tsx';
+import { Ago } from '../parts/time.tsx';
+import type { Params } from '../router.ts';
+import { useCan } from '../session.ts';
+import { oldestFirst, useEnvironments, useProject } from './project.tsx';
+
+export function AlertsPage({ params }: { params: Params }) {
+  const id = params.id!;
+  const project = useProject(id);
+  const can = useCan();
+  return (
+    <>
+      <PageHead
+        title="Alerts"
+        trail={[
+          ['/projects', 'Projects'],
+          [`/projects/${id}`, project.data?.name ?? 'Project'],
+        ]}
+      />
+      <ProjectTabs id={id} />
+      <Alerts project={id} />
+      <Rules project={id} mayChange={can('alerts:write')} />
+    </>
+  );
+}
+
+function Alerts({ project }: { project: string }) {
+  const alerts = useList<Alert>(`alerts/${project}`, (client, page) => client.alerts.list(project, page).page(), {
+    project,
+  });
+  return (
+    <section aria-labelledby="alerts">
+      <h2 id="alerts">What fired</h2>
+      <Shown of={alerts}>
+        {(items) =>
+          items.length === 0 ? (
+            <Empty title="Nothing has fired.">When the condition of a rule holds, its alert is told of here.</Empty>
+          ) : (
+            <Table
+              label="Alerts"
+              items={[...items].sort((a, b) => Number(b.state === 'firing') - Number(a.state === 'firing'))}
+              keyOf={({ id }) => id}
+              columns={[
+                { name: 'State', cell: ({ state }) => <Badge state={state} /> },
+                {
+                  name: 'Alert',
+                  cell: ({ name, severity }) => (
+                    <>
+                      {name} {severity !== 'info' && <Badge state={severity} />}
+                    </>
+                  ),
+                },
+                {
+                  name: 'Where',
+                  cell: ({ environment, revision, hostname }) =>
+                    [environment, revision, hostname].filter(Boolean).join(' · '),
+                },
+                { name: 'What was seen', cell: ({ message }) => message },
+                { name: 'Since', cell: ({ fired_at }) => <Ago at={fired_at} /> },
+                { name: 'Resolved', cell: ({ resolved_at }) => (resolved_at ? <Ago at={resolved_at} /> : '–') },
+              ]}
+            />
+          )
+        }
+      </Shown>
+      <More of={alerts} />
+    </section>
+  );
+}
+
+/** By environment, and within it those with a curve first. */
+const grouped = (rules: AlertRule[]): AlertRule[] =>
+  [...rules].sort(
+    (a, b) => a.environment.localeCompare(b.environment) || Number(isPlotted(b.metric)) - Number(isPlotted(a.metric)),
+  );
+
+function Rules({ project, mayChange }: { project: string; mayChange: boolean }) {
+  const environments = useEnvironments(project);
+  const rules = useList<AlertRule>(`rules/${project}`, (client, page) => client.alertRules.list(project, page).page(), {
+    project,
+  });
+  return (
+    <section aria-labelledby="rules">
+      <h2 id="rules">Rules</h2>
+      <Shown of={rules}>
+        {(items) =>
+          items.length === 0 ? (
+            <Empty title="No rules.">A rule says what counts as bad. Make one below.</Empty>
+          ) : (
+            <ul className="cards wide">
+              {grouped(items).map((rule) => (
+                <RuleCard key={rule.id} project={project} rule={rule} mayChange={mayChange} />
+              ))}
+            </ul>
+          )
+        }
+      </Shown>
+      <More of={rules} />
+      {mayChange && environments.data && (
+        <NewRule project={project} environments={oldestFirst(environments.data).map(({ name }) => name)} />
+      )}
+    </section>
+  );
+}

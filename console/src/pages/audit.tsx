@@ -1,0 +1,38 @@
+import type { AuditEntry } from '../../../src/client/index.ts';
+import { useList } from '../api.ts';
+import { ShortIds } from '../parts/id.tsx';
+import { PageHead } from '../parts/page-head.tsx';
+import { Empty, More, Shown } from '../parts/states.tsx';
+import { Table } from '../parts/table.tsx';
+import { Ago } from '../parts/time.tsx';
+
+export function AuditPage() {
+  const entries = useList<AuditEntry>('audit', (client, page) => client.auditLog.list(page).page(), { project: '*' });
+  return (
+    <>
+      <PageHead title="Audit log" />
+      <Shown of={entries}>
+        {(items) =>
+          items.length === 0 ? (
+            <Empty title="Nothing was changed yet.">Every change made through the API leaves a line here.</Empty>
+          ) : (
+            <Table
+              label="Changes"
+              items={items}
+              keyOf={({ id }) => id}
+              columns={[
+                { name: 'When', cell: ({ created_at }) => <Ago at={created_at} /> },
+                { name: 'Action', cell: ({ action }) => <code>{action}</code> },
+                { name: 'Of', cell: ({ resource }) => <ShortIds text={resource} /> },
+                { name: 'By', cell: ({ token_id }) => <ShortIds text={token_id} /> },
+                { name: 'From', cell: ({ address }) => address },
+                { name: 'Request', cell: ({ request_id }) => <code>{request_id}</code> },
+              ]}
+            />
+          )
+        }
+      </Shown>
+      <More of={entries} />
+    </>
+  );
+}

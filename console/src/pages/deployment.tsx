@@ -1,0 +1,117 @@
+// The canary view: where a deployment is, who gets which share, how both sides do, and what can be done about it.
+import type { Deployment } from '../../../src/client/index.ts';
+import { useRead } from '../api.ts';
+import { CanaryControls } from '../parts/canary-controls.tsx';
+import { DeploymentCurves, refreshMs } from '../parts/curves.tsx';
+import { Link } from '../parts/link.tsx';
+import { Logs } from '../parts/logs.tsx';
+import { PageHead, ProjectTabs } from '../parts/page-head.tsx';
+import { Scrolled } from '../parts/scrolled.tsx';
+import { Sides } from '../parts/sides.tsx';
+import { SplitBar, sharesOf } from '../parts/split.tsx';
+import { Shown } from '../parts/states.tsx';
+import { Stepper } from '../parts/stepper.tsx';
+import { Ago } from '../parts/time.tsx';
+import { Timeline } from '../parts/timeline.tsx';
+import type { Params } from '../router.ts';
+import { useCan } from '../session.ts';
+import { useProject } from './project.tsx';
+
+export function DeploymentPage({ params }: { params: Params }) {
+  const { id, dpl } = params as { id: string; dpl: string };
+  const project = useProject(id);
+  const deployment = useRead<Deployment>(`deployment/${dpl}`, (client) => client.deployments.get(id, dpl), {
+    project: id,
+    // Its figures change without being told of.
+    everyMs: (read) => ((read as Deployment).state === 'canary' ? refreshMs : null),
+  });
+  const { data } = deployment;
+  return (
+    <>
+      <PageHead
+        title={data ? `${data.revision} to ${data.environment}` : 'Deployment'}
+        trail={[
+          ['/projects', 'Projects'],
+          [`/projects/${id}`, project.data?.name ?? 'Project'],
+          [`/projects/${id}/deployments`, 'Deployments'],
+        ]}
+        actions={data && <CanaryControls deployment={data} />}
+      />
+      <ProjectTabs id={id} />
+      <Shown of={deployment}>{(shown) => <Body deployment={shown} />}</Shown>
+    </>
+  );
+}
+
+function Body({ deployment }: { deployment: Deployment }) {
+  const can = useCan();
+  const { failure, timeline, project_id: project } = deployment;
+  const moments = timeline
+    .map(({ at, state, message }, index) => ({ key: `${index}`, at, state, text: message }))
+    .reverse();
+  return (
+    <>
+      <section className="panel hero" aria-label="Progress">
+        <Stepper deployment={deployment} />
+        <Split deployment={deployment} />
+        <Facts deployment={deployment} />
+      </section>
+      {failure && (
+        <section className="fault" aria-label="Failure">
+          <p>
+            <strong>{failure.message}</strong> The revision before serves all traffic.
+          </p>
+          {failure.log_tail.length > 0 && (
+            <Scrolled label="Last lines of the instance that failed">{failure.log_tail.join('\n')}</Scrolled>
+          )}
+        </section>
+      )}
+      {deployment.canary && <Sides canary={deployment.canary} deployment={deployment} />}
+      {can('alerts:read') && <DeploymentCurves deployment={deployment} />}
+      <section aria-labelledby="timeline">
+        <h2 id="timeline">Timeline</h2>
+        <Timeline moments={moments} />
+      </section>
+      <Logs project={project} deployment={deployment.id} />
+    </>
+  );
+}
+
+function Split({ deployment: { project_id: project, environment: name } }: { deployment: Deployment }) {
+  const environment = useRead(`environment/${project}/${name}`, (client) => client.environments.get(project, name), {
+    project,
+    environment: name,
+  });
+  return environment.data ? <SplitBar shares={sharesOf(environment.data)} /> : null;
+}
+
+function Facts({ deployment }: { deployment: Deployment }) {
+  const { project_id: project, environment, image, note, strategy, canary_percent, kind, created_at } = deployment;
+  return (
+    <dl className="facts">
+      <dt>Environment</dt>
+      <dd>
+        <Link to={`/projects/${project}/environments/${environment}`}>{environment}</Link>
+      </dd>
+      <dt>Image</dt>
+      <dd>
+        <code>{image}</code>
+      </dd>
+      <dt>How</dt>
+      <dd>
+        {kind === 'rollback' ? 'rollback' : strategy.replace('_', '-')}
+        {canary_percent !== null && `, ${canary_percent} % first`}
+      </dd>
+      <dt>Asked for</dt>
+      <dd>
+        <Ago at={created_at} />
+      </dd>
+      {note && (
+        <>
+          <dt>Note</dt>
+          <dd>{note}</dd>
+        </>
+      )}
+    </dl>
+  );
+}

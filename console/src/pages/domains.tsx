@@ -1,0 +1,166 @@
+import type { Certificate, Domain } from '../../../src/client/index.ts';
+import { useList } from '../api.ts';
+import { ActionButton, ConfirmButton } from '../parts/actions.tsx';
+import { Badge } from '../parts/badge.tsx';
+import { Form, Input, Select, textField } from '../parts/forms.tsx';
+import { PageHead, ProjectTabs } from '../parts/page-head.tsx';
+import { Empty, More, Shown } from '../parts/states.tsx';
+import { Ago, dayOf, useNow } from '../parts/time.tsx';
+import type { Params } from '../router.ts';
+import { useCan, useSignedIn } from '../session.ts';
+import { oldestFirst, useEnvironments, useProject } from './project.tsx';
+
+/** Until a certificate is there, it is looked for often. */
+const waitingMs = 2000;
+const isWaiting = ({ state }: Domain) => state === 'pending' || state === 'issuing';
+
+export function DomainsPage({ params }: { params: Params }) {
+  const id = params.id!;
+  const project = useProject(id);
+  const can = useCan();
+  const domains = useList<Domain>(`domains/${id}`, (client, page) => client.domains.list(id, page).page(), {
+    project: id,
+    everyMs: (data) => ((data as Domain[]).some(isWaiting) ? waitingMs : null),
+  });
+  return (
+    <>
+      <PageHead
+        title="Domains"
+        trail={[
+          ['/projects', 'Projects'],
+          [`/projects/${id}`, project.data?.name ?? 'Project'],
+        ]}
+      />
+      <ProjectTabs id={id} />
+      <Shown of={domains}>
+        {(items) =>
+          items.length === 0 ? (
+            <Empty title="No domains yet.">
+              Every environment has an address already. To serve one under a name of your own, point the name’s DNS
+              records here and add it below; a certificate is got by itself.
+            </Empty>
+          ) : (
+            <ul className="cards wide">
+              {items.map((domain) => (
+                <DomainCard key={domain.id} project={id} domain={domain} mayChange={can('domains:write')} />
+              ))}
+            </ul>
+          )
+        }
+      </Shown>
+      <More of={domains} />
+      {can('domains:write') && <AddDomain project={id} />}
+    </>
+  );
+}
+
+function DomainCard({ project, domain, mayChange }: { project: string; domain: Domain; mayChange: boolean }) {
+  const { client } = useSignedIn();
+  const { id, hostname, certificate, last_error, next_attempt_at } = domain;
+  return (
+    <li className="card">
+      <div className="title-row">
+        <h2>{hostname}</h2>
+        <p className="row">
+          <Badge state="calm">{domain.environment}</Badge>
+          <Badge state={domain.state} />
+        </p>
+      </div>
+      <p className="small">
+        <a href={domain.url} target="_blank" rel="noreferrer">
+          {domain.url}
+        </a>
+      </p>
+      {certificate ? <Life certificate={certificate} /> : <p className="small">No certificate yet.</p>}
+      {last_error && (
+        <p className="fault">
+          {last_error}{' '}
+          {next_attempt_at && (
+            <>
+              Tried again <Ago at={next_attempt_at} />.
+            </>
+          )}
+        </p>
+      )}
+      {mayChange && (
+        <div className="row">
+          <ActionButton run={() => client.domains.verify(project, id)} done={`${hostname} leads here.`}>
+            Verify
+          </ActionButton>
+          <ActionButton
+            run={() => client.domains.renew(project, id)}
+            done="A new certificate is on its way."
+            disabled={!certificate}
+          >
+            Renew
+          </ActionButton>
+          <ConfirmButton
+            title={`Remove ${hostname}?`}
+            about="It is no longer served, and its certificate is thrown away."
+            verb="Remove"
+            run={() => client.domains.delete(project, id)}
+            done={`${hostname} is removed.`}
+          >
+            Remove
+          </ConfirmButton>
+        </div>
+      )}
+    </li>
+  );
+}
+
+/** A certificate's life as a bar: how much is over, and where it will be renewed. */
+function Life({ certificate: { not_before, not_after, renew_at, issuer } }: { certificate: Certificate }) {
+  const now = useNow();
+  const [from, to] = [Date.parse(not_before), Date.parse(not_after)];
+  const placeOf = (at: number) => Math.min(100, Math.max(0, ((at - from) / (to - from)) * 100));
+  const over = placeOf(now);
+  const renews = placeOf(Date.parse(renew_at));
+  return (
+    <div className="life">
+      <svg
+        viewBox="0 0 100 8"
+        preserveAspectRatio="none"
+        role="img"
+        aria-label={`Certificate from ${dayOf(not_before)} to ${dayOf(not_after)}; ${Math.round(over)} % of its life is over; renewed on ${dayOf(renew_at)}`}
+      >
+        <rect className="rest" width="100" height="8" />
+        <rect className={over > renews ? 'over late' : 'over'} width={over} height="8" />
+        <path className="renew" d={`M${renews} 0V8`} />
+      </svg>
+      <p className="scale">
+        <span>from {dayOf(not_before)}</span>
+        <span>
+          renewed <Ago at={renew_at} />
+        </span>
+        <span>until {dayOf(not_after)}</span>
+      </p>
+      <p className="small">By {issuer}</p>
+    </div>
+  );
+}
+
+function AddDomain({ project }: { project: string }) {
+  const { client } = useSignedIn();
+  const environments = useEnvironments(project);
+  const submit = (data: FormData) =>
+    client.domains.create(project, {
+      hostname: textField(data, 'hostname') ?? '',
+      environment: textField(data, 'environment') ?? '',
+    });
+  return (
+    <section className="panel" aria-labelledby="add">
+      <h2 id="add">Add a domain</h2>
+      <Form label="Add a domain" verb="Add domain" submit={submit}>
+        <div className="fields">
+          <Input name="hostname" label="Hostname" placeholder="shop.example" hint="No wildcard, no port." />
+          <Select
+            name="environment"
+            label="Environment"
+            options={oldestFirst(environments.data ?? []).map(({ name }) => [name, name] as const)}
+          />
+        </div>
+      </Form>
+    </section>
+  );
+}

@@ -1,0 +1,172 @@
+import type { Environment, Revision } from '../../../src/client/index.ts';
+import { useList, useRead } from '../api.ts';
+import { ConfirmButton } from '../parts/actions.tsx';
+import { Badge } from '../parts/badge.tsx';
+import { DeployForm } from '../parts/deploy-form.tsx';
+import { EnvironmentSettings } from '../parts/environment-settings.tsx';
+import { Link } from '../parts/link.tsx';
+import { PageHead, ProjectTabs } from '../parts/page-head.tsx';
+import { SplitBar, sharesOf } from '../parts/split.tsx';
+import { Empty, More, Shown } from '../parts/states.tsx';
+import { Table } from '../parts/table.tsx';
+import { Ago } from '../parts/time.tsx';
+import { navigate, type Params } from '../router.ts';
+import { useCan, useSignedIn } from '../session.ts';
+import { useProject } from './project.tsx';
+
+export function EnvironmentPage({ params }: { params: Params }) {
+  const { id, name } = params as { id: string; name: string };
+  const project = useProject(id);
+  const can = useCan();
+  const environment = useRead<Environment>(`environment/${id}/${name}`, (client) => client.environments.get(id, name), {
+    project: id,
+    environment: name,
+  });
+  return (
+    <>
+      <PageHead
+        title={name}
+        trail={[
+          ['/projects', 'Projects'],
+          [`/projects/${id}`, project.data?.name ?? 'Project'],
+        ]}
+      />
+      <ProjectTabs id={id} />
+      <Shown of={environment}>
+        {(data) => (
+          <>
+            <Overview project={id} environment={data} />
+            {can('deployments:write') && data.locked === null && (
+              <section className="panel" aria-labelledby="deploy">
+                <h2 id="deploy">Deploy</h2>
+                <DeployForm project={id} environments={[data]} />
+              </section>
+            )}
+            {can('deployments:read') && <Revisions project={id} environment={data} />}
+            {can('projects:write') && <EnvironmentSettings project={id} environment={data} />}
+            {can('projects:write') && <Delete project={id} name={name} />}
+          </>
+        )}
+      </Shown>
+    </>
+  );
+}
+
+function Overview({ project, environment }: { project: string; environment: Environment }) {
+  const { url, region, active_revision, in_progress_deployment: deployment, locked } = environment;
+  return (
+    <section className="panel hero" aria-label="Traffic">
+      <SplitBar shares={sharesOf(environment)} />
+      <dl className="facts">
+        <dt>Address</dt>
+        <dd>
+          <a href={url} target="_blank" rel="noreferrer">
+            {url}
+          </a>
+        </dd>
+        <dt>Region</dt>
+        <dd>{region}</dd>
+        <dt>Live</dt>
+        <dd>{active_revision ?? 'nothing yet'}</dd>
+        {deployment && (
+          <>
+            <dt>In progress</dt>
+            <dd>
+              <Link to={`/projects/${project}/deployments/${deployment}`}>Watch the deployment</Link>
+            </dd>
+          </>
+        )}
+        {locked && (
+          <>
+            <dt>Locked</dt>
+            <dd>
+              {locked.reason} (<Ago at={locked.at} />)
+            </dd>
+          </>
+        )}
+      </dl>
+    </section>
+  );
+}
+
+function Revisions({ project, environment }: { project: string; environment: Environment }) {
+  const { name } = environment;
+  const { client } = useSignedIn();
+  const can = useCan();
+  const revisions = useList<Revision>(
+    `revisions/${project}/${name}`,
+    (each, page) => each.revisions.list(project, name, page).page(),
+    { project, environment: name },
+  );
+  const rollback = async (revision: string) => {
+    const { id } = await client.environments.rollback(project, name, { revision });
+    navigate(`/projects/${project}/deployments/${id}`);
+  };
+  const mayRollBack = can('deployments:write') && environment.in_progress_deployment === null;
+  return (
+    <section aria-labelledby="revisions">
+      <h2 id="revisions">Revisions</h2>
+      <Shown of={revisions}>
+        {(items) =>
+          items.length === 0 ? (
+            <Empty title="No revisions yet.">The first deployment makes r1.</Empty>
+          ) : (
+            <Table
+              label="Revisions"
+              items={items}
+              keyOf={({ id }) => id}
+              columns={[
+                {
+                  name: 'Revision',
+                  cell: ({ id, deployment_id }) => (
+                    <Link to={`/projects/${project}/deployments/${deployment_id}`}>{id}</Link>
+                  ),
+                },
+                { name: 'State', cell: ({ state }) => <Badge state={state} /> },
+                { name: 'Traffic', cell: ({ traffic_percent }) => `${traffic_percent} %` },
+                { name: 'Image', cell: ({ image }) => <code>{image}</code> },
+                { name: 'Made', cell: ({ created_at }) => <Ago at={created_at} /> },
+                {
+                  name: 'Roll back',
+                  quiet: true,
+                  cell: ({ id, rollback_eligible, image }) =>
+                    rollback_eligible && mayRollBack ? (
+                      <ConfirmButton
+                        title={`Roll back to ${id}?`}
+                        about={`Image and variables of ${id} (${image}) are restored as a new revision, which gets all traffic.`}
+                        verb={`Roll back to ${id}`}
+                        run={() => rollback(id)}
+                      >
+                        Roll back to {id}
+                      </ConfirmButton>
+                    ) : null,
+                },
+              ]}
+            />
+          )
+        }
+      </Shown>
+      <More of={revisions} />
+    </section>
+  );
+}
+
+function Delete({ project, name }: { project: string; name: string }) {
+  const { client } = useSignedIn();
+  return (
+    <section className="row" aria-label="Delete">
+      <ConfirmButton
+        title={`Delete ${name}?`}
+        about="What runs in it is stopped, and its revisions, variables and domains are gone for ever."
+        verb={`Delete ${name}`}
+        run={async () => {
+          await client.environments.delete(project, name);
+          navigate(`/projects/${project}`);
+        }}
+        done={`${name} is deleted.`}
+      >
+        Delete this environment
+      </ConfirmButton>
+    </section>
+  );
+}

@@ -1,0 +1,131 @@
+import type { Project } from '../../../src/client/index.ts';
+import { useList } from '../api.ts';
+import { ConfirmButton } from '../parts/actions.tsx';
+import { Form, Input, Select, textField } from '../parts/forms.tsx';
+import { tell } from '../parts/notices.tsx';
+import { PageHead, ProjectTabs } from '../parts/page-head.tsx';
+import { Fault, Shown } from '../parts/states.tsx';
+import { navigate, type Params } from '../router.ts';
+import { useCan, useSignedIn } from '../session.ts';
+import { useProject } from './project.tsx';
+
+export function ProjectSettingsPage({ params }: { params: Params }) {
+  const id = params.id!;
+  const project = useProject(id);
+  const can = useCan();
+  return (
+    <>
+      <PageHead
+        title="Settings"
+        trail={[
+          ['/projects', 'Projects'],
+          [`/projects/${id}`, project.data?.name ?? 'Project'],
+        ]}
+      />
+      <ProjectTabs id={id} />
+      <Shown of={project}>
+        {(data) =>
+          can('projects:write') ? (
+            <>
+              <Names project={data} />
+              <NewEnvironment project={data} />
+              <Delete project={data} />
+            </>
+          ) : (
+            <Fault
+              error={new Error('The token lacks the scope projects:write.')}
+              remedy="Sign in with one that has it."
+            />
+          )
+        }
+      </Shown>
+    </>
+  );
+}
+
+function Names({ project }: { project: Project }) {
+  const { client } = useSignedIn();
+  const submit = async (data: FormData) => {
+    const labels = (textField(data, 'labels') ?? '')
+      .split(',')
+      .map((label) => label.trim())
+      .filter(Boolean);
+    await client.projects.update(project.id, {
+      name: textField(data, 'name') ?? '',
+      slug: textField(data, 'slug') ?? '',
+      description: textField(data, 'description') ?? null,
+      labels,
+    });
+    tell('Saved.');
+  };
+  return (
+    <section className="panel" aria-labelledby="names">
+      <h2 id="names">Project</h2>
+      <Form label="Project" verb="Save" submit={submit} keep>
+        <div className="fields">
+          <Input name="name" label="Name" defaultValue={project.name} />
+          <Input
+            name="slug"
+            label="Slug"
+            defaultValue={project.slug}
+            hint="Changing it changes the addresses of its environments."
+          />
+          <Input name="description" label="Description" defaultValue={project.description ?? ''} />
+          <Input name="labels" label="Labels" defaultValue={project.labels.join(', ')} hint="Separated by commas." />
+        </div>
+      </Form>
+    </section>
+  );
+}
+
+function NewEnvironment({ project }: { project: Project }) {
+  const { client } = useSignedIn();
+  const regions = useList('regions', (each, page) => each.regions.list(page).page());
+  const submit = async (data: FormData) => {
+    const name = textField(data, 'name') ?? '';
+    const region = textField(data, 'region');
+    await client.environments.create(project.id, { name, ...(region && { region }) });
+    navigate(`/projects/${project.id}/environments/${name}`);
+  };
+  return (
+    <section className="panel" aria-labelledby="new-environment">
+      <h2 id="new-environment">New environment</h2>
+      <p className="hint">
+        There {project.environments.length === 1 ? 'is' : 'are'}: {project.environments.join(', ') || 'none'}.
+      </p>
+      <Form label="New environment" verb="Create environment" submit={submit}>
+        <div className="fields">
+          <Input name="name" label="Name" placeholder="staging" hint="Lower-case letters, digits and hyphens." />
+          <Select
+            name="region"
+            label="Region"
+            options={(regions.data ?? []).map(
+              ({ name, engine, available }) =>
+                [name, `${name} (${engine}${available ? '' : ', does not answer'})`] as const,
+            )}
+          />
+        </div>
+      </Form>
+    </section>
+  );
+}
+
+function Delete({ project }: { project: Project }) {
+  const { client } = useSignedIn();
+  return (
+    <section className="row" aria-label="Delete">
+      <ConfirmButton
+        title={`Delete ${project.name}?`}
+        about="Its environments are stopped, and everything that belongs to it is gone for ever."
+        verb="Delete the project"
+        run={async () => {
+          await client.projects.delete(project.id);
+          navigate('/projects');
+        }}
+        done={`${project.name} is deleted.`}
+      >
+        Delete this project
+      </ConfirmButton>
+    </section>
+  );
+}

@@ -1,0 +1,88 @@
+import type { Project } from '../../../src/client/index.ts';
+import { useList } from '../api.ts';
+import { Form, Input, Select, textField } from '../parts/forms.tsx';
+import { Link } from '../parts/link.tsx';
+import { PageHead } from '../parts/page-head.tsx';
+import { Empty, More, Shown } from '../parts/states.tsx';
+import { Ago } from '../parts/time.tsx';
+import { navigate } from '../router.ts';
+import { useCan, useSignedIn } from '../session.ts';
+
+export function ProjectsPage() {
+  const projects = useList('projects', (client, page) => client.projects.list(page).page(), { project: '*' });
+  const can = useCan();
+  return (
+    <>
+      <PageHead title="Projects" />
+      <Shown of={projects}>
+        {(items) =>
+          items.length === 0 ? (
+            <Empty title="No projects yet.">
+              A project is what you deploy: it has environments, and each environment an address of its own. Name one
+              below, then deploy an image to its environment <code>production</code>.
+            </Empty>
+          ) : (
+            <ul className="cards">
+              {items.map((project) => (
+                <ProjectCard key={project.id} project={project} />
+              ))}
+            </ul>
+          )
+        }
+      </Shown>
+      <More of={projects} />
+      {can('projects:write') && <CreateProject />}
+    </>
+  );
+}
+
+function ProjectCard({ project }: { project: Project }) {
+  return (
+    <li className="card">
+      <h2>
+        <Link to={`/projects/${project.id}`} className="whole">
+          {project.name}
+        </Link>
+      </h2>
+      {project.description && <p>{project.description}</p>}
+      <p className="small">
+        {project.environments.join(', ')} · changed <Ago at={project.updated_at} />
+      </p>
+      {project.labels.length > 0 && (
+        <ul className="labels">
+          {project.labels.map((label) => (
+            <li key={label}>{label}</li>
+          ))}
+        </ul>
+      )}
+    </li>
+  );
+}
+
+function CreateProject() {
+  const { client } = useSignedIn();
+  const regions = useList('regions', (each, page) => each.regions.list(page).page());
+  const submit = async (data: FormData) => {
+    const project = await client.projects.create({
+      name: textField(data, 'name') ?? '',
+      ...(textField(data, 'slug') && { slug: textField(data, 'slug')! }),
+      ...(textField(data, 'description') && { description: textField(data, 'description')! }),
+      ...(textField(data, 'region') && { region: textField(data, 'region')! }),
+    });
+    navigate(`/projects/${project.id}`);
+  };
+  const choices = (regions.data ?? []).map(({ name, engine }) => [name, `${name} (${engine})`] as const);
+  return (
+    <section className="panel" aria-labelledby="new-project">
+      <h2 id="new-project">New project</h2>
+      <Form label="New project" verb="Create project" submit={submit}>
+        <div className="fields">
+          <Input name="name" label="Name" />
+          <Input name="slug" label="Slug" hint="Part of its addresses. Left empty, it is made from the name." />
+          <Input name="description" label="Description" />
+          {choices.length > 1 && <Select name="region" label="Region" options={choices} />}
+        </div>
+      </Form>
+    </section>
+  );
+}

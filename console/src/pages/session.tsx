@@ -1,0 +1,42 @@
+import { scopeCatalogue } from '../../../src/contract/scopes.ts';
+import { Badge } from '../parts/badge.tsx';
+import { PageHead } from '../parts/page-head.tsx';
+import { Ago } from '../parts/time.tsx';
+import { signOut, useSignedIn } from '../session.ts';
+
+export function SessionPage() {
+  const { me } = useSignedIn();
+  return (
+    <>
+      <PageHead
+        title="This session"
+        actions={
+          <button type="button" className="main" onClick={() => signOut('You are signed out.')}>
+            Sign out
+          </button>
+        }
+      />
+      <section className="panel">
+        <h2>{me.name}</h2>
+        <dl className="facts">
+          <dt>Token</dt>
+          <dd>
+            <code>{me.id}</code>
+          </dd>
+          <dt>Expires</dt>
+          <dd>{me.expires_at === null ? 'Never' : <Ago at={me.expires_at} />}</dd>
+          <dt>Projects</dt>
+          <dd>{me.project_ids === null ? 'All of the account' : `${me.project_ids.length} of the account`}</dd>
+        </dl>
+        <h3>What it may do</h3>
+        <ul className="scopes">
+          {me.scopes.map((scope) => (
+            <li key={scope}>
+              <Badge state="calm">{scope}</Badge> {scopeCatalogue[scope]}
+            </li>
+          ))}
+        </ul>
+      </section>
+    </>
+  );
+}

@@ -1,0 +1,137 @@
+import { useState } from 'react';
+import type { Scope, Token } from '../../../src/client/index.ts';
+import { scopeCatalogue, scopes } from '../../../src/contract/scopes.ts';
+import { useList } from '../api.ts';
+import { ConfirmButton } from '../parts/actions.tsx';
+import { Badge } from '../parts/badge.tsx';
+import { Check, Field, Form, Input, Select, textField } from '../parts/forms.tsx';
+import { PageHead } from '../parts/page-head.tsx';
+import { SecretOnce } from '../parts/secret.tsx';
+import { More, Shown } from '../parts/states.tsx';
+import { Table } from '../parts/table.tsx';
+import { Ago, useNow } from '../parts/time.tsx';
+import { useCan, useSignedIn } from '../session.ts';
+
+export function TokensPage() {
+  const tokens = useList<Token>('tokens', (client, page) => client.tokens.list(page).page(), { project: '*' });
+  const can = useCan();
+  return (
+    <>
+      <PageHead title="Tokens" />
+      <Shown of={tokens}>{(items) => <TokenTable items={items} mayRevoke={can('tokens:write')} />}</Shown>
+      <More of={tokens} />
+      {can('tokens:write') && <NewToken />}
+    </>
+  );
+}
+
+function TokenTable({ items, mayRevoke }: { items: Token[]; mayRevoke: boolean }) {
+  const { client, me } = useSignedIn();
+  const now = useNow();
+  const stateOf = ({ revoked_at, expires_at }: Token) =>
+    revoked_at ? 'revoked' : expires_at && Date.parse(expires_at) < now ? 'expired' : 'active';
+  return (
+    <Table
+      label="Tokens"
+      items={items}
+      keyOf={({ id }) => id}
+      columns={[
+        {
+          name: 'Name',
+          cell: ({ name, id }) => (
+            <>
+              {name} {id === me.id && <Badge state="calm">this one</Badge>}
+            </>
+          ),
+        },
+        { name: 'May', cell: ({ scopes: held }) => (held.includes('*') ? 'everything' : held.join(', ')) },
+        { name: 'State', cell: (token) => <Badge state={stateOf(token)} /> },
+        { name: 'Last used', cell: ({ last_used_at }) => (last_used_at ? <Ago at={last_used_at} /> : 'never') },
+        { name: 'Expires', cell: ({ expires_at }) => (expires_at ? <Ago at={expires_at} /> : 'never') },
+        {
+          name: 'Revoke',
+          quiet: true,
+          cell: (token) =>
+            mayRevoke && token.revoked_at === null ? (
+              <ConfirmButton
+                title={`Revoke ${token.name}?`}
+                about={
+                  token.id === me.id
+                    ? 'It is the one you are signed in with: you will be signed out.'
+                    : 'Whoever uses it is refused from now on. It cannot be undone.'
+                }
+                verb="Revoke"
+                run={() => client.tokens.revoke(token.id)}
+                done={`${token.name} is revoked.`}
+              >
+                Revoke<span className="unseen"> {token.name}</span>
+              </ConfirmButton>
+            ) : null,
+        },
+      ]}
+    />
+  );
+}
+
+const lives = [
+  ['', 'never'],
+  ['1', 'in a day'],
+  ['30', 'in 30 days'],
+  ['90', 'in 90 days'],
+  ['365', 'in a year'],
+] as const;
+
+function NewToken() {
+  const { client } = useSignedIn();
+  const can = useCan();
+  const [made, setMade] = useState<{ name: string; token: string } | null>(null);
+  const projects = useList('projects', (each, page) => each.projects.list(page).page(), { project: '*' });
+  const submit = async (data: FormData) => {
+    const project = textField(data, 'project_ids');
+    const days = textField(data, 'expires_at');
+    setMade(
+      await client.tokens.create({
+        name: textField(data, 'name') ?? '',
+        scopes: data.getAll('scopes') as Scope[],
+        ...(project && { project_ids: [project] }),
+        ...(days && { expires_at: new Date(Date.now() + Number(days) * 86_400_000).toISOString() }),
+      }),
+    );
+  };
+  return (
+    <section className="panel" aria-labelledby="new">
+      <h2 id="new">New token</h2>
+      {made && <SecretOnce label={`Token ${made.name}`} secret={made.token} about="Shown this once: store it now." />}
+      <Form label="New token" verb="Make token" submit={submit}>
+        <div className="fields">
+          <Input name="name" label="Name" placeholder="deploy from CI" />
+          <Select name="expires_at" label="Expires" options={lives} />
+          <Select
+            name="project_ids"
+            label="Sees"
+            options={[['', 'all projects'], ...(projects.data ?? []).map(({ id, name }) => [id, name] as const)]}
+          />
+        </div>
+        <Field name="scopes" label="May do" hint="No more than your own token. Write does not include read.">
+          {({ id, name, ...described }) => (
+            <fieldset id={id} className="checks" {...described}>
+              <legend className="unseen">May do</legend>
+              {scopes.filter(can).map((scope) => (
+                <Check
+                  key={scope}
+                  name={name}
+                  value={scope}
+                  label={
+                    <>
+                      <code>{scope}</code> {scopeCatalogue[scope]}
+                    </>
+                  }
+                />
+              ))}
+            </fieldset>
+          )}
+        </Field>
+      </Form>
+    </section>
+  );
+}

@@ -1,0 +1,96 @@
+// Rules: each with the curve it looks at and the line it draws there.
+import type { AlertRule, Metrics } from '../../../src/client/index.ts';
+import { useRead } from '../api.ts';
+import { useSignedIn } from '../session.ts';
+import { ActionButton, ConfirmButton } from './actions.tsx';
+import { Badge } from './badge.tsx';
+import { Chart, milliseconds, percent, perSecond } from './chart.tsx';
+import { refreshMs, seriesOf } from './curves.tsx';
+import { EditRule, type Metric, nameOf } from './rule-forms.tsx';
+import { duration } from './time.tsx';
+
+const formats: Partial<Record<Metric, (value: number) => string>> = {
+  error_rate: percent,
+  p95_ms: milliseconds,
+  request_rate: perSecond,
+};
+const plotted = { error_rate: 0.05, p95_ms: 10, request_rate: 1 };
+export const isPlotted = (metric: Metric): metric is keyof typeof plotted => metric in plotted;
+
+function conditionOf({ metric, comparator, threshold, window_s, for_s }: AlertRule): string {
+  if (metric === 'external') return 'Fires when Alertmanager says so';
+  const limit = (formats[metric] ?? String)(threshold);
+  const sign = comparator === 'gt' ? 'above' : 'below';
+  const over = isPlotted(metric) ? ` over ${duration(window_s)}` : '';
+  return `${nameOf.get(metric)} ${sign} ${limit}${over}${for_s > 0 ? `, for ${duration(for_s)}` : ''}`;
+}
+
+interface RuleProps {
+  project: string;
+  rule: AlertRule;
+  mayChange: boolean;
+}
+
+export function RuleCard({ project, rule, mayChange }: RuleProps) {
+  const { client } = useSignedIn();
+  const { metric } = rule;
+  return (
+    <li className="card">
+      <div className="title-row">
+        <h3>{rule.name}</h3>
+        <p className="row">
+          <Badge state="calm">{rule.environment}</Badge>
+          <Badge state={rule.severity} />
+          {!rule.enabled && <Badge state="paused">off</Badge>}
+        </p>
+      </div>
+      <p className="small">
+        {conditionOf(rule)}.{rule.on_canary === 'abort' && ' Ends a canary that runs.'}
+      </p>
+      {isPlotted(metric) && <RuleChart project={project} rule={rule} metric={metric} />}
+      {mayChange && (
+        <div className="row">
+          <ActionButton run={() => client.alertRules.update(project, rule.id, { enabled: !rule.enabled })}>
+            {rule.enabled ? 'Turn off' : 'Turn on'}
+            <span className="unseen">
+              {' '}
+              {rule.name} of {rule.environment}
+            </span>
+          </ActionButton>
+          <ConfirmButton
+            title={`Delete the rule ${rule.name}?`}
+            about="What it has firing is resolved."
+            verb="Delete the rule"
+            run={() => client.alertRules.delete(project, rule.id)}
+          >
+            Delete
+            <span className="unseen">
+              {' '}
+              {rule.name} of {rule.environment}
+            </span>
+          </ConfirmButton>
+        </div>
+      )}
+      {mayChange && <EditRule project={project} rule={rule} />}
+    </li>
+  );
+}
+
+function RuleChart({ project, rule, metric }: { project: string; rule: AlertRule; metric: keyof typeof plotted }) {
+  const { environment } = rule;
+  const metrics = useRead<Metrics>(
+    `metrics/${project}/${environment}`,
+    (client) => client.metrics.get(project, { environment }),
+    { everyMs: () => refreshMs },
+  );
+  if (!metrics.data) return null;
+  return (
+    <Chart
+      title={`${nameOf.get(metric)}, last hour`}
+      series={seriesOf(metrics.data, metric, metrics.data.series[0]?.revision ?? null).slice(-3)}
+      format={formats[metric]!}
+      atLeast={plotted[metric]}
+      limit={rule.threshold}
+    />
+  );
+}

@@ -1,0 +1,62 @@
+import { useState } from 'react';
+import { touch, useRead } from '../api.ts';
+import { Scrolled } from './scrolled.tsx';
+import { Empty, Shown } from './states.tsx';
+
+const tail = 200;
+const followMs = 2000;
+const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
+
+interface Line {
+  at: string;
+  instance: string;
+  stream: string;
+  text: string;
+}
+
+export function Logs({ project, deployment }: { project: string; deployment: string }) {
+  const [isFollowing, setFollowing] = useState(false);
+  const lines = useRead<Line[]>(
+    `logs/${deployment}`,
+    async (client) => (await client.deployments.logs(project, deployment, { tail })).data,
+    { everyMs: () => (isFollowing ? followMs : null) },
+  );
+  const follow = (on: boolean) => {
+    setFollowing(on);
+    touch();
+  };
+  return (
+    <section aria-labelledby="logs">
+      <div className="title-row">
+        <h2 id="logs">Logs</h2>
+        <label className="check">
+          <input type="checkbox" checked={isFollowing} onChange={(event) => follow(event.currentTarget.checked)} />
+          <span>Follow</span>
+        </label>
+      </div>
+      <Shown of={lines}>
+        {(data) =>
+          data.length === 0 ? (
+            <Empty title="No lines.">What its instances write to their output is shown here while they run.</Empty>
+          ) : (
+            <Lines lines={data} isFollowing={isFollowing} />
+          )
+        }
+      </Shown>
+    </section>
+  );
+}
+
+function Lines({ lines, isFollowing }: { lines: Line[]; isFollowing: boolean }) {
+  return (
+    <Scrolled label="Log lines" atEnd={isFollowing}>
+      {lines.map(({ at, instance, stream, text }, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: lines have no name of their own
+        <span key={index} className={`log ${stream}`}>
+          <time dateTime={at}>{clock.format(new Date(at))}</time> <i title={instance}>{instance.slice(-6)}</i> {text}
+          {'\n'}
+        </span>
+      ))}
+    </Scrolled>
+  );
+}

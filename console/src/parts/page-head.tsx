@@ -1,0 +1,61 @@
+import { type ReactNode, useEffect, useRef } from 'react';
+import { wasWalkedTo } from '../router.ts';
+import { Link, NavLink } from './link.tsx';
+
+interface PageHeadProps {
+  title: string;
+  /** Shown instead of the plain title. */
+  children?: ReactNode;
+  /** The way here. */
+  trail?: [to: string, name: string][];
+  actions?: ReactNode;
+}
+
+/** The title has the focus when a page is reached from another one, so that keyboards and screen readers begin there. */
+export function PageHead({ title, children, trail = [], actions }: PageHeadProps) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    document.title = `${title} · Sluice`;
+  }, [title]);
+  useEffect(() => {
+    if (wasWalkedTo()) heading.current?.focus({ preventScroll: true });
+  }, []);
+  return (
+    <header className="page-head">
+      {trail.length > 0 && (
+        <nav aria-label="Where this is">
+          <ol className="trail">
+            {trail.map(([to, name]) => (
+              <li key={to}>
+                <Link to={to}>{name}</Link>
+              </li>
+            ))}
+          </ol>
+        </nav>
+      )}
+      <div className="title-row">
+        <h1 ref={heading} tabIndex={-1}>
+          {children ?? title}
+        </h1>
+        {actions && <div className="row">{actions}</div>}
+      </div>
+    </header>
+  );
+}
+
+export function ProjectTabs({ id }: { id: string }) {
+  const base = `/projects/${id}`;
+  return (
+    <nav className="tabs" aria-label="Project">
+      <ul>
+        <NavLink to={base} exact>
+          Overview
+        </NavLink>
+        <NavLink to={`${base}/deployments`}>Deployments</NavLink>
+        <NavLink to={`${base}/alerts`}>Alerts</NavLink>
+        <NavLink to={`${base}/domains`}>Domains</NavLink>
+        <NavLink to={`${base}/settings`}>Settings</NavLink>
+      </ul>
+    </nav>
+  );
+}

@@ -1,0 +1,148 @@
+// The frame around every page: where one is, how the connection is, and the way elsewhere.
+import { type ReactNode, useState } from 'react';
+import { useCell } from '../cell.ts';
+import { live } from '../live.ts';
+import { useCan, useSignedIn } from '../session.ts';
+import { nextTheme, theme } from '../theme.ts';
+import { reachable, waitUntil } from '../wire.ts';
+import { Link, NavLink } from './link.tsx';
+import { Notices } from './notices.tsx';
+import { duration, useNow } from './time.tsx';
+
+export function Mark() {
+  return (
+    <svg className="mark" viewBox="0 0 32 32" aria-hidden="true">
+      <path className="mark-water" d="M3 12c3-2.6 6-2.6 9 0M3 20c3-2.6 6-2.6 9 0" />
+      <path className="mark-gate" d="M16 4v24" />
+      <path className="mark-flow" d="M20 9h9M20 16h9M20 23h5" />
+    </svg>
+  );
+}
+
+export function ThemeButton() {
+  const now = useCell(theme);
+  return (
+    <button type="button" className="bare theme" onClick={nextTheme} aria-label={`Colours: ${now}. Change`}>
+      <svg viewBox="0 0 20 20" aria-hidden="true">
+        {now === 'dark' ? (
+          <path d="M16 12.5A7 7 0 0 1 7.5 4a7 7 0 1 0 8.5 8.5Z" />
+        ) : now === 'light' ? (
+          <path d="M10 6.5a3.5 3.5 0 1 0 0 7 3.5 3.5 0 0 0 0-7ZM10 1.5v2M10 16.5v2M1.5 10h2M16.5 10h2M4 4l1.4 1.4M14.6 14.6 16 16M16 4l-1.4 1.4M5.4 14.6 4 16" />
+        ) : (
+          <path d="M10 2.5a7.5 7.5 0 1 0 0 15Z M10 2.5a7.5 7.5 0 0 1 0 15" />
+        )}
+      </svg>
+      <span>Colours: {now}</span>
+    </button>
+  );
+}
+
+const connectionWords = {
+  connecting: 'Connecting',
+  open: 'Live',
+  lost: 'Reconnecting',
+  off: 'Not live',
+};
+
+function Connection() {
+  const state = useCell(live);
+  const title =
+    state === 'off'
+      ? 'Pages change only when they are opened: the token lacks events:read, or too many follow.'
+      : undefined;
+  return (
+    <span className={`connection ${state}`} role="status" title={title}>
+      {connectionWords[state]}
+    </span>
+  );
+}
+
+function Banner() {
+  const isLost = useCell(live) === 'lost';
+  const answers = useCell(reachable);
+  const until = useCell(waitUntil);
+  const now = useNow();
+  if (isLost || !answers) {
+    return (
+      <p className="banner" role="status">
+        The service does not answer. Reconnecting… What you see may be old; what you typed is kept.
+      </p>
+    );
+  }
+  if (until > now) {
+    return (
+      <p className="banner calm" role="status">
+        Many requests with this token: updates go on in {duration((until - now) / 1000)}.
+      </p>
+    );
+  }
+  return null;
+}
+
+export function Shell({ children }: { children: ReactNode }) {
+  const { me } = useSignedIn();
+  const can = useCan();
+  const [isOpen, setOpen] = useState(false);
+  const close = () => setOpen(false);
+  return (
+    <>
+      <a className="skip" href="#main">
+        Skip to the page
+      </a>
+      <header className="top">
+        <Link to="/projects" className="brand" onGo={close}>
+          <Mark />
+          Sluice
+        </Link>
+        <button
+          type="button"
+          className="bare menu"
+          aria-expanded={isOpen}
+          aria-controls="nav"
+          onClick={() => setOpen(!isOpen)}
+        >
+          Menu
+        </button>
+        <nav id="nav" className={isOpen ? 'places open' : 'places'} aria-label="Places">
+          <ul>
+            {can('projects:read') && (
+              <NavLink to="/projects" onGo={close}>
+                Projects
+              </NavLink>
+            )}
+            {can('webhooks:read') && (
+              <NavLink to="/webhooks" onGo={close}>
+                Webhooks
+              </NavLink>
+            )}
+            {can('tokens:read') && (
+              <NavLink to="/tokens" onGo={close}>
+                Tokens
+              </NavLink>
+            )}
+            {can('audit:read') && (
+              <NavLink to="/audit" onGo={close}>
+                Audit log
+              </NavLink>
+            )}
+            <NavLink to="/catalogue" onGo={close}>
+              Catalogue
+            </NavLink>
+            <li className="aside">
+              <ThemeButton />
+            </li>
+            <NavLink to="/session" onGo={close}>
+              {me.name}
+            </NavLink>
+          </ul>
+        </nav>
+        <Connection />
+      </header>
+      <Banner />
+      <main id="main" tabIndex={-1}>
+        {children}
+      </main>
+      <Notices />
+    </>
+  );
+}

@@ -1,0 +1,57 @@
+// Addresses below /console: which page they mean, and how to get to another one.
+import { Cell, useCell } from './cell.ts';
+
+const base = '/console';
+
+function pathNow(): string {
+  const path = location.pathname.slice(base.length).replace(/\/+$/, '');
+  return path === '' ? '/' : path;
+}
+
+const current = new Cell(pathNow());
+addEventListener('popstate', () => arrive());
+
+let hasMoved = false;
+
+/** Whether the page was reached from another one, and not by its address. */
+export const wasWalkedTo = (): boolean => hasMoved;
+
+function arrive(): void {
+  hasMoved = true;
+  current.set(pathNow());
+}
+
+export const usePath = (): string => useCell(current);
+
+export const hrefOf = (path: string): string => base + path;
+
+export function navigate(path: string): void {
+  if (path === current.get()) return;
+  history.pushState(null, '', hrefOf(path));
+  scrollTo(0, 0);
+  arrive();
+}
+
+function decodeLeniently(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+export type Params = Record<string, string>;
+
+/** `/projects/:id` against `/projects/prj_1` → { id: 'prj_1' }; null where it does not fit. */
+export function matchPath(pattern: string, path: string): Params | null {
+  const names = pattern.split('/');
+  const parts = path.split('/');
+  if (names.length !== parts.length) return null;
+  const params: Params = {};
+  for (const [index, name] of names.entries()) {
+    const part = parts[index]!;
+    if (name.startsWith(':')) params[name.slice(1)] = decodeLeniently(part);
+    else if (name !== part) return null;
+  }
+  return params;
+}

@@ -1,0 +1,66 @@
+// Who is signed in. The token lives in this tab's session storage and nowhere else, and never in an address.
+import { createClient, SluiceError } from '../../src/client/index.ts';
+import type { Scope } from '../../src/contract/scopes.ts';
+import { allows } from '../../src/contract/scopes.ts';
+import type { Token } from '../../src/contract/tokens.ts';
+import { Cell, useCell } from './cell.ts';
+import { watchedFetch } from './wire.ts';
+
+export type Client = ReturnType<typeof createClient>;
+
+export type Session =
+  | { status: 'out'; message: string | null }
+  | { status: 'checking' }
+  | { status: 'in'; client: Client; me: Token };
+
+const storageKey = 'sluice-token';
+const retryMs = 2000;
+
+export const session = new Cell<Session>({ status: 'out', message: null });
+
+const clientFor = (token: string): Client => createClient({ url: location.origin, token, fetch: watchedFetch });
+
+/** Throws what the service says of the token. */
+export async function signIn(token: string): Promise<void> {
+  const client = clientFor(token);
+  const me = await client.token.get();
+  sessionStorage.setItem(storageKey, token);
+  session.set({ status: 'in', client, me });
+}
+
+export function signOut(message: string | null = null): void {
+  sessionStorage.removeItem(storageKey);
+  session.set({ status: 'out', message });
+}
+
+/** After a reload: the token of before, unless it no longer holds. Waits for a service that is away. */
+export async function restoreSession(): Promise<void> {
+  const token = sessionStorage.getItem(storageKey);
+  if (token === null) return;
+  session.set({ status: 'checking' });
+  try {
+    await signIn(token);
+  } catch (error) {
+    if (!endsSession(error)) setTimeout(restoreSession, retryMs);
+  }
+}
+
+/** A token that is refused is no use any more: whoever meets that first ends the session. */
+export function endsSession(error: unknown): boolean {
+  if (!(error instanceof SluiceError) || error.status !== 401) return false;
+  signOut(`${error.message} Sign in with another token to go on.`);
+  return true;
+}
+
+export function useSignedIn(): { client: Client; me: Token } {
+  const now = useCell(session);
+  if (now.status !== 'in') throw new Error('not signed in');
+  return now;
+}
+
+/** Whether the token may do that: what it may not is not offered. */
+export function useCan(): (scope: Scope) => boolean {
+  const { me } = useSignedIn();
+  const held = new Set(me.scopes);
+  return (scope) => allows(held, scope);
+}

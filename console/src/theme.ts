@@ -1,0 +1,21 @@
+// Light, dark, or as the system has it. The choice is no secret, so it outlives the session.
+import { Cell } from './cell.ts';
+
+export type Theme = 'system' | 'light' | 'dark';
+const storageKey = 'sluice-theme';
+const themes: Theme[] = ['system', 'light', 'dark'];
+
+const stored = localStorage.getItem(storageKey) as Theme | null;
+export const theme = new Cell<Theme>(stored && themes.includes(stored) ? stored : 'system');
+
+const apply = () => {
+  document.documentElement.dataset.theme = theme.get();
+};
+apply();
+theme.watch(apply);
+
+export function nextTheme(): void {
+  const next = themes[(themes.indexOf(theme.get()) + 1) % themes.length]!;
+  theme.set(next);
+  localStorage.setItem(storageKey, next);
+}

@@ -1,0 +1,54 @@
+// A real Chromium, and the console as it is built from these sources.
+import { execFileSync } from 'node:child_process';
+import { globSync, mkdirSync, statSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { onPath } from '../../scripts/packages.ts';
+
+const flags = [
+  ...['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'],
+  ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
+];
+
+export const noBrowser = onPath('chromium') ? false : 'chromium is not installed';
+
+export const launchBrowser = (): Promise<Browser> =>
+  chromium.launch({ executablePath: '/usr/bin/chromium', args: flags });
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const output = `${root}test/output`;
+
+/** What the install built may be older than what is to be tested. */
+export function buildConsole(): void {
+  const changedAt = (file: string) => statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  const sources = globSync([`${root}console/{index.html,vite.config.ts,src/**/*,public/*}`, `${root}src/client/*.ts`]);
+  if (Math.max(...sources.map(changedAt)) < changedAt(`${root}console/dist/index.html`)) return;
+  execFileSync(process.execPath, [`${root}scripts/build.ts`], { stdio: 'inherit' });
+}
+
+export interface Watched {
+  page: Page;
+  /** What went wrong on the page: errors, refusals of the content policy, answers of 400 and above. */
+  wrong: string[];
+}
+
+export async function openPage(browser: Browser, options: BrowserContextOptions = {}): Promise<Watched> {
+  const context = await browser.newContext({
+    viewport: { width: 1440, height: 900 },
+    reducedMotion: 'reduce',
+    ...options,
+  });
+  const page = await context.newPage();
+  const wrong: string[] = [];
+  page.on('pageerror', (error) => wrong.push(`page: ${error.message}`));
+  page.on('console', (message) => message.type() === 'error' && wrong.push(`console: ${message.text()}`));
+  page.on('response', (response) => response.status() >= 400 && wrong.push(`${response.status()} ${response.url()}`));
+  return { page, wrong };
+}
+
+/** Kept for people to look at. */
+export async function keepPicture(page: Page, name: string): Promise<void> {
+  mkdirSync(output, { recursive: true });
+  await page.evaluate(() => scrollTo(0, 0));
+  await page.screenshot({ path: `${output}/${name}.png`, fullPage: true });
+}
