@@ -1,0 +1,62 @@
+// npm run pictures: the pictures in the README, taken of the real service: a canary in the console and on the terminal.
+import { spawn } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
+import type { Browser } from 'playwright-core';
+import { signIn } from '../test/console-scene.ts';
+import { adminToken, startApp } from '../test/helpers/app.ts';
+import { buildConsole, launchBrowser } from '../test/helpers/browser.ts';
+import { Shop } from '../test/helpers/shop.ts';
+import { until } from '../test/helpers/wait.ts';
+import { pageOf, screenOf } from './pictures/screen.ts';
+
+const folder = 'docs/pictures';
+const columns = 96;
+const watchedMs = 75_000;
+
+/** The command line on a terminal of its own; gives what it has printed so far. */
+function onTerminal(url: string, args: string[]): { output(): string; stop(): void } {
+  const words = ['node', 'bin/sluice.js', ...args].map((word) => `'${word}'`).join(' ');
+  const child = spawn('script', ['-qfec', `stty cols ${columns} rows 30; ${words}`, '/dev/null'], {
+    env: { ...process.env, SLUICE_API_URL: url, SLUICE_TOKEN: adminToken, TERM: 'xterm-256color' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let output = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    output += chunk;
+  });
+  return { output: () => output, stop: () => void child.kill('SIGTERM') };
+}
+
+async function takeTerminal(browser: Browser, command: string, output: string): Promise<void> {
+  const page = await browser.newPage({ viewport: { width: 1200, height: 600 }, deviceScaleFactor: 1.5 });
+  const prompt = `<span class="dim">$</span> <span class="bold">${command}</span>\n`;
+  await page.setContent(pageOf(prompt + screenOf(output.replaceAll('\r\n', '\n'))));
+  await page.locator('pre').screenshot({ path: `${folder}/terminal.png` });
+}
+
+buildConsole();
+mkdirSync(folder, { recursive: true });
+const t = await startApp({ tokenLimit: 1_000_000 });
+const browser = await launchBrowser();
+try {
+  const shop = await Shop.open(t.url, { canary: { bake_s: 120, max_error_rate: 0.2 }, replicas: 2 });
+  await shop.api('PATCH', '', { name: 'Shop', slug: 'shop' });
+  await shop.released('registry.example/shop:1.3');
+  await shop.set({ variables: { STANDIN_LATENCY_MS: '8', STANDIN_ERROR_RATE: '0.01' } });
+  const visitors = setInterval(() => void shop.visit().catch(() => {}), 40);
+  const args = ['deploy', 'registry.example/shop:1.4', '--canary', '25', '--wait'];
+  const terminal = onTerminal(t.url, args);
+  const id = await until('the deployment', async () => (await shop.environment()).in_progress_deployment ?? undefined);
+  await shop.reaches(id, 'canary');
+  const page = await browser.newPage({ viewport: { width: 1160, height: 1270 }, deviceScaleFactor: 1.25 });
+  await signIn(page, t.url, `/projects/${shop.project}/deployments/${id}`);
+  await new Promise((resolve) => setTimeout(resolve, watchedMs));
+  await page.screenshot({ path: `${folder}/console.png` });
+  await takeTerminal(browser, `npx sluice ${args.join(' ')}`, terminal.output());
+  clearInterval(visitors);
+  terminal.stop();
+} finally {
+  await browser.close();
+  await t.stop();
+}
+process.exit(0);
