@@ -48,8 +48,9 @@ const checked = chosen.length > 0 || (check('biome', ['check', '.']) && check('t
 const total = { passed: 0, failed: checked ? 0 : 1, skipped: 0 };
 
 const everything = testFiles(chosen.length > 0 ? chosen : ['src', 'test']);
-/** Have nothing to do with a database. */
-const once = /^test\/(catalogue\/|architecture|cli-help|console|engines|openapi|router|tour)/;
+/** Have little to do with a database: other tests run what they ask for on both. */
+const once =
+  /^test\/(catalogue\/|architecture|behind-nginx|cli|client|console|docker-rollout|engines|openapi|router|tour)/;
 const onBoth = everything.filter((file) => file.startsWith('test/') && !once.test(file));
 const postgres = await startPostgres();
 try {
