@@ -28,6 +28,17 @@ if (!onPostgres) {
     }
   });
 
+  test('every figure for Prometheus is in the docs, and every one they name exists', () => {
+    const figures = (paths: string[]) =>
+      new Set(
+        paths.flatMap((path) => read(path).match(/\bsluice_[a-z_]+(?:_seconds|_total|_firing|_instances)\b/g) ?? []),
+      );
+    const made = figures(sources);
+    const told = figures(globSync('docs/*.md'));
+    assert.ok(made.size > 5);
+    assert.deepEqual([...told].sort(), [...made].sort());
+  });
+
   test('every error code is used somewhere, and every code that prose names exists', () => {
     const code = sources
       .filter((path) => path !== 'src/contract/errors.ts')
