@@ -2,7 +2,8 @@
 // after it, so that an instance without a row is nobody's.
 import type { Selectable } from 'kysely';
 import type { Db } from '../db/database.ts';
-import type { InstanceState, Tables } from '../db/tables.ts';
+import type { InstanceState } from '../db/tables/rollouts.ts';
+import type { Tables } from '../db/tables.ts';
 import type { EnvironmentKey } from './queries.ts';
 
 export type InstanceRow = Selectable<Tables['instance']>;

@@ -1,0 +1,85 @@
+// Deployments, revisions, instances, and what the router measured of them.
+import type { CanaryPhase, DeploymentState, FailureCode, RollbackCause, Strategy } from '../../contract/deployments.ts';
+import type { RevisionState } from '../../contract/revisions.ts';
+
+export type InstanceState = 'starting' | 'healthy' | 'unhealthy' | 'draining';
+
+export interface RolloutTables {
+  deployment: {
+    id: string;
+    account_id: string;
+    project_id: string;
+    environment: string;
+    kind: 'deploy' | 'rollback';
+    revision: number;
+    previous_revision: number | null;
+    image: string;
+    digest: string | null;
+    strategy: Strategy;
+    canary_percent: number | null;
+    state: DeploymentState;
+    /** When the state began, and when it must have ended. */
+    state_since: number;
+    deadline_at: number | null;
+    canary_phase: CanaryPhase | null;
+    canary_step: number;
+    /** Share of the new revision while it is a canary. */
+    canary_percent_now: number;
+    /** When the step began, and when it ends at the earliest. */
+    step_since: number | null;
+    step_until: number | null;
+    failure_code: FailureCode | null;
+    failure_message: string | null;
+    failure_log: string | null;
+    /** Why it is being undone. */
+    cause: RollbackCause | null;
+    note: string | null;
+    created_by: string;
+    created_at: number;
+    started_at: number | null;
+    finished_at: number | null;
+    version: number;
+  };
+  deployment_timeline: { deployment_id: string; seq: number; at: number; state: DeploymentState; message: string };
+  revision: {
+    project_id: string;
+    environment: string;
+    number: number;
+    deployment_id: string;
+    image: string;
+    digest: string | null;
+    port: number;
+    variables_sealed: string | null;
+    state: RevisionState;
+    traffic_percent: number;
+    restored_from: number | null;
+    created_at: number;
+    activated_at: number | null;
+    retired_at: number | null;
+  };
+  instance: {
+    id: string;
+    project_id: string;
+    environment: string;
+    revision: number;
+    region: string;
+    /** starting → healthy ⇄ unhealthy → draining; gone: no row. */
+    state: InstanceState;
+    host: string | null;
+    port: number | null;
+    created_at: number;
+    state_since: number;
+  };
+  /** Which process looks after an environment, and until when nobody else may. */
+  environment_lease: { project_id: string; environment: string; owner: string; until: number };
+  traffic: {
+    project_id: string;
+    environment: string;
+    revision: number;
+    at: number;
+    router: string;
+    requests: number;
+    errors: number;
+    latency: string;
+  };
+}
