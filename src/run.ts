@@ -55,10 +55,12 @@ function greet(app: App): void {
       '',
       `  ${app.newAdminToken}`,
       '',
-      'First steps, in another terminal in this folder:',
+      'A first request:',
       '',
-      '  npx sluice projects create "My shop"',
-      '  npx sluice deploy registry.example/shop:1 --wait',
+      `  curl ${app.apiUrl()}/v1/projects -H 'Authorization: Bearer ${app.newAdminToken}' \\`,
+      `    -H 'Content-Type: application/json' -d '{"name": "My shop"}'`,
+      '',
+      'Or, in another terminal in this folder: npx sluice projects create "My shop"',
       '',
     );
   }
