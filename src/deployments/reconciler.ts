@@ -14,10 +14,9 @@ import type { Log } from '../lib/log.ts';
 import { type Loop, startLoop } from '../lib/loop.ts';
 import type { Seal } from '../lib/seal.ts';
 import type { RegionState, Regions } from '../regions/regions.ts';
-import { touchRouting } from '../traffic/queries.ts';
 import { HealthWatch } from './health-watch.ts';
 import { Images } from './images.ts';
-import { type InstanceRow, listInstanceIds, listInstances } from './instances.ts';
+import { type InstanceRow, listInstances } from './instances.ts';
 import { Keeper, revisionKey, type Wanted } from './keeper.ts';
 import type { Leases } from './leases.ts';
 import { compareTraffic } from './present.ts';
@@ -30,11 +29,12 @@ import {
   listEnvironmentsInProgress,
   listEnvironmentsToKeep,
   type RevisionRow,
-  updateRevision,
 } from './queries.ts';
 import { decide, type Failure } from './rollout.ts';
 import { saveStep } from './save.ts';
+import { saveShares } from './shares.ts';
 import { countInstances, desiredFor, observedOf, percentsOf, policyOf, rolloutOf } from './situation.ts';
+import { removeStrangers } from './strangers.ts';
 
 export interface ReconcilerParts {
   db: Db;
@@ -111,7 +111,10 @@ export class Reconciler {
   async #tick(): Promise<void> {
     const nowMs = this.#parts.clock.now();
     if (nowMs - this.#searchedAt >= searchEveryMs) await this.#search(nowMs);
-    if (nowMs - this.#sweptAt >= sweepEveryMs) await this.#sweep(nowMs);
+    if (nowMs - this.#sweptAt >= sweepEveryMs) {
+      this.#sweptAt = nowMs;
+      await removeStrangers(this.#parts);
+    }
     const due = [...this.#due.values()].filter(({ at }) => at <= nowMs);
     for (let i = 0; i < due.length; i += maxAtOnce) {
       await Promise.all(due.slice(i, i + maxAtOnce).map(({ key }) => this.#lookSafely(key)));
@@ -124,20 +127,6 @@ export class Reconciler {
     const keys = all ? await listEnvironmentsToKeep(db) : await listEnvironmentsInProgress(db);
     for (const key of keys) if (!this.#due.has(nameOf(key))) this.#due.set(nameOf(key), { key, at: 0 });
     this.#searchedAt = nowMs;
-  }
-
-  /** Instances that no row knows belong to nobody: of deleted environments, of dead revisions, of a crash. */
-  async #sweep(nowMs: number): Promise<void> {
-    const { db, regions, log } = this.#parts;
-    this.#sweptAt = nowMs;
-    for (const region of regions.all().filter(({ available }) => available)) {
-      const found = await region.engine.list().catch(() => []);
-      const known = await listInstanceIds(db, region.name);
-      for (const { id } of found.filter((instance) => !known.has(instance.id))) {
-        log.info({ instance: id, region: region.name }, 'removing an instance that belongs to nobody');
-        await region.engine.stop(id, 0).catch((error) => log.warn({ err: error, instance: id }, 'not removed'));
-      }
-    }
   }
 
   async #lookSafely(key: EnvironmentKey): Promise<void> {
@@ -197,7 +186,7 @@ export class Reconciler {
       environment.replicas,
       countInstances(await listInstances(db, key), deployment),
     );
-    await this.#shareTraffic(key, deployment, fresh, active, desired.freshPercent);
+    if (await saveShares(db, deployment, fresh, active, desired.freshPercent)) this.#parts.onRouting();
     let rows = await listInstances(db, key);
     if (regionAvailable) {
       const wanted = [this.#wanted(environment, fresh, desired.fresh)];
@@ -275,25 +264,6 @@ export class Reconciler {
               variables: openSealedVariables(revision.variables_sealed, environment, this.#parts.seal),
             },
     };
-  }
-
-  async #shareTraffic(
-    key: EnvironmentKey,
-    deployment: DeploymentRow,
-    fresh: RevisionRow,
-    active: RevisionRow | undefined,
-    percent: number,
-  ): Promise<void> {
-    if (fresh.traffic_percent === percent && (!active || active.traffic_percent === 100 - percent)) return;
-    await this.#parts.db.transaction().execute(async (tx) => {
-      // Somebody may have aborted meanwhile; then these shares are old news.
-      const now = await findInProgress(tx, key);
-      if (now?.version !== deployment.version) throw new ChangedMeanwhile();
-      await updateRevision(tx, key, fresh.number, { traffic_percent: percent });
-      if (active) await updateRevision(tx, key, active.number, { traffic_percent: 100 - percent });
-      await touchRouting(tx);
-    });
-    this.#parts.onRouting();
   }
 
   #troubleOf(key: EnvironmentKey, deployment: DeploymentRow, rows: InstanceRow[]): Failure | null {
