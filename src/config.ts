@@ -1,7 +1,20 @@
 // Every setting, its default and its check, once. The environment becomes a plain object here; every mistake is told in
 // one line of its own.
 import { join, resolve } from 'node:path';
-import { parseRange, type Range } from './lib/address.ts';
+import type { Range } from './lib/address.ts';
+import {
+  choice,
+  cidrs,
+  days,
+  headerName,
+  hostName,
+  Mistake,
+  optional,
+  port,
+  text,
+  url,
+  wrong,
+} from './lib/setting-forms.ts';
 import { StartError } from './lib/start-error.ts';
 
 export const roles = ['api', 'catalogue', 'router', 'worker'] as const;
@@ -58,56 +71,6 @@ interface Setting<T> {
   default: string;
   about: string;
   parse(text: string): T;
-}
-
-class Mistake extends Error {}
-const wrong = (message: string): never => {
-  throw new Mistake(message);
-};
-
-const text = (value: string) => value;
-const optional = (value: string) => (value === '' ? null : value);
-
-function port(value: string): number {
-  const number = Number(value);
-  if (!/^\d{1,5}$/.test(value) || number > 65_535) wrong(`must be a port from 0 to 65535 (0: any free one)`);
-  return number;
-}
-
-function url(schemes: string[]) {
-  return (value: string): string | null => {
-    if (value === '') return null;
-    const parsed = URL.parse(value);
-    if (!parsed || !schemes.includes(parsed.protocol)) {
-      wrong(`must be an address that begins with ${schemes.map((scheme) => `${scheme}//`).join(' or ')}`);
-    }
-    return value.replace(/\/+$/, '');
-  };
-}
-
-function choice<const T extends string>(values: readonly T[]) {
-  return (value: string): T =>
-    values.includes(value as T) ? (value as T) : wrong(`must be one of ${values.join(', ')}`);
-}
-
-function hostName(value: string): string {
-  return /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/i.test(value)
-    ? value.toLowerCase()
-    : wrong('must be a host name');
-}
-
-function headerName(value: string): string {
-  return /^[A-Za-z0-9][A-Za-z0-9-]{0,99}$/.test(value) ? value : wrong('must be the name of a header');
-}
-
-function cidrs(value: string): Range[] {
-  const items = value.split(',').filter((item) => item !== '');
-  return items.map((item) => parseRange(item.trim()) ?? wrong(`"${item}" is not an address range such as 10.0.0.0/8`));
-}
-
-function days(value: string): number {
-  const number = Number(value);
-  return /^\d{1,5}$/.test(value) && number >= 1 ? number : wrong('must be a whole number of days, 1 or more');
 }
 
 function engine(value: string): EngineChoice {

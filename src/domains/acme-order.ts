@@ -5,6 +5,7 @@
 //
 // Its address and the key of the certificate are saved before it is carried out, so whoever comes after a crash goes on
 // with it.
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Authorization, Order } from 'acme-client';
 import type { Db } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -12,7 +13,6 @@ import { type AcmeSession, newKeyPem } from './acme-account.ts';
 import { AcmeProblem } from './acme-transport.ts';
 import { NotIssued, type Obtained, type Work } from './authority.ts';
 import { deleteChallenges, insertChallenge } from './challenges.ts';
-import { pause } from './pause.ts';
 
 export interface OrderParts {
   db: Db;
@@ -98,7 +98,7 @@ async function settled(
   let waitMs = firstPollMs;
   for (let waitedMs = 0; passing.includes(found.status); waitedMs += waitMs) {
     if (waitedMs > patienceMs) throw new NotIssued('The certificate authority is still busy with the order.');
-    await pause(waitMs, signal);
+    await pause(waitMs, undefined, { signal });
     found = await client.getOrder(found);
     waitMs = Math.min(waitMs * 1.5, longestPollMs);
   }

@@ -3,7 +3,7 @@
 import { getCACertificates } from 'node:tls';
 import { Agent, request } from 'undici';
 import type { Clock } from '../lib/clock.ts';
-import { readRetryAfter } from '../webhooks/retry.ts';
+import { readRetryAfter } from '../lib/retry-after.ts';
 import { NotIssued } from './authority.ts';
 
 const timeoutMs = 30_000;

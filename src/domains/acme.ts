@@ -2,8 +2,8 @@
 import { X509Certificate } from 'node:crypto';
 import type { Db } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
+import { readRetryAfter } from '../lib/retry-after.ts';
 import type { Seal } from '../lib/seal.ts';
-import { readRetryAfter } from '../webhooks/retry.ts';
 import { AcmeAccount } from './acme-account.ts';
 import { carryOut } from './acme-order.ts';
 import { AcmeProblem, createTransport } from './acme-transport.ts';

@@ -5,10 +5,10 @@ import type { Db } from '../db/database.ts';
 import { prepared } from '../db/prepared.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
+import { Recent } from '../lib/recent.ts';
 import type { Seal } from '../lib/seal.ts';
 import type { Obtained } from './authority.ts';
 import { keyContext } from './key-context.ts';
-import { Recent } from './recent.ts';
 
 interface Entry {
   /** null: nobody here has the name. */

@@ -4,10 +4,10 @@ import type { SecureContext } from 'node:tls';
 import type { Db } from '../db/database.ts';
 import { isHostTaken } from '../environments/queries.ts';
 import type { Clock } from '../lib/clock.ts';
+import { Recent } from '../lib/recent.ts';
 import { secureContext } from './contexts.ts';
 import type { LocalCa } from './local-ca.ts';
 import { readCertificate } from './read-certificate.ts';
-import { Recent } from './recent.ts';
 import { renewAt } from './retry.ts';
 
 const maxHosts = 1000;

@@ -1,7 +1,9 @@
 // What one answer, or the lack of it, means for a delivery and for the endpoint.
+
+import { readRetryAfter } from '../lib/retry-after.ts';
 import type { HealthChange, Outcome } from './complete.ts';
 import type { Flight } from './flights.ts';
-import { readRetryAfter, retryDelayMs } from './retry.ts';
+import { retryDelayMs } from './retry.ts';
 import type { Sent } from './send.ts';
 
 export interface Finished {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { defaultScheduleMs, readRetryAfter, retryDelayMs } from './retry.ts';
+import { defaultScheduleMs, retryDelayMs } from './retry.ts';
 
 test('the schedule of the contract: 5 s to 24 h, then no more', () => {
   const seconds = defaultScheduleMs.map((_, index) => retryDelayMs(index + 1, null, 0.5)! / 1000);
@@ -25,21 +25,4 @@ test('Retry-After is honoured where it is longer, up to a day', () => {
   assert.equal(retryDelayMs(1, 60_000, 0.5), 60_000);
   assert.equal(retryDelayMs(1, 1000, 0.5), 5000);
   assert.equal(retryDelayMs(1, 1e12, 0.5), 24 * 3600_000);
-});
-
-test('Retry-After is seconds or a date', () => {
-  const nowMs = Date.UTC(2026, 10, 15, 8, 0, 0);
-  const rows: [string | undefined, number | null][] = [
-    ['120', 120_000],
-    ['0', 0],
-    ['Sun, 15 Nov 2026 08:01:00 GMT', 60_000],
-    ['Sun, 15 Nov 2026 07:00:00 GMT', 0],
-    ['-5', null],
-    ['1.5', null],
-    ['soon', null],
-    ['2026', 2026_000],
-    ['', null],
-    [undefined, null],
-  ];
-  for (const [header, ms] of rows) assert.equal(readRetryAfter(header, nowMs), ms, String(header));
 });

@@ -1,0 +1,52 @@
+// Forms that a setting may have. What does not fit is a Mistake, told in words that go after the setting's name.
+import { parseRange, type Range } from './address.ts';
+
+export class Mistake extends Error {}
+export const wrong = (message: string): never => {
+  throw new Mistake(message);
+};
+
+export const text = (value: string) => value;
+export const optional = (value: string) => (value === '' ? null : value);
+
+export function port(value: string): number {
+  const number = Number(value);
+  if (!/^\d{1,5}$/.test(value) || number > 65_535) wrong(`must be a port from 0 to 65535 (0: any free one)`);
+  return number;
+}
+
+export function url(schemes: string[]) {
+  return (value: string): string | null => {
+    if (value === '') return null;
+    const parsed = URL.parse(value);
+    if (!parsed || !schemes.includes(parsed.protocol)) {
+      wrong(`must be an address that begins with ${schemes.map((scheme) => `${scheme}//`).join(' or ')}`);
+    }
+    return value.replace(/\/+$/, '');
+  };
+}
+
+export function choice<const T extends string>(values: readonly T[]) {
+  return (value: string): T =>
+    values.includes(value as T) ? (value as T) : wrong(`must be one of ${values.join(', ')}`);
+}
+
+export function hostName(value: string): string {
+  return /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/i.test(value)
+    ? value.toLowerCase()
+    : wrong('must be a host name');
+}
+
+export function headerName(value: string): string {
+  return /^[A-Za-z0-9][A-Za-z0-9-]{0,99}$/.test(value) ? value : wrong('must be the name of a header');
+}
+
+export function cidrs(value: string): Range[] {
+  const items = value.split(',').filter((item) => item !== '');
+  return items.map((item) => parseRange(item.trim()) ?? wrong(`"${item}" is not an address range such as 10.0.0.0/8`));
+}
+
+export function days(value: string): number {
+  const number = Number(value);
+  return /^\d{1,5}$/.test(value) && number >= 1 ? number : wrong('must be a whole number of days, 1 or more');
+}
