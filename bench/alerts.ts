@@ -11,7 +11,7 @@ import { newEnvironment } from '../src/environments/change.ts';
 import { insertEnvironment } from '../src/environments/queries.ts';
 import { createIds } from '../src/lib/ids.ts';
 import { insertProject } from '../src/projects/queries.ts';
-import { bucketMs, bucketOf, latencyBoundsMs } from '../src/traffic/measurements.ts';
+import { bucketMs, bucketOf, latencyBoundsMs } from '../src/traffic/measure/measurements.ts';
 import { storeMeasurements } from '../src/traffic/queries.ts';
 import { isolatedEnv } from '../test/helpers/app.ts';
 import { median } from './lib/wrk.ts';

@@ -1,4 +1,4 @@
-// The linters and the client generator that test/openapi.test.ts runs live in a package of their own, test/tools, so that
+// The linters and the client generator that test/docs/openapi.test.ts runs live in a package of their own, test/tools, so that
 // nobody who only runs the service installs them. This brings them in where they are missing.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import type { Browser } from 'playwright-core';
-import { signIn } from '../test/console-scene.ts';
+import { signIn } from '../test/console/scene.ts';
 import { adminToken, startApp } from '../test/helpers/app.ts';
 import { buildConsole, launchBrowser } from '../test/helpers/browser.ts';
 import { Shop } from '../test/helpers/shop.ts';

@@ -1,4 +1,4 @@
-// npm test [-- file or folder …]: format, lint and types; then every test on SQLite, and those of test/ on PostgreSQL too.
+// npm test [-- file or folder …]: format, lint and types; then every test on SQLite, and those of test/both-databases/ on PostgreSQL too.
 // With CI=true a skipped test is a failure.
 import { spawnSync } from 'node:child_process';
 import { globSync, statSync } from 'node:fs';
@@ -48,10 +48,7 @@ const checked = chosen.length > 0 || (check('biome', ['check', '.']) && check('t
 const total = { passed: 0, failed: checked ? 0 : 1, skipped: 0 };
 
 const everything = testFiles(chosen.length > 0 ? chosen : ['src', 'test']);
-/** Have little to do with a database: other tests run what they ask for on both. */
-const once =
-  /^test\/(catalogue\/|architecture|behind-nginx|cli|client|console|docker-rollout|engines|openapi|router|tour)/;
-const onBoth = everything.filter((file) => file.startsWith('test/') && !once.test(file));
+const onBoth = everything.filter((file) => file.startsWith('test/both-databases/'));
 const postgres = await startPostgres();
 try {
   for (const counts of [

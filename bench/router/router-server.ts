@@ -3,7 +3,7 @@
 import { createSecureContext } from 'node:tls';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLog } from '../../src/lib/log.ts';
-import { startProxy } from '../../src/traffic/proxy.ts';
+import { startProxy } from '../../src/traffic/proxy/proxy.ts';
 
 const { BENCH_TABLE, BENCH_CERTIFICATE, BENCH_TLS_PORT } = process.env;
 const log = createLog({ level: 'warn', format: 'json' });

@@ -2,7 +2,7 @@
 // and to be gone for as long before it is resolved: in between, nothing happens, however often it comes and goes.
 import type { AlertMetric } from '../contract/alert-rules.ts';
 import type { Tables } from '../db/tables.ts';
-import { bucketMs, latencyBoundsMs, quantileMs } from '../traffic/measurements.ts';
+import { bucketMs, latencyBoundsMs, quantileMs } from '../traffic/measure/measurements.ts';
 
 export type Rule = Pick<Tables['alert_rule'], 'metric' | 'comparator' | 'threshold' | 'window_s' | 'for_s'>;
 

@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import { severities } from '../contract/alert-rules.ts';
 import type { Db } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Measurement } from '../traffic/measurements.ts';
+import type { Measurement } from '../traffic/measure/measurements.ts';
 import { expose, type Figure } from './exposition.ts';
 import { revisionKey, Totals } from './totals.ts';
 

@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import type { AlertMetric } from '../contract/alert-rules.ts';
 import type { Db } from '../db/database.ts';
-import { bucketMs } from '../traffic/measurements.ts';
+import { bucketMs } from '../traffic/measure/measurements.ts';
 import { lookEveryMs, nothingSeen, perRevision, type Sample, type Seen } from './evaluate.ts';
 import type { AlertRuleRow } from './queries.ts';
 

@@ -4,7 +4,7 @@ import type { Alert, AlertState } from '../contract/alerts.ts';
 import { notFound } from '../contract/errors.ts';
 import type { Db } from '../db/database.ts';
 import type { Tables } from '../db/tables.ts';
-import { ChangedMeanwhile, isoTime, isoTimeOrNull, type Page } from '../http/route.ts';
+import { ChangedMeanwhile, isoTime, isoTimeOrNull, type Page } from '../http/api/route.ts';
 import { idFloor } from '../lib/ids.ts';
 import { perRevision } from './evaluate.ts';
 

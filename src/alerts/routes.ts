@@ -2,7 +2,7 @@ import * as contract from '../contract/alerts.ts';
 import { getMetrics } from '../contract/metrics.ts';
 import { isUniqueViolation } from '../db/errors.ts';
 import { findEnvironment } from '../environments/queries.ts';
-import { ChangedMeanwhile, type ServedRoute, serve } from '../http/route.ts';
+import { ChangedMeanwhile, type ServedRoute, serve } from '../http/api/route.ts';
 import { requireProject } from '../projects/queries.ts';
 import { takeMessage } from './alertmanager.ts';
 import { type IncidentParts, tellOfAlerts } from './incidents.ts';

@@ -3,7 +3,7 @@ import { ApiError, type ErrorDetail } from '../contract/errors.ts';
 import type { Db } from '../db/database.ts';
 import { isUniqueViolation } from '../db/errors.ts';
 import { findEnvironment } from '../environments/queries.ts';
-import { type ServedRoute, serve } from '../http/route.ts';
+import { type ServedRoute, serve } from '../http/api/route.ts';
 import { requireProject } from '../projects/queries.ts';
 import { defaultWindowS } from './defaults.ts';
 import { type IncidentParts, markResolved, tellOfAlerts } from './incidents.ts';

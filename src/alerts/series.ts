@@ -2,9 +2,9 @@
 import { ApiError } from '../contract/errors.ts';
 import { type Metrics, maxPoints } from '../contract/metrics.ts';
 import type { Db } from '../db/database.ts';
-import { isoTime } from '../http/route.ts';
+import { isoTime } from '../http/api/route.ts';
 import type { Clock } from '../lib/clock.ts';
-import { bucketMs, latencyBoundsMs, quantileMs } from '../traffic/measurements.ts';
+import { bucketMs, latencyBoundsMs, quantileMs } from '../traffic/measure/measurements.ts';
 import { keptForMs, listTraffic, type TrafficRow } from '../traffic/queries.ts';
 
 export interface Span {

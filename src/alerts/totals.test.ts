@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { latencyBoundsMs } from '../traffic/measurements.ts';
+import { latencyBoundsMs } from '../traffic/measure/measurements.ts';
 import { expose } from './exposition.ts';
 import { revisionKey, Totals } from './totals.ts';
 

@@ -1,6 +1,6 @@
 // Counters for Prometheus, from what this process's router measured. Measurements come as absolute numbers per bucket,
 // perhaps several times: the latest of each bucket counts, and buckets that no longer change are added up for good.
-import { bucketMs, latencyBoundsMs, type Measurement } from '../traffic/measurements.ts';
+import { bucketMs, latencyBoundsMs, type Measurement } from '../traffic/measure/measurements.ts';
 import type { Figure, FigureSample } from './exposition.ts';
 
 /** A bucket gets its last count within this time. */

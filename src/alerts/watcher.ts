@@ -6,11 +6,11 @@ import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import type { Log } from '../lib/log.ts';
 import { type Loop, startLoop } from '../lib/loop.ts';
+import { messageOf } from './alert-message.ts';
 import { isDue, lookEveryMs, measure, next, nothingSeen, perRevision, type Watch } from './evaluate.ts';
 import { insertAlerts, lockRule, markResolved, type NewAlert, tellOfAlerts } from './incidents.ts';
 import { listWatchedRules, observe, type WatchedRule } from './observe.ts';
 import { type FiringAlert, listFiring, listWatches, type WatchChange, writeWatches } from './watch-queries.ts';
-import { messageOf } from './words.ts';
 
 export interface WatcherParts {
   db: Db;

@@ -1,6 +1,6 @@
 import { listAuditLog } from '../contract/service.ts';
 import type { Db } from '../db/database.ts';
-import { type Ask, isoTime, type ServedRoute, serve } from '../http/route.ts';
+import { type Ask, isoTime, type ServedRoute, serve } from '../http/api/route.ts';
 
 export function auditRoutes(): ServedRoute[] {
   return [

@@ -15,8 +15,8 @@ import { type HlsLayout, MULTIVARIANT_NAME } from './media/package-hls.ts';
 import { type Place, whileLocked } from './place.ts';
 import { placeMedia, placeTexts, readPublished } from './publish.ts';
 import { SourceDigests } from './sources.ts';
+import { type FinishedWork, finishWork } from './staging.ts';
 import { versionFaults } from './version-guard.ts';
-import { type FinishedWork, finishWork } from './work.ts';
 
 export type BuildEvent =
   | { kind: 'plan'; encode: number; keep: number }

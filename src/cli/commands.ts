@@ -4,35 +4,35 @@ import type { Command } from './frame/command.ts';
 
 type Load = () => Promise<Command>;
 
-const steer = () => import('./steer.ts');
+const steer = () => import('./commands/rollout-commands.ts');
 
 export const commands: Record<string, Load> = {
-  deploy: async () => (await import('./deploy.ts')).command,
-  status: async () => (await import('./status.ts')).command,
-  deployments: async () => (await import('./deployments.ts')).command,
+  deploy: async () => (await import('./commands/deploy.ts')).command,
+  status: async () => (await import('./commands/status.ts')).command,
+  deployments: async () => (await import('./commands/deployments.ts')).command,
   promote: async () => (await steer()).promote,
   pause: async () => (await steer()).pause,
   resume: async () => (await steer()).resume,
   abort: async () => (await steer()).abort,
-  rollback: async () => (await import('./rollback.ts')).command,
-  revisions: async () => (await import('./revisions.ts')).command,
-  logs: async () => (await import('./logs.ts')).command,
-  projects: async () => (await import('./projects.ts')).command,
-  environments: async () => (await import('./environments.ts')).command,
-  domains: async () => (await import('./domains.ts')).command,
-  alerts: async () => (await import('./alerts.ts')).command,
-  webhooks: async () => (await import('./webhooks.ts')).command,
-  events: async () => (await import('./events.ts')).command,
-  tokens: async () => (await import('./tokens.ts')).command,
-  login: async () => (await import('./login.ts')).command,
-  logout: async () => (await import('./logout.ts')).command,
-  serve: async () => (await import('./serve.ts')).command,
-  doctor: async () => (await import('./doctor.ts')).command,
-  account: async () => (await import('./account.ts')).command,
-  token: async () => (await import('./token.ts')).command,
-  database: async () => (await import('./database.ts')).command,
-  catalogue: async () => (await import('./catalogue.ts')).command,
-  completion: async () => (await import('./completion.ts')).command,
+  rollback: async () => (await import('./commands/rollback.ts')).command,
+  revisions: async () => (await import('./commands/revisions.ts')).command,
+  logs: async () => (await import('./commands/logs.ts')).command,
+  projects: async () => (await import('./commands/projects.ts')).command,
+  environments: async () => (await import('./commands/environments.ts')).command,
+  domains: async () => (await import('./commands/domains.ts')).command,
+  alerts: async () => (await import('./commands/alerts.ts')).command,
+  webhooks: async () => (await import('./commands/webhooks.ts')).command,
+  events: async () => (await import('./commands/events.ts')).command,
+  tokens: async () => (await import('./commands/tokens.ts')).command,
+  login: async () => (await import('./commands/login.ts')).command,
+  logout: async () => (await import('./commands/logout.ts')).command,
+  serve: async () => (await import('./commands/serve.ts')).command,
+  doctor: async () => (await import('./commands/doctor.ts')).command,
+  account: async () => (await import('./commands/account.ts')).command,
+  token: async () => (await import('./commands/token.ts')).command,
+  database: async () => (await import('./commands/database.ts')).command,
+  catalogue: async () => (await import('./commands/catalogue.ts')).command,
+  completion: async () => (await import('./commands/completion.ts')).command,
 };
 
 const aliases: Record<string, string> = { env: 'environments' };

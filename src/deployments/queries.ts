@@ -2,7 +2,7 @@ import type { Selectable } from 'kysely';
 import type { DeploymentState } from '../contract/deployments.ts';
 import type { Db } from '../db/database.ts';
 import type { Tables } from '../db/tables.ts';
-import { ChangedMeanwhile, type Page } from '../http/route.ts';
+import { ChangedMeanwhile, type Page } from '../http/api/route.ts';
 
 export type DeploymentRow = Selectable<Tables['deployment']>;
 export type RevisionRow = Selectable<Tables['revision']>;

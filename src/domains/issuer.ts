@@ -8,12 +8,8 @@ import type { IdSource } from '../lib/ids.ts';
 import type { Log } from '../lib/log.ts';
 import { type Loop, startLoop } from '../lib/loop.ts';
 import type { Seal } from '../lib/seal.ts';
-import { askAgainMs, renewalMoment } from './ari.ts';
+import { askAgainMs, renewalMoment } from './acme/ari.ts';
 import { type Authority, NotIssued, type Obtained, type OpenOrder } from './authority.ts';
-import { keyContext, orderKeyContext } from './key-context.ts';
-import { type CertificateRow, type DomainRow, presentDomain } from './queries.ts';
-import { readCertificate } from './read-certificate.ts';
-import { firstRenewAt, retryDelayMs } from './retry.ts';
 import {
   claimDue,
   extendLease,
@@ -25,7 +21,11 @@ import {
   reschedule,
   saveOrder,
   storeCertificate,
-} from './work.ts';
+} from './certificate-leases.ts';
+import { keyContext, orderKeyContext } from './key-context.ts';
+import { type CertificateRow, type DomainRow, presentDomain } from './queries.ts';
+import { readCertificate } from './read-certificate.ts';
+import { firstRenewAt, retryDelayMs } from './retry.ts';
 
 export interface IssuerParts {
   db: Db;

@@ -3,7 +3,7 @@ import type { Certificate, Domain } from '../contract/domains.ts';
 import { notFound } from '../contract/errors.ts';
 import type { Db } from '../db/database.ts';
 import type { Tables } from '../db/tables.ts';
-import { type Caller, ChangedMeanwhile, isoTime, isoTimeOrNull, type Page } from '../http/route.ts';
+import { type Caller, ChangedMeanwhile, isoTime, isoTimeOrNull, type Page } from '../http/api/route.ts';
 import { requireProject } from '../projects/queries.ts';
 
 export type DomainRow = Selectable<Tables['domain']>;

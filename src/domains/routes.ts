@@ -4,13 +4,13 @@ import { ApiError } from '../contract/errors.ts';
 import type { Db } from '../db/database.ts';
 import { isUniqueViolation } from '../db/errors.ts';
 import { findEnvironment } from '../environments/queries.ts';
-import { type ServedRoute, serve } from '../http/route.ts';
+import { type ServedRoute, serve } from '../http/api/route.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import { requireProject } from '../projects/queries.ts';
 import { touchRouting } from '../traffic/queries.ts';
+import { type Resolve, requirePointed } from './dns-check.ts';
 import { checkHostname, type ReservedNames } from './hostname.ts';
-import { type Resolve, requirePointed } from './pointed.ts';
 import {
   countDomains,
   type DomainRow,

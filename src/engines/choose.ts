@@ -2,11 +2,11 @@
 import { existsSync } from 'node:fs';
 import type { EngineChoice } from '../config.ts';
 import { StartError } from '../lib/start-error.ts';
-import { createDockerEngine, type DockerOptions } from './docker.ts';
-import { defaultDockerSocket } from './docker-client.ts';
+import { defaultDockerSocket } from './docker/client.ts';
+import { createDockerEngine, type DockerOptions } from './docker/docker.ts';
 import type { Engine } from './engine.ts';
-import { type RegistryAuths, RegistryConfigError, readRegistryAuths } from './registry-auths.ts';
-import { createStandinEngine } from './standin.ts';
+import { type RegistryAuths, RegistryConfigError, readRegistryAuths } from './registry/auths.ts';
+import { createStandinEngine } from './standin/standin.ts';
 
 export interface Chosen {
   engine: Engine;

@@ -4,7 +4,7 @@ import { notFound } from '../contract/errors.ts';
 import type { Db } from '../db/database.ts';
 import { prepared, preparedInsert } from '../db/prepared.ts';
 import type { Tables } from '../db/tables.ts';
-import { type Caller, ChangedMeanwhile, isoTime, type Page } from '../http/route.ts';
+import { type Caller, ChangedMeanwhile, isoTime, type Page } from '../http/api/route.ts';
 import { requireProject } from '../projects/queries.ts';
 
 export type EnvironmentRow = Selectable<Tables['environment']>;

@@ -6,7 +6,7 @@ import type { Db } from '../db/database.ts';
 import { isUniqueViolation } from '../db/errors.ts';
 import { deploymentInProgress } from '../deployments/in-progress.ts';
 import { type EnvironmentKey, findInProgress } from '../deployments/queries.ts';
-import { type ServedRoute, serve } from '../http/route.ts';
+import { type ServedRoute, serve } from '../http/api/route.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import type { Seal } from '../lib/seal.ts';

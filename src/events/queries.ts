@@ -3,7 +3,7 @@ import { type AnyEvent, type EventKind, eventKinds } from '../contract/events.ts
 import type { Db } from '../db/database.ts';
 import type { DialectName } from '../db/migrations/types.ts';
 import type { Tables } from '../db/tables.ts';
-import type { Caller, Page } from '../http/route.ts';
+import type { Caller, Page } from '../http/api/route.ts';
 
 export type EventRow = Selectable<Tables['event']>;
 

@@ -1,7 +1,7 @@
 import { ApiError, notFound } from '../contract/errors.ts';
 import * as contract from '../contract/events.ts';
 import type { DialectName } from '../db/migrations/types.ts';
-import { type ServedRoute, serve, serveStream } from '../http/route.ts';
+import { type ServedRoute, serve, serveStream } from '../http/api/route.ts';
 import type { Clock } from '../lib/clock.ts';
 import { idPattern } from '../lib/ids.ts';
 import { requireProject } from '../projects/queries.ts';

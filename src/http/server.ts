@@ -5,12 +5,12 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { ApiError } from '../contract/errors.ts';
 import type { RouteDeclaration } from '../contract/route.ts';
 import { isAmong, type Range } from '../lib/address.ts';
-import { carryOut, type Platform } from './carry-out.ts';
-import type { Gate } from './gate.ts';
+import { carryOut, type Platform } from './api/carry-out.ts';
+import type { Gate } from './api/gate.ts';
+import { envelope, toApiError } from './api/present-error.ts';
+import type { Caller, ServedRoute } from './api/route.ts';
+import { parseJson } from './api/validate.ts';
 import type { HttpMetrics } from './metrics.ts';
-import { envelope, toApiError } from './present-error.ts';
-import type { Caller, ServedRoute } from './route.ts';
-import { parseJson } from './validate.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {

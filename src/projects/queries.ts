@@ -4,7 +4,7 @@ import type { Project } from '../contract/projects.ts';
 import type { Db } from '../db/database.ts';
 import { prepared, preparedInsert } from '../db/prepared.ts';
 import type { Tables } from '../db/tables.ts';
-import { type Caller, ChangedMeanwhile, isoTime, type Page } from '../http/route.ts';
+import { type Caller, ChangedMeanwhile, isoTime, type Page } from '../http/api/route.ts';
 
 export type ProjectRow = Selectable<Tables['project']>;
 

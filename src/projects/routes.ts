@@ -8,7 +8,7 @@ import { deploymentInProgress, findInProgressOf } from '../deployments/in-progre
 import { newEnvironment } from '../environments/change.ts';
 import { freeHost } from '../environments/host.ts';
 import { insertEnvironment } from '../environments/queries.ts';
-import { type Caller, ChangedMeanwhile, type ServedRoute, serve } from '../http/route.ts';
+import { type Caller, ChangedMeanwhile, type ServedRoute, serve } from '../http/api/route.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import type { Regions } from '../regions/regions.ts';

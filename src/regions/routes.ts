@@ -1,5 +1,5 @@
 import { listRegions } from '../contract/service.ts';
-import { isoTimeOrNull, type ServedRoute, serve } from '../http/route.ts';
+import { isoTimeOrNull, type ServedRoute, serve } from '../http/api/route.ts';
 import type { Regions } from './regions.ts';
 
 export function regionRoutes(regions: Regions): ServedRoute[] {

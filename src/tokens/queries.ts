@@ -4,8 +4,8 @@ import type { Token } from '../contract/tokens.ts';
 import type { Db } from '../db/database.ts';
 import { prepared } from '../db/prepared.ts';
 import type { Tables } from '../db/tables.ts';
-import type { FoundToken } from '../http/gate.ts';
-import { type Caller, isoTime, isoTimeOrNull, type Page } from '../http/route.ts';
+import type { FoundToken } from '../http/api/gate.ts';
+import { type Caller, isoTime, isoTimeOrNull, type Page } from '../http/api/route.ts';
 
 export type TokenRow = Selectable<Tables['token']> & { project_ids: string[] | null };
 

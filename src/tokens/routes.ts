@@ -2,7 +2,7 @@ import { ApiError, notFound } from '../contract/errors.ts';
 import { allows, type Scope } from '../contract/scopes.ts';
 import * as contract from '../contract/tokens.ts';
 import type { Db } from '../db/database.ts';
-import { type Ask, type Caller, type ServedRoute, serve } from '../http/route.ts';
+import { type Ask, type Caller, type ServedRoute, serve } from '../http/api/route.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import { listKnownProjects } from '../projects/queries.ts';

@@ -1,6 +1,6 @@
 // Who carries the requests. The control plane hands over a routing table and reads measurements back; it does not know
 // how requests travel. The built-in proxy is one data plane; a native proxy can become another.
-import type { Measurement } from './measurements.ts';
+import type { Measurement } from './measure/measurements.ts';
 import type { RoutingTable } from './table.ts';
 
 export interface DataPlane {

@@ -1,7 +1,7 @@
 // Measurements and the routing table, in the database.
 import type { Db } from '../db/database.ts';
 import type { Tables } from '../db/tables.ts';
-import { latencyBoundsMs, type Measurement, quantileMs, type Side } from './measurements.ts';
+import { latencyBoundsMs, type Measurement, quantileMs, type Side } from './measure/measurements.ts';
 import type { Route, RoutingTable } from './table.ts';
 
 export async function storeMeasurements(db: Db, router: string, measurements: Measurement[]): Promise<void> {

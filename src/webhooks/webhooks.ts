@@ -6,10 +6,10 @@ import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
 import { type Loop, startLoop } from '../lib/loop.ts';
 import type { Seal } from '../lib/seal.ts';
-import type { Lookup } from './connect.ts';
-import { Dispatcher } from './dispatcher.ts';
-import { createSender } from './send.ts';
-import { sweepOld, sweepStopped } from './sweep.ts';
+import { sweepOld, sweepStopped } from './queue/sweep.ts';
+import type { Lookup } from './sending/connect.ts';
+import { Dispatcher } from './sending/dispatcher.ts';
+import { createSender } from './sending/send.ts';
 
 export interface WebhookTimings {
   /** Waits between attempts. */

@@ -12,7 +12,7 @@ import { CatalogueError } from '../../src/catalogue/fault.ts';
 import { hashFile } from '../../src/catalogue/files.ts';
 import { judge } from '../../src/catalogue/history.ts';
 import { foldLedger, type LedgerLine } from '../../src/catalogue/ledger.ts';
-import { createOrigin } from '../../src/catalogue/origin.ts';
+import { createOrigin } from '../../src/catalogue/origin/origin.ts';
 import { parseSums } from '../../src/catalogue/sums.ts';
 import { verifySite } from '../../src/catalogue/verify/verify.ts';
 import { withdrawStream } from '../../src/catalogue/withdraw.ts';

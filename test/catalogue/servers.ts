@@ -2,8 +2,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { createOrigin } from '../../src/catalogue/origin/origin.ts';
 import { serverRules } from '../../src/catalogue/origin/server-rules.ts';
-import { createOrigin } from '../../src/catalogue/origin.ts';
 import { until } from '../helpers/wait.ts';
 import { type collectCleanup, freePort, listen, makeFolder } from './fixture.ts';
 

@@ -3,7 +3,7 @@ import { createSocket } from 'node:dgram';
 import { Resolver } from 'node:dns/promises';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import type { Lookup } from '../../src/webhooks/connect.ts';
+import type { Lookup } from '../../src/webhooks/sending/connect.ts';
 
 /** The answer to a question for an A record, RFC 1035: the question again, and the addresses; none for other records. */
 function answerTo(query: Buffer, addresses: (name: string) => string[]): Buffer {

@@ -3,7 +3,7 @@ import { Watcher } from '../../src/alerts/watcher.ts';
 import type { Alert } from '../../src/contract/alerts.ts';
 import { insertRevision } from '../../src/deployments/queries.ts';
 import { createIds } from '../../src/lib/ids.ts';
-import { bucketOf, latencyBoundsMs } from '../../src/traffic/measurements.ts';
+import { bucketOf, latencyBoundsMs } from '../../src/traffic/measure/measurements.ts';
 import { storeMeasurements } from '../../src/traffic/queries.ts';
 import { startApp, type TestApp } from './app.ts';
 

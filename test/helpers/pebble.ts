@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import * as x509 from '@peculiar/x509';
 import { Agent, request } from 'undici';
 import { acmePrograms, onPath } from '../../scripts/packages.ts';
-import type { Lookup } from '../../src/webhooks/connect.ts';
+import type { Lookup } from '../../src/webhooks/sending/connect.ts';
 import { freePort } from './postgres.ts';
 import { until } from './wait.ts';
 

@@ -5,8 +5,8 @@ import { Agent, request } from 'node:https';
 import { after } from 'node:test';
 import { connect, createSecureContext, type SecureContext, type TLSSocket } from 'node:tls';
 import { systemClock } from '../../src/lib/clock.ts';
-import type { Certificates } from '../../src/traffic/certificates.ts';
-import type { ProxyLimits } from '../../src/traffic/limits.ts';
+import type { ProxyLimits } from '../../src/traffic/proxy/limits.ts';
+import type { Certificates } from '../../src/traffic/proxy/tls/certificates.ts';
 import { host, startRouter, type TestRouter } from './router.ts';
 import { ca, type Issued, issue } from './router-certificates.ts';
 

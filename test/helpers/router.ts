@@ -15,9 +15,9 @@ import { after } from 'node:test';
 import { pino } from 'pino';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import type { DataPlane } from '../../src/traffic/data-plane.ts';
-import type { ProxyLimits } from '../../src/traffic/limits.ts';
-import type { Measurement } from '../../src/traffic/measurements.ts';
-import { startProxy, type TlsOptions } from '../../src/traffic/proxy.ts';
+import type { Measurement } from '../../src/traffic/measure/measurements.ts';
+import type { ProxyLimits } from '../../src/traffic/proxy/limits.ts';
+import { startProxy, type TlsOptions } from '../../src/traffic/proxy/proxy.ts';
 import type { Route, Share, Target } from '../../src/traffic/table.ts';
 
 export const host = 'shop-production.localhost';

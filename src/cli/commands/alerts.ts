@@ -1,0 +1,172 @@
+import type { AlertMetric, AlertRule, Comparator, OnCanary, Severity } from '../../contract/alert-rules.ts';
+import type { AlertState } from '../../contract/alerts.ts';
+import { alertMetrics, alertStates, onCanaryChoices, severities } from '../frame/choices.ts';
+import { type Ask, type Command, inEnvironment, inProject, paged, verb } from '../frame/command.ts';
+import { didYouMean } from '../frame/suggest.ts';
+import { CliError, exit, UsageError } from '../io.ts';
+import { chooseEnvironment, chooseProject, type Here, take, takePaged } from '../reach/choose.ts';
+import { colourOf } from '../terminal/output.ts';
+
+const ruleOptions = {
+  above: { type: 'string', value: 'X', about: 'bad above this' },
+  below: { type: 'string', value: 'X', about: 'bad below this' },
+  window: { type: 'string', value: 'S', about: 'seconds of measurements that are looked at' },
+  for: { type: 'string', value: 'S', about: 'seconds it must be bad before it fires' },
+  severity: { type: 'string', value: 'S', choices: severities, about: 'how bad it is' },
+  'on-canary': { type: 'string', value: 'WHAT', choices: onCanaryChoices, about: 'abort: the alert ends a canary' },
+} as const;
+
+type RuleOption = keyof typeof ruleOptions;
+
+function thresholdOf(ask: Ask<RuleOption>): { comparator?: Comparator; threshold?: number } {
+  const [above, below] = [ask.text('above'), ask.text('below')];
+  if (above !== undefined && below !== undefined) throw new UsageError('Either --above or --below.');
+  const text = above ?? below;
+  if (text === undefined) return {};
+  if (!/^\d+(\.\d+)?$/.test(text)) throw new UsageError(`--${above === undefined ? 'below' : 'above'} takes a number.`);
+  return { comparator: above === undefined ? 'lt' : 'gt', threshold: Number(text) };
+}
+
+function changesOf(ask: Ask<RuleOption>) {
+  const [window, wait] = [ask.whole('window', 10, 86_400), ask.whole('for', 0, 86_400)];
+  const severity = ask.text('severity') as Severity | undefined;
+  const onCanary = ask.text('on-canary') as OnCanary | undefined;
+  return {
+    ...thresholdOf(ask),
+    ...(window !== undefined && { window_s: window }),
+    ...(wait !== undefined && { for_s: wait }),
+    ...(severity && { severity }),
+    ...(onCanary && { on_canary: onCanary }),
+  };
+}
+
+const conditionOf = (rule: AlertRule): string =>
+  rule.metric === 'external'
+    ? 'told from outside'
+    : `${rule.metric} ${rule.comparator === 'gt' ? '>' : '<'} ${rule.threshold} over ${rule.window_s} s, for ${rule.for_s} s`;
+
+/** By id or name. */
+async function chooseRule(ask: Ask<'project'>): Promise<Here & { rule: AlertRule }> {
+  const here = await chooseProject(ask);
+  const named = ask.args[0]!;
+  const rules = await take(here.sluice.alertRules.list(here.project.id), 10_000);
+  const found = rules.filter(({ id, name }) => id === named || name === named);
+  if (found.length === 1) return { ...here, rule: found[0]! };
+  if (found.length > 1)
+    throw new UsageError(`${found.length} rules have that name: ${found.map(({ id }) => id).join(', ')}`);
+  const hint = didYouMean(
+    named,
+    rules.map(({ name }) => name),
+  );
+  throw new CliError(exit.notFound, `${here.project.slug} has no rule ${named}.${hint}`, 'See: sluice alerts rules');
+}
+
+function tell({ out }: Ask, rule: AlertRule): number {
+  out.result(rule, () =>
+    out.line(`${rule.id}  ${rule.name}: ${conditionOf(rule)}${rule.enabled ? '' : ' (disabled)'}`),
+  );
+  return exit.done;
+}
+
+const turn = (enabled: boolean, about: string) =>
+  verb({
+    about,
+    args: 'RULE',
+    options: inProject,
+    async run(ask) {
+      const { sluice, project, rule } = await chooseRule(ask);
+      return tell(ask, await sluice.alertRules.update(project.id, rule.id, { enabled }));
+    },
+  });
+
+export const command: Command = {
+  verbs: {
+    list: verb({
+      about: 'list alerts',
+      options: {
+        ...inEnvironment,
+        ...paged,
+        state: { type: 'string', value: 'S', choices: alertStates, about: 'only in this state' },
+      },
+      async run(ask) {
+        const { sluice, project } = await chooseProject(ask);
+        const [environment, state] = [ask.text('env'), ask.text('state') as AlertState | undefined];
+        const query = { ...(environment && { environment }), ...(state && { state }) };
+        ask.out.list(
+          await takePaged(ask, sluice.alerts.list(project.id, query)),
+          [
+            { title: 'STATE', of: (alert) => alert.state, colour: (alert) => colourOf(alert.state) },
+            { title: 'SEVERITY', of: ({ severity }) => severity },
+            { title: 'ENV', of: ({ environment: name }) => name },
+            { title: 'NAME', of: ({ name }) => name },
+            { title: 'MESSAGE', of: ({ message }) => message },
+            { title: 'FIRED', of: ({ fired_at }) => ask.out.time(fired_at) },
+          ],
+          `${project.slug} has no such alert.`,
+        );
+        return exit.done;
+      },
+    }),
+    rules: verb({
+      about: 'list alert rules',
+      options: inProject,
+      async run(ask) {
+        const { sluice, project } = await chooseProject(ask);
+        ask.out.list(
+          await take(sluice.alertRules.list(project.id), 10_000),
+          [
+            { title: 'NAME', of: ({ name }) => name },
+            { title: 'ENV', of: ({ environment }) => environment },
+            { title: 'BAD IF', of: conditionOf },
+            { title: 'SEVERITY', of: ({ severity }) => severity },
+            { title: 'CANARY', of: ({ on_canary }) => on_canary },
+            { title: 'ENABLED', of: ({ enabled }) => (enabled ? 'yes' : 'no') },
+            { title: 'ID', of: ({ id }) => id },
+          ],
+          `${project.slug} has no alert rule. Make one: sluice alerts add`,
+        );
+        return exit.done;
+      },
+    }),
+    add: verb({
+      about: `add a rule about ${alertMetrics.join(', ')}`,
+      args: 'NAME METRIC',
+      options: { ...inEnvironment, ...ruleOptions },
+      async run(ask) {
+        const [name, metric] = ask.args as [string, AlertMetric];
+        if (!alertMetrics.includes(metric))
+          throw new UsageError(`A metric is one of ${alertMetrics.join(', ')}.${didYouMean(metric, alertMetrics)}`);
+        const { sluice, project, environment } = await chooseEnvironment(ask);
+        return tell(ask, await sluice.alertRules.create(project.id, { environment, name, metric, ...changesOf(ask) }));
+      },
+    }),
+    change: verb({
+      about: 'change a rule',
+      args: 'RULE',
+      options: { ...inProject, ...ruleOptions },
+      async run(ask) {
+        const { sluice, project, rule } = await chooseRule(ask);
+        return tell(ask, await sluice.alertRules.update(project.id, rule.id, changesOf(ask)));
+      },
+    }),
+    enable: turn(true, 'look at a rule again'),
+    disable: turn(false, 'stop looking at a rule'),
+    remove: verb({
+      about: 'remove a rule; what it has firing is resolved',
+      args: 'RULE',
+      options: inProject,
+      async run(ask) {
+        const { sluice, project, rule } = await chooseRule(ask);
+        await sluice.alertRules.delete(project.id, rule.id);
+        ask.out.result({ id: rule.id, deleted: true }, () => ask.out.line(`${rule.name} is removed`));
+        return exit.done;
+      },
+    }),
+  },
+  fallback: 'list',
+  examples: [
+    'sluice alerts list --state firing',
+    'sluice alerts add slow p95_ms --above 800 --for 60 --on-canary abort',
+    'sluice alerts change slow --above 1200',
+  ],
+};

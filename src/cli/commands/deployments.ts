@@ -1,0 +1,85 @@
+import type { DeploymentState } from '../../contract/deployments.ts';
+import { deploymentStates } from '../frame/choices.ts';
+import { type Command, inEnvironment, paged, verb } from '../frame/command.ts';
+import { exit } from '../io.ts';
+import { chooseDeployment, chooseProject, takePaged } from '../reach/choose.ts';
+import { timelineLine } from '../reach/deployment-view.ts';
+import { watch } from '../reach/watch.ts';
+import { colourOf } from '../terminal/output.ts';
+import { pairs } from '../terminal/table.ts';
+import { clean } from '../terminal/width.ts';
+
+export const command: Command = {
+  verbs: {
+    list: verb({
+      about: 'list deployments',
+      options: {
+        ...inEnvironment,
+        ...paged,
+        state: { type: 'string', value: 'S', choices: deploymentStates, about: 'only in this state' },
+      },
+      async run(ask) {
+        const { sluice, project } = await chooseProject(ask);
+        const state = ask.text('state') as DeploymentState | undefined;
+        const environment = ask.text('env');
+        const query = { ...(environment && { environment }), ...(state && { state }) };
+        const found = await takePaged(ask, sluice.deployments.list(project.id, query));
+        ask.out.list(
+          found,
+          [
+            { title: 'ID', of: ({ id }) => id },
+            { title: 'STATE', of: ({ state }) => state, colour: ({ state }) => colourOf(state) },
+            { title: 'ENV', of: ({ environment }) => environment },
+            { title: 'REV', of: ({ revision }) => revision },
+            { title: 'IMAGE', of: ({ image }) => image },
+            { title: 'CREATED', of: ({ created_at }) => ask.out.time(created_at) },
+          ],
+          `${project.slug} has no such deployment. Make one: sluice deploy IMAGE`,
+        );
+        return exit.done;
+      },
+    }),
+    show: verb({
+      about: 'show a deployment with its timeline (default: the latest)',
+      args: '[DEPLOYMENT]',
+      options: inEnvironment,
+      async run(ask) {
+        const { deployment: d } = await chooseDeployment(ask, ask.args[0], true);
+        const { out } = ask;
+        out.result(d, () => {
+          const lines = pairs([
+            ['id', d.id],
+            ['state', out.paint(colourOf(d.state), d.state)],
+            ['environment', d.environment],
+            ['revision', d.previous_revision === null ? d.revision : `${d.previous_revision} → ${d.revision}`],
+            ['image', clean(d.image)],
+            ['digest', d.digest ?? '-'],
+            ['strategy', d.strategy + (d.canary_percent === null ? '' : `, ${d.canary_percent} % first`)],
+            ['created', d.created_at],
+            ['finished', d.finished_at ?? '-'],
+            ...(d.note ? [['note', clean(d.note)] as [string, string]] : []),
+            ...(d.failure ? [['failure', `${d.failure.code}: ${clean(d.failure.message)}`] as [string, string]] : []),
+          ]);
+          for (const line of [...lines, '', ...d.timeline.map((entry) => timelineLine(entry, out.paint))])
+            out.line(line);
+        });
+        return exit.done;
+      },
+    }),
+    watch: verb({
+      about: 'watch a deployment to its end (default: the latest)',
+      args: '[DEPLOYMENT]',
+      options: inEnvironment,
+      async run(ask) {
+        const { sluice, deployment } = await chooseDeployment(ask, ask.args[0], true);
+        return watch(ask, sluice, deployment);
+      },
+    }),
+  },
+  fallback: 'list',
+  examples: [
+    'sluice deployments',
+    'sluice deployments show dpl_01k9xw3v5qfk2t8m7c4b6d9e0h',
+    'sluice deployments watch',
+  ],
+};

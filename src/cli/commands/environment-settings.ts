@@ -1,0 +1,98 @@
+// sluice environments set | variables | unset: from words to the body of a PATCH.
+import type { Environment, EnvironmentChanges } from '../../contract/environments.ts';
+import { settingNames } from '../frame/choices.ts';
+import { inEnvironment, verb } from '../frame/command.ts';
+import { didYouMean } from '../frame/suggest.ts';
+import { exit, UsageError } from '../io.ts';
+import { chooseEnvironment } from '../reach/choose.ts';
+import { readStdin } from '../terminal/prompt.ts';
+
+const groups = ['health_check', 'canary'] as const;
+
+function splitPair(word: string): [string, string] {
+  const at = word.indexOf('=');
+  if (at < 1) throw new UsageError(`${word} is not NAME=VALUE.`);
+  return [word.slice(0, at), word.slice(at + 1)];
+}
+
+function readValue(name: string, text: string): unknown {
+  if (text === 'null') return null;
+  if (text === 'true' || text === 'false') return text === 'true';
+  if (name === 'canary.steps') return text === '' ? [] : text.split(',').map(Number);
+  return text !== '' && Number.isFinite(Number(text)) ? Number(text) : text;
+}
+
+/** What is wrong with a value, the service says. */
+export function settingsOf(words: string[]): EnvironmentChanges {
+  const changes: Record<string, unknown> = {};
+  for (const [name, text] of words.map(splitPair)) {
+    if (!settingNames.includes(name))
+      throw new UsageError(
+        `There is no setting ${name}.${didYouMean(name, settingNames) || ` There are: ${settingNames.join(', ')}.`}`,
+      );
+    const [group, inner] = name.split('.') as [string, string | undefined];
+    const value = readValue(name, text);
+    changes[group] = inner === undefined ? value : { ...(changes[group] as object), [inner]: value };
+  }
+  return changes as EnvironmentChanges;
+}
+
+export const setVerb = verb({
+  about: 'change settings',
+  args: 'SETTING=VALUE…',
+  options: inEnvironment,
+  async run(ask) {
+    const changes = settingsOf(ask.args);
+    const { sluice, project, environment } = await chooseEnvironment(ask);
+    const changed = await sluice.environments.update(project.id, environment, changes);
+    ask.out.result(changed, () => {
+      for (const word of ask.args) ask.out.line(`${splitPair(word)[0]} = ${settingOf(changed, splitPair(word)[0])}`);
+    });
+    return exit.done;
+  },
+});
+
+function settingOf(environment: Environment, name: string): string {
+  const group = groups.find((each) => name.startsWith(`${each}.`));
+  const holder = (group ? environment[group] : environment) as Record<string, unknown>;
+  const value = holder[group ? name.slice(group.length + 1) : name];
+  return Array.isArray(value) ? value.join(',') : String(value);
+}
+
+export const variablesVerb = verb({
+  about: 'list variables, or set them; the value of a NAME alone is read from standard input',
+  args: '[NAME=VALUE…]',
+  options: inEnvironment,
+  async run(ask) {
+    const bare = ask.args.filter((word) => !word.includes('='));
+    if (bare.length > 1) throw new UsageError('Standard input holds the value of one variable.');
+    const { sluice, project, environment } = await chooseEnvironment(ask);
+    if (ask.args.length === 0) {
+      const { variables } = await sluice.environments.get(project.id, environment);
+      ask.out.list(variables, [{ title: 'NAME', of: (name) => name }], `${environment} has no variables.`);
+      return exit.done;
+    }
+    const given = ask.args.filter((word) => word.includes('=')).map(splitPair);
+    for (const name of bare) given.push([name, await readStdin(ask.io)]);
+    const changed = await sluice.environments.update(project.id, environment, { variables: Object.fromEntries(given) });
+    ask.out.result(changed, () => {
+      ask.out.line(`${given.map(([name]) => name).join(', ')} set for the next revision of ${environment}`);
+    });
+    return exit.done;
+  },
+});
+
+export const unsetVerb = verb({
+  about: 'remove variables',
+  args: 'NAME…',
+  options: inEnvironment,
+  async run(ask) {
+    const { sluice, project, environment } = await chooseEnvironment(ask);
+    const variables = Object.fromEntries(ask.args.map((name) => [name, null]));
+    const changed = await sluice.environments.update(project.id, environment, { variables });
+    ask.out.result(changed, () =>
+      ask.out.line(`${ask.args.join(', ')} removed for the next revision of ${environment}`),
+    );
+    return exit.done;
+  },
+});

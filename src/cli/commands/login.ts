@@ -1,0 +1,51 @@
+import { type Command, verb } from '../frame/command.ts';
+import { CliError, exit, type Io, UsageError } from '../io.ts';
+import { clientFor, defaultUrl, fromDataDirectory, normalUrl } from '../reach/connect.ts';
+import { writeLogin } from '../reach/login-file.ts';
+import { prompt, readStdin } from '../terminal/prompt.ts';
+
+function addressFrom(given: string | undefined, io: Io): string {
+  if (given !== undefined) return normalUrl(given, given);
+  if (io.env.SLUICE_API_URL) return normalUrl(io.env.SLUICE_API_URL, 'SLUICE_API_URL');
+  return fromDataDirectory(io).url ?? defaultUrl;
+}
+
+async function tokenFrom(io: Io, fromStdin: boolean, url: string): Promise<string> {
+  if (!fromStdin && !io.stdin.isTTY)
+    throw new UsageError('Nobody can be asked here: give the token with --token-stdin.');
+  const token = (fromStdin ? await readStdin(io) : await prompt(io, `Token for ${url} (not shown): `, true)).trim();
+  if (!/^[!-~]{1,200}$/.test(token)) throw new CliError(exit.usage, 'A token is one line without spaces.');
+  return token;
+}
+
+const isSafe = (url: string): boolean =>
+  url.startsWith('https:') || /^http:\/\/(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:|\/|$)/.test(url);
+
+export const command: Command = {
+  verbs: {
+    '': verb({
+      about: 'remember a service and a token, after trying them',
+      args: '[URL]',
+      options: { 'token-stdin': { type: 'boolean', about: 'read the token from standard input' } },
+      async run(ask) {
+        const { io, out } = ask;
+        const url = addressFrom(ask.args[0], io);
+        if (!isSafe(url)) out.note(`Mind: ${url} is not https, so the token can be read on the way.`);
+        const token = await tokenFrom(io, ask.flag('token-stdin'), url);
+        ask.found = { url, token, from: 'what you gave' };
+        const sluice = await clientFor(ask.found);
+        const { id, name, scopes } = await sluice.token.get();
+        const path = writeLogin(io.env, { url, token });
+        out.result({ url, token_id: id, scopes, path }, () => {
+          out.line(`Logged in to ${url} as ${name} (${scopes.join(' ')})`);
+          out.note(`Kept in ${path}, which only you can read.`);
+        });
+        if (io.env.SLUICE_API_URL || io.env.SLUICE_TOKEN)
+          out.note('Mind: SLUICE_API_URL and SLUICE_TOKEN, where set, come before the login.');
+        return exit.done;
+      },
+    }),
+  },
+  notes: 'The token is never an argument, so that it stays out of the history of your shell.',
+  examples: ['sluice login https://sluice.example', 'sluice login --token-stdin < data/admin-token'],
+};

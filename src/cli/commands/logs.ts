@@ -1,0 +1,130 @@
+import type { Sluice } from '../../client/index.ts';
+import { type Ask, type Command, inEnvironment, verb } from '../frame/command.ts';
+import { CliError, exit } from '../io.ts';
+import { chooseEnvironment, chooseProject, type Here } from '../reach/choose.ts';
+import { clean } from '../terminal/width.ts';
+import { timeOfDay } from '../terminal/words.ts';
+
+type Line = Awaited<ReturnType<Sluice['deployments']['logs']>>['data'][number];
+
+const lookMs = 1000;
+const most = 1000;
+
+/** Asked again and again: which deployment's instances are looked at. */
+type Which = () => Promise<string>;
+
+/** The one that is named, else the one in progress, else the one whose revision serves. */
+async function whichOf(ask: Ask<'project' | 'env'>): Promise<Here & { which: Which }> {
+  const [named] = ask.args;
+  if (named !== undefined) return { ...(await chooseProject(ask)), which: async () => named };
+  const { sluice, project, environment } = await chooseEnvironment(ask);
+  let serving = { revision: '', deployment: '' };
+  const which = async () => {
+    const { in_progress_deployment: running, active_revision: active } = await sluice.environments.get(
+      project.id,
+      environment,
+    );
+    if (running !== null) return running;
+    if (active === null)
+      throw new CliError(
+        exit.notFound,
+        `Nothing runs in ${environment} of ${project.slug}.`,
+        'Deploy something: sluice deploy IMAGE',
+      );
+    if (serving.revision !== active) {
+      const { deployment_id } = await sluice.revisions.get(project.id, environment, active);
+      serving = { revision: active, deployment: deployment_id };
+    }
+    return serving.deployment;
+  };
+  return { sluice, project, which };
+}
+
+/** Lines that were not there before. Several can have one time, so those of the last one are remembered. */
+export class LogTail {
+  #since: string | undefined;
+  #seen = new Set<string>();
+
+  get since(): string | undefined {
+    // The service gives what is later than this: one millisecond earlier asks for that time again.
+    return this.#since && new Date(Date.parse(this.#since) - 1).toISOString();
+  }
+
+  fresh(lines: Line[]): Line[] {
+    const keyOf = ({ at, instance, stream, text }: Line) => `${at} ${instance} ${stream} ${text}`;
+    const found = lines.filter((line) => !this.#seen.has(keyOf(line)));
+    const last = lines.reduce((latest, { at }) => (at > latest ? at : latest), this.#since ?? '');
+    if (last !== '') {
+      this.#since = last;
+      this.#seen = new Set(lines.filter(({ at }) => at === last).map(keyOf));
+    }
+    return found;
+  }
+}
+
+function show({ out }: Ask, line: Line): void {
+  if (out.json) {
+    out.jsonLine(line);
+    return;
+  }
+  const short = line.instance.slice(-6);
+  const text = clean(line.text);
+  out.line(
+    `${out.paint('dim', `${timeOfDay(line.at)} ${short}`)}  ${line.stream === 'stderr' ? out.paint('red', text) : text}`,
+  );
+}
+
+/** Goes over to the next deployment when there is one. */
+async function follow(ask: Ask, { sluice, project, which }: Here & { which: Which }, tail: number): Promise<void> {
+  const { signal } = ask;
+  const { pause } = await import('../../client/pause.ts');
+  let shown = '';
+  let seen = new LogTail();
+  while (!signal.aborted) {
+    try {
+      const id = await which();
+      if (id !== shown) {
+        ask.out.note(`Logs of ${id}; Ctrl-C ends it.`);
+        shown = id;
+        seen = new LogTail();
+      }
+      const { since } = seen;
+      const query = since === undefined ? { tail } : { tail: most, since };
+      const { data } = await sluice.deployments.logs(project.id, id, query, { signal });
+      for (const line of seen.fresh(data)) show(ask, line);
+      await pause(lookMs, signal);
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
+  }
+}
+
+export const command: Command = {
+  verbs: {
+    '': verb({
+      about: 'show what instances print (default: of the deployment in progress, else of the one that serves)',
+      args: '[DEPLOYMENT]',
+      options: {
+        ...inEnvironment,
+        follow: { type: 'boolean', short: 'f', about: 'go on until Ctrl-C' },
+        tail: { type: 'string', short: 'n', value: 'N', about: 'begin with so many lines (default: 100)' },
+      },
+      async run(ask) {
+        const tail = ask.whole('tail', 1, most) ?? 100;
+        const here = await whichOf(ask);
+        if (ask.flag('follow')) {
+          await follow(ask, here, tail);
+          return exit.done;
+        }
+        const id = await here.which();
+        const { data } = await here.sluice.deployments.logs(here.project.id, id, { tail });
+        ask.out.result(data, () => {
+          for (const line of data) show(ask, line);
+          if (data.length === 0) ask.out.note(`${id} has printed nothing.`);
+        });
+        return exit.done;
+      },
+    }),
+  },
+  examples: ['sluice logs', 'sluice logs -f --env staging', 'sluice logs dpl_01k9xw3v5qfk2t8m7c4b6d9e0h --tail 20'],
+};

@@ -1,0 +1,36 @@
+// promote, pause, resume and abort: the same command with another verb of the API.
+import { type Command, inEnvironment, verb } from '../frame/command.ts';
+import { exit } from '../io.ts';
+import { chooseDeployment } from '../reach/choose.ts';
+import { watch } from '../reach/watch.ts';
+
+type Step = 'promote' | 'pause' | 'resume' | 'abort';
+
+function steer(step: Step, about: string): Command {
+  return {
+    verbs: {
+      '': verb({
+        about: `${about} (default: the deployment in progress)`,
+        args: '[DEPLOYMENT]',
+        options: {
+          ...inEnvironment,
+          wait: { type: 'boolean', short: 'w', about: 'watch it to its end; exit code 0 only if it succeeded' },
+        },
+        async run(ask) {
+          const { sluice, project, deployment } = await chooseDeployment(ask, ask.args[0]);
+          const after = await sluice.deployments[step](project.id, deployment.id);
+          if (ask.flag('wait')) return watch(ask, sluice, after);
+          const share = after.canary ? `, ${after.canary.phase} at ${after.canary.percent} %` : '';
+          ask.out.result(after, () => ask.out.line(`${after.id}  ${after.revision} is ${after.state}${share}`));
+          return exit.done;
+        },
+      }),
+    },
+    examples: [`sluice ${step}`, `sluice ${step} dpl_01k9xw3v5qfk2t8m7c4b6d9e0h --project shop`],
+  };
+}
+
+export const promote = steer('promote', 'go on with a canary: to its next step, or to all traffic');
+export const pause = steer('pause', 'hold a canary at its share');
+export const resume = steer('resume', 'go on with a paused canary; its step begins anew');
+export const abort = steer('abort', 'end a deployment; the revision before serves all traffic');

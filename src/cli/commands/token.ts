@@ -1,0 +1,55 @@
+// sluice token create: works on the database directly, for the day when no token is left.
+import { type Scope, scopes } from '../../contract/scopes.ts';
+import type { Db } from '../../db/database.ts';
+import { type Command, verb } from '../frame/command.ts';
+import { exit, UsageError } from '../io.ts';
+import { withStore } from './account.ts';
+
+async function chooseAccount(db: Db, id: string | undefined): Promise<string> {
+  const { findAccount, listAccounts } = await import('../../tokens/accounts.ts');
+  const account = id === undefined ? (await listAccounts(db))[0] : await findAccount(db, id);
+  if (account) return account.id;
+  throw new UsageError(
+    id === undefined ? 'There is no account yet: sluice account create NAME' : `There is no account ${id}.`,
+  );
+}
+
+export const command: Command = {
+  verbs: {
+    create: verb({
+      about: 'make a token without having one',
+      args: 'NAME',
+      options: {
+        account: { type: 'string', value: 'ID', about: 'whose (default: the first account)' },
+        scope: { type: 'string', multiple: true, value: 'S', choices: scopes, about: 'what it may do (default: *)' },
+        days: { type: 'string', value: 'N', about: 'valid for so long (default: for ever)' },
+      },
+      async run(ask) {
+        const days = ask.whole('days', 1, 99_999);
+        const wanted = ask.texts('scope') as Scope[];
+        const { systemClock: clock } = await import('../../lib/clock.ts');
+        const { createIds } = await import('../../lib/ids.ts');
+        const { makeToken } = await import('../../tokens/make.ts');
+        const made = await withStore(ask, async ({ db }) => {
+          const accountId = await chooseAccount(db, ask.text('account'));
+          const token = {
+            accountId,
+            name: ask.args[0]!,
+            scopes: wanted.length > 0 ? wanted : (['*'] satisfies Scope[]),
+            expiresAt: days === undefined ? null : clock.now() + days * 86_400_000,
+          };
+          const parts = { ids: createIds(clock), clock };
+          const { row, secret } = await db.transaction().execute((tx) => makeToken(tx, parts, token));
+          return { id: row.id, account_id: accountId, token: secret };
+        });
+        ask.out.result(made, () => {
+          ask.out.line(`token ${made.id} of account ${made.account_id}`);
+          ask.out.line(`${made.token}   (shown this once)`);
+        });
+        return exit.done;
+      },
+    }),
+  },
+  notes: 'Works on the database of the settings in the environment; through the API: sluice tokens.',
+  examples: ['sluice token create rescue', 'sluice token create ci --scope deployments:write --days 90'],
+};

@@ -1,0 +1,124 @@
+// sluice webhooks listen: a receiver on a free loopback port, registered for as long as it runs, that shows every event
+// and whether its signature is right. Where the service may not send to this machine, the event stream is followed
+// instead.
+import type { Sluice } from '../../client/index.ts';
+import type { EventKind } from '../../contract/events.ts';
+import type { Webhook } from '../../contract/webhooks.ts';
+import { eventKinds } from '../frame/choices.ts';
+import { type Ask, verb } from '../frame/command.ts';
+import { CliError, exit, UsageError } from '../io.ts';
+import { findProject } from '../reach/choose.ts';
+import { connect } from '../reach/connect.ts';
+import { eventLine, type Told } from '../reach/event-line.ts';
+import { projectNames } from '../reach/project-names.ts';
+import { type Arrival, openReceiver } from '../reach/receiver.ts';
+
+interface Wish {
+  ask: Ask;
+  sluice: Sluice;
+  projectId: string | null;
+  events: EventKind[];
+  forward: string | undefined;
+}
+
+const description = 'sluice webhooks listen';
+
+/** null: the service does not send to this machine. */
+async function register(
+  { sluice, projectId, events }: Wish,
+  url: string,
+): Promise<(Webhook & { secret: string }) | null> {
+  const wanted = events.length > 0 ? events : ['*' as const];
+  try {
+    return await sluice.webhooks.create({
+      url,
+      events: wanted,
+      description,
+      ...(projectId && { project_id: projectId }),
+    });
+  } catch (error) {
+    if ((error as { code?: string }).code === 'webhook_url_not_allowed') return null;
+    throw error;
+  }
+}
+
+function show(wish: Wish, nameOf: (id: string | null | undefined) => Promise<string>) {
+  const { out } = wish.ask;
+  return async (event: Told, verified: boolean | null, answer: string | null): Promise<void> => {
+    if (out.json) return out.jsonLine({ verified, answer, event });
+    const word = verified ? out.paint('green', 'verified') : out.paint('red', 'WRONG SIGNATURE');
+    const marks = [...(verified === null ? [] : [word]), ...(answer === null ? [] : [`→ ${answer}`])].join(' ');
+    out.line(`${eventLine(event, await nameOf(event.project_id), out.paint)}  ${marks}`.trimEnd());
+  };
+}
+
+async function receive(wish: Wish): Promise<boolean> {
+  const { ask, sluice, forward } = wish;
+  const tell = show(wish, projectNames(sluice));
+  const told: Promise<void>[] = [];
+  const onArrival = ({ event, verified, answer }: Arrival) => void told.push(tell(event, verified, answer));
+  const receiver = await openReceiver({ forward, onArrival });
+  let webhook: Awaited<ReturnType<typeof register>> = null;
+  try {
+    const ended = new Promise((resolve) => ask.signal.addEventListener('abort', resolve));
+    webhook = await register(wish, receiver.url);
+    if (webhook === null) return false;
+    receiver.secret(webhook.secret);
+    ask.out.note(`Listening at ${receiver.url} as ${webhook.id}; Ctrl-C ends it and removes the webhook.`);
+    if (forward) ask.out.note(`Forwarding to ${forward}; deliveries are signed with ${webhook.secret}`);
+    if (!ask.signal.aborted) await ended;
+    return true;
+  } finally {
+    if (webhook !== null) await sluice.webhooks.delete(webhook.id);
+    await receiver.close();
+    await Promise.all(told);
+  }
+}
+
+async function followInstead(wish: Wish): Promise<void> {
+  const { ask, sluice, projectId, events, forward } = wish;
+  if (forward)
+    throw new CliError(
+      exit.failed,
+      'The service does not send webhooks to this machine, so there is nothing signed to forward.',
+      'Have its operator open the range: SLUICE_WEBHOOK_ALLOW_CIDRS',
+    );
+  ask.out.note(
+    'The service does not send webhooks to this machine; following the event stream instead (no signatures).',
+  );
+  const tell = show(wish, projectNames(sluice));
+  for await (const event of sluice.events.stream(projectId ? { project_id: projectId } : {}, { signal: ask.signal })) {
+    if (events.length === 0 || events.includes(event.type)) await tell(event, null, null);
+  }
+}
+
+export const listenVerb = verb({
+  about: 'receive events here, show them and check their signatures',
+  options: {
+    project: {
+      type: 'string',
+      short: 'p',
+      value: 'P',
+      about: 'only events of this project (default: SLUICE_PROJECT, or all)',
+    },
+    events: {
+      type: 'string',
+      multiple: true,
+      value: 'KIND',
+      choices: eventKinds,
+      about: 'only of this kind; as often as needed',
+    },
+    forward: { type: 'string', value: 'URL', about: 'hand each delivery on, and its answer back' },
+  },
+  async run(ask) {
+    const forward = ask.text('forward');
+    if (forward !== undefined && !/^https?:$/.test(URL.parse(forward)?.protocol ?? ''))
+      throw new UsageError('--forward takes an address that begins with http:// or https://');
+    const sluice = await connect(ask);
+    const named = ask.text('project') ?? (ask.io.env.SLUICE_PROJECT || undefined);
+    const projectId = named ? (await findProject(sluice, named)).id : null;
+    const wish: Wish = { ask, sluice, projectId, events: ask.texts('events') as EventKind[], forward };
+    if (!(await receive(wish))) await followInstead(wish);
+    return exit.done;
+  },
+});

@@ -1,0 +1,60 @@
+// The database as it is, read only: whether it answers and whether this version can work with it.
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import type { Config } from '../../config.ts';
+import type { Finding } from './checks.ts';
+
+const what = 'database';
+const ask = 'select max(version) as version from migration';
+
+async function judge(found: string, version: number): Promise<Finding> {
+  const { latestVersion } = await import('../../db/migrate.ts');
+  if (version > latestVersion) {
+    const todo = 'start a newer Sluice, or restore a backup made before the upgrade';
+    return {
+      level: 'problem',
+      what,
+      found: `${found} is at version ${version}, this Sluice knows ${latestVersion}`,
+      todo,
+    };
+  }
+  if (version === latestVersion) return { level: 'ok', what, found: `${found}, at version ${version}` };
+  return { level: 'ok', what, found: `${found}, at version ${version}; the next start brings it to ${latestVersion}` };
+}
+
+async function lookAtSqlite(dataDir: string): Promise<Finding> {
+  const path = join(dataDir, 'sluice.db');
+  if (!existsSync(path)) return { level: 'ok', what, found: 'SQLite; the first start makes it' };
+  const database = new DatabaseSync(path, { readOnly: true, timeout: 2000 });
+  try {
+    return await judge('SQLite', Number(database.prepare(ask).get()?.version ?? 0));
+  } finally {
+    database.close();
+  }
+}
+
+async function lookAtPostgres(url: string): Promise<Finding> {
+  const { default: pg } = await import('pg');
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5000, query_timeout: 5000 });
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    const there = await client.query(`select to_regclass('migration') as name`);
+    const version = there.rows[0]?.name === null ? 0 : Number((await client.query(ask)).rows[0]?.version ?? 0);
+    return await judge('PostgreSQL', version);
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+export async function lookAtDatabase({ databaseUrl, dataDir }: Config): Promise<Finding> {
+  try {
+    return await (databaseUrl === null ? lookAtSqlite(dataDir) : lookAtPostgres(databaseUrl));
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const reason = message || code || 'it does not answer';
+    const todo = databaseUrl === null ? 'is it a database of Sluice?' : 'is it running, and SLUICE_DATABASE_URL right?';
+    return { level: 'problem', what, found: `${databaseUrl === null ? 'SQLite' : 'PostgreSQL'}: ${reason}`, todo };
+  }
+}

@@ -1,0 +1,135 @@
+// A deployment comes into being in one local transaction: number, revision, record, timeline, event. No engine and no
+// registry is asked.
+
+import type { Deployment, Strategy } from '../../contract/deployments.ts';
+import { ApiError } from '../../contract/errors.ts';
+import type { Db } from '../../db/database.ts';
+import type { EnvironmentRow } from '../../environments/queries.ts';
+import { insertEvent } from '../../events/outbox.ts';
+import type { Caller } from '../../http/api/route.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { IdSource } from '../../lib/ids.ts';
+import type { Regions } from '../../regions/regions.ts';
+import { deploymentInProgress } from '../in-progress.ts';
+import { presentDeployment } from '../present.ts';
+import {
+  type DeploymentRow,
+  findActiveRevision,
+  findInProgress,
+  insertDeployment,
+  insertRevision,
+  insertTimeline,
+  takeRevisionNumber,
+} from '../queries.ts';
+import { queuedForMs } from '../rules/rollout.ts';
+
+export interface Wanted {
+  kind: 'deploy' | 'rollback';
+  image: string;
+  /** Known already where an earlier revision is restored. */
+  digest: string | null;
+  strategy: Strategy;
+  canaryPercent: number | null;
+  note: string | null;
+  variablesSealed: string | null;
+  port: number;
+  restoredFrom: number | null;
+}
+
+export interface CreateParts {
+  ids: IdSource;
+  clock: Clock;
+  regions: Regions;
+}
+
+export async function createDeployment(
+  tx: Db,
+  { ids, clock, regions }: CreateParts,
+  caller: Caller,
+  environment: EnvironmentRow,
+  wanted: Wanted,
+): Promise<{ row: DeploymentRow; body: Deployment }> {
+  if (environment.locked_reason !== null) throw locked(environment);
+  const key = { projectId: environment.project_id, environment: environment.name };
+  // Taking the number locks the environment: whoever comes at the same time waits here, and then sees this one.
+  const number = await takeRevisionNumber(tx, key);
+  const busy = await findInProgress(tx, key);
+  if (busy) throw deploymentInProgress(busy);
+  regions.requireAvailable(environment.region);
+
+  const nowMs = clock.now();
+  const row = newRow(ids('dpl'), caller, environment, wanted, number, nowMs);
+  row.previous_revision = (await findActiveRevision(tx, key))?.number ?? null;
+  await insertDeployment(tx, row);
+  await insertRevision(tx, {
+    project_id: key.projectId,
+    environment: key.environment,
+    number,
+    deployment_id: row.id,
+    image: wanted.image,
+    digest: wanted.digest,
+    port: wanted.port,
+    variables_sealed: wanted.variablesSealed,
+    state: 'pending',
+    traffic_percent: 0,
+    restored_from: wanted.restoredFrom,
+    created_at: nowMs,
+    activated_at: null,
+    retired_at: null,
+  });
+  const begun = { deployment_id: row.id, at: nowMs, state: row.state, message: 'Accepted.' };
+  await insertTimeline(tx, begun);
+  const body = presentDeployment(row, [{ ...begun, seq: 1 }]);
+  await insertEvent(
+    tx,
+    { ids, clock },
+    { type: 'deployment.created', accountId: row.account_id, projectId: row.project_id, data: body },
+  );
+  return { row, body };
+}
+
+function newRow(
+  id: string,
+  caller: Caller,
+  environment: EnvironmentRow,
+  wanted: Wanted,
+  revision: number,
+  nowMs: number,
+): DeploymentRow {
+  return {
+    id,
+    account_id: caller.accountId,
+    project_id: environment.project_id,
+    environment: environment.name,
+    kind: wanted.kind,
+    revision,
+    previous_revision: null,
+    image: wanted.image,
+    digest: wanted.digest,
+    strategy: wanted.strategy,
+    canary_percent: wanted.canaryPercent,
+    state: 'queued',
+    state_since: nowMs,
+    deadline_at: nowMs + queuedForMs,
+    canary_phase: null,
+    canary_step: 0,
+    canary_percent_now: 0,
+    step_since: null,
+    step_until: null,
+    failure_code: null,
+    failure_message: null,
+    failure_log: null,
+    cause: null,
+    note: wanted.note,
+    created_by: caller.tokenId,
+    created_at: nowMs,
+    started_at: null,
+    finished_at: null,
+    version: 1,
+  };
+}
+
+const locked = ({ name, locked_reason }: EnvironmentRow): ApiError =>
+  new ApiError('environment_locked', `The environment ${name} is locked: ${locked_reason}`, {
+    details: [{ path: 'environment.locked', message: locked_reason! }],
+  });

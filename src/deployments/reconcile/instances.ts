@@ -1,0 +1,53 @@
+// The rows of instances: what should be there according to this installation. A row comes before its instance and goes
+// after it, so that an instance without a row is nobody's.
+import type { Selectable } from 'kysely';
+import type { Db } from '../../db/database.ts';
+import type { InstanceState } from '../../db/tables/rollouts.ts';
+import type { Tables } from '../../db/tables.ts';
+import type { EnvironmentKey } from '../queries.ts';
+
+export type InstanceRow = Selectable<Tables['instance']>;
+
+export async function listInstances(db: Db, key: EnvironmentKey): Promise<InstanceRow[]> {
+  return db
+    .selectFrom('instance')
+    .selectAll()
+    .where('project_id', '=', key.projectId)
+    .where('environment', '=', key.environment)
+    .orderBy('id')
+    .execute();
+}
+
+export async function insertInstance(db: Db, row: InstanceRow): Promise<void> {
+  await db.insertInto('instance').values(row).execute();
+}
+
+export async function deleteInstance(db: Db, id: string): Promise<void> {
+  await db.deleteFrom('instance').where('id', '=', id).execute();
+}
+
+/** Gives whether the row was still in one of the states it may come from. */
+export async function markInstance(
+  db: Db,
+  id: string,
+  from: InstanceState[],
+  to: InstanceState,
+  nowMs: number,
+): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('instance')
+    .set({ state: to, state_since: nowMs })
+    .where('id', '=', id)
+    .where('state', 'in', from)
+    .executeTakeFirst();
+  return numUpdatedRows === 1n;
+}
+
+export async function setInstanceAddress(db: Db, id: string, address: { host: string; port: number }): Promise<void> {
+  await db.updateTable('instance').set(address).where('id', '=', id).execute();
+}
+
+export async function listInstanceIds(db: Db, region: string): Promise<Set<string>> {
+  const rows = await db.selectFrom('instance').select('id').where('region', '=', region).execute();
+  return new Set(rows.map((row) => row.id));
+}

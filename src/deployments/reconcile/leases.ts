@@ -1,0 +1,45 @@
+// Which process looks after an environment. On SQLite there is only one; on PostgreSQL each environment is leased, and
+// the lease of a process that died runs out.
+import type { Db } from '../../db/database.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { EnvironmentKey } from '../queries.ts';
+
+const leaseMs = 20_000;
+
+export interface Leases {
+  /** Whether this process may look after the environment now. */
+  hold(key: EnvironmentKey): Promise<boolean>;
+  releaseAll(): Promise<void>;
+}
+
+export const onlyProcess: Leases = { hold: async () => true, releaseAll: async () => {} };
+
+export function databaseLeases(db: Db, owner: string, clock: Clock): Leases {
+  const held = new Map<string, number>();
+  return {
+    async hold({ projectId, environment }) {
+      const name = `${projectId} ${environment}`;
+      const nowMs = clock.now();
+      if ((held.get(name) ?? 0) - nowMs > leaseMs / 2) return true;
+      const row = { project_id: projectId, environment, owner, until: nowMs + leaseMs };
+      const taken = await db
+        .insertInto('environment_lease')
+        .values(row)
+        .onConflict((conflict) =>
+          conflict
+            .columns(['project_id', 'environment'])
+            .doUpdateSet({ owner, until: row.until })
+            .where((e) => e.or([e('environment_lease.owner', '=', owner), e('environment_lease.until', '<', nowMs)])),
+        )
+        .returning('owner')
+        .executeTakeFirst();
+      if (taken) held.set(name, row.until);
+      else held.delete(name);
+      return taken !== undefined;
+    },
+    async releaseAll() {
+      await db.deleteFrom('environment_lease').where('owner', '=', owner).execute();
+      held.clear();
+    },
+  };
+}

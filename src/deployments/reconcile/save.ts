@@ -1,0 +1,152 @@
+// Writes one step of a rollout: the record, its timeline, what it means for the revisions, and the events, together.
+import { announce } from '../../db/after-commit.ts';
+import type { Db } from '../../db/database.ts';
+import type { EnvironmentRow } from '../../environments/queries.ts';
+import { insertEvent } from '../../events/outbox.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { IdSource } from '../../lib/ids.ts';
+import { touchRouting } from '../../traffic/queries.ts';
+import { presentDeployment, presentRevision } from '../present.ts';
+import {
+  type DeploymentRow,
+  type EnvironmentKey,
+  findRevision,
+  insertTimeline,
+  listSuperseded,
+  listTimelines,
+  updateDeployment,
+  updateRevision,
+} from '../queries.ts';
+import type { Step } from '../rules/rollout.ts';
+
+export interface SaveParts {
+  ids: IdSource;
+  clock: Clock;
+}
+
+export async function saveStep(
+  tx: Db,
+  parts: SaveParts,
+  environment: EnvironmentRow,
+  row: DeploymentRow,
+  step: Step,
+  percents: readonly number[],
+  logTail: string[] = [],
+): Promise<DeploymentRow> {
+  const nowMs = parts.clock.now();
+  const saved = await updateDeployment(tx, row, changesOf(row, step, percents, nowMs, logTail));
+  await insertTimeline(tx, { deployment_id: row.id, at: nowMs, state: step.to, message: step.message });
+  const key = { projectId: row.project_id, environment: row.environment };
+  if (step.digest) await updateRevision(tx, key, row.revision, { digest: step.digest });
+  await changeRevisions(tx, parts, environment, key, row, saved);
+  if (saved.finished_at !== null) await tellOfEnd(tx, parts, saved);
+  announce(tx, 'change', { accountId: row.account_id, ...key });
+  return saved;
+}
+
+function changesOf(
+  row: DeploymentRow,
+  step: Step,
+  percents: readonly number[],
+  nowMs: number,
+  logTail: string[],
+): Partial<DeploymentRow> {
+  const ended = step.to === 'succeeded' || step.to === 'failed' || step.to === 'canceled';
+  return {
+    state: step.to,
+    state_since: step.to === row.state ? row.state_since : nowMs,
+    deadline_at: step.deadlineAt,
+    started_at: row.started_at ?? nowMs,
+    finished_at: ended ? nowMs : null,
+    ...(step.digest && { digest: step.digest }),
+    ...(step.failure && {
+      failure_code: step.failure.code,
+      failure_message: step.failure.message,
+      failure_log: JSON.stringify(logTail),
+    }),
+    ...(step.cause && { cause: step.cause }),
+    canary_phase: step.canary?.phase ?? null,
+    ...(step.canary && {
+      canary_step: step.canary.step,
+      canary_percent_now: percents[step.canary.step - 1] ?? 0,
+      step_until: step.canary.until,
+      ...(step.canary.phase === 'baking' && { step_since: nowMs }),
+    }),
+  };
+}
+
+async function changeRevisions(
+  tx: Db,
+  parts: SaveParts,
+  environment: EnvironmentRow,
+  key: EnvironmentKey,
+  before: DeploymentRow,
+  after: DeploymentRow,
+): Promise<void> {
+  const nowMs = parts.clock.now();
+  const { revision, previous_revision } = after;
+  switch (after.state) {
+    case 'canary': {
+      const percent = after.canary_percent_now;
+      await updateRevision(tx, key, revision, { state: 'canary', traffic_percent: percent });
+      if (previous_revision !== null)
+        await updateRevision(tx, key, previous_revision, { traffic_percent: 100 - percent });
+      return touchRouting(tx);
+    }
+    case 'aborting': {
+      const current = await findRevision(tx, key, revision);
+      if (previous_revision === null || !current || current.traffic_percent === 0) return;
+      await updateRevision(tx, key, revision, { state: 'rolled_back' });
+      return tellOfRollback(tx, parts, after, revision);
+    }
+    case 'failed':
+    case 'canceled': {
+      const current = await findRevision(tx, key, revision);
+      const state = current?.state === 'rolled_back' ? 'rolled_back' : 'failed';
+      await updateRevision(tx, key, revision, { state, traffic_percent: 0 });
+      if (previous_revision !== null) await updateRevision(tx, key, previous_revision, { traffic_percent: 100 });
+      return touchRouting(tx);
+    }
+    case 'succeeded': {
+      await updateRevision(tx, key, revision, { state: 'active', traffic_percent: 100, activated_at: nowMs });
+      if (previous_revision !== null) {
+        const state = before.kind === 'rollback' ? 'rolled_back' : 'superseded';
+        await updateRevision(tx, key, previous_revision, { state, traffic_percent: 0 });
+        if (state === 'rolled_back') await tellOfRollback(tx, parts, after, previous_revision);
+      }
+      await retireOld(tx, key, environment.retention, nowMs);
+      return touchRouting(tx);
+    }
+    default:
+      return;
+  }
+}
+
+/** Of the revisions that once served, only the latest stay eligible for rollback. */
+async function retireOld(tx: Db, key: EnvironmentKey, retention: number, nowMs: number): Promise<void> {
+  for (const { number } of (await listSuperseded(tx, key)).slice(retention)) {
+    await updateRevision(tx, key, number, { state: 'retired', retired_at: nowMs });
+  }
+}
+
+async function tellOfRollback(tx: Db, parts: SaveParts, deployment: DeploymentRow, number: number): Promise<void> {
+  const key = { projectId: deployment.project_id, environment: deployment.environment };
+  const revision = await findRevision(tx, key, number);
+  const cause = deployment.kind === 'rollback' && deployment.state === 'succeeded' ? 'manual' : deployment.cause;
+  await insertEvent(tx, parts, {
+    type: 'revision.rolled_back',
+    accountId: deployment.account_id,
+    projectId: deployment.project_id,
+    data: { ...presentRevision(revision!), cause },
+  });
+}
+
+async function tellOfEnd(tx: Db, parts: SaveParts, row: DeploymentRow): Promise<void> {
+  const timeline = (await listTimelines(tx, [row.id])).get(row.id)!;
+  await insertEvent(tx, parts, {
+    type: row.state === 'succeeded' ? 'deployment.succeeded' : 'deployment.failed',
+    accountId: row.account_id,
+    projectId: row.project_id,
+    data: presentDeployment(row, timeline),
+  });
+}

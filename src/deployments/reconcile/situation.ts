@@ -1,0 +1,76 @@
+// From rows to what the pure rules ask about.
+import type { CanaryPolicy, HealthCheck } from '../../contract/environments.ts';
+import type { EnvironmentRow } from '../../environments/queries.ts';
+import type { DeploymentRow } from '../queries.ts';
+import { type Desired, desiredOf } from '../rules/desired.ts';
+import type { Observed, Policy, Rollout } from '../rules/rollout.ts';
+import type { InstanceRow } from './instances.ts';
+
+export interface Counts {
+  freshHealthy: number;
+  freshExisting: number;
+  previousHealthy: number;
+}
+
+/** Draining instances count for nothing: they only finish what they have. */
+export function countInstances(rows: InstanceRow[], deployment: DeploymentRow): Counts {
+  const of = (revision: number | null) => rows.filter((row) => row.revision === revision && row.state !== 'draining');
+  const healthy = (list: InstanceRow[]) => list.filter((row) => row.state === 'healthy').length;
+  const fresh = of(deployment.revision);
+  return {
+    freshHealthy: healthy(fresh),
+    freshExisting: fresh.length,
+    previousHealthy: healthy(of(deployment.previous_revision)),
+  };
+}
+
+export function policyOf(environment: EnvironmentRow): Policy {
+  return {
+    canary: JSON.parse(environment.canary) as CanaryPolicy,
+    autoRollback: environment.auto_rollback === 1,
+    startTimeoutS: (JSON.parse(environment.health_check) as HealthCheck).start_timeout_s,
+  };
+}
+
+/** The shares of a canary: its first one, then those steps of the environment that are above it. */
+export function percentsOf(deployment: DeploymentRow, policy: Policy): number[] {
+  const first = deployment.canary_percent;
+  return first === null ? [] : [first, ...policy.canary.steps.filter((step) => step > first)];
+}
+
+export function rolloutOf(deployment: DeploymentRow, policy: Policy): Rollout {
+  return {
+    state: deployment.state,
+    strategy: deployment.strategy,
+    hasPrevious: deployment.previous_revision !== null,
+    percents: percentsOf(deployment, policy),
+    step: deployment.canary_step,
+    phase: deployment.canary_phase,
+    stepUntil: deployment.step_until,
+    deadlineAt: deployment.deadline_at ?? Number.POSITIVE_INFINITY,
+    cause: deployment.cause,
+  };
+}
+
+export function desiredFor(deployment: DeploymentRow, replicas: number, counts: Counts): Desired {
+  return desiredOf({
+    state: deployment.state,
+    strategy: deployment.strategy,
+    hasPrevious: deployment.previous_revision !== null,
+    percent: deployment.canary_percent_now || (deployment.canary_percent ?? 100),
+    replicas,
+    ...counts,
+  });
+}
+
+export function observedOf(
+  desired: Desired,
+  counts: Counts,
+  more: Pick<Observed, 'regionAvailable' | 'image' | 'trouble' | 'traffic' | 'alert'>,
+): Observed {
+  return {
+    ...more,
+    fresh: { wanted: desired.fresh, healthy: counts.freshHealthy, existing: counts.freshExisting },
+    previous: { wanted: desired.previous, healthy: counts.previousHealthy },
+  };
+}

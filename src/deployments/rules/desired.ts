@@ -1,0 +1,73 @@
+// What should run and who should get which share, from the state of the deployment alone. No I/O.
+import type { DeploymentState, Strategy } from '../../contract/deployments.ts';
+
+export interface Situation {
+  /** null: no deployment in progress. */
+  state: DeploymentState | null;
+  strategy: Strategy;
+  hasPrevious: boolean;
+  /** The share of the canary's present step, or of its first. */
+  percent: number;
+  replicas: number;
+  freshHealthy: number;
+  freshExisting: number;
+  previousHealthy: number;
+}
+
+export interface Desired {
+  fresh: number;
+  previous: number;
+  /** Share of requests that the new revision gets; the rest goes to the one before. */
+  freshPercent: number;
+}
+
+export function desiredOf(s: Situation): Desired {
+  const previous = s.hasPrevious ? s.replicas : 0;
+  switch (s.state) {
+    case null:
+    case 'queued':
+    case 'preparing':
+    case 'failed':
+    case 'canceled':
+      return { fresh: 0, previous, freshPercent: 0 };
+    case 'starting':
+      return { fresh: atStart(s), previous, freshPercent: 0 };
+    case 'canary':
+      return { fresh: canaryInstances(s), previous, freshPercent: s.percent };
+    case 'promoting':
+      return promoting(s, previous);
+    case 'aborting': {
+      // What was drained of the revision before comes back first; only then the new one goes.
+      const restored = s.previousHealthy >= previous;
+      const serves = !s.hasPrevious || s.previousHealthy > 0;
+      return { fresh: restored ? 0 : s.freshExisting, previous, freshPercent: serves ? 0 : 100 };
+    }
+    case 'succeeded':
+      return { fresh: s.replicas, previous: 0, freshPercent: 100 };
+  }
+}
+
+function atStart(s: Situation): number {
+  if (!s.hasPrevious || s.strategy === 'blue_green') return s.replicas;
+  return s.strategy === 'canary' ? canaryInstances(s) : 1;
+}
+
+/** As many instances as the share asks for: one at least, and never all at once. */
+const canaryInstances = ({ replicas, percent }: Situation): number =>
+  Math.max(1, Math.ceil((replicas * percent) / 100));
+
+function promoting(s: Situation, previous: number): Desired {
+  const healthy = Math.min(s.freshHealthy, s.replicas);
+  const complete = healthy >= s.replicas;
+  if (complete) return { fresh: s.replicas, previous: 0, freshPercent: 100 };
+  if (!s.hasPrevious) return { fresh: s.replicas, previous: 0, freshPercent: healthy > 0 ? 100 : 0 };
+  if (s.strategy === 'rolling') {
+    // One more than what is healthy; as many old ones go as new ones have come, so never fewer than before serve.
+    return {
+      fresh: Math.min(s.replicas, healthy + 1),
+      previous: previous - healthy,
+      freshPercent: Math.round((100 * healthy) / s.replicas),
+    };
+  }
+  return { fresh: s.replicas, previous, freshPercent: s.strategy === 'canary' ? s.percent : 0 };
+}

@@ -1,0 +1,219 @@
+// Every pair of a state and an observation, with the state that follows. A pair that is missing does not compile.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { type DeploymentState, deploymentStates } from '../../contract/deployments.ts';
+import { environmentDefaults } from '../../contract/environments.ts';
+import { abort, decide, type Observed, type Policy, type Rollout } from './rollout.ts';
+
+const now = 1_000_000;
+const policy: Policy = { canary: environmentDefaults.canary, autoRollback: true, startTimeoutS: 60 };
+const quiet = { requests: 0, errorRate: null, p95Ms: null };
+const calm: Observed = {
+  regionAvailable: true,
+  image: null,
+  fresh: { wanted: 2, healthy: 0, existing: 2 },
+  previous: { wanted: 2, healthy: 2 },
+  trouble: null,
+  traffic: { stable: quiet, canary: quiet },
+  alert: null,
+};
+const busy = (errorRate: number) => ({
+  stable: { requests: 900, errorRate: 0, p95Ms: 10 },
+  canary: { requests: 100, errorRate, p95Ms: 10 },
+});
+
+const observations = {
+  nothing: {},
+  regionDown: { regionAvailable: false },
+  imageReady: { image: { digest: 'sha256:1' } },
+  imageMissing: { image: { code: 'image_not_found', message: 'no' } },
+  healthy: { fresh: { wanted: 2, healthy: 2, existing: 2 } },
+  healthyAndOldGone: { fresh: { wanted: 2, healthy: 2, existing: 2 }, previous: { wanted: 0, healthy: 0 } },
+  freshGone: { fresh: { wanted: 0, healthy: 0, existing: 0 } },
+  freshGoneOldMissing: { fresh: { wanted: 0, healthy: 0, existing: 0 }, previous: { wanted: 2, healthy: 1 } },
+  crashed: { trouble: { code: 'crashed', message: 'boom' } },
+  badTraffic: { traffic: busy(0.5) },
+  goodTraffic: { traffic: busy(0) },
+  alarmed: { alert: { message: 'it burns', measured: false } },
+  alarmedByFew: { alert: { message: 'it burns', measured: true } },
+  alarmedByMany: { alert: { message: 'it burns', measured: true }, traffic: busy(0) },
+  alarmedAndBad: { alert: { message: 'it burns', measured: true }, traffic: busy(0.5) },
+  alarmedAndCrashed: { alert: { message: 'it burns', measured: false }, trouble: { code: 'crashed', message: 'boom' } },
+  alarmedAndLate: { alert: { message: 'it burns', measured: false }, late: true },
+  late: { late: true },
+  lateRegionDown: { late: true, regionAvailable: false },
+} as const satisfies Record<string, Partial<Observed> & { late?: true }>;
+
+type Name = keyof typeof observations;
+type Outcome = DeploymentState | 'wait' | `${DeploymentState} ${string}`;
+
+const table: Record<DeploymentState, Record<Name, Outcome>> = {
+  queued: row('preparing', { regionDown: 'wait', lateRegionDown: 'failed region_lost' }),
+  preparing: row('wait', {
+    imageReady: 'starting',
+    imageMissing: 'failed image_not_found',
+    alarmedAndLate: 'failed deadline_exceeded',
+    late: 'failed deadline_exceeded',
+    lateRegionDown: 'failed region_lost',
+  }),
+  starting: row('wait', {
+    healthy: 'canary',
+    healthyAndOldGone: 'canary',
+    crashed: 'failed crashed',
+    alarmedAndCrashed: 'failed crashed',
+    alarmedAndLate: 'failed start_timeout',
+    late: 'failed start_timeout',
+    lateRegionDown: 'failed region_lost',
+  }),
+  // The step is over: without a word against it, it goes on.
+  canary: row('promoting', {
+    crashed: 'aborting crashed',
+    badTraffic: 'aborting analysis_failed',
+    alarmed: 'aborting alert_fired',
+    alarmedByMany: 'aborting alert_fired',
+    alarmedAndBad: 'aborting analysis_failed',
+    alarmedAndCrashed: 'aborting crashed',
+    alarmedAndLate: 'aborting alert_fired',
+  }),
+  promoting: row('wait', {
+    healthyAndOldGone: 'succeeded',
+    crashed: 'aborting crashed',
+    alarmedAndCrashed: 'aborting crashed',
+    alarmedAndLate: 'aborting deadline_exceeded',
+    late: 'aborting deadline_exceeded',
+    lateRegionDown: 'aborting region_lost',
+  }),
+  aborting: row('wait', { freshGone: 'failed', alarmedAndLate: 'failed', late: 'failed', lateRegionDown: 'failed' }),
+  succeeded: row('wait', {}),
+  failed: row('wait', {}),
+  canceled: row('wait', {}),
+};
+
+function row(usual: Outcome, others: Partial<Record<Name, Outcome>>): Record<Name, Outcome> {
+  const all = Object.fromEntries(Object.keys(observations).map((name) => [name, usual]));
+  return { ...all, ...others } as Record<Name, Outcome>;
+}
+
+const rolloutIn = (state: DeploymentState, more: Partial<Rollout> = {}): Rollout => ({
+  state,
+  strategy: 'canary',
+  hasPrevious: true,
+  percents: [10],
+  step: state === 'canary' ? 1 : 0,
+  phase: state === 'canary' ? 'baking' : null,
+  stepUntil: state === 'canary' ? now : null,
+  deadlineAt: now + 1000,
+  cause: null,
+  ...more,
+});
+
+const outcome = (step: ReturnType<typeof decide>): Outcome =>
+  step === null ? 'wait' : step.failure ? `${step.to} ${step.failure.code}` : step.to;
+
+for (const state of deploymentStates) {
+  for (const [name, expected] of Object.entries(table[state])) {
+    test(`${state}, ${name}: ${expected}`, () => {
+      const { late, ...seen } = observations[name as Name] as Partial<Observed> & { late?: true };
+      const rollout = rolloutIn(state, late ? { deadlineAt: now } : {});
+      assert.equal(outcome(decide(rollout, { ...calm, ...seen }, policy, now)), expected);
+    });
+  }
+}
+
+test('only a canary with something to compare to takes the canary’s way', () => {
+  const healthy = { ...calm, ...observations.healthy };
+  for (const more of [{ hasPrevious: false }, { strategy: 'rolling' }, { strategy: 'blue_green' }] as const) {
+    assert.equal(decide(rolloutIn('starting', more), healthy, policy, now)?.to, 'promoting');
+  }
+});
+
+test('a baking canary waits for its time, and for requests while the stable one has some', () => {
+  const baking = rolloutIn('canary', { stepUntil: now + 1 });
+  assert.equal(decide(baking, { ...calm, traffic: busy(0) }, policy, now), null);
+  const few = { stable: busy(0).stable, canary: { ...quiet, requests: 3, errorRate: 1 } };
+  assert.equal(decide(rolloutIn('canary'), { ...calm, traffic: few }, policy, now), null);
+  const late = decide(rolloutIn('canary', { deadlineAt: now }), { ...calm, traffic: few }, policy, now);
+  assert.deepEqual([late?.to, late?.failure?.code, late?.cause], ['aborting', 'deadline_exceeded', 'deadline']);
+});
+
+test('steps one after the other; manual waits for promote; without auto_rollback a bad one is paused', () => {
+  const two = rolloutIn('canary', { percents: [10, 50] });
+  const next = decide(two, { ...calm, traffic: busy(0) }, policy, now);
+  assert.deepEqual([next?.to, next?.canary?.step, next?.canary?.phase], ['canary', 2, 'baking']);
+  const manual: Policy = { ...policy, canary: { ...policy.canary, advance: 'manual' } };
+  assert.equal(decide(two, { ...calm, traffic: busy(0) }, manual, now)?.canary?.phase, 'awaiting_approval');
+  const lenient: Policy = { ...policy, autoRollback: false };
+  assert.equal(decide(two, { ...calm, traffic: busy(0.5) }, lenient, now)?.canary?.phase, 'paused');
+  const waited = decide(rolloutIn('canary', { phase: 'awaiting_approval', deadlineAt: now }), calm, policy, now);
+  assert.equal(waited?.failure?.code, 'approval_timeout');
+});
+
+test('an alert ends a canary in every phase, whatever auto_rollback says, and says so', () => {
+  const lenient: Policy = { ...policy, autoRollback: false };
+  const alarmed = { ...calm, ...observations.alarmed };
+  for (const phase of ['baking', 'paused', 'awaiting_approval'] as const) {
+    for (const one of [policy, lenient]) {
+      const step = decide(rolloutIn('canary', { phase, stepUntil: now + 1 }), alarmed, one, now);
+      assert.deepEqual(
+        [step?.to, step?.cause, step?.failure],
+        ['aborting', 'alert', { code: 'alert_fired', message: 'it burns' }],
+      );
+    }
+  }
+});
+
+test('an alert about what was measured needs as many requests as the analysis, and leaves to people what it paused', () => {
+  const lenient: Policy = { ...policy, autoRollback: false };
+  const many = { ...calm, ...observations.alarmedByMany };
+  const few = { ...calm, ...observations.alarmedByFew };
+  const paused = rolloutIn('canary', { phase: 'paused' });
+  assert.equal(decide(paused, many, policy, now)?.failure?.code, 'alert_fired');
+  assert.equal(decide(paused, many, lenient, now), null);
+  assert.equal(decide(paused, few, policy, now), null);
+  const baking = rolloutIn('canary', { stepUntil: now + 1 });
+  assert.equal(decide(baking, many, lenient, now)?.failure?.code, 'alert_fired');
+  assert.equal(decide(baking, few, policy, now), null);
+  assert.equal(decide(baking, { ...calm, ...observations.alarmedAndBad }, lenient, now)?.canary?.phase, 'paused');
+});
+
+test('abort: queued ends at once, what runs is undone, what ended stays', () => {
+  const outcomes = deploymentStates.map((state) => [state, abort(rolloutIn(state), now)?.to ?? 'wait']);
+  assert.deepEqual(Object.fromEntries(outcomes), {
+    queued: 'canceled',
+    preparing: 'aborting',
+    starting: 'aborting',
+    canary: 'aborting',
+    promoting: 'aborting',
+    aborting: 'wait',
+    succeeded: 'wait',
+    failed: 'wait',
+    canceled: 'wait',
+  });
+});
+
+test('an aborted deployment ends as canceled, any other undone one as failed', () => {
+  const gone = { ...calm, ...observations.freshGone };
+  assert.equal(decide(rolloutIn('aborting', { cause: 'abort' }), gone, policy, now)?.to, 'canceled');
+  assert.equal(decide(rolloutIn('aborting', { cause: 'analysis' }), gone, policy, now)?.to, 'failed');
+});
+
+test('whatever is seen, every unfinished state gets a deadline, and a deadline that has passed always moves on', () => {
+  const seen = fc.record({
+    regionAvailable: fc.boolean(),
+    image: fc.constantFrom(null, { digest: 'sha256:1' }, { code: 'image_denied' as const, message: '' }),
+    fresh: fc.record({ wanted: fc.nat(3), healthy: fc.nat(3), existing: fc.nat(3) }),
+    previous: fc.record({ wanted: fc.nat(3), healthy: fc.nat(3) }),
+    trouble: fc.constantFrom(null, { code: 'crashed' as const, message: '' }),
+    traffic: fc.constantFrom(calm.traffic, busy(0), busy(1)),
+    alert: fc.constantFrom(null, { message: '', measured: true }, { message: '', measured: false }),
+  });
+  fc.assert(
+    fc.property(seen, fc.constantFrom(...deploymentStates), fc.boolean(), (observed, state, hasPrevious) => {
+      const step = decide(rolloutIn(state, { hasPrevious, deadlineAt: now }), observed, policy, now);
+      const ended = ['succeeded', 'failed', 'canceled'].includes(state);
+      assert.equal(step === null, ended, `${state} stays for ever`);
+      if (step) assert.equal(step.deadlineAt === null, ['succeeded', 'failed', 'canceled'].includes(step.to));
+    }),
+  );
+});

@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { connectionOf, reachOf } from './client.ts';
+
+test('an address is a socket or a host, and never what DOCKER_HOST says', () => {
+  const socketPath = '/run/user/0/podman.sock';
+  assert.deepEqual(connectionOf(socketPath), { socketPath, host: undefined });
+  assert.deepEqual(connectionOf(`unix://${socketPath}`), { socketPath, host: undefined });
+  const tcp = { protocol: 'http', socketPath: undefined };
+  assert.deepEqual(connectionOf('tcp://10.0.0.1'), { ...tcp, host: '10.0.0.1', port: 2375 });
+  assert.deepEqual(connectionOf('http://engine.example:99'), { ...tcp, host: 'engine.example', port: 99 });
+  assert.deepEqual(connectionOf('tcp://[fd00::1]:2375'), { ...tcp, host: 'fd00::1', port: 2375 });
+});
+
+test('ports are published no wider than they have to be', () => {
+  const loopback = { bind: '127.0.0.1', host: '127.0.0.1' };
+  for (const address of ['/var/run/docker.sock', 'tcp://localhost:2375', 'tcp://127.0.0.1:2375']) {
+    assert.deepEqual(reachOf(address), loopback, address);
+  }
+  assert.deepEqual(reachOf('tcp://10.0.0.1:2375'), { bind: '10.0.0.1', host: '10.0.0.1' });
+  assert.deepEqual(reachOf('tcp://engine.example:2375'), { bind: '0.0.0.0', host: 'engine.example' });
+});

@@ -1,0 +1,32 @@
+// The log of a container as the API sends it: frames of a stream's number, a length, and text that begins with its time.
+import type { LogLine } from '../engine.ts';
+
+const headerLength = 8;
+
+/** A line longer than 16 KiB comes in several frames, each with a time, and only the last one ends the line. */
+export function readLogFrames(data: Buffer): LogLine[] {
+  const lines: LogLine[] = [];
+  const open: Partial<Record<LogLine['stream'], LogLine>> = {};
+  for (let at = 0; at + headerLength <= data.length; ) {
+    const stream = data[at] === 2 ? 'stderr' : 'stdout';
+    const end = at + headerLength + data.readUInt32BE(at + 4);
+    const pieces = data.toString('utf8', at + headerLength, end).split(/(?<=\n)/);
+    for (const piece of pieces) {
+      const { time, text } = splitTime(piece);
+      const begun = open[stream];
+      if (begun) begun.text += text;
+      const line = begun ?? { at: time, stream, text };
+      if (!begun) lines.push(line);
+      open[stream] = piece.endsWith('\n') ? undefined : line;
+    }
+    at = end;
+  }
+  return lines;
+}
+
+function splitTime(piece: string): { time: number; text: string } {
+  const space = piece.indexOf(' ');
+  const text = piece.slice(space + 1).replace(/\r?\n$/, '');
+  // Date.parse reads no more than milliseconds of what Docker writes in nanoseconds.
+  return { time: Date.parse(piece.slice(0, Math.max(space, 0)).replace(/(\.\d{3})\d+/, '$1')), text };
+}

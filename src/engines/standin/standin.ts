@@ -1,0 +1,124 @@
+// The stand-in: no container is started. Each instance is a real HTTP server of this process on a port of its own, which
+// answers with its image, revision and instance, so that everything above can be tried on a machine without Docker.
+// Variables tell an instance to misbehave:
+//   STANDIN_ERROR_RATE=0.2       that share of answers is 500
+//   STANDIN_LATENCY_MS=50        every answer takes that long
+//   STANDIN_EXIT_AFTER_S=3       it ends by itself
+//   STANDIN_UNHEALTHY=1          it does not listen
+//   STANDIN_IMAGE_MISSING=1      the image cannot be found
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type Engine, EngineError, type EngineInstance, type InstanceSpec, type LogLine } from '../engine.ts';
+
+const maxLogLines = 1000;
+
+interface Running {
+  spec: InstanceSpec;
+  server: Server;
+  exitCode: number | null;
+  log: LogLine[];
+  timer: NodeJS.Timeout | null;
+}
+
+export function createStandinEngine(): Engine {
+  const instances = new Map<string, Running>();
+
+  const describe = ({ spec, server, exitCode }: Running): EngineInstance => {
+    const address = server.address() as AddressInfo | null;
+    return {
+      id: spec.id,
+      project: spec.project,
+      environment: spec.environment,
+      revision: spec.revision,
+      state: exitCode === null ? 'running' : 'exited',
+      address: exitCode === null ? { host: '127.0.0.1', port: address?.port ?? 1 } : null,
+      exitCode,
+    };
+  };
+
+  return {
+    kind: 'standin',
+    async probe() {},
+    async prepare(image, variables) {
+      if (flag(variables.STANDIN_IMAGE_MISSING)) throw new EngineError('image_not_found', `there is no image ${image}`);
+      return { digest: image.match(/@(sha256:[0-9a-f]{64})$/)?.[1] ?? digestOf(image) };
+    },
+    async start(spec) {
+      if (instances.has(spec.id)) return;
+      const running: Running = { spec, server: createServer(), exitCode: null, log: [], timer: null };
+      instances.set(spec.id, running);
+      running.server.on('request', answer(running));
+      note(running, `instance ${spec.id} of ${spec.image} started`);
+      if (!flag(spec.variables.STANDIN_UNHEALTHY)) {
+        running.server.listen(0, '127.0.0.1');
+        await once(running.server, 'listening');
+      }
+      const exitAfterS = Number(spec.variables.STANDIN_EXIT_AFTER_S);
+      if (exitAfterS > 0) running.timer = setTimeout(() => end(running, 1), exitAfterS * 1000);
+    },
+    list: async () => [...instances.values()].map(describe),
+    async stop(id, graceS) {
+      const running = instances.get(id);
+      if (!running) return;
+      if (running.timer) clearTimeout(running.timer);
+      if (running.server.listening) {
+        running.server.close();
+        running.server.closeIdleConnections();
+        const force = setTimeout(() => running.server.closeAllConnections(), graceS * 1000);
+        await once(running.server, 'close');
+        clearTimeout(force);
+      }
+      instances.delete(id);
+    },
+    async logs(id, { tail, sinceMs = 0 }) {
+      const lines = instances.get(id)?.log.filter((line) => line.at > sinceMs) ?? [];
+      return tail === 0 ? [] : lines.slice(-tail);
+    },
+    async close() {
+      for (const running of instances.values()) end(running, 0);
+      instances.clear();
+    },
+  };
+}
+
+const flag = (value: string | undefined): boolean => value !== undefined && value !== '' && value !== '0';
+
+const digestOf = (image: string): string => `sha256:${createHash('sha256').update(image).digest('hex')}`;
+
+function note(running: Running, text: string, stream: LogLine['stream'] = 'stdout'): void {
+  running.log.push({ at: Date.now(), stream, text });
+  if (running.log.length > maxLogLines) running.log.splice(0, running.log.length - maxLogLines);
+}
+
+function end(running: Running, exitCode: number): void {
+  if (running.exitCode !== null) return;
+  running.exitCode = exitCode;
+  if (running.timer) clearTimeout(running.timer);
+  note(running, `instance ended with exit code ${exitCode}`, 'stderr');
+  running.server.close();
+  running.server.closeAllConnections();
+}
+
+function answer(running: Running) {
+  const { spec } = running;
+  const errorRate = Number(spec.variables.STANDIN_ERROR_RATE) || 0;
+  const latencyMs = Number(spec.variables.STANDIN_LATENCY_MS) || 0;
+  const body = JSON.stringify({ image: spec.image, revision: `r${spec.revision}`, instance: spec.id });
+  let failing = 0;
+  return (request: import('node:http').IncomingMessage, response: import('node:http').ServerResponse) => {
+    request.resume();
+    const respond = () => {
+      // Errors come evenly, not by chance: of n answers, n × rate are errors.
+      failing += errorRate;
+      const failed = failing >= 1;
+      if (failed) failing -= 1;
+      if (failed) note(running, `${request.method} ${request.url} 500`, 'stderr');
+      response.writeHead(failed ? 500 : 200, { 'content-type': 'application/json' });
+      response.end(`${body}\n`);
+    };
+    if (latencyMs > 0) setTimeout(respond, latencyMs);
+    else respond();
+  };
+}

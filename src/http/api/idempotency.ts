@@ -1,0 +1,141 @@
+// Idempotency keys. A row is taken before the request is carried out, and gets its response in the transaction of the
+// change itself: after a crash there is either the change with its response, or a row without one whose lease runs out
+// and that the next try takes over. Nothing is ever done twice.
+import { createHash } from 'node:crypto';
+import { ApiError } from '../../contract/errors.ts';
+import type { Db } from '../../db/database.ts';
+import type { Seal } from '../../lib/seal.ts';
+
+export const rememberedForMs = 24 * 3600_000;
+const leaseMs = 60_000;
+
+export interface IdempotentRequest {
+  tokenId: string;
+  key: string;
+  /** Method and path. */
+  route: string;
+  body: unknown;
+  /** The request id: nobody else's. */
+  owner: string;
+}
+
+export interface StoredResponse {
+  status: number;
+  headers: Record<string, string>;
+  body: string;
+}
+
+export function readIdempotencyKey(header: string | string[] | undefined): string | null {
+  if (header === undefined) return null;
+  if (typeof header === 'string' && /^[ -~]{1,255}$/.test(header) && header.trim() !== '') return header;
+  throw new ApiError('invalid_request', 'The Idempotency-Key must be 1 to 255 printable characters.', {
+    details: [{ path: 'header.idempotency-key', message: 'must be 1 to 255 printable characters' }],
+  });
+}
+
+const hashOf = (body: unknown): string =>
+  createHash('sha256')
+    .update(JSON.stringify(body ?? null))
+    .digest('hex');
+
+const contextOf = (request: IdempotentRequest): string => `idempotency ${request.tokenId} ${request.key}`;
+
+/** The response to give again, or null: the request now belongs to the caller, who must complete or release it. */
+export async function takeIdempotencyKey(
+  db: Db,
+  seal: Seal,
+  request: IdempotentRequest,
+  nowMs: number,
+): Promise<StoredResponse | null> {
+  const row = {
+    token_id: request.tokenId,
+    key: request.key,
+    route: request.route,
+    body_hash: hashOf(request.body),
+    owner: request.owner,
+    lease_until: nowMs + leaseMs,
+    response_sealed: null,
+    created_at: nowMs,
+  };
+  // A row that is too old counts as none; one whose lease ran out belonged to a process that died.
+  const taken = await db
+    .insertInto('idempotency')
+    .values(row)
+    .onConflict((conflict) =>
+      conflict
+        .columns(['token_id', 'key', 'route'])
+        .doUpdateSet(row)
+        .where((e) =>
+          e.or([
+            e('idempotency.created_at', '<=', nowMs - rememberedForMs),
+            e.and([e('idempotency.owner', 'is not', null), e('idempotency.lease_until', '<=', nowMs)]),
+          ]),
+        ),
+    )
+    .returning('owner')
+    .executeTakeFirst();
+  if (taken) return null;
+
+  const found = await rowsOf(db, request).selectAll().executeTakeFirst();
+  if (found && found.body_hash !== row.body_hash) {
+    throw new ApiError('idempotency_key_reused', 'This Idempotency-Key was used with another body.', {
+      details: [{ path: 'header.idempotency-key', message: 'belongs to a request with another body' }],
+    });
+  }
+  if (!found?.response_sealed) {
+    throw new ApiError('idempotency_in_flight', 'A request with this Idempotency-Key is still being carried out.', {
+      headers: { 'Retry-After': '1' },
+    });
+  }
+  return JSON.parse(seal.open(found.response_sealed, contextOf(request)));
+}
+
+const rowsOf = (db: Db, request: IdempotentRequest) =>
+  db
+    .selectFrom('idempotency')
+    .where('token_id', '=', request.tokenId)
+    .where('key', '=', request.key)
+    .where('route', '=', request.route);
+
+/** In the transaction of the change. Fails if the lease was lost to another request. */
+export async function completeIdempotencyKey(
+  db: Db,
+  seal: Seal,
+  request: IdempotentRequest,
+  response: StoredResponse,
+): Promise<void> {
+  const { numUpdatedRows } = await db
+    .updateTable('idempotency')
+    .set({
+      owner: null,
+      response_sealed: seal.seal(JSON.stringify(response), contextOf(request)),
+    })
+    .where('token_id', '=', request.tokenId)
+    .where('key', '=', request.key)
+    .where('route', '=', request.route)
+    .where('owner', '=', request.owner)
+    .executeTakeFirst();
+  if (numUpdatedRows !== 1n) {
+    throw new ApiError('idempotency_in_flight', 'Another request with this Idempotency-Key took over.', {
+      headers: { 'Retry-After': '1' },
+    });
+  }
+}
+
+/** The request was not carried out: its key is free again. */
+export async function releaseIdempotencyKey(db: Db, request: IdempotentRequest): Promise<void> {
+  await db
+    .deleteFrom('idempotency')
+    .where('token_id', '=', request.tokenId)
+    .where('key', '=', request.key)
+    .where('route', '=', request.route)
+    .where('owner', '=', request.owner)
+    .execute();
+}
+
+export async function sweepIdempotencyKeys(db: Db, nowMs: number): Promise<void> {
+  await db
+    .deleteFrom('idempotency')
+    .where('created_at', '<=', nowMs - rememberedForMs)
+    .execute();
+}

@@ -1,0 +1,94 @@
+// The reference at /docs and the error page behind `error.docs`: plain HTML made from the declarations, no script.
+import { routes } from '../../contract/api.ts';
+import { errorCatalogue } from '../../contract/errors.ts';
+import { type RouteDeclaration, tagCatalogue } from '../../contract/route.ts';
+import { scopeCatalogue } from '../../contract/scopes.ts';
+import { errorsOf } from './openapi.ts';
+
+const escapeHtml = (text: string): string =>
+  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
+/** Text with `code` in backticks. */
+const inline = (text: string): string => escapeHtml(text).replaceAll(/`([^`]+)`/g, '<code>$1</code>');
+
+const style = `
+:root{color-scheme:light dark;--line:light-dark(#d9dee3,#353c44);--soft:light-dark(#5b6670,#9aa5b1);--tint:light-dark(#f3f6f8,#1d2329);--accent:light-dark(#0b6e78,#5fc3cf)}
+*{box-sizing:border-box}body{font:16px/1.6 system-ui,sans-serif;max-width:64rem;margin:0 auto;padding:1rem 1.25rem 6rem;background:light-dark(#fff,#14181c);color:light-dark(#1a2026,#e3e8ec)}
+a{color:var(--accent)}h1{font-size:1.6rem;line-height:1.3}h2{margin-top:3rem;border-bottom:1px solid var(--line)}h3{margin-bottom:.3rem;scroll-margin-top:1rem}
+code{font:.88em ui-monospace,monospace;background:var(--tint);padding:.1em .3em;border-radius:4px;overflow-wrap:anywhere}
+pre{background:var(--tint);padding:.8rem 1rem;border-radius:8px;overflow-x:auto}pre code{background:none;padding:0}
+table{border-collapse:collapse;width:100%;font-size:.92rem}td,th{text-align:left;vertical-align:top;padding:.35rem .6rem .35rem 0;border-bottom:1px solid var(--line)}
+.m{font:700 .8em ui-monospace,monospace;color:var(--accent);margin-right:.5em}.s{color:var(--soft)}section{margin:2rem 0}nav{display:flex;flex-wrap:wrap;gap:.3rem 1.2rem}
+.scroll{overflow-x:auto}:target{background:var(--tint);border-radius:8px;box-shadow:0 0 0 .6rem var(--tint)}`;
+
+function page(title: string, body: string): string {
+  return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><title>${escapeHtml(title)}</title><style>${style}</style></head><body>${body}</body></html>`;
+}
+
+export function errorsPage(): string {
+  const entries = Object.entries(errorCatalogue).map(
+    ([code, { status, means, remedy }]) =>
+      `<section id="${code}"><h3><span class="m">${status}</span><code>${code}</code></h3><p>${inline(means)}</p><p class="s">${inline(remedy)}</p></section>`,
+  );
+  return page(
+    'Errors · Sluice',
+    `<p><a href="/docs">Reference</a></p><h1>Errors</h1><p>Every error has the same form: <code>{"error": {code, message, status, request_id, docs, details?}}</code>. <code>request_id</code> names the request in the log of the service.</p>${entries.join('')}`,
+  );
+}
+
+export function referencePage(apiUrl: string): string {
+  const tags = Object.entries(tagCatalogue).map(([tag, about]) => {
+    const own = routes.filter((route) => route.tag === tag);
+    return `<h2 id="${tag}">${tag}</h2><p>${escapeHtml(about)}</p>${own.map((route) => routeSection(route, apiUrl)).join('')}`;
+  });
+  const scopes = Object.entries(scopeCatalogue).map(
+    ([scope, about]) => `<tr><td><code>${scope}</code></td><td>${escapeHtml(about)}</td></tr>`,
+  );
+  const links = [...Object.keys(tagCatalogue), 'scopes'].map((tag) => `<a href="#${tag}">${tag}</a>`);
+  return page(
+    'Reference · Sluice',
+    `<h1>Sluice API</h1><nav>${links.join('')}<a href="/docs/errors">errors</a><a href="/v1/openapi.json">openapi.json</a></nav>
+<p>JSON in UTF-8; times in UTC; <code>Authorization: Bearer &lt;token&gt;</code>. 600 requests a minute per token. Lists take <code>limit</code> and <code>cursor</code>. Any POST takes <code>Idempotency-Key</code>; PATCH and DELETE take <code>If-Match</code>.</p>
+<pre><code>curl ${escapeHtml(apiUrl)}/v1/projects -H "Authorization: Bearer $SLUICE_TOKEN"</code></pre>
+${tags.join('')}<h2 id="scopes">scopes</h2><table>${scopes.join('')}</table>`,
+  );
+}
+
+function routeSection(route: RouteDeclaration, apiUrl: string): string {
+  const id = route.name.replaceAll('.', '-');
+  const scope = route.scope === 'public' ? 'no token needed' : (route.scope ?? 'any valid token');
+  const fields = [
+    ...fieldRows('path', route.params),
+    ...fieldRows('query', route.query),
+    ...(route.body ? fieldRows('body', route.body) : []),
+  ];
+  const errors = errorsOf(route)
+    .filter((code) => route.errors.includes(code))
+    .map((code) => `<a href="/docs/errors#${code}">${code}</a>`);
+  return `<section id="${id}"><h3><span class="m">${route.method}</span><code>/v1${escapeHtml(route.path)}</code></h3><p>${inline(route.summary)}. <span class="s">Scope: <code>${escapeHtml(scope)}</code>. Answers ${route.status}.</span></p>
+${fields.length > 0 ? `<div class="scroll"><table>${fields.join('')}</table></div>` : ''}${errors.length > 0 ? `<p class="s">Errors of its own: ${errors.join(', ')}</p>` : ''}
+<pre><code>${escapeHtml(example(route, apiUrl))}</code></pre></section>`;
+}
+
+type Described = { description?: string; type?: string; enum?: string[]; anyOf?: Described[] };
+
+function fieldRows(place: string, schema: { properties: Record<string, unknown>; required?: unknown }): string[] {
+  const required = new Set((schema.required as string[] | undefined) ?? []);
+  return Object.entries(schema.properties).map(([name, property]) => {
+    const { description = '', ...rest } = property as Described;
+    const about = description || (rest.anyOf?.[0]?.description ?? '');
+    const need = required.has(name) ? '' : ' <span class="s">optional</span>';
+    return `<tr><td class="s">${place}</td><td><code>${name}</code>${need}</td><td>${typeOf(rest)}</td><td>${inline(about)}</td></tr>`;
+  });
+}
+
+function typeOf(schema: Described): string {
+  if (schema.anyOf) return schema.anyOf.map(typeOf).join(' or ');
+  return schema.enum ? schema.enum.map((value) => `<code>${value}</code>`).join(' ') : (schema.type ?? '');
+}
+
+function example(route: RouteDeclaration, apiUrl: string): string {
+  const lines = [`curl ${route.method === 'GET' ? '' : `-X ${route.method} `}${apiUrl}/v1${route.path}`];
+  if (route.scope !== 'public') lines.push('  -H "Authorization: Bearer $SLUICE_TOKEN"');
+  if (route.body && !route.bodyOptional) lines.push("  -H 'Content-Type: application/json' -d '{…}'");
+  return lines.join(' \\\n');
+}

@@ -1,0 +1,85 @@
+// Keeps a data plane up to date with the database, and the database with what the data plane measured.
+import type { Db } from '../db/database.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Log } from '../lib/log.ts';
+import { type Loop, startLoop } from '../lib/loop.ts';
+import type { DataPlane } from './data-plane.ts';
+import type { Measurement } from './measure/measurements.ts';
+import { deleteTrafficBefore, keptForMs, loadRoutingTable, readRoutingVersion, storeMeasurements } from './queries.ts';
+
+export interface RouterParts {
+  db: Db;
+  clock: Clock;
+  log: Log;
+  dataPlane: DataPlane;
+  domain: string;
+  /** Of this process: each keeps its own counts. */
+  id: string;
+  /** What the data plane saw, on its way to the database. */
+  onMeasured?(measurements: Measurement[]): void;
+}
+
+/** What another process changed is noticed within this time. */
+export const routerPollMs = 1000;
+const drainMs = 10_000;
+const forgetEveryMs = 3600_000;
+
+export class Router {
+  readonly #parts: RouterParts;
+  #version: string | null = null;
+  #forgotAt = 0;
+  #loop: Loop | null = null;
+
+  constructor(parts: RouterParts) {
+    this.#parts = parts;
+  }
+
+  start(): void {
+    this.#loop = startLoop({
+      intervalMs: routerPollMs,
+      step: async () => {
+        await this.#refresh();
+        await this.#store();
+      },
+      onError: (error) => this.#parts.log.error({ err: error, loop: 'router' }, 'a loop failed'),
+    });
+  }
+
+  /** Routes may have changed: look at once. */
+  wake(): void {
+    this.#loop?.wake();
+  }
+
+  port(): number {
+    return this.#parts.dataPlane.port();
+  }
+
+  tlsPort(): number | null {
+    return this.#parts.dataPlane.tlsPort();
+  }
+
+  async stop(): Promise<void> {
+    await this.#loop?.stop();
+    await this.#parts.dataPlane.stop(drainMs);
+    await this.#store().catch((error) => this.#parts.log.warn({ err: error }, 'measurements not stored'));
+  }
+
+  async #refresh(): Promise<void> {
+    const { db, dataPlane, domain } = this.#parts;
+    const version = await readRoutingVersion(db);
+    if (version === this.#version) return;
+    dataPlane.apply(await loadRoutingTable(db, domain));
+    this.#version = version;
+  }
+
+  async #store(): Promise<void> {
+    const { db, dataPlane, clock, id } = this.#parts;
+    const measurements = dataPlane.takeMeasurements();
+    this.#parts.onMeasured?.(measurements);
+    await storeMeasurements(db, id, measurements);
+    const nowMs = clock.now();
+    if (nowMs - this.#forgotAt < forgetEveryMs) return;
+    this.#forgotAt = nowMs;
+    await deleteTrafficBefore(db, nowMs - keptForMs);
+  }
+}

@@ -1,0 +1,115 @@
+// The counting behind the measurements. A request is counted when the head of its answer is there, with the time that
+// took from the moment the request's head was complete: what a slow client does to the body says nothing about the
+// revision, and a stream that lasts for hours is seen at once. An answer that breaks off later adds an error to the
+// bucket of that moment. A client that goes away before the head is counted with the time it waited, not as an error:
+// a revision that never answers shows in its latency.
+import type { Clock } from '../../lib/clock.ts';
+import { bucketMs, bucketOf, latencyBoundsMs, type Measurement } from './measurements.ts';
+
+/** Taken buckets are kept this long, so that a late count still adds up to an absolute number. */
+const keepMs = 60_000;
+
+const indexByMs: Uint8Array = Uint8Array.from({ length: 1001 }, (_, ms) => slowIndexOf(ms));
+
+function slowIndexOf(ms: number): number {
+  const index = latencyBoundsMs.findIndex((bound) => ms <= bound);
+  return index === -1 ? latencyBoundsMs.length : index;
+}
+
+/** Which latency bucket a duration in milliseconds falls into. */
+export const latencyIndexOf = (ms: number): number =>
+  ms <= 1000 ? indexByMs[Math.max(0, Math.ceil(ms))]! : slowIndexOf(ms);
+
+interface Bucket extends Measurement {
+  taken: boolean;
+}
+
+/** Of one revision. */
+export class RevisionCounts {
+  readonly #of: Pick<Measurement, 'project' | 'environment' | 'revision'>;
+  readonly #buckets: Bucket[] = [];
+  #current: Bucket | null = null;
+
+  constructor(project: string, environment: string, revision: number) {
+    this.#of = { project, environment, revision };
+  }
+
+  #at(nowMs: number): Bucket {
+    const current = this.#current;
+    if (current !== null && nowMs >= current.at && nowMs < current.at + bucketMs) {
+      current.taken = false;
+      return current;
+    }
+    const at = bucketOf(nowMs);
+    let bucket = this.#buckets.find((one) => one.at === at);
+    if (!bucket) {
+      const latency = new Array<number>(latencyBoundsMs.length + 1).fill(0);
+      bucket = { ...this.#of, at, requests: 0, errors: 0, latency, taken: false };
+      this.#buckets.push(bucket);
+    }
+    bucket.taken = false;
+    this.#current = bucket;
+    return bucket;
+  }
+
+  countRequest(nowMs: number, tookMs: number, failed: boolean): void {
+    const bucket = this.#at(nowMs);
+    bucket.requests++;
+    if (failed) bucket.errors++;
+    bucket.latency[latencyIndexOf(tookMs)]!++;
+  }
+
+  countBrokenOff(nowMs: number): void {
+    this.#at(nowMs).errors++;
+  }
+
+  /** Adds what changed to the list; true once nothing is kept any more. */
+  take(into: Measurement[], nowMs: number): boolean {
+    for (const bucket of this.#buckets) {
+      if (bucket.taken) continue;
+      bucket.taken = true;
+      const { taken: _, ...measurement } = bucket;
+      into.push({ ...measurement, latency: [...bucket.latency] });
+    }
+    const old = nowMs - bucketMs - keepMs;
+    while (this.#buckets.length > 0 && this.#buckets[0]!.at < old) this.#buckets.shift();
+    if (this.#current && this.#current.at < old) this.#current = null;
+    return this.#buckets.length === 0;
+  }
+}
+
+/** Of every revision that is in a table, or was lately. */
+export class Counts {
+  readonly #clock: Clock;
+  readonly #revisions = new Map<string, RevisionCounts>();
+  #named = new Set<string>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Those of the coming table; the rest are forgotten once they have been taken and are old. */
+  beginTable(): void {
+    this.#named = new Set();
+  }
+
+  of(project: string, environment: string, revision: number): RevisionCounts {
+    const key = `${project}/${environment}/${revision}`;
+    this.#named.add(key);
+    let counts = this.#revisions.get(key);
+    if (!counts) {
+      counts = new RevisionCounts(project, environment, revision);
+      this.#revisions.set(key, counts);
+    }
+    return counts;
+  }
+
+  take(): Measurement[] {
+    const nowMs = this.#clock.now();
+    const taken: Measurement[] = [];
+    for (const [key, counts] of this.#revisions) {
+      if (counts.take(taken, nowMs) && !this.#named.has(key)) this.#revisions.delete(key);
+    }
+    return taken;
+  }
+}

@@ -1,0 +1,120 @@
+// The built-in data plane: a reverse proxy in this process. Visitors speak HTTP/1.1, and with TLS also HTTP/2; instances
+// are spoken to in HTTP/1.1.
+import { once } from 'node:events';
+import type { Server as HttpServer } from 'node:http';
+import type { AddressInfo, Server } from 'node:net';
+import type { Range } from '../../lib/address.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { createIds } from '../../lib/ids.ts';
+import type { Log } from '../../lib/log.ts';
+import type { DataPlane } from '../data-plane.ts';
+import { Counts } from '../measure/counts.ts';
+import { shareConnections } from './connections.ts';
+import type { Surroundings } from './exchange.ts';
+import { createHttp1Server } from './http1/server.ts';
+import { drainSession, serveHttp2 } from './http2/session.ts';
+import { Ways } from './instances.ts';
+import { defaultLimits, type ProxyLimits } from './limits.ts';
+import type { Certificates } from './tls/certificates.ts';
+import { createTlsListener, type TlsListener } from './tls/listener.ts';
+
+export interface TlsOptions {
+  port: number;
+  certificates: Certificates;
+  /** Visitors without TLS of hosts that have a certificate are sent to it; the port of the address, null: where we listen. */
+  redirect?: { port: number | null } | null;
+}
+
+export interface ProxyOptions {
+  host: string;
+  port: number;
+  clock: Clock;
+  log: Log;
+  limits?: Partial<ProxyLimits>;
+  tls?: TlsOptions | null;
+  trustedProxies?: readonly Range[];
+}
+
+const portOf = (server: Server): number => (server.address() as AddressInfo).port;
+
+export async function startProxy(options: ProxyOptions): Promise<DataPlane> {
+  const { host, port, clock, log, limits: changed, tls, trustedProxies = [] } = options;
+  const limits = { ...defaultLimits, ...changed };
+  const counts = new Counts(clock);
+  const ways = new Ways(limits, counts);
+  const around: Surroundings = {
+    clock,
+    log,
+    limits,
+    ids: createIds(clock),
+    ways,
+    draining: false,
+    upgrades: new Set(),
+    sessions: new Set(),
+    httpsPort: null,
+    trustedProxies,
+  };
+  const http = createHttp1Server(around, tls?.certificates ?? null);
+  const secure = tls ? createSecureListener(around, http, tls.certificates) : null;
+  await listen(http, port, host);
+  if (secure && tls) {
+    await listen(secure.server, tls.port, host).catch((error) => {
+      http.close();
+      throw error;
+    });
+    if (tls.redirect) around.httpsPort = tls.redirect.port ?? portOf(secure.server);
+  }
+  return {
+    apply: (table) => ways.apply(table),
+    takeMeasurements: () => counts.take(),
+    port: () => portOf(http),
+    tlsPort: () => secure && portOf(secure.server),
+    stop: (drainMs) => stop(http, secure, around, drainMs),
+  };
+}
+
+async function listen(server: Server, port: number, host: string): Promise<void> {
+  server.listen(port, host);
+  await once(server, 'listening');
+}
+
+function createSecureListener(around: Surroundings, http: HttpServer, certificates: Certificates): TlsListener {
+  const { log, limits } = around;
+  const listener = createTlsListener({
+    certificates,
+    log,
+    handshakeMs: limits.handshakeMs,
+    onSecure(socket) {
+      socket.disableRenegotiation();
+      if (around.draining) socket.destroy();
+      else if (socket.alpnProtocol === 'h2') serveHttp2(around, socket);
+      else http.emit('connection', socket);
+    },
+  });
+  shareConnections(limits.connections, http, listener.server);
+  return listener;
+}
+
+async function stop(
+  http: HttpServer,
+  secure: TlsListener | null,
+  around: Surroundings,
+  drainMs: number,
+): Promise<void> {
+  around.draining = true;
+  const servers = secure ? [http, secure.server] : [http];
+  const closed = servers.map((server) => new Promise<void>((resolve) => server.close(() => resolve())));
+  // A connection whose answer had begun before is idle once it has ended.
+  const idle = setInterval(() => http.closeIdleConnections(), 50);
+  const force = setTimeout(() => {
+    http.closeAllConnections();
+    for (const client of around.upgrades) client.destroy();
+    secure?.destroyAll();
+  }, drainMs);
+  http.closeIdleConnections();
+  for (const session of around.sessions) drainSession(session);
+  await Promise.all(closed);
+  clearInterval(idle);
+  clearTimeout(force);
+  await around.ways.destroy();
+}

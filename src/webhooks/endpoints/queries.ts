@@ -1,0 +1,104 @@
+import type { Selectable } from 'kysely';
+import { notFound } from '../../contract/errors.ts';
+import type { EventKind } from '../../contract/events.ts';
+import type { Webhook } from '../../contract/webhooks.ts';
+import type { Db } from '../../db/database.ts';
+import { prepared, preparedInsert } from '../../db/prepared.ts';
+import type { Tables } from '../../db/tables.ts';
+import { type Caller, ChangedMeanwhile, isoTime, isoTimeOrNull, type Page } from '../../http/api/route.ts';
+
+export type WebhookRow = Selectable<Tables['webhook']>;
+export type Subscriber = Pick<WebhookRow, 'id' | 'ordering'>;
+
+const selectSubscribers = prepared((db) =>
+  db
+    .selectFrom('webhook')
+    .select(['id', 'events', 'project_id', 'ordering'])
+    .where('account_id', '=', '')
+    .where('state', 'in', ['enabled', 'paused'])
+    .orderBy('id'),
+);
+
+/** Who is to be told of an event, in the order in which they are locked. */
+export async function listSubscribers(
+  tx: Db,
+  event: { accountId: string; projectId: string; type: EventKind },
+): Promise<Subscriber[]> {
+  const rows = await selectSubscribers(tx, event.accountId, 'enabled', 'paused');
+  return rows.filter(
+    (row) => (row.project_id === null || row.project_id === event.projectId) && wants(row.events, event.type),
+  );
+}
+
+export function wants(events: string, type: EventKind): boolean {
+  return events.includes(`"${type}"`) || events.includes('"*"');
+}
+
+/** The webhooks a caller may see: those of its account; for one bound to projects, those of its projects. */
+function visible(db: Db, caller: Caller) {
+  const query = db
+    .selectFrom('webhook')
+    .selectAll()
+    .where('account_id', '=', caller.accountId)
+    .where('state', '!=', 'deleted');
+  return caller.projectIds === null ? query : query.where('project_id', 'in', [...caller.projectIds, '']);
+}
+
+export async function listWebhooks(db: Db, caller: Caller, { limit, after }: Page): Promise<WebhookRow[]> {
+  let query = visible(db, caller);
+  if (after !== null) query = query.where('id', '<', after);
+  return query
+    .orderBy('id', 'desc')
+    .limit(limit + 1)
+    .execute();
+}
+
+export async function requireWebhook(db: Db, caller: Caller, id: string): Promise<WebhookRow> {
+  const row = await visible(db, caller).where('id', '=', id).executeTakeFirst();
+  if (!row) throw notFound('whk', id);
+  return row;
+}
+
+export async function countWebhooks(db: Db, accountId: string): Promise<number> {
+  const row = await db
+    .selectFrom('webhook')
+    .select((e) => e.fn.countAll<number>().as('count'))
+    .where('account_id', '=', accountId)
+    .where('state', '!=', 'deleted')
+    .executeTakeFirstOrThrow();
+  return Number(row.count);
+}
+
+export const insertWebhook = preparedInsert('webhook');
+
+/** What people change. How it is doing is the dispatcher's, and the next position the outbox's. */
+export async function updateWebhook(
+  db: Db,
+  { id, version }: WebhookRow,
+  changed: Partial<Omit<Tables['webhook'], 'id' | 'account_id' | 'version' | 'next_position'>>,
+): Promise<void> {
+  const { numUpdatedRows } = await db
+    .updateTable('webhook')
+    .set({ ...changed, version: version + 1 })
+    .where('id', '=', id)
+    .where('version', '=', version)
+    .where('state', '!=', 'deleted')
+    .executeTakeFirst();
+  if (numUpdatedRows !== 1n) throw new ChangedMeanwhile();
+}
+
+export function presentWebhook(row: WebhookRow): Webhook {
+  return {
+    id: row.id,
+    url: row.url,
+    events: JSON.parse(row.events),
+    project_id: row.project_id,
+    description: row.description,
+    ordering: row.ordering,
+    state: row.state as Webhook['state'],
+    disabled_reason: row.disabled_reason,
+    failing_since: isoTimeOrNull(row.failing_since),
+    probe_at: isoTimeOrNull(row.probe_at),
+    created_at: isoTime(row.created_at),
+  };
+}

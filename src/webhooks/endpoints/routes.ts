@@ -1,0 +1,184 @@
+import { ApiError } from '../../contract/errors.ts';
+import * as contract from '../../contract/webhooks.ts';
+import type { DialectName } from '../../db/migrations/types.ts';
+import { type Caller, type ServedRoute, serve } from '../../http/api/route.ts';
+import type { AddressPolicy } from '../../lib/address.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { IdSource } from '../../lib/ids.ts';
+import type { Seal } from '../../lib/seal.ts';
+import { requireProject } from '../../projects/queries.ts';
+import { deliveryRoutes } from '../queue/routes.ts';
+import { AddressRefused, type Lookup, resolveAllowed } from '../sending/connect.ts';
+import { well } from './health.ts';
+import {
+  countWebhooks,
+  insertWebhook,
+  listWebhooks,
+  presentWebhook,
+  requireWebhook,
+  updateWebhook,
+  type WebhookRow,
+} from './queries.ts';
+import { newSecret, OpenedSecrets, sealSecret } from './secret.ts';
+
+const maxWebhooks = 1000;
+const defaultOverlapS = 86_400;
+
+export interface WebhookParts {
+  ids: IdSource;
+  clock: Clock;
+  seal: Seal;
+  dialect: DialectName;
+  policy: AddressPolicy;
+  lookup: Lookup;
+  /** There may be something to send. */
+  wake(): void;
+  /** There may be something to clear away. */
+  sweep(): void;
+}
+
+export function webhookRoutes(parts: WebhookParts): ServedRoute[] {
+  return [...registrationRoutes(parts), ...deliveryRoutes(parts)];
+}
+
+function registrationRoutes({ ids, clock, seal, policy, lookup, wake, sweep }: WebhookParts): ServedRoute[] {
+  const secrets = new OpenedSecrets(seal);
+  const checkUrl = ({ body }: { body: { url?: string } }) => refuseAddress(body.url, policy, lookup);
+  return [
+    serve(contract.listWebhooks, async (ask, db) => {
+      const rows = await listWebhooks(db, ask.caller, ask.page);
+      return { body: ask.paginate(rows, (row) => row.id, presentWebhook) };
+    }),
+
+    serve(
+      contract.createWebhook,
+      async (ask, tx) => {
+        const { body, caller } = ask;
+        const project_id = body.project_id ?? null;
+        if (project_id === null) refuseBoundToken(caller);
+        else await requireProject(tx, caller, project_id);
+        if ((await countWebhooks(tx, caller.accountId)) >= maxWebhooks) throw tooMany();
+        const id = ids('whk');
+        const secret = newSecret();
+        const row: WebhookRow = {
+          id,
+          account_id: caller.accountId,
+          project_id,
+          url: normalized(body.url),
+          events: JSON.stringify(body.events),
+          description: body.description ?? null,
+          ordering: body.ordering ?? 'none',
+          state: 'enabled',
+          disabled_reason: null,
+          secret_sealed: sealSecret(seal, id, secret),
+          old_secret_sealed: null,
+          old_secret_until: null,
+          next_position: 1,
+          failures: 0,
+          failing_since: null,
+          probe_at: null,
+          created_at: clock.now(),
+          updated_at: clock.now(),
+          version: 1,
+        };
+        await insertWebhook(tx, row);
+        return {
+          body: { ...presentWebhook(row), secret },
+          version: row.version,
+          location: `/webhooks/${id}`,
+          ...(project_id && { projectId: project_id }),
+        };
+      },
+      checkUrl,
+    ),
+
+    serve(contract.getWebhook, async (ask, db) => {
+      const row = await requireWebhook(db, ask.caller, ask.params.whk);
+      return { body: presentWebhook(row), version: row.version };
+    }),
+
+    serve(
+      contract.updateWebhook,
+      async (ask, tx) => {
+        const row = await requireWebhook(tx, ask.caller, ask.params.whk);
+        ask.expectVersion(row.version);
+        const { body } = ask;
+        const changed = {
+          url: body.url === undefined ? row.url : normalized(body.url),
+          events: body.events === undefined ? row.events : JSON.stringify(body.events),
+          description: body.description === undefined ? row.description : body.description,
+          ordering: body.ordering ?? row.ordering,
+          updated_at: clock.now(),
+          ...(body.state && { state: body.state, disabled_reason: null }),
+          ...(body.state === 'enabled' && { failures: well.failures, failing_since: null, probe_at: null }),
+        };
+        await updateWebhook(tx, row, changed);
+        ask.afterCommit(wake);
+        return { body: presentWebhook({ ...row, ...changed }), version: row.version + 1 };
+      },
+      checkUrl,
+    ),
+
+    serve(contract.deleteWebhook, async (ask, tx) => {
+      const row = await requireWebhook(tx, ask.caller, ask.params.whk);
+      ask.expectVersion(row.version);
+      await updateWebhook(tx, row, { state: 'deleted', secret_sealed: '', old_secret_sealed: null });
+      ask.afterCommit(sweep);
+      return { body: undefined };
+    }),
+
+    serve(contract.rotateSecret, async (ask, tx) => {
+      const row = await requireWebhook(tx, ask.caller, ask.params.whk);
+      const overlapS = ask.body.overlap_s ?? defaultOverlapS;
+      const secret = newSecret();
+      const old = sealSecret(seal, row.id, secrets.open(row.id, row.secret_sealed));
+      const nowMs = clock.now();
+      const changed = {
+        secret_sealed: sealSecret(seal, row.id, secret),
+        old_secret_sealed: overlapS > 0 ? old : null,
+        old_secret_until: overlapS > 0 ? nowMs + overlapS * 1000 : null,
+        updated_at: nowMs,
+      };
+      await updateWebhook(tx, row, changed);
+      return { body: { ...presentWebhook(row), secret }, version: row.version + 1 };
+    }),
+  ];
+}
+
+/** As it is sent: without what a browser keeps for itself. */
+function normalized(text: string): string {
+  const url = new URL(text);
+  url.hash = '';
+  return url.href;
+}
+
+/** A name that cannot be resolved yet is no mistake: whatever it leads to one day is judged at every send. */
+async function refuseAddress(text: string | undefined, policy: AddressPolicy, lookup: Lookup): Promise<void> {
+  if (text === undefined) return;
+  const url = URL.parse(text);
+  if (url === null || url.username !== '' || url.password !== '') {
+    throw new ApiError('invalid_request', 'The address is not valid.', {
+      details: [{ path: 'body.url', message: url === null ? 'is not an address' : 'must not hold credentials' }],
+    });
+  }
+  try {
+    await resolveAllowed(url.hostname, policy, lookup);
+  } catch (error) {
+    if (!(error instanceof AddressRefused)) return;
+    throw new ApiError('webhook_url_not_allowed', 'Deliveries to that address are refused.', {
+      details: [{ path: 'body.url', message: error.message }],
+    });
+  }
+}
+
+function refuseBoundToken(caller: Caller): void {
+  if (caller.projectIds === null) return;
+  throw new ApiError('insufficient_scope', 'A token bound to projects makes webhooks of one of them only.', {
+    details: [{ path: 'body.project_id', message: 'must be one of the projects this token is bound to' }],
+  });
+}
+
+const tooMany = () =>
+  new ApiError('quota_exceeded', `An account has at most ${maxWebhooks} webhooks.`, {
+    details: [{ path: 'webhooks', message: `at most ${maxWebhooks}` }],
+  });

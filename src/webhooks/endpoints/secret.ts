@@ -1,0 +1,33 @@
+import { randomBytes } from 'node:crypto';
+import type { Seal } from '../../lib/seal.ts';
+import { secretPrefix } from '../sending/signature.ts';
+
+const secretBytes = 32;
+
+export const newSecret = (): string => secretPrefix + randomBytes(secretBytes).toString('base64');
+
+const contextOf = (webhookId: string): string => `webhook ${webhookId}`;
+
+export const sealSecret = (seal: Seal, webhookId: string, secret: string): string =>
+  seal.seal(secret, contextOf(webhookId));
+
+const maxOpened = 10_000;
+
+/** Opens sealed secrets, each once: the same few sign thousands of deliveries. */
+export class OpenedSecrets {
+  readonly #seal: Seal;
+  readonly #opened = new Map<string, string>();
+
+  constructor(seal: Seal) {
+    this.#seal = seal;
+  }
+
+  open(webhookId: string, sealed: string): string {
+    const known = this.#opened.get(sealed);
+    if (known !== undefined) return known;
+    if (this.#opened.size >= maxOpened) this.#opened.clear();
+    const secret = this.#seal.open(sealed, contextOf(webhookId));
+    this.#opened.set(sealed, secret);
+    return secret;
+  }
+}

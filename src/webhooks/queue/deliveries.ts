@@ -1,0 +1,174 @@
+import { type Selectable, sql } from 'kysely';
+import { type Delivery, type DeliveryDetail, type DeliveryState, deliveryStates } from '../../contract/deliveries.ts';
+import { notFound } from '../../contract/errors.ts';
+import type { Db } from '../../db/database.ts';
+import type { DialectName } from '../../db/migrations/types.ts';
+import type { Tables } from '../../db/tables.ts';
+import { ChangedMeanwhile, isoTime, isoTimeOrNull, type Page } from '../../http/api/route.ts';
+import { idFloor } from '../../lib/ids.ts';
+import type { WebhookRow } from '../endpoints/queries.ts';
+import { jsonRows } from './json-rows.ts';
+
+export type DeliveryRow = Selectable<Tables['delivery']>;
+export type AttemptRow = Selectable<Tables['attempt']>;
+
+const shownAttempts = 100;
+
+export async function listDeliveries(
+  db: Db,
+  webhookId: string,
+  state: DeliveryState | undefined,
+  { limit, after }: Page,
+): Promise<DeliveryRow[]> {
+  const pageOf = (wanted: DeliveryState) => {
+    let query = db.selectFrom('delivery').selectAll().where('webhook_id', '=', webhookId).where('state', '=', wanted);
+    if (after !== null) query = query.where('id', '<', after);
+    return query
+      .orderBy('id', 'desc')
+      .limit(limit + 1)
+      .execute();
+  };
+  if (state) return pageOf(state);
+  // A page of each state, each from the index, makes a page of all.
+  const pages = await Promise.all(deliveryStates.map(pageOf));
+  const rows = new Map(pages.flat().map((row) => [row.id, row]));
+  return [...rows.values()].sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit + 1);
+}
+
+export async function requireDelivery(db: Db, webhookId: string, id: string): Promise<DeliveryRow> {
+  const row = await db
+    .selectFrom('delivery')
+    .selectAll()
+    .where('id', '=', id)
+    .where('webhook_id', '=', webhookId)
+    .executeTakeFirst();
+  if (!row) throw notFound('dlv', id);
+  return row;
+}
+
+export async function listAttempts(db: Db, deliveryId: string): Promise<AttemptRow[]> {
+  const rows = await db
+    .selectFrom('attempt')
+    .selectAll()
+    .where('delivery_id', '=', deliveryId)
+    .orderBy('number', 'desc')
+    .limit(shownAttempts)
+    .execute();
+  return rows.reverse();
+}
+
+export async function insertDelivery(db: Db, row: DeliveryRow): Promise<void> {
+  await db.insertInto('delivery').values(row).execute();
+}
+
+/** Due now, with a new schedule. One that is being sent this moment is left to whoever sends it. */
+export async function markDeliveryDue(db: Db, row: DeliveryRow, nowMs: number): Promise<DeliveryRow> {
+  if (row.state === 'pending' && row.lease !== null) return row;
+  const changed = {
+    state: 'pending' as const,
+    due_at: nowMs,
+    tried: 0,
+    finished_at: null,
+    lease: null,
+    lease_until: 0,
+  };
+  const { numUpdatedRows } = await db
+    .updateTable('delivery')
+    .set(changed)
+    .where('id', '=', row.id)
+    .where('state', '=', row.state)
+    .where('lease', 'is', null)
+    .executeTakeFirst();
+  if (numUpdatedRows !== 1n) throw new ChangedMeanwhile();
+  return { ...row, ...changed };
+}
+
+/** Deliveries of events since a time that were given up are due again; at most `limit`. Gives how many. */
+export async function markFailedDue(
+  db: Db,
+  webhookId: string,
+  sinceMs: number,
+  nowMs: number,
+  limit: number,
+): Promise<number> {
+  const { numUpdatedRows } = await db
+    .updateTable('delivery')
+    .set({ state: 'pending', due_at: nowMs, tried: 0, finished_at: null, lease: null, lease_until: 0 })
+    .where('state', '=', 'failed')
+    .where('id', 'in', (e) =>
+      e
+        .selectFrom('delivery')
+        .select('id')
+        .where('webhook_id', '=', webhookId)
+        .where('state', '=', 'failed')
+        .where('event_id', '>=', idFloor('evt', sinceMs))
+        .where('test_body', 'is', null)
+        .orderBy('id')
+        .limit(limit),
+    )
+    .executeTakeFirst();
+  return Number(numUpdatedRows);
+}
+
+/** Events the webhook asks for that never had a delivery to it, oldest first. */
+export async function listUndelivered(db: Db, webhook: WebhookRow, sinceMs: number, limit: number) {
+  let query = db
+    .selectFrom('event')
+    .select(['id', 'type'])
+    .where('account_id', '=', webhook.account_id)
+    .where('id', '>=', idFloor('evt', sinceMs))
+    .where((e) =>
+      e.not(
+        e.exists(
+          e
+            .selectFrom('delivery')
+            .select('delivery.id')
+            .where('delivery.webhook_id', '=', webhook.id)
+            .whereRef('delivery.event_id', '=', 'event.id'),
+        ),
+      ),
+    );
+  if (webhook.project_id !== null) query = query.where('project_id', '=', webhook.project_id);
+  const kinds = JSON.parse(webhook.events);
+  if (!kinds.includes('*')) query = query.where('type', 'in', kinds);
+  return query.orderBy('id').limit(limit).execute();
+}
+
+/** Many at once; one that is there already stays as it is. */
+export async function insertDeliveries(
+  db: Db,
+  dialect: DialectName,
+  webhookId: string,
+  rows: { id: string; event_id: string; type: string }[],
+  nowMs: number,
+): Promise<void> {
+  if (rows.length === 0) return;
+  const r = jsonRows(dialect, JSON.stringify(rows), { id: 'text', event_id: 'text', type: 'text' });
+  await sql`
+    insert into delivery (id, webhook_id, event_id, type, test_body, state, position, due_at, lease, attempts, tried,
+      created_at, finished_at)
+    select r.id, ${sql.val(webhookId)}, r.event_id, r.type, null, 'pending', 0, cast(${nowMs} as bigint), null, 0, 0,
+      cast(${nowMs} as bigint), null
+    from ${r} where true on conflict (webhook_id, event_id) do nothing`.execute(db);
+}
+
+export function presentDelivery(row: DeliveryRow): Delivery {
+  return {
+    id: row.id,
+    webhook_id: row.webhook_id,
+    event_id: row.event_id,
+    event_type: row.type,
+    state: row.state,
+    attempt_count: row.attempts,
+    next_attempt_at: row.state === 'pending' ? isoTime(row.due_at) : null,
+    created_at: isoTime(row.created_at),
+    finished_at: isoTimeOrNull(row.finished_at),
+  };
+}
+
+export function presentDetail(row: DeliveryRow, attempts: AttemptRow[]): DeliveryDetail {
+  return {
+    ...presentDelivery(row),
+    attempts: attempts.map(({ delivery_id: _, at, ...attempt }) => ({ at: isoTime(at), ...attempt })),
+  };
+}

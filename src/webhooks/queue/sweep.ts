@@ -1,0 +1,99 @@
+// Clearing away, a little at a time so that nobody waits for it: what is older than it has to be kept, what is left of
+// webhooks that were deleted, and what is pending for those that were disabled.
+import type { Db } from '../../db/database.ts';
+import { idFloor } from '../../lib/ids.ts';
+
+const batch = 500;
+
+/** Gives whether there may be more. Ids sort by time: what is old is at the beginning of each table. */
+export async function sweepOld(db: Db, olderThanMs: number): Promise<boolean> {
+  const old = await db
+    .selectFrom('delivery')
+    .select('id')
+    .where('id', '<', idFloor('dlv', olderThanMs))
+    .where('state', '!=', 'pending')
+    .orderBy('id')
+    .limit(batch)
+    .execute();
+  await deleteDeliveries(
+    db,
+    old.map(({ id }) => id),
+  );
+  // An event that somebody is still to be told of stays until it arrived or was given up.
+  const { numDeletedRows } = await db
+    .deleteFrom('event')
+    .where('id', 'in', (e) =>
+      e
+        .selectFrom('event')
+        .select('event.id')
+        .where('event.id', '<', idFloor('evt', olderThanMs))
+        .where(({ not, exists, selectFrom }) =>
+          not(
+            exists(
+              selectFrom('webhook')
+                .innerJoin('delivery', 'delivery.webhook_id', 'webhook.id')
+                .select('delivery.id')
+                .whereRef('webhook.account_id', '=', 'event.account_id')
+                .whereRef('delivery.event_id', '=', 'event.id'),
+            ),
+          ),
+        )
+        .orderBy('event.id')
+        .limit(batch),
+    )
+    .executeTakeFirst();
+  return old.length === batch || Number(numDeletedRows) === batch;
+}
+
+async function deleteDeliveries(db: Db, ids: string[]): Promise<void> {
+  if (ids.length === 0) return;
+  await db.transaction().execute(async (tx) => {
+    await tx.deleteFrom('attempt').where('delivery_id', 'in', ids).execute();
+    await tx.deleteFrom('delivery').where('id', 'in', ids).execute();
+  });
+}
+
+/** Gives whether there may be more. */
+export async function sweepStopped(db: Db, nowMs: number): Promise<boolean> {
+  let more = false;
+  const stopped = await db
+    .selectFrom('webhook')
+    .select(['id', 'state'])
+    .where('state', 'in', ['deleted', 'disabled'])
+    .execute();
+  for (const { id, state } of stopped) {
+    more = (state === 'deleted' ? await sweepDeleted(db, id) : await giveUpPending(db, id, nowMs)) || more;
+  }
+  return more;
+}
+
+async function sweepDeleted(db: Db, webhookId: string): Promise<boolean> {
+  const rows = await db.selectFrom('delivery').select('id').where('webhook_id', '=', webhookId).limit(batch).execute();
+  await deleteDeliveries(
+    db,
+    rows.map(({ id }) => id),
+  );
+  if (rows.length > 0) return true;
+  await db.deleteFrom('webhook').where('id', '=', webhookId).where('state', '=', 'deleted').execute();
+  return false;
+}
+
+/** Guarded by the state of the webhook: somebody may have enabled it again. */
+async function giveUpPending(db: Db, webhookId: string, nowMs: number): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('delivery')
+    .set({ state: 'failed', finished_at: nowMs, lease: null, lease_until: 0 })
+    .where('state', '=', 'pending')
+    .where('id', 'in', (e) =>
+      e
+        .selectFrom('delivery')
+        .innerJoin('webhook', 'webhook.id', 'delivery.webhook_id')
+        .select('delivery.id')
+        .where('delivery.webhook_id', '=', webhookId)
+        .where('delivery.state', '=', 'pending')
+        .where('webhook.state', '=', 'disabled')
+        .limit(batch),
+    )
+    .executeTakeFirst();
+  return Number(numUpdatedRows) === batch;
+}

@@ -1,0 +1,183 @@
+// Sends what is due: claim as much as each endpoint has room for → send → have it written down how it went. Claiming is
+// woken by commits, by room that became free, and by a slow clock for what is due later; it never waits for a receiver.
+import type { Db } from '../../db/database.ts';
+import type { DialectName } from '../../db/migrations/types.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Log } from '../../lib/log.ts';
+import { type Loop, startLoop } from '../../lib/loop.ts';
+import { type Claimed, claimDeliveries, releaseAll, releaseDeliveries } from '../queue/claim.ts';
+import { OutcomeWriter } from '../queue/outcome-writer.ts';
+import { crowdedAfter, type Flight, Flights } from './flights.ts';
+import { type Finished, finish } from './outcome.ts';
+import { type RequestParts, Requests } from './request.ts';
+import { defaultScheduleMs } from './retry.ts';
+import type { Sender, Sent } from './send.ts';
+
+export interface DispatcherParts extends RequestParts {
+  db: Db;
+  dialect: DialectName;
+  clock: Clock;
+  log: Log;
+  sender: Sender;
+  /** Unlike that of any other process. */
+  id: string;
+  random: () => number;
+  schedule?: readonly number[];
+  leaseMs?: number;
+  onAttempt(succeeded: boolean): void;
+  /** Endpoints that were just disabled: what is pending for them is to be given up. */
+  onDisabled(): void;
+}
+
+const lookEveryMs = 1000;
+/** Under way, and waiting to be. */
+const maxTaken = 1500;
+/** Longer than a request may take, with time to write down how it went. */
+const defaultLeaseMs = 30_000;
+const stopWithinMs = 5000;
+
+export class Dispatcher {
+  readonly #parts: DispatcherParts;
+  readonly #requests: Requests;
+  readonly #writer: OutcomeWriter;
+  readonly #flights = new Flights();
+  #claims = 0;
+  /** Where there is not enough room for all, those behind this endpoint come first. */
+  #last = '';
+  /** Who got all they could take at the last look, and how many they had then. */
+  #crowded = new Map<string, number>();
+  #full = false;
+  #stopping = false;
+  #loop: Loop | null = null;
+  #idle: (() => void) | null = null;
+
+  constructor(parts: DispatcherParts) {
+    this.#parts = parts;
+    this.#requests = new Requests(parts);
+    this.#writer = new OutcomeWriter({ ...parts, onWritten: (batch) => this.#wakeFor(batch) });
+  }
+
+  async start(): Promise<void> {
+    const { db, dialect, log } = this.#parts;
+    if (dialect === 'sqlite') await releaseAll(db);
+    this.#loop = startLoop({
+      intervalMs: lookEveryMs,
+      step: () => this.#look(),
+      onError: (error) => log.error({ err: error, loop: 'webhooks' }, 'a loop failed'),
+    });
+  }
+
+  wake(): void {
+    this.#loop?.wake();
+  }
+
+  /** What is under way gets a moment; what has no answer by then is due again at once, for whoever comes next. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    await this.#loop?.stop();
+    if (this.#flights.count > 0) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#idle = resolve;
+      const timer = setTimeout(resolve, stopWithinMs);
+      await promise;
+      clearTimeout(timer);
+    }
+    const unanswered = this.#flights.giveUpAll();
+    await this.#writer.stop();
+    await this.#giveBack(unanswered);
+    await this.#parts.sender.close();
+  }
+
+  async #look(): Promise<void> {
+    const { db, dialect, clock, id, leaseMs = defaultLeaseMs } = this.#parts;
+    if (this.#stopping) return;
+    const nowMs = clock.now();
+    void this.#giveBack(this.#flights.giveUpStale(nowMs));
+    const limit = maxTaken - this.#flights.taken;
+    if (limit <= 0) return;
+    const loads = this.#flights.loads();
+    const claimed = await claimDeliveries(db, dialect, {
+      loads,
+      limit,
+      after: this.#last,
+      lease: `${id}.${++this.#claims}`,
+      nowMs,
+      untilMs: nowMs + leaseMs,
+    });
+    const takenAt = clock.now();
+    for (const delivery of claimed) this.#flights.add(delivery, takenAt);
+    for (const webhookId of new Set(claimed.map(({ webhook_id }) => webhook_id))) this.#sendWaiting(webhookId);
+    this.#full = claimed.length === limit;
+    if (this.#full) this.#last = lastInTurn(claimed, this.#last);
+    this.#crowded = crowdedAfter(loads, claimed, nowMs);
+    for (const webhookId of this.#crowded.keys()) this.#wakeIfRoom(webhookId);
+  }
+
+  /** A quarter of what an endpoint may have is a batch worth looking for. */
+  #wakeIfRoom(webhookId: string): void {
+    const hasRoom = this.#flights.takenOf(webhookId) <= (this.#crowded.get(webhookId) ?? -1) * 0.75;
+    if (hasRoom || (this.#full && this.#flights.taken <= maxTaken / 2)) this.wake();
+  }
+
+  #sendWaiting(webhookId: string): void {
+    if (this.#stopping) return;
+    for (;;) {
+      const flight = this.#flights.begin(webhookId, this.#parts.clock.now());
+      if (!flight) return;
+      void this.#send(flight);
+    }
+  }
+
+  async #send(flight: Flight): Promise<void> {
+    const { sender, log } = this.#parts;
+    let sent: Sent;
+    try {
+      const { url, headers, body } = this.#requests.of(flight.claimed, flight.sentAt);
+      sent = await sender.send(url, headers, body);
+    } catch (error) {
+      log.error({ err: error, delivery_id: flight.claimed.id }, 'a delivery could not be sent');
+      sent = { status: null, error: 'The service could not make the request.', answer: null, retryAfter: undefined };
+    }
+    // Given up meanwhile: stop() has given the delivery back already, so how it went is no longer ours to tell.
+    if (this.#flights.end(flight)) this.#finish(flight, sent);
+  }
+
+  #finish(flight: Flight, sent: Sent): void {
+    const { clock, random, schedule = defaultScheduleMs, onAttempt } = this.#parts;
+    const finished = finish(flight, sent, clock.now(), random(), schedule);
+    onAttempt(finished.succeeded);
+    this.#writer.add(finished);
+    const { webhook_id } = flight.claimed;
+    // One that fails gets no more before it is known how it is doing.
+    if (finished.succeeded) this.#sendWaiting(webhook_id);
+    else void this.#giveBack(this.#flights.giveUpWaitingOf(webhook_id));
+    this.#wakeIfRoom(webhook_id);
+    if (this.#flights.count === 0) this.#idle?.();
+  }
+
+  /** At the latest, they are due again when the lease has run out. */
+  async #giveBack(claimed: Claimed[]): Promise<void> {
+    const { db, dialect, log } = this.#parts;
+    await releaseDeliveries(db, dialect, claimed).catch((error) =>
+      log.warn({ err: error }, 'deliveries were not given back'),
+    );
+  }
+
+  #wakeFor(batch: Finished[]): void {
+    const nowMs = this.#parts.clock.now();
+    if (batch.some(({ strict }) => strict)) this.wake();
+    for (const { outcome } of batch) {
+      // The slow clock is too slow for what is due sooner than it ticks.
+      const inMs = outcome.due_at - nowMs;
+      if (outcome.state === 'pending' && inMs < lookEveryMs)
+        setTimeout(() => this.wake(), Math.max(0, inMs) + 2).unref();
+    }
+  }
+}
+
+/** Of a turn that began behind `after` and goes round. */
+function lastInTurn(claimed: Claimed[], after: string): string {
+  const ids = claimed.map(({ webhook_id }) => webhook_id);
+  const around = ids.filter((id) => id <= after);
+  return (around.length > 0 ? around : ids).reduce((a, b) => (a > b ? a : b));
+}

@@ -1,0 +1,131 @@
+// One HTTP request to a receiver, over a connection that stays open for the next. Redirects are not followed.
+import type { IncomingHttpHeaders } from 'node:http';
+import { Agent, type Dispatcher } from 'undici';
+import type { AddressPolicy } from '../../lib/address.ts';
+import { AddressRefused, guardedConnector, type Lookup } from './connect.ts';
+
+export const keptAnswerBytes = 16 * 1024;
+
+export interface Sent {
+  /** null: there was no answer. */
+  status: number | null;
+  error: string | null;
+  answer: string | null;
+  retryAfter: string | undefined;
+}
+
+export interface Sender {
+  send(url: URL, headers: Record<string, string>, body: string): Promise<Sent>;
+  /** Ends what is under way. */
+  close(): Promise<void>;
+}
+
+export interface SenderOptions {
+  policy: AddressPolicy;
+  lookup: Lookup;
+  /** From the first packet to the last byte of the answer that is kept. */
+  timeoutMs: number;
+}
+
+export function createSender({ policy, lookup, timeoutMs }: SenderOptions): Sender {
+  const agent = new Agent({
+    connect: guardedConnector(policy, lookup, timeoutMs),
+    connections: null,
+    pipelining: 1,
+    keepAliveTimeout: 30_000,
+    keepAliveMaxTimeout: 300_000,
+    // One limit for all of it, below.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  });
+
+  return {
+    send(url, headers, body) {
+      return new Promise((resolve) => {
+        const exchange = new Exchange(resolve, timeoutMs);
+        agent.dispatch(
+          { origin: url.origin, path: url.pathname + url.search, method: 'POST', headers, body },
+          exchange,
+        );
+      });
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+/** What comes back of one request. Undici's own streams would cost more than all the rest of a delivery. */
+class Exchange implements Dispatcher.DispatchHandler {
+  readonly #resolve: (sent: Sent) => void;
+  readonly #timer: NodeJS.Timeout;
+  readonly #timeoutMs: number;
+  readonly #chunks: Buffer[] = [];
+  #length = 0;
+  #status: number | null = null;
+  #retryAfter: string | undefined;
+  #controller: Dispatcher.DispatchController | null = null;
+  #over = false;
+
+  constructor(resolve: (sent: Sent) => void, timeoutMs: number) {
+    this.#resolve = resolve;
+    this.#timeoutMs = timeoutMs;
+    this.#timer = setTimeout(() => this.#giveUp(), timeoutMs);
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#over) controller.abort(new Error('given up'));
+  }
+
+  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    if (status < 200) return;
+    this.#status = status;
+    this.#retryAfter = headers['retry-after']?.toString();
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#chunks.push(chunk);
+    this.#length += chunk.length;
+    if (this.#length < keptAnswerBytes) return;
+    this.#succeed();
+    controller.abort(new Error('enough'));
+  }
+
+  onResponseEnd(): void {
+    this.#succeed();
+  }
+
+  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+    this.#end({ status: null, error: describe(error), answer: null, retryAfter: undefined });
+  }
+
+  /** Whether it is still being connected, sent or answered. */
+  #giveUp(): void {
+    const error = `no answer within ${this.#timeoutMs} ms`;
+    this.#end({ status: null, error, answer: null, retryAfter: undefined });
+    this.#controller?.abort(new Error(error));
+  }
+
+  #succeed(): void {
+    const answer = this.#length === 0 ? null : textOf(this.#chunks);
+    this.#end({ status: this.#status, error: null, answer, retryAfter: this.#retryAfter });
+  }
+
+  #end(sent: Sent): void {
+    if (this.#over) return;
+    this.#over = true;
+    clearTimeout(this.#timer);
+    this.#resolve(sent);
+  }
+}
+
+/** The first bytes, as text that any database keeps. */
+function textOf(chunks: Buffer[]): string {
+  return Buffer.concat(chunks).subarray(0, keptAnswerBytes).toString('utf8').replaceAll('\0', '\ufffd');
+}
+
+function describe(error: unknown): string {
+  if (error instanceof AddressRefused) return `refused: ${error.message}`;
+  const { message, code, cause } = error as Error & { code?: string };
+  const inner = cause instanceof Error && cause.message ? cause.message : '';
+  return (message || inner || code || String(error)).slice(0, 500).toWellFormed().replaceAll('\0', '');
+}

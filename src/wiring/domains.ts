@@ -1,0 +1,92 @@
+// Domains and their certificates: who may add which name, who signs, and what is shown in a handshake.
+import { readFileSync } from 'node:fs';
+import type { Config } from '../config.ts';
+import { createAcme } from '../domains/acme/acme.ts';
+import { findAnswer } from '../domains/challenges.ts';
+import type { Resolve } from '../domains/dns-check.ts';
+import { Contexts } from '../domains/handshake/contexts.ts';
+import { ownHosts } from '../domains/handshake/own-hosts.ts';
+import { hostOf } from '../domains/hostname.ts';
+import { Issuer } from '../domains/issuer.ts';
+import { createLocalCa } from '../domains/local-ca.ts';
+import { domainRoutes } from '../domains/routes.ts';
+import type { ServedRoute } from '../http/api/route.ts';
+import { StartError } from '../lib/start-error.ts';
+import type { Certificates } from '../traffic/proxy/tls/certificates.ts';
+import { version } from '../version.ts';
+import type { Common } from './common.ts';
+
+export interface DomainNeeds {
+  /** How names become addresses. */
+  resolve: Resolve;
+  /** Where the router listens with TLS, once it does; null: not in this process. */
+  tlsPort(): number | null;
+  /** What is routed may have to change. */
+  changed(): void;
+}
+
+export interface Domains {
+  routes: ServedRoute[];
+  certificates: Certificates;
+  /** The root of the local CA; null: an ACME directory signs. */
+  caPem: (() => Promise<string>) | null;
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export function createDomains(common: Common, config: Config, { resolve, tlsPort, changed }: DomainNeeds): Domains {
+  const { db, clock } = common;
+  const { acmeDirectory, routerDomain } = config;
+  const local = acmeDirectory === null ? createLocalCa(common) : null;
+  const authority = local ?? createAcme({ ...common, ...acmeSettings(config), userAgent: `Sluice/${version}` });
+  const otherwise = local ? ownHosts({ db, clock, ca: local, routerDomain }) : async () => null;
+  const contexts = new Contexts({ ...common, otherwise });
+  const urlOf = (hostname: string) => {
+    const port = config.httpsRedirect?.port ?? tlsPort() ?? config.routerTlsPort;
+    return `https://${hostname}${port === 443 ? '' : `:${port}`}`;
+  };
+  const forget = (hostname: string) => contexts.forget(hostname);
+  const issuer = new Issuer({
+    ...common,
+    authority,
+    random: Math.random,
+    urlOf,
+    onStored(hostname, first) {
+      forget(hostname);
+      if (first) changed();
+    },
+  });
+  const routes = domainRoutes({
+    ...common,
+    reserved: { routerDomain, hosts: [...hostOf(config.apiUrl), ...hostOf(config.baseUrl)] },
+    resolve: local ? null : resolve,
+    urlOf,
+    wake: () => issuer.wake(),
+    changed,
+    forget,
+  });
+  return {
+    routes,
+    certificates: {
+      contextFor: (hostname) => contexts.contextFor(hostname),
+      answerChallenge: (hostname, token) => findAnswer(db, hostname, token),
+    },
+    caPem: local && (() => local.rootPem()),
+    async start() {
+      if (config.roles.includes('worker')) await issuer.start();
+    },
+    stop: () => issuer.stop(),
+  };
+}
+
+function acmeSettings({ acmeDirectory, acmeEmail, acmeCaFile }: Config) {
+  return { directory: acmeDirectory!, email: acmeEmail, ca: acmeCaFile === null ? null : readCa(acmeCaFile) };
+}
+
+function readCa(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new StartError(`SLUICE_ACME_CA_FILE cannot be read: ${(error as Error).message}`);
+  }
+}

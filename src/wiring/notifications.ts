@@ -1,0 +1,86 @@
+// What tells of events: deliveries to webhooks, the live stream, and the bell that wakes both.
+import type { Config } from '../config.ts';
+import { announce } from '../db/after-commit.ts';
+import { startBell } from '../events/bell.ts';
+import { eventRoutes } from '../events/routes.ts';
+import { EventStreams } from '../events/stream.ts';
+import type { ServedRoute } from '../http/api/route.ts';
+import { isLoopback, parseAddress } from '../lib/address.ts';
+import { version } from '../version.ts';
+import { webhookRoutes } from '../webhooks/endpoints/routes.ts';
+import { type Lookup, systemLookup } from '../webhooks/sending/connect.ts';
+import { Deliveries, type WebhookTimings } from '../webhooks/webhooks.ts';
+import type { Common } from './common.ts';
+
+export interface NotificationOverrides {
+  webhookTimings?: WebhookTimings;
+  /** How names of webhooks become addresses. */
+  lookup?: Lookup;
+}
+
+export interface Notifications {
+  routes: ServedRoute[];
+  start(): Promise<void>;
+  /** Ends what would otherwise stay open as long as its client likes. */
+  closeStreams(): void;
+  stop(): Promise<void>;
+}
+
+export function createNotifications(
+  common: Common,
+  config: Config,
+  { webhookTimings = {}, lookup = systemLookup }: NotificationOverrides,
+  onAttempt: (succeeded: boolean) => void,
+): Notifications {
+  const { db, dialect, clock, processId } = common;
+  const policy = { allowLoopback: listensOnLoopback(config.host), allowed: config.webhookAllowCidrs };
+  const streams = new EventStreams(common);
+  const deliveries = new Deliveries({
+    ...common,
+    databaseUrl: config.databaseUrl,
+    policy,
+    lookup,
+    signatureHeader: config.signatureHeader,
+    userAgent: `Sluice/${version}`,
+    id: processId,
+    retentionDays: config.eventRetentionDays,
+    timings: webhookTimings,
+    onAttempt,
+  });
+  const bell = startBell({
+    ...common,
+    databaseUrl: config.databaseUrl,
+    id: processId,
+    heard() {
+      deliveries.wake();
+      streams.wake();
+    },
+    changed: (changes) => streams.tell(changes),
+  });
+  return {
+    routes: [
+      ...webhookRoutes({
+        ...common,
+        policy,
+        lookup,
+        wake: () => announce(db, 'event'),
+        sweep: () => deliveries.sweep(),
+      }),
+      ...eventRoutes({ dialect, clock, streams }),
+    ],
+    async start() {
+      if (config.roles.includes('worker')) await deliveries.start();
+    },
+    closeStreams: () => streams.stop(),
+    async stop() {
+      await deliveries.stop();
+      await bell.stop();
+    },
+  };
+}
+
+/** Who can reach the service can reach what runs beside it anyway. */
+function listensOnLoopback(host: string): boolean {
+  const address = parseAddress(host);
+  return host === 'localhost' || (address !== null && isLoopback(address));
+}

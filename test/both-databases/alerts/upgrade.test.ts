@@ -1,0 +1,60 @@
+// A database from before there were alerts: its environments get the rules that new ones have.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { listAlertRules, presentAlertRule } from '../../../src/alerts/queries.ts';
+import { openDatabase } from '../../../src/db/database.ts';
+import { migrate } from '../../../src/db/migrate.ts';
+import { foundation } from '../../../src/db/migrations/0001-foundation.ts';
+import { deployments } from '../../../src/db/migrations/0002-deployments.ts';
+import { webhooks } from '../../../src/db/migrations/0003-webhooks.ts';
+import { type AnyDb, columnsFor } from '../../../src/db/migrations/types.ts';
+import { newEnvironment } from '../../../src/environments/change.ts';
+import { insertEnvironment } from '../../../src/environments/queries.ts';
+import { insertProject } from '../../../src/projects/queries.ts';
+import { isolatedEnv } from '../../helpers/app.ts';
+
+test('environments that are there already get their two rules', async () => {
+  const { env, dataDir, clean } = await isolatedEnv();
+  const database = await openDatabase({ url: env.SLUICE_DATABASE_URL ?? null, dataDir, onConnectionLost() {} });
+  const { db, dialect } = database;
+  const old: AnyDb = db;
+  await old.transaction().execute(async (tx) => {
+    await tx.schema
+      .createTable('migration')
+      .addColumn('version', 'integer', (c) => c.primaryKey())
+      .addColumn('name', 'text', (c) => c.notNull())
+      .execute();
+    for (const [index, migration] of [foundation, deployments, webhooks].entries()) {
+      await migration.up(tx, columnsFor(dialect));
+      await tx
+        .insertInto('migration')
+        .values({ version: index + 1, name: migration.name })
+        .execute();
+    }
+  });
+  const [id, account_id] = ['prj_01k9xw3v5qfk2t8m7c4b6d9e0h', 'acc_01k9xw3v5qfk2t8m7c4b6d9e0h'];
+  await db.insertInto('account').values({ id: account_id, name: 'a', created_at: 1 }).execute();
+  await insertProject(db, {
+    ...{ id, account_id, name: 'Shop', slug: 'shop', description: null, labels: '[]', next_sequence: 1 },
+    ...{ created_at: 1, updated_at: 1, version: 1 },
+  });
+  for (const name of ['production', 'staging']) {
+    await insertEnvironment(db, newEnvironment({ projectId: id, name, region: 'local', host: `shop-${name}` }, 1));
+  }
+  await migrate(db, dialect);
+  for (const environment of ['production', 'staging']) {
+    const rules = await listAlertRules(db, id, { environment }, { limit: 100, after: null });
+    assert.deepEqual(
+      rules.map(presentAlertRule).map(({ id: rule, name, metric, threshold, on_canary, enabled }) => {
+        assert.match(rule, /^rul_[0-9a-z]{26}$/);
+        return [name, metric, threshold, on_canary, enabled];
+      }),
+      [
+        ['Instances', 'healthy_instances', 1, 'none', true],
+        ['Errors', 'error_rate', 0.05, 'abort', true],
+      ],
+    );
+  }
+  await database.close();
+  await clean();
+});

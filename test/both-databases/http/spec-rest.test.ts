@@ -1,0 +1,304 @@
+// One test per row of the specification's tables for interface B, named after the row.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { errorCatalogue } from '../../../src/contract/errors.ts';
+import { adminToken, startApp, type TestApp } from '../../helpers/app.ts';
+
+let t: TestApp;
+before(async () => {
+  t = await startApp();
+});
+after(() => t.stop());
+
+const newProject = async (body: object = {}) =>
+  (await t.call('POST', '/v1/projects', { body: { name: 'Shop', ...body } })).body;
+
+describe('spec: endpoints B', () => {
+  test('GET /projects lists projects in the list envelope', async () => {
+    const project = await newProject();
+    const { status, body } = await t.call('GET', '/v1/projects');
+    assert.equal(status, 200);
+    assert.deepEqual(Object.keys(body), ['data', 'page']);
+    assert.deepEqual(Object.keys(body.page), ['next', 'has_more']);
+    assert.deepEqual(body.data[0], project);
+  });
+
+  test('POST /projects creates a project', async () => {
+    const { status, body, headers } = await t.call('POST', '/v1/projects', {
+      body: { name: 'Crème Brûlée', description: 'sweet', labels: ['a', 'b'] },
+    });
+    assert.equal(status, 201);
+    assert.match(body.id, /^prj_[0-9a-hjkmnp-tv-z]{26}$/);
+    assert.equal(headers.get('location'), `${t.url}/v1/projects/${body.id}`);
+    const { id, created_at, updated_at, ...rest } = body;
+    assert.deepEqual(rest, {
+      name: 'Crème Brûlée',
+      slug: 'creme-brulee',
+      description: 'sweet',
+      labels: ['a', 'b'],
+      environments: ['production'],
+    });
+    assert.match(created_at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+    assert.equal(updated_at, created_at);
+  });
+
+  test('GET /projects/{id} gets one project', async () => {
+    const project = await newProject();
+    const { status, body } = await t.call('GET', `/v1/projects/${project.id}`);
+    assert.equal(status, 200);
+    assert.deepEqual(body, project);
+  });
+
+  test('PATCH /projects/{id} changes project settings and leaves out what is left out', async () => {
+    const project = await newProject({ description: 'old', labels: ['x'] });
+    const { status, body } = await t.call('PATCH', `/v1/projects/${project.id}`, { body: { name: 'New' } });
+    assert.equal(status, 200);
+    assert.deepEqual({ ...body, updated_at: project.updated_at }, { ...project, name: 'New' });
+    const cleared = await t.call('PATCH', `/v1/projects/${project.id}`, { body: { description: null } });
+    assert.equal(cleared.body.description, null);
+    assert.equal(cleared.body.name, 'New');
+  });
+
+  test('DELETE /projects/{id} deletes a project', async () => {
+    const project = await newProject();
+    const { status, body } = await t.call('DELETE', `/v1/projects/${project.id}`);
+    assert.equal(status, 204);
+    assert.equal(body, '');
+    for (const path of ['', '/environments', '/environments/production']) {
+      const gone = await t.call('GET', `/v1/projects/${project.id}${path}`);
+      assert.equal(gone.status, 404);
+      assert.equal(gone.body.error.code, 'project_not_found');
+    }
+  });
+
+  test('all responses are JSON in UTF-8', async () => {
+    const { headers } = await t.call('GET', '/v1/projects');
+    assert.equal(headers.get('content-type'), 'application/json; charset=utf-8');
+  });
+});
+
+describe('spec: authentication', () => {
+  test('the token is accepted in the header', async () => {
+    assert.equal((await t.call('GET', '/v1/projects')).status, 200);
+  });
+
+  for (const name of [
+    'token',
+    'access_token',
+    'api_key',
+    'apikey',
+    'key',
+    'auth',
+    'authorization',
+    'bearer',
+    'secret',
+  ]) {
+    test(`a credential in the query string is 400: ${name}`, async () => {
+      for (const query of [`${name}=${adminToken}`, `limit=1&${name.toUpperCase()}=x`, `${name}`, `${name}[]=x`]) {
+        const { status, body } = await t.call('GET', `/v1/projects?${query}`, { token: null });
+        assert.equal(status, 400, query);
+        assert.equal(body.error.code, 'token_in_query');
+        assert.ok(!JSON.stringify(body).includes(adminToken));
+      }
+    });
+  }
+
+  test('a credential in the query string is 400 before anything else: unknown path, percent-encoded name', async () => {
+    for (const path of ['/v1/nothing?token=x', '/v1/projects?%74oken=x', '/v1/projects?bad=1&api%5Fkey=x']) {
+      assert.equal((await t.call('GET', path)).body.error.code, 'token_in_query', path);
+    }
+  });
+
+  test('a missing token gives 401', async () => {
+    const { status, body, headers } = await t.call('GET', '/v1/projects', { token: null });
+    assert.equal(status, 401);
+    assert.equal(body.error.code, 'token_missing');
+    assert.equal(headers.get('www-authenticate'), 'Bearer');
+  });
+
+  test('a token of another form or service gives 401', async () => {
+    for (const token of ['nonsense', 'slc_0000000000000000000000000000000000', 'a b']) {
+      const { status, body, headers } = await t.call('GET', '/v1/projects', { token });
+      assert.equal(status, 401);
+      assert.equal(body.error.code, 'token_invalid');
+      assert.match(headers.get('www-authenticate')!, /^Bearer /);
+    }
+    const basic = await t.call('GET', '/v1/projects', { token: null, headers: { authorization: 'Basic YTpi' } });
+    assert.equal(basic.body.error.code, 'token_invalid');
+  });
+
+  test('an expired token gives 401', async () => {
+    let offset = 0;
+    const later = await startApp({ clock: { now: () => Date.now() + offset } });
+    const expires_at = new Date(Date.now() + 60_000).toISOString();
+    const { body } = await later.call('POST', '/v1/tokens', { body: { name: 'x', scopes: ['*'], expires_at } });
+    assert.equal((await later.call('GET', '/v1/token', { token: body.token })).status, 200);
+    offset = 61_000;
+    const { status, body: refused } = await later.call('GET', '/v1/token', { token: body.token });
+    assert.equal(status, 401);
+    assert.equal(refused.error.code, 'token_expired');
+    await later.stop();
+  });
+
+  test('a revoked token gives 401', async () => {
+    const { body } = await t.call('POST', '/v1/tokens', { body: { name: 'x', scopes: ['*'] } });
+    assert.equal((await t.call('DELETE', `/v1/tokens/${body.id}`)).status, 204);
+    const { status, body: refused } = await t.call('GET', '/v1/token', { token: body.token });
+    assert.equal(status, 401);
+    assert.equal(refused.error.code, 'token_revoked');
+  });
+
+  test('a token lacking the needed scope gives 403', async () => {
+    const { body } = await t.call('POST', '/v1/tokens', { body: { name: 'x', scopes: ['projects:write'] } });
+    const { status, body: refused } = await t.call('GET', '/v1/projects', { token: body.token });
+    assert.equal(status, 403, ':write does not imply :read');
+    assert.equal(refused.error.code, 'insufficient_scope');
+    assert.deepEqual(refused.error.details, [{ path: 'scope', message: 'projects:read' }]);
+  });
+});
+
+describe('spec: error body', () => {
+  test('code, message, status, request_id and docs', async () => {
+    const { status, body, headers } = await t.call('GET', '/v1/projects/prj_00000000000000000000000000');
+    assert.deepEqual(Object.keys(body), ['error']);
+    const { error } = body;
+    assert.equal(error.code, 'project_not_found');
+    assert.equal(typeof error.message, 'string');
+    assert.equal(error.status, status);
+    assert.match(error.request_id, /^req_[0-9a-hjkmnp-tv-z]{26}$/);
+    assert.equal(error.request_id, headers.get('x-request-id'));
+    assert.equal(error.docs, `${t.url}/docs/errors#project_not_found`);
+  });
+
+  test('docs is a page that the service serves, with an anchor for every code', async () => {
+    const { status, body } = await t.call('GET', '/docs/errors', { token: null });
+    assert.equal(status, 200);
+    for (const code of Object.keys(errorCatalogue)) assert.ok(body.includes(`id="${code}"`), code);
+  });
+});
+
+describe('spec: status codes', () => {
+  test('400 when the body fails validation, with every fault named', async () => {
+    const { status, body } = await t.call('POST', '/v1/projects', { body: { name: 7, colour: 'red' } });
+    assert.equal(status, 400);
+    assert.equal(body.error.code, 'invalid_request');
+    assert.deepEqual(body.error.details.map((detail: { path: string }) => detail.path).sort(), [
+      'body.colour',
+      'body.name',
+    ]);
+  });
+
+  test('400 when a parameter fails validation', async () => {
+    for (const query of ['limit=0', 'limit=101', 'limit=abc', 'limit=1&limit=2', 'nonsense=1', 'limit=1e1']) {
+      const { status, body } = await t.call('GET', `/v1/projects?${query}`);
+      assert.equal(status, 400, query);
+      assert.equal(body.error.code, 'invalid_request');
+      assert.ok(body.error.details[0].path.startsWith('query.'), query);
+    }
+  });
+
+  test('400 when the body is not JSON', async () => {
+    const { status, body } = await t.call('POST', '/v1/projects', { body: '{"name":' });
+    assert.equal(status, 400);
+    assert.equal(body.error.code, 'invalid_json');
+  });
+
+  test('404 when a resource or path does not exist', async () => {
+    assert.equal((await t.call('GET', '/v1/projects/nothing')).body.error.code, 'project_not_found');
+    assert.equal((await t.call('GET', '/v1/nothing')).body.error.code, 'route_not_found');
+    assert.equal((await t.call('GET', '/v1/nothing', { token: null })).body.error.code, 'route_not_found');
+  });
+
+  test('405 names the methods that exist', async () => {
+    const { status, body, headers } = await t.call('PUT', '/v1/projects');
+    assert.equal(status, 405);
+    assert.equal(body.error.code, 'method_not_allowed');
+    assert.equal(headers.get('allow'), 'HEAD, GET, POST');
+  });
+
+  test('409 on a conflict, which names its cause', async () => {
+    await newProject({ slug: 'taken' });
+    const { status, body } = await t.call('POST', '/v1/projects', { body: { name: 'x', slug: 'taken' } });
+    assert.equal(status, 409);
+    assert.equal(body.error.code, 'slug_taken');
+    assert.deepEqual(body.error.details, [{ path: 'body.slug', message: 'taken' }]);
+  });
+
+  test('413 for a body over 1 MiB', async () => {
+    const { status, body } = await t.call('POST', '/v1/projects', { body: { name: 'x'.repeat(1024 * 1024) } });
+    assert.equal(status, 413);
+    assert.equal(body.error.code, 'body_too_large');
+  });
+
+  test('415 for a body that is not said to be JSON', async () => {
+    const { status, body } = await t.call('POST', '/v1/projects', {
+      body: '{"name":"x"}',
+      headers: { 'content-type': 'text/plain' },
+    });
+    assert.equal(status, 415);
+    assert.equal(body.error.code, 'unsupported_media_type');
+  });
+
+  test('422 when it is well formed but cannot be carried out', async () => {
+    const { status, body } = await t.call('POST', '/v1/projects', { body: { name: 'x', region: 'mars' } });
+    assert.equal(status, 422);
+    assert.equal(body.error.code, 'region_unknown');
+  });
+});
+
+describe('spec: limits', () => {
+  test('600 requests a minute per token, reported on every response, 429 with Retry-After', async () => {
+    let nowMs = Math.ceil(Date.now() / 60_000) * 60_000;
+    const limited = await startApp({ clock: { now: () => nowMs } });
+    const statuses = { 200: 0, 429: 0 } as Record<number, number>;
+    const results = await Promise.all(Array.from({ length: 650 }, () => limited.call('GET', '/v1/token')));
+    for (const { status } of results) statuses[status]!++;
+    assert.deepEqual(statuses, { 200: 600, 429: 50 });
+    const remaining = results
+      .filter((r) => r.status === 200)
+      .map((r) => Number(r.headers.get('x-ratelimit-remaining')));
+    assert.deepEqual(
+      remaining.sort((a, b) => a - b),
+      Array.from({ length: 600 }, (_, i) => i),
+    );
+    for (const { headers } of results) {
+      assert.equal(headers.get('x-ratelimit-limit'), '600');
+      assert.equal(Number(headers.get('x-ratelimit-reset')), nowMs / 1000 + 60);
+      assert.match(headers.get('ratelimit')!, /^"default";r=\d+;t=60$/);
+      assert.equal(headers.get('ratelimit-policy'), '"default";q=600;w=60');
+    }
+    const refused = results.find((r) => r.status === 429)!;
+    assert.equal(refused.body.error.code, 'rate_limited');
+    const wait = Number(refused.headers.get('retry-after'));
+    nowMs += (wait - 1) * 1000;
+    assert.equal((await limited.call('GET', '/v1/token')).status, 429);
+    nowMs += 1000;
+    assert.equal((await limited.call('GET', '/v1/token')).status, 200);
+    await limited.stop();
+  });
+
+  test('requests without a valid token are limited per address, and do not use up a token', async () => {
+    const limited = await startApp({ clock: { now: () => 1_800_000_000_000 } });
+    const results = await Promise.all(
+      Array.from({ length: 61 }, () => limited.call('GET', '/v1/token', { token: 'no' })),
+    );
+    assert.deepEqual(results.map((r) => r.status).sort(), [...Array(60).fill(401), 429]);
+    for (const { headers } of results) assert.equal(headers.get('x-ratelimit-limit'), '60');
+    assert.equal((await limited.call('GET', '/v1/token')).status, 200);
+    await limited.stop();
+  });
+
+  test('errors carry the rate limit headers too', async () => {
+    const errors = [
+      await t.call('GET', '/v1/nothing'),
+      await t.call('PUT', '/v1/projects'),
+      await t.call('POST', '/v1/projects', { body: '{' }),
+      await t.call('GET', '/v1/projects?token=1'),
+      await t.call('GET', '/v1/projects', { token: null }),
+    ];
+    for (const { headers, status } of errors) {
+      assert.ok(status >= 400);
+      for (const name of ['limit', 'remaining', 'reset']) assert.match(headers.get(`x-ratelimit-${name}`)!, /^\d+$/);
+    }
+  });
+});

@@ -1,0 +1,117 @@
+// Something to look at on every page of the console: a project with traffic, a canary, an alert, a domain, a webhook.
+import assert from 'node:assert/strict';
+import type { Page } from 'playwright-core';
+import type { Deployment } from '../../src/contract/deployments.ts';
+import { adminToken, call, type TestApp } from '../helpers/app.ts';
+import { answering, Receiver } from '../helpers/receiver.ts';
+import { Shop } from '../helpers/shop.ts';
+import { until } from '../helpers/wait.ts';
+
+export async function signIn(page: Page, url: string, path = '', token = adminToken): Promise<void> {
+  await page.goto(`${url}/console${path}`);
+  await page.getByLabel('Token').fill(token);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+}
+
+export interface Scene {
+  shop: Shop;
+  canary: Deployment;
+  failed: Deployment;
+  webhook: string;
+  delivery: string;
+  close(): Promise<void>;
+}
+
+async function made(url: string, path: string, body: object) {
+  const answer = await call(url, 'POST', path, { body });
+  assert.ok(answer.status < 300, JSON.stringify(answer.body));
+  return answer.body;
+}
+
+/** Both sides of a canary get requests, and some of the new one's fail. */
+async function runCanary(shop: Shop): Promise<{ canary: Deployment; failed: Deployment }> {
+  await shop.released('registry.example/shop:1.3');
+  await shop.set({ variables: { STANDIN_IMAGE_MISSING: '1' } });
+  const failed = await shop.reaches((await shop.deploy('registry.example/shop:gone')).id, 'failed');
+  await shop.set({
+    variables: { STANDIN_IMAGE_MISSING: null, STANDIN_ERROR_RATE: '0.03', DATABASE_URL: 'postgres://db' },
+    canary: { bake_s: 3600, advance: 'manual', max_error_rate: 1 },
+  });
+  const { id } = await shop.deploy('registry.example/shop:1.4', {
+    strategy: 'canary',
+    canary_percent: 25,
+    note: 'Cart rewritten',
+  });
+  const canary = await shop.reaches(id, 'canary');
+  const load = shop.load(2);
+  await until('figures of both sides', async () => {
+    const { canary: now } = await shop.deployment(id);
+    return now && now.canary.requests > 30 && now.stable.requests > 30 ? now : undefined;
+  });
+  await load.stop();
+  return { canary, failed };
+}
+
+export async function makeScene(t: TestApp): Promise<Scene> {
+  const shop = await Shop.open(t.url);
+  await shop.api('PATCH', '', { name: 'Corner shop', description: 'Sells what the corner needs', labels: ['retail'] });
+  const receiver = await Receiver.open(answering(200, {}, 'thank you'));
+  const webhook = await made(t.url, '/v1/webhooks', { url: receiver.url, events: ['*'], description: 'chat' });
+  const { canary, failed } = await runCanary(shop);
+  await shop.api('POST', '/environments', { name: 'staging' });
+  const rules = `/v1/projects/${shop.project}/alert-rules`;
+  const below = { environment: 'production', comparator: 'lt' };
+  await made(t.url, rules, { ...below, name: 'visitors', metric: 'request_rate', threshold: 10 });
+  await made(t.url, rules, {
+    ...below,
+    name: 'spares',
+    metric: 'healthy_instances',
+    threshold: 5,
+    severity: 'critical',
+  });
+  await made(t.url, `/v1/projects/${shop.project}/domains`, { hostname: 'shop.test', environment: 'production' });
+  const domains = await until('a certificate', async () => {
+    const { body } = await shop.api('GET', '/domains');
+    return body.data[0].state === 'active' ? body.data : undefined;
+  });
+  assert.equal(domains.length, 1);
+  await until('an alert', async () => {
+    const { body } = await shop.api('GET', '/alerts?state=firing');
+    return body.data.length > 0 || undefined;
+  });
+  const delivery = await until('a delivery', async () => {
+    const { body } = await call(t.url, 'GET', `/v1/webhooks/${webhook.id}/deliveries?state=succeeded`);
+    return body.data[0]?.id as string | undefined;
+  });
+  return { shop, canary, failed, webhook: webhook.id, delivery, close: async () => receiver.close() };
+}
+
+/** Every page, with what must be on it when it is ready. */
+export function pagesOf({
+  shop,
+  canary,
+  failed,
+  webhook,
+  delivery,
+}: Scene): Record<string, [path: string, text: string]> {
+  const project = `/projects/${shop.project}`;
+  return {
+    projects: ['/projects', 'Corner shop'],
+    project: [project, 'What happened'],
+    environment: [`${project}/environments/production`, 'Revisions'],
+    deployments: [`${project}/deployments`, 'registry.example/shop:1.4'],
+    canary: [`${project}/deployments/${canary.id}`, 'Since this step began'],
+    failed: [`${project}/deployments/${failed.id}`, 'The revision before serves'],
+    alerts: [`${project}/alerts`, 'visitors'],
+    domains: [`${project}/domains`, 'shop.test'],
+    settings: [`${project}/settings`, 'New environment'],
+    webhooks: ['/webhooks', 'chat'],
+    webhook: [`/webhooks/${webhook}`, 'Replay'],
+    delivery: [`/webhooks/${webhook}/deliveries/${delivery}`, 'thank you'],
+    tokens: ['/tokens', 'New token'],
+    audit: ['/audit', 'deployments.create'],
+    catalogue: ['/catalogue', 'Catalogue'],
+    session: ['/session', 'What it may do'],
+    missing: ['/nowhere', 'There is no such page'],
+  };
+}

@@ -1,0 +1,230 @@
+// The console in a real browser, from the first sign-in to a rollback, and what may happen to it on the way.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { Browser, Page } from 'playwright-core';
+import { createApp } from '../../src/app.ts';
+import { readConfig } from '../../src/config.ts';
+import { createLog } from '../../src/lib/log.ts';
+import { adminToken, call, isolatedEnv, startApp, type TestApp } from '../helpers/app.ts';
+import { buildConsole, keepPicture, launchBrowser, noBrowser, openPage } from '../helpers/browser.ts';
+import { quick, Shop } from '../helpers/shop.ts';
+import { signIn } from './scene.ts';
+
+const shown = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor();
+const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name }).first();
+const stepIs = (page: Page, state: string) =>
+  page.locator('.stepper [aria-current="step"]', { hasText: state }).waitFor();
+
+describe('console', { skip: noBrowser }, () => {
+  let t: TestApp;
+  let browser: Browser;
+  before(async () => {
+    buildConsole();
+    t = await startApp();
+    browser = await launchBrowser();
+  });
+  after(async () => {
+    await browser?.close();
+    await t.stop();
+  });
+
+  test('the tour: sign in, project, deploy, canary, promote, roll back', async () => {
+    const { page, wrong } = await openPage(browser);
+    await signIn(page, t.url);
+    await shown(page, 'No projects yet.');
+    await page.getByLabel('Name').fill('Tea house');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Tea house' }).waitFor();
+    const project = /prj_\w+/.exec(page.url())![0];
+    await call(t.url, 'PATCH', `/v1/projects/${project}/environments/production`, {
+      body: { ...quick, canary: { advance: 'manual', bake_s: 1 } },
+    });
+
+    await page.getByLabel('Image').fill('registry.example/tea:1.0');
+    await button(page, 'Deploy').click();
+    await stepIs(page, 'succeeded');
+    await page.getByRole('img', { name: 'Traffic: r1 (live) 100 %' }).waitFor();
+
+    await page.getByRole('link', { name: 'production' }).click();
+    await page.getByLabel('Image').fill('registry.example/tea:1.1');
+    await page.getByLabel('First share, percent').fill('20');
+    await page.getByLabel('Note').fill('Sweeter');
+    await button(page, 'Deploy').click();
+    await stepIs(page, 'canary');
+    await page.getByRole('img', { name: 'Traffic: r1 (live) 80 %, r2 (canary) 20 %' }).waitFor();
+    await shown(page, 'Since this step began');
+    await shown(page, 'promote it to go on');
+    await keepPicture(page, 'tour-canary');
+    await button(page, 'Promote').click();
+    await stepIs(page, 'succeeded');
+    await page.getByRole('img', { name: 'Traffic: r2 (live) 100 %' }).waitFor();
+
+    await page.getByRole('link', { name: 'production' }).click();
+    await button(page, 'Roll back to r1').click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Roll back to r1' }).click();
+    await stepIs(page, 'succeeded');
+    await page.getByRole('img', { name: 'Traffic: r3 (live) 100 %' }).waitFor();
+    await page.getByRole('link', { name: 'Overview' }).click();
+    await shown(page, /Rollback of registry.example\/tea:1.0 as r3/);
+    await keepPicture(page, 'tour-end');
+    assert.deepEqual(wrong, []);
+    await page.context().close();
+  });
+
+  test('what the API says of a field is shown at the field, and the input is kept', async () => {
+    const shop = await Shop.open(t.url);
+    const { page } = await openPage(browser);
+    await signIn(page, t.url, `/projects/${shop.project}`);
+    await page.getByLabel('Image').fill('Not An Image');
+    await page.getByLabel('First share, percent').fill('150');
+    await button(page, 'Deploy').click();
+    const image = page.getByLabel('Image');
+    await page.waitForFunction(() => document.querySelector('[aria-invalid]') !== null);
+    const percent = page.getByLabel('First share, percent');
+    for (const [field, value] of [
+      [image, 'Not An Image'],
+      [percent, '150'],
+    ] as const) {
+      assert.equal(await field.inputValue(), value);
+      assert.equal(await field.getAttribute('aria-invalid'), 'true');
+      const ids = (await field.getAttribute('aria-describedby'))!.split(' ');
+      assert.match(await page.locator(`[id="${ids.at(-1)}"]`).innerText(), /must/);
+    }
+    await page.context().close();
+  });
+
+  test('a wrong token is refused with the reason; one that is revoked later ends the session', async () => {
+    const { page } = await openPage(browser);
+    await signIn(page, t.url, '/tokens', 'slc_not-a-token');
+    await shown(page, 'The token is not one of this service.');
+    const { body } = await t.call('POST', '/v1/tokens', {
+      body: { name: 'short-lived', scopes: ['tokens:read', 'events:read'] },
+    });
+    await page.getByLabel('Token').fill(body.token);
+    await button(page, 'Sign in').click();
+    await page.getByRole('heading', { name: 'Tokens' }).waitFor();
+    assert.equal(await page.getByRole('link', { name: 'Webhooks' }).count(), 0, 'what it may not is not offered');
+    assert.equal(await button(page, 'Make token').count(), 0);
+    assert.ok(!page.url().includes('slc_'));
+    const kept = await page.evaluate(() => [
+      JSON.stringify(localStorage),
+      document.cookie,
+      Object.keys(sessionStorage),
+    ]);
+    assert.ok(!String(kept[0]).includes('slc_') && kept[1] === '');
+    assert.deepEqual(kept[2], ['sluice-token']);
+    await t.call('DELETE', `/v1/tokens/${body.id}`);
+    await shown(page, /The token was revoked/);
+    assert.deepEqual(await page.evaluate(() => Object.keys(sessionStorage)), []);
+    await page.context().close();
+  });
+
+  test('a deep link survives a reload, and back and forward go where they should', async () => {
+    const shop = await Shop.open(t.url);
+    const { page } = await openPage(browser);
+    const path = `/projects/${shop.project}/environments/production`;
+    await signIn(page, t.url, path);
+    await page.getByRole('heading', { name: 'production' }).waitFor();
+    await page.reload();
+    await page.getByRole('heading', { name: 'production' }).waitFor();
+    assert.equal(new URL(page.url()).pathname, `/console${path}`);
+    await page.getByRole('link', { name: 'Domains' }).click();
+    await shown(page, 'No domains yet.');
+    await page.goBack();
+    await page.getByRole('heading', { name: 'production' }).waitFor();
+    await page.goForward();
+    await shown(page, 'No domains yet.');
+    await page.goto(`${t.url}/console/projects/prj_01k9xw3v5qfk2t8m7c4b6d9e0h`);
+    await shown(page, /It may have been deleted/);
+    await page.context().close();
+  });
+
+  test('a change of state is on the screen within 500 ms of its commit', async (c) => {
+    const shop = await Shop.open(t.url, { canary: { bake_s: 3600 } });
+    await shop.released('registry.example/shop:1');
+    const { id } = await shop.deploy('registry.example/shop:2', { strategy: 'canary' });
+    await shop.reaches(id, 'canary');
+    const { page, wrong } = await openPage(browser);
+    await signIn(page, t.url, `/projects/${shop.project}/deployments/${id}`);
+    await page.locator('.connection.open').waitFor();
+    await page.locator('.phase', { hasText: 'baking' }).waitFor();
+    const took: number[] = [];
+    for (let round = 0; round < 10; round++) {
+      const [verb, word] = round % 2 === 0 ? (['pause', 'paused'] as const) : (['resume', 'baking'] as const);
+      const seen = page.evaluate(
+        (text) =>
+          new Promise<number>((resolve) => {
+            const look = () => {
+              if (document.querySelector('.phase')?.textContent?.includes(text)) resolve(Date.now());
+              else requestAnimationFrame(look);
+            };
+            look();
+          }),
+        word,
+      );
+      // Counted from before the request, so the commit is later than this.
+      const asked = Date.now();
+      assert.equal((await shop.api('POST', `/deployments/${id}/${verb}`)).status, 200);
+      took.push((await seen) - asked);
+    }
+    took.sort((a, b) => a - b);
+    c.diagnostic(`request to screen, ms: median ${took[5]}, slowest ${took.at(-1)} (${took.join(' ')})`);
+    assert.ok(took[5]! < 500, `median ${took[5]} ms`);
+    assert.deepEqual(wrong, []);
+    await page.context().close();
+  });
+
+  test('at the rate limit it says so, waits, and stays usable', async () => {
+    const limit = 30;
+    const tight = await startApp({ tokenLimit: limit });
+    const { page } = await openPage(browser);
+    await signIn(page, tight.url);
+    await shown(page, 'No projects yet.');
+    for (let count = 0; count < limit; count++) await tight.call('GET', '/v1/token');
+    await page.getByRole('link', { name: 'Webhooks' }).click();
+    await shown(page, /Many requests with this token: updates go on in/);
+    await page.getByRole('link', { name: 'Projects' }).click();
+    await shown(page, 'No projects yet.');
+    await page.context().close();
+    await tight.stop();
+  });
+
+  test('the service restarts under it: it says so, comes back by itself, and what was typed is still there', async () => {
+    const { env, clean } = await isolatedEnv();
+    const log = createLog({ level: 'silent', format: 'json' });
+    let app = await createApp(readConfig(env, false), { log });
+    const url = app.apiUrl();
+    const shop = await Shop.open(url);
+    await shop.released('registry.example/shop:1');
+    const { page, wrong } = await openPage(browser);
+    await signIn(page, url, `/projects/${shop.project}`, adminToken);
+    await page.locator('.connection.open').waitFor();
+    await page.getByLabel('Image').fill('registry.example/shop:2');
+    await page.getByLabel('Note').fill('typed before the restart');
+
+    await app.stop();
+    await shown(page, /Reconnecting… What you see may be old/);
+    await page.getByRole('img', { name: 'Traffic: r1 (live) 100 %' }).waitFor();
+    await button(page, 'Deploy').click();
+    await shown(page, /The service does not answer. What you entered is kept./);
+    await keepPicture(page, 'restart-away');
+
+    app = await createApp(readConfig({ ...env, SLUICE_PORT: new URL(url).port }, false), { log });
+    await page.locator('.connection.open').waitFor();
+    await page.locator('.banner').waitFor({ state: 'detached' });
+    assert.equal(await page.getByLabel('Note').inputValue(), 'typed before the restart');
+    await shop.set({ locked: { reason: 'told after the restart' } });
+    await shown(page, /told after the restart/);
+    await shop.set({ locked: null });
+    await button(page, 'Deploy').click();
+    await page.getByRole('heading', { name: 'r2 to production' }).waitFor();
+    await shown(page, 'typed before the restart');
+    assert.deepEqual(
+      wrong.filter((line) => !/ERR_CONNECTION|ERR_INCOMPLETE|ERR_EMPTY|503|Failed to load/.test(line)),
+      [],
+    );
+    await page.context().close();
+    await app.stop();
+    await clean();
+  });
+});

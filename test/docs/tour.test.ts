@@ -1,0 +1,90 @@
+// docs/tour.md as a newcomer does it: every command as it stands there, in a folder of its own and, so that the default
+// ports are free whatever else runs, with a loopback of its own.
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { test } from 'node:test';
+import { onPostgres } from '../helpers/app.ts';
+
+interface Step {
+  command: string;
+  /** What it has to print, after `# →`. */
+  prints: string | null;
+}
+
+function readTour(): { start: string; steps: Step[] } {
+  const blocks = [...readFileSync('docs/tour.md', 'utf8').matchAll(/^```sh\n(.*?)^```/gms)].map(([, text]) => text!);
+  const [start, ...rest] = blocks.flatMap((block) => block.trim().split('\n'));
+  const steps = rest.map((line) => {
+    const [command, prints] = line.split(/\s+# → /) as [string, string?];
+    return { command, prints: prints ?? null };
+  });
+  return { start: start!, steps };
+}
+
+/** All of the checkout but its data. */
+function linkCheckout(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-tour-'));
+  for (const name of readdirSync('.')) {
+    if (name !== 'data' && name !== '.git') symlinkSync(resolve(name), join(folder, name));
+  }
+  return folder;
+}
+
+const marker = '::::';
+
+function scriptOf({ start, steps }: ReturnType<typeof readTour>): string {
+  const [install, serve] = start.split(' && ') as [string, string];
+  assert.equal(install, 'npm ci');
+  return [
+    'set -e',
+    'ip link set lo up',
+    `(${serve}) > service.log 2>&1 &`,
+    'service=$!',
+    'for try in $(seq 300); do curl -sf http://127.0.0.1:8080/readyz > ready && break; sleep 0.1; done; cat ready',
+    'disown $service', // jobs are counted from here on, as in a second terminal
+    ...steps.flatMap(({ command }, index) => [`echo "${marker}${index}"`, command]),
+    `echo "${marker}end"`,
+  ].join('\n');
+}
+
+const canIsolate = process.getuid?.() === 0 && spawnSync('unshare', ['--net', 'true']).status === 0;
+
+if (!onPostgres) {
+  test('the tour', { skip: canIsolate ? false : 'needs root, for a network of its own' }, async () => {
+    const tour = readTour();
+    const folder = linkCheckout();
+    writeFileSync(join(folder, 'tour.sh'), scriptOf(tour));
+    const path = process.env.PATH!.split(':').filter((entry) => !entry.includes('node_modules'));
+    const child = spawn('unshare', ['--net', 'bash', 'tour.sh'], {
+      cwd: folder,
+      env: { PATH: [...path, '/usr/sbin', '/sbin'].join(':'), HOME: folder },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true, // so that all it starts is one group, and none of it outlives the test
+    });
+    const late = setTimeout(() => child.kill('SIGKILL'), 240_000);
+    let said = '';
+    child.stdout.on('data', (chunk: Buffer) => {
+      said += chunk;
+    });
+    child.stderr.on('data', (chunk: Buffer) => {
+      said += chunk;
+    });
+    const closed = once(child, 'close');
+    const [code] = await once(child, 'exit');
+    clearTimeout(late);
+    spawnSync('kill', ['-KILL', '--', `-${child.pid}`]);
+    await closed;
+    const everything = () => `${said}\n--- the service:\n${readFileSync(join(folder, 'service.log'), 'utf8')}`;
+    assert.ok(said.includes(`${marker}end`), everything());
+    for (const [index, { command, prints }] of tour.steps.entries()) {
+      const output = said.split(`${marker}${index}\n`)[1]?.split(marker)[0] ?? '';
+      if (prints !== null) assert.ok(output.includes(prints), `${command} printed:\n${output}`);
+    }
+    assert.equal(code, 0, everything());
+    rmSync(folder, { recursive: true, force: true });
+  });
+}

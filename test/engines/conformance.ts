@@ -1,0 +1,250 @@
+// What everything above the engines relies on, as tests that every engine passes. How an engine is brought to run a
+// program that ends, stays or talks differs; that is in its fixtures.
+import assert from 'node:assert/strict';
+import { afterEach, describe, test } from 'node:test';
+import { type Engine, EngineError, type EngineFault, type EngineInstance } from '../../src/engines/engine.ts';
+import { type InstanceAddress, ids, specOf, startReady, type Workload } from '../helpers/instances.ts';
+import { until } from '../helpers/wait.ts';
+
+export interface EngineFixtures {
+  /** A new engine object; those of one installation see the same instances if the engine outlives the process. */
+  create(installation: string): Promise<Engine>;
+  outlivesProcess: boolean;
+  /** Answers HTTP with its image, revision and instance. */
+  web: Workload;
+  missing: Workload;
+  /** Ends at once, with this code. */
+  exits: Workload & { exitCode: number };
+  /** Does not end when asked to, once it is occupied. */
+  stubborn: Workload & { occupy?(address: InstanceAddress): Promise<void> };
+  /** Says something on both streams, once it is provoked. */
+  chatty: Workload & { provoke?(address: InstanceAddress): Promise<void>; lines: number };
+  /** Takes the engine away and brings it back, where that is possible. */
+  outage?: { begin(): Promise<void>; end(): Promise<void> };
+}
+
+const limitMs = 60_000;
+const stopMarginMs = 10_000;
+
+export const isFault = (fault: EngineFault) => (error: unknown) =>
+  error instanceof EngineError && error.fault === fault;
+
+const findIn = (instances: EngineInstance[], id: string) => instances.find((instance) => instance.id === id);
+
+/** In place of fixtures, why there are none here. */
+export function engineConformance(name: string, fixtures: EngineFixtures | string): void {
+  if (typeof fixtures === 'string') {
+    test(`${name} engine`, { skip: fixtures });
+    return;
+  }
+  const { web, missing, exits, stubborn, chatty, outage } = fixtures;
+  describe(`${name} engine`, { timeout: 5 * limitMs }, () => {
+    const made: Engine[] = [];
+    const create = async (installation = ids('installation')) => {
+      const engine = await fixtures.create(installation);
+      made.push(engine);
+      return engine;
+    };
+    afterEach(async () => {
+      for (const engine of made.splice(0)) {
+        for (const { id } of await engine.list()) await engine.stop(id, 0);
+        await engine.close();
+      }
+    });
+    const check = (what: string, work: () => Promise<void>) => test(what, { timeout: limitMs }, work);
+
+    check('answers a probe', async () => {
+      const engine = await create();
+      await engine.probe();
+    });
+
+    check('says the digest of an image, the same each time and when asked for by it', async () => {
+      const engine = await create();
+      const { image, variables } = web;
+      const { digest } = await engine.prepare(image, variables);
+      assert.match(digest, /^sha256:[0-9a-f]{64}$/);
+      assert.deepEqual(await engine.prepare(image, variables), { digest });
+      assert.deepEqual(await engine.prepare(`${image.replace(/:\w+$/, '')}@${digest}`, variables), { digest });
+    });
+
+    check('says that an image is not there', async () => {
+      const engine = await create();
+      const { image, variables } = missing;
+      await assert.rejects(engine.prepare(image, variables), isFault('image_not_found'));
+    });
+
+    check('lists an instance with its labels and an address that answers', async () => {
+      const engine = await create();
+      const spec = await specOf(engine, web, { revision: 7 });
+      const { instance, address } = await startReady(engine, spec);
+      assert.deepEqual(instance, {
+        ...{ id: spec.id, project: spec.project, environment: spec.environment, revision: 7 },
+        ...{ state: 'running', address, exitCode: null },
+      });
+      const response = await fetch(`http://${address.host}:${address.port}/`);
+      assert.deepEqual(await response.json(), { image: spec.image, revision: 'r7', instance: spec.id });
+    });
+
+    check('starts one instance however often the same id is started, one after another or at once', async () => {
+      const engine = await create();
+      const spec = await specOf(engine, web);
+      await Promise.all([engine.start(spec), engine.start(spec), engine.start(spec)]);
+      const { address } = await startReady(engine, spec);
+      await engine.start(spec);
+      const instances = await engine.list();
+      assert.equal(instances.length, 1);
+      assert.deepEqual(instances[0]!.address, address);
+    });
+
+    check('tells the exit code of a program that ended, and does not start it again', async () => {
+      const engine = await create();
+      const spec = await specOf(engine, exits);
+      await engine.start(spec);
+      const ended = await until(
+        'it to end',
+        async () => {
+          const instance = findIn(await engine.list(), spec.id);
+          return instance?.state === 'exited' && instance;
+        },
+        limitMs,
+      );
+      assert.deepEqual([ended.exitCode, ended.address], [exits.exitCode, null]);
+      const said = await engine.logs(spec.id, { tail: 100 });
+      await engine.start(spec);
+      assert.deepEqual(await engine.list(), [ended]);
+      assert.deepEqual(await engine.logs(spec.id, { tail: 100 }), said);
+    });
+
+    check('keeps two installations apart', async () => {
+      const [one, other] = [await create(), await create()];
+      const spec = await specOf(one, web);
+      await one.start(spec);
+      assert.deepEqual(await other.list(), []);
+      assert.deepEqual(await other.logs(spec.id, { tail: 10 }), []);
+      await other.stop(spec.id, 0);
+      assert.equal(findIn(await one.list(), spec.id)?.state, 'running');
+      await other.start(spec);
+      assert.equal((await one.list()).length, 1);
+      assert.equal((await other.list()).length, 1);
+    });
+
+    check('removes what it stops; stopping again, or what never was, is nothing', async () => {
+      const engine = await create();
+      const spec = await specOf(engine, web);
+      const { address } = await startReady(engine, spec);
+      const before = performance.now();
+      await engine.stop(spec.id, 30);
+      assert.ok(performance.now() - before < stopMarginMs, 'a program that ends when asked to is not waited for');
+      assert.deepEqual(await engine.list(), []);
+      await assert.rejects(fetch(`http://${address.host}:${address.port}/`));
+      await engine.stop(spec.id, 0);
+      await engine.stop('never-was', 0);
+      await engine.start(spec);
+      await Promise.all([engine.stop(spec.id, 0), engine.stop(spec.id, 0), engine.stop(spec.id, 1)]);
+      assert.deepEqual(await engine.list(), []);
+    });
+
+    check('stops what has ended', async () => {
+      const engine = await create();
+      const spec = await specOf(engine, exits);
+      await engine.start(spec);
+      await until('it to end', async () => findIn(await engine.list(), spec.id)?.state === 'exited', limitMs);
+      await engine.stop(spec.id, 10);
+      assert.deepEqual(await engine.list(), []);
+    });
+
+    check('ends what does not end by itself, after the grace', async () => {
+      const engine = await create();
+      const spec = await specOf(engine, stubborn);
+      const { address } = await startReady(engine, spec);
+      await stubborn.occupy?.(address);
+      const before = performance.now();
+      await engine.stop(spec.id, 1);
+      const tookMs = performance.now() - before;
+      assert.ok(tookMs > 900 && tookMs < 1000 + stopMarginMs, `took ${tookMs} ms`);
+      assert.deepEqual(await engine.list(), []);
+    });
+
+    check('hands out the latest lines of a log, and those after a time', async () => {
+      const engine = await create();
+      const spec = await specOf(engine, chatty);
+      const before = Date.now();
+      const { address } = await startReady(engine, spec);
+      await chatty.provoke?.(address);
+      const all = await until(
+        'all lines',
+        async () => {
+          const said = await engine.logs(spec.id, { tail: 1000 });
+          return said.length >= chatty.lines && said;
+        },
+        limitMs,
+      );
+      assert.deepEqual(new Set(all.map(({ stream }) => stream)), new Set(['stdout', 'stderr']));
+      for (const [index, { at }] of all.entries()) {
+        assert.ok(at >= before - 1 && at <= Date.now() && at >= (all[index - 1]?.at ?? 0), 'oldest first, told when');
+      }
+      assert.deepEqual(await engine.logs(spec.id, { tail: 2 }), all.slice(-2));
+      assert.deepEqual(await engine.logs(spec.id, { tail: 0 }), []);
+      const sinceMs = all[0]!.at;
+      assert.deepEqual(
+        await engine.logs(spec.id, { tail: 1000, sinceMs }),
+        all.filter(({ at }) => at > sinceMs),
+      );
+      assert.deepEqual(await engine.logs(spec.id, { tail: 1000, sinceMs: all.at(-1)!.at }), []);
+      assert.deepEqual(await engine.logs('never-was', { tail: 10 }), []);
+    });
+
+    if (fixtures.outlivesProcess) {
+      check('is found again with its instances by another process', async () => {
+        const installation = ids('installation');
+        const engine = await create(installation);
+        const spec = await specOf(engine, web);
+        await engine.start(spec);
+        const before = await engine.list();
+        await engine.close();
+        made.splice(0);
+        const another = await create(installation);
+        assert.deepEqual(await another.list(), before);
+        await another.start(spec);
+        assert.deepEqual(await another.list(), before);
+      });
+    }
+
+    if (outage) {
+      check('says so while it is away, and works when it is back', async () => {
+        const engine = await create();
+        const spec = await specOf(engine, web);
+        await engine.start(spec);
+        await outage.begin();
+        try {
+          await assertAway(engine, web, spec);
+        } finally {
+          await outage.end();
+        }
+        await engine.probe();
+        assert.equal((await engine.list()).length, 1, 'nothing is lost');
+        await engine.stop(spec.id, 1);
+        await startReady(engine, spec);
+      });
+    }
+  });
+}
+
+/** Each method rejects with `unavailable`, and does not take long over it. */
+export async function assertAway(engine: Engine, { image, variables }: Workload, spec: Parameters<Engine['start']>[0]) {
+  const calls: Record<string, () => Promise<unknown>> = {
+    probe: () => engine.probe(),
+    prepare: () => engine.prepare(image, variables),
+    start: () => engine.start({ ...spec, id: `${spec.id}-other` }),
+    list: () => engine.list(),
+    stop: () => engine.stop(spec.id, 0),
+    logs: () => engine.logs(spec.id, { tail: 10 }),
+  };
+  await Promise.all(
+    Object.entries(calls).map(async ([method, call]) => {
+      const before = performance.now();
+      await assert.rejects(call, isFault('unavailable'), method);
+      assert.ok(performance.now() - before < 15_000, `${method} took too long`);
+    }),
+  );
+}

@@ -1,0 +1,298 @@
+// Every engine against the one suite, and what is Docker's alone: a real dockerd and a real registry.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, createServer, type Server } from 'node:net';
+import { join } from 'node:path';
+import { after, describe, test } from 'node:test';
+import { chooseEngine } from '../../src/engines/choose.ts';
+import { containerName } from '../../src/engines/docker/container.ts';
+import { createDockerEngine } from '../../src/engines/docker/docker.ts';
+import { readRegistryAuths } from '../../src/engines/registry/auths.ts';
+import { createStandinEngine } from '../../src/engines/standin/standin.ts';
+import { dockerMissing, startDocker, startRegistry } from '../helpers/docker.ts';
+import { type ImageKind, pushImage } from '../helpers/images.ts';
+import { type InstanceAddress, ids, specOf, startReady } from '../helpers/instances.ts';
+import { until } from '../helpers/wait.ts';
+import { assertAway, type EngineFixtures, engineConformance, isFault } from './conformance.ts';
+
+const get = ({ host, port }: InstanceAddress) => fetch(`http://${host}:${port}/`).then((response) => response.text());
+
+const standin: EngineFixtures = {
+  create: async () => createStandinEngine(),
+  outlivesProcess: false,
+  web: { image: 'shop:v1', variables: {} },
+  missing: { image: 'missing:v1', variables: { STANDIN_IMAGE_MISSING: '1' } },
+  exits: { image: 'shop:v1', variables: { STANDIN_EXIT_AFTER_S: '0.05' }, exitCode: 1 },
+  stubborn: {
+    image: 'shop:v1',
+    variables: {},
+    async occupy({ host, port }) {
+      // A request that never comes to its end, and one behind it by whose answer the first one has arrived.
+      const socket = connect(port, host).on('error', () => {});
+      socket.write('GET / HTTP/1.1\r\n');
+      await get({ host, port });
+    },
+  },
+  chatty: {
+    image: 'shop:v1',
+    variables: { STANDIN_ERROR_RATE: '1' },
+    lines: 6,
+    async provoke(address) {
+      for (let n = 0; n < 5; n++) await get(address);
+    },
+  },
+};
+
+async function setUpDocker() {
+  const [docker, registry, closed] = await Promise.all([
+    startDocker(),
+    startRegistry(),
+    startRegistry({ closed: true }),
+  ]);
+  const image: Partial<Record<ImageKind, string>> = {};
+  for (const kind of ['web', 'exits', 'stubborn', 'chatty', 'broken', 'empty'] as const) {
+    image[kind] = await pushImage(docker, registry, kind);
+  }
+  const of = (kind: ImageKind) => ({ image: image[kind]!, variables: {} });
+  const fixtures: EngineFixtures = {
+    create: (installation) => createDockerEngine({ address: docker.socket, installation }),
+    outlivesProcess: true,
+    web: of('web'),
+    missing: { image: `${registry.host}/missing:v1`, variables: {} },
+    exits: { ...of('exits'), exitCode: 3 },
+    stubborn: of('stubborn'),
+    chatty: { ...of('chatty'), lines: 23 },
+    outage: { begin: () => docker.pause(), end: () => docker.resume() },
+  };
+  return { docker, registry, closed, of, fixtures };
+}
+
+// Before any test is declared: what is to be done after all would be done after those that end meanwhile.
+const parts = dockerMissing ? null : await setUpDocker();
+after(() => Promise.all([parts?.docker, parts?.registry, parts?.closed].map((part) => part?.stop())));
+engineConformance('stand-in', standin);
+engineConformance('Docker', parts?.fixtures ?? String(dockerMissing));
+
+describe('Docker', { skip: dockerMissing, timeout: 120_000 }, () => {
+  if (!parts) return;
+  const { docker, registry, closed, of } = parts;
+  const address = docker.socket;
+  const create = async (more: Partial<Parameters<typeof createDockerEngine>[0]> = {}) => {
+    const installation = ids('installation');
+    const engine = await createDockerEngine({ address, installation, ...more });
+    after(async () => {
+      for (const { id } of await engine.list()) await engine.stop(id, 0);
+      await engine.close();
+    });
+    return {
+      engine,
+      installation,
+      inspect: (id: string) => docker.client.getContainer(containerName(installation, id)).inspect(),
+    };
+  };
+
+  test('runs what is asked for, pinned to the digest, limited and without needless rights', async () => {
+    const { engine, inspect } = await create();
+    const spec = await specOf(engine, of('web'), { port: 9000, variables: { NAME: 'a=b c', PORT: '1' } });
+    await startReady(engine, spec);
+    const { Config, HostConfig, RestartCount } = await inspect(spec.id);
+    assert.equal(Config.Image, `${registry.host}/web@${spec.digest}`);
+    assert.ok(Config.Env.includes('NAME=a=b c') && Config.Env.includes('PORT=9000'));
+    assert.equal(Config.Env.filter((line) => line.startsWith('PORT=')).length, 1);
+    assert.equal(HostConfig.Memory, 512 * 1024 * 1024);
+    assert.equal(HostConfig.MemorySwap, HostConfig.Memory);
+    assert.deepEqual([HostConfig.NanoCpus, HostConfig.PidsLimit], [1e9, 512]);
+    assert.deepEqual([HostConfig.Init, HostConfig.Privileged, HostConfig.CapAdd], [true, false, null]);
+    assert.deepEqual(HostConfig.SecurityOpt, ['no-new-privileges']);
+    assert.deepEqual([HostConfig.RestartPolicy?.Name, RestartCount], ['no', 0]);
+    assert.deepEqual(HostConfig.PortBindings, { '9000/tcp': [{ HostIp: '127.0.0.1', HostPort: '' }] });
+    assert.deepEqual(HostConfig.LogConfig, { Type: 'json-file', Config: { 'max-size': '10m', 'max-file': '2' } });
+  });
+
+  test('starts what a crash left created, and gives it up where nobody does', async () => {
+    const clock = { now: () => Date.now() };
+    const { engine, installation, inspect } = await create({ clock });
+    const spec = await specOf(engine, of('web'));
+    await startReady(engine, spec);
+    const { Config, HostConfig } = await inspect(spec.id);
+    await engine.stop(spec.id, 0);
+    await docker.client.createContainer({ ...Config, HostConfig, name: containerName(installation, spec.id) });
+    const [waiting] = await engine.list();
+    assert.deepEqual([waiting?.state, waiting?.address], ['running', null], 'it may be about to start');
+    clock.now = () => Date.now() + 3 * 60_000;
+    const [forgotten] = await engine.list();
+    assert.deepEqual([forgotten?.state, forgotten?.exitCode], ['exited', null]);
+    await startReady(engine, spec);
+    assert.equal((await engine.list()).length, 1);
+  });
+
+  test('leaves nothing of what cannot start', async () => {
+    const { engine } = await create();
+    const spec = await specOf(engine, of('broken'));
+    await assert.rejects(engine.start(spec), isFault('start_failed'));
+    assert.deepEqual(await engine.list(), []);
+  });
+
+  test('a program that is not there ends with 127 and the reason in its log', async () => {
+    const { engine } = await create();
+    const spec = await specOf(engine, of('empty'));
+    await engine.start(spec);
+    await until('its end', async () => (await engine.list())[0]?.exitCode === 127, 30_000);
+    assert.match((await engine.logs(spec.id, { tail: 1 }))[0]!.text, /No such file/);
+  });
+
+  test('does not take a container of someone else for its own', async () => {
+    const { engine, installation } = await create();
+    const spec = await specOf(engine, of('web'));
+    const name = containerName(installation, spec.id);
+    const foreign = await docker.client.createContainer({ name, Image: `${registry.host}/web@${spec.digest}` });
+    await assert.rejects(engine.start(spec), isFault('start_failed'));
+    assert.deepEqual(await engine.list(), []);
+    await foreign.remove();
+  });
+
+  test('pulls an image again that was removed since', async () => {
+    const { engine } = await create();
+    const image = await pushImage(docker, registry, 'web', { image: 'removed' });
+    const spec = await specOf(engine, { image, variables: {} });
+    await docker.client.getImage(`${registry.host}/removed@${spec.digest}`).remove({ force: true });
+    await startReady(engine, spec);
+  });
+
+  test('a tag that moved is another digest, and what runs stays what it was', async () => {
+    const { engine } = await create();
+    const image = await pushImage(docker, registry, 'web', { image: 'moving' });
+    const first = await specOf(engine, { image, variables: {} });
+    await pushImage(docker, registry, 'stubborn', { image: 'moving' });
+    const second = await engine.prepare(image, {});
+    assert.notEqual(second.digest, first.digest);
+    await startReady(engine, first);
+  });
+
+  test('shows its login to the registry that asks for one', async () => {
+    const image = await pushImage(docker, closed, 'web', { image: 'private' });
+    const { engine: stranger } = await create();
+    await assert.rejects(stranger.prepare(image, {}), isFault('image_denied'));
+    const wrong = { username: 'sluice', password: 'wrong', serveraddress: closed.host };
+    const { engine: mistaken } = await create({ registryAuths: () => new Map([[closed.host, wrong]]) });
+    await assert.rejects(mistaken.prepare(image, {}), isFault('image_denied'));
+    const { engine: friend } = await create({ registryAuths: () => readRegistryAuths(closed.configPath!) });
+    await startReady(friend, await specOf(friend, { image, variables: {} }));
+    await assert.rejects(friend.prepare(`${closed.host}/none:v1`, {}), isFault('image_not_found'));
+    const { engine: unlucky } = await create({ registryAuths: () => readRegistryAuths('/nowhere/config.json') });
+    await assert.rejects(unlucky.prepare(image, {}), isFault('unavailable'));
+  });
+
+  test('a registry that is away may come back; an exact image that is here needs none', async () => {
+    const { engine } = await create();
+    const image = await pushImage(docker, registry, 'web', { image: 'here' });
+    const { digest } = await engine.prepare(image, {});
+    await registry.pause();
+    try {
+      await assert.rejects(engine.prepare(image, {}), isFault('unavailable'));
+      const spec = await specOf(engine, { image: `${registry.host}/here:v1@${digest}`, variables: {} });
+      assert.equal(spec.digest, digest);
+      await startReady(engine, spec);
+    } finally {
+      await registry.resume();
+    }
+    assert.deepEqual(await engine.prepare(image, {}), { digest });
+  });
+
+  test('a registry that hangs is not waited for long', async () => {
+    const hanging = createServer(() => {}).listen(0, '127.0.0.1');
+    await once(hanging, 'listening');
+    const { port } = hanging.address() as { port: number };
+    const { engine } = await create({ timeouts: { pullSilence: 300 } });
+    await assert.rejects(engine.prepare(`127.0.0.1:${port}/shop:v1`, {}), isFault('unavailable'));
+    hanging.close();
+  });
+
+  test('what is no reference to an image is not found', async () => {
+    const { engine } = await create();
+    await assert.rejects(engine.prepare('Not An Image', {}), isFault('image_not_found'));
+  });
+
+  test('takes another port where the first ones are taken', async () => {
+    const { engine } = await create();
+    const spec = await specOf(engine, of('web'));
+    const { address } = await startReady(engine, spec);
+    const servers: Server[] = [];
+    for (let port = address.port + 1; port <= address.port + 25; port++) {
+      const server = createServer();
+      servers.push(server);
+      await new Promise((resolve) => server.once('error', resolve).listen(port, '127.0.0.1', () => resolve(null)));
+    }
+    try {
+      await startReady(engine, { ...spec, id: ids('instance') });
+    } finally {
+      for (const server of servers) server.close();
+    }
+  });
+
+  test('a long line is one line', async () => {
+    const { engine } = await create();
+    const spec = await specOf(engine, { ...of('chatty'), variables: { LONG: '40000' } });
+    await engine.start(spec);
+    const long = await until(
+      'the long line',
+      async () => (await engine.logs(spec.id, { tail: 1000 })).find(({ text }) => text.length >= 40_000),
+      30_000,
+    );
+    assert.equal(long.text, 'x'.padStart(40_000));
+  });
+
+  test('an engine that hangs is away, and calls on it end in time', async () => {
+    const timeouts = { probe: 200, read: 300, change: 300, pullSilence: 400, stopMargin: 500 };
+    const { engine } = await create({ timeouts });
+    const patient = await create();
+    const spec = await specOf(patient.engine, of('web'));
+    docker.freeze();
+    try {
+      await assertAway(engine, of('web'), spec);
+    } finally {
+      docker.thaw();
+    }
+    await patient.engine.probe();
+  });
+
+  test('ending dockerd at once loses no instance', async () => {
+    const { engine } = await create();
+    const spec = await specOf(engine, of('web'));
+    await startReady(engine, spec);
+    await docker.kill();
+    await assert.rejects(engine.list(), isFault('unavailable'));
+    await docker.resume();
+    const [instance] = await engine.list();
+    assert.equal(instance?.id, spec.id);
+    await engine.stop(spec.id, 1);
+    assert.deepEqual(await engine.list(), []);
+  });
+
+  test('is reached over TCP too, and its instances at the same host', async () => {
+    const { engine } = await create({ address: await docker.tcp() });
+    const { address } = await startReady(engine, await specOf(engine, of('web')));
+    assert.equal(address.host, '127.0.0.1');
+  });
+
+  test('leaves no connection behind', async () => {
+    const pipes = () => process.getActiveResourcesInfo().filter((name) => name === 'PipeWrap').length;
+    const before = pipes();
+    const engine = await createDockerEngine({ address, installation: ids('installation') });
+    const spec = await specOf(engine, of('web'));
+    await startReady(engine, spec);
+    await engine.logs(spec.id, { tail: 1 });
+    const listing = Promise.all([engine.list(), engine.list()]);
+    await engine.stop(spec.id, 0);
+    await listing;
+    await until('the pipes to close', async () => pipes() <= before, 5_000);
+    await engine.close();
+    await assert.rejects(engine.list(), isFault('unavailable'));
+  });
+
+  test('refuses a file of logins that cannot be read at the start', async () => {
+    const registryConfig = join(import.meta.dirname, 'nowhere.json');
+    const settings = { installation: 'x', registryConfig };
+    await assert.rejects(chooseEngine('local', { kind: 'standin' }, settings), /SLUICE_REGISTRY_CONFIG cannot read/);
+  });
+});

@@ -1,0 +1,342 @@
+// The built-in data plane: who is asked, what travels, what happens when an instance fails, what is counted.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { describe, test } from 'node:test';
+import { statusOf, Wire } from '../helpers/raw-http.ts';
+import { ask, deadTarget, host, named, route, share, startInstance, startRouter } from '../helpers/router.ts';
+import { until } from '../helpers/wait.ts';
+
+const cookieIn = (headers: { 'set-cookie'?: string[] }) => headers['set-cookie']?.[0]?.split(';')[0];
+
+function routing() {
+  test('by host name, whatever its case, port or final dot', async () => {
+    const router = await startRouter();
+    const [shop, six] = [await named('shop'), await named('six')];
+    router.apply(
+      new Map([
+        [host, route([share(1, 100, shop)])],
+        ['[::1]', route([share(1, 100, six)])],
+      ]),
+    );
+    for (const name of [host, host.toUpperCase(), `${host}:8000`, `${host}.`, `${host}.:80`]) {
+      assert.equal((await ask(router.port(), { host: name })).body, 'shop', name);
+    }
+    for (const name of ['[::1]', '[::1]:8000']) assert.equal((await ask(router.port(), { host: name })).body, 'six');
+  });
+
+  test('404 for an unknown host, in words that repeat nothing of the request', async () => {
+    const router = await startRouter();
+    const wire = new Wire(router.port());
+    wire.write('GET /<script> HTTP/1.1\r\nHost: unknown-evil.example\r\nConnection: close\r\n\r\n');
+    const answer = await wire.untilClosed();
+    assert.equal(statusOf(answer), 404);
+    assert.match(answer, /content-type: text\/plain/);
+    assert.match(answer, /cache-control: no-store/);
+    assert.match(answer, /x-request-id: req_[0-9a-z]{26}/);
+    assert.doesNotMatch(answer, /evil|script/);
+  });
+
+  test('503 with Retry-After where no instance serves', async () => {
+    const router = await startRouter();
+    for (const shares of [[], [share(1, 100)], [share(1, 90), share(2, 10)]]) {
+      router.serve(...shares);
+      const { status, headers } = await ask(router.port());
+      assert.equal(status, 503);
+      assert.match(headers['retry-after']!, /^[1-9]\d*$/);
+    }
+    assert.deepEqual(router.counted(1).errors, router.counted(1).requests);
+  });
+
+  test('within a revision the instance with the fewest requests under way; ties go round', async () => {
+    const router = await startRouter();
+    const busy = await startInstance(() => {}); // never answers
+    const [one, two] = [await named('one'), await named('two')];
+    router.serve(share(1, 100, busy, one, two));
+    const wires = Array.from({ length: 3 }, () => new Wire(router.port()));
+    for (const wire of wires) wire.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+    await until('the busy one has a request', () => busy.seen.length === 1);
+    await until('the others answered', () => one.seen.length + two.seen.length === 2);
+    for (let i = 0; i < 20; i++) await ask(router.port());
+    assert.equal(busy.seen.length, 1);
+    assert.ok(Math.abs(one.seen.length - two.seen.length) <= 1);
+    for (const wire of wires) wire.socket.destroy();
+  });
+}
+
+function canary() {
+  test('10,000 requests at 10 %: the share is right to a tenth of a percentage point', async () => {
+    const router = await startRouter();
+    const [stable, fresh] = [await named('stable'), await named('canary')];
+    router.serve(share(1, 90, stable), share(2, 10, fresh));
+    for (let i = 0; i < 200; i++) await Promise.all(Array.from({ length: 50 }, () => ask(router.port())));
+    assert.ok(Math.abs(fresh.seen.length - 1000) <= 10, `${fresh.seen.length} of 10,000`);
+    assert.equal(stable.seen.length + fresh.seen.length, 10_000);
+    assert.deepEqual(router.counted(2), { requests: fresh.seen.length, errors: 0 });
+  });
+
+  test('a visitor with the cookie moves to the canary once and never back, over three raises', async () => {
+    const router = await startRouter();
+    const [stable, fresh] = [await named('stable'), await named('canary')];
+    router.serve(share(1, 95, stable), share(2, 5, fresh));
+    const visitors = await Promise.all(
+      Array.from({ length: 200 }, async () => {
+        const { headers, body } = await ask(router.port());
+        assert.match(
+          headers['set-cookie']![0]!,
+          /^sluice_revision=\d{1,4}; Path=\/; Max-Age=86400; HttpOnly; SameSite=Lax$/,
+        );
+        return { cookie: cookieIn(headers)!, side: body };
+      }),
+    );
+    for (const percent of [5, 25, 60, 100]) {
+      router.serve(share(1, 100 - percent, stable), share(2, percent, fresh));
+      for (const visitor of visitors) {
+        const { body, headers } = await ask(router.port(), { headers: { cookie: `a=b; ${visitor.cookie}` } });
+        if (visitor.side === 'canary') assert.equal(body, 'canary', `${visitor.cookie} at ${percent} %`);
+        assert.equal(headers['set-cookie'], undefined);
+        visitor.side = body;
+      }
+      const moved = visitors.filter(({ side }) => side === 'canary').length;
+      assert.ok(Math.abs(moved / 2 - percent) <= 2, `${moved} of 200 at ${percent} %`);
+    }
+  });
+
+  test('without a canary no cookie is given; a malformed one counts as none', async () => {
+    const router = await startRouter();
+    const [stable, fresh] = [await named('stable'), await named('canary')];
+    router.serve(share(1, 100, stable));
+    assert.equal((await ask(router.port())).headers['set-cookie'], undefined);
+    router.serve(share(1, 90, stable), share(2, 10, fresh));
+    const { headers } = await ask(router.port(), { headers: { cookie: 'sluice_revision=99999' } });
+    assert.match(cookieIn(headers)!, /^sluice_revision=\d{1,4}$/);
+  });
+
+  test('where the canary takes no connection the stable revision answers, and the canary has the errors', async () => {
+    const router = await startRouter();
+    const stable = await named('stable');
+    router.serve(share(1, 50, stable), share(2, 50, await deadTarget()));
+    for (let i = 0; i < 100; i++) assert.equal((await ask(router.port())).body, 'stable');
+    assert.deepEqual(router.counted(1), { requests: 100, errors: 0 });
+    const { requests, errors } = router.counted(2);
+    assert.equal(requests, errors);
+    assert.ok(Math.abs(errors - 50) <= 4, String(errors));
+  });
+
+  test('a side without instances is not asked', async () => {
+    const router = await startRouter();
+    router.serve(share(1, 50), share(2, 50, await named('canary')));
+    for (let i = 0; i < 10; i++) assert.equal((await ask(router.port())).body, 'canary');
+  });
+}
+
+function failures() {
+  test('2,000 requests with a dead instance, while tables change: none fails', async () => {
+    const router = await startRouter();
+    const dead = await deadTarget();
+    const live = [await named('a'), await named('b'), await named('c')];
+    const tables = [
+      [share(1, 100, dead, live[0]!, live[1]!)],
+      [share(1, 80, live[0]!, dead), share(2, 20, live[1]!, live[2]!)],
+      [share(1, 50, live[1]!, dead), share(2, 50, dead)],
+      [share(2, 100, live[2]!, dead)],
+    ];
+    let done = 0;
+    const failed: number[] = [];
+    const worker = async () => {
+      while (done < 2000) {
+        if (done++ % 25 === 0) router.serve(...tables[((done / 25) % 4) | 0]!);
+        const post = done % 3 === 0;
+        const { status } = await ask(router.port(), post ? { method: 'POST', body: 'x'.repeat(done) } : {});
+        if (status !== 200) failed.push(status);
+      }
+    };
+    router.serve(...tables[0]!);
+    await Promise.all(Array.from({ length: 16 }, worker));
+    assert.deepEqual(failed, []);
+  });
+
+  test('a body that nobody took goes to the next instance whole', async () => {
+    const router = await startRouter();
+    const echo = await startInstance((request, response) => request.pipe(response));
+    router.serve(share(1, 100, await deadTarget(), echo));
+    const body = 'b'.repeat(200_000);
+    for (let i = 0; i < 3; i++) {
+      assert.equal((await ask(router.port(), { method: 'POST', body })).body, body);
+    }
+  });
+
+  test('a connection that breaks before an answer: GET is asked again, POST is not', async () => {
+    const router = await startRouter();
+    const breaking = await startInstance((request) => request.resume().on('end', () => request.socket.destroy()));
+    const good = await named('good');
+    router.serve(share(1, 100, breaking, good));
+    for (let i = 0; i < 6; i++) assert.equal((await ask(router.port())).body, 'good');
+    assert.ok(breaking.seen.length > 0);
+    const statuses = [];
+    for (let i = 0; i < 6; i++) statuses.push((await ask(router.port(), { method: 'POST', body: 'once' })).status);
+    assert.deepEqual([...new Set(statuses)].sort(), [200, 502]);
+    const posts = [...breaking.seen, ...good.seen].filter(({ method }) => method === 'POST');
+    assert.equal(posts.length, 6, 'each POST was seen once');
+  });
+
+  test('502 where the only instance breaks, after asking it twice', async () => {
+    const router = await startRouter();
+    const breaking = await startInstance((request) => request.socket.destroy());
+    router.serve(share(1, 100, breaking));
+    const { status, headers } = await ask(router.port());
+    assert.equal(status, 502);
+    assert.match(String(headers['x-request-id']), /^req_/);
+    assert.equal(breaking.seen.length, 2);
+    assert.deepEqual(router.counted(1), { requests: 1, errors: 1 });
+  });
+
+  test('504 where the answer does not begin in time', async () => {
+    const router = await startRouter({ answerHeadMs: 200 });
+    router.serve(share(1, 100, await startInstance(() => {}), await named('other')));
+    const statuses = [(await ask(router.port())).status, (await ask(router.port())).status].sort();
+    assert.deepEqual(statuses, [200, 504]);
+    assert.deepEqual(router.counted(1), { requests: 2, errors: 1 });
+  });
+
+  test('an answer that is no HTTP is 502', async () => {
+    const router = await startRouter();
+    const odd = await startInstance((request) => request.socket.end('SSH-2.0-hello\r\n\r\n'));
+    router.serve(share(1, 100, odd));
+    assert.equal((await ask(router.port())).status, 502);
+  });
+
+  test('an instance that took no connection is passed over for a second, then asked again', async () => {
+    const clock = { ms: 1_000_000, now: () => clock.ms };
+    const router = await startRouter({}, clock);
+    const [back, other] = [await named('back'), await named('other')];
+    const { port } = back;
+    await back.stop();
+    router.serve(share(1, 100, back, other));
+    for (let i = 0; i < 4; i++) assert.equal((await ask(router.port())).body, 'other');
+    back.server.listen(port, '127.0.0.1');
+    await once(back.server, 'listening');
+    for (let i = 0; i < 4; i++) assert.equal((await ask(router.port())).body, 'other');
+    clock.ms += 1001;
+    const bodies = [(await ask(router.port())).body, (await ask(router.port())).body].sort();
+    assert.deepEqual(bodies, ['back', 'other']);
+  });
+}
+
+function counting() {
+  test('answers of 500 and above are errors, those below are not', async () => {
+    const router = await startRouter();
+    const instance = await startInstance((request, response) => {
+      response.statusCode = Number(request.url!.slice(1));
+      response.end();
+    });
+    router.serve(share(3, 100, instance));
+    for (const status of [200, 204, 304, 404, 499, 500, 503]) await ask(router.port(), { path: `/${status}` });
+    assert.deepEqual(router.counted(3), { requests: 7, errors: 2 });
+    assert.deepEqual(router.takeMeasurements(), []);
+  });
+
+  test('a client that goes away is counted, and is no error', async () => {
+    const router = await startRouter();
+    const slow = await startInstance(() => {});
+    router.serve(share(1, 100, slow));
+    const wire = new Wire(router.port());
+    wire.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+    await until('it is asked', () => slow.seen.length === 1);
+    const left = once(slow.seen[0]!.socket, 'close');
+    wire.socket.destroy();
+    await left;
+    assert.deepEqual(router.counted(1), { requests: 1, errors: 0 });
+  });
+
+  test('an answer that breaks off is an error, and the client sees it break off', async () => {
+    const router = await startRouter();
+    const breaking = await startInstance((request, response) => {
+      response.writeHead(200, { 'content-length': '100' });
+      response.write('half');
+      setImmediate(() => request.socket.destroy());
+    });
+    router.serve(share(1, 100, breaking));
+    const wire = new Wire(router.port());
+    wire.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+    assert.match(await wire.untilClosed(), /half$/);
+    assert.deepEqual(router.counted(1), { requests: 1, errors: 1 });
+  });
+
+  test('latency is the time to the head of the answer', async () => {
+    const clock = { ms: 1_000_000, now: () => clock.ms };
+    const router = await startRouter({}, clock);
+    const slow = await startInstance((_, response) => {
+      clock.ms += 120;
+      response.end();
+    });
+    router.serve(share(1, 100, slow));
+    await ask(router.port());
+    assert.equal(router.takeMeasurements()[0]!.latency[12], 1); // above 100, up to 150
+  });
+}
+
+function draining() {
+  test('requests under way end, their connections close, new ones are refused', async () => {
+    const router = await startRouter();
+    let finish = () => {};
+    const held = await startInstance((_, response) => {
+      finish = () => response.end('late');
+    });
+    router.serve(share(1, 100, held));
+    const port = router.port();
+    const idle = new Wire(router.port());
+    const wire = new Wire(router.port());
+    await once(idle.socket, 'connect');
+    wire.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+    let stopped = false;
+    await until('it is asked', () => held.seen.length === 1);
+    const stopping = router.stop(10_000).then(() => {
+      stopped = true;
+    });
+    await idle.untilClosed();
+    assert.equal(stopped, false);
+    const refused = new Wire(port);
+    await refused.untilClosed();
+    assert.equal(refused.text, '');
+    finish();
+    const answer = await wire.untilClosed();
+    assert.match(answer, /connection: close/i);
+    assert.match(answer, /late/);
+    await stopping;
+  });
+
+  test('what does not end in time is cut off', async () => {
+    const router = await startRouter();
+    const held = await startInstance(() => {});
+    router.serve(share(1, 100, held));
+    const wire = new Wire(router.port());
+    wire.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+    await until('it is asked', () => held.seen.length === 1);
+    await router.stop(50);
+    assert.equal(await wire.untilClosed(), '');
+  });
+
+  test('an instance that left the table finishes what it has, then its connections close', async () => {
+    const router = await startRouter();
+    let finish = () => {};
+    const old = await startInstance((_, response) => {
+      finish = () => response.end('old');
+    });
+    const fresh = await named('new');
+    router.serve(share(1, 100, old));
+    const under = ask(router.port());
+    await until('it is asked', () => old.seen.length === 1);
+    const closed = once(old.seen[0]!.socket, 'close');
+    router.serve(share(2, 100, fresh));
+    assert.equal((await ask(router.port())).body, 'new');
+    finish();
+    assert.equal((await under).body, 'old');
+    await closed;
+  });
+}
+
+describe('routing', routing);
+describe('canary', canary);
+describe('failing instances', failures);
+describe('measurements', counting);
+describe('draining', draining);
