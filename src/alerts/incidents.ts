@@ -2,6 +2,7 @@
 // finds the row there or gone, and tells nobody. Rows are taken in one order, rule, alert, project, so that nobody waits
 // for somebody who waits for them.
 import type { Db } from '../db/database.ts';
+import { changesOne } from '../db/guarded.ts';
 import { insertEvent } from '../events/outbox.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
@@ -25,14 +26,14 @@ const atOnce = 200;
 
 /** Holds the rule until the commit, if it is still as it was read; false: it is not. */
 export async function lockRule(tx: Db, { id, version }: Pick<AlertRuleRow, 'id' | 'version'>): Promise<boolean> {
-  const { numUpdatedRows } = await tx
-    .updateTable('alert_rule')
-    .set({ version })
-    .where('id', '=', id)
-    .where('version', '=', version)
-    .where('enabled', '=', 1)
-    .executeTakeFirst();
-  return numUpdatedRows === 1n;
+  return changesOne(
+    tx
+      .updateTable('alert_rule')
+      .set({ version })
+      .where('id', '=', id)
+      .where('version', '=', version)
+      .where('enabled', '=', 1),
+  );
 }
 
 /** Of one account. Those whose rule and subject have one firing already change nothing. Gives those that began. */

@@ -1,6 +1,8 @@
 // What the rules ask about, of all of them at once: the cost is a few queries, however many rules there are.
+
 import { sql } from 'kysely';
 import type { AlertMetric } from '../contract/alert-rules.ts';
+import { revisionId } from '../contract/revision-id.ts';
 import type { Db } from '../db/database.ts';
 import { bucketMs } from '../traffic/measure/measurements.ts';
 import { lookEveryMs, nothingSeen, perRevision, type Sample, type Seen } from './evaluate.ts';
@@ -10,7 +12,6 @@ export type WatchedRule = Omit<AlertRuleRow, 'hostname' | 'on_canary' | 'enabled
 
 /** About the environment as a whole. */
 export const wholeEnvironment = 'environment';
-export const subjectOfRevision = (revision: number): string => `r${revision}`;
 
 /** By rule, then by subject. */
 export type Observations = Map<string, Map<string, Known>>;
@@ -47,7 +48,7 @@ export async function observe(db: Db, rules: WatchedRule[], nowMs: number): Prom
     ...(has('p95_ms') ? await listLatencies(db, rules, nowMs) : []),
   ];
   for (const row of traffic) {
-    const subject = perRevision(row.metric) ? subjectOfRevision(row.revision) : wholeEnvironment;
+    const subject = perRevision(row.metric) ? revisionId(row.revision) : wholeEnvironment;
     of(row.rule, subject).samples.push(row);
   }
   if (has('certificate_days_left')) {

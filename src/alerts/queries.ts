@@ -2,10 +2,13 @@ import type { Selectable } from 'kysely';
 import type { AlertRule } from '../contract/alert-rules.ts';
 import type { Alert, AlertState } from '../contract/alerts.ts';
 import { notFound } from '../contract/errors.ts';
+import { revisionId } from '../contract/revision-id.ts';
 import type { Db } from '../db/database.ts';
+import { changeOne } from '../db/guarded.ts';
+import { newestFirst, type Page } from '../db/page.ts';
 import type { Tables } from '../db/tables.ts';
-import { ChangedMeanwhile, isoTime, isoTimeOrNull, type Page } from '../http/api/route.ts';
 import { idFloor } from '../lib/ids.ts';
+import { isoTime, isoTimeOrNull } from '../lib/iso-time.ts';
 import { perRevision } from './evaluate.ts';
 
 export type AlertRuleRow = Selectable<Tables['alert_rule']>;
@@ -15,15 +18,11 @@ export async function listAlertRules(
   db: Db,
   projectId: string,
   { environment }: { environment?: string | undefined },
-  { limit, after }: Page,
+  page: Page,
 ): Promise<AlertRuleRow[]> {
   let query = db.selectFrom('alert_rule').selectAll().where('project_id', '=', projectId);
   if (environment !== undefined) query = query.where('environment', '=', environment);
-  if (after !== null) query = query.where('id', '<', after);
-  return query
-    .orderBy('id', 'desc')
-    .limit(limit + 1)
-    .execute();
+  return newestFirst(query, page).execute();
 }
 
 export async function requireAlertRule(db: Db, projectId: string, id: string): Promise<AlertRuleRow> {
@@ -80,23 +79,14 @@ export async function updateAlertRule(
   changes: Partial<Omit<AlertRuleRow, 'id' | 'version'>>,
 ): Promise<AlertRuleRow> {
   const changed = { ...changes, version: row.version + 1 };
-  const { numUpdatedRows } = await tx
-    .updateTable('alert_rule')
-    .set(changed)
-    .where('id', '=', row.id)
-    .where('version', '=', row.version)
-    .executeTakeFirst();
-  if (numUpdatedRows !== 1n) throw new ChangedMeanwhile();
+  await changeOne(
+    tx.updateTable('alert_rule').set(changed).where('id', '=', row.id).where('version', '=', row.version),
+  );
   return { ...row, ...changed };
 }
 
 export async function deleteAlertRule(tx: Db, row: AlertRuleRow): Promise<void> {
-  const { numDeletedRows } = await tx
-    .deleteFrom('alert_rule')
-    .where('id', '=', row.id)
-    .where('version', '=', row.version)
-    .executeTakeFirst();
-  if (numDeletedRows !== 1n) throw new ChangedMeanwhile();
+  await changeOne(tx.deleteFrom('alert_rule').where('id', '=', row.id).where('version', '=', row.version));
 }
 
 export interface AlertFilter {
@@ -109,17 +99,13 @@ export async function listAlerts(
   db: Db,
   projectId: string,
   { environment, state, rule_id }: AlertFilter,
-  { limit, after }: Page,
+  page: Page,
 ): Promise<AlertRow[]> {
   let query = db.selectFrom('alert').selectAll().where('project_id', '=', projectId);
   if (environment !== undefined) query = query.where('environment', '=', environment);
   if (state !== undefined) query = query.where('resolved_at', state === 'firing' ? 'is' : 'is not', null);
   if (rule_id !== undefined) query = query.where('rule_id', '=', rule_id);
-  if (after !== null) query = query.where('id', '<', after);
-  return query
-    .orderBy('id', 'desc')
-    .limit(limit + 1)
-    .execute();
+  return newestFirst(query, page).execute();
 }
 
 /** Resolved ones that began before then. Ids sort by time: what is old is at the beginning of the table. */
@@ -197,7 +183,7 @@ export function presentAlert(row: AlertRow): Alert {
     severity: row.severity,
     message: row.message,
     environment: row.environment,
-    revision: row.revision === null ? null : `r${row.revision}`,
+    revision: row.revision === null ? null : revisionId(row.revision),
     hostname: row.hostname,
     state: row.resolved_at === null ? 'firing' : 'resolved',
     value: row.value,

@@ -1,5 +1,5 @@
 import * as contract from '../contract/alert-rules.ts';
-import { ApiError, type ErrorDetail } from '../contract/errors.ts';
+import { ApiError, type ErrorDetail, quotaExceeded } from '../contract/errors.ts';
 import type { Db } from '../db/database.ts';
 import { isUniqueViolation } from '../db/errors.ts';
 import { findEnvironment } from '../environments/queries.ts';
@@ -23,15 +23,15 @@ export const maxRules = 100;
 export function alertRuleRoutes(parts: IncidentParts): ServedRoute[] {
   const { ids, clock } = parts;
   return [
-    serve(contract.listAlertRules, async (ask, db) => {
-      const project = await requireProject(db, ask.caller, ask.params.id);
-      const rows = await listAlertRules(db, project.id, ask.query, ask.page);
-      return { body: ask.paginate(rows, (row) => row.id, presentAlertRule) };
+    serve(contract.listAlertRules, async (call, db) => {
+      const project = await requireProject(db, call.caller, call.params.id);
+      const rows = await listAlertRules(db, project.id, call.query, call.page);
+      return { body: call.paginate(rows, (row) => row.id, presentAlertRule) };
     }),
 
-    serve(contract.createAlertRule, async (ask, tx) => {
-      const project = await requireProject(tx, ask.caller, ask.params.id);
-      const { body } = ask;
+    serve(contract.createAlertRule, async (call, tx) => {
+      const project = await requireProject(tx, call.caller, call.params.id);
+      const { body } = call;
       refuseIncomplete(body);
       if (!(await findEnvironment(tx, project.id, body.environment))) throw environmentUnknown(body.environment);
       await refuseTooMany(tx, project.id, body.environment, body.hostname != null);
@@ -63,32 +63,32 @@ export function alertRuleRoutes(parts: IncidentParts): ServedRoute[] {
       };
     }),
 
-    serve(contract.getAlertRule, async (ask, db) => {
-      const project = await requireProject(db, ask.caller, ask.params.id);
-      const row = await requireAlertRule(db, project.id, ask.params.rul);
+    serve(contract.getAlertRule, async (call, db) => {
+      const project = await requireProject(db, call.caller, call.params.id);
+      const row = await requireAlertRule(db, project.id, call.params.rul);
       return { body: presentAlertRule(row), version: row.version };
     }),
 
-    serve(contract.updateAlertRule, async (ask, tx) => {
-      const project = await requireProject(tx, ask.caller, ask.params.id);
-      const row = await requireAlertRule(tx, project.id, ask.params.rul);
-      ask.expectVersion(row.version);
-      const { enabled, ...changes } = ask.body;
+    serve(contract.updateAlertRule, async (call, tx) => {
+      const project = await requireProject(tx, call.caller, call.params.id);
+      const row = await requireAlertRule(tx, project.id, call.params.rul);
+      call.expectVersion(row.version);
+      const { enabled, ...changes } = call.body;
       const changed = await updateAlertRule(tx, row, {
         ...changes,
         ...(enabled !== undefined && { enabled: enabled ? 1 : 0 }),
         updated_at: clock.now(),
       }).catch((error) => {
-        throw isUniqueViolation(error) ? ruleExists(ask.body.name!) : error;
+        throw isUniqueViolation(error) ? ruleExists(call.body.name!) : error;
       });
       if (changed.enabled === 0) await endAlertsOfRule(tx, row.id);
       return { body: presentAlertRule(changed), version: changed.version };
     }),
 
-    serve(contract.deleteAlertRule, async (ask, tx) => {
-      const project = await requireProject(tx, ask.caller, ask.params.id);
-      const row = await requireAlertRule(tx, project.id, ask.params.rul);
-      ask.expectVersion(row.version);
+    serve(contract.deleteAlertRule, async (call, tx) => {
+      const project = await requireProject(tx, call.caller, call.params.id);
+      const row = await requireAlertRule(tx, project.id, call.params.rul);
+      call.expectVersion(row.version);
       await deleteAlertRule(tx, row);
       await endAlertsOfRule(tx, row.id);
       return { body: undefined };
@@ -122,9 +122,7 @@ export async function refuseTooMany(
   more = 1,
 ): Promise<void> {
   if ((await countAlertRules(tx, projectId, environment, ofHostname)) + more <= maxRules) return;
-  throw new ApiError('quota_exceeded', `An environment has at most ${maxRules} alert rules.`, {
-    details: [{ path: 'alert_rules', message: `at most ${maxRules}` }],
-  });
+  throw quotaExceeded(`An environment has at most ${maxRules} alert rules.`, 'alert_rules', maxRules);
 }
 
 export const environmentUnknown = (name: string, path = 'body.environment') =>

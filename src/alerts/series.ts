@@ -1,9 +1,11 @@
 // What the router measured, as series to draw: one of every revision, one point for every step.
+
 import { ApiError } from '../contract/errors.ts';
 import { type Metrics, maxPoints } from '../contract/metrics.ts';
+import { revisionId } from '../contract/revision-id.ts';
 import type { Db } from '../db/database.ts';
-import { isoTime } from '../http/api/route.ts';
 import type { Clock } from '../lib/clock.ts';
+import { isoTime } from '../lib/iso-time.ts';
 import { bucketMs, latencyBoundsMs, quantileMs } from '../traffic/measure/measurements.ts';
 import { keptForMs, listTraffic, type TrafficRow } from '../traffic/queries.ts';
 
@@ -68,7 +70,7 @@ export class Series {
 
   present(): Metrics['series'] {
     const newest = [...this.#revisions].sort(([a], [b]) => b - a).slice(0, maxSeries);
-    return newest.map(([revision, steps]) => ({ revision: `r${revision}`, points: this.#points(steps) }));
+    return newest.map(([revision, steps]) => ({ revision: revisionId(revision), points: this.#points(steps) }));
   }
 
   /** The step that is not over yet has had less time for its requests than the others. */

@@ -1,5 +1,6 @@
 // Counters for Prometheus, from what this process's router measured. Measurements come as absolute numbers per bucket,
 // perhaps several times: the latest of each bucket counts, and buckets that no longer change are added up for good.
+import { revisionId } from '../contract/revision-id.ts';
 import { bucketMs, latencyBoundsMs, type Measurement } from '../traffic/measure/measurements.ts';
 import type { Figure, FigureSample } from './exposition.ts';
 
@@ -43,7 +44,7 @@ export class Totals {
       const key = revisionKey(project, environment, revision);
       let of = this.#revisions.get(key);
       if (!of) {
-        const labels = { project, environment, revision: `r${revision}` };
+        const labels = { project, environment, revision: revisionId(revision) };
         of = { labels, settled: nothing(), open: new Map(), lastAt: at };
         this.#revisions.set(key, of);
       }

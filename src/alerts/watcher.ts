@@ -1,6 +1,7 @@
 // Looks at every rule again and again: observe → evaluate → write down what changed. Nothing is remembered between two
 // looks that is not in the database, so a crash only means that the next look comes later. Several processes may look at
 // the same time: of two that see the same, the database lets one through.
+import { revisionNumber } from '../contract/revision-id.ts';
 import type { Db } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
@@ -139,7 +140,7 @@ function alertOf(rule: WatchedRule, subject: string, value: number): NewAlert {
     rule,
     subject,
     message: messageOf(rule, subject, value),
-    revision: perRevision(rule.metric) ? Number(subject.slice(1)) : null,
+    revision: perRevision(rule.metric) ? revisionNumber(subject) : null,
     hostname: rule.metric === 'certificate_days_left' ? subject : null,
     value,
   };

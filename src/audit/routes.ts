@@ -1,12 +1,14 @@
 import { listAuditLog } from '../contract/service.ts';
 import type { Db } from '../db/database.ts';
-import { type Ask, isoTime, type ServedRoute, serve } from '../http/api/route.ts';
+import { newestFirst } from '../db/page.ts';
+import { type ApiCall, type ServedRoute, serve } from '../http/api/route.ts';
+import { isoTime } from '../lib/iso-time.ts';
 
 export function auditRoutes(): ServedRoute[] {
   return [
-    serve(listAuditLog, async (ask, db) => ({
-      body: ask.paginate(
-        await listEntries(db, ask),
+    serve(listAuditLog, async (call, db) => ({
+      body: call.paginate(
+        await listEntries(db, call),
         (row) => row.id,
         ({ account_id, created_at, ...row }) => ({ ...row, created_at: isoTime(created_at) }),
       ),
@@ -14,13 +16,9 @@ export function auditRoutes(): ServedRoute[] {
   ];
 }
 
-function listEntries(db: Db, { caller, query, page }: Ask<typeof listAuditLog>) {
+function listEntries(db: Db, { caller, query, page }: ApiCall<typeof listAuditLog>) {
   let entries = db.selectFrom('audit').selectAll().where('account_id', '=', caller.accountId);
   if (caller.projectIds !== null) entries = entries.where('project_id', 'in', [...caller.projectIds, '']);
   if (query.project_id !== undefined) entries = entries.where('project_id', '=', query.project_id);
-  if (page.after !== null) entries = entries.where('id', '<', page.after);
-  return entries
-    .orderBy('id', 'desc')
-    .limit(page.limit + 1)
-    .execute();
+  return newestFirst(entries, page).execute();
 }

@@ -263,3 +263,7 @@ export function notFound(param: ParamName, value: string): ApiError {
   const resource = code.slice(0, -'_not_found'.length).replaceAll('_', ' ');
   return new ApiError(code, `There is no ${resource} ${JSON.stringify(value.slice(0, 100).toWellFormed())}.`);
 }
+
+/** `sentence` says the whole limit: "A project has at most 50 domains." */
+export const quotaExceeded = (sentence: string, path: string, limit: number): ApiError =>
+  new ApiError('quota_exceeded', sentence, { details: [{ path, message: `at most ${limit}` }] });

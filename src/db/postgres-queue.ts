@@ -30,8 +30,8 @@ class KeepingClient extends pg.Client {
     const [text, values] = args;
     const name = args.length === 2 && Array.isArray(values) ? nameOf(text) : undefined;
     if (!name) return plain(...args);
-    const ask = () => plain({ name, text, values });
-    return ++this.#used % replanAfter === 0 ? plain('discard plans').then(ask) : ask();
+    const run = () => plain({ name, text, values });
+    return ++this.#used % replanAfter === 0 ? plain('discard plans').then(run) : run();
   }
 }
 

@@ -1,13 +1,13 @@
 import type { Deployment } from '../contract/deployments.ts';
+import { revisionId } from '../contract/revision-id.ts';
 import type { Revision } from '../contract/revisions.ts';
 import type { Db } from '../db/database.ts';
-import { isoTime, isoTimeOrNull } from '../http/api/route.ts';
+import { isoTime, isoTimeOrNull } from '../lib/iso-time.ts';
 import { bucketOf, type Side } from '../traffic/measure/measurements.ts';
 import { sumTraffic } from '../traffic/queries.ts';
 import { type DeploymentRow, listTimelines, type RevisionRow, type TimelineRow } from './queries.ts';
 import type { Comparison } from './rules/analysis.ts';
 
-const revisionId = (number: number): string => `r${number}`;
 const revisionIdOrNull = (number: number | null): string | null => (number === null ? null : revisionId(number));
 
 const presentSide = ({ requests, errorRate, p95Ms }: Side) => ({ requests, error_rate: errorRate, p95_ms: p95Ms });

@@ -1,18 +1,14 @@
 import type { Selectable } from 'kysely';
 import type { DeploymentState } from '../contract/deployments.ts';
 import type { Db } from '../db/database.ts';
+import { changeOne } from '../db/guarded.ts';
+import { newestFirst, type Page } from '../db/page.ts';
 import type { Tables } from '../db/tables.ts';
-import { ChangedMeanwhile, type Page } from '../http/api/route.ts';
+import type { EnvironmentKey } from '../environments/key.ts';
 
 export type DeploymentRow = Selectable<Tables['deployment']>;
 export type RevisionRow = Selectable<Tables['revision']>;
 export type TimelineRow = Selectable<Tables['deployment_timeline']>;
-
-/** The environment that a deployment, a revision or an instance belongs to. */
-export interface EnvironmentKey {
-  projectId: string;
-  environment: string;
-}
 
 export async function insertDeployment(tx: Db, row: DeploymentRow): Promise<void> {
   await tx.insertInto('deployment').values(row).execute();
@@ -46,16 +42,12 @@ export async function listDeployments(
   db: Db,
   projectId: string,
   { environment, state }: DeploymentFilter,
-  { limit, after }: Page,
+  page: Page,
 ): Promise<DeploymentRow[]> {
   let query = db.selectFrom('deployment').selectAll().where('project_id', '=', projectId);
   if (environment !== undefined) query = query.where('environment', '=', environment);
   if (state !== undefined) query = query.where('state', '=', state);
-  if (after !== null) query = query.where('id', '<', after);
-  return query
-    .orderBy('id', 'desc')
-    .limit(limit + 1)
-    .execute();
+  return newestFirst(query, page).execute();
 }
 
 /** The one door by which a deployment changes: only from the version that was read. */
@@ -65,13 +57,9 @@ export async function updateDeployment(
   changes: Partial<DeploymentRow>,
 ): Promise<DeploymentRow> {
   const changed = { ...changes, version: row.version + 1 };
-  const { numUpdatedRows } = await tx
-    .updateTable('deployment')
-    .set(changed)
-    .where('id', '=', row.id)
-    .where('version', '=', row.version)
-    .executeTakeFirst();
-  if (numUpdatedRows !== 1n) throw new ChangedMeanwhile();
+  await changeOne(
+    tx.updateTable('deployment').set(changed).where('id', '=', row.id).where('version', '=', row.version),
+  );
   return { ...row, ...changed };
 }
 
@@ -123,13 +111,8 @@ const revisionsOf = (db: Db, key: EnvironmentKey) =>
     .where('project_id', '=', key.projectId)
     .where('environment', '=', key.environment);
 
-export async function listRevisions(db: Db, key: EnvironmentKey, { limit, after }: Page): Promise<RevisionRow[]> {
-  let query = revisionsOf(db, key);
-  if (after !== null) query = query.where('number', '<', Number(after));
-  return query
-    .orderBy('number', 'desc')
-    .limit(limit + 1)
-    .execute();
+export async function listRevisions(db: Db, key: EnvironmentKey, page: Page): Promise<RevisionRow[]> {
+  return newestFirst(revisionsOf(db, key), page, 'number').execute();
 }
 
 export async function findRevision(db: Db, key: EnvironmentKey, number: number): Promise<RevisionRow | undefined> {

@@ -1,9 +1,12 @@
 import type { Selectable } from 'kysely';
+import type { Caller } from '../contract/caller.ts';
 import type { Certificate, Domain } from '../contract/domains.ts';
 import { notFound } from '../contract/errors.ts';
 import type { Db } from '../db/database.ts';
+import { changeOne } from '../db/guarded.ts';
+import { newestFirst, type Page } from '../db/page.ts';
 import type { Tables } from '../db/tables.ts';
-import { type Caller, ChangedMeanwhile, isoTime, isoTimeOrNull, type Page } from '../http/api/route.ts';
+import { isoTime, isoTimeOrNull } from '../lib/iso-time.ts';
 import { requireProject } from '../projects/queries.ts';
 
 export type DomainRow = Selectable<Tables['domain']>;
@@ -17,15 +20,11 @@ export async function listDomains(
   db: Db,
   projectId: string,
   environment: string | undefined,
-  { limit, after }: Page,
+  page: Page,
 ): Promise<DomainRow[]> {
   let query = db.selectFrom('domain').selectAll().where('project_id', '=', projectId);
   if (environment !== undefined) query = query.where('environment', '=', environment);
-  if (after !== null) query = query.where('id', '<', after);
-  return query
-    .orderBy('id', 'desc')
-    .limit(limit + 1)
-    .execute();
+  return newestFirst(query, page).execute();
 }
 
 export async function requireDomain(db: Db, caller: Caller, params: { id: string; dom: string }): Promise<DomainRow> {
@@ -64,22 +63,17 @@ export async function updateDomain(
   { id, version }: DomainRow,
   changed: Partial<Pick<DomainRow, 'failures' | 'next_attempt_at' | 'renew_asked' | 'updated_at'>>,
 ): Promise<void> {
-  const { numUpdatedRows } = await tx
-    .updateTable('domain')
-    .set({ ...changed, version: version + 1 })
-    .where('id', '=', id)
-    .where('version', '=', version)
-    .executeTakeFirst();
-  if (numUpdatedRows !== 1n) throw new ChangedMeanwhile();
+  await changeOne(
+    tx
+      .updateTable('domain')
+      .set({ ...changed, version: version + 1 })
+      .where('id', '=', id)
+      .where('version', '=', version),
+  );
 }
 
 export async function deleteDomain(tx: Db, { id, version }: DomainRow): Promise<void> {
-  const { numDeletedRows } = await tx
-    .deleteFrom('domain')
-    .where('id', '=', id)
-    .where('version', '=', version)
-    .executeTakeFirst();
-  if (numDeletedRows !== 1n) throw new ChangedMeanwhile();
+  await changeOne(tx.deleteFrom('domain').where('id', '=', id).where('version', '=', version));
 }
 
 export async function findCertificates(db: Db, rows: DomainRow[]): Promise<Map<string, ShownCertificate>> {

@@ -1,6 +1,6 @@
 import { deleteDomainRule, insertDomainRule } from '../alerts/defaults.ts';
 import * as contract from '../contract/domains.ts';
-import { ApiError } from '../contract/errors.ts';
+import { ApiError, quotaExceeded } from '../contract/errors.ts';
 import type { Db } from '../db/database.ts';
 import { isUniqueViolation } from '../db/errors.ts';
 import { findEnvironment } from '../environments/queries.ts';
@@ -49,16 +49,16 @@ export function domainRoutes(parts: DomainParts): ServedRoute[] {
 
 function listingRoutes({ urlOf }: DomainParts): ServedRoute[] {
   return [
-    serve(contract.listDomains, async (ask, db) => {
-      const project = await requireProject(db, ask.caller, ask.params.id);
-      const rows = await listDomains(db, project.id, ask.query.environment, ask.page);
+    serve(contract.listDomains, async (call, db) => {
+      const project = await requireProject(db, call.caller, call.params.id);
+      const rows = await listDomains(db, project.id, call.query.environment, call.page);
       const certificates = await findCertificates(db, rows);
       const present = (row: DomainRow) => presentDomain(row, certificates.get(row.certificate_id ?? '') ?? null, urlOf);
-      return { body: ask.paginate(rows, (row) => row.id, present) };
+      return { body: call.paginate(rows, (row) => row.id, present) };
     }),
 
-    serve(contract.getDomain, async (ask, db) => {
-      const row = await requireDomain(db, ask.caller, ask.params);
+    serve(contract.getDomain, async (call, db) => {
+      const row = await requireDomain(db, call.caller, call.params);
       return { body: presentDomain(row, await findCertificate(db, row), urlOf), version: row.version };
     }),
   ];
@@ -66,15 +66,15 @@ function listingRoutes({ urlOf }: DomainParts): ServedRoute[] {
 
 function changingRoutes({ ids, clock, reserved, urlOf, wake, changed, forget }: DomainParts): ServedRoute[] {
   return [
-    serve(contract.createDomain, async (ask, tx) => {
-      const project = await requireProject(tx, ask.caller, ask.params.id);
-      const { environment } = ask.body;
-      const { hostname, mistake } = checkHostname(ask.body.hostname, reserved);
+    serve(contract.createDomain, async (call, tx) => {
+      const project = await requireProject(tx, call.caller, call.params.id);
+      const { environment } = call.body;
+      const { hostname, mistake } = checkHostname(call.body.hostname, reserved);
       if (mistake !== null) throw invalidHostname(mistake);
       if (!(await findEnvironment(tx, project.id, environment))) throw environmentUnknown(environment);
       if (await isHostnameTaken(tx, hostname)) throw domainTaken(hostname);
       if ((await countDomains(tx, project.id)) >= maxDomains) throw tooMany();
-      const row = newDomain({ id: ids('dom'), accountId: ask.caller.accountId, nowMs: clock.now() }, project.id, {
+      const row = newDomain({ id: ids('dom'), accountId: call.caller.accountId, nowMs: clock.now() }, project.id, {
         hostname,
         environment,
       });
@@ -85,7 +85,7 @@ function changingRoutes({ ids, clock, reserved, urlOf, wake, changed, forget }: 
       }
       await insertDomainRule(tx, { ids, clock }, { projectId: project.id, environment, hostname });
       await touchRouting(tx);
-      ask.afterCommit(() => {
+      call.afterCommit(() => {
         forget(hostname);
         changed();
         wake();
@@ -97,14 +97,14 @@ function changingRoutes({ ids, clock, reserved, urlOf, wake, changed, forget }: 
       };
     }),
 
-    serve(contract.deleteDomain, async (ask, tx) => {
-      const row = await requireDomain(tx, ask.caller, ask.params);
-      ask.expectVersion(row.version);
+    serve(contract.deleteDomain, async (call, tx) => {
+      const row = await requireDomain(tx, call.caller, call.params);
+      call.expectVersion(row.version);
       const { project_id: projectId, environment, hostname } = row;
       await deleteDomain(tx, row);
       await deleteDomainRule(tx, { projectId, environment, hostname });
       await touchRouting(tx);
-      ask.afterCommit(() => {
+      call.afterCommit(() => {
         forget(hostname);
         changed();
       });
@@ -124,22 +124,22 @@ function askingRoutes({ db: root, clock, resolve, urlOf, wake }: DomainParts): S
   return [
     serve(
       contract.verifyDomain,
-      async (ask, tx) => {
-        const row = await requireDomain(tx, ask.caller, ask.params);
+      async (call, tx) => {
+        const row = await requireDomain(tx, call.caller, call.params);
         const body = await again(tx, row, { failures: 0 });
-        ask.afterCommit(wake);
+        call.afterCommit(wake);
         return { body, version: row.version + 1 };
       },
-      async (ask) => {
-        const { hostname } = await requireDomain(root, ask.caller, ask.params);
+      async (call) => {
+        const { hostname } = await requireDomain(root, call.caller, call.params);
         if (resolve) await requirePointed(hostname, resolve);
       },
     ),
 
-    serve(contract.renewDomain, async (ask, tx) => {
-      const row = await requireDomain(tx, ask.caller, ask.params);
+    serve(contract.renewDomain, async (call, tx) => {
+      const row = await requireDomain(tx, call.caller, call.params);
       const body = await again(tx, row, { renew_asked: 1 });
-      ask.afterCommit(wake);
+      call.afterCommit(wake);
       return { body, version: row.version + 1 };
     }),
   ];
@@ -189,7 +189,4 @@ const domainTaken = (hostname: string) =>
     details: [{ path: 'body.hostname', message: hostname }],
   });
 
-const tooMany = () =>
-  new ApiError('quota_exceeded', `A project has at most ${maxDomains} domains.`, {
-    details: [{ path: 'domains', message: `at most ${maxDomains}` }],
-  });
+const tooMany = () => quotaExceeded(`A project has at most ${maxDomains} domains.`, 'domains', maxDomains);

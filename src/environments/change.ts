@@ -1,6 +1,6 @@
 // What a change does to an environment, without I/O: fields left out stay, nested objects merge, null clears.
 import { type EnvironmentChanges, environmentDefaults } from '../contract/environments.ts';
-import { ApiError } from '../contract/errors.ts';
+import { ApiError, quotaExceeded } from '../contract/errors.ts';
 import type { Seal } from '../lib/seal.ts';
 import type { EnvironmentRow } from './queries.ts';
 
@@ -90,9 +90,7 @@ function mergeVariables(row: EnvironmentRow, changes: EnvironmentChanges['variab
     else variables.set(name, value);
   }
   if (variables.size > maxVariables) {
-    throw new ApiError('quota_exceeded', `An environment has at most ${maxVariables} variables.`, {
-      details: [{ path: 'body.variables', message: `at most ${maxVariables}` }],
-    });
+    throw quotaExceeded(`An environment has at most ${maxVariables} variables.`, 'body.variables', maxVariables);
   }
   const sorted = [...variables].sort(([a], [b]) => (a < b ? -1 : 1));
   return {

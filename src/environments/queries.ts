@@ -1,10 +1,14 @@
 import type { Selectable } from 'kysely';
+import type { Caller } from '../contract/caller.ts';
 import type { Environment } from '../contract/environments.ts';
 import { notFound } from '../contract/errors.ts';
+import { revisionId } from '../contract/revision-id.ts';
 import type { Db } from '../db/database.ts';
+import { changeOne } from '../db/guarded.ts';
+import type { Page } from '../db/page.ts';
 import { prepared, preparedInsert } from '../db/prepared.ts';
 import type { Tables } from '../db/tables.ts';
-import { type Caller, ChangedMeanwhile, isoTime, type Page } from '../http/api/route.ts';
+import { isoTime } from '../lib/iso-time.ts';
 import { requireProject } from '../projects/queries.ts';
 
 export type EnvironmentRow = Selectable<Tables['environment']>;
@@ -68,24 +72,24 @@ export const insertEnvironment = preparedInsert('environment');
 
 export async function updateEnvironment(db: Db, row: EnvironmentRow): Promise<void> {
   const { project_id, name, version, created_at, host, region, next_revision, ...changed } = row;
-  const { numUpdatedRows } = await db
-    .updateTable('environment')
-    .set({ ...changed, version: version + 1 })
-    .where('project_id', '=', project_id)
-    .where('name', '=', name)
-    .where('version', '=', version)
-    .executeTakeFirst();
-  if (numUpdatedRows !== 1n) throw new ChangedMeanwhile();
+  await changeOne(
+    db
+      .updateTable('environment')
+      .set({ ...changed, version: version + 1 })
+      .where('project_id', '=', project_id)
+      .where('name', '=', name)
+      .where('version', '=', version),
+  );
 }
 
 export async function deleteEnvironment(db: Db, row: EnvironmentRow): Promise<void> {
-  const { numDeletedRows } = await db
-    .deleteFrom('environment')
-    .where('project_id', '=', row.project_id)
-    .where('name', '=', row.name)
-    .where('version', '=', row.version)
-    .executeTakeFirst();
-  if (numDeletedRows !== 1n) throw new ChangedMeanwhile();
+  await changeOne(
+    db
+      .deleteFrom('environment')
+      .where('project_id', '=', row.project_id)
+      .where('name', '=', row.name)
+      .where('version', '=', row.version),
+  );
 }
 
 /** What serves an environment now. */
@@ -142,8 +146,8 @@ export function presentEnvironment(
     retention: row.retention,
     drain_s: row.drain_s,
     locked: row.locked_reason === null ? null : { reason: row.locked_reason, at: isoTime(row.locked_at!) },
-    active_revision: active === null ? null : `r${active}`,
-    traffic: traffic.map(({ revision, percent }) => ({ revision: `r${revision}`, percent })),
+    active_revision: active === null ? null : revisionId(active),
+    traffic: traffic.map(({ revision, percent }) => ({ revision: revisionId(revision), percent })),
     in_progress_deployment: inProgress,
     created_at: isoTime(row.created_at),
     updated_at: isoTime(row.updated_at),

@@ -1,11 +1,11 @@
 import { insertDefaultRules } from '../alerts/defaults.ts';
 import { endAlertsOf } from '../alerts/incidents.ts';
 import * as contract from '../contract/environments.ts';
-import { ApiError } from '../contract/errors.ts';
+import { ApiError, quotaExceeded } from '../contract/errors.ts';
 import type { Db } from '../db/database.ts';
 import { isUniqueViolation } from '../db/errors.ts';
 import { deploymentInProgress } from '../deployments/in-progress.ts';
-import { type EnvironmentKey, findInProgress } from '../deployments/queries.ts';
+import { findInProgress } from '../deployments/queries.ts';
 import { type ServedRoute, serve } from '../http/api/route.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
@@ -15,6 +15,7 @@ import type { Regions } from '../regions/regions.ts';
 import { touchRouting } from '../traffic/queries.ts';
 import { changeEnvironment, newEnvironment } from './change.ts';
 import { freeHost } from './host.ts';
+import type { EnvironmentKey } from './key.ts';
 import {
   countEnvironments,
   deleteEnvironment,
@@ -45,25 +46,23 @@ export function environmentRoutes({ ids, clock, seal, regions, urlOf, kick }: En
   const present = async (db: Db, row: EnvironmentRow) =>
     presentEnvironment(row, urlOf, (await findLive(db, row.project_id, [row.name])).get(row.name));
   return [
-    serve(contract.listEnvironments, async (ask, db) => {
-      const project = await requireProject(db, ask.caller, ask.params.id);
-      const rows = await listEnvironments(db, project.id, ask.page);
+    serve(contract.listEnvironments, async (call, db) => {
+      const project = await requireProject(db, call.caller, call.params.id);
+      const rows = await listEnvironments(db, project.id, call.page);
       const live = await findLive(
         db,
         project.id,
         rows.map((row) => row.name),
       );
-      return { body: ask.paginate(rows, environmentKey, (row) => presentEnvironment(row, urlOf, live.get(row.name))) };
+      return { body: call.paginate(rows, environmentKey, (row) => presentEnvironment(row, urlOf, live.get(row.name))) };
     }),
 
-    serve(contract.createEnvironment, async (ask, tx) => {
-      const project = await requireProject(tx, ask.caller, ask.params.id);
-      const { name, region, ...changes } = ask.body;
+    serve(contract.createEnvironment, async (call, tx) => {
+      const project = await requireProject(tx, call.caller, call.params.id);
+      const { name, region, ...changes } = call.body;
       if (await findEnvironment(tx, project.id, name)) throw environmentExists(name);
       if ((await countEnvironments(tx, project.id)) >= maxEnvironments) {
-        throw new ApiError('quota_exceeded', `A project has at most ${maxEnvironments} environments.`, {
-          details: [{ path: 'environments', message: `at most ${maxEnvironments}` }],
-        });
+        throw quotaExceeded(`A project has at most ${maxEnvironments} environments.`, 'environments', maxEnvironments);
       }
       const host = await freeHost(tx, ids, project.slug, name);
       const fresh = newEnvironment({ projectId: project.id, name, region: regions.choose(region), host }, clock.now());
@@ -81,30 +80,30 @@ export function environmentRoutes({ ids, clock, seal, regions, urlOf, kick }: En
       };
     }),
 
-    serve(contract.getEnvironment, async (ask, db) => {
-      const row = await requireEnvironment(db, ask.caller, ask.params);
+    serve(contract.getEnvironment, async (call, db) => {
+      const row = await requireEnvironment(db, call.caller, call.params);
       return { body: await present(db, row), version: row.version };
     }),
 
-    serve(contract.updateEnvironment, async (ask, tx) => {
-      const row = await requireEnvironment(tx, ask.caller, ask.params);
-      ask.expectVersion(row.version);
-      const changed = changeEnvironment(row, ask.body, seal, clock.now());
+    serve(contract.updateEnvironment, async (call, tx) => {
+      const row = await requireEnvironment(tx, call.caller, call.params);
+      call.expectVersion(row.version);
+      const changed = changeEnvironment(row, call.body, seal, clock.now());
       await updateEnvironment(tx, changed);
-      ask.afterCommit(() => kick({ projectId: row.project_id, environment: row.name }));
+      call.afterCommit(() => kick({ projectId: row.project_id, environment: row.name }));
       return { body: await present(tx, changed), version: row.version + 1 };
     }),
 
-    serve(contract.deleteEnvironment, async (ask, tx) => {
-      const row = await requireEnvironment(tx, ask.caller, ask.params);
-      ask.expectVersion(row.version);
+    serve(contract.deleteEnvironment, async (call, tx) => {
+      const row = await requireEnvironment(tx, call.caller, call.params);
+      call.expectVersion(row.version);
       const key = { projectId: row.project_id, environment: row.name };
       const busy = await findInProgress(tx, key);
       if (busy) throw deploymentInProgress(busy);
       await endAlertsOf(tx, { ids, clock }, key);
       await deleteEnvironment(tx, row);
       await touchRouting(tx);
-      ask.afterCommit(() => kick(key));
+      call.afterCommit(() => kick(key));
       return { body: undefined };
     }),
   ];

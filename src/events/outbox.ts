@@ -3,9 +3,9 @@
 import type { EventKind } from '../contract/events.ts';
 import { announce } from '../db/after-commit.ts';
 import { type Db, dialectOf } from '../db/database.ts';
-import { isoTime } from '../http/api/route.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
+import { isoTime } from '../lib/iso-time.ts';
 import { listSubscribers, type Subscriber } from '../webhooks/endpoints/queries.ts';
 import { type NewDelivery, takeSequenceAtOnce, writeAtOnce } from './outbox-postgres.ts';
 

@@ -1,9 +1,10 @@
 import { type Selectable, sql } from 'kysely';
+import type { Caller } from '../contract/caller.ts';
 import { type AnyEvent, type EventKind, eventKinds } from '../contract/events.ts';
 import type { Db } from '../db/database.ts';
 import type { DialectName } from '../db/migrations/types.ts';
+import { newestFirst, type Page } from '../db/page.ts';
 import type { Tables } from '../db/tables.ts';
-import type { Caller, Page } from '../http/api/route.ts';
 
 export type EventRow = Selectable<Tables['event']>;
 
@@ -20,24 +21,20 @@ export function filterFor(caller: Caller, query: { type?: EventKind; project_id?
 }
 
 /** Newest first. Each combination of project and kind is a stretch of an index: a page of each makes a page of all. */
-export async function listEvents(db: Db, filter: EventFilter, { limit, after }: Page): Promise<EventRow[]> {
+export async function listEvents(db: Db, filter: EventFilter, page: Page): Promise<EventRow[]> {
   const { accountId, projectIds, type } = filter;
   const pageOf = (narrow: { project_id?: string; type?: EventKind }) => {
     let query = db.selectFrom('event').selectAll().where('account_id', '=', accountId);
     if (narrow.project_id !== undefined) query = query.where('project_id', '=', narrow.project_id);
     if (narrow.type !== undefined) query = query.where('type', '=', narrow.type);
-    if (after !== null) query = query.where('id', '<', after);
-    return query
-      .orderBy('id', 'desc')
-      .limit(limit + 1)
-      .execute();
+    return newestFirst(query, page).execute();
   };
   if (projectIds === null) return pageOf({ type });
   const kinds = type === undefined ? eventKinds : [type];
   const pages: EventRow[] = [];
   for (const project_id of projectIds)
     for (const kind of kinds) pages.push(...(await pageOf({ project_id, type: kind })));
-  return pages.sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit + 1);
+  return pages.sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, page.limit + 1);
 }
 
 export async function findEvent(db: Db, caller: Caller, id: string): Promise<EventRow | undefined> {

@@ -19,14 +19,14 @@ export interface EventParts {
 
 export function eventRoutes({ dialect, clock, streams }: EventParts): ServedRoute[] {
   return [
-    serve(contract.listEvents, async (ask, db) => {
-      if (ask.query.project_id !== undefined) await requireProject(db, ask.caller, ask.query.project_id);
-      const rows = await listEvents(db, filterFor(ask.caller, ask.query), ask.page);
-      return { body: ask.paginate(rows, (row) => row.id, presentEvent) };
+    serve(contract.listEvents, async (call, db) => {
+      if (call.query.project_id !== undefined) await requireProject(db, call.caller, call.query.project_id);
+      const rows = await listEvents(db, filterFor(call.caller, call.query), call.page);
+      return { body: call.paginate(rows, (row) => row.id, presentEvent) };
     }),
 
-    serveStream(contract.streamEvents, async (ask, db, header) => {
-      const { caller, query } = ask;
+    serveStream(contract.streamEvents, async (call, db, header) => {
+      const { caller, query } = call;
       if (query.project_id !== undefined) await requireProject(db, caller, query.project_id);
       const lastId = header('last-event-id');
       if (lastId !== undefined && !eventId.test(lastId)) {
@@ -43,9 +43,9 @@ export function eventRoutes({ dialect, clock, streams }: EventParts): ServedRout
       return streams.follow({ filter: filterFor(caller, query), from, changes, isAllowed });
     }),
 
-    serve(contract.getEvent, async (ask, db) => {
-      const row = await findEvent(db, ask.caller, ask.params.evt);
-      if (!row) throw notFound('evt', ask.params.evt);
+    serve(contract.getEvent, async (call, db) => {
+      const row = await findEvent(db, call.caller, call.params.evt);
+      if (!row) throw notFound('evt', call.params.evt);
       return { body: presentEvent(row) };
     }),
   ];

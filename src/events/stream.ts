@@ -1,7 +1,7 @@
 // The live stream: server-sent events in the order of commits. Each follower has a position; when the bell rings, or a
 // second has passed, it reads on from there. A follower that reads slowly is sent no more until it has read.
 import { Readable } from 'node:stream';
-import { ApiError } from '../contract/errors.ts';
+import { quotaExceeded } from '../contract/errors.ts';
 import type { Change } from '../db/after-commit.ts';
 import type { Db } from '../db/database.ts';
 import type { DialectName } from '../db/migrations/types.ts';
@@ -129,9 +129,7 @@ export class EventStreams {
   follow(follower: Follower): Readable {
     const own = [...this.#open].filter(({ accountId }) => accountId === follower.filter.accountId);
     if (own.length >= maxPerAccount) {
-      throw new ApiError('quota_exceeded', `An account follows at most ${maxPerAccount} streams at once.`, {
-        details: [{ path: 'streams', message: `at most ${maxPerAccount}` }],
-      });
+      throw quotaExceeded(`An account follows at most ${maxPerAccount} streams at once.`, 'streams', maxPerAccount);
     }
     const stream = new EventStream(this.#parts, follower);
     this.#open.add(stream);

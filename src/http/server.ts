@@ -1,14 +1,16 @@
 // The HTTP server: connection limits, the API under /v1 behind its gate, and the envelope for everything that fails,
 // down to requests that are not HTTP.
+
 import type { Socket } from 'node:net';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import type { Caller } from '../contract/caller.ts';
 import { ApiError } from '../contract/errors.ts';
 import type { RouteDeclaration } from '../contract/route.ts';
 import { isAmong, type Range } from '../lib/address.ts';
 import { carryOut, type Platform } from './api/carry-out.ts';
 import type { Gate } from './api/gate.ts';
 import { envelope, toApiError } from './api/present-error.ts';
-import type { Caller, ServedRoute } from './api/route.ts';
+import type { ServedRoute } from './api/route.ts';
 import { parseJson } from './api/validate.ts';
 import type { HttpMetrics } from './metrics.ts';
 

@@ -1,10 +1,13 @@
 import type { Selectable } from 'kysely';
+import type { Caller } from '../contract/caller.ts';
 import { notFound } from '../contract/errors.ts';
 import type { Project } from '../contract/projects.ts';
 import type { Db } from '../db/database.ts';
+import { changeOne } from '../db/guarded.ts';
+import { newestFirst, type Page } from '../db/page.ts';
 import { prepared, preparedInsert } from '../db/prepared.ts';
 import type { Tables } from '../db/tables.ts';
-import { type Caller, ChangedMeanwhile, isoTime, type Page } from '../http/api/route.ts';
+import { isoTime } from '../lib/iso-time.ts';
 
 export type ProjectRow = Selectable<Tables['project']>;
 
@@ -25,14 +28,10 @@ export async function requireProject(db: Db, caller: Caller, id: string): Promis
   return row;
 }
 
-export async function listProjects(db: Db, caller: Caller, { limit, after }: Page): Promise<ProjectRow[]> {
+export async function listProjects(db: Db, caller: Caller, page: Page): Promise<ProjectRow[]> {
   let query = db.selectFrom('project').selectAll().where('account_id', '=', caller.accountId);
   if (caller.projectIds !== null) query = query.where('id', 'in', [...caller.projectIds, '']);
-  if (after !== null) query = query.where('id', '<', after);
-  return query
-    .orderBy('id', 'desc')
-    .limit(limit + 1)
-    .execute();
+  return newestFirst(query, page).execute();
 }
 
 /** Those of the ids that are projects this caller may see. */
@@ -69,22 +68,17 @@ export const insertProject = preparedInsert('project');
 
 export async function updateProject(db: Db, row: ProjectRow): Promise<void> {
   const { id, account_id, version, created_at, next_sequence, ...changed } = row;
-  const { numUpdatedRows } = await db
-    .updateTable('project')
-    .set({ ...changed, version: version + 1 })
-    .where('id', '=', id)
-    .where('version', '=', version)
-    .executeTakeFirst();
-  if (numUpdatedRows !== 1n) throw new ChangedMeanwhile();
+  await changeOne(
+    db
+      .updateTable('project')
+      .set({ ...changed, version: version + 1 })
+      .where('id', '=', id)
+      .where('version', '=', version),
+  );
 }
 
 export async function deleteProject(db: Db, row: ProjectRow): Promise<void> {
-  const { numDeletedRows } = await db
-    .deleteFrom('project')
-    .where('id', '=', row.id)
-    .where('version', '=', row.version)
-    .executeTakeFirst();
-  if (numDeletedRows !== 1n) throw new ChangedMeanwhile();
+  await changeOne(db.deleteFrom('project').where('id', '=', row.id).where('version', '=', row.version));
 }
 
 const selectNames = prepared((db) =>

@@ -1,14 +1,16 @@
 import { insertDefaultRules } from '../alerts/defaults.ts';
 import { endAlertsOf } from '../alerts/incidents.ts';
+import type { Caller } from '../contract/caller.ts';
 import { ApiError } from '../contract/errors.ts';
 import * as contract from '../contract/projects.ts';
 import type { Db } from '../db/database.ts';
 import { isUniqueViolation } from '../db/errors.ts';
+import { ChangedMeanwhile } from '../db/guarded.ts';
 import { deploymentInProgress, findInProgressOf } from '../deployments/in-progress.ts';
 import { newEnvironment } from '../environments/change.ts';
 import { freeHost } from '../environments/host.ts';
 import { insertEnvironment } from '../environments/queries.ts';
-import { type Caller, ChangedMeanwhile, type ServedRoute, serve } from '../http/api/route.ts';
+import { type ServedRoute, serve } from '../http/api/route.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import type { Regions } from '../regions/regions.ts';
@@ -40,17 +42,17 @@ export interface ProjectParts {
 
 export function projectRoutes({ ids, clock, regions, changed }: ProjectParts): ServedRoute[] {
   return [
-    serve(contract.listProjects, async (ask, db) => {
-      const rows = await listProjects(db, ask.caller, ask.page);
-      const shown = rows.slice(0, ask.page.limit).map((row) => row.id);
+    serve(contract.listProjects, async (call, db) => {
+      const rows = await listProjects(db, call.caller, call.page);
+      const shown = rows.slice(0, call.page.limit).map((row) => row.id);
       const names = await listEnvironmentNamesOf(db, shown);
       const present = (row: ProjectRow) => presentProject(row, names.get(row.id)!);
-      return { body: ask.paginate(rows, (row) => row.id, present) };
+      return { body: call.paginate(rows, (row) => row.id, present) };
     }),
 
-    serve(contract.createProject, async (ask, tx) => {
-      refuseBoundToken(ask.caller);
-      const { body, caller } = ask;
+    serve(contract.createProject, async (call, tx) => {
+      refuseBoundToken(call.caller);
+      const { body, caller } = call;
       const region = regions.choose(body.region);
       const slug = body.slug ?? (await freeSlug(tx, ids, caller.accountId, slugOf(body.name)));
       const row: ProjectRow = {
@@ -84,15 +86,15 @@ export function projectRoutes({ ids, clock, regions, changed }: ProjectParts): S
       };
     }),
 
-    serve(contract.getProject, async (ask, db) => {
-      const row = await requireProject(db, ask.caller, ask.params.id);
+    serve(contract.getProject, async (call, db) => {
+      const row = await requireProject(db, call.caller, call.params.id);
       return { body: presentProject(row, await listEnvironmentNames(db, row.id)), version: row.version };
     }),
 
-    serve(contract.updateProject, async (ask, tx) => {
-      const row = await requireProject(tx, ask.caller, ask.params.id);
-      ask.expectVersion(row.version);
-      const { body } = ask;
+    serve(contract.updateProject, async (call, tx) => {
+      const row = await requireProject(tx, call.caller, call.params.id);
+      call.expectVersion(row.version);
+      const { body } = call;
       const changed: ProjectRow = {
         ...row,
         name: body.name ?? row.name,
@@ -112,15 +114,15 @@ export function projectRoutes({ ids, clock, regions, changed }: ProjectParts): S
       };
     }),
 
-    serve(contract.deleteProject, async (ask, tx) => {
-      const row = await requireProject(tx, ask.caller, ask.params.id);
-      ask.expectVersion(row.version);
+    serve(contract.deleteProject, async (call, tx) => {
+      const row = await requireProject(tx, call.caller, call.params.id);
+      call.expectVersion(row.version);
       const busy = await findInProgressOf(tx, row.id);
       if (busy) throw deploymentInProgress(busy);
       await endAlertsOf(tx, { ids, clock }, { projectId: row.id });
       await deleteProject(tx, row);
       await touchRouting(tx);
-      ask.afterCommit(changed);
+      call.afterCommit(changed);
       return { body: undefined };
     }),
   ];

@@ -1,15 +1,16 @@
 import { listRegions } from '../contract/service.ts';
-import { isoTimeOrNull, type ServedRoute, serve } from '../http/api/route.ts';
+import { type ServedRoute, serve } from '../http/api/route.ts';
+import { isoTimeOrNull } from '../lib/iso-time.ts';
 import type { Regions } from './regions.ts';
 
 export function regionRoutes(regions: Regions): ServedRoute[] {
   return [
-    serve(listRegions, async (ask) => {
-      const { limit, after } = ask.page;
+    serve(listRegions, async (call) => {
+      const { limit, after } = call.page;
       const sorted = regions.all().sort((a, b) => (a.name < b.name ? -1 : 1));
       const rows = sorted.filter((region) => after === null || region.name > after).slice(0, limit + 1);
       return {
-        body: ask.paginate(
+        body: call.paginate(
           rows,
           (region) => region.name,
           (region) => ({

@@ -1,11 +1,13 @@
 import type { Selectable } from 'kysely';
+import type { Caller } from '../contract/caller.ts';
 import type { Scope } from '../contract/scopes.ts';
 import type { Token } from '../contract/tokens.ts';
 import type { Db } from '../db/database.ts';
+import { newestFirst, type Page } from '../db/page.ts';
 import { prepared } from '../db/prepared.ts';
 import type { Tables } from '../db/tables.ts';
 import type { FoundToken } from '../http/api/gate.ts';
-import { type Caller, isoTime, isoTimeOrNull, type Page } from '../http/api/route.ts';
+import { isoTime, isoTimeOrNull } from '../lib/iso-time.ts';
 
 export type TokenRow = Selectable<Tables['token']> & { project_ids: string[] | null };
 
@@ -78,16 +80,8 @@ function visibleTokens(db: Db, caller: Caller) {
   );
 }
 
-export async function listTokens(db: Db, caller: Caller, { limit, after }: Page): Promise<TokenRow[]> {
-  let query = visibleTokens(db, caller);
-  if (after !== null) query = query.where('id', '<', after);
-  return withProjects(
-    db,
-    await query
-      .orderBy('id', 'desc')
-      .limit(limit + 1)
-      .execute(),
-  );
+export async function listTokens(db: Db, caller: Caller, page: Page): Promise<TokenRow[]> {
+  return withProjects(db, await newestFirst(visibleTokens(db, caller), page).execute());
 }
 
 export async function findToken(db: Db, caller: Caller, id: string): Promise<TokenRow | undefined> {

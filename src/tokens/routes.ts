@@ -1,8 +1,9 @@
-import { ApiError, notFound } from '../contract/errors.ts';
+import type { Caller } from '../contract/caller.ts';
+import { ApiError, notFound, quotaExceeded } from '../contract/errors.ts';
 import { allows, type Scope } from '../contract/scopes.ts';
 import * as contract from '../contract/tokens.ts';
 import type { Db } from '../db/database.ts';
-import { type Ask, type Caller, type ServedRoute, serve } from '../http/api/route.ts';
+import { type ApiCall, type ServedRoute, serve } from '../http/api/route.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import { listKnownProjects } from '../projects/queries.ts';
@@ -13,27 +14,25 @@ const maxTokens = 1000;
 
 export function tokenRoutes({ ids, clock }: { ids: IdSource; clock: Clock }): ServedRoute[] {
   return [
-    serve(contract.listTokens, async (ask, db) => {
-      const rows = await listTokens(db, ask.caller, ask.page);
-      return { body: ask.paginate(rows, (row) => row.id, presentToken) };
+    serve(contract.listTokens, async (call, db) => {
+      const rows = await listTokens(db, call.caller, call.page);
+      return { body: call.paginate(rows, (row) => row.id, presentToken) };
     }),
 
-    serve(contract.createToken, async (ask, tx) => {
-      await refuseMoreThanOwn(ask, tx);
-      if ((await countTokens(tx, ask.caller.accountId)) >= maxTokens) {
-        throw new ApiError('quota_exceeded', `An account has at most ${maxTokens} tokens that are not revoked.`, {
-          details: [{ path: 'tokens', message: `at most ${maxTokens}` }],
-        });
+    serve(contract.createToken, async (call, tx) => {
+      await refuseMoreThanOwn(call, tx);
+      if ((await countTokens(tx, call.caller.accountId)) >= maxTokens) {
+        throw quotaExceeded(`An account has at most ${maxTokens} tokens that are not revoked.`, 'tokens', maxTokens);
       }
       const { row, secret } = await makeToken(
         tx,
         { ids, clock },
         {
-          accountId: ask.caller.accountId,
-          name: ask.body.name,
-          scopes: ask.body.scopes,
-          projectIds: requestedProjects(ask),
-          expiresAt: readExpiry(ask.body.expires_at, clock.now()),
+          accountId: call.caller.accountId,
+          name: call.body.name,
+          scopes: call.body.scopes,
+          projectIds: requestedProjects(call),
+          expiresAt: readExpiry(call.body.expires_at, clock.now()),
         },
       );
       return {
@@ -43,20 +42,20 @@ export function tokenRoutes({ ids, clock }: { ids: IdSource; clock: Clock }): Se
       };
     }),
 
-    serve(contract.getToken, async (ask, db) => {
-      const row = await requireToken(db, ask.caller, ask.params.tok);
+    serve(contract.getToken, async (call, db) => {
+      const row = await requireToken(db, call.caller, call.params.tok);
       return { body: presentToken(row), version: row.version };
     }),
 
-    serve(contract.revokeToken, async (ask, tx) => {
-      const row = await requireToken(tx, ask.caller, ask.params.tok);
-      ask.expectVersion(row.version);
+    serve(contract.revokeToken, async (call, tx) => {
+      const row = await requireToken(tx, call.caller, call.params.tok);
+      call.expectVersion(row.version);
       await markTokenRevoked(tx, row.id, clock.now());
       return { body: undefined };
     }),
 
-    serve(contract.whoAmI, async (ask, db) => {
-      const row = await requireToken(db, ask.caller, ask.caller.tokenId);
+    serve(contract.whoAmI, async (call, db) => {
+      const row = await requireToken(db, call.caller, call.caller.tokenId);
       return { body: presentToken(row), version: row.version };
     }),
   ];
@@ -69,21 +68,21 @@ async function requireToken(db: Db, caller: Caller, id: string): Promise<TokenRo
 }
 
 /** A token that is bound to projects makes, unless told otherwise, tokens bound to the same ones. */
-function requestedProjects(ask: Ask<typeof contract.createToken>): string[] | null {
-  const { project_ids } = ask.body;
+function requestedProjects(call: ApiCall<typeof contract.createToken>): string[] | null {
+  const { project_ids } = call.body;
   if (project_ids !== undefined) return project_ids;
-  return ask.caller.projectIds === null ? null : [...ask.caller.projectIds];
+  return call.caller.projectIds === null ? null : [...call.caller.projectIds];
 }
 
-async function refuseMoreThanOwn(ask: Ask<typeof contract.createToken>, db: Db): Promise<void> {
-  const { caller, body } = ask;
+async function refuseMoreThanOwn(call: ApiCall<typeof contract.createToken>, db: Db): Promise<void> {
+  const { caller, body } = call;
   const beyond = body.scopes.filter((scope: Scope) => !allows(caller.scopes, scope));
   if (beyond.length > 0) {
     throw new ApiError('insufficient_scope', 'A token cannot make a token that can do more than itself.', {
       details: beyond.map((scope) => ({ path: 'body.scopes', message: scope })),
     });
   }
-  const projects = requestedProjects(ask);
+  const projects = requestedProjects(call);
   if (caller.projectIds !== null && projects === null) {
     throw new ApiError('insufficient_scope', 'A token bound to projects cannot make one for all projects.', {
       details: [{ path: 'body.project_ids', message: 'must be some of the projects this token is bound to' }],

@@ -1,9 +1,10 @@
 // What notices that something is wrong: the watcher of the alert rules, and the figures that others watch.
+
 import { Figures } from '../alerts/figures.ts';
 import { alertRoutes } from '../alerts/routes.ts';
 import { Watcher } from '../alerts/watcher.ts';
 import type { Config } from '../config.ts';
-import type { EnvironmentKey } from '../deployments/queries.ts';
+import type { EnvironmentKey } from '../environments/key.ts';
 import type { ServedRoute } from '../http/api/route.ts';
 import type { Measurement } from '../traffic/measure/measurements.ts';
 import type { Common } from './common.ts';

@@ -1,8 +1,9 @@
 // What carries out deployments: the router that people send requests to, and the reconciler behind it.
+
 import type { Config } from '../config.ts';
-import type { EnvironmentKey } from '../deployments/queries.ts';
 import { databaseLeases, onlyProcess } from '../deployments/reconcile/leases.ts';
 import { Reconciler } from '../deployments/reconcile/reconciler.ts';
+import type { EnvironmentKey } from '../environments/key.ts';
 import type { Regions } from '../regions/regions.ts';
 import { Router, routerPollMs } from '../traffic/agent.ts';
 import type { Measurement } from '../traffic/measure/measurements.ts';

@@ -1,12 +1,12 @@
 // A deployment comes into being in one local transaction: number, revision, record, timeline, event. No engine and no
 // registry is asked.
 
+import type { Caller } from '../../contract/caller.ts';
 import type { Deployment, Strategy } from '../../contract/deployments.ts';
 import { ApiError } from '../../contract/errors.ts';
 import type { Db } from '../../db/database.ts';
 import type { EnvironmentRow } from '../../environments/queries.ts';
 import { insertEvent } from '../../events/outbox.ts';
-import type { Caller } from '../../http/api/route.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
 import type { Regions } from '../../regions/regions.ts';

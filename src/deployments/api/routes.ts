@@ -1,15 +1,17 @@
 import * as contract from '../../contract/deployments.ts';
 import { ApiError, notFound } from '../../contract/errors.ts';
 import { parseImage } from '../../contract/image-reference.ts';
+import { revisionId, revisionNumber } from '../../contract/revision-id.ts';
 import * as revisions from '../../contract/revisions.ts';
 import type { Db } from '../../db/database.ts';
+import type { EnvironmentKey } from '../../environments/key.ts';
 import { type EnvironmentRow, findEnvironment, requireEnvironment } from '../../environments/queries.ts';
-import { type Ask, isoTime, type ServedRoute, serve } from '../../http/api/route.ts';
+import { type ApiCall, type ServedRoute, serve } from '../../http/api/route.ts';
+import { isoTime } from '../../lib/iso-time.ts';
 import { requireProject } from '../../projects/queries.ts';
 import { ineligibleReason, loadDeployments, presentRevision } from '../present.ts';
 import {
   type DeploymentRow,
-  type EnvironmentKey,
   findDeployment,
   findLastSuperseded,
   findRevision,
@@ -32,12 +34,12 @@ const defaultLogTail = 100;
 
 export function deploymentRoutes(parts: DeploymentParts): ServedRoute[] {
   return [
-    serve(contract.listDeployments, async (ask, db) => {
-      const project = await requireProject(db, ask.caller, ask.params.id);
-      const rows = await listDeployments(db, project.id, ask.query, ask.page);
+    serve(contract.listDeployments, async (call, db) => {
+      const project = await requireProject(db, call.caller, call.params.id);
+      const rows = await listDeployments(db, project.id, call.query, call.page);
       const shown = new Map((await loadDeployments(db, rows)).map((body) => [body.id, body]));
       return {
-        body: ask.paginate(
+        body: call.paginate(
           rows,
           (row) => row.id,
           (row) => shown.get(row.id)!,
@@ -45,14 +47,14 @@ export function deploymentRoutes(parts: DeploymentParts): ServedRoute[] {
       };
     }),
 
-    serve(contract.createDeployment, async (ask, tx) => {
-      const project = await requireProject(tx, ask.caller, ask.params.id);
-      const { image, strategy = 'rolling', canary_percent, note } = ask.body;
+    serve(contract.createDeployment, async (call, tx) => {
+      const project = await requireProject(tx, call.caller, call.params.id);
+      const { image, strategy = 'rolling', canary_percent, note } = call.body;
       refuseBadImage(image);
       if (canary_percent !== undefined && strategy !== 'canary') throw percentWithoutCanary();
-      const environment = await findEnvironment(tx, project.id, ask.body.environment);
-      if (!environment) throw environmentUnknown(ask.body.environment);
-      const { row, body } = await createDeployment(tx, parts, ask.caller, environment, {
+      const environment = await findEnvironment(tx, project.id, call.body.environment);
+      if (!environment) throw environmentUnknown(call.body.environment);
+      const { row, body } = await createDeployment(tx, parts, call.caller, environment, {
         kind: 'deploy',
         image,
         digest: null,
@@ -63,12 +65,12 @@ export function deploymentRoutes(parts: DeploymentParts): ServedRoute[] {
         port: environment.port,
         restoredFrom: null,
       });
-      ask.afterCommit(() => parts.kick(keyOf(row)));
+      call.afterCommit(() => parts.kick(keyOf(row)));
       return { body, version: row.version, location: `/projects/${project.id}/deployments/${row.id}` };
     }),
 
-    serve(contract.getDeployment, async (ask, db) => {
-      const row = await requireDeployment(ask, db);
+    serve(contract.getDeployment, async (call, db) => {
+      const row = await requireDeployment(call, db);
       return { body: (await loadDeployments(db, [row]))[0]!, version: row.version };
     }),
 
@@ -95,59 +97,59 @@ export function deploymentRoutes(parts: DeploymentParts): ServedRoute[] {
       return step;
     }),
 
-    serve(contract.getDeploymentLogs, async (ask, db) => {
-      const row = await requireDeployment(ask, db);
+    serve(contract.getDeploymentLogs, async (call, db) => {
+      const row = await requireDeployment(call, db);
       const environment = (await findEnvironment(db, row.project_id, row.environment))!;
-      return { body: { data: await readLogs(ask, db, row, environment) } };
+      return { body: { data: await readLogs(call, db, row, environment) } };
     }),
 
-    serve(revisions.listRevisions, async (ask, db) => {
-      const environment = await requireEnvironment(db, ask.caller, ask.params);
-      const rows = await listRevisions(db, environmentKeyOf(environment), ask.page);
-      return { body: ask.paginate(rows, (row) => String(row.number), presentRevision) };
+    serve(revisions.listRevisions, async (call, db) => {
+      const environment = await requireEnvironment(db, call.caller, call.params);
+      const rows = await listRevisions(db, environmentKeyOf(environment), call.page);
+      return { body: call.paginate(rows, (row) => String(row.number), presentRevision) };
     }),
 
-    serve(revisions.getRevision, async (ask, db) => {
-      const environment = await requireEnvironment(db, ask.caller, ask.params);
-      return { body: presentRevision(await requireRevision(db, environmentKeyOf(environment), ask.params.r)) };
+    serve(revisions.getRevision, async (call, db) => {
+      const environment = await requireEnvironment(db, call.caller, call.params);
+      return { body: presentRevision(await requireRevision(db, environmentKeyOf(environment), call.params.r)) };
     }),
 
-    serve(revisions.rollbackEnvironment, async (ask, tx) => {
-      const environment = await requireEnvironment(tx, ask.caller, ask.params);
+    serve(revisions.rollbackEnvironment, async (call, tx) => {
+      const environment = await requireEnvironment(tx, call.caller, call.params);
       const key = environmentKeyOf(environment);
       const target =
-        ask.body.revision === undefined
+        call.body.revision === undefined
           ? await findLastSuperseded(tx, key)
-          : await requireRevision(tx, key, ask.body.revision);
+          : await requireRevision(tx, key, call.body.revision);
       if (!target) throw notEligible('there is no superseded revision');
       const reason = ineligibleReason(target);
-      if (reason !== null) throw notEligible(`r${target.number}: ${reason}`);
-      const { row, body } = await createDeployment(tx, parts, ask.caller, environment, {
+      if (reason !== null) throw notEligible(`${revisionId(target.number)}: ${reason}`);
+      const { row, body } = await createDeployment(tx, parts, call.caller, environment, {
         kind: 'rollback',
         image: target.image,
         digest: target.digest,
         strategy: 'blue_green',
         canaryPercent: null,
-        note: ask.body.reason ?? null,
+        note: call.body.reason ?? null,
         variablesSealed: target.variables_sealed,
         port: target.port,
         restoredFrom: target.number,
       });
-      ask.afterCommit(() => parts.kick(key));
+      call.afterCommit(() => parts.kick(key));
       return { body, version: row.version, location: `/projects/${row.project_id}/deployments/${row.id}` };
     }),
   ];
 
   async function readLogs(
-    ask: Ask<typeof contract.getDeploymentLogs>,
+    call: ApiCall<typeof contract.getDeploymentLogs>,
     db: Db,
     row: DeploymentRow,
     { region }: EnvironmentRow,
   ) {
     parts.regions.requireAvailable(region);
     const { engine } = parts.regions.find(region)!;
-    const tail = ask.query.tail ?? defaultLogTail;
-    const sinceMs = ask.query.since === undefined ? undefined : Date.parse(ask.query.since);
+    const tail = call.query.tail ?? defaultLogTail;
+    const sinceMs = call.query.since === undefined ? undefined : Date.parse(call.query.since);
     const own = (await listInstances(db, keyOf(row))).filter((item) => item.revision === row.revision);
     const lines = await Promise.all(
       own.map(async ({ id }) => {
@@ -171,26 +173,26 @@ function command(
   parts: DeploymentParts,
   stepOf: (row: DeploymentRow, rollout: Rollout, policy: Policy, db: Db) => Promise<Step | null>,
 ): ServedRoute {
-  return serve(declaration, async (ask, tx) => {
-    const row = await requireDeployment(ask, tx);
+  return serve(declaration, async (call, tx) => {
+    const row = await requireDeployment(call, tx);
     const environment = (await findEnvironment(tx, row.project_id, row.environment))!;
     const policy = policyOf(environment);
     const step = await stepOf(row, rolloutOf(row, policy), policy, tx);
     const saved = step ? await saveStep(tx, parts, environment, row, step, percentsOf(row, policy)) : row;
-    ask.afterCommit(() => parts.kick(keyOf(row)));
+    call.afterCommit(() => parts.kick(keyOf(row)));
     return { body: (await loadDeployments(tx, [saved]))[0]!, version: saved.version };
   });
 }
 
-async function requireDeployment(ask: Pick<Ask<Command>, 'caller' | 'params'>, db: Db): Promise<DeploymentRow> {
-  const project = await requireProject(db, ask.caller, ask.params.id);
-  const row = await findDeployment(db, project.id, ask.params.dpl);
-  if (!row) throw notFound('dpl', ask.params.dpl);
+async function requireDeployment(call: Pick<ApiCall<Command>, 'caller' | 'params'>, db: Db): Promise<DeploymentRow> {
+  const project = await requireProject(db, call.caller, call.params.id);
+  const row = await findDeployment(db, project.id, call.params.dpl);
+  if (!row) throw notFound('dpl', call.params.dpl);
   return row;
 }
 
 async function requireRevision(db: Db, key: EnvironmentKey, id: string): Promise<RevisionRow> {
-  const row = await findRevision(db, key, Number(id.slice(1)));
+  const row = await findRevision(db, key, revisionNumber(id));
   if (!row) throw notFound('r', id);
   return row;
 }
@@ -225,7 +227,7 @@ const stateConflict = (row: DeploymentRow, what: string) =>
 
 const unhealthy = (row: DeploymentRow) =>
   new ApiError('canary_unhealthy', 'The canary has no healthy instance.', {
-    details: [{ path: 'revision', message: `r${row.revision}` }],
+    details: [{ path: 'revision', message: revisionId(row.revision) }],
   });
 
 const notEligible = (reason: string) =>

@@ -1,10 +1,12 @@
 // Images being made ready. The engine is asked once per deployment and takes its time; a look asks what is known by now.
+
 import { EngineError } from '../../engines/engine.ts';
 import { openSealedVariables } from '../../environments/change.ts';
+import type { EnvironmentKey } from '../../environments/key.ts';
 import type { Log } from '../../lib/log.ts';
 import type { Seal } from '../../lib/seal.ts';
 import type { RegionState } from '../../regions/regions.ts';
-import type { DeploymentRow, EnvironmentKey, RevisionRow } from '../queries.ts';
+import type { DeploymentRow, RevisionRow } from '../queries.ts';
 import type { Observed } from '../rules/rollout.ts';
 
 type Known = Observed['image'];

@@ -1,10 +1,12 @@
 // The rows of instances: what should be there according to this installation. A row comes before its instance and goes
 // after it, so that an instance without a row is nobody's.
+
 import type { Selectable } from 'kysely';
 import type { Db } from '../../db/database.ts';
+import { changesOne } from '../../db/guarded.ts';
 import type { InstanceState } from '../../db/tables/rollouts.ts';
 import type { Tables } from '../../db/tables.ts';
-import type { EnvironmentKey } from '../queries.ts';
+import type { EnvironmentKey } from '../../environments/key.ts';
 
 export type InstanceRow = Selectable<Tables['instance']>;
 
@@ -34,13 +36,9 @@ export async function markInstance(
   to: InstanceState,
   nowMs: number,
 ): Promise<boolean> {
-  const { numUpdatedRows } = await db
-    .updateTable('instance')
-    .set({ state: to, state_since: nowMs })
-    .where('id', '=', id)
-    .where('state', 'in', from)
-    .executeTakeFirst();
-  return numUpdatedRows === 1n;
+  return changesOne(
+    db.updateTable('instance').set({ state: to, state_since: nowMs }).where('id', '=', id).where('state', 'in', from),
+  );
 }
 
 export async function setInstanceAddress(db: Db, id: string, address: { host: string; port: number }): Promise<void> {

@@ -1,14 +1,15 @@
 // Makes what runs in an environment equal to what should run: starts what is missing, with back-off; drains and stops
 // what is too much; replaces what died. It is called again and again and always looks at what is there now.
+
 import type { HealthCheck } from '../../contract/environments.ts';
 import type { Db } from '../../db/database.ts';
 import type { Engine, EngineInstance, InstanceSpec } from '../../engines/engine.ts';
 import { EngineError } from '../../engines/engine.ts';
+import type { EnvironmentKey } from '../../environments/key.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
 import { touchRouting } from '../../traffic/queries.ts';
-import type { EnvironmentKey } from '../queries.ts';
 import { Crashes } from '../rules/crashes.ts';
 import type { Failure } from '../rules/rollout.ts';
 import type { HealthWatch } from './health-watch.ts';

@@ -1,13 +1,15 @@
 // Looks after environments: load → observe → decide → save, then act; again and again. Level-triggered: every look
 // begins from what is in the database and what the engine says, so a crash at any point only means that the next look
 // comes later, from this process or another.
+
 import { findCanaryAlert } from '../../alerts/queries.ts';
 import type { HealthCheck } from '../../contract/environments.ts';
 import type { Db } from '../../db/database.ts';
+import { ChangedMeanwhile } from '../../db/guarded.ts';
 import type { EngineInstance } from '../../engines/engine.ts';
 import { openSealedVariables } from '../../environments/change.ts';
+import type { EnvironmentKey } from '../../environments/key.ts';
 import { type EnvironmentRow, findEnvironment } from '../../environments/queries.ts';
-import { ChangedMeanwhile } from '../../http/api/route.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
@@ -17,7 +19,6 @@ import type { RegionState, Regions } from '../../regions/regions.ts';
 import { compareTraffic } from '../present.ts';
 import {
   type DeploymentRow,
-  type EnvironmentKey,
   findActiveRevision,
   findInProgress,
   findRevision,

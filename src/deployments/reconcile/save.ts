@@ -1,6 +1,8 @@
 // Writes one step of a rollout: the record, its timeline, what it means for the revisions, and the events, together.
+
 import { announce } from '../../db/after-commit.ts';
 import type { Db } from '../../db/database.ts';
+import type { EnvironmentKey } from '../../environments/key.ts';
 import type { EnvironmentRow } from '../../environments/queries.ts';
 import { insertEvent } from '../../events/outbox.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -9,7 +11,6 @@ import { touchRouting } from '../../traffic/queries.ts';
 import { presentDeployment, presentRevision } from '../present.ts';
 import {
   type DeploymentRow,
-  type EnvironmentKey,
   findRevision,
   insertTimeline,
   listSuperseded,

@@ -1,6 +1,6 @@
 import { announce } from '../../db/after-commit.ts';
 import type { Db } from '../../db/database.ts';
-import { ChangedMeanwhile } from '../../http/api/route.ts';
+import { ChangedMeanwhile } from '../../db/guarded.ts';
 import { touchRouting } from '../../traffic/queries.ts';
 import { type DeploymentRow, findInProgress, type RevisionRow, updateRevision } from '../queries.ts';
 

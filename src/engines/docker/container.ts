@@ -1,5 +1,7 @@
 // What an instance is as a container, and the reverse.
+
 import type { ContainerCreateOptions, ContainerInfo } from 'dockerode';
+import { revisionId } from '../../contract/revision-id.ts';
 import type { EngineInstance, InstanceSpec } from '../engine.ts';
 import type { Reach } from './client.ts';
 import { pinned } from './image.ts';
@@ -41,7 +43,7 @@ export function createOptions(spec: InstanceSpec, installation: string, { bind }
   const variables = {
     DEPLOY_PROJECT: spec.project,
     DEPLOY_ENVIRONMENT: spec.environment,
-    DEPLOY_REVISION: `r${spec.revision}`,
+    DEPLOY_REVISION: revisionId(spec.revision),
     DEPLOY_INSTANCE: spec.id,
     ...spec.variables,
     PORT: String(spec.port),

@@ -6,10 +6,12 @@
 //   STANDIN_EXIT_AFTER_S=3       it ends by itself
 //   STANDIN_UNHEALTHY=1          it does not listen
 //   STANDIN_IMAGE_MISSING=1      the image cannot be found
+
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { revisionId } from '../../contract/revision-id.ts';
 import { type Engine, EngineError, type EngineInstance, type InstanceSpec, type LogLine } from '../engine.ts';
 
 const maxLogLines = 1000;
@@ -105,7 +107,7 @@ function answer(running: Running) {
   const { spec } = running;
   const errorRate = Number(spec.variables.STANDIN_ERROR_RATE) || 0;
   const latencyMs = Number(spec.variables.STANDIN_LATENCY_MS) || 0;
-  const body = JSON.stringify({ image: spec.image, revision: `r${spec.revision}`, instance: spec.id });
+  const body = JSON.stringify({ image: spec.image, revision: revisionId(spec.revision), instance: spec.id });
   let failing = 0;
   return (request: import('node:http').IncomingMessage, response: import('node:http').ServerResponse) => {
     request.resume();

@@ -1,10 +1,12 @@
 // Carries out a declared route: validate, run, present. A change runs in one transaction with its audit row and, where
 // the request has an Idempotency-Key, its remembered answer.
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Caller } from '../../contract/caller.ts';
 import { ApiError, notFound, type ParamName } from '../../contract/errors.ts';
 import type { RouteDeclaration } from '../../contract/route.ts';
 import { announce } from '../../db/after-commit.ts';
 import type { Db } from '../../db/database.ts';
+import { ChangedMeanwhile } from '../../db/guarded.ts';
 import { preparedInsert } from '../../db/prepared.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
@@ -20,7 +22,7 @@ import {
   takeIdempotencyKey,
 } from './idempotency.ts';
 import { envelope, toApiError } from './present-error.ts';
-import { type Answer, type Ask, type Caller, ChangedMeanwhile, type ServedRoute } from './route.ts';
+import type { Answer, ApiCall, ServedRoute } from './route.ts';
 import { coerceQuery, conforms, validate } from './validate.ts';
 
 export interface Platform {
@@ -43,31 +45,31 @@ export async function carryOut(
   reply: FastifyReply,
 ): Promise<FastifyReply> {
   const afterCommit: (() => void)[] = [];
-  const ask = readAsk(platform, route.declaration, request, afterCommit);
+  const call = readCall(platform, route.declaration, request, afterCommit);
   if (route.follow) {
     const header = (name: string) => request.headers[name]?.toString();
-    const stream = await route.follow(ask, platform.db, header);
+    const stream = await route.follow(call, platform.db, header);
     return reply.header('content-type', route.declaration.media).send(stream);
   }
   if (route.declaration.method === 'GET') {
-    const answer = await route.handle(ask, platform.db);
+    const answer = await route.handle(call, platform.db);
     return send(reply, present(platform, route.declaration, answer));
   }
-  const response = await change(platform, route, request, ask);
+  const response = await change(platform, route, request, call);
   for (const then of afterCommit) then();
   return send(reply, response);
 }
 
-function readAsk(
+function readCall(
   { seal, log }: Platform,
   declaration: RouteDeclaration,
   request: FastifyRequest,
   afterCommit: (() => void)[],
-): Ask {
+): ApiCall {
   const caller = request.caller as Caller;
   const params = readParams(declaration, request.params);
   const rawQuery = request.query as Record<string, unknown>;
-  const query = validate(declaration.query, coerceQuery(declaration.query, rawQuery), 'query') as Ask['query'];
+  const query = validate(declaration.query, coerceQuery(declaration.query, rawQuery), 'query') as ApiCall['query'];
   const body = readBody(declaration, request.body);
   const { limit = defaultLimit, cursor, ...filters } = query as { limit?: number; cursor?: string };
   const list = () => `${caller?.accountId} ${request.routeOptions.url} ${JSON.stringify([params, filters])}`;
@@ -75,7 +77,7 @@ function readAsk(
   return {
     params,
     query,
-    body: body as Ask['body'],
+    body: body as ApiCall['body'],
     caller,
     requestId: request.id,
     address: request.ip,
@@ -99,12 +101,12 @@ function readAsk(
 }
 
 /** An id of the wrong form names nothing: that is the same 404 as an id nobody has. */
-function readParams({ params: schema }: RouteDeclaration, params: unknown): Ask['params'] {
+function readParams({ params: schema }: RouteDeclaration, params: unknown): ApiCall['params'] {
   for (const [name, property] of Object.entries(schema.properties)) {
     const value = (params as Record<string, string>)[name]!;
     if (!conforms(property, value)) throw notFound(name as ParamName, value);
   }
-  return params as Ask['params'];
+  return params as ApiCall['params'];
 }
 
 function readBody(declaration: RouteDeclaration, body: unknown): unknown {
@@ -120,23 +122,23 @@ async function change(
   platform: Platform,
   route: ServedRoute,
   request: FastifyRequest,
-  ask: Ask,
+  call: ApiCall,
 ): Promise<StoredResponse> {
   const { db, seal, clock } = platform;
   const key = route.declaration.method === 'POST' ? readIdempotencyKey(request.headers['idempotency-key']) : null;
-  if (key === null) return commit(platform, route, request, ask, null);
+  if (key === null) return commit(platform, route, request, call, null);
 
   const idempotent: IdempotentRequest = {
-    tokenId: ask.caller.tokenId,
+    tokenId: call.caller.tokenId,
     key,
     route: `${request.method} ${pathOf(request)}`,
-    body: ask.body,
-    owner: ask.requestId,
+    body: call.body,
+    owner: call.requestId,
   };
   const earlier = await takeIdempotencyKey(db, seal, idempotent, clock.now());
-  if (earlier) return replayed(earlier, ask.requestId);
+  if (earlier) return replayed(earlier, call.requestId);
   try {
-    return await commit(platform, route, request, ask, idempotent);
+    return await commit(platform, route, request, call, idempotent);
   } catch (thrown) {
     const error = toApiError(thrown);
     if (error.status === 401 || error.status === 403 || error.status === 429 || error.status >= 500) {
@@ -146,7 +148,7 @@ async function change(
     const response = {
       status: error.status,
       headers: error.headers,
-      body: JSON.stringify(envelope(error, ask.requestId, platform.apiUrl())),
+      body: JSON.stringify(envelope(error, call.requestId, platform.apiUrl())),
     };
     await completeIdempotencyKey(db, seal, idempotent, response);
     return response;
@@ -157,15 +159,15 @@ async function commit(
   platform: Platform,
   route: ServedRoute,
   request: FastifyRequest,
-  ask: Ask,
+  call: ApiCall,
   idempotent: IdempotentRequest | null,
 ): Promise<StoredResponse> {
-  await route.prepare?.(ask);
+  await route.prepare?.(call);
   for (let attempt = 1; ; attempt++) {
     try {
       return await platform.db.transaction().execute(async (tx) => {
-        const answer = await route.handle(ask, tx);
-        await insertAudit(platform, tx, route.declaration, request, ask, answer);
+        const answer = await route.handle(call, tx);
+        await insertAudit(platform, tx, route.declaration, request, call, answer);
         const response = present(platform, route.declaration, answer);
         if (idempotent) await completeIdempotencyKey(tx, platform.seal, idempotent, response);
         return response;
@@ -184,12 +186,12 @@ async function insertAudit(
   tx: Db,
   declaration: RouteDeclaration,
   request: FastifyRequest,
-  ask: Ask,
+  call: ApiCall,
   answer: Answer<unknown>,
 ): Promise<void> {
-  const params = ask.params as { id?: string; name?: string };
+  const params = call.params as { id?: string; name?: string };
   const projectId = answer.projectId ?? params.id ?? null;
-  const { accountId } = ask.caller;
+  const { accountId } = call.caller;
   announce(tx, 'change', { accountId, projectId, environment: params.name ?? null });
   await insertAuditRow(tx, {
     id: ids('aud'),
@@ -197,9 +199,9 @@ async function insertAudit(
     action: declaration.name,
     resource: answer.location ?? pathOf(request).slice('/v1'.length),
     project_id: projectId,
-    token_id: ask.caller.tokenId,
-    request_id: ask.requestId,
-    address: ask.address,
+    token_id: call.caller.tokenId,
+    request_id: call.requestId,
+    address: call.address,
     created_at: clock.now(),
   });
 }

@@ -2,13 +2,13 @@
 // the rate limit, the needed scope. In that order, and each answer says how much room is left.
 import { hash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Caller } from '../../contract/caller.ts';
 import { ApiError } from '../../contract/errors.ts';
 import type { RouteDeclaration } from '../../contract/route.ts';
 import { allows } from '../../contract/scopes.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { RateCells } from './rate-cells.ts';
 import { retryAfterS, stateOf } from './rate-limit.ts';
-import type { Caller } from './route.ts';
 
 export const tokenLimit = 600;
 export const addressLimit = 60;

@@ -1,9 +1,11 @@
 // Idempotency keys. A row is taken before the request is carried out, and gets its response in the transaction of the
 // change itself: after a crash there is either the change with its response, or a row without one whose lease runs out
 // and that the next try takes over. Nothing is ever done twice.
+
 import { createHash } from 'node:crypto';
 import { ApiError } from '../../contract/errors.ts';
 import type { Db } from '../../db/database.ts';
+import { changesOne } from '../../db/guarded.ts';
 import type { Seal } from '../../lib/seal.ts';
 
 export const rememberedForMs = 24 * 3600_000;
@@ -104,18 +106,19 @@ export async function completeIdempotencyKey(
   request: IdempotentRequest,
   response: StoredResponse,
 ): Promise<void> {
-  const { numUpdatedRows } = await db
-    .updateTable('idempotency')
-    .set({
-      owner: null,
-      response_sealed: seal.seal(JSON.stringify(response), contextOf(request)),
-    })
-    .where('token_id', '=', request.tokenId)
-    .where('key', '=', request.key)
-    .where('route', '=', request.route)
-    .where('owner', '=', request.owner)
-    .executeTakeFirst();
-  if (numUpdatedRows !== 1n) {
+  const completed = await changesOne(
+    db
+      .updateTable('idempotency')
+      .set({
+        owner: null,
+        response_sealed: seal.seal(JSON.stringify(response), contextOf(request)),
+      })
+      .where('token_id', '=', request.tokenId)
+      .where('key', '=', request.key)
+      .where('route', '=', request.route)
+      .where('owner', '=', request.owner),
+  );
+  if (!completed) {
     throw new ApiError('idempotency_in_flight', 'Another request with this Idempotency-Key took over.', {
       headers: { 'Retry-After': '1' },
     });

@@ -1,11 +1,14 @@
 import type { Selectable } from 'kysely';
+import type { Caller } from '../../contract/caller.ts';
 import { notFound } from '../../contract/errors.ts';
 import type { EventKind } from '../../contract/events.ts';
 import type { Webhook } from '../../contract/webhooks.ts';
 import type { Db } from '../../db/database.ts';
+import { changeOne } from '../../db/guarded.ts';
+import { newestFirst, type Page } from '../../db/page.ts';
 import { prepared, preparedInsert } from '../../db/prepared.ts';
 import type { Tables } from '../../db/tables.ts';
-import { type Caller, ChangedMeanwhile, isoTime, isoTimeOrNull, type Page } from '../../http/api/route.ts';
+import { isoTime, isoTimeOrNull } from '../../lib/iso-time.ts';
 
 export type WebhookRow = Selectable<Tables['webhook']>;
 export type Subscriber = Pick<WebhookRow, 'id' | 'ordering'>;
@@ -44,13 +47,9 @@ function visible(db: Db, caller: Caller) {
   return caller.projectIds === null ? query : query.where('project_id', 'in', [...caller.projectIds, '']);
 }
 
-export async function listWebhooks(db: Db, caller: Caller, { limit, after }: Page): Promise<WebhookRow[]> {
-  let query = visible(db, caller);
-  if (after !== null) query = query.where('id', '<', after);
-  return query
-    .orderBy('id', 'desc')
-    .limit(limit + 1)
-    .execute();
+export async function listWebhooks(db: Db, caller: Caller, page: Page): Promise<WebhookRow[]> {
+  const query = visible(db, caller);
+  return newestFirst(query, page).execute();
 }
 
 export async function requireWebhook(db: Db, caller: Caller, id: string): Promise<WebhookRow> {
@@ -77,14 +76,14 @@ export async function updateWebhook(
   { id, version }: WebhookRow,
   changed: Partial<Omit<Tables['webhook'], 'id' | 'account_id' | 'version' | 'next_position'>>,
 ): Promise<void> {
-  const { numUpdatedRows } = await db
-    .updateTable('webhook')
-    .set({ ...changed, version: version + 1 })
-    .where('id', '=', id)
-    .where('version', '=', version)
-    .where('state', '!=', 'deleted')
-    .executeTakeFirst();
-  if (numUpdatedRows !== 1n) throw new ChangedMeanwhile();
+  await changeOne(
+    db
+      .updateTable('webhook')
+      .set({ ...changed, version: version + 1 })
+      .where('id', '=', id)
+      .where('version', '=', version)
+      .where('state', '!=', 'deleted'),
+  );
 }
 
 export function presentWebhook(row: WebhookRow): Webhook {

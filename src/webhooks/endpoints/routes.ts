@@ -1,7 +1,8 @@
-import { ApiError } from '../../contract/errors.ts';
+import type { Caller } from '../../contract/caller.ts';
+import { ApiError, quotaExceeded } from '../../contract/errors.ts';
 import * as contract from '../../contract/webhooks.ts';
 import type { DialectName } from '../../db/migrations/types.ts';
-import { type Caller, type ServedRoute, serve } from '../../http/api/route.ts';
+import { type ServedRoute, serve } from '../../http/api/route.ts';
 import type { AddressPolicy } from '../../lib/address.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
@@ -45,15 +46,15 @@ function registrationRoutes({ ids, clock, seal, policy, lookup, wake, sweep }: W
   const secrets = new OpenedSecrets(seal);
   const checkUrl = ({ body }: { body: { url?: string } }) => refuseAddress(body.url, policy, lookup);
   return [
-    serve(contract.listWebhooks, async (ask, db) => {
-      const rows = await listWebhooks(db, ask.caller, ask.page);
-      return { body: ask.paginate(rows, (row) => row.id, presentWebhook) };
+    serve(contract.listWebhooks, async (call, db) => {
+      const rows = await listWebhooks(db, call.caller, call.page);
+      return { body: call.paginate(rows, (row) => row.id, presentWebhook) };
     }),
 
     serve(
       contract.createWebhook,
-      async (ask, tx) => {
-        const { body, caller } = ask;
+      async (call, tx) => {
+        const { body, caller } = call;
         const project_id = body.project_id ?? null;
         if (project_id === null) refuseBoundToken(caller);
         else await requireProject(tx, caller, project_id);
@@ -92,17 +93,17 @@ function registrationRoutes({ ids, clock, seal, policy, lookup, wake, sweep }: W
       checkUrl,
     ),
 
-    serve(contract.getWebhook, async (ask, db) => {
-      const row = await requireWebhook(db, ask.caller, ask.params.whk);
+    serve(contract.getWebhook, async (call, db) => {
+      const row = await requireWebhook(db, call.caller, call.params.whk);
       return { body: presentWebhook(row), version: row.version };
     }),
 
     serve(
       contract.updateWebhook,
-      async (ask, tx) => {
-        const row = await requireWebhook(tx, ask.caller, ask.params.whk);
-        ask.expectVersion(row.version);
-        const { body } = ask;
+      async (call, tx) => {
+        const row = await requireWebhook(tx, call.caller, call.params.whk);
+        call.expectVersion(row.version);
+        const { body } = call;
         const changed = {
           url: body.url === undefined ? row.url : normalized(body.url),
           events: body.events === undefined ? row.events : JSON.stringify(body.events),
@@ -113,23 +114,23 @@ function registrationRoutes({ ids, clock, seal, policy, lookup, wake, sweep }: W
           ...(body.state === 'enabled' && { failures: well.failures, failing_since: null, probe_at: null }),
         };
         await updateWebhook(tx, row, changed);
-        ask.afterCommit(wake);
+        call.afterCommit(wake);
         return { body: presentWebhook({ ...row, ...changed }), version: row.version + 1 };
       },
       checkUrl,
     ),
 
-    serve(contract.deleteWebhook, async (ask, tx) => {
-      const row = await requireWebhook(tx, ask.caller, ask.params.whk);
-      ask.expectVersion(row.version);
+    serve(contract.deleteWebhook, async (call, tx) => {
+      const row = await requireWebhook(tx, call.caller, call.params.whk);
+      call.expectVersion(row.version);
       await updateWebhook(tx, row, { state: 'deleted', secret_sealed: '', old_secret_sealed: null });
-      ask.afterCommit(sweep);
+      call.afterCommit(sweep);
       return { body: undefined };
     }),
 
-    serve(contract.rotateSecret, async (ask, tx) => {
-      const row = await requireWebhook(tx, ask.caller, ask.params.whk);
-      const overlapS = ask.body.overlap_s ?? defaultOverlapS;
+    serve(contract.rotateSecret, async (call, tx) => {
+      const row = await requireWebhook(tx, call.caller, call.params.whk);
+      const overlapS = call.body.overlap_s ?? defaultOverlapS;
       const secret = newSecret();
       const old = sealSecret(seal, row.id, secrets.open(row.id, row.secret_sealed));
       const nowMs = clock.now();
@@ -178,7 +179,4 @@ function refuseBoundToken(caller: Caller): void {
   });
 }
 
-const tooMany = () =>
-  new ApiError('quota_exceeded', `An account has at most ${maxWebhooks} webhooks.`, {
-    details: [{ path: 'webhooks', message: `at most ${maxWebhooks}` }],
-  });
+const tooMany = () => quotaExceeded(`An account has at most ${maxWebhooks} webhooks.`, 'webhooks', maxWebhooks);

@@ -2,10 +2,12 @@ import { type Selectable, sql } from 'kysely';
 import { type Delivery, type DeliveryDetail, type DeliveryState, deliveryStates } from '../../contract/deliveries.ts';
 import { notFound } from '../../contract/errors.ts';
 import type { Db } from '../../db/database.ts';
+import { changeOne } from '../../db/guarded.ts';
 import type { DialectName } from '../../db/migrations/types.ts';
+import { newestFirst, type Page } from '../../db/page.ts';
 import type { Tables } from '../../db/tables.ts';
-import { ChangedMeanwhile, isoTime, isoTimeOrNull, type Page } from '../../http/api/route.ts';
 import { idFloor } from '../../lib/ids.ts';
+import { isoTime, isoTimeOrNull } from '../../lib/iso-time.ts';
 import type { WebhookRow } from '../endpoints/queries.ts';
 import { jsonRows } from './json-rows.ts';
 
@@ -18,21 +20,17 @@ export async function listDeliveries(
   db: Db,
   webhookId: string,
   state: DeliveryState | undefined,
-  { limit, after }: Page,
+  page: Page,
 ): Promise<DeliveryRow[]> {
   const pageOf = (wanted: DeliveryState) => {
-    let query = db.selectFrom('delivery').selectAll().where('webhook_id', '=', webhookId).where('state', '=', wanted);
-    if (after !== null) query = query.where('id', '<', after);
-    return query
-      .orderBy('id', 'desc')
-      .limit(limit + 1)
-      .execute();
+    const query = db.selectFrom('delivery').selectAll().where('webhook_id', '=', webhookId).where('state', '=', wanted);
+    return newestFirst(query, page).execute();
   };
   if (state) return pageOf(state);
   // A page of each state, each from the index, makes a page of all.
   const pages = await Promise.all(deliveryStates.map(pageOf));
   const rows = new Map(pages.flat().map((row) => [row.id, row]));
-  return [...rows.values()].sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit + 1);
+  return [...rows.values()].sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, page.limit + 1);
 }
 
 export async function requireDelivery(db: Db, webhookId: string, id: string): Promise<DeliveryRow> {
@@ -72,14 +70,14 @@ export async function markDeliveryDue(db: Db, row: DeliveryRow, nowMs: number): 
     lease: null,
     lease_until: 0,
   };
-  const { numUpdatedRows } = await db
-    .updateTable('delivery')
-    .set(changed)
-    .where('id', '=', row.id)
-    .where('state', '=', row.state)
-    .where('lease', 'is', null)
-    .executeTakeFirst();
-  if (numUpdatedRows !== 1n) throw new ChangedMeanwhile();
+  await changeOne(
+    db
+      .updateTable('delivery')
+      .set(changed)
+      .where('id', '=', row.id)
+      .where('state', '=', row.state)
+      .where('lease', 'is', null),
+  );
   return { ...row, ...changed };
 }
 

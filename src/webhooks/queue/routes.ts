@@ -1,9 +1,10 @@
 import * as contract from '../../contract/deliveries.ts';
 import { ApiError } from '../../contract/errors.ts';
 import type { DialectName } from '../../db/migrations/types.ts';
-import { isoTime, type ServedRoute, serve } from '../../http/api/route.ts';
+import { type ServedRoute, serve } from '../../http/api/route.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
+import { isoTime } from '../../lib/iso-time.ts';
 import { requireWebhook, type WebhookRow } from '../endpoints/queries.ts';
 import {
   type DeliveryRow,
@@ -32,8 +33,8 @@ export interface DeliveryRouteParts {
 
 export function deliveryRoutes({ ids, clock, dialect, wake }: DeliveryRouteParts): ServedRoute[] {
   return [
-    serve(contract.testWebhook, async (ask, tx) => {
-      const webhook = await requireWebhook(tx, ask.caller, ask.params.whk);
+    serve(contract.testWebhook, async (call, tx) => {
+      const webhook = await requireWebhook(tx, call.caller, call.params.whk);
       refuseUnless(['enabled'], webhook);
       const nowMs = clock.now();
       const eventId = ids('evt');
@@ -62,18 +63,18 @@ export function deliveryRoutes({ ids, clock, dialect, wake }: DeliveryRouteParts
         finished_at: null,
       };
       await insertDelivery(tx, row);
-      ask.afterCommit(wake);
+      call.afterCommit(wake);
       return { body: presentDelivery(row), location: `/webhooks/${webhook.id}/deliveries/${row.id}` };
     }),
 
-    serve(contract.replayWebhook, async (ask, tx) => {
-      const webhook = await requireWebhook(tx, ask.caller, ask.params.whk);
+    serve(contract.replayWebhook, async (call, tx) => {
+      const webhook = await requireWebhook(tx, call.caller, call.params.whk);
       refuseUnless(['enabled', 'paused'], webhook);
-      const sinceMs = Date.parse(ask.body.since);
+      const sinceMs = Date.parse(call.body.since);
       const nowMs = clock.now();
       let scheduled = await markFailedDue(tx, webhook.id, sinceMs, nowMs, maxReplayed);
       let hasMore = scheduled === maxReplayed;
-      if (ask.body.only === 'missing' && !hasMore) {
+      if (call.body.only === 'missing' && !hasMore) {
         const room = maxReplayed - scheduled;
         const events = await listUndelivered(tx, webhook, sinceMs, room + 1);
         hasMore = events.length > room;
@@ -81,28 +82,28 @@ export function deliveryRoutes({ ids, clock, dialect, wake }: DeliveryRouteParts
         await insertDeliveries(tx, dialect, webhook.id, fresh, nowMs);
         scheduled += fresh.length;
       }
-      ask.afterCommit(wake);
+      call.afterCommit(wake);
       return { body: { scheduled, has_more: hasMore } };
     }),
 
-    serve(contract.listDeliveries, async (ask, db) => {
-      const webhook = await requireWebhook(db, ask.caller, ask.params.whk);
-      const rows = await listDeliveries(db, webhook.id, ask.query.state, ask.page);
-      return { body: ask.paginate(rows, (row) => row.id, presentDelivery) };
+    serve(contract.listDeliveries, async (call, db) => {
+      const webhook = await requireWebhook(db, call.caller, call.params.whk);
+      const rows = await listDeliveries(db, webhook.id, call.query.state, call.page);
+      return { body: call.paginate(rows, (row) => row.id, presentDelivery) };
     }),
 
-    serve(contract.getDelivery, async (ask, db) => {
-      const webhook = await requireWebhook(db, ask.caller, ask.params.whk);
-      const row = await requireDelivery(db, webhook.id, ask.params.dlv);
+    serve(contract.getDelivery, async (call, db) => {
+      const webhook = await requireWebhook(db, call.caller, call.params.whk);
+      const row = await requireDelivery(db, webhook.id, call.params.dlv);
       return { body: presentDetail(row, await listAttempts(db, row.id)) };
     }),
 
-    serve(contract.redeliver, async (ask, tx) => {
-      const webhook = await requireWebhook(tx, ask.caller, ask.params.whk);
-      const row = await requireDelivery(tx, webhook.id, ask.params.dlv);
+    serve(contract.redeliver, async (call, tx) => {
+      const webhook = await requireWebhook(tx, call.caller, call.params.whk);
+      const row = await requireDelivery(tx, webhook.id, call.params.dlv);
       refuseUnless(['enabled', 'paused'], webhook);
       const due = await markDeliveryDue(tx, row, clock.now());
-      ask.afterCommit(wake);
+      call.afterCommit(wake);
       return { body: presentDelivery(due) };
     }),
   ];
