@@ -25,7 +25,7 @@ const ids = createIds(clock);
 const isolated = await isolatedEnv();
 const app = await createApp(readConfig({ ...isolated.env, SLUICE_ROLES: 'api' }, false));
 const { db } = app.store;
-const watcher = new Watcher({ db, clock, ids, log: app.log, kick() {} });
+const watcher = new Watcher({ db, clock, ids, log: app.log });
 
 const projects = await db.transaction().execute((tx) => fill(tx));
 await measureLooks(`${environments} environments, 2 rules each`, targetMs);

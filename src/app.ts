@@ -23,10 +23,13 @@ import { mountSite } from './http/web/site.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
 import { createIds } from './lib/ids.ts';
 import { createLog, type Log } from './lib/log.ts';
+import { environmentLifecycleRoutes } from './lifecycle/environments.ts';
+import { projectLifecycleRoutes } from './lifecycle/projects.ts';
 import { projectRoutes } from './projects/routes.ts';
 import { Regions } from './regions/regions.ts';
 import { regionRoutes } from './regions/routes.ts';
 import { startSample } from './sample.ts';
+import { connectProcesses } from './signals/processes.ts';
 import { openStore, type Store } from './store.ts';
 import { ensureAdminToken } from './tokens/admin.ts';
 import { LastUsed } from './tokens/last-used.ts';
@@ -34,6 +37,7 @@ import { findTokenByHash } from './tokens/queries.ts';
 import { tokenRoutes } from './tokens/routes.ts';
 import { version } from './version.ts';
 import { systemLookup } from './webhooks/sending/connect.ts';
+import { type Addresses, createAddresses } from './wiring/addresses.ts';
 import { type Alerts, createAlerts } from './wiring/alerts.ts';
 import type { Common } from './wiring/common.ts';
 import { createDomains, type Domains } from './wiring/domains.ts';
@@ -98,19 +102,20 @@ async function buildApp(
   const admin = { db, ids, clock, dataDir: config.dataDir, configured: config.adminToken };
   const newAdminToken = await ensureAdminToken(admin);
   const { regions, lines } = await openRegions(config, common, undo);
+  if (config.databaseUrl !== null) {
+    const processes = connectProcesses({ ...common, databaseUrl: config.databaseUrl });
+    undo.push(() => processes.stop());
+  }
 
   const cells = dialect === 'sqlite' ? memoryRateCells() : databaseRateCells(db);
   const lastUsed = new LastUsed(clock);
   const findToken = (hash: string) => findTokenByHash(db, hash);
   const gate = createGate(findToken, cells, clock, (tokenId) => lastUsed.note(tokenId), overrides.tokenLimit);
   const metrics = createMetrics();
-  const alerts = createAlerts(common, config, (key) => rollouts.kick(key));
-  const domains = createDomains(common, config, {
-    resolve: overrides.lookup ?? systemLookup,
-    tlsPort: () => rollouts.tlsPort,
-    changed: () => rollouts.changed(),
-  });
-  const rollouts = await createRollouts(common, config, regions, domains.certificates, alerts.measured);
+  const addresses = createAddresses(config);
+  const alerts = createAlerts(common, config);
+  const domains = createDomains(common, config, addresses, overrides.lookup ?? systemLookup);
+  const rollouts = await createRollouts(common, config, addresses, regions, domains.certificates, alerts.measured);
   undo.push(() => rollouts.stop());
   undo.push(() => domains.stop());
   const notifications = createNotifications(common, config, overrides, metrics.observeAttempt);
@@ -122,7 +127,7 @@ async function buildApp(
   const isStopping = () => stopping;
   const apiUrl = () => config.apiUrl ?? listeningAt;
   const routes = config.roles.includes('api')
-    ? apiRoutes(common, regions, rollouts, notifications, alerts, domains)
+    ? apiRoutes(common, regions, addresses, rollouts, notifications, alerts, domains)
     : [];
   const timeouts = overrides.timeouts ?? defaultTimeouts;
   const { trustedProxies } = config;
@@ -157,8 +162,8 @@ async function buildApp(
     store,
     lastUsed,
     apiUrl,
-    routerUrl: rollouts.routerUrl,
-    routerTlsPort: rollouts.tlsPort,
+    routerUrl: addresses.router && addresses.environmentUrl('*'),
+    routerTlsPort: addresses.router?.tls ?? null,
     newAdminToken,
     regionLines: lines,
     stop: once(async () => {
@@ -205,16 +210,19 @@ async function openRegions(config: Config, { db, clock }: Common, undo: (() => u
 function apiRoutes(
   common: Common,
   regions: Regions,
+  addresses: Addresses,
   rollouts: Rollouts,
   notifications: Notifications,
   alerts: Alerts,
   domains: Domains,
 ): ServedRoute[] {
   const openApi = openApiDocument(version);
-  const parts = { ...common, regions, kick: rollouts.kick, changed: rollouts.changed, urlOf: rollouts.urlOf };
+  const parts = { ...common, regions, kick: rollouts.kick, urlOf: addresses.environmentUrl };
   return [
     ...projectRoutes(parts),
+    ...projectLifecycleRoutes(parts),
     ...environmentRoutes(parts),
+    ...environmentLifecycleRoutes(parts),
     ...deploymentRoutes(parts),
     ...notifications.routes,
     ...alerts.routes,

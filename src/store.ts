@@ -2,10 +2,11 @@
 // commands that work on the database directly both begin here.
 import type { Config } from './config.ts';
 import { makeDataDir, readOrMakeSecretKey } from './data-dir.ts';
-import { type Database, openDatabase } from './db/database.ts';
+import type { Database } from './db/database.ts';
 import { isUnavailable } from './db/errors.ts';
 import { checkSecretKey } from './db/key-check.ts';
 import { migrate } from './db/migrate.ts';
+import { openDatabase } from './db/open.ts';
 import { createSeal, type Seal } from './lib/seal.ts';
 import { StartError } from './lib/start-error.ts';
 

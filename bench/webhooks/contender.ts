@@ -6,11 +6,11 @@ import { PgBoss } from 'pg-boss';
 import { Agent } from 'undici';
 import { createApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
-import { startBell } from '../../src/events/bell.ts';
 import { insertEvent } from '../../src/events/outbox.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createIds } from '../../src/lib/ids.ts';
 import { createLog } from '../../src/lib/log.ts';
+import { connectProcesses } from '../../src/signals/processes.ts';
 import { openStore } from '../../src/store.ts';
 
 export interface Contender {
@@ -52,7 +52,7 @@ async function sluice(): Promise<Contender> {
   const log = createLog({ level: 'silent', format: 'json' });
   const store = app?.store ?? (await openStore(config, () => {}));
   const { db } = store;
-  if (!app) startBell({ db, databaseUrl: config.databaseUrl, id: 'bench', log, heard: () => {}, changed: () => {} });
+  if (!app) connectProcesses({ db, databaseUrl: config.databaseUrl!, processId: 'bench', log });
   return {
     async produce(n) {
       const { id: projectId, account_id: accountId } = projects[n % projects.length]!;

@@ -1,11 +1,13 @@
-// The two doors of an alert: it fires, and it is resolved, each once and together with its event. Whoever comes second
-// finds the row there or gone, and tells nobody. Rows are taken in one order, rule, alert, project, so that nobody waits
-// for somebody who waits for them.
+// The two ways an alert changes: it fires and it is resolved, each once and together with its event. A second process
+// that comes to the same conclusion finds the row already there, or already resolved, and writes no event. Rows are locked
+// in one order, rule, alert, project, so that transactions cannot deadlock.
+
 import type { Db } from '../db/database.ts';
 import { changesOne } from '../db/guarded.ts';
 import { insertEvent } from '../events/outbox.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
+import { publish } from '../signals/signals.ts';
 import { type AlertRow, type AlertRuleRow, presentAlert } from './queries.ts';
 
 export interface IncidentParts {
@@ -88,8 +90,8 @@ export async function markResolved(tx: Db, { clock }: IncidentParts, which: Firi
   return query.returningAll().execute();
 }
 
-/** The events of alerts that began or ended in this transaction; last of all, since they hold the project. */
-export async function tellOfAlerts(tx: Db, parts: IncidentParts, rows: AlertRow[]): Promise<void> {
+/** The events of alerts that fired or were resolved in this transaction; last of all, because they lock the project. */
+export async function insertAlertEvents(tx: Db, parts: IncidentParts, rows: AlertRow[]): Promise<void> {
   for (const row of rows) {
     await insertEvent(tx, parts, {
       type: row.resolved_at === null ? 'alert.fired' : 'alert.resolved',
@@ -97,18 +99,20 @@ export async function tellOfAlerts(tx: Db, parts: IncidentParts, rows: AlertRow[
       projectId: row.project_id,
       data: presentAlert(row),
     });
+    // An alert can abort a canary.
+    publish(tx, 'environments', { projectId: row.project_id, environment: row.environment });
   }
 }
 
-/** Before an environment, or all of a project, is deleted: what was told of is told to be over. */
+/** Before an environment, or all of a project, is deleted: its firing alerts are resolved. */
 export async function endAlertsOf(
   tx: Db,
   parts: IncidentParts,
   which: { projectId: string; environment?: string },
 ): Promise<void> {
-  // Nobody may fire meanwhile.
+  // A disabled rule cannot fire in the meantime.
   let lock = tx.updateTable('alert_rule').set({ enabled: 0 }).where('project_id', '=', which.projectId);
   if (which.environment !== undefined) lock = lock.where('environment', '=', which.environment);
   await lock.execute();
-  await tellOfAlerts(tx, parts, await markResolved(tx, parts, which));
+  await insertAlertEvents(tx, parts, await markResolved(tx, parts, which));
 }

@@ -7,17 +7,12 @@ import { findEnvironment } from '../environments/queries.ts';
 import { type ServedRoute, serve } from '../http/api/route.ts';
 import { requireProject } from '../projects/queries.ts';
 import { takeMessage } from './alertmanager.ts';
-import { type IncidentParts, tellOfAlerts } from './incidents.ts';
+import { type IncidentParts, insertAlertEvents } from './incidents.ts';
 import { listAlerts, presentAlert, requireAlert } from './queries.ts';
 import { alertRuleRoutes, environmentUnknown } from './rule-routes.ts';
 import { readSeries, spanOf } from './series.ts';
 
-export interface AlertParts extends IncidentParts {
-  /** Something about this environment may have to be done. */
-  kick(key: { projectId: string; environment: string }): void;
-}
-
-export function alertRoutes(parts: AlertParts): ServedRoute[] {
+export function alertRoutes(parts: IncidentParts): ServedRoute[] {
   return [
     ...alertRuleRoutes(parts),
 
@@ -39,10 +34,7 @@ export function alertRoutes(parts: AlertParts): ServedRoute[] {
         throw isUniqueViolation(error) ? new ChangedMeanwhile() : error;
       });
       const { fired, resolved } = taken;
-      await tellOfAlerts(tx, parts, [...fired, ...resolved]);
-      for (const environment of new Set(fired.map((row) => row.environment))) {
-        call.afterCommit(() => parts.kick({ projectId: project.id, environment }));
-      }
+      await insertAlertEvents(tx, parts, [...fired, ...resolved]);
       return { body: { fired: fired.length, resolved: resolved.length } };
     }),
 

@@ -6,7 +6,7 @@ import { findEnvironment } from '../environments/queries.ts';
 import { type ServedRoute, serve } from '../http/api/route.ts';
 import { requireProject } from '../projects/queries.ts';
 import { defaultWindowS } from './defaults.ts';
-import { type IncidentParts, markResolved, tellOfAlerts } from './incidents.ts';
+import { type IncidentParts, insertAlertEvents, markResolved } from './incidents.ts';
 import {
   type AlertRuleRow,
   countAlertRules,
@@ -98,7 +98,7 @@ export function alertRuleRoutes(parts: IncidentParts): ServedRoute[] {
   /** After the rule was changed, so that nobody can fire for it any more. */
   async function endAlertsOfRule(tx: Db, ruleId: string): Promise<void> {
     await tx.deleteFrom('alert_watch').where('rule_id', '=', ruleId).execute();
-    await tellOfAlerts(tx, parts, await markResolved(tx, parts, { ruleId }));
+    await insertAlertEvents(tx, parts, await markResolved(tx, parts, { ruleId }));
   }
 }
 

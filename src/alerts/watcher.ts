@@ -9,7 +9,7 @@ import type { Log } from '../lib/log.ts';
 import { type Loop, startLoop } from '../lib/loop.ts';
 import { messageOf } from './alert-message.ts';
 import { isDue, lookEveryMs, measure, next, nothingSeen, perRevision, type Watch } from './evaluate.ts';
-import { insertAlerts, lockRule, markResolved, type NewAlert, tellOfAlerts } from './incidents.ts';
+import { insertAlertEvents, insertAlerts, lockRule, markResolved, type NewAlert } from './incidents.ts';
 import { listWatchedRules, observe, type WatchedRule } from './observe.ts';
 import { type FiringAlert, listFiring, listWatches, type WatchChange, writeWatches } from './watch-queries.ts';
 
@@ -18,8 +18,6 @@ export interface WatcherParts {
   clock: Clock;
   ids: IdSource;
   log: Log;
-  /** Something about this environment may have to be done. */
-  kick(key: { projectId: string; environment: string }): void;
 }
 
 interface Findings {
@@ -101,27 +99,21 @@ export class Watcher {
 
   async #fire(rule: WatchedRule, alert: NewAlert): Promise<void> {
     const { db } = this.#parts;
-    const began = await db.transaction().execute(async (tx) => {
-      if (!(await lockRule(tx, rule))) return [];
+    await db.transaction().execute(async (tx) => {
+      if (!(await lockRule(tx, rule))) return;
       const { account_id } = await tx
         .selectFrom('project')
         .select('account_id')
         .where('id', '=', rule.project_id)
         .executeTakeFirstOrThrow();
-      const rows = await insertAlerts(tx, this.#parts, account_id, [alert]);
-      await tellOfAlerts(tx, this.#parts, rows);
-      return rows;
+      await insertAlertEvents(tx, this.#parts, await insertAlerts(tx, this.#parts, account_id, [alert]));
     });
-    if (began.length > 0) this.#parts.kick({ projectId: rule.project_id, environment: rule.environment });
   }
 
-  async #resolve({ id, project_id, environment }: FiringAlert): Promise<void> {
-    const ended = await this.#parts.db.transaction().execute(async (tx) => {
-      const rows = await markResolved(tx, this.#parts, { ids: [id] });
-      await tellOfAlerts(tx, this.#parts, rows);
-      return rows;
+  async #resolve({ id }: FiringAlert): Promise<void> {
+    await this.#parts.db.transaction().execute(async (tx) => {
+      await insertAlertEvents(tx, this.#parts, await markResolved(tx, this.#parts, { ids: [id] }));
     });
-    if (ended.length > 0) this.#parts.kick({ projectId: project_id, environment });
   }
 
   /** One that fails does not keep the others from being told: it has its next turn at the next look. */

@@ -1,8 +1,9 @@
 // The issuer's side of the tables. A domain is leased to whoever looks after it; every update is guarded by the lease, so
 // whoever lost it changes nothing any more.
+
 import { sql } from 'kysely';
-import { announce } from '../db/after-commit.ts';
 import type { Db } from '../db/database.ts';
+import { publish } from '../signals/signals.ts';
 import { touchRouting } from '../traffic/queries.ts';
 import type { CertificateRow, DomainRow } from './queries.ts';
 
@@ -43,7 +44,7 @@ export async function claimDue(
       .executeTakeFirst();
     if (!row) continue;
     claimed.push(row);
-    tellOf(db, row);
+    publishChange(db, row);
   }
   return claimed;
 }
@@ -91,7 +92,7 @@ export async function markFailed(
     },
     'visible',
   );
-  tellOf(db, row);
+  publishChange(db, row);
 }
 
 /** The certificate serves on; only when it is to be looked at again has changed. */
@@ -140,7 +141,8 @@ export async function storeCertificate(tx: Db, row: DomainRow, certificate: Cert
     .where('id', 'not in', [certificate.id, row.certificate_id ?? ''])
     .execute();
   if (row.certificate_id === null) await touchRouting(tx);
-  tellOf(tx, row);
+  publish(tx, 'domains', { hostname: row.hostname });
+  publishChange(tx, row);
   return saved;
 }
 
@@ -167,6 +169,6 @@ async function guarded(
   return row;
 }
 
-function tellOf(db: Db, row: DomainRow): void {
-  announce(db, 'change', { accountId: row.account_id, projectId: row.project_id, environment: row.environment });
+function publishChange(db: Db, row: DomainRow): void {
+  publish(db, 'changes', { accountId: row.account_id, projectId: row.project_id, environment: row.environment });
 }

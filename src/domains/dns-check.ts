@@ -1,12 +1,12 @@
-// Whether a name leads anywhere at all. Whether it leads here is for the certificate authority to see: what it reaches is
-// what visitors reach, and this process may well stand behind addresses it does not know.
+// Checks that a hostname has an address at all. Whether the address is ours is for the certificate authority to find out:
+// it reaches what visitors reach, while this process may sit behind addresses it does not know.
 import { ApiError } from '../contract/errors.ts';
 
 export type Resolve = (hostname: string) => Promise<{ address: string }[]>;
 
 const lookupMs = 5000;
 
-export async function requirePointed(hostname: string, resolve: Resolve): Promise<void> {
+export async function requireAddress(hostname: string, resolve: Resolve): Promise<void> {
   const found = await lookUp(hostname, resolve);
   if (found === null) return;
   throw new ApiError('domain_not_pointed', `The name ${hostname} leads nowhere yet.`, {

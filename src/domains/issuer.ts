@@ -1,5 +1,6 @@
 // Looks after certificates: finds domains whose time has come → leases each → gets a certificate, or goes on with the
 // order that is under way → stores it. A lease is kept alive while the work goes on, and runs out if the process dies.
+
 import type { Db } from '../db/database.ts';
 import type { DialectName } from '../db/migrations/types.ts';
 import { insertEvent } from '../events/outbox.ts';
@@ -8,6 +9,7 @@ import type { IdSource } from '../lib/ids.ts';
 import type { Log } from '../lib/log.ts';
 import { type Loop, startLoop } from '../lib/loop.ts';
 import type { Seal } from '../lib/seal.ts';
+import { subscribe } from '../signals/signals.ts';
 import { askAgainMs, renewalMoment } from './acme/ari.ts';
 import { type Authority, NotIssued, type Obtained, type OpenOrder } from './authority.ts';
 import {
@@ -39,8 +41,6 @@ export interface IssuerParts {
   authority: Authority;
   random: () => number;
   urlOf(hostname: string): string;
-  /** The name serves another certificate from now on; `first`: it had none. */
-  onStored(hostname: string, first: boolean): void;
 }
 
 const lookEveryMs = 2000;
@@ -54,6 +54,7 @@ export class Issuer {
   readonly #running = new Set<Promise<void>>();
   readonly #stopping = new AbortController();
   #loop: Loop | null = null;
+  #unsubscribe: (() => void) | null = null;
   #claims = 0;
 
   constructor(parts: IssuerParts) {
@@ -68,14 +69,12 @@ export class Issuer {
       step: () => this.#look(),
       onError: (error) => log.error({ err: error, loop: 'certificates' }, 'a loop failed'),
     });
-  }
-
-  wake(): void {
-    this.#loop?.wake();
+    this.#unsubscribe = subscribe(db, 'domains', () => this.#loop?.wake());
   }
 
   /** What is under way is given back; its order is kept, so nothing is lost. */
   async stop(): Promise<void> {
+    this.#unsubscribe?.();
     this.#stopping.abort();
     await this.#loop?.stop();
     await this.#parts.authority.close();
@@ -90,7 +89,7 @@ export class Issuer {
     for (const row of await claimDue(db, owner, room, clock.now(), leaseMs)) {
       const done = this.#lookAfter(row).finally(() => {
         this.#running.delete(done);
-        this.wake();
+        this.#loop?.wake();
       });
       this.#running.add(done);
     }
@@ -140,7 +139,7 @@ export class Issuer {
   }
 
   async #store(row: DomainRow, obtained: Obtained): Promise<void> {
-    const { db, seal, ids, clock, log, authority, urlOf, onStored } = this.#parts;
+    const { db, seal, ids, clock, log, authority, urlOf } = this.#parts;
     const facts = readCertificate(obtained, row.hostname);
     const id = ids('crt');
     const nowMs = clock.now();
@@ -168,7 +167,6 @@ export class Issuer {
       { hostname: row.hostname, not_after: new Date(facts.not_after).toISOString(), first },
       'certificate stored',
     );
-    onStored(row.hostname, first);
   }
 
   /** It is not time yet; perhaps the authority wants it sooner. */

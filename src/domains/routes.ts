@@ -8,8 +8,9 @@ import { type ServedRoute, serve } from '../http/api/route.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import { requireProject } from '../projects/queries.ts';
+import { publish } from '../signals/signals.ts';
 import { touchRouting } from '../traffic/queries.ts';
-import { type Resolve, requirePointed } from './dns-check.ts';
+import { type Resolve, requireAddress } from './dns-check.ts';
 import { checkHostname, type ReservedNames } from './hostname.ts';
 import {
   countDomains,
@@ -35,12 +36,6 @@ export interface DomainParts {
   /** How names become addresses; null: it does not matter, the local CA signs. */
   resolve: Resolve | null;
   urlOf(hostname: string): string;
-  /** Some certificate may have to be looked after. */
-  wake(): void;
-  /** What is routed may have to change. */
-  changed(): void;
-  /** The name may have lost its certificate. */
-  forget(hostname: string): void;
 }
 
 export function domainRoutes(parts: DomainParts): ServedRoute[] {
@@ -64,7 +59,7 @@ function listingRoutes({ urlOf }: DomainParts): ServedRoute[] {
   ];
 }
 
-function changingRoutes({ ids, clock, reserved, urlOf, wake, changed, forget }: DomainParts): ServedRoute[] {
+function changingRoutes({ ids, clock, reserved, urlOf }: DomainParts): ServedRoute[] {
   return [
     serve(contract.createDomain, async (call, tx) => {
       const project = await requireProject(tx, call.caller, call.params.id);
@@ -85,11 +80,7 @@ function changingRoutes({ ids, clock, reserved, urlOf, wake, changed, forget }: 
       }
       await insertDomainRule(tx, { ids, clock }, { projectId: project.id, environment, hostname });
       await touchRouting(tx);
-      call.afterCommit(() => {
-        forget(hostname);
-        changed();
-        wake();
-      });
+      publish(tx, 'domains', { hostname });
       return {
         body: presentDomain(row, null, urlOf),
         version: row.version,
@@ -104,21 +95,19 @@ function changingRoutes({ ids, clock, reserved, urlOf, wake, changed, forget }: 
       await deleteDomain(tx, row);
       await deleteDomainRule(tx, { projectId, environment, hostname });
       await touchRouting(tx);
-      call.afterCommit(() => {
-        forget(hostname);
-        changed();
-      });
+      publish(tx, 'domains', { hostname });
       return { body: undefined };
     }),
   ];
 }
 
 /** Nothing of this makes the authority be asked sooner than it wants. */
-function askingRoutes({ db: root, clock, resolve, urlOf, wake }: DomainParts): ServedRoute[] {
+function askingRoutes({ db: root, clock, resolve, urlOf }: DomainParts): ServedRoute[] {
   const again = async (tx: Db, row: DomainRow, changed: Partial<Pick<DomainRow, 'failures' | 'renew_asked'>>) => {
     const nowMs = clock.now();
     const soon = { ...changed, next_attempt_at: Math.max(nowMs, row.wait_until ?? 0), updated_at: nowMs };
     await updateDomain(tx, row, soon);
+    publish(tx, 'domains', { hostname: row.hostname });
     return presentDomain({ ...row, ...soon }, await findCertificate(tx, row), urlOf);
   };
   return [
@@ -127,19 +116,17 @@ function askingRoutes({ db: root, clock, resolve, urlOf, wake }: DomainParts): S
       async (call, tx) => {
         const row = await requireDomain(tx, call.caller, call.params);
         const body = await again(tx, row, { failures: 0 });
-        call.afterCommit(wake);
         return { body, version: row.version + 1 };
       },
       async (call) => {
         const { hostname } = await requireDomain(root, call.caller, call.params);
-        if (resolve) await requirePointed(hostname, resolve);
+        if (resolve) await requireAddress(hostname, resolve);
       },
     ),
 
     serve(contract.renewDomain, async (call, tx) => {
       const row = await requireDomain(tx, call.caller, call.params);
       const body = await again(tx, row, { renew_asked: 1 });
-      call.afterCommit(wake);
       return { body, version: row.version + 1 };
     }),
   ];

@@ -1,8 +1,9 @@
 // The same with two round trips instead of four.
+
 import { CompiledQuery } from 'kysely';
 import type { Ordering } from '../contract/webhooks.ts';
 import type { Db } from '../db/database.ts';
-import { takeRing } from './bell.ts';
+import { takeNotification } from '../signals/processes.ts';
 import type { NewEvent, Taken, WrittenEvent } from './outbox.ts';
 
 export interface NewDelivery {
@@ -48,9 +49,9 @@ const writing = `
 
 export async function writeAtOnce(tx: Db, event: WrittenEvent, deliveries: NewDelivery[]): Promise<void> {
   const { id, account_id, project_id, type, sequence, body, created_at } = event;
-  const ring = takeRing(tx);
+  const notification = takeNotification(tx);
   const values = [id, account_id, project_id, type, sequence, body, created_at, JSON.stringify(deliveries)];
-  await run(tx, writing, [...values, ring?.channel ?? null, ring?.message ?? null]);
+  await run(tx, writing, [...values, notification?.channel ?? null, notification?.payload ?? null]);
 }
 
 const run = async <R>(tx: Db, text: string, values: unknown[]): Promise<R[]> =>

@@ -1,11 +1,12 @@
 // An event and its deliveries are written in the transaction of the change they tell of, with the bytes that will be
 // delivered. Once it is committed, whoever sends and follows is woken.
+
 import type { EventKind } from '../contract/events.ts';
-import { announce } from '../db/after-commit.ts';
 import { type Db, dialectOf } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import { isoTime } from '../lib/iso-time.ts';
+import { publish } from '../signals/signals.ts';
 import { listSubscribers, type Subscriber } from '../webhooks/endpoints/queries.ts';
 import { type NewDelivery, takeSequenceAtOnce, writeAtOnce } from './outbox-postgres.ts';
 
@@ -38,7 +39,7 @@ export async function insertEvent(
     deliveries.push({ id: ids('dlv'), webhook_id: webhookId, position });
   }
   await (onPostgres ? writeAtOnce : write)(tx, event, deliveries);
-  announce(tx, 'event');
+  publish(tx, 'events', null);
 }
 
 export interface Taken {

@@ -1,13 +1,15 @@
 // Keeps a data plane up to date with the database, and the database with what the data plane measured.
+
 import type { Db } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
 import { type Loop, startLoop } from '../lib/loop.ts';
+import { subscribe } from '../signals/signals.ts';
 import type { DataPlane } from './data-plane.ts';
 import type { Measurement } from './measure/measurements.ts';
 import { deleteTrafficBefore, keptForMs, loadRoutingTable, readRoutingVersion, storeMeasurements } from './queries.ts';
 
-export interface RouterParts {
+export interface RouterAgentParts {
   db: Db;
   clock: Clock;
   log: Log;
@@ -19,18 +21,19 @@ export interface RouterParts {
   onMeasured?(measurements: Measurement[]): void;
 }
 
-/** What another process changed is noticed within this time. */
+/** The safety net: a change whose signal got lost is noticed within this time. */
 export const routerPollMs = 1000;
 const drainMs = 10_000;
 const forgetEveryMs = 3600_000;
 
-export class Router {
-  readonly #parts: RouterParts;
+export class RouterAgent {
+  readonly #parts: RouterAgentParts;
   #version: string | null = null;
   #forgotAt = 0;
   #loop: Loop | null = null;
+  #unsubscribe: (() => void) | null = null;
 
-  constructor(parts: RouterParts) {
+  constructor(parts: RouterAgentParts) {
     this.#parts = parts;
   }
 
@@ -43,11 +46,7 @@ export class Router {
       },
       onError: (error) => this.#parts.log.error({ err: error, loop: 'router' }, 'a loop failed'),
     });
-  }
-
-  /** Routes may have changed: look at once. */
-  wake(): void {
-    this.#loop?.wake();
+    this.#unsubscribe = subscribe(this.#parts.db, 'routing', () => this.#loop?.wake());
   }
 
   port(): number {
@@ -59,6 +58,7 @@ export class Router {
   }
 
   async stop(): Promise<void> {
+    this.#unsubscribe?.();
     await this.#loop?.stop();
     await this.#parts.dataPlane.stop(drainMs);
     await this.#store().catch((error) => this.#parts.log.warn({ err: error }, 'measurements not stored'));

@@ -1,6 +1,8 @@
 // Measurements and the routing table, in the database.
+
 import type { Db } from '../db/database.ts';
 import type { Tables } from '../db/tables.ts';
+import { publish } from '../signals/signals.ts';
 import { latencyBoundsMs, type Measurement, quantileMs, type Side } from './measure/measurements.ts';
 import type { Route, RoutingTable } from './table.ts';
 
@@ -95,7 +97,7 @@ export async function deleteTrafficBefore(db: Db, ms: number): Promise<void> {
 
 const routingVersion = 'routing_version';
 
-/** In the transaction of whatever changes who gets which requests. */
+/** In the transaction of every change of which instances get which requests. */
 export async function touchRouting(tx: Db): Promise<void> {
   await tx
     .insertInto('meta')
@@ -106,6 +108,7 @@ export async function touchRouting(tx: Db): Promise<void> {
       })),
     )
     .execute();
+  publish(tx, 'routing', null);
 }
 
 export async function readRoutingVersion(db: Db): Promise<string> {

@@ -4,7 +4,6 @@ import { Figures } from '../alerts/figures.ts';
 import { alertRoutes } from '../alerts/routes.ts';
 import { Watcher } from '../alerts/watcher.ts';
 import type { Config } from '../config.ts';
-import type { EnvironmentKey } from '../environments/key.ts';
 import type { ServedRoute } from '../http/api/route.ts';
 import type { Measurement } from '../traffic/measure/measurements.ts';
 import type { Common } from './common.ts';
@@ -19,11 +18,11 @@ export interface Alerts {
   stop(): Promise<void>;
 }
 
-export function createAlerts(common: Common, config: Config, kick: (key: EnvironmentKey) => void): Alerts {
+export function createAlerts(common: Common, config: Config): Alerts {
   const figures = new Figures(common);
-  const watcher = new Watcher({ ...common, kick });
+  const watcher = new Watcher(common);
   return {
-    routes: alertRoutes({ ...common, kick }),
+    routes: alertRoutes(common),
     measured: (measurements) => figures.note(measurements),
     figures: () => figures.text(),
     start() {

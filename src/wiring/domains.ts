@@ -14,16 +14,8 @@ import type { ServedRoute } from '../http/api/route.ts';
 import { StartError } from '../lib/start-error.ts';
 import type { Certificates } from '../traffic/proxy/tls/certificates.ts';
 import { version } from '../version.ts';
+import type { Addresses } from './addresses.ts';
 import type { Common } from './common.ts';
-
-export interface DomainNeeds {
-  /** How names become addresses. */
-  resolve: Resolve;
-  /** Where the router listens with TLS, once it does; null: not in this process. */
-  tlsPort(): number | null;
-  /** What is routed may have to change. */
-  changed(): void;
-}
 
 export interface Domains {
   routes: ServedRoute[];
@@ -34,36 +26,21 @@ export interface Domains {
   stop(): Promise<void>;
 }
 
-export function createDomains(common: Common, config: Config, { resolve, tlsPort, changed }: DomainNeeds): Domains {
+/** `resolve`: how names become addresses. */
+export function createDomains(common: Common, config: Config, addresses: Addresses, resolve: Resolve): Domains {
   const { db, clock } = common;
   const { acmeDirectory, routerDomain } = config;
   const local = acmeDirectory === null ? createLocalCa(common) : null;
   const authority = local ?? createAcme({ ...common, ...acmeSettings(config), userAgent: `Sluice/${version}` });
   const otherwise = local ? ownHosts({ db, clock, ca: local, routerDomain }) : async () => null;
   const contexts = new Contexts({ ...common, otherwise });
-  const urlOf = (hostname: string) => {
-    const port = config.httpsRedirect?.port ?? tlsPort() ?? config.routerTlsPort;
-    return `https://${hostname}${port === 443 ? '' : `:${port}`}`;
-  };
-  const forget = (hostname: string) => contexts.forget(hostname);
-  const issuer = new Issuer({
-    ...common,
-    authority,
-    random: Math.random,
-    urlOf,
-    onStored(hostname, first) {
-      forget(hostname);
-      if (first) changed();
-    },
-  });
+  const urlOf = addresses.domainUrl;
+  const issuer = new Issuer({ ...common, authority, random: Math.random, urlOf });
   const routes = domainRoutes({
     ...common,
     reserved: { routerDomain, hosts: [...hostOf(config.apiUrl), ...hostOf(config.baseUrl)] },
     resolve: local ? null : resolve,
     urlOf,
-    wake: () => issuer.wake(),
-    changed,
-    forget,
   });
   return {
     routes,
@@ -75,7 +52,10 @@ export function createDomains(common: Common, config: Config, { resolve, tlsPort
     async start() {
       if (config.roles.includes('worker')) await issuer.start();
     },
-    stop: () => issuer.stop(),
+    async stop() {
+      contexts.stop();
+      await issuer.stop();
+    },
   };
 }
 

@@ -1,11 +1,10 @@
-// What tells of events: deliveries to webhooks, the live stream, and the bell that wakes both.
+// How others learn of events: deliveries to webhooks, and the live stream.
 import type { Config } from '../config.ts';
-import { announce } from '../db/after-commit.ts';
-import { startBell } from '../events/bell.ts';
 import { eventRoutes } from '../events/routes.ts';
 import { EventStreams } from '../events/stream.ts';
 import type { ServedRoute } from '../http/api/route.ts';
 import { isLoopback, parseAddress } from '../lib/address.ts';
+import { publish, subscribe } from '../signals/signals.ts';
 import { version } from '../version.ts';
 import { webhookRoutes } from '../webhooks/endpoints/routes.ts';
 import { type Lookup, systemLookup } from '../webhooks/sending/connect.ts';
@@ -47,23 +46,18 @@ export function createNotifications(
     timings: webhookTimings,
     onAttempt,
   });
-  const bell = startBell({
-    ...common,
-    databaseUrl: config.databaseUrl,
-    id: processId,
-    heard() {
-      deliveries.wake();
-      streams.wake();
-    },
-    changed: (changes) => streams.tell(changes),
-  });
+  const unsubscribe = [
+    subscribe(db, 'events', () => deliveries.wake()),
+    subscribe(db, 'deliveries', () => deliveries.wake()),
+    subscribe(db, 'removals', () => deliveries.sweep()),
+  ];
   return {
     routes: [
       ...webhookRoutes({
         ...common,
         policy,
         lookup,
-        wake: () => announce(db, 'event'),
+        wake: () => publish(db, 'deliveries', null),
         sweep: () => deliveries.sweep(),
       }),
       ...eventRoutes({ dialect, clock, streams }),
@@ -73,8 +67,8 @@ export function createNotifications(
     },
     closeStreams: () => streams.stop(),
     async stop() {
+      for (const end of unsubscribe) end();
       await deliveries.stop();
-      await bell.stop();
     },
   };
 }

@@ -3,6 +3,7 @@ import { Watcher } from '../../src/alerts/watcher.ts';
 import type { Alert } from '../../src/contract/alerts.ts';
 import { insertRevision } from '../../src/deployments/queries.ts';
 import { createIds } from '../../src/lib/ids.ts';
+import { subscribe } from '../../src/signals/signals.ts';
 import { bucketOf, latencyBoundsMs } from '../../src/traffic/measure/measurements.ts';
 import { storeMeasurements } from '../../src/traffic/queries.ts';
 import { startApp, type TestApp } from './app.ts';
@@ -11,7 +12,8 @@ export class MovedTime {
   nowMs = Date.parse('2026-11-15T08:30:03.210Z');
   readonly clock = { now: () => this.nowMs };
   readonly ids = createIds(this.clock);
-  readonly kicked: string[] = [];
+  /** Projects of the environments that were signalled. */
+  readonly signalled: string[] = [];
   app!: TestApp;
   /** As many processes would have: each its own, and all look at once. */
   watchers: Watcher[] = [];
@@ -19,12 +21,14 @@ export class MovedTime {
   async start(): Promise<void> {
     this.app = await startApp({ tokenLimit: 1_000_000, clock: this.clock, env: { SLUICE_ROLES: 'api' } });
     this.watchers = Array.from({ length: 3 }, () => this.newWatcher());
+    subscribe(this.app.app.store.db, 'environments', (keys) => {
+      for (const { projectId } of keys) this.signalled.push(projectId);
+    });
   }
 
   newWatcher(): Watcher {
     const { store, log } = this.app.app;
-    const kick = ({ projectId }: { projectId: string }) => void this.kicked.push(projectId);
-    return new Watcher({ db: store.db, clock: this.clock, ids: this.ids, log, kick });
+    return new Watcher({ db: store.db, clock: this.clock, ids: this.ids, log });
   }
 
   look(): Promise<unknown> {

@@ -8,7 +8,7 @@ import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { openDatabase } from '../../src/db/database.ts';
+import { openDatabase } from '../../src/db/open.ts';
 import { call, isolatedEnv } from './app.ts';
 import { until } from './wait.ts';
 

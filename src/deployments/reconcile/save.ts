@@ -1,12 +1,12 @@
 // Writes one step of a rollout: the record, its timeline, what it means for the revisions, and the events, together.
 
-import { announce } from '../../db/after-commit.ts';
 import type { Db } from '../../db/database.ts';
 import type { EnvironmentKey } from '../../environments/key.ts';
 import type { EnvironmentRow } from '../../environments/queries.ts';
 import { insertEvent } from '../../events/outbox.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
+import { publish } from '../../signals/signals.ts';
 import { touchRouting } from '../../traffic/queries.ts';
 import { presentDeployment, presentRevision } from '../present.ts';
 import {
@@ -41,7 +41,7 @@ export async function saveStep(
   if (step.digest) await updateRevision(tx, key, row.revision, { digest: step.digest });
   await changeRevisions(tx, parts, environment, key, row, saved);
   if (saved.finished_at !== null) await tellOfEnd(tx, parts, saved);
-  announce(tx, 'change', { accountId: row.account_id, ...key });
+  publish(tx, 'changes', { accountId: row.account_id, ...key });
   return saved;
 }
 

@@ -1,6 +1,6 @@
-import { announce } from '../../db/after-commit.ts';
 import type { Db } from '../../db/database.ts';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
+import { publish } from '../../signals/signals.ts';
 import { touchRouting } from '../../traffic/queries.ts';
 import { type DeploymentRow, findInProgress, type RevisionRow, updateRevision } from '../queries.ts';
 
@@ -21,7 +21,7 @@ export async function saveShares(
     await updateRevision(tx, key, fresh.number, { traffic_percent: percent });
     if (active) await updateRevision(tx, key, active.number, { traffic_percent: 100 - percent });
     await touchRouting(tx);
-    announce(tx, 'change', { accountId: deployment.account_id, ...key });
+    publish(tx, 'changes', { accountId: deployment.account_id, ...key });
   });
   return true;
 }

@@ -1,5 +1,6 @@
 // Certificates ready for handshakes. One is loaded when its name is first asked for, never before, so neither the start
 // nor a handshake knows how many domains there are. Which certificate a name has is looked up once a second at most.
+
 import { createSecureContext, type SecureContext } from 'node:tls';
 import type { Db } from '../../db/database.ts';
 import { prepared } from '../../db/prepared.ts';
@@ -7,6 +8,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
 import { Recent } from '../../lib/recent.ts';
 import type { Seal } from '../../lib/seal.ts';
+import { subscribe } from '../../signals/signals.ts';
 import type { Obtained } from '../authority.ts';
 import { keyContext } from '../key-context.ts';
 
@@ -41,8 +43,17 @@ export class Contexts {
   readonly #unknown = new Recent<Entry>(maxUnknown);
   readonly #loading = new Map<string, Promise<Entry>>();
 
+  readonly #unsubscribe: () => void;
+
   constructor(parts: ContextParts) {
     this.#parts = parts;
+    this.#unsubscribe = subscribe(parts.db, 'domains', (domains) => {
+      for (const { hostname } of domains) this.#expire(hostname);
+    });
+  }
+
+  stop(): void {
+    this.#unsubscribe();
   }
 
   async contextFor(hostname: string): Promise<SecureContext | null> {
@@ -57,8 +68,8 @@ export class Contexts {
     return (await loading).context;
   }
 
-  /** Its certificate has changed: the next handshake looks. */
-  forget(hostname: string): void {
+  /** The next handshake looks its certificate up. */
+  #expire(hostname: string): void {
     const entry = this.#known.get(hostname);
     if (entry) entry.checkedAt = 0;
     this.#unknown.delete(hostname);

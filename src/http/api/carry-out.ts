@@ -1,10 +1,10 @@
 // Carries out a declared route: validate, run, present. A change runs in one transaction with its audit row and, where
 // the request has an Idempotency-Key, its remembered answer.
+
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Caller } from '../../contract/caller.ts';
 import { ApiError, notFound, type ParamName } from '../../contract/errors.ts';
 import type { RouteDeclaration } from '../../contract/route.ts';
-import { announce } from '../../db/after-commit.ts';
 import type { Db } from '../../db/database.ts';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
 import { preparedInsert } from '../../db/prepared.ts';
@@ -12,6 +12,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
 import type { Seal } from '../../lib/seal.ts';
+import { publish } from '../../signals/signals.ts';
 import { readCursor, writeCursor } from './cursor.ts';
 import {
   completeIdempotencyKey,
@@ -180,7 +181,7 @@ async function commit(
 
 const insertAuditRow = preparedInsert('audit');
 
-/** Writes down who changed what, and tells whoever may be looking at it. */
+/** Writes down who changed what, and publishes it for people who may be looking at it. */
 async function insertAudit(
   { ids, clock }: Platform,
   tx: Db,
@@ -192,7 +193,7 @@ async function insertAudit(
   const params = call.params as { id?: string; name?: string };
   const projectId = answer.projectId ?? params.id ?? null;
   const { accountId } = call.caller;
-  announce(tx, 'change', { accountId, projectId, environment: params.name ?? null });
+  publish(tx, 'changes', { accountId, projectId, environment: params.name ?? null });
   await insertAuditRow(tx, {
     id: ids('aud'),
     account_id: accountId,

@@ -40,7 +40,7 @@ describe('the default rule about errors', () => {
       ['alert.fired', alert],
       ['alert.resolved', after],
     ]);
-    assert.equal(time.kicked.filter((id) => id === site.id).length, 2, 'of three that looked, one did each');
+    assert.equal(time.signalled.filter((id) => id === site.id).length, 2, 'of three that looked, one did each');
   });
 
   test('at 100 % it takes 10 s, with minutes of good answers before', async () => {

@@ -1,23 +1,27 @@
-// How processes that share a PostgreSQL talk to each other: a connection for this alone, so that a message waits for nothing
-// else; made anew when it is lost. What is said while it is lost is not heard.
+// A connection of its own for LISTEN and NOTIFY, so that a notification waits for no other statement. It reconnects when
+// it is lost; what was sent in the meantime does not arrive.
 import type pg from 'pg';
 
-const comeBackAfterMs = 1000;
+const reconnectAfterMs = 1000;
 
-export interface Line {
-  say(message: string): Promise<void>;
+export interface NotifyChannel {
+  send(payloads: string[]): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** `heard` is called for each message, also one's own, and with null whenever some may have been missed. */
-export function openLine(databaseUrl: string, channel: string, heard: (message: string | null) => void): Line {
+/** `onPayload` also gets this process's own payloads, and null after a (re)connect: some may have been missed. */
+export function openNotifyChannel(
+  databaseUrl: string,
+  channel: string,
+  onPayload: (payload: string | null) => void,
+): NotifyChannel {
   let stopped = false;
   let client: pg.Client | null = null;
   let listening: pg.Client | null = null;
   let timer: NodeJS.Timeout | null = null;
 
   const connect = async () => {
-    // Loaded only where it is used, as the pool is.
+    // Loaded only where it is used, like the pool.
     const { default: postgres } = await import('pg');
     if (stopped) return;
     const fresh = new postgres.Client({
@@ -30,24 +34,25 @@ export function openLine(databaseUrl: string, channel: string, heard: (message: 
       if (client !== fresh) return;
       client = null;
       listening = null;
-      if (!stopped) timer = setTimeout(connect, comeBackAfterMs);
+      if (!stopped) timer = setTimeout(connect, reconnectAfterMs);
     };
     fresh.on('error', lost);
     fresh.on('end', lost);
-    fresh.on('notification', ({ payload }) => heard(payload ?? ''));
+    fresh.on('notification', ({ payload }) => onPayload(payload ?? ''));
     try {
       await fresh.connect();
       await fresh.query(`listen ${channel}`);
       listening = fresh;
-      heard(null);
+      onPayload(null);
     } catch {
       lost();
     }
   };
   void connect();
   return {
-    async say(message) {
-      await listening?.query({ name: 'say', text: 'select pg_notify($1, $2)', values: [channel, message] });
+    async send(payloads) {
+      const text = 'select pg_notify($1, payload) from unnest($2::text[]) as payload';
+      await listening?.query({ name: 'notify', text, values: [channel, payloads] });
     },
     async stop() {
       stopped = true;

@@ -1,0 +1,41 @@
+// What a transaction causes outside of the database must wait for its commit. A transaction collects it in its scope.
+import type { Transaction } from 'kysely';
+import type { Db } from './database.ts';
+import type { Tables } from './tables.ts';
+
+export interface TransactionScope {
+  /** The database the transaction belongs to. */
+  root: Db;
+  /** Called after the commit, and only then. */
+  onCommit: (() => void)[];
+  /** Called after the commit or the rollback. */
+  onEnd: (() => void)[];
+}
+
+const scopes = new WeakMap<Db, TransactionScope>();
+
+/** The scope of a transaction; undefined outside of one. */
+export const scopeOf = (db: Db): TransactionScope | undefined => scopes.get(db);
+
+/** Gives every transaction of this database a scope. */
+export function trackTransactions(db: Db): void {
+  const begin = db.transaction.bind(db);
+  db.transaction = () => {
+    const builder = begin();
+    const execute = builder.execute.bind(builder);
+    builder.execute = async <T>(work: (tx: Transaction<Tables>) => Promise<T>): Promise<T> => {
+      const scope: TransactionScope = { root: db, onCommit: [], onEnd: [] };
+      try {
+        const result = await execute((tx) => {
+          scopes.set(tx, scope);
+          return work(tx);
+        });
+        for (const then of scope.onCommit) then();
+        return result;
+      } finally {
+        for (const then of scope.onEnd) then();
+      }
+    };
+    return builder;
+  };
+}

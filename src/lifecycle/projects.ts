@@ -1,0 +1,89 @@
+// Creating and deleting a project spans features: its first environment, that environment's alert rules, and what has to
+// end or be cleaned up when it goes.
+import { insertDefaultRules } from '../alerts/defaults.ts';
+import { endAlertsOf } from '../alerts/incidents.ts';
+import type { Caller } from '../contract/caller.ts';
+import { ApiError } from '../contract/errors.ts';
+import { createProject, deleteProject } from '../contract/projects.ts';
+import { isUniqueViolation } from '../db/errors.ts';
+import { ChangedMeanwhile } from '../db/guarded.ts';
+import { deploymentInProgress, findInProgressOf } from '../deployments/in-progress.ts';
+import { newEnvironment } from '../environments/change.ts';
+import { freeHost } from '../environments/host.ts';
+import { insertEnvironment } from '../environments/queries.ts';
+import { type ServedRoute, serve } from '../http/api/route.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { IdSource } from '../lib/ids.ts';
+import { freeSlug, slugTaken } from '../projects/free-slug.ts';
+import * as projects from '../projects/queries.ts';
+import { slugOf } from '../projects/slug.ts';
+import type { Regions } from '../regions/regions.ts';
+import { publish } from '../signals/signals.ts';
+import { touchRouting } from '../traffic/queries.ts';
+
+const firstEnvironment = 'production';
+
+export interface ProjectLifecycleParts {
+  ids: IdSource;
+  clock: Clock;
+  regions: Regions;
+}
+
+export function projectLifecycleRoutes({ ids, clock, regions }: ProjectLifecycleParts): ServedRoute[] {
+  return [
+    serve(createProject, async (call, tx) => {
+      refuseBoundToken(call.caller);
+      const { body, caller } = call;
+      const region = regions.choose(body.region);
+      const slug = body.slug ?? (await freeSlug(tx, ids, caller.accountId, slugOf(body.name)));
+      const row: projects.ProjectRow = {
+        id: ids('prj'),
+        account_id: caller.accountId,
+        name: body.name,
+        slug,
+        description: body.description ?? null,
+        labels: JSON.stringify(body.labels ?? []),
+        next_sequence: 1,
+        created_at: clock.now(),
+        updated_at: clock.now(),
+        version: 1,
+      };
+      try {
+        await projects.insertProject(tx, row);
+      } catch (error) {
+        if (!isUniqueViolation(error)) throw error;
+        // A slug derived from the name was taken by a concurrent request: the next attempt finds the next free one.
+        throw body.slug === undefined ? new ChangedMeanwhile() : slugTaken(slug);
+      }
+      const host = await freeHost(tx, ids, slug, firstEnvironment);
+      const named = { projectId: row.id, name: firstEnvironment, region, host };
+      await insertEnvironment(tx, newEnvironment(named, clock.now()));
+      await insertDefaultRules(tx, { ids, clock }, { projectId: row.id, environment: firstEnvironment });
+      return {
+        body: projects.presentProject(row, [firstEnvironment]),
+        version: row.version,
+        location: `/projects/${row.id}`,
+        projectId: row.id,
+      };
+    }),
+
+    serve(deleteProject, async (call, tx) => {
+      const row = await projects.requireProject(tx, call.caller, call.params.id);
+      call.expectVersion(row.version);
+      const busy = await findInProgressOf(tx, row.id);
+      if (busy) throw deploymentInProgress(busy);
+      await endAlertsOf(tx, { ids, clock }, { projectId: row.id });
+      await projects.deleteProject(tx, row);
+      await touchRouting(tx);
+      publish(tx, 'removals', null);
+      return { body: undefined };
+    }),
+  ];
+}
+
+function refuseBoundToken(caller: Caller): void {
+  if (caller.projectIds === null) return;
+  throw new ApiError('insufficient_scope', 'A token bound to projects cannot create another one.', {
+    details: [{ path: 'token.project_ids', message: 'must be null' }],
+  });
+}

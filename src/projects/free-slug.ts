@@ -1,0 +1,18 @@
+import { ApiError } from '../contract/errors.ts';
+import type { Db } from '../db/database.ts';
+import type { IdSource } from '../lib/ids.ts';
+import { isSlugTaken, listTakenSlugs } from './queries.ts';
+import { suffixed } from './slug.ts';
+
+/** The slug itself, or with a small number, or, where an account has many projects of one name, with a random suffix. */
+export async function freeSlug(db: Db, ids: IdSource, accountId: string, slug: string): Promise<string> {
+  if (!(await isSlugTaken(db, accountId, slug))) return slug;
+  const candidates = Array.from({ length: 8 }, (_, index) => suffixed(slug, `-${index + 2}`));
+  const taken = await listTakenSlugs(db, accountId, candidates);
+  return candidates.find((candidate) => !taken.has(candidate)) ?? suffixed(slug, `-${ids('prj').slice(-8)}`);
+}
+
+export const slugTaken = (slug: string) =>
+  new ApiError('slug_taken', `Another project of this account has the slug ${slug}.`, {
+    details: [{ path: 'body.slug', message: slug }],
+  });

@@ -1,0 +1,82 @@
+// Signals between processes, and events that an older transaction holds back.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { insertEvent } from '../../../src/events/outbox.ts';
+import { listCommitted } from '../../../src/events/queries.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { createIds } from '../../../src/lib/ids.ts';
+import { createLog } from '../../../src/lib/log.ts';
+import { connectProcesses } from '../../../src/signals/processes.ts';
+import { publish, subscribe, type Topics } from '../../../src/signals/signals.ts';
+import { openStore } from '../../../src/store.ts';
+import { onPostgres, startApp, type TestApp } from '../../helpers/app.ts';
+import { until } from '../../helpers/wait.ts';
+
+let t: TestApp;
+before(async () => {
+  t = await startApp();
+});
+after(() => t.stop());
+
+if (onPostgres) {
+  test('another process gets what was committed here, however much it is', async () => {
+    const { config } = t.app;
+    const other = await openStore(config, () => {});
+    const processes = connectProcesses({
+      db: other.db,
+      databaseUrl: config.databaseUrl!,
+      processId: 'other',
+      log: createLog({ level: 'silent', format: 'json' }),
+    });
+    const received: Topics['environments'][] = [];
+    let gaps = 0;
+    const unsubscribe = subscribe(other.db, 'environments', (keys) => {
+      if (keys.length === 0) gaps++;
+      received.push(...keys);
+    });
+    await until('the connection', () => gaps > 0);
+    const keys = Array.from({ length: 300 }, (_, n) => ({
+      projectId: `prj_${String(n).padStart(26, '0')}`,
+      environment: 'live',
+    }));
+    await t.app.store.db.transaction().execute(async (tx) => {
+      for (const key of keys) publish(tx, 'environments', key);
+    });
+    await until('all of them', () => received.length >= keys.length);
+    assert.deepEqual(received, keys);
+    unsubscribe();
+    await processes.stop();
+    await other.close();
+  });
+}
+
+test('an event is held back while an older transaction is open, and says so', async () => {
+  const { db, dialect } = t.app.store;
+  const { id: projectId } = (await t.call('POST', '/v1/projects', { body: { name: 'Shop' } })).body;
+  const { account_id: accountId } = await db
+    .selectFrom('project')
+    .select('account_id')
+    .where('id', '=', projectId)
+    .executeTakeFirstOrThrow();
+  const parts = { ids: createIds(systemClock), clock: systemClock };
+  const event = { type: 'alert.fired' as const, accountId, projectId, data: {} };
+  const filter = { accountId, projectIds: null, type: undefined };
+  const read = () => listCommitted(db, dialect, filter, { tx: 0, id: '' }, systemClock.now(), 10);
+  const older = Promise.withResolvers<void>();
+  const begun = Promise.withResolvers<void>();
+  const open = onPostgres
+    ? db.transaction().execute(async (tx) => {
+        await tx.insertInto('meta').values({ name: 'older', value: '1' }).execute();
+        begun.resolve();
+        await older.promise;
+      })
+    : begun.resolve();
+  await begun.promise;
+  await db.transaction().execute((tx) => insertEvent(tx, parts, event));
+  const { rows, held } = await read();
+  assert.deepEqual([rows.length, held], onPostgres ? [0, true] : [1, false]);
+  older.resolve();
+  await open;
+  await until('the event', async () => (await read()).rows.length === 1);
+  assert.equal((await read()).held, false);
+});
