@@ -1,0 +1,96 @@
+// The house as ARCHITECTURE.md describes it: the two orders are read from there.
+import assert from 'node:assert/strict';
+import { globSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { test } from 'node:test';
+import { againstOrder, betweenRooms, circles, crowded, edges, type Imports, readOrder, roomOf } from './rules.ts';
+
+const files = globSync('src/**/*.{ts,js}').filter((path) => !path.endsWith('.test.ts'));
+const imports: Imports = new Map(
+  files.map((path) => [
+    path,
+    [...readFileSync(path, 'utf8').matchAll(/(?:from|import\()\s*'(\.[^']+)'/g)].map(([, target]) =>
+      normalize(join(dirname(path), target!)),
+    ),
+  ]),
+);
+
+const page = readFileSync('ARCHITECTURE.md', 'utf8');
+const orderStartingWith = (first: string): string[][] => {
+  const line = new RegExp(`^\`(${first}[^\`]*←[^\`]*)\`$`, 'm').exec(page)?.[1];
+  assert.ok(line, `ARCHITECTURE.md has no order that starts with ${first}`);
+  return readOrder(line);
+};
+const layers = orderStartingWith('lib');
+const features = orderStartingWith('audit');
+const featureNames = features.flat();
+/** The layers, with the features in their place. */
+const order = layers.flatMap((level) => (level.includes('features') ? features : [level]));
+
+test('every room has its place in the order', () => {
+  const known = new Set([...order.flat(), 'config.ts', 'data-dir.ts', 'version.ts']);
+  assert.deepEqual([...new Set(files.map(roomOf))].filter((room) => !known.has(room)).sort(), []);
+});
+
+test('imports point one way, between layers and between features', () => {
+  assert.deepEqual(againstOrder(imports, order), []);
+});
+
+test('no circles between rooms, nor between files, types included', () => {
+  assert.deepEqual(circles(betweenRooms(imports)), []);
+  assert.deepEqual(circles(imports), []);
+});
+
+test('no folder has more than 20 files', () => {
+  assert.deepEqual(crowded([...files, ...globSync('console/src/**/*.{ts,tsx}')]), []);
+});
+
+test('no source file has more than 300 lines', () => {
+  const sources = [...files, ...globSync('{console,bench,scripts}/**/*.{ts,tsx}', { exclude: ['**/node_modules/**'] })];
+  const long = sources.filter((path) => readFileSync(path, 'utf8').split('\n').length > 301);
+  assert.deepEqual(long, []);
+});
+
+/** What a room may know besides itself. */
+const confined: { from: RegExp; to: RegExp; why: string }[] = [
+  { from: /^src\/catalogue\//, to: /^src\/(catalogue|lib)\//, why: 'the catalogue needs only lib' },
+  { from: /^src\/client\//, to: /^src\/(client|contract)\//, why: 'the client needs only contract' },
+  {
+    from: /^src\/traffic\/(proxy|measure)\//,
+    to: /^src\/(traffic\/(proxy|measure|table|balance|data-plane)|lib\/)/,
+    why: 'the proxy needs no database',
+  },
+];
+
+test('some rooms know only some others', () => {
+  const wrong = edges(imports).flatMap(([from, to]) =>
+    confined
+      .filter((rule) => rule.from.test(from) && !rule.to.test(to))
+      .map(({ why }) => `${from} imports ${to}: ${why}`),
+  );
+  assert.deepEqual(wrong, []);
+});
+
+test('features know an engine only by its interface, and of the router only its data, never its proxy', () => {
+  const wrong = edges(imports).filter(([from, to]) => {
+    if (!featureNames.includes(roomOf(from))) return false;
+    if (roomOf(to) === 'engines') return to !== 'src/engines/engine.ts';
+    return roomOf(from) !== 'traffic' && to.startsWith('src/traffic/proxy/');
+  });
+  assert.deepEqual(wrong, []);
+});
+
+test('a feature uses of another its queries and rules, never its routes or loops', () => {
+  const isEntry = /\/(routes|[a-z-]+-routes|reconciler|dispatcher|watcher|issuer|agent)\.ts$/;
+  const wrong = edges(imports).filter(
+    ([from, to]) => featureNames.includes(roomOf(from)) && roomOf(from) !== roomOf(to) && isEntry.test(to),
+  );
+  assert.deepEqual(wrong, []);
+});
+
+test('only main.ts and the command line read the environment', () => {
+  for (const path of files) {
+    if (path === 'src/main.ts' || path.startsWith('src/cli/')) continue;
+    assert.ok(!readFileSync(path, 'utf8').includes('process.env'), path);
+  }
+});
