@@ -59,7 +59,9 @@ export interface App {
   server: FastifyInstance;
   store: Store;
   lastUsed: LastUsed;
-  /** Where the API answers, without /v1. */
+  /** The public address of the catalogue. */
+  baseUrl(): string;
+  /** The public address of the API, without /v1. */
   apiUrl(): string;
   /** Where deployed revisions answer; null: not in this process. */
   routerUrl: string | null;
@@ -125,14 +127,23 @@ async function buildApp(
   let listeningAt = addressOf(config.host, config.port);
   let stopping = false;
   const isStopping = () => stopping;
-  const apiUrl = () => config.apiUrl ?? listeningAt;
+  const baseUrl = () => config.baseUrl ?? listeningAt;
+  const apiUrl = () => config.apiUrl ?? baseUrl();
   const routes = config.roles.includes('api')
     ? apiRoutes(common, regions, addresses, rollouts, notifications, alerts, domains)
     : [];
   const timeouts = overrides.timeouts ?? defaultTimeouts;
   const { trustedProxies } = config;
   const server = createServer({ ...common, gate, metrics, apiUrl, timeouts, isStopping, routes, trustedProxies });
-  mountServicePages(server, { db, metrics, figures: alerts.figures, caPem: domains.caPem, apiUrl, isStopping });
+  mountServicePages(server, {
+    db,
+    metrics,
+    figures: alerts.figures,
+    caPem: domains.caPem,
+    baseUrl,
+    apiUrl,
+    isStopping,
+  });
   if (config.roles.includes('api')) mountConsole(server);
   const origin = config.roles.includes('catalogue') ? createOrigin(config.catalogueDir) : null;
   if (origin) mountSite(server.server, origin.handle);
@@ -161,6 +172,7 @@ async function buildApp(
     server,
     store,
     lastUsed,
+    baseUrl,
     apiUrl,
     routerUrl: addresses.router && addresses.environmentUrl('*'),
     routerTlsPort: addresses.router?.tls ?? null,

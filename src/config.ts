@@ -133,12 +133,15 @@ export const settings = {
   },
   SLUICE_BASE_URL: {
     default: '',
-    about: 'Public address of the catalogue. Empty: derived from host and port.',
+    about:
+      'Public address of the catalogue, as the start-up lines and the reference show it. Empty: derived from host and port.',
     parse: url(['http:', 'https:']),
   },
   SLUICE_API_URL: {
     default: '',
-    about: 'Public address of the API, without `/v1`; `error.docs` and `Location` are built on it. Empty: derived.',
+    about:
+      'Public address of the API, without `/v1`; `error.docs` and `Location` are built on it. Empty: `SLUICE_BASE_URL`, ' +
+      'or derived from host and port.',
     parse: url(['http:', 'https:']),
   },
   SLUICE_DATA_DIR: { default: './data', about: 'Database, keys and certificates.', parse: (v: string) => resolve(v) },

@@ -43,7 +43,8 @@ function explain(error: unknown): number {
 /** People read this, so it is not in the form of the log. */
 function greet(app: App): void {
   const lines = [
-    `Sluice listens on ${app.apiUrl()}  (console: /console, reference: /docs, catalogue: /)`,
+    `Sluice listens on ${app.apiUrl()}  (console: /console, reference: /docs)`,
+    ...(app.config.roles.includes('catalogue') ? [`the catalogue is at ${app.baseUrl()}/`] : []),
     ...(app.routerUrl ? [`deployed revisions answer on ${app.routerUrl}`] : []),
     ...(app.routerTlsPort === null ? [] : [`their domains answer with TLS on port ${app.routerTlsPort}`]),
     ...app.regionLines,

@@ -35,7 +35,7 @@ export function errorsPage(): string {
   );
 }
 
-export function referencePage(apiUrl: string): string {
+export function referencePage(apiUrl: string, baseUrl: string): string {
   const tags = Object.entries(tagCatalogue).map(([tag, about]) => {
     const own = routes.filter((route) => route.tag === tag);
     return `<h2 id="${tag}">${tag}</h2><p>${escapeHtml(about)}</p>${own.map((route) => routeSection(route, apiUrl)).join('')}`;
@@ -46,7 +46,7 @@ export function referencePage(apiUrl: string): string {
   const links = [...Object.keys(tagCatalogue), 'scopes'].map((tag) => `<a href="#${tag}">${tag}</a>`);
   return page(
     'Reference · Sluice',
-    `<h1>Sluice API</h1><nav>${links.join('')}<a href="/docs/errors">errors</a><a href="/v1/openapi.json">openapi.json</a></nav>
+    `<h1>Sluice API</h1><nav>${links.join('')}<a href="/docs/errors">errors</a><a href="/v1/openapi.json">openapi.json</a><a href="${escapeHtml(baseUrl)}/api/streams.json">the catalogue</a></nav>
 <p>JSON in UTF-8; times in UTC; <code>Authorization: Bearer &lt;token&gt;</code>. 600 requests a minute per token. Lists take <code>limit</code> and <code>cursor</code>. Any POST takes <code>Idempotency-Key</code>; PATCH and DELETE take <code>If-Match</code>.</p>
 <pre><code>curl ${escapeHtml(apiUrl)}/v1/projects -H "Authorization: Bearer $SLUICE_TOKEN"</code></pre>
 ${tags.join('')}<h2 id="scopes">scopes</h2><table>${scopes.join('')}</table>`,

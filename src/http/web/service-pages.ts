@@ -12,6 +12,7 @@ export interface ServicePageParts {
   figures(): Promise<string>;
   /** The root of the local CA; null: there is none. */
   caPem: (() => Promise<string>) | null;
+  baseUrl(): string;
   apiUrl(): string;
   isStopping(): boolean;
 }
@@ -20,7 +21,7 @@ const readinessTimeoutMs = 2000;
 
 export function mountServicePages(
   server: FastifyInstance,
-  { db, metrics, figures, caPem, apiUrl, isStopping }: ServicePageParts,
+  { db, metrics, figures, caPem, baseUrl, apiUrl, isStopping }: ServicePageParts,
 ): void {
   const html = 'text/html; charset=utf-8';
   const policy =
@@ -47,7 +48,7 @@ export function mountServicePages(
   });
 
   server.get('/docs', async (_request, reply) =>
-    reply.type(html).header('content-security-policy', policy).send(referencePage(apiUrl())),
+    reply.type(html).header('content-security-policy', policy).send(referencePage(apiUrl(), baseUrl())),
   );
 
   server.get('/docs/errors', async (_request, reply) =>
