@@ -1,6 +1,7 @@
 // Every setting, its default and its check, once. The environment becomes a plain object here; every mistake is told in
 // one line of its own.
 import { join, resolve } from 'node:path';
+import { parseRegions, type RegionSetting } from './engines/region-setting.ts';
 import type { Range } from './lib/address.ts';
 import {
   choice,
@@ -19,17 +20,6 @@ import { StartError } from './lib/start-error.ts';
 
 export const roles = ['api', 'catalogue', 'router', 'worker'] as const;
 export type Role = (typeof roles)[number];
-
-export type EngineChoice =
-  | { kind: 'auto' }
-  | { kind: 'standin' }
-  | { kind: 'docker'; address: string | null }
-  | { kind: 'kubernetes'; context: string | null };
-
-export interface RegionSetting {
-  name: string;
-  engine: EngineChoice;
-}
 
 export interface Config {
   host: string;
@@ -71,27 +61,6 @@ interface Setting<T> {
   default: string;
   about: string;
   parse(text: string): T;
-}
-
-function engine(value: string): EngineChoice {
-  const [kind, ...rest] = value.split(':');
-  const argument = optional(rest.join(':'));
-  if (kind === 'auto' && argument === null) return { kind };
-  if (kind === 'standin' && argument === null) return { kind };
-  if (kind === 'docker') return { kind, address: argument };
-  if (kind === 'kubernetes') return { kind, context: argument };
-  return wrong(`"${value}" is not an engine: auto, standin:, docker:[address] or kubernetes:[context]`);
-}
-
-function regions(value: string): RegionSetting[] {
-  const seen = new Set<string>();
-  return value.split(',').map((item) => {
-    const [name = '', choice] = item.split(/=(.*)/s);
-    if (!/^[a-z][a-z0-9-]{0,38}$/.test(name)) wrong(`"${item}" must be name=engine, as in local=auto`);
-    if (seen.has(name)) wrong(`the region ${name} is named twice`);
-    seen.add(name);
-    return { name, engine: engine(choice ?? 'auto') };
-  });
 }
 
 function adminToken(value: string): string | null {
@@ -155,7 +124,7 @@ export const settings = {
     about:
       'Comma-separated `name=engine`; engines `auto`, `standin:`, `docker:[socket or tcp address]`, ' +
       '`kubernetes:[context]`. `auto` is Docker where its socket answers, the stand-in otherwise.',
-    parse: regions,
+    parse: parseRegions,
   },
   SLUICE_REGISTRY_CONFIG: {
     default: '',

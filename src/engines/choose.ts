@@ -1,10 +1,10 @@
 // From a region's setting to its engine, with a line for the operator that says which and why.
 import { existsSync } from 'node:fs';
-import type { EngineChoice } from '../config.ts';
 import { StartError } from '../lib/start-error.ts';
 import { defaultDockerSocket } from './docker/client.ts';
 import { createDockerEngine, type DockerOptions } from './docker/docker.ts';
 import type { Engine } from './engine.ts';
+import type { EngineChoice } from './region-setting.ts';
 import { type RegistryAuths, RegistryConfigError, readRegistryAuths } from './registry/auths.ts';
 import { createStandinEngine } from './standin/standin.ts';
 
