@@ -4,7 +4,7 @@ import type { Scope } from '../../src/contract/scopes.ts';
 import { allows } from '../../src/contract/scopes.ts';
 import type { Token } from '../../src/contract/tokens.ts';
 import { Cell, useCell } from './cell.ts';
-import { watchedFetch } from './wire.ts';
+import { observedFetch } from './wire.ts';
 
 export type Client = ReturnType<typeof createClient>;
 
@@ -18,7 +18,7 @@ const retryMs = 2000;
 
 export const session = new Cell<Session>({ status: 'out', message: null });
 
-const clientFor = (token: string): Client => createClient({ url: location.origin, token, fetch: watchedFetch });
+const clientFor = (token: string): Client => createClient({ url: location.origin, token, fetch: observedFetch });
 
 /** Throws what the service says of the token. */
 export async function signIn(token: string): Promise<void> {

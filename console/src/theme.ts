@@ -12,7 +12,7 @@ const apply = () => {
   document.documentElement.dataset.theme = theme.get();
 };
 apply();
-theme.watch(apply);
+theme.subscribe(apply);
 
 export function nextTheme(): void {
   const next = themes[(themes.indexOf(theme.get()) + 1) % themes.length]!;

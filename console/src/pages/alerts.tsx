@@ -1,5 +1,4 @@
 import type { Alert, AlertRule } from '../../../src/client/index.ts';
-import { useList } from '../api.ts';
 import { isPlotted, RuleCard } from '../parts/alert-rules.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { PageHead, ProjectTabs } from '../parts/page-head.tsx';
@@ -9,6 +8,7 @@ import { Table } from '../parts/table.tsx';
 import { Ago } from '../parts/time.tsx';
 import type { Params } from '../router.ts';
 import { useCan } from '../session.ts';
+import { useList } from '../use-read.ts';
 import { oldestFirst, useEnvironments, useProject } from './project.tsx';
 
 export function AlertsPage({ params }: { params: Params }) {

@@ -1,10 +1,10 @@
 import type { AuditEntry } from '../../../src/client/index.ts';
-import { useList } from '../api.ts';
 import { ShortIds } from '../parts/id.tsx';
 import { PageHead } from '../parts/page-head.tsx';
 import { Empty, More, Shown } from '../parts/states.tsx';
 import { Table } from '../parts/table.tsx';
 import { Ago } from '../parts/time.tsx';
+import { useList } from '../use-read.ts';
 
 export function AuditPage() {
   const entries = useList<AuditEntry>('audit', (client, page) => client.auditLog.list(page).page(), { project: '*' });

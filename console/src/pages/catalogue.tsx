@@ -1,7 +1,7 @@
 import { CatalogueReadError, type CatalogueStream, catalogue } from '../../../src/client/index.ts';
-import { useRead } from '../api.ts';
 import { PageHead } from '../parts/page-head.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
+import { useRead } from '../use-read.ts';
 
 const site = catalogue(location.origin);
 

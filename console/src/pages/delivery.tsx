@@ -1,5 +1,4 @@
 import type { DeliveryDetail } from '../../../src/client/index.ts';
-import { useRead } from '../api.ts';
 import { ActionButton } from '../parts/actions.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { pendingMs } from '../parts/deliveries.tsx';
@@ -9,13 +8,14 @@ import { Empty, Shown } from '../parts/states.tsx';
 import { Ago } from '../parts/time.tsx';
 import type { Params } from '../router.ts';
 import { useCan, useSignedIn } from '../session.ts';
+import { useRead } from '../use-read.ts';
 
 export function DeliveryPage({ params }: { params: Params }) {
   const { whk, dlv } = params as { whk: string; dlv: string };
   const { client } = useSignedIn();
   const can = useCan();
   const delivery = useRead<DeliveryDetail>(`delivery/${dlv}`, (each) => each.deliveries.get(whk, dlv), {
-    everyMs: (data) => pendingMs([data as DeliveryDetail]),
+    pollMs: (data) => pendingMs([data]),
   });
   return (
     <>

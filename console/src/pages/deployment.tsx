@@ -1,6 +1,5 @@
 // The canary view: where a deployment is, who gets which share, how both sides do, and what can be done about it.
 import type { Deployment } from '../../../src/client/index.ts';
-import { useRead } from '../api.ts';
 import { CanaryControls } from '../parts/canary-controls.tsx';
 import { DeploymentCurves, refreshMs } from '../parts/curves.tsx';
 import { Link } from '../parts/link.tsx';
@@ -15,6 +14,7 @@ import { Ago } from '../parts/time.tsx';
 import { Timeline } from '../parts/timeline.tsx';
 import type { Params } from '../router.ts';
 import { useCan } from '../session.ts';
+import { useRead } from '../use-read.ts';
 import { useProject } from './project.tsx';
 
 export function DeploymentPage({ params }: { params: Params }) {
@@ -23,7 +23,7 @@ export function DeploymentPage({ params }: { params: Params }) {
   const deployment = useRead<Deployment>(`deployment/${dpl}`, (client) => client.deployments.get(id, dpl), {
     project: id,
     // Its figures change without being told of.
-    everyMs: (read) => ((read as Deployment).state === 'canary' ? refreshMs : null),
+    pollMs: (read) => (read.state === 'canary' ? refreshMs : null),
   });
   const { data } = deployment;
   return (

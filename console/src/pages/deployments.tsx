@@ -1,6 +1,5 @@
 import { useState } from 'react';
 import type { Deployment, DeploymentState } from '../../../src/client/index.ts';
-import { useList } from '../api.ts';
 import { Badge } from '../parts/badge.tsx';
 import { Link } from '../parts/link.tsx';
 import { PageHead, ProjectTabs } from '../parts/page-head.tsx';
@@ -8,6 +7,7 @@ import { Empty, More, Shown } from '../parts/states.tsx';
 import { Table } from '../parts/table.tsx';
 import { Ago } from '../parts/time.tsx';
 import type { Params } from '../router.ts';
+import { useList } from '../use-read.ts';
 import { useProject } from './project.tsx';
 
 const filters = [

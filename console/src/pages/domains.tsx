@@ -1,5 +1,4 @@
 import type { Certificate, Domain } from '../../../src/client/index.ts';
-import { useList } from '../api.ts';
 import { ActionButton, ConfirmButton } from '../parts/actions.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { Form, Input, Select, textField } from '../parts/forms.tsx';
@@ -8,6 +7,7 @@ import { Empty, More, Shown } from '../parts/states.tsx';
 import { Ago, dayOf, useNow } from '../parts/time.tsx';
 import type { Params } from '../router.ts';
 import { useCan, useSignedIn } from '../session.ts';
+import { useList } from '../use-read.ts';
 import { oldestFirst, useEnvironments, useProject } from './project.tsx';
 
 /** Until a certificate is there, it is looked for often. */
@@ -20,7 +20,7 @@ export function DomainsPage({ params }: { params: Params }) {
   const can = useCan();
   const domains = useList<Domain>(`domains/${id}`, (client, page) => client.domains.list(id, page).page(), {
     project: id,
-    everyMs: (data) => ((data as Domain[]).some(isWaiting) ? waitingMs : null),
+    pollMs: (data) => (data.some(isWaiting) ? waitingMs : null),
   });
   return (
     <>

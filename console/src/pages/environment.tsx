@@ -1,5 +1,4 @@
 import type { Environment, Revision } from '../../../src/client/index.ts';
-import { useList, useRead } from '../api.ts';
 import { ConfirmButton } from '../parts/actions.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { DeployForm } from '../parts/deploy-form.tsx';
@@ -12,6 +11,7 @@ import { Table } from '../parts/table.tsx';
 import { Ago } from '../parts/time.tsx';
 import { navigate, type Params } from '../router.ts';
 import { useCan, useSignedIn } from '../session.ts';
+import { useList, useRead } from '../use-read.ts';
 import { useProject } from './project.tsx';
 
 export function EnvironmentPage({ params }: { params: Params }) {

@@ -1,5 +1,4 @@
 import type { Project } from '../../../src/client/index.ts';
-import { useList } from '../api.ts';
 import { ConfirmButton } from '../parts/actions.tsx';
 import { Form, Input, Select, textField } from '../parts/forms.tsx';
 import { tell } from '../parts/notices.tsx';
@@ -7,6 +6,7 @@ import { PageHead, ProjectTabs } from '../parts/page-head.tsx';
 import { Fault, Shown } from '../parts/states.tsx';
 import { navigate, type Params } from '../router.ts';
 import { useCan, useSignedIn } from '../session.ts';
+import { useList } from '../use-read.ts';
 import { useProject } from './project.tsx';
 
 export function ProjectSettingsPage({ params }: { params: Params }) {

@@ -1,5 +1,4 @@
 import type { Alert, Environment, Project } from '../../../src/client/index.ts';
-import { useList, useRead } from '../api.ts';
 import { Badge } from '../parts/badge.tsx';
 import { DeployForm } from '../parts/deploy-form.tsx';
 import { EventTimeline } from '../parts/event-timeline.tsx';
@@ -9,6 +8,7 @@ import { SplitBar, sharesOf } from '../parts/split.tsx';
 import { Empty, More, Shown } from '../parts/states.tsx';
 import type { Params } from '../router.ts';
 import { useCan } from '../session.ts';
+import { useList, useRead } from '../use-read.ts';
 
 export const useProject = (id: string) =>
   useRead<Project>(`project/${id}`, (client) => client.projects.get(id), { project: id });

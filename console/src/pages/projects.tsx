@@ -1,5 +1,4 @@
 import type { Project } from '../../../src/client/index.ts';
-import { useList } from '../api.ts';
 import { Form, Input, Select, textField } from '../parts/forms.tsx';
 import { Link } from '../parts/link.tsx';
 import { PageHead } from '../parts/page-head.tsx';
@@ -7,6 +6,7 @@ import { Empty, More, Shown } from '../parts/states.tsx';
 import { Ago } from '../parts/time.tsx';
 import { navigate } from '../router.ts';
 import { useCan, useSignedIn } from '../session.ts';
+import { useList } from '../use-read.ts';
 
 export function ProjectsPage() {
   const projects = useList('projects', (client, page) => client.projects.list(page).page(), { project: '*' });

@@ -1,7 +1,6 @@
 import { useState } from 'react';
 import type { Scope, Token } from '../../../src/client/index.ts';
 import { scopeCatalogue, scopes } from '../../../src/contract/scopes.ts';
-import { useList } from '../api.ts';
 import { ConfirmButton } from '../parts/actions.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { Check, Field, Form, Input, Select, textField } from '../parts/forms.tsx';
@@ -11,6 +10,7 @@ import { More, Shown } from '../parts/states.tsx';
 import { Table } from '../parts/table.tsx';
 import { Ago, useNow } from '../parts/time.tsx';
 import { useCan, useSignedIn } from '../session.ts';
+import { useList } from '../use-read.ts';
 
 export function TokensPage() {
   const tokens = useList<Token>('tokens', (client, page) => client.tokens.list(page).page(), { project: '*' });

@@ -1,6 +1,5 @@
 import { useState } from 'react';
 import type { Webhook } from '../../../src/client/index.ts';
-import { touch, useRead } from '../api.ts';
 import { ActionButton, ConfirmButton } from '../parts/actions.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { Deliveries } from '../parts/deliveries.tsx';
@@ -10,8 +9,10 @@ import { PageHead } from '../parts/page-head.tsx';
 import { SecretOnce } from '../parts/secret.tsx';
 import { Shown } from '../parts/states.tsx';
 import { Ago } from '../parts/time.tsx';
+import { invalidate } from '../read-cache.ts';
 import { navigate, type Params } from '../router.ts';
 import { useCan, useSignedIn } from '../session.ts';
+import { useRead } from '../use-read.ts';
 import { KindChoice, kindsIn } from './webhooks.tsx';
 
 export function WebhookPage({ params }: { params: Params }) {
@@ -134,7 +135,7 @@ function Change({ webhook }: { webhook: Webhook }) {
     const description = textField(data, 'description') ?? null;
     await client.webhooks.update(webhook.id, { url: textField(data, 'url') ?? '', events: kindsIn(data), description });
     tell('Saved.');
-    touch();
+    invalidate();
   };
   return (
     <section className="panel" aria-labelledby="change">

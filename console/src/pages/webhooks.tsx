@@ -1,6 +1,5 @@
 import { useState } from 'react';
 import type { EventKind, Webhook } from '../../../src/client/index.ts';
-import { useList } from '../api.ts';
 import { Badge } from '../parts/badge.tsx';
 import { Check, Field, Form, Input, Select, textField } from '../parts/forms.tsx';
 import { Link } from '../parts/link.tsx';
@@ -9,6 +8,7 @@ import { SecretOnce } from '../parts/secret.tsx';
 import { Empty, More, Shown } from '../parts/states.tsx';
 import { Table } from '../parts/table.tsx';
 import { useCan, useSignedIn } from '../session.ts';
+import { useList } from '../use-read.ts';
 
 const kinds: Record<EventKind, string> = {
   'deployment.created': 'A deployment was asked for',

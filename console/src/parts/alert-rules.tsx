@@ -1,7 +1,7 @@
 // Rules: each with the curve it looks at and the line it draws there.
 import type { AlertRule, Metrics } from '../../../src/client/index.ts';
-import { useRead } from '../api.ts';
 import { useSignedIn } from '../session.ts';
+import { useRead } from '../use-read.ts';
 import { ActionButton, ConfirmButton } from './actions.tsx';
 import { Badge } from './badge.tsx';
 import { Chart, milliseconds, percent, perSecond } from './chart.tsx';
@@ -81,7 +81,7 @@ function RuleChart({ project, rule, metric }: { project: string; rule: AlertRule
   const metrics = useRead<Metrics>(
     `metrics/${project}/${environment}`,
     (client) => client.metrics.get(project, { environment }),
-    { everyMs: () => refreshMs },
+    { pollMs: () => refreshMs },
   );
   if (!metrics.data) return null;
   return (

@@ -1,7 +1,7 @@
 // Error rate, latency and requests of the revisions of an environment, over time. Read again every few seconds while
 // they are looked at: figures have no event.
 import type { Deployment, Metrics } from '../../../src/client/index.ts';
-import { useRead } from '../api.ts';
+import { useRead } from '../use-read.ts';
 import { Chart, milliseconds, percent, perSecond, type Series } from './chart.tsx';
 import { Empty, Shown } from './states.tsx';
 
@@ -43,7 +43,7 @@ export function DeploymentCurves({ deployment }: { deployment: Deployment }) {
       const all = await client.metrics.get(project, { environment, from, to });
       return { ...all, series: all.series.filter((each) => [revision, previous_revision].includes(each.revision)) };
     },
-    { everyMs: () => (deployment.finished_at === null ? refreshMs : null) },
+    { pollMs: () => (deployment.finished_at === null ? refreshMs : null) },
   );
   return (
     <section aria-labelledby="curves">

@@ -1,6 +1,6 @@
 import { useState } from 'react';
 import type { Delivery } from '../../../src/client/index.ts';
-import { useList } from '../api.ts';
+import { useList } from '../use-read.ts';
 import { Badge } from './badge.tsx';
 import { Link } from './link.tsx';
 import { Empty, More, Shown } from './states.tsx';
@@ -20,7 +20,7 @@ export function Deliveries({ webhook }: { webhook: string }) {
   const deliveries = useList<Delivery>(
     `deliveries/${webhook}/${state}`,
     (client, page) => client.deliveries.list(webhook, { ...page, ...(state && { state }) }).page(),
-    { project: '*', everyMs: (data) => pendingMs(data as Delivery[]) },
+    { project: '*', pollMs: pendingMs },
   );
   return (
     <section aria-labelledby="deliveries">

@@ -1,5 +1,5 @@
 import type { SluiceEvent } from '../../../src/client/index.ts';
-import { useList } from '../api.ts';
+import { useList } from '../use-read.ts';
 import { Link } from './link.tsx';
 import { Empty, More, Shown } from './states.tsx';
 import { type Moment, Timeline } from './timeline.tsx';

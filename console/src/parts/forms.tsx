@@ -2,9 +2,10 @@
 // in the fields until it was accepted, whatever happens around them.
 import { createContext, type FormEvent, type ReactNode, useContext, useId, useState } from 'react';
 import { SluiceError } from '../../../src/client/index.ts';
-import { touch } from '../api.ts';
+import { textOf } from '../errors.ts';
+import { invalidate } from '../read-cache.ts';
 import { endsSession } from '../session.ts';
-import { Fault, textOf } from './states.tsx';
+import { Fault } from './states.tsx';
 
 /** Of codes that say nothing of a field, the field they are about. */
 const fieldOf: Record<string, string> = {
@@ -75,7 +76,7 @@ export function Form({ submit, onDone, keep = false, verb, label, children, asid
       if (first) form.querySelector<HTMLElement>(`[name="${CSS.escape(first)}"]`)?.focus();
     } finally {
       setBusy(false);
-      touch();
+      invalidate();
     }
   };
   return (

@@ -1,5 +1,6 @@
 import { useState } from 'react';
-import { touch, useRead } from '../api.ts';
+import { invalidate } from '../read-cache.ts';
+import { useRead } from '../use-read.ts';
 import { Scrolled } from './scrolled.tsx';
 import { Empty, Shown } from './states.tsx';
 
@@ -19,11 +20,11 @@ export function Logs({ project, deployment }: { project: string; deployment: str
   const lines = useRead<Line[]>(
     `logs/${deployment}`,
     async (client) => (await client.deployments.logs(project, deployment, { tail })).data,
-    { everyMs: () => (isFollowing ? followMs : null) },
+    { pollMs: () => (isFollowing ? followMs : null) },
   );
   const follow = (on: boolean) => {
     setFollowing(on);
-    touch();
+    invalidate();
   };
   return (
     <section aria-labelledby="logs">

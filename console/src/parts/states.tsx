@@ -1,16 +1,9 @@
 // What a page shows instead of content: it is coming, it failed, there is none yet. Each says what to do next.
 import type { ReactNode } from 'react';
 import { SluiceError } from '../../../src/client/index.ts';
-import { touch } from '../api.ts';
-import { isPassing, type Snapshot } from '../reading.ts';
-
-/** The service's sentence, without the list of causes that the client appends. */
-export function textOf(error: Error): string {
-  if (!(error instanceof SluiceError)) return error.message;
-  if (error.code === 'network' || error.code === 'timeout') return 'The service does not answer.';
-  const causes = error.details.map(({ path, message }) => `${path}: ${message}`).join('; ');
-  return causes === '' ? error.message : error.message.replace(` (${causes})`, '');
-}
+import type { Snapshot } from '../cached-read.ts';
+import { isTransient, textOf } from '../errors.ts';
+import { invalidate } from '../read-cache.ts';
 
 const remedies: Record<string, string> = {
   network: 'It may be restarting. This page tries again by itself.',
@@ -26,7 +19,7 @@ function remedyOf(error: Error): string {
   if (error instanceof SluiceError && error.status === 404) {
     return 'It may have been deleted, or the token may not see it. Check the address, or go back to the list.';
   }
-  return isPassing(error) ? 'This page tries again by itself.' : 'Correct what is named, and try again.';
+  return isTransient(error) ? 'This page tries again by itself.' : 'Correct what is named, and try again.';
 }
 
 export function Fault({ error, remedy }: { error: Error; remedy?: string }) {
@@ -78,7 +71,7 @@ export function Shown<T>({ of: { data, error }, children }: ShownProps<T>) {
   if (data !== undefined) {
     return (
       <>
-        {error && !isPassing(error) && <Fault error={error} />}
+        {error && !isTransient(error) && <Fault error={error} />}
         {children(data)}
       </>
     );
@@ -93,17 +86,17 @@ export function Shown<T>({ of: { data, error }, children }: ShownProps<T>) {
   return (
     <>
       <Fault error={error} />
-      <button type="button" className="quiet" onClick={() => touch()}>
+      <button type="button" className="quiet" onClick={() => invalidate()}>
         Try again now
       </button>
     </>
   );
 }
 
-export function More({ of }: { of: { hasMore: boolean; reading: boolean; more(): void } }) {
+export function More({ of }: { of: { hasMore: boolean; isReading: boolean; loadMore(): void } }) {
   if (!of.hasMore) return null;
   return (
-    <button type="button" className="quiet more" onClick={of.more} disabled={of.reading}>
+    <button type="button" className="quiet more" onClick={of.loadMore} disabled={of.isReading}>
       Load more
     </button>
   );
