@@ -1,12 +1,11 @@
-// The origin's rules that need no server: ranges, conditions, encodings, paths, classes.
+// What a request means, without a server: ranges, conditions, encodings, paths.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { evaluate, rangeCounts } from './conditional.ts';
+import { evaluate, honoursRange } from './conditional.ts';
 import { acceptedEncodings } from './encoding.ts';
-import { classOf, typeOf } from './header-rules.ts';
 import { parseRange } from './range.ts';
-import { sitePath } from './request-path.ts';
+import { requestPath } from './request-path.ts';
 
 const parts = (...ranges: [number, number][]) => ({
   kind: 'parts',
@@ -69,7 +68,7 @@ for (const [headers, expected] of [
 
 test('If-Range lets a range count only for the same bytes', () => {
   assert.deepEqual(
-    [undefined, '"abc"', 'W/"abc"', '"x"', date, earlier, 'nonsense'].map((header) => rangeCounts(header, file)),
+    [undefined, '"abc"', 'W/"abc"', '"x"', date, earlier, 'nonsense'].map((header) => honoursRange(header, file)),
     [true, true, false, false, true, false, false],
   );
 });
@@ -109,7 +108,7 @@ for (const [target, expected] of [
   ['http://x/y', null],
   [undefined, null],
 ] as const) {
-  test(`the target ${target} is ${expected}`, () => assert.equal(sitePath(target), expected));
+  test(`the target ${target} is ${expected}`, () => assert.equal(requestPath(target), expected));
 }
 
 test('no target, however it is written, has a step up or a dot file in it', () => {
@@ -131,21 +130,9 @@ test('no target, however it is written, has a step up or a dot file in it', () =
   );
   fc.assert(
     fc.property(fc.array(pieces, { maxLength: 12 }), (list) => {
-      const path = sitePath(`/${list.join('')}`);
+      const path = requestPath(`/${list.join('')}`);
       if (path !== null) assert.ok(!/(^|\/)\.|\\|\0|^\//.test(path), path);
     }),
     { numRuns: 2000 },
   );
-});
-
-test('classes and types by path', () => {
-  assert.deepEqual(
-    ['health.txt', 'api/streams.json', 'media/SHA256SUMS', 'media/SHA256SUMS.br', 'index.html', 'media/a/1.mp4'].map(
-      classOf,
-    ),
-    ['health', 'document', 'document', 'document', 'document', 'media'],
-  );
-  assert.equal(typeOf('media/SHA256SUMS'), 'text/plain; charset=utf-8');
-  assert.equal(typeOf('media/a/hls/main.m3u8'), 'application/vnd.apple.mpegurl');
-  assert.equal(typeOf('media/a/thing'), 'application/octet-stream');
 });

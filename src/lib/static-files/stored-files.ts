@@ -1,85 +1,82 @@
-// Looking up files of a site: small ones are kept in memory, large ones are opened for each answer. An entry is never older
-// than the turn of the event loop it is used in: one look at the file system serves all requests that came in together.
+// Looks up the files below a folder. Small files are kept in memory, large ones are opened for each response. Each lookup
+// checks the file system, once for all requests in the same turn of the event loop, so a replaced file is served at once.
 import { createHash } from 'node:crypto';
 import { constants, type Stats, statSync } from 'node:fs';
 import { open, readFile, realpath } from 'node:fs/promises';
 import { join, sep } from 'node:path';
-import { isText } from '../compress.ts';
 import { type Encoding, suffixOf } from './encoding.ts';
-import { cacheControl, classOf, commonHeaders, typeOf } from './header-rules.ts';
+import type { FileRules } from './file-rules.ts';
 
-/** A path of the site, as it is or in a compressed form that is stored beside it. */
+/** A file as it is, or in a compressed form that is stored beside it. */
 export interface Form {
   path: string;
   encoding: Encoding | undefined;
 }
 
-export interface SiteFile {
-  /** With every link in it followed: surely inside the site. */
+export interface StoredFile {
+  /** With symbolic links resolved, and checked to be inside the root. */
   realPath: string;
   size: number;
   mtimeMs: number;
   etag: string;
   type: string;
-  /** The whole file, where it is small. */
+  /** The whole file if it is small. */
   bytes: Buffer | null;
-  /** What every answer with this file says, flat, as writeHead takes it. */
+  /** On every response with this file; names and values in turn, as writeHead takes them. */
   headers: string[];
-  /** The same for the whole file, complete. */
+  /** All headers of a response with the whole file. */
   wholeHeaders: string[];
 }
 
-/**
- * Texts are kept whole up to a size no catalogue reaches, because they are replaced by a publish: an answer must not begin
- * with one and end with the next. Media never changes.
- */
-const smallBytes = (path: string) => (isText(path) ? 16 * 1024 * 1024 : 256 * 1024);
-const MEMORY_BYTES = 64 * 1024 * 1024;
-/** A pipe or device in the site must not hold up the one who opens it. */
-const READ_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
+const maxTotalBytes = 64 * 1024 * 1024;
+/** Without O_NONBLOCK, opening a named pipe would block until something writes to it. */
+const readFlags = constants.O_RDONLY | constants.O_NONBLOCK;
 
 interface Known {
   stamp: string;
-  file: SiteFile | null;
+  file: StoredFile;
 }
 
 const keyOf = ({ path, encoding }: Form) => (encoding === undefined ? path : `${encoding} ${path}`);
 const stampOf = (facts: Stats) => `${facts.ino} ${facts.size} ${facts.mtimeMs} ${facts.ctimeMs}`;
 
-interface Facts {
+interface Content {
   size: number;
   mtimeMs: number;
+  bytes: Buffer | null;
 }
 
-function describe(form: Form, realPath: string, { size, mtimeMs }: Facts, bytes: Buffer | null): SiteFile {
-  const { path, encoding } = form;
-  // Of the content where it is at hand, so that it is the same on every machine that serves the same site.
+function describe(rules: FileRules, { path, encoding }: Form, realPath: string, content: Content): StoredFile {
+  const { size, mtimeMs, bytes } = content;
+  // A hash of the content if it is in memory, so that every machine that serves the same files sends the same tag.
   const digest = bytes && createHash('sha256').update(bytes).digest('base64url').slice(0, 27);
   const etag = `"${digest ?? `${size.toString(16)}-${Math.round(mtimeMs * 1000).toString(16)}`}"`;
-  const type = typeOf(path);
+  const type = rules.typeOf(path);
   const headers = [
-    ...commonHeaders.flat(),
-    ...['Cache-Control', cacheControl[classOf(path)], 'ETag', etag, 'Last-Modified', new Date(mtimeMs).toUTCString()],
-    ...['Accept-Ranges', 'bytes', ...(isText(path) ? ['Vary', 'Accept-Encoding'] : [])],
+    ...rules.commonHeaders,
+    ...['Cache-Control', rules.cacheControlOf(path), 'ETag', etag, 'Last-Modified', new Date(mtimeMs).toUTCString()],
+    ...['Accept-Ranges', 'bytes', ...(rules.hasCompressedForms(path) ? ['Vary', 'Accept-Encoding'] : [])],
   ];
   const about = ['Content-Type', type, 'Content-Length', String(size)];
   const coded = encoding === undefined ? [] : ['Content-Encoding', encoding];
   return { realPath, size, mtimeMs, etag, type, bytes, headers, wholeHeaders: [...headers, ...about, ...coded] };
 }
 
-export class SiteFiles {
-  #root: string;
+export class StoredFiles {
+  readonly #root: string;
+  readonly #rules: FileRules;
   #known = new Map<string, Known>();
   #keptBytes = 0;
-  /** Looked at in this turn of the loop. */
-  #fresh = new Map<string, SiteFile | null>();
+  /** Looked up in this turn of the event loop. */
+  #fresh = new Map<string, StoredFile>();
 
-  constructor(root: string) {
+  constructor(root: string, rules: FileRules) {
     this.#root = root;
+    this.#rules = rules;
   }
 
-  /** The file, if it is known and unchanged; undefined where `load` has to look. */
-  recall(form: Form): SiteFile | null | undefined {
+  /** The file, if it is in memory and unchanged on disk; undefined: call `load`. */
+  recall(form: Form): StoredFile | undefined {
     const key = keyOf(form);
     const fresh = this.#fresh.get(key);
     if (fresh !== undefined) return fresh;
@@ -95,15 +92,16 @@ export class SiteFiles {
     return join(this.#root, encoding === undefined ? path : path + suffixOf[encoding]);
   }
 
-  /** The file as it is now, or null where the site has none at that path. */
-  async load(form: Form): Promise<SiteFile | null> {
+  /** The file as it is on disk now; null: there is none. */
+  async load(form: Form): Promise<StoredFile | null> {
     const found = await this.#read(form);
     this.#keep(keyOf(form), found);
-    this.#remember(keyOf(form), found?.file ?? null);
-    return found?.file ?? null;
+    if (found === null) return null;
+    this.#remember(keyOf(form), found.file);
+    return found.file;
   }
 
-  #remember(key: string, file: SiteFile | null): void {
+  #remember(key: string, file: StoredFile): void {
     if (this.#fresh.size === 0) setImmediate(() => this.#fresh.clear());
     this.#fresh.set(key, file);
   }
@@ -112,18 +110,20 @@ export class SiteFiles {
     try {
       const [root, real] = await Promise.all([realpath(this.#root), realpath(this.#fileOf(form))]);
       if (!real.startsWith(root + sep)) return null;
-      const handle = await open(real, READ_FLAGS);
+      const handle = await open(real, readFlags);
       try {
         const facts = await handle.stat();
         if (!facts.isFile()) return null;
-        const bytes = facts.size <= smallBytes(form.path) ? await readFile(handle) : null;
+        const isSmall = facts.size <= this.#rules.maxBytesInMemory(form.path);
+        const bytes = isSmall ? await readFile(handle) : null;
         const size = bytes?.length ?? facts.size;
-        return { stamp: stampOf(facts), file: describe(form, real, { size, mtimeMs: facts.mtimeMs }, bytes) };
+        const file = describe(this.#rules, form, real, { size, mtimeMs: facts.mtimeMs, bytes });
+        return { stamp: stampOf(facts), file };
       } finally {
         await handle.close();
       }
     } catch {
-      // Missing, not readable, a loop of links, a name too long: in every case there is no such file for a reader.
+      // Missing, unreadable, a loop of links, a name too long: for a client there is no such file.
       return null;
     }
   }
@@ -135,14 +135,14 @@ export class SiteFiles {
     if (known === null) return;
     this.#known.set(key, known);
     this.#keptBytes += weight(known);
-    // A Map keeps the order of insertion: the first is the one longest there.
+    // A Map iterates in insertion order, so the oldest entry comes first.
     for (const [oldest, entry] of this.#known) {
-      if (this.#keptBytes <= MEMORY_BYTES) break;
+      if (this.#keptBytes <= maxTotalBytes) break;
       this.#known.delete(oldest);
       this.#keptBytes -= weight(entry);
     }
   }
 }
 
-/** An entry costs something even without its bytes. */
-const weight = (known: Known) => (known.file?.bytes?.length ?? 0) + 1024;
+/** An entry takes memory even without the file's bytes. */
+const weight = (known: Known) => (known.file.bytes?.length ?? 0) + 1024;

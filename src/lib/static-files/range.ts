@@ -1,4 +1,4 @@
-// The Range header (RFC 9110, 14). A header that cannot be read, or asks for more than is sensible, is as if not sent.
+// The Range header (RFC 9110, 14). A header that cannot be parsed, or asks for too much, is ignored: the whole file is sent.
 export interface ByteRange {
   start: number;
   /** Last byte, inclusive. */
@@ -7,7 +7,7 @@ export interface ByteRange {
 
 export type RangeAnswer = { kind: 'whole' } | { kind: 'unsatisfiable' } | { kind: 'parts'; parts: ByteRange[] };
 
-export const MAX_RANGES = 16;
+export const maxRanges = 16;
 const whole: RangeAnswer = { kind: 'whole' };
 
 function parsePart(text: string, size: number): ByteRange | 'invalid' | 'outside' {
@@ -28,7 +28,7 @@ export function parseRange(header: string | undefined, size: number): RangeAnswe
   const match = /^bytes=(.+)$/i.exec(header.trim());
   if (match === null) return whole;
   const texts = match[1]!.split(',').map((text) => text.trim());
-  if (texts.length > MAX_RANGES) return whole;
+  if (texts.length > maxRanges) return whole;
   const parts: ByteRange[] = [];
   for (const text of texts) {
     const part = parsePart(text, size);
@@ -36,7 +36,7 @@ export function parseRange(header: string | undefined, size: number): RangeAnswe
     if (part !== 'outside') parts.push(part);
   }
   if (parts.length === 0) return { kind: 'unsatisfiable' };
-  // Ranges that overlap until they exceed the file are an attack or a mistake: the file itself is shorter.
-  const asked = parts.reduce((sum, part) => sum + part.end - part.start + 1, 0);
-  return parts.length > 1 && asked > size ? whole : { kind: 'parts', parts };
+  // Overlapping ranges that add up to more than the file are an attack or a mistake: the whole file is shorter.
+  const total = parts.reduce((sum, part) => sum + part.end - part.start + 1, 0);
+  return parts.length > 1 && total > size ? whole : { kind: 'parts', parts };
 }

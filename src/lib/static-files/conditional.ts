@@ -1,4 +1,4 @@
-// Conditional requests (RFC 9110, 13): may the answer be left out, and does a range still belong to what the client has?
+// Conditional requests (RFC 9110, 13): does the client already have the file, and does its range belong to this version?
 export interface Validators {
   etag: string;
   mtimeMs: number;
@@ -36,8 +36,8 @@ export function evaluate(headers: Conditions, { etag, mtimeMs }: Validators): 's
   return since !== undefined && unchangedSince(since, mtimeMs) === true ? 'not-modified' : 'send';
 }
 
-/** Whether a Range header counts: without If-Range always, else only while the client's copy is this one. */
-export function rangeCounts(ifRange: string | undefined, { etag, mtimeMs }: Validators): boolean {
+/** Whether to honour a Range header: always without If-Range, otherwise only if the client has this version. */
+export function honoursRange(ifRange: string | undefined, { etag, mtimeMs }: Validators): boolean {
   if (ifRange === undefined) return true;
   if (ifRange.startsWith('"') || ifRange.startsWith('W/')) return ifRange === etag;
   const time = Date.parse(ifRange);

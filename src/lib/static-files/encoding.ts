@@ -1,4 +1,4 @@
-// Accept-Encoding (RFC 9110, 12.5.3) → the stored forms of a text that the client takes, best first.
+// Accept-Encoding (RFC 9110, 12.5.3) → the encodings that the client accepts, of those that files are stored in, best first.
 export type Encoding = 'br' | 'gzip';
 
 export const suffixOf: Record<Encoding, '.br' | '.gz'> = { br: '.br', gzip: '.gz' };
@@ -15,17 +15,17 @@ function quality(header: string, name: Encoding): number {
   return any;
 }
 
-/** Browsers send the same few headers for ever; the answers to them are kept. */
-const answers = new Map<string, Encoding[]>();
-const MOST_ANSWERS = 200;
+/** Browsers keep sending the same few headers: each is parsed once. */
+const parsed = new Map<string, Encoding[]>();
+const maxParsed = 200;
 const none: Encoding[] = [];
 
 export function acceptedEncodings(header: string | undefined): Encoding[] {
   if (header === undefined || header.length > 1024) return none;
-  const known = answers.get(header);
+  const known = parsed.get(header);
   if (known !== undefined) return known;
   const accepted = parse(header);
-  if (answers.size < MOST_ANSWERS) answers.set(header, accepted);
+  if (parsed.size < maxParsed) parsed.set(header, accepted);
   return accepted;
 }
 
