@@ -1,6 +1,11 @@
 // Which page an address means.
 import { type ComponentType, useEffect } from 'react';
 import { useCell } from './cell.ts';
+import { Boundary } from './components/layout/boundary.tsx';
+import { Link } from './components/layout/link.tsx';
+import { PageHead } from './components/layout/page-head.tsx';
+import { Shell } from './components/layout/shell.tsx';
+import { Empty } from './components/layout/states.tsx';
 import { followChanges } from './live.ts';
 import { AlertsPage } from './pages/alerts.tsx';
 import { AuditPage } from './pages/audit.tsx';
@@ -18,11 +23,6 @@ import { SignInPage } from './pages/sign-in.tsx';
 import { TokensPage } from './pages/tokens.tsx';
 import { WebhookPage } from './pages/webhook.tsx';
 import { WebhooksPage } from './pages/webhooks.tsx';
-import { Boundary } from './parts/boundary.tsx';
-import { Link } from './parts/link.tsx';
-import { PageHead } from './parts/page-head.tsx';
-import { Shell } from './parts/shell.tsx';
-import { Empty } from './parts/states.tsx';
 import { matchPath, type Params, usePath } from './router.ts';
 import { session } from './session.ts';
 

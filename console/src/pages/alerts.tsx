@@ -1,11 +1,11 @@
 import type { Alert, AlertRule } from '../../../src/client/index.ts';
-import { isPlotted, RuleCard } from '../parts/alert-rules.tsx';
-import { Badge } from '../parts/badge.tsx';
-import { PageHead, ProjectTabs } from '../parts/page-head.tsx';
-import { NewRule } from '../parts/rule-forms.tsx';
-import { Empty, More, Shown } from '../parts/states.tsx';
-import { Table } from '../parts/table.tsx';
-import { Ago } from '../parts/time.tsx';
+import { Badge } from '../components/display/badge.tsx';
+import { Ago } from '../components/display/time.tsx';
+import { NewRule } from '../components/forms/rule-forms.tsx';
+import { PageHead, ProjectTabs } from '../components/layout/page-head.tsx';
+import { Empty, More, Shown } from '../components/layout/states.tsx';
+import { Table } from '../components/layout/table.tsx';
+import { isPlotted, RuleCard } from '../components/sections/alert-rules.tsx';
 import type { Params } from '../router.ts';
 import { useCan } from '../session.ts';
 import { useList } from '../use-read.ts';

@@ -1,9 +1,9 @@
 import type { AuditEntry } from '../../../src/client/index.ts';
-import { ShortIds } from '../parts/id.tsx';
-import { PageHead } from '../parts/page-head.tsx';
-import { Empty, More, Shown } from '../parts/states.tsx';
-import { Table } from '../parts/table.tsx';
-import { Ago } from '../parts/time.tsx';
+import { ShortIds } from '../components/display/id.tsx';
+import { Ago } from '../components/display/time.tsx';
+import { PageHead } from '../components/layout/page-head.tsx';
+import { Empty, More, Shown } from '../components/layout/states.tsx';
+import { Table } from '../components/layout/table.tsx';
 import { useList } from '../use-read.ts';
 
 export function AuditPage() {

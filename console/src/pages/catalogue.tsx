@@ -1,6 +1,6 @@
 import { CatalogueReadError, type CatalogueStream, catalogue } from '../../../src/client/index.ts';
-import { PageHead } from '../parts/page-head.tsx';
-import { Empty, Shown } from '../parts/states.tsx';
+import { PageHead } from '../components/layout/page-head.tsx';
+import { Empty, Shown } from '../components/layout/states.tsx';
 import { useRead } from '../use-read.ts';
 
 const site = catalogue(location.origin);

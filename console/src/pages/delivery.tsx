@@ -1,11 +1,11 @@
 import type { DeliveryDetail } from '../../../src/client/index.ts';
-import { ActionButton } from '../parts/actions.tsx';
-import { Badge } from '../parts/badge.tsx';
-import { pendingMs } from '../parts/deliveries.tsx';
-import { PageHead } from '../parts/page-head.tsx';
-import { Scrolled } from '../parts/scrolled.tsx';
-import { Empty, Shown } from '../parts/states.tsx';
-import { Ago } from '../parts/time.tsx';
+import { Badge } from '../components/display/badge.tsx';
+import { Scrolled } from '../components/display/scrolled.tsx';
+import { Ago } from '../components/display/time.tsx';
+import { ActionButton } from '../components/forms/actions.tsx';
+import { PageHead } from '../components/layout/page-head.tsx';
+import { Empty, Shown } from '../components/layout/states.tsx';
+import { pendingMs } from '../components/sections/deliveries.tsx';
 import type { Params } from '../router.ts';
 import { useCan, useSignedIn } from '../session.ts';
 import { useRead } from '../use-read.ts';

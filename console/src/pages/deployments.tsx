@@ -1,11 +1,11 @@
 import { useState } from 'react';
 import type { Deployment, DeploymentState } from '../../../src/client/index.ts';
-import { Badge } from '../parts/badge.tsx';
-import { Link } from '../parts/link.tsx';
-import { PageHead, ProjectTabs } from '../parts/page-head.tsx';
-import { Empty, More, Shown } from '../parts/states.tsx';
-import { Table } from '../parts/table.tsx';
-import { Ago } from '../parts/time.tsx';
+import { Badge } from '../components/display/badge.tsx';
+import { Ago } from '../components/display/time.tsx';
+import { Link } from '../components/layout/link.tsx';
+import { PageHead, ProjectTabs } from '../components/layout/page-head.tsx';
+import { Empty, More, Shown } from '../components/layout/states.tsx';
+import { Table } from '../components/layout/table.tsx';
 import type { Params } from '../router.ts';
 import { useList } from '../use-read.ts';
 import { useProject } from './project.tsx';

@@ -1,10 +1,10 @@
 import type { Certificate, Domain } from '../../../src/client/index.ts';
-import { ActionButton, ConfirmButton } from '../parts/actions.tsx';
-import { Badge } from '../parts/badge.tsx';
-import { Form, Input, Select, textField } from '../parts/forms.tsx';
-import { PageHead, ProjectTabs } from '../parts/page-head.tsx';
-import { Empty, More, Shown } from '../parts/states.tsx';
-import { Ago, dayOf, useNow } from '../parts/time.tsx';
+import { Badge } from '../components/display/badge.tsx';
+import { Ago, dayOf, useNow } from '../components/display/time.tsx';
+import { ActionButton, ConfirmButton } from '../components/forms/actions.tsx';
+import { Form, Input, Select, textField } from '../components/forms/form.tsx';
+import { PageHead, ProjectTabs } from '../components/layout/page-head.tsx';
+import { Empty, More, Shown } from '../components/layout/states.tsx';
 import type { Params } from '../router.ts';
 import { useCan, useSignedIn } from '../session.ts';
 import { useList } from '../use-read.ts';

@@ -1,9 +1,9 @@
 import type { Project } from '../../../src/client/index.ts';
-import { ConfirmButton } from '../parts/actions.tsx';
-import { Form, Input, Select, textField } from '../parts/forms.tsx';
-import { tell } from '../parts/notices.tsx';
-import { PageHead, ProjectTabs } from '../parts/page-head.tsx';
-import { Fault, Shown } from '../parts/states.tsx';
+import { ConfirmButton } from '../components/forms/actions.tsx';
+import { Form, Input, Select, textField } from '../components/forms/form.tsx';
+import { tell } from '../components/layout/notices.tsx';
+import { PageHead, ProjectTabs } from '../components/layout/page-head.tsx';
+import { Fault, Shown } from '../components/layout/states.tsx';
 import { navigate, type Params } from '../router.ts';
 import { useCan, useSignedIn } from '../session.ts';
 import { useList } from '../use-read.ts';

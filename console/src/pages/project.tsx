@@ -1,11 +1,11 @@
 import type { Alert, Environment, Project } from '../../../src/client/index.ts';
-import { Badge } from '../parts/badge.tsx';
-import { DeployForm } from '../parts/deploy-form.tsx';
-import { EventTimeline } from '../parts/event-timeline.tsx';
-import { Link } from '../parts/link.tsx';
-import { PageHead, ProjectTabs } from '../parts/page-head.tsx';
-import { SplitBar, sharesOf } from '../parts/split.tsx';
-import { Empty, More, Shown } from '../parts/states.tsx';
+import { SplitBar, sharesOf } from '../components/charts/traffic-split.tsx';
+import { Badge } from '../components/display/badge.tsx';
+import { DeployForm } from '../components/forms/deploy-form.tsx';
+import { Link } from '../components/layout/link.tsx';
+import { PageHead, ProjectTabs } from '../components/layout/page-head.tsx';
+import { Empty, More, Shown } from '../components/layout/states.tsx';
+import { EventTimeline } from '../components/sections/event-timeline.tsx';
 import type { Params } from '../router.ts';
 import { useCan } from '../session.ts';
 import { useList, useRead } from '../use-read.ts';

@@ -1,9 +1,9 @@
 import type { Project } from '../../../src/client/index.ts';
-import { Form, Input, Select, textField } from '../parts/forms.tsx';
-import { Link } from '../parts/link.tsx';
-import { PageHead } from '../parts/page-head.tsx';
-import { Empty, More, Shown } from '../parts/states.tsx';
-import { Ago } from '../parts/time.tsx';
+import { Ago } from '../components/display/time.tsx';
+import { Form, Input, Select, textField } from '../components/forms/form.tsx';
+import { Link } from '../components/layout/link.tsx';
+import { PageHead } from '../components/layout/page-head.tsx';
+import { Empty, More, Shown } from '../components/layout/states.tsx';
 import { navigate } from '../router.ts';
 import { useCan, useSignedIn } from '../session.ts';
 import { useList } from '../use-read.ts';

@@ -1,7 +1,7 @@
 import { scopeCatalogue } from '../../../src/contract/scopes.ts';
-import { Badge } from '../parts/badge.tsx';
-import { PageHead } from '../parts/page-head.tsx';
-import { Ago } from '../parts/time.tsx';
+import { Badge } from '../components/display/badge.tsx';
+import { Ago } from '../components/display/time.tsx';
+import { PageHead } from '../components/layout/page-head.tsx';
 import { signOut, useSignedIn } from '../session.ts';
 
 export function SessionPage() {

@@ -1,6 +1,6 @@
 import { useEffect } from 'react';
-import { Form, Input, textField } from '../parts/forms.tsx';
-import { Mark, ThemeButton } from '../parts/shell.tsx';
+import { Form, Input, textField } from '../components/forms/form.tsx';
+import { Mark, ThemeButton } from '../components/layout/shell.tsx';
 import { signIn } from '../session.ts';
 
 export function SignInPage({ message }: { message: string | null }) {

@@ -1,14 +1,14 @@
 import { useState } from 'react';
 import type { Scope, Token } from '../../../src/client/index.ts';
 import { scopeCatalogue, scopes } from '../../../src/contract/scopes.ts';
-import { ConfirmButton } from '../parts/actions.tsx';
-import { Badge } from '../parts/badge.tsx';
-import { Check, Field, Form, Input, Select, textField } from '../parts/forms.tsx';
-import { PageHead } from '../parts/page-head.tsx';
-import { SecretOnce } from '../parts/secret.tsx';
-import { More, Shown } from '../parts/states.tsx';
-import { Table } from '../parts/table.tsx';
-import { Ago, useNow } from '../parts/time.tsx';
+import { Badge } from '../components/display/badge.tsx';
+import { SecretOnce } from '../components/display/secret.tsx';
+import { Ago, useNow } from '../components/display/time.tsx';
+import { ConfirmButton } from '../components/forms/actions.tsx';
+import { Check, Field, Form, Input, Select, textField } from '../components/forms/form.tsx';
+import { PageHead } from '../components/layout/page-head.tsx';
+import { More, Shown } from '../components/layout/states.tsx';
+import { Table } from '../components/layout/table.tsx';
 import { useCan, useSignedIn } from '../session.ts';
 import { useList } from '../use-read.ts';
 

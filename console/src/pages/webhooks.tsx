@@ -1,12 +1,12 @@
 import { useState } from 'react';
 import type { EventKind, Webhook } from '../../../src/client/index.ts';
-import { Badge } from '../parts/badge.tsx';
-import { Check, Field, Form, Input, Select, textField } from '../parts/forms.tsx';
-import { Link } from '../parts/link.tsx';
-import { PageHead } from '../parts/page-head.tsx';
-import { SecretOnce } from '../parts/secret.tsx';
-import { Empty, More, Shown } from '../parts/states.tsx';
-import { Table } from '../parts/table.tsx';
+import { Badge } from '../components/display/badge.tsx';
+import { SecretOnce } from '../components/display/secret.tsx';
+import { Check, Field, Form, Input, Select, textField } from '../components/forms/form.tsx';
+import { Link } from '../components/layout/link.tsx';
+import { PageHead } from '../components/layout/page-head.tsx';
+import { Empty, More, Shown } from '../components/layout/states.tsx';
+import { Table } from '../components/layout/table.tsx';
 import { useCan, useSignedIn } from '../session.ts';
 import { useList } from '../use-read.ts';
 

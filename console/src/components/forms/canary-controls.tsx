@@ -1,5 +1,5 @@
-import type { Deployment } from '../../../src/client/index.ts';
-import { useCan, useSignedIn } from '../session.ts';
+import type { Deployment } from '../../../../src/client/index.ts';
+import { useCan, useSignedIn } from '../../session.ts';
 import { ActionButton, ConfirmButton } from './actions.tsx';
 
 /** What can be done with a deployment in its state: nothing once it has ended. */

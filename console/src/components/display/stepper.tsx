@@ -1,4 +1,4 @@
-import type { Deployment, DeploymentState } from '../../../src/client/index.ts';
+import type { Deployment, DeploymentState } from '../../../../src/client/index.ts';
 import { Badge, wordsOf } from './badge.tsx';
 import { duration, useNow } from './time.tsx';
 

@@ -1,5 +1,5 @@
 // What is told in passing: a thing was done, or could not be done.
-import { Cell, useCell } from '../cell.ts';
+import { Cell, useCell } from '../../cell.ts';
 
 interface Notice {
   id: number;

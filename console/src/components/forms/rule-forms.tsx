@@ -1,7 +1,7 @@
-import type { AlertRule } from '../../../src/client/index.ts';
-import { useSignedIn } from '../session.ts';
-import { Form, Input, numberField, Select, textField } from './forms.tsx';
-import { tell } from './notices.tsx';
+import type { AlertRule } from '../../../../src/client/index.ts';
+import { useSignedIn } from '../../session.ts';
+import { tell } from '../layout/notices.tsx';
+import { Form, Input, numberField, Select, textField } from './form.tsx';
 
 export type Metric = AlertRule['metric'];
 

@@ -1,11 +1,11 @@
 import { useState } from 'react';
-import type { Delivery } from '../../../src/client/index.ts';
-import { useList } from '../use-read.ts';
-import { Badge } from './badge.tsx';
-import { Link } from './link.tsx';
-import { Empty, More, Shown } from './states.tsx';
-import { Table } from './table.tsx';
-import { Ago } from './time.tsx';
+import type { Delivery } from '../../../../src/client/index.ts';
+import { useList } from '../../use-read.ts';
+import { Badge } from '../display/badge.tsx';
+import { Ago } from '../display/time.tsx';
+import { Link } from '../layout/link.tsx';
+import { Empty, More, Shown } from '../layout/states.tsx';
+import { Table } from '../layout/table.tsx';
 
 /** Deliveries have no event: what is under way is looked at again soon, what waits for long is not. */
 export function pendingMs(deliveries: Delivery[]): number | null {

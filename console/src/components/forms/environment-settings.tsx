@@ -1,8 +1,8 @@
 // Settings of an environment, in three forms that are saved apart: how it runs, its variables, its lock.
-import { useSignedIn } from '../session.ts';
+import { useSignedIn } from '../../session.ts';
+import { tell } from '../layout/notices.tsx';
 import { type EnvironmentProps, Lock, Variables } from './environment-state.tsx';
-import { Check, Form, Input, numberField, Select, textField } from './forms.tsx';
-import { tell } from './notices.tsx';
+import { Check, Form, Input, numberField, Select, textField } from './form.tsx';
 
 /** Fields in the order they are shown: a name as the API has it, and what it is called. */
 const plain = [

@@ -1,11 +1,11 @@
 // Forms whose fields are named as the API names them, so that what it says of a field is shown at the field. Input stays
 // in the fields until it was accepted, whatever happens around them.
 import { createContext, type FormEvent, type ReactNode, useContext, useId, useState } from 'react';
-import { SluiceError } from '../../../src/client/index.ts';
-import { textOf } from '../errors.ts';
-import { invalidate } from '../read-cache.ts';
-import { endsSession } from '../session.ts';
-import { Fault } from './states.tsx';
+import { SluiceError } from '../../../../src/client/index.ts';
+import { textOf } from '../../errors.ts';
+import { invalidate } from '../../read-cache.ts';
+import { endsSession } from '../../session.ts';
+import { Fault } from '../layout/states.tsx';
 
 /** Of codes that say nothing of a field, the field they are about. */
 const fieldOf: Record<string, string> = {

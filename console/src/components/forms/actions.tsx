@@ -1,10 +1,10 @@
 // Buttons that do something at the service: they cannot be pressed twice, say how it went, and what cannot be undone
 // asks first.
 import { type ReactNode, useRef, useState } from 'react';
-import { textOf } from '../errors.ts';
-import { invalidate } from '../read-cache.ts';
-import { endsSession } from '../session.ts';
-import { tell } from './notices.tsx';
+import { textOf } from '../../errors.ts';
+import { invalidate } from '../../read-cache.ts';
+import { endsSession } from '../../session.ts';
+import { tell } from '../layout/notices.tsx';
 
 /** Runs one thing at a time, tells of failures, and has the page read again afterwards. */
 export function useAction(): [busy: boolean, run: (work: () => Promise<unknown>, done?: string) => Promise<boolean>] {

@@ -1,13 +1,13 @@
 // Rules: each with the curve it looks at and the line it draws there.
-import type { AlertRule, Metrics } from '../../../src/client/index.ts';
-import { useSignedIn } from '../session.ts';
-import { useRead } from '../use-read.ts';
-import { ActionButton, ConfirmButton } from './actions.tsx';
-import { Badge } from './badge.tsx';
-import { Chart, milliseconds, percent, perSecond } from './chart.tsx';
-import { refreshMs, seriesOf } from './curves.tsx';
-import { EditRule, type Metric, nameOf } from './rule-forms.tsx';
-import { duration } from './time.tsx';
+import type { AlertRule, Metrics } from '../../../../src/client/index.ts';
+import { useSignedIn } from '../../session.ts';
+import { useRead } from '../../use-read.ts';
+import { Chart, milliseconds, percent, perSecond } from '../charts/chart.tsx';
+import { refreshMs, seriesOf } from '../charts/metric-charts.tsx';
+import { Badge } from '../display/badge.tsx';
+import { duration } from '../display/time.tsx';
+import { ActionButton, ConfirmButton } from '../forms/actions.tsx';
+import { EditRule, type Metric, nameOf } from '../forms/rule-forms.tsx';
 
 const formats: Partial<Record<Metric, (value: number) => string>> = {
   error_rate: percent,

@@ -1,4 +1,4 @@
-import type { Deployment } from '../../../src/client/index.ts';
+import type { Deployment } from '../../../../src/client/index.ts';
 import { milliseconds, percent } from './chart.tsx';
 
 type Canary = NonNullable<Deployment['canary']>;

@@ -1,9 +1,9 @@
 // What an environment holds beside its settings: variables that can be set and never read, and its lock.
-import type { Environment } from '../../../src/client/index.ts';
-import { useSignedIn } from '../session.ts';
+import type { Environment } from '../../../../src/client/index.ts';
+import { useSignedIn } from '../../session.ts';
+import { tell } from '../layout/notices.tsx';
 import { ActionButton, ConfirmButton } from './actions.tsx';
-import { Form, Input, textField } from './forms.tsx';
-import { tell } from './notices.tsx';
+import { Form, Input, textField } from './form.tsx';
 
 export interface EnvironmentProps {
   project: string;

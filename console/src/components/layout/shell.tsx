@@ -1,13 +1,13 @@
 // The frame around every page: where one is, how the connection is, and the way elsewhere.
 import { type ReactNode, useState } from 'react';
-import { useCell } from '../cell.ts';
-import { live } from '../live.ts';
-import { useCan, useSignedIn } from '../session.ts';
-import { nextTheme, theme } from '../theme.ts';
-import { reachable, waitUntil } from '../wire.ts';
+import { useCell } from '../../cell.ts';
+import { live } from '../../live.ts';
+import { useCan, useSignedIn } from '../../session.ts';
+import { nextTheme, theme } from '../../theme.ts';
+import { reachable, waitUntil } from '../../wire.ts';
+import { duration, useNow } from '../display/time.tsx';
 import { Link, NavLink } from './link.tsx';
 import { Notices } from './notices.tsx';
-import { duration, useNow } from './time.tsx';
 
 export function Mark() {
   return (

@@ -1,9 +1,9 @@
 // What a page shows instead of content: it is coming, it failed, there is none yet. Each says what to do next.
 import type { ReactNode } from 'react';
-import { SluiceError } from '../../../src/client/index.ts';
-import type { Snapshot } from '../cached-read.ts';
-import { isTransient, textOf } from '../errors.ts';
-import { invalidate } from '../read-cache.ts';
+import { SluiceError } from '../../../../src/client/index.ts';
+import type { Snapshot } from '../../cached-read.ts';
+import { isTransient, textOf } from '../../errors.ts';
+import { invalidate } from '../../read-cache.ts';
 
 const remedies: Record<string, string> = {
   network: 'It may be restarting. This page tries again by itself.',

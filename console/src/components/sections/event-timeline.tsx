@@ -1,8 +1,8 @@
-import type { SluiceEvent } from '../../../src/client/index.ts';
-import { useList } from '../use-read.ts';
-import { Link } from './link.tsx';
-import { Empty, More, Shown } from './states.tsx';
-import { type Moment, Timeline } from './timeline.tsx';
+import type { SluiceEvent } from '../../../../src/client/index.ts';
+import { useList } from '../../use-read.ts';
+import { type Moment, Timeline } from '../display/timeline.tsx';
+import { Link } from '../layout/link.tsx';
+import { Empty, More, Shown } from '../layout/states.tsx';
 
 function momentOf(event: SluiceEvent): Moment {
   const base = { key: event.id, at: event.created_at };

@@ -1,8 +1,8 @@
 import { useState } from 'react';
-import { invalidate } from '../read-cache.ts';
-import { useRead } from '../use-read.ts';
-import { Scrolled } from './scrolled.tsx';
-import { Empty, Shown } from './states.tsx';
+import { invalidate } from '../../read-cache.ts';
+import { useRead } from '../../use-read.ts';
+import { Scrolled } from '../display/scrolled.tsx';
+import { Empty, Shown } from '../layout/states.tsx';
 
 const tail = 200;
 const followMs = 2000;

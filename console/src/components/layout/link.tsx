@@ -1,5 +1,5 @@
 import type { MouseEvent, ReactNode } from 'react';
-import { hrefOf, navigate, usePath } from '../router.ts';
+import { hrefOf, navigate, usePath } from '../../router.ts';
 
 interface LinkProps {
   to: string;

@@ -1,9 +1,9 @@
 // Error rate, latency and requests of the revisions of an environment, over time. Read again every few seconds while
 // they are looked at: figures have no event.
-import type { Deployment, Metrics } from '../../../src/client/index.ts';
-import { useRead } from '../use-read.ts';
+import type { Deployment, Metrics } from '../../../../src/client/index.ts';
+import { useRead } from '../../use-read.ts';
+import { Empty, Shown } from '../layout/states.tsx';
 import { Chart, milliseconds, percent, perSecond, type Series } from './chart.tsx';
-import { Empty, Shown } from './states.tsx';
 
 export const refreshMs = 5000;
 const aroundMs = 60_000;

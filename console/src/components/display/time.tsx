@@ -1,5 +1,5 @@
 // Times as people say them. One ticker moves all of them.
-import { Cell, useCell } from '../cell.ts';
+import { Cell, useCell } from '../../cell.ts';
 
 const now = new Cell(Date.now());
 setInterval(() => now.set(Date.now()), 1000);

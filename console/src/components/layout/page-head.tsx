@@ -1,5 +1,5 @@
 import { type ReactNode, useEffect, useRef } from 'react';
-import { wasWalkedTo } from '../router.ts';
+import { wasWalkedTo } from '../../router.ts';
 import { Link, NavLink } from './link.tsx';
 
 interface PageHeadProps {

@@ -1,9 +1,9 @@
 import { useState } from 'react';
-import type { Environment } from '../../../src/client/index.ts';
-import type { Strategy } from '../../../src/contract/deployments.ts';
-import { navigate } from '../router.ts';
-import { useSignedIn } from '../session.ts';
-import { Form, Input, numberField, Select, textField } from './forms.tsx';
+import type { Environment } from '../../../../src/client/index.ts';
+import type { Strategy } from '../../../../src/contract/deployments.ts';
+import { navigate } from '../../router.ts';
+import { useSignedIn } from '../../session.ts';
+import { Form, Input, numberField, Select, textField } from './form.tsx';
 
 const strategyChoices = [
   ['canary', 'Canary'],
