@@ -9,7 +9,7 @@ export function isTransient(error: Error): boolean {
 /** The service's sentence, without the list of causes that the client appends. */
 export function textOf(error: Error): string {
   if (!(error instanceof SluiceError)) return error.message;
-  if (error.code === 'network' || error.code === 'timeout') return 'The service does not answer.';
+  if (error.code === 'network' || error.code === 'timeout') return 'The service is not responding.';
   const causes = error.details.map(({ path, message }) => `${path}: ${message}`).join('; ');
   return causes === '' ? error.message : error.message.replace(` (${causes})`, '');
 }

@@ -1,4 +1,4 @@
-// Light, dark, or as the system has it. The choice is no secret, so it outlives the session.
+// Light, dark, or like the system. The choice outlives the session.
 import { Cell } from './cell.ts';
 
 export type Theme = 'system' | 'light' | 'dark';

@@ -14,19 +14,19 @@ export function AuditPage() {
       <Shown of={entries}>
         {(items) =>
           items.length === 0 ? (
-            <Empty title="Nothing was changed yet.">Every change made through the API leaves a line here.</Empty>
+            <Empty title="No entries yet.">Every change made through the API is recorded here.</Empty>
           ) : (
             <Table
-              label="Changes"
+              label="Audit log"
               items={items}
               keyOf={({ id }) => id}
               columns={[
-                { name: 'When', cell: ({ created_at }) => <Ago at={created_at} /> },
+                { name: 'Time', cell: ({ created_at }) => <Ago at={created_at} /> },
                 { name: 'Action', cell: ({ action }) => <code>{action}</code> },
-                { name: 'Of', cell: ({ resource }) => <ShortIds text={resource} /> },
-                { name: 'By', cell: ({ token_id }) => <ShortIds text={token_id} /> },
-                { name: 'From', cell: ({ address }) => address },
-                { name: 'Request', cell: ({ request_id }) => <code>{request_id}</code> },
+                { name: 'Resource', cell: ({ resource }) => <ShortIds text={resource} /> },
+                { name: 'Token', cell: ({ token_id }) => <ShortIds text={token_id} /> },
+                { name: 'IP address', cell: ({ address }) => address },
+                { name: 'Request ID', cell: ({ request_id }) => <code>{request_id}</code> },
               ]}
             />
           )

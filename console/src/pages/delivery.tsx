@@ -27,7 +27,11 @@ export function DeliveryPage({ params }: { params: Params }) {
         ]}
         actions={
           can('webhooks:write') && (
-            <ActionButton className="main" run={() => client.deliveries.redeliver(whk, dlv)} done="It is sent again.">
+            <ActionButton
+              className="main"
+              run={() => client.deliveries.redeliver(whk, dlv)}
+              done="Redelivery scheduled."
+            >
               Redeliver
             </ActionButton>
           )
@@ -46,7 +50,7 @@ export function DeliveryPage({ params }: { params: Params }) {
                 <dd>
                   <code>{data.event_id}</code>
                 </dd>
-                <dt>Made</dt>
+                <dt>Created</dt>
                 <dd>
                   <Ago at={data.created_at} />
                 </dd>
@@ -64,7 +68,7 @@ export function DeliveryPage({ params }: { params: Params }) {
             <section aria-labelledby="payload">
               <h2 id="payload">Payload</h2>
               {data.event_type === 'webhook.test' ? (
-                <p className="hint">A test tells of nothing: it has a type, a time and an id.</p>
+                <p className="hint">A test event has a type, a time and an ID, and no data.</p>
               ) : (
                 <Payload event={data.event_id} />
               )}
@@ -80,7 +84,7 @@ function Attempts({ attempts }: { attempts: DeliveryDetail['attempts'] }) {
   return (
     <section aria-labelledby="attempts">
       <h2 id="attempts">Attempts</h2>
-      {attempts.length === 0 && <Empty title="Not sent yet.">The first attempt is made in a moment.</Empty>}
+      {attempts.length === 0 && <Empty title="Not sent yet.">The first attempt starts in a moment.</Empty>}
       <ol className="attempts">
         {attempts.map(({ number, at, duration_ms, status, error, answer }) => {
           const isGood = status !== null && status >= 200 && status < 300;
@@ -89,14 +93,14 @@ function Attempts({ attempts }: { attempts: DeliveryDetail['attempts'] }) {
               <p className="title-row">
                 <strong>Attempt {number}</strong>
                 <Badge state={isGood ? 'succeeded' : 'failed'}>
-                  {status === null ? 'no answer' : `HTTP ${status}`}
+                  {status === null ? 'no response' : `HTTP ${status}`}
                 </Badge>
                 <span className="small">
                   {duration_ms} ms · <Ago at={at} />
                 </span>
               </p>
               {error && <p>{error}</p>}
-              {answer && <Scrolled label={`Answer to attempt ${number}`}>{answer}</Scrolled>}
+              {answer && <Scrolled label={`Response to attempt ${number}`}>{answer}</Scrolled>}
             </li>
           );
         })}

@@ -1,7 +1,7 @@
-// The canary view: where a deployment is, who gets which share, how both sides do, and what can be done about it.
+// One deployment: its progress, the traffic split, the metrics of both revisions, and the commands that change it.
 import type { Deployment } from '../../../src/client/index.ts';
-import { Sides } from '../components/charts/comparison.tsx';
-import { DeploymentCurves, refreshMs } from '../components/charts/metric-charts.tsx';
+import { StepComparison } from '../components/charts/comparison.tsx';
+import { DeploymentMetrics, refreshMs } from '../components/charts/metric-charts.tsx';
 import { SplitBar, sharesOf } from '../components/charts/traffic-split.tsx';
 import { Scrolled } from '../components/display/scrolled.tsx';
 import { Stepper } from '../components/display/stepper.tsx';
@@ -22,7 +22,7 @@ export function DeploymentPage({ params }: { params: Params }) {
   const project = useProject(id);
   const deployment = useRead<Deployment>(`deployment/${dpl}`, (client) => client.deployments.get(id, dpl), {
     project: id,
-    // Its figures change without being told of.
+    // No event announces new metrics.
     pollMs: (read) => (read.state === 'canary' ? refreshMs : null),
   });
   const { data } = deployment;
@@ -59,15 +59,15 @@ function Body({ deployment }: { deployment: Deployment }) {
       {failure && (
         <section className="fault" aria-label="Failure">
           <p>
-            <strong>{failure.message}</strong> The revision before serves all traffic.
+            <strong>{failure.message}</strong> The previous revision serves all traffic.
           </p>
           {failure.log_tail.length > 0 && (
-            <Scrolled label="Last lines of the instance that failed">{failure.log_tail.join('\n')}</Scrolled>
+            <Scrolled label="Last log lines of the failed instance">{failure.log_tail.join('\n')}</Scrolled>
           )}
         </section>
       )}
-      {deployment.canary && <Sides canary={deployment.canary} deployment={deployment} />}
-      {can('alerts:read') && <DeploymentCurves deployment={deployment} />}
+      {deployment.canary && <StepComparison canary={deployment.canary} deployment={deployment} />}
+      {can('alerts:read') && <DeploymentMetrics deployment={deployment} />}
       <section aria-labelledby="timeline">
         <h2 id="timeline">Timeline</h2>
         <Timeline moments={moments} />
@@ -97,12 +97,12 @@ function Facts({ deployment }: { deployment: Deployment }) {
       <dd>
         <code>{image}</code>
       </dd>
-      <dt>How</dt>
+      <dt>Strategy</dt>
       <dd>
         {kind === 'rollback' ? 'rollback' : strategy.replace('_', '-')}
-        {canary_percent !== null && `, ${canary_percent} % first`}
+        {canary_percent !== null && `, ${canary_percent}% initial traffic`}
       </dd>
-      <dt>Asked for</dt>
+      <dt>Created</dt>
       <dd>
         <Ago at={created_at} />
       </dd>

@@ -1,9 +1,9 @@
-// Small line charts: up to a few series over the same time. The same figures are there as a table.
+// Small line charts of a few series over the same time. The values are also available as a table.
 import { useId } from 'react';
 
 export interface Series {
   name: string;
-  /** Drawn as the new one. */
+  /** Drawn in the colour of a new revision. */
   fresh: boolean;
   points: { at: string; value: number | null }[];
 }
@@ -12,17 +12,17 @@ interface ChartProps {
   title: string;
   series: Series[];
   format(value: number): string;
-  /** The scale goes at least this far. */
+  /** The top of the scale is at least this. */
   atLeast: number;
-  /** A line not to be crossed. */
-  limit?: number | null;
+  /** Drawn as a horizontal line. */
+  threshold?: number | null;
 }
 
 const width = 320;
 const height = 96;
 const pad = 4;
 
-/** Breaks where nothing was measured; a point between two breaks is a dot. */
+/** The line has gaps where there is no value; a value between two gaps is a dot. */
 function drawingOf(points: Series['points'], from: number, to: number, top: number): { line: string; dots: string } {
   const span = Math.max(1, to - from);
   let line = '';
@@ -41,21 +41,21 @@ function drawingOf(points: Series['points'], from: number, to: number, top: numb
 
 const latestOf = ({ points }: Series): number | null => points.findLast(({ value }) => value !== null)?.value ?? null;
 
-export function Chart({ title, series, format, atLeast, limit = null }: ChartProps) {
+export function Chart({ title, series, format, atLeast, threshold = null }: ChartProps) {
   const id = useId();
   const values = series.flatMap(({ points }) => points.map(({ value }) => value ?? 0));
-  const top = Math.max(atLeast, (limit ?? 0) * 1.2, ...values.map((value) => value * 1.1));
+  const top = Math.max(atLeast, (threshold ?? 0) * 1.2, ...values.map((value) => value * 1.1));
   const times = series.flatMap(({ points }) => points.map(({ at }) => Date.parse(at)));
   const [from, to] = [Math.min(...times), Math.max(...times)];
-  const said = series.map((each) => {
+  const summary = series.map((each) => {
     const latest = latestOf(each);
     return `${each.name} ${latest === null ? 'no requests' : format(latest)}`;
   });
-  const limitY = limit === null ? 0 : height - pad - (limit / top) * (height - 2 * pad);
+  const thresholdY = threshold === null ? 0 : height - pad - (threshold / top) * (height - 2 * pad);
   return (
     <figure className="chart">
       <figcaption id={id}>{title}</figcaption>
-      {series.length === 0 && <p className="small">Nothing measured yet.</p>}
+      {series.length === 0 && <p className="small">No data yet.</p>}
       <ul className="chart-legend">
         {series.map((each) => (
           <li key={each.name} className={each.fresh ? 'fresh' : undefined}>
@@ -67,10 +67,10 @@ export function Chart({ title, series, format, atLeast, limit = null }: ChartPro
         viewBox={`0 0 ${width} ${height}`}
         preserveAspectRatio="none"
         role="img"
-        aria-label={`${title}: ${said.join(', ') || 'nothing measured'}`}
+        aria-label={`${title}: ${summary.join(', ') || 'no data'}`}
       >
         <path className="grid" d={`M0 ${height - pad} H${width} M0 ${height / 2} H${width} M0 ${pad} H${width}`} />
-        {limit !== null && <path className="limit" d={`M0 ${limitY} H${width}`} />}
+        {threshold !== null && <path className="limit" d={`M0 ${thresholdY} H${width}`} />}
         {series.map((each) => {
           const { line, dots } = drawingOf(each.points, from, to, top);
           return (
@@ -83,9 +83,9 @@ export function Chart({ title, series, format, atLeast, limit = null }: ChartPro
       </svg>
       <p className="scale">
         <span>0 to {format(top)}</span>
-        {limit !== null && <span>limit {format(limit)}</span>}
+        {threshold !== null && <span>threshold {format(threshold)}</span>}
       </p>
-      {series.length > 0 && <Figures title={title} series={series} format={format} />}
+      {series.length > 0 && <Values title={title} series={series} format={format} />}
     </figure>
   );
 }
@@ -93,14 +93,14 @@ export function Chart({ title, series, format, atLeast, limit = null }: ChartPro
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 const rowsShown = 12;
 
-function Figures({ title, series, format }: Pick<ChartProps, 'title' | 'series' | 'format'>) {
+function Values({ title, series, format }: Pick<ChartProps, 'title' | 'series' | 'format'>) {
   const times = series[0]!.points.slice(-rowsShown).map(({ at }) => at);
   const valueAt = (each: Series, at: string) => each.points.find((point) => point.at === at)?.value ?? null;
   return (
     <details>
-      <summary>Figures</summary>
+      <summary>Values</summary>
       <table className="figures">
-        <caption className="unseen">{title}, latest figures</caption>
+        <caption className="unseen">{title}, latest values</caption>
         <thead>
           <tr>
             <th scope="col">Time</th>
@@ -127,9 +127,9 @@ function Figures({ title, series, format }: Pick<ChartProps, 'title' | 'series' 
   );
 }
 
-/** One digit after the point where it matters. */
+/** One decimal below ten, none above. */
 const short = (value: number): string => String(value < 10 ? Number(value.toFixed(1)) : Math.round(value));
 
-export const percent = (value: number): string => `${short(value * 100)} %`;
+export const percent = (value: number): string => `${short(value * 100)}%`;
 export const milliseconds = (value: number): string => `${short(value)} ms`;
 export const perSecond = (value: number): string => `${short(value)}/s`;

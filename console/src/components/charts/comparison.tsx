@@ -3,8 +3,8 @@ import { milliseconds, percent } from './chart.tsx';
 
 type Canary = NonNullable<Deployment['canary']>;
 
-/** What both did since the step began, side by side. */
-export function Sides({ canary, deployment }: { canary: Canary; deployment: Deployment }) {
+/** The metrics of both revisions since the current canary step began. */
+export function StepComparison({ canary, deployment }: { canary: Canary; deployment: Deployment }) {
   const row = (name: string, role: string, side: Canary['stable']) => (
     <tr className={role === 'canary' ? 'fresh' : undefined}>
       <th scope="row">
@@ -16,8 +16,8 @@ export function Sides({ canary, deployment }: { canary: Canary; deployment: Depl
     </tr>
   );
   return (
-    <section aria-labelledby="sides">
-      <h2 id="sides">Since this step began</h2>
+    <section aria-labelledby="comparison">
+      <h2 id="comparison">Metrics of this step</h2>
       <table className="table sides">
         <thead>
           <tr>
@@ -28,7 +28,7 @@ export function Sides({ canary, deployment }: { canary: Canary; deployment: Depl
           </tr>
         </thead>
         <tbody>
-          {row(deployment.previous_revision ?? 'before', 'live', canary.stable)}
+          {row(deployment.previous_revision ?? 'previous', 'live', canary.stable)}
           {row(deployment.revision, 'canary', canary.canary)}
         </tbody>
       </table>

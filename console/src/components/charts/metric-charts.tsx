@@ -1,12 +1,12 @@
-// Error rate, latency and requests of the revisions of an environment, over time. Read again every few seconds while
-// they are looked at: figures have no event.
+// Error rate, latency and requests of the revisions of an environment, over time. Polled while shown: no event announces
+// new metrics.
 import type { Deployment, Metrics } from '../../../../src/client/index.ts';
 import { useRead } from '../../use-read.ts';
 import { Empty, Shown } from '../layout/states.tsx';
 import { Chart, milliseconds, percent, perSecond, type Series } from './chart.tsx';
 
 export const refreshMs = 5000;
-const aroundMs = 60_000;
+const marginMs = 60_000;
 
 type Point = Metrics['series'][number]['points'][number];
 
@@ -22,23 +22,28 @@ export function seriesOf(
   }));
 }
 
-export function Curves({ metrics, fresh }: { metrics: Metrics; fresh: string | null }) {
+function MetricCharts({ metrics, fresh }: { metrics: Metrics; fresh: string | null }) {
   return (
     <div className="charts">
       <Chart title="Error rate" series={seriesOf(metrics, 'error_rate', fresh)} format={percent} atLeast={0.05} />
-      <Chart title="Latency, p95" series={seriesOf(metrics, 'p95_ms', fresh)} format={milliseconds} atLeast={10} />
-      <Chart title="Requests" series={seriesOf(metrics, 'request_rate', fresh)} format={perSecond} atLeast={1} />
+      <Chart title="p95 latency" series={seriesOf(metrics, 'p95_ms', fresh)} format={milliseconds} atLeast={10} />
+      <Chart
+        title="Requests per second"
+        series={seriesOf(metrics, 'request_rate', fresh)}
+        format={perSecond}
+        atLeast={1}
+      />
     </div>
   );
 }
 
-export function DeploymentCurves({ deployment }: { deployment: Deployment }) {
+export function DeploymentMetrics({ deployment }: { deployment: Deployment }) {
   const { id, project_id: project, environment, revision, previous_revision } = deployment;
   const metrics = useRead(
     `metrics/${id}`,
     async (client) => {
-      const ended = deployment.finished_at === null ? null : Date.parse(deployment.finished_at) + aroundMs;
-      const from = new Date(Date.parse(deployment.created_at) - aroundMs).toISOString();
+      const ended = deployment.finished_at === null ? null : Date.parse(deployment.finished_at) + marginMs;
+      const from = new Date(Date.parse(deployment.created_at) - marginMs).toISOString();
       const to = new Date(Math.min(Date.now(), ended ?? Number.POSITIVE_INFINITY)).toISOString();
       const all = await client.metrics.get(project, { environment, from, to });
       return { ...all, series: all.series.filter((each) => [revision, previous_revision].includes(each.revision)) };
@@ -46,16 +51,14 @@ export function DeploymentCurves({ deployment }: { deployment: Deployment }) {
     { pollMs: () => (deployment.finished_at === null ? refreshMs : null) },
   );
   return (
-    <section aria-labelledby="curves">
-      <h2 id="curves">Both sides</h2>
+    <section aria-labelledby="metrics">
+      <h2 id="metrics">Metrics over time</h2>
       <Shown of={metrics}>
         {(data) =>
           data.series.length === 0 ? (
-            <Empty title="Nothing was measured yet.">
-              Curves are drawn from requests to the environment’s address. Send some.
-            </Empty>
+            <Empty title="No data yet.">Charts appear once the environment’s URL receives requests.</Empty>
           ) : (
-            <Curves metrics={data} fresh={revision} />
+            <MetricCharts metrics={data} fresh={revision} />
           )
         }
       </Shown>

@@ -1,18 +1,18 @@
-// The traffic split, drawn as what it is: water comes to a gate and leaves through channels as wide as their shares.
+// The traffic split, drawn as water that passes a gate and leaves through channels as wide as the shares.
 export interface Share {
   revision: string;
   percent: number;
-  /** What to say of it beside its name. */
+  /** Shown beside its name. */
   role: string;
-  /** Drawn as the new one. */
+  /** Drawn in the colour of a new revision. */
   fresh: boolean;
 }
 
 const width = 1000;
 const height = 100;
 const gap = 12;
-/** One percent can still be seen. */
-const thinnest = 3;
+/** So that one percent is still visible. */
+const minThickness = 3;
 const gateAt = 260;
 const partedAt = 540;
 
@@ -27,7 +27,7 @@ function channelsOf(shares: Share[]): Channel[] {
   const open = shares.filter(({ percent }) => percent > 0);
   const room = height - gap * (open.length - 1);
   const total = open.reduce((sum, { percent }) => sum + percent, 0);
-  const widths = open.map(({ percent }) => Math.max(thinnest, (percent / total) * room));
+  const widths = open.map(({ percent }) => Math.max(minThickness, (percent / total) * room));
   const scale = room / widths.reduce((sum, each) => sum + each, 0);
   let inTop = gap * (open.length - 1) * 0.5;
   let outTop = 0;
@@ -40,10 +40,10 @@ function channelsOf(shares: Share[]): Channel[] {
   });
 }
 
-/** Before the gate the water is one; behind it the channels part, gently. */
+/** Before the gate the channels touch; behind it they part in a smooth curve. */
 function heightAt(x: number, before: number, behind: number): number {
-  const way = Math.min(1, Math.max(0, (x - gateAt) / (partedAt - gateAt)));
-  return before + (behind - before) * way * way * (3 - 2 * way);
+  const progress = Math.min(1, Math.max(0, (x - gateAt) / (partedAt - gateAt)));
+  return before + (behind - before) * progress * progress * (3 - 2 * progress);
 }
 
 const along = (step: number): number[] => Array.from({ length: width / step + 1 }, (_, index) => index * step);
@@ -57,7 +57,7 @@ function pathOf({ inTop, inBottom, outTop, outBottom }: Channel): string {
   return `${lineThrough([...top, ...bottom.reverse()])}Z`;
 }
 
-/** As many ripples as there is room for. */
+/** As many ripples as there is space for. */
 function ripplesOf({ inTop, inBottom, outTop, outBottom }: Channel): string[] {
   const thick = inBottom - inTop;
   const count = thick > 70 ? 3 : thick > 30 ? 2 : 1;
@@ -75,21 +75,21 @@ function ripplesOf({ inTop, inBottom, outTop, outBottom }: Channel): string[] {
 
 export function SplitBar({ shares, small = false }: { shares: Share[]; small?: boolean }) {
   const channels = channelsOf(shares);
-  const words = channels.map(({ revision, percent, role }) => `${revision} (${role}) ${percent} %`).join(', ');
+  const label = channels.map(({ revision, percent, role }) => `${revision} (${role}) ${percent}%`).join(', ');
   return (
     <div className={small ? 'split small-split' : 'split'}>
       <svg
         viewBox={`0 0 ${width} ${height}`}
         preserveAspectRatio="none"
         role="img"
-        aria-label={channels.length === 0 ? 'No traffic: nothing is live' : `Traffic: ${words}`}
+        aria-label={channels.length === 0 ? 'No traffic: there is no live revision' : `Traffic: ${label}`}
       >
         {channels.length === 0 && <rect className="dry" x="0" y="0" width={width} height={height} />}
         {channels.map((channel) => (
           <g key={channel.revision} className={channel.fresh ? 'channel fresh' : 'channel'}>
             <path className="water" d={pathOf(channel)} />
             {ripplesOf(channel).map((ripple, index) => (
-              // biome-ignore lint/suspicious/noArrayIndexKey: from the top down, that is all there is to them
+              // biome-ignore lint/suspicious/noArrayIndexKey: ripples have no identity besides their order
               <path key={index} className="ripple" d={ripple} />
             ))}
           </g>
@@ -98,10 +98,10 @@ export function SplitBar({ shares, small = false }: { shares: Share[]; small?: b
         <path className="gate" d={`M${gateAt} -10 V${height + 10}`} />
       </svg>
       <ul className="split-legend">
-        {channels.length === 0 && <li className="dry">Nothing is live yet</li>}
+        {channels.length === 0 && <li className="dry">No live revision yet</li>}
         {channels.map(({ revision, percent, role, fresh }) => (
           <li key={revision} className={fresh ? 'fresh' : undefined}>
-            <strong>{percent} %</strong> {revision} <span>{role}</span>
+            <strong>{percent}%</strong> {revision} <span>{role}</span>
           </li>
         ))}
       </ul>
@@ -114,7 +114,7 @@ interface Split {
   traffic: { revision: string; percent: number }[];
 }
 
-/** The environment's own word on who gets what; what is not the active revision is on trial. */
+/** The shares of an environment's traffic; a revision that is not the active one is a canary. */
 export function sharesOf({ active_revision, traffic }: Split): Share[] {
   const all = traffic.map(({ revision, percent }) => {
     const isActive = revision === active_revision || traffic.length === 1;

@@ -30,9 +30,9 @@ const tones: Record<string, Tone> = {
   unavailable: 'bad',
 };
 
-export const wordsOf = (state: string): string => state.replaceAll('_', ' ');
+export const labelOf = (state: string): string => state.replaceAll('_', ' ');
 
-/** A state: a word, with a mark whose form tells the tone too. */
+/** A state with a mark. The tone shows in the shape of the mark as well as in its colour. */
 export function Badge({ state, children }: { state: string; children?: string }) {
-  return <span className={`badge ${tones[state] ?? 'calm'}`}>{children ?? wordsOf(state)}</span>;
+  return <span className={`badge ${tones[state] ?? 'calm'}`}>{children ?? labelOf(state)}</span>;
 }

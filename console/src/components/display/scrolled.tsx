@@ -2,15 +2,15 @@ import { type ReactNode, useEffect, useRef } from 'react';
 
 interface ScrolledProps {
   label: string;
-  /** Stays at the end as more comes. */
+  /** Scrolls to the end when content is added. */
   atEnd?: boolean;
   children: ReactNode;
 }
 
-/** Text as it came, in a box that scrolls. */
+/** Preformatted text in a box that scrolls. */
 export function Scrolled({ label, atEnd = false, children }: ScrolledProps) {
   const box = useRef<HTMLElement>(null);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: new content is what moves the end
+  // biome-ignore lint/correctness/useExhaustiveDependencies: new content moves the end
   useEffect(() => {
     if (atEnd && box.current) box.current.scrollTop = box.current.scrollHeight;
   }, [atEnd, children]);

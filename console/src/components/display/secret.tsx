@@ -1,6 +1,6 @@
 import { useRef, useState } from 'react';
 
-/** A secret that is shown this once. Where the page may not write to the clipboard, the text is marked for copying. */
+/** A secret that is shown only once. If the page may not write to the clipboard, the text is selected for copying. */
 export function SecretOnce({ label, secret, about }: { label: string; secret: string; about: string }) {
   const field = useRef<HTMLInputElement>(null);
   const [copied, setCopied] = useState('');

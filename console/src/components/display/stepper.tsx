@@ -1,18 +1,18 @@
 import type { Deployment, DeploymentState } from '../../../../src/client/index.ts';
-import { Badge, wordsOf } from './badge.tsx';
+import { Badge, labelOf } from './badge.tsx';
 import { duration, useNow } from './time.tsx';
 
 const path: DeploymentState[] = ['queued', 'preparing', 'starting', 'canary', 'promoting', 'succeeded'];
 
-/** The way a deployment takes, and how far it is. What went wrong ends the way where it went wrong. */
+/** The states a deployment passes and the one it is in. A failure is shown after the last state that was reached. */
 export function Stepper({ deployment }: { deployment: Deployment }) {
   const { state, timeline, strategy, kind } = deployment;
-  const been = new Set(timeline.map((moment) => moment.state));
+  const reached = new Set(timeline.map((moment) => moment.state));
   const isStraight = strategy !== 'canary' || kind === 'rollback';
-  const steps = path.filter((step) => step !== 'canary' || !isStraight || been.has('canary'));
+  const steps = path.filter((step) => step !== 'canary' || !isStraight || reached.has('canary'));
   const isOffPath = !path.includes(state);
-  const shown = isOffPath ? [...steps.filter((step) => been.has(step)), state] : steps;
-  const here = shown.indexOf(state);
+  const shown = isOffPath ? [...steps.filter((step) => reached.has(step)), state] : steps;
+  const current = shown.indexOf(state);
   return (
     <div className="stepper-row">
       <ol className="stepper" aria-label="Steps">
@@ -20,11 +20,17 @@ export function Stepper({ deployment }: { deployment: Deployment }) {
           <li
             key={step}
             className={
-              index < here || state === 'succeeded' ? 'done' : index === here ? (isOffPath ? 'bad' : 'now') : undefined
+              index < current || state === 'succeeded'
+                ? 'done'
+                : index === current
+                  ? isOffPath
+                    ? 'bad'
+                    : 'now'
+                  : undefined
             }
-            aria-current={index === here ? 'step' : undefined}
+            aria-current={index === current ? 'step' : undefined}
           >
-            {wordsOf(step)}
+            {labelOf(step)}
           </li>
         ))}
       </ol>
@@ -38,9 +44,9 @@ function Phase({ canary: { phase, step, percent, until } }: { canary: NonNullabl
   const left = until === null ? 0 : (Date.parse(until) - now) / 1000;
   return (
     <p className="phase">
-      <Badge state={phase} /> Step {step}: {percent} % of requests
-      {phase === 'baking' && until !== null && (left > 0 ? `, ${duration(left)} left` : ', deciding')}
-      {phase === 'awaiting_approval' && ', promote it to go on'}
+      <Badge state={phase} /> Step {step}: {percent}% of traffic
+      {phase === 'baking' && until !== null && (left > 0 ? `, ${duration(left)} left` : ', evaluating')}
+      {phase === 'awaiting_approval' && ', waiting for promotion'}
     </p>
   );
 }

@@ -1,4 +1,4 @@
-// Times as people say them. One ticker moves all of them.
+// Relative times. One timer updates all of them.
 import { Cell, useCell } from '../../cell.ts';
 
 const now = new Cell(Date.now());

@@ -9,7 +9,7 @@ export interface Moment {
   text: ReactNode;
 }
 
-/** What happened, latest first. */
+/** A list of dated entries, in the given order. */
 export function Timeline({ moments }: { moments: Moment[] }) {
   return (
     <ol className="timeline">

@@ -1,22 +1,22 @@
-// Buttons that do something at the service: they cannot be pressed twice, say how it went, and what cannot be undone
-// asks first.
+// Buttons that call the service. They cannot be pressed twice and report the outcome; destructive ones ask for
+// confirmation first.
 import { type ReactNode, useRef, useState } from 'react';
 import { textOf } from '../../errors.ts';
 import { invalidate } from '../../read-cache.ts';
 import { endsSession } from '../../session.ts';
-import { tell } from '../layout/notices.tsx';
+import { notify } from '../layout/notices.tsx';
 
-/** Runs one thing at a time, tells of failures, and has the page read again afterwards. */
-export function useAction(): [busy: boolean, run: (work: () => Promise<unknown>, done?: string) => Promise<boolean>] {
+/** Runs an action, reports a failure, and afterwards invalidates what the page has read. */
+export function useAction(): [busy: boolean, run: (action: () => Promise<unknown>, done?: string) => Promise<boolean>] {
   const [busy, setBusy] = useState(false);
-  const run = async (work: () => Promise<unknown>, done?: string) => {
+  const run = async (action: () => Promise<unknown>, done?: string) => {
     setBusy(true);
     try {
-      await work();
-      if (done) tell(done);
+      await action();
+      if (done) notify(done);
       return true;
     } catch (error) {
-      if (!endsSession(error)) tell(textOf(error as Error), true);
+      if (!endsSession(error)) notify(textOf(error as Error), true);
       return false;
     } finally {
       setBusy(false);
@@ -34,10 +34,10 @@ interface ActionProps {
   children: ReactNode;
 }
 
-export function ActionButton({ run: work, done, className = 'quiet', disabled = false, children }: ActionProps) {
+export function ActionButton({ run: action, done, className = 'quiet', disabled = false, children }: ActionProps) {
   const [busy, run] = useAction();
   return (
-    <button type="button" className={className} disabled={busy || disabled} onClick={() => run(work, done)}>
+    <button type="button" className={className} disabled={busy || disabled} onClick={() => run(action, done)}>
       {children}
     </button>
   );
@@ -47,15 +47,15 @@ interface ConfirmProps extends ActionProps {
   title: string;
   /** What will happen. */
   about: ReactNode;
-  /** On the button that does it. */
+  /** The label of the button that confirms. */
   verb: string;
 }
 
-export function ConfirmButton({ title, about, verb, children, run: work, done, className, disabled }: ConfirmProps) {
+export function ConfirmButton({ title, about, verb, children, run: action, done, className, disabled }: ConfirmProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [busy, run] = useAction();
   const confirm = async () => {
-    await run(work, done);
+    await run(action, done);
     dialog.current?.close();
   };
   return (
@@ -72,7 +72,7 @@ export function ConfirmButton({ title, about, verb, children, run: work, done, c
         <h2>{title}</h2>
         <div className="about">{about}</div>
         <div className="row end">
-          {/* biome-ignore lint/a11y/noAutofocus: the safe answer has the focus in a dialog that asks */}
+          {/* biome-ignore lint/a11y/noAutofocus: a confirmation starts with the focus on the safe choice */}
           <button type="button" className="quiet" autoFocus onClick={() => dialog.current?.close()}>
             Cancel
           </button>

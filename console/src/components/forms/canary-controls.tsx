@@ -2,7 +2,7 @@ import type { Deployment } from '../../../../src/client/index.ts';
 import { useCan, useSignedIn } from '../../session.ts';
 import { ActionButton, ConfirmButton } from './actions.tsx';
 
-/** What can be done with a deployment in its state: nothing once it has ended. */
+/** The commands that the state of a deployment allows; none once it has finished. */
 export function CanaryControls({ deployment }: { deployment: Deployment }) {
   const { client } = useSignedIn();
   const can = useCan();
@@ -13,7 +13,7 @@ export function CanaryControls({ deployment }: { deployment: Deployment }) {
     <>
       {state === 'canary' && (
         <>
-          <ActionButton className="main" run={() => client.deployments.promote(project, id)} done="Going on.">
+          <ActionButton className="main" run={() => client.deployments.promote(project, id)} done="Promoted.">
             Promote
           </ActionButton>
           {isPaused ? (
@@ -21,7 +21,7 @@ export function CanaryControls({ deployment }: { deployment: Deployment }) {
               Resume
             </ActionButton>
           ) : (
-            <ActionButton run={() => client.deployments.pause(project, id)} done="Paused at its share.">
+            <ActionButton run={() => client.deployments.pause(project, id)} done="Paused.">
               Pause
             </ActionButton>
           )}
@@ -31,8 +31,8 @@ export function CanaryControls({ deployment }: { deployment: Deployment }) {
         title="Abort this deployment?"
         about={
           previous_revision
-            ? `${previous_revision} gets all traffic back at once, and ${revision} is stopped.`
-            : `${revision} is stopped. Nothing was live before it.`
+            ? `All traffic returns to ${previous_revision} at once, and ${revision} is stopped.`
+            : `${revision} is stopped. There is no previous revision.`
         }
         verb="Abort"
         run={() => client.deployments.abort(project, id)}

@@ -12,9 +12,9 @@ const strategyChoices = [
 ] as const satisfies [Strategy, string][];
 
 const strategyHints: Record<Strategy, string> = {
-  canary: 'A share of requests first, and the rest when its figures are good.',
-  rolling: 'Instance by instance.',
-  blue_green: 'All new instances up, then one switch.',
+  canary: 'Starts with a share of the traffic and continues while its metrics are good.',
+  rolling: 'Replaces one instance after another.',
+  blue_green: 'Starts all new instances, then switches traffic at once.',
 };
 
 export function DeployForm({ project, environments }: { project: string; environments: Environment[] }) {
@@ -37,7 +37,7 @@ export function DeployForm({ project, environments }: { project: string; environ
           name="image"
           label="Image"
           placeholder="registry.example/shop:1.4"
-          hint="registry/name:tag; a digest is allowed."
+          hint="registry/name:tag, or with a digest."
         />
         {environments.length === 1 ? (
           <input type="hidden" name="environment" value={environments[0]!.name} />
@@ -59,15 +59,15 @@ export function DeployForm({ project, environments }: { project: string; environ
         {strategy === 'canary' && (
           <Input
             name="canary_percent"
-            label="First share, percent"
+            label="Initial traffic (%)"
             type="number"
             min={1}
             max={99}
             defaultValue={10}
-            hint="Where nothing is live yet, the first deployment gets all traffic."
+            hint="The first deployment to an environment gets all traffic."
           />
         )}
-        <Input name="note" label="Note" hint="For people; shown with the deployment." />
+        <Input name="note" label="Note" hint="Shown with the deployment." />
       </div>
     </Form>
   );

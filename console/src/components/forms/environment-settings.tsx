@@ -1,28 +1,28 @@
-// Settings of an environment, in three forms that are saved apart: how it runs, its variables, its lock.
+// Settings of an environment, in three forms that are saved separately: how it runs, its variables, its lock.
 import { useSignedIn } from '../../session.ts';
-import { tell } from '../layout/notices.tsx';
+import { notify } from '../layout/notices.tsx';
 import { type EnvironmentProps, Lock, Variables } from './environment-state.tsx';
 import { Check, Form, Input, numberField, Select, textField } from './form.tsx';
 
-/** Fields in the order they are shown: a name as the API has it, and what it is called. */
+/** Fields in the order they are shown: the name in the API, the label, the hint. */
 const plain = [
-  ['replicas', 'Instances', 'Of each live revision.'],
-  ['port', 'Port', 'Where an instance listens; also given to it as PORT.'],
-  ['drain_s', 'Drain, seconds', 'An instance may finish its requests that long.'],
-  ['retention', 'Revisions kept', 'Superseded ones that can be rolled back to.'],
+  ['replicas', 'Instances', 'Per live revision.'],
+  ['port', 'Port', 'Instances listen here; passed to them as PORT.'],
+  ['drain_s', 'Drain time (s)', 'How long an instance may finish its requests.'],
+  ['retention', 'Revisions kept', 'Superseded revisions available for rollback.'],
 ] as const;
 const health = [
-  ['interval_s', 'Every, seconds'],
-  ['timeout_s', 'Time limit, seconds'],
-  ['healthy_after', 'Healthy after'],
-  ['unhealthy_after', 'Unhealthy after'],
-  ['start_timeout_s', 'Start limit, seconds'],
+  ['interval_s', 'Interval (s)'],
+  ['timeout_s', 'Timeout (s)'],
+  ['healthy_after', 'Healthy after (checks)'],
+  ['unhealthy_after', 'Unhealthy after (checks)'],
+  ['start_timeout_s', 'Startup timeout (s)'],
 ] as const;
 const canary = [
-  ['bake_s', 'Bake, seconds', 'Each step is watched that long.'],
-  ['min_requests', 'Least requests', 'Before its figures count.'],
-  ['max_error_rate', 'Highest error rate', 'A share: 0.05 is 5 %.'],
-  ['approval_timeout_s', 'Approval limit, seconds', 'How long manual waits.'],
+  ['bake_s', 'Bake time (s)', 'How long each step is observed.'],
+  ['min_requests', 'Minimum requests', 'Before metrics are evaluated.'],
+  ['max_error_rate', 'Maximum error rate', 'A fraction: 0.05 is 5%.'],
+  ['approval_timeout_s', 'Approval timeout (s)', 'How long a manual promotion may take.'],
 ] as const;
 
 function changesOf(data: FormData) {
@@ -61,7 +61,7 @@ function Running({ project, environment }: EnvironmentProps) {
   const { name, health_check, canary: policy } = environment;
   const submit = async (data: FormData) => {
     await client.environments.update(project, name, changesOf(data));
-    tell('Saved. It holds from the next deployment on.');
+    notify('Saved. Takes effect with the next deployment.');
   };
   return (
     <Form label="Settings" verb="Save settings" submit={submit} keep>
@@ -73,7 +73,7 @@ function Running({ project, environment }: EnvironmentProps) {
       <Check
         name="auto_rollback"
         defaultChecked={environment.auto_rollback}
-        label="Undo a canary that fails its analysis; otherwise it is paused"
+        label="Roll back a canary that fails its analysis (otherwise it is paused)"
       />
       <fieldset>
         <legend>Health check</legend>
@@ -83,7 +83,7 @@ function Running({ project, environment }: EnvironmentProps) {
             label="Path"
             placeholder="/healthz"
             defaultValue={health_check.path ?? ''}
-            hint="Empty: a TCP connection is enough."
+            hint="Leave empty for a TCP check."
           />
           {health.map(([field, label]) => (
             <Input
@@ -97,23 +97,23 @@ function Running({ project, environment }: EnvironmentProps) {
         </div>
       </fieldset>
       <fieldset>
-        <legend>Canaries</legend>
+        <legend>Canary</legend>
         <div className="fields">
           <Select
             name="canary.advance"
-            label="Goes on"
+            label="Promotion"
             defaultValue={policy.advance}
             options={[
-              ['auto', 'by itself'],
-              ['manual', 'when promoted'],
+              ['auto', 'automatic'],
+              ['manual', 'manual'],
             ]}
           />
           <Input
             name="canary.steps"
-            label="Further steps, percent"
+            label="Further steps (%)"
             placeholder="25, 50"
             defaultValue={policy.steps.join(', ')}
-            hint="After the first share, rising."
+            hint="Increasing, after the initial traffic."
           />
           {canary.map(([field, label, hint]) => (
             <Input
@@ -128,10 +128,10 @@ function Running({ project, environment }: EnvironmentProps) {
           ))}
           <Input
             name="canary.max_p95_ms"
-            label="Highest p95, ms"
+            label="Maximum p95 (ms)"
             type="number"
             defaultValue={policy.max_p95_ms ?? ''}
-            hint="Empty: not looked at."
+            hint="Leave empty to ignore latency."
           />
         </div>
       </fieldset>

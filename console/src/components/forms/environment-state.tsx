@@ -1,7 +1,7 @@
-// What an environment holds beside its settings: variables that can be set and never read, and its lock.
+// The variables and the lock of an environment. Values of variables are write-only.
 import type { Environment } from '../../../../src/client/index.ts';
 import { useSignedIn } from '../../session.ts';
-import { tell } from '../layout/notices.tsx';
+import { notify } from '../layout/notices.tsx';
 import { ActionButton, ConfirmButton } from './actions.tsx';
 import { Form, Input, textField } from './form.tsx';
 
@@ -15,19 +15,19 @@ export function Variables({ project, environment: { name, variables } }: Environ
   const submit = async (data: FormData) => {
     const variable = textField(data, 'variable') ?? '';
     await client.environments.update(project, name, { variables: { [variable]: String(data.get('variables') ?? '') } });
-    tell(`${variable} is set. The next revision gets it.`);
+    notify(`${variable} is set. Takes effect with the next deployment.`);
   };
   return (
     <fieldset>
       <legend>Variables</legend>
-      <p className="hint">Given to every instance of the next revision. Values can be set, never read.</p>
+      <p className="hint">Passed to every instance from the next deployment on. Values are write-only.</p>
       <ul className="variables">
         {variables.map((variable) => (
           <li key={variable}>
             <code>{variable}</code>
             <ConfirmButton
               title={`Remove ${variable}?`}
-              about="Revisions that run keep it. The next one is made without it."
+              about="Running revisions keep it. It is gone from the next deployment on."
               verb="Remove"
               className="bare"
               run={() => client.environments.update(project, name, { variables: { [variable]: null } })}
@@ -53,7 +53,7 @@ export function Lock({ project, environment: { name, locked } }: EnvironmentProp
     return (
       <fieldset>
         <legend>Lock</legend>
-        <p>Nobody can deploy here: {locked.reason}</p>
+        <p>Deployments are blocked: {locked.reason}</p>
         <ActionButton run={() => client.environments.update(project, name, { locked: null })} done="Unlocked.">
           Unlock
         </ActionButton>
@@ -69,7 +69,7 @@ export function Lock({ project, environment: { name, locked } }: EnvironmentProp
         <Input
           name="locked.reason"
           label="Reason"
-          hint="Nobody can deploy while it is locked; the reason is shown to who tries."
+          hint="Blocks deployments; the reason is shown to anyone who tries."
         />
       </Form>
     </fieldset>

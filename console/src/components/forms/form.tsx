@@ -1,5 +1,5 @@
-// Forms whose fields are named as the API names them, so that what it says of a field is shown at the field. Input stays
-// in the fields until it was accepted, whatever happens around them.
+// Forms whose fields have the names of the API, so that an error about a field is shown at the field. The input stays in
+// the fields until the service has accepted it.
 import { createContext, type FormEvent, type ReactNode, useContext, useId, useState } from 'react';
 import { SluiceError } from '../../../../src/client/index.ts';
 import { textOf } from '../../errors.ts';
@@ -7,7 +7,7 @@ import { invalidate } from '../../read-cache.ts';
 import { endsSession } from '../../session.ts';
 import { Fault } from '../layout/states.tsx';
 
-/** Of codes that say nothing of a field, the field they are about. */
+/** The field that an error code is about, for errors without details. */
 const fieldOf: Record<string, string> = {
   slug_taken: 'slug',
   environment_exists: 'name',
@@ -19,7 +19,7 @@ const fieldOf: Record<string, string> = {
 
 interface Problem {
   byField: Record<string, string>;
-  /** What is about no field of this form. */
+  /** The error, if it is not only about fields of this form. */
   rest: Error | null;
 }
 
@@ -46,13 +46,13 @@ function problemOf(error: Error, form: HTMLFormElement): Problem {
 
 interface FormProps {
   submit(data: FormData): Promise<unknown>;
-  /** After it was accepted; the fields are emptied unless `keep`. */
+  /** Called when the service has accepted the input; the fields are then reset unless `keep`. */
   onDone?(): void;
   keep?: boolean;
   verb: string;
   label: string;
   children: ReactNode;
-  /** Beside the button. */
+  /** Shown beside the button. */
   aside?: ReactNode;
 }
 
@@ -82,7 +82,7 @@ export function Form({ submit, onDone, keep = false, verb, label, children, asid
   return (
     <form aria-label={label} onSubmit={onSubmit} noValidate>
       <ProblemContext value={problem}>{children}</ProblemContext>
-      {problem.rest && <Fault error={problem.rest} remedy="What you entered is kept." />}
+      {problem.rest && <Fault error={problem.rest} remedy="Your input is kept." />}
       <div className="row">
         <button type="submit" className="main" disabled={busy}>
           {verb}
@@ -169,7 +169,7 @@ export function Check({
   );
 }
 
-/** A text field's value, or undefined where it was left empty. */
+/** The value of a text field; undefined if it is empty. */
 export function textField(data: FormData, name: string): string | undefined {
   const value = String(data.get(name) ?? '').trim();
   return value === '' ? undefined : value;

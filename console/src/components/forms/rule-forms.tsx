@@ -1,26 +1,26 @@
 import type { AlertRule } from '../../../../src/client/index.ts';
 import { useSignedIn } from '../../session.ts';
-import { tell } from '../layout/notices.tsx';
+import { notify } from '../layout/notices.tsx';
 import { Form, Input, numberField, Select, textField } from './form.tsx';
 
 export type Metric = AlertRule['metric'];
 
 const metricChoices = [
   ['error_rate', 'Error rate'],
-  ['p95_ms', 'Latency, p95'],
-  ['request_rate', 'Requests a second'],
+  ['p95_ms', 'p95 latency'],
+  ['request_rate', 'Requests per second'],
   ['healthy_instances', 'Healthy instances'],
-  ['certificate_days_left', 'Days a certificate has left'],
-  ['external', 'Told by Alertmanager'],
+  ['certificate_days_left', 'Certificate days left'],
+  ['external', 'External (Alertmanager)'],
 ] as const satisfies [Metric, string][];
 export const nameOf = new Map<string, string>(metricChoices);
 
-function Limits({ rule }: { rule?: AlertRule }) {
+function ConditionFields({ rule }: { rule?: AlertRule }) {
   return (
     <>
       <Select
         name="comparator"
-        label="Is bad"
+        label="Condition"
         defaultValue={rule?.comparator ?? 'gt'}
         options={[
           ['gt', 'above'],
@@ -33,10 +33,10 @@ function Limits({ rule }: { rule?: AlertRule }) {
         type="number"
         step="any"
         defaultValue={rule?.threshold ?? 0.05}
-        hint="An error rate is a share: 0.05 is 5 %."
+        hint="An error rate is a fraction: 0.05 is 5%."
       />
-      <Input name="window_s" label="Looked at, seconds" type="number" defaultValue={rule?.window_s ?? 60} />
-      <Input name="for_s" label="Bad for, seconds" type="number" defaultValue={rule?.for_s ?? 0} />
+      <Input name="window_s" label="Window (s)" type="number" defaultValue={rule?.window_s ?? 60} />
+      <Input name="for_s" label="Pending period (s)" type="number" defaultValue={rule?.for_s ?? 0} />
       <Select
         name="severity"
         label="Severity"
@@ -49,18 +49,18 @@ function Limits({ rule }: { rule?: AlertRule }) {
       />
       <Select
         name="on_canary"
-        label="While a canary runs"
+        label="During a canary"
         defaultValue={rule?.on_canary ?? 'none'}
         options={[
-          ['none', 'only tell'],
-          ['abort', 'end the canary'],
+          ['none', 'notify only'],
+          ['abort', 'abort the canary'],
         ]}
       />
     </>
   );
 }
 
-const limitsIn = (data: FormData) => ({
+const conditionIn = (data: FormData) => ({
   comparator: textField(data, 'comparator') as AlertRule['comparator'],
   threshold: numberField(data, 'threshold') ?? 0,
   window_s: numberField(data, 'window_s') ?? 60,
@@ -72,8 +72,8 @@ const limitsIn = (data: FormData) => ({
 export function EditRule({ project, rule }: { project: string; rule: AlertRule }) {
   const { client } = useSignedIn();
   const submit = async (data: FormData) => {
-    await client.alertRules.update(project, rule.id, { name: textField(data, 'name') ?? '', ...limitsIn(data) });
-    tell('Saved.');
+    await client.alertRules.update(project, rule.id, { name: textField(data, 'name') ?? '', ...conditionIn(data) });
+    notify('Saved.');
   };
   return (
     <details>
@@ -81,13 +81,13 @@ export function EditRule({ project, rule }: { project: string; rule: AlertRule }
         Edit
         <span className="unseen">
           {' '}
-          {rule.name} of {rule.environment}
+          {rule.name} in {rule.environment}
         </span>
       </summary>
-      <Form label={`Edit ${rule.name} of ${rule.environment}`} verb="Save rule" submit={submit} keep>
+      <Form label={`Edit ${rule.name} in ${rule.environment}`} verb="Save rule" submit={submit} keep>
         <div className="fields">
           <Input name="name" label="Name" defaultValue={rule.name} />
-          {rule.metric !== 'external' && <Limits rule={rule} />}
+          {rule.metric !== 'external' && <ConditionFields rule={rule} />}
         </div>
       </Form>
     </details>
@@ -99,8 +99,8 @@ export function NewRule({ project, environments }: { project: string; environmen
   const submit = async (data: FormData) => {
     const metric = textField(data, 'metric') as Metric;
     const common = { environment: textField(data, 'environment') ?? '', name: textField(data, 'name') ?? '', metric };
-    await client.alertRules.create(project, metric === 'external' ? common : { ...common, ...limitsIn(data) });
-    tell('The rule is looked at from now on.');
+    await client.alertRules.create(project, metric === 'external' ? common : { ...common, ...conditionIn(data) });
+    notify('Rule created.');
   };
   return (
     <details className="panel">
@@ -109,8 +109,8 @@ export function NewRule({ project, environments }: { project: string; environmen
         <div className="fields">
           <Input name="name" label="Name" />
           <Select name="environment" label="Environment" options={environments.map((name) => [name, name] as const)} />
-          <Select name="metric" label="Looks at" options={metricChoices} />
-          <Limits />
+          <Select name="metric" label="Metric" options={metricChoices} />
+          <ConditionFields />
         </div>
       </Form>
     </details>

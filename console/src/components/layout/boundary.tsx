@@ -4,7 +4,7 @@ interface Props {
   children: ReactNode;
 }
 
-/** A page that breaks takes only itself down, and says how to go on. React has no other form for this than a class. */
+/** Contains an error in a page, so that the rest of the console keeps working. React supports this only as a class. */
 export class Boundary extends Component<Props, { error: Error | null }> {
   override state: { error: Error | null } = { error: null };
 
@@ -18,7 +18,8 @@ export class Boundary extends Component<Props, { error: Error | null }> {
     return (
       <div className="fault" role="alert">
         <p>
-          <strong>This page broke: {error.message}</strong> It is a fault of the console. Reload, or go to another page.
+          <strong>Something went wrong: {error.message}</strong> This is a bug in the console. Reload, or go to another
+          page.
         </p>
         <div className="row">
           <button type="button" onClick={() => location.reload()}>

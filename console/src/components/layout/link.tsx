@@ -5,14 +5,14 @@ interface LinkProps {
   to: string;
   children: ReactNode;
   className?: string;
-  onGo?(): void;
+  onNavigate?(): void;
 }
 
-export function Link({ to, children, className, onGo }: LinkProps) {
+export function Link({ to, children, className, onNavigate }: LinkProps) {
   const go = (event: MouseEvent) => {
     if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     event.preventDefault();
-    onGo?.();
+    onNavigate?.();
     navigate(to);
   };
   return (
@@ -22,7 +22,7 @@ export function Link({ to, children, className, onGo }: LinkProps) {
   );
 }
 
-/** One of several places; marked while the address is at it or, unless `exact`, below it. */
+/** A link in a navigation; marked as current at its address and, unless `exact`, below it. */
 export function NavLink({ exact = false, ...props }: LinkProps & { exact?: boolean }) {
   const path = usePath();
   const isHere = path === props.to || (!exact && path.startsWith(`${props.to}/`));

@@ -1,4 +1,4 @@
-// What is told in passing: a thing was done, or could not be done.
+// Short messages about the outcome of an action, which disappear after a while.
 import { Cell, useCell } from '../../cell.ts';
 
 interface Notice {
@@ -11,7 +11,7 @@ const notices = new Cell<Notice[]>([]);
 const shownMs = { good: 5000, bad: 12_000 };
 let last = 0;
 
-export function tell(text: string, bad = false): void {
+export function notify(text: string, bad = false): void {
   const id = ++last;
   notices.set([...notices.get().slice(-3), { id, text, bad }]);
   setTimeout(() => dismiss(id), bad ? shownMs.bad : shownMs.good);

@@ -1,29 +1,29 @@
 import { type ReactNode, useEffect, useRef } from 'react';
-import { wasWalkedTo } from '../../router.ts';
+import { hasNavigated } from '../../router.ts';
 import { Link, NavLink } from './link.tsx';
 
 interface PageHeadProps {
   title: string;
   /** Shown instead of the plain title. */
   children?: ReactNode;
-  /** The way here. */
+  /** Breadcrumbs. */
   trail?: [to: string, name: string][];
   actions?: ReactNode;
 }
 
-/** The title has the focus when a page is reached from another one, so that keyboards and screen readers begin there. */
+/** Focuses the title after a navigation, so that keyboards and screen readers start there. */
 export function PageHead({ title, children, trail = [], actions }: PageHeadProps) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     document.title = `${title} · Sluice`;
   }, [title]);
   useEffect(() => {
-    if (wasWalkedTo()) heading.current?.focus({ preventScroll: true });
+    if (hasNavigated()) heading.current?.focus({ preventScroll: true });
   }, []);
   return (
     <header className="page-head">
       {trail.length > 0 && (
-        <nav aria-label="Where this is">
+        <nav aria-label="Breadcrumb">
           <ol className="trail">
             {trail.map(([to, name]) => (
               <li key={to}>

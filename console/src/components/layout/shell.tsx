@@ -1,4 +1,4 @@
-// The frame around every page: where one is, how the connection is, and the way elsewhere.
+// The frame of every page: navigation, the state of the connection, notices.
 import { type ReactNode, useState } from 'react';
 import { useCell } from '../../cell.ts';
 import { live } from '../../live.ts';
@@ -9,7 +9,7 @@ import { duration, useNow } from '../display/time.tsx';
 import { Link, NavLink } from './link.tsx';
 import { Notices } from './notices.tsx';
 
-export function Mark() {
+export function Logo() {
   return (
     <svg className="mark" viewBox="0 0 32 32" aria-hidden="true">
       <path className="mark-water" d="M3 12c3-2.6 6-2.6 9 0M3 20c3-2.6 6-2.6 9 0" />
@@ -22,7 +22,7 @@ export function Mark() {
 export function ThemeButton() {
   const now = useCell(theme);
   return (
-    <button type="button" className="bare theme" onClick={nextTheme} aria-label={`Colours: ${now}. Change`}>
+    <button type="button" className="bare theme" onClick={nextTheme} aria-label={`Theme: ${now}. Change`}>
       <svg viewBox="0 0 20 20" aria-hidden="true">
         {now === 'dark' ? (
           <path d="M16 12.5A7 7 0 0 1 7.5 4a7 7 0 1 0 8.5 8.5Z" />
@@ -32,12 +32,12 @@ export function ThemeButton() {
           <path d="M10 2.5a7.5 7.5 0 1 0 0 15Z M10 2.5a7.5 7.5 0 0 1 0 15" />
         )}
       </svg>
-      <span>Colours: {now}</span>
+      <span>Theme: {now}</span>
     </button>
   );
 }
 
-const connectionWords = {
+const connectionLabels = {
   connecting: 'Connecting',
   open: 'Live',
   lost: 'Reconnecting',
@@ -48,31 +48,31 @@ function Connection() {
   const state = useCell(live);
   const title =
     state === 'off'
-      ? 'Pages change only when they are opened: the token lacks events:read, or too many follow.'
+      ? 'Pages do not update automatically: the token lacks events:read, or too many clients are connected.'
       : undefined;
   return (
     <span className={`connection ${state}`} role="status" title={title}>
-      {connectionWords[state]}
+      {connectionLabels[state]}
     </span>
   );
 }
 
 function Banner() {
   const isLost = useCell(live) === 'lost';
-  const answers = useCell(reachable);
+  const isReachable = useCell(reachable);
   const until = useCell(waitUntil);
   const now = useNow();
-  if (isLost || !answers) {
+  if (isLost || !isReachable) {
     return (
       <p className="banner" role="status">
-        The service does not answer. Reconnecting… What you see may be old; what you typed is kept.
+        The service is not responding. Reconnecting… The data shown may be out of date; your input is kept.
       </p>
     );
   }
   if (until > now) {
     return (
       <p className="banner calm" role="status">
-        Many requests with this token: updates go on in {duration((until - now) / 1000)}.
+        Rate limit reached: updates resume in {duration((until - now) / 1000)}.
       </p>
     );
   }
@@ -87,11 +87,11 @@ export function Shell({ children }: { children: ReactNode }) {
   return (
     <>
       <a className="skip" href="#main">
-        Skip to the page
+        Skip to content
       </a>
       <header className="top">
-        <Link to="/projects" className="brand" onGo={close}>
-          <Mark />
+        <Link to="/projects" className="brand" onNavigate={close}>
+          <Logo />
           Sluice
         </Link>
         <button
@@ -103,35 +103,35 @@ export function Shell({ children }: { children: ReactNode }) {
         >
           Menu
         </button>
-        <nav id="nav" className={isOpen ? 'places open' : 'places'} aria-label="Places">
+        <nav id="nav" className={isOpen ? 'places open' : 'places'} aria-label="Main">
           <ul>
             {can('projects:read') && (
-              <NavLink to="/projects" onGo={close}>
+              <NavLink to="/projects" onNavigate={close}>
                 Projects
               </NavLink>
             )}
             {can('webhooks:read') && (
-              <NavLink to="/webhooks" onGo={close}>
+              <NavLink to="/webhooks" onNavigate={close}>
                 Webhooks
               </NavLink>
             )}
             {can('tokens:read') && (
-              <NavLink to="/tokens" onGo={close}>
+              <NavLink to="/tokens" onNavigate={close}>
                 Tokens
               </NavLink>
             )}
             {can('audit:read') && (
-              <NavLink to="/audit" onGo={close}>
+              <NavLink to="/audit" onNavigate={close}>
                 Audit log
               </NavLink>
             )}
-            <NavLink to="/catalogue" onGo={close}>
+            <NavLink to="/catalogue" onNavigate={close}>
               Catalogue
             </NavLink>
             <li className="aside">
               <ThemeButton />
             </li>
-            <NavLink to="/session" onGo={close}>
+            <NavLink to="/session" onNavigate={close}>
               {me.name}
             </NavLink>
           </ul>

@@ -1,4 +1,4 @@
-// What a page shows instead of content: it is coming, it failed, there is none yet. Each says what to do next.
+// What a page shows in place of content: loading, an error, nothing yet. Each says what to do next.
 import type { ReactNode } from 'react';
 import { SluiceError } from '../../../../src/client/index.ts';
 import type { Snapshot } from '../../cached-read.ts';
@@ -6,20 +6,20 @@ import { isTransient, textOf } from '../../errors.ts';
 import { invalidate } from '../../read-cache.ts';
 
 const remedies: Record<string, string> = {
-  network: 'It may be restarting. This page tries again by itself.',
-  timeout: 'It may be busy. This page tries again by itself.',
-  insufficient_scope: 'Sign in with a token that has this scope, or make one under Tokens.',
-  rate_limited: 'This page goes on by itself as soon as the limit allows.',
-  region_unavailable: 'What runs instances does not answer. This page tries again by itself.',
+  network: 'It may be restarting. This page retries automatically.',
+  timeout: 'It may be busy. This page retries automatically.',
+  insufficient_scope: 'Sign in with a token that has this scope, or create one under Tokens.',
+  rate_limited: 'Updates resume as soon as the limit allows.',
+  region_unavailable: 'The region is not responding. This page retries automatically.',
 };
 
 function remedyOf(error: Error): string {
   const known = error instanceof SluiceError ? remedies[error.code] : undefined;
   if (known) return known;
   if (error instanceof SluiceError && error.status === 404) {
-    return 'It may have been deleted, or the token may not see it. Check the address, or go back to the list.';
+    return 'It may have been deleted, or your token may not have access to it. Check the address, or go back to the list.';
   }
-  return isTransient(error) ? 'This page tries again by itself.' : 'Correct what is named, and try again.';
+  return isTransient(error) ? 'This page retries automatically.' : 'Fix the problem and try again.';
 }
 
 export function Fault({ error, remedy }: { error: Error; remedy?: string }) {
@@ -42,7 +42,7 @@ export function Fault({ error, remedy }: { error: Error; remedy?: string }) {
         <p className="small">
           {docs && (
             <a href={docs.replace(/^https?:\/\/[^/]+/, '')} target="_blank" rel="noreferrer">
-              What this means
+              About this error
             </a>
           )}{' '}
           {requestId && <code>{requestId}</code>}
@@ -66,7 +66,7 @@ interface ShownProps<T> {
   children(data: T): ReactNode;
 }
 
-/** The data where there is some, however old; otherwise why not. */
+/** The data, even if a later read failed; without data, the error or that it is loading. */
 export function Shown<T>({ of: { data, error }, children }: ShownProps<T>) {
   if (data !== undefined) {
     return (
@@ -79,7 +79,7 @@ export function Shown<T>({ of: { data, error }, children }: ShownProps<T>) {
   if (error === undefined) {
     return (
       <p className="loading" role="status">
-        Reading…
+        Loading…
       </p>
     );
   }
@@ -87,7 +87,7 @@ export function Shown<T>({ of: { data, error }, children }: ShownProps<T>) {
     <>
       <Fault error={error} />
       <button type="button" className="quiet" onClick={() => invalidate()}>
-        Try again now
+        Retry now
       </button>
     </>
   );

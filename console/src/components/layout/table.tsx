@@ -3,7 +3,7 @@ import type { ReactNode } from 'react';
 
 interface Column<T> {
   name: string;
-  /** Not shown above the column, as of buttons. */
+  /** Only for screen readers, as for a column of buttons. */
   quiet?: boolean;
   cell(item: T): ReactNode;
 }

@@ -1,4 +1,4 @@
-// Rules: each with the curve it looks at and the line it draws there.
+// Alert rules, each with a chart of its metric and threshold.
 import type { AlertRule, Metrics } from '../../../../src/client/index.ts';
 import { useSignedIn } from '../../session.ts';
 import { useRead } from '../../use-read.ts';
@@ -18,7 +18,7 @@ const plotted = { error_rate: 0.05, p95_ms: 10, request_rate: 1 };
 export const isPlotted = (metric: Metric): metric is keyof typeof plotted => metric in plotted;
 
 function conditionOf({ metric, comparator, threshold, window_s, for_s }: AlertRule): string {
-  if (metric === 'external') return 'Fires when Alertmanager says so';
+  if (metric === 'external') return 'Fired by Alertmanager';
   const limit = (formats[metric] ?? String)(threshold);
   const sign = comparator === 'gt' ? 'above' : 'below';
   const over = isPlotted(metric) ? ` over ${duration(window_s)}` : '';
@@ -41,32 +41,32 @@ export function RuleCard({ project, rule, mayChange }: RuleProps) {
         <p className="row">
           <Badge state="calm">{rule.environment}</Badge>
           <Badge state={rule.severity} />
-          {!rule.enabled && <Badge state="paused">off</Badge>}
+          {!rule.enabled && <Badge state="paused">disabled</Badge>}
         </p>
       </div>
       <p className="small">
-        {conditionOf(rule)}.{rule.on_canary === 'abort' && ' Ends a canary that runs.'}
+        {conditionOf(rule)}.{rule.on_canary === 'abort' && ' Aborts a running canary.'}
       </p>
       {isPlotted(metric) && <RuleChart project={project} rule={rule} metric={metric} />}
       {mayChange && (
         <div className="row">
           <ActionButton run={() => client.alertRules.update(project, rule.id, { enabled: !rule.enabled })}>
-            {rule.enabled ? 'Turn off' : 'Turn on'}
+            {rule.enabled ? 'Disable' : 'Enable'}
             <span className="unseen">
               {' '}
-              {rule.name} of {rule.environment}
+              {rule.name} in {rule.environment}
             </span>
           </ActionButton>
           <ConfirmButton
-            title={`Delete the rule ${rule.name}?`}
-            about="What it has firing is resolved."
-            verb="Delete the rule"
+            title={`Delete rule ${rule.name}?`}
+            about="Its firing alerts are resolved."
+            verb="Delete rule"
             run={() => client.alertRules.delete(project, rule.id)}
           >
             Delete
             <span className="unseen">
               {' '}
-              {rule.name} of {rule.environment}
+              {rule.name} in {rule.environment}
             </span>
           </ConfirmButton>
         </div>
@@ -90,7 +90,7 @@ function RuleChart({ project, rule, metric }: { project: string; rule: AlertRule
       series={seriesOf(metrics.data, metric, metrics.data.series[0]?.revision ?? null).slice(-3)}
       format={formats[metric]!}
       atLeast={plotted[metric]}
-      limit={rule.threshold}
+      threshold={rule.threshold}
     />
   );
 }

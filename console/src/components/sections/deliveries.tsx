@@ -7,7 +7,7 @@ import { Link } from '../layout/link.tsx';
 import { Empty, More, Shown } from '../layout/states.tsx';
 import { Table } from '../layout/table.tsx';
 
-/** Deliveries have no event: what is under way is looked at again soon, what waits for long is not. */
+/** No event announces the outcome of a delivery: poll while an attempt is due soon. */
 export function pendingMs(deliveries: Delivery[]): number | null {
   const soon = deliveries.some(({ state, next_attempt_at }) => {
     return state === 'pending' && (next_attempt_at === null || Date.parse(next_attempt_at) < Date.now() + 60_000);
@@ -27,7 +27,7 @@ export function Deliveries({ webhook }: { webhook: string }) {
       <div className="title-row">
         <h2 id="deliveries">Deliveries</h2>
         <select
-          aria-label="Which deliveries"
+          aria-label="Filter by state"
           value={state}
           onChange={(event) => setState(event.currentTarget.value as Delivery['state'] | '')}
         >
@@ -40,7 +40,7 @@ export function Deliveries({ webhook }: { webhook: string }) {
       <Shown of={deliveries}>
         {(items) =>
           items.length === 0 ? (
-            <Empty title="No deliveries here.">Send a test to see whether the receiver answers.</Empty>
+            <Empty title="No deliveries.">Send a test to check that the receiver responds.</Empty>
           ) : (
             <Table
               label="Deliveries"
@@ -53,7 +53,7 @@ export function Deliveries({ webhook }: { webhook: string }) {
                 },
                 { name: 'State', cell: ({ state: each }) => <Badge state={each} /> },
                 { name: 'Attempts', cell: ({ attempt_count }) => attempt_count },
-                { name: 'Made', cell: ({ created_at }) => <Ago at={created_at} /> },
+                { name: 'Created', cell: ({ created_at }) => <Ago at={created_at} /> },
                 {
                   name: 'Next attempt',
                   cell: ({ next_attempt_at }) => (next_attempt_at ? <Ago at={next_attempt_at} /> : '–'),

@@ -16,9 +16,9 @@ function momentOf(event: SluiceEvent): Moment {
       const { id, revision, image, environment, kind, failure } = event.data;
       const what = `${kind === 'rollback' ? 'Rollback' : 'Deployment'} of ${image} as ${revision} to ${environment}`;
       const [state, how] = {
-        'deployment.created': ['created', 'was asked for'],
-        'deployment.succeeded': ['succeeded', 'serves all traffic'],
-        'deployment.failed': ['failed', `ended: ${failure?.message ?? 'canceled'}`],
+        'deployment.created': ['created', 'created'],
+        'deployment.succeeded': ['succeeded', 'succeeded'],
+        'deployment.failed': ['failed', failure ? `failed: ${failure.message}` : 'canceled'],
       }[event.type] as [string, string];
       return {
         ...base,
@@ -35,7 +35,7 @@ function momentOf(event: SluiceEvent): Moment {
       return {
         ...base,
         state: 'rolled_back',
-        text: deployment(deployment_id, `${id} of ${environment} lost its traffic: ${cause}`),
+        text: deployment(deployment_id, `${id} in ${environment} rolled back: ${cause}`),
       };
     }
     case 'alert.fired':
@@ -47,7 +47,7 @@ function momentOf(event: SluiceEvent): Moment {
     case 'alert.resolved':
       return { ...base, state: 'resolved', text: `${event.data.name} in ${event.data.environment}` };
     case 'domain.certificate_renewed':
-      return { ...base, state: 'active', text: `${event.data.hostname} has a new certificate` };
+      return { ...base, state: 'active', text: `Certificate of ${event.data.hostname} renewed` };
     default:
       return { ...base, state: 'calm', text: (event as { type: string }).type };
   }
@@ -65,7 +65,7 @@ export function EventTimeline({ project, about }: { project: string; about?(even
         {(all) => {
           const items = about ? all.filter(about) : all;
           return items.length === 0 ? (
-            <Empty title="Nothing has happened yet.">Deployments, alerts and certificates will be told of here.</Empty>
+            <Empty title="No activity yet.">Deployments, alerts and certificates appear here.</Empty>
           ) : (
             <Timeline moments={items.map(momentOf)} />
           );

@@ -38,7 +38,7 @@ export function Logs({ project, deployment }: { project: string; deployment: str
       <Shown of={lines}>
         {(data) =>
           data.length === 0 ? (
-            <Empty title="No lines.">What its instances write to their output is shown here while they run.</Empty>
+            <Empty title="No log lines.">The output of running instances appears here.</Empty>
           ) : (
             <Lines lines={data} isFollowing={isFollowing} />
           )
@@ -52,7 +52,7 @@ function Lines({ lines, isFollowing }: { lines: Line[]; isFollowing: boolean }) 
   return (
     <Scrolled label="Log lines" atEnd={isFollowing}>
       {lines.map(({ at, instance, stream, text }, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: lines have no name of their own
+        // biome-ignore lint/suspicious/noArrayIndexKey: lines have no id
         <span key={index} className={`log ${stream}`}>
           <time dateTime={at}>{clock.format(new Date(at))}</time> <i title={instance}>{instance.slice(-6)}</i> {text}
           {'\n'}
