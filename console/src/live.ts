@@ -6,7 +6,7 @@ import { invalidate } from './read-cache.ts';
 import { type Client, endsSession } from './session.ts';
 
 /** `off`: the service refuses the stream, because the token lacks the scope or too many clients follow. */
-export type LiveState = 'connecting' | 'open' | 'lost' | 'off';
+type LiveState = 'connecting' | 'open' | 'lost' | 'off';
 
 export const live = new Cell<LiveState>('connecting');
 

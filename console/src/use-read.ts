@@ -18,10 +18,10 @@ export function useRead<T>(
 
 interface Page<T> {
   data: T[];
-  page: { next: string | null; has_more: boolean };
+  page: { next: string | null };
 }
 
-export interface ListSnapshot<T> extends Snapshot<T[]> {
+interface ListSnapshot<T> extends Snapshot<T[]> {
   hasMore: boolean;
   loadMore(): void;
 }

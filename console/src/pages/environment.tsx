@@ -123,7 +123,7 @@ function Revisions({ project, environment }: { project: string; environment: Env
                   ),
                 },
                 { name: 'State', cell: ({ state }) => <Badge state={state} /> },
-                { name: 'Traffic', cell: ({ traffic_percent }) => `${traffic_percent} %` },
+                { name: 'Traffic', cell: ({ traffic_percent }) => `${traffic_percent}%` },
                 { name: 'Image', cell: ({ image }) => <code>{image}</code> },
                 { name: 'Created', cell: ({ created_at }) => <Ago at={created_at} /> },
                 {

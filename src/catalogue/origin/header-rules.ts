@@ -1,6 +1,6 @@
 // The headers that every server of a catalogue sends, by path. The built-in origin follows these rules, the printed rules
 // for nginx and Caddy say the same, and push stores them with each object.
-export type CacheClass = 'health' | 'document' | 'media';
+type CacheClass = 'health' | 'document' | 'media';
 
 export const cacheControl: Record<CacheClass | 'error', string> = {
   health: 'no-store',

@@ -5,7 +5,7 @@ import type { Db } from '../../db/database.ts';
 import type { HttpMetrics } from '../metrics.ts';
 import { errorsPage, referencePage } from '../reference/docs-pages.ts';
 
-export interface ServicePageParts {
+interface ServicePageParts {
   db: Db;
   metrics: HttpMetrics;
   /** Metrics of the deployments, in Prometheus' text format. */

@@ -1,5 +1,5 @@
 // Conditional requests (RFC 9110, 13): does the client already have the file, and does its range belong to this version?
-export interface Validators {
+interface Validators {
   etag: string;
   mtimeMs: number;
 }

@@ -5,7 +5,7 @@ export interface ByteRange {
   end: number;
 }
 
-export type RangeAnswer = { kind: 'whole' } | { kind: 'unsatisfiable' } | { kind: 'parts'; parts: ByteRange[] };
+type RangeAnswer = { kind: 'whole' } | { kind: 'unsatisfiable' } | { kind: 'parts'; parts: ByteRange[] };
 
 export const maxRanges = 16;
 const whole: RangeAnswer = { kind: 'whole' };

@@ -99,7 +99,7 @@ function Values({ title, series, format }: Pick<ChartProps, 'title' | 'series' |
   return (
     <details>
       <summary>Values</summary>
-      <table className="figures">
+      <table className="values">
         <caption className="unseen">{title}, latest values</caption>
         <thead>
           <tr>

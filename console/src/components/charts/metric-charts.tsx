@@ -27,12 +27,7 @@ function MetricCharts({ metrics, fresh }: { metrics: Metrics; fresh: string | nu
     <div className="charts">
       <Chart title="Error rate" series={seriesOf(metrics, 'error_rate', fresh)} format={percent} atLeast={0.05} />
       <Chart title="p95 latency" series={seriesOf(metrics, 'p95_ms', fresh)} format={milliseconds} atLeast={10} />
-      <Chart
-        title="Requests per second"
-        series={seriesOf(metrics, 'request_rate', fresh)}
-        format={perSecond}
-        atLeast={1}
-      />
+      <Chart title="Request rate" series={seriesOf(metrics, 'request_rate', fresh)} format={perSecond} atLeast={1} />
     </div>
   );
 }

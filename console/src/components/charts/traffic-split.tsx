@@ -73,11 +73,11 @@ function ripplesOf({ inTop, inBottom, outTop, outBottom }: Channel): string[] {
   });
 }
 
-export function SplitBar({ shares, small = false }: { shares: Share[]; small?: boolean }) {
+export function SplitBar({ shares }: { shares: Share[] }) {
   const channels = channelsOf(shares);
   const label = channels.map(({ revision, percent, role }) => `${revision} (${role}) ${percent}%`).join(', ');
   return (
-    <div className={small ? 'split small-split' : 'split'}>
+    <div className="split">
       <svg
         viewBox={`0 0 ${width} ${height}`}
         preserveAspectRatio="none"

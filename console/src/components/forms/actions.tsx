@@ -7,7 +7,7 @@ import { endsSession } from '../../session.ts';
 import { notify } from '../layout/notices.tsx';
 
 /** Runs an action, reports a failure, and afterwards invalidates what the page has read. */
-export function useAction(): [busy: boolean, run: (action: () => Promise<unknown>, done?: string) => Promise<boolean>] {
+function useAction(): [busy: boolean, run: (action: () => Promise<unknown>, done?: string) => Promise<boolean>] {
   const [busy, setBusy] = useState(false);
   const run = async (action: () => Promise<unknown>, done?: string) => {
     setBusy(true);

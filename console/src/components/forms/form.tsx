@@ -46,17 +46,14 @@ function problemOf(error: Error, form: HTMLFormElement): Problem {
 
 interface FormProps {
   submit(data: FormData): Promise<unknown>;
-  /** Called when the service has accepted the input; the fields are then reset unless `keep`. */
-  onDone?(): void;
+  /** Keeps the input in the fields after the service has accepted it. */
   keep?: boolean;
   verb: string;
   label: string;
   children: ReactNode;
-  /** Shown beside the button. */
-  aside?: ReactNode;
 }
 
-export function Form({ submit, onDone, keep = false, verb, label, children, aside }: FormProps) {
+export function Form({ submit, keep = false, verb, label, children }: FormProps) {
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState(none);
   const onSubmit = async (event: FormEvent<HTMLFormElement>) => {
@@ -67,7 +64,6 @@ export function Form({ submit, onDone, keep = false, verb, label, children, asid
     try {
       await submit(new FormData(form));
       if (!keep) form.reset();
-      onDone?.();
     } catch (error) {
       if (endsSession(error)) return;
       const found = problemOf(error as Error, form);
@@ -87,7 +83,6 @@ export function Form({ submit, onDone, keep = false, verb, label, children, asid
         <button type="submit" className="main" disabled={busy}>
           {verb}
         </button>
-        {aside}
       </div>
     </form>
   );

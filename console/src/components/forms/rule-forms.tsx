@@ -8,7 +8,7 @@ export type Metric = AlertRule['metric'];
 const metricChoices = [
   ['error_rate', 'Error rate'],
   ['p95_ms', 'p95 latency'],
-  ['request_rate', 'Requests per second'],
+  ['request_rate', 'Request rate'],
   ['healthy_instances', 'Healthy instances'],
   ['certificate_days_left', 'Certificate days left'],
   ['external', 'External (Alertmanager)'],

@@ -4,15 +4,13 @@ import { Link, NavLink } from './link.tsx';
 
 interface PageHeadProps {
   title: string;
-  /** Shown instead of the plain title. */
-  children?: ReactNode;
   /** Breadcrumbs. */
   trail?: [to: string, name: string][];
   actions?: ReactNode;
 }
 
 /** Focuses the title after a navigation, so that keyboards and screen readers start there. */
-export function PageHead({ title, children, trail = [], actions }: PageHeadProps) {
+export function PageHead({ title, trail = [], actions }: PageHeadProps) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     document.title = `${title} · Sluice`;
@@ -35,7 +33,7 @@ export function PageHead({ title, children, trail = [], actions }: PageHeadProps
       )}
       <div className="title-row">
         <h1 ref={heading} tabIndex={-1}>
-          {children ?? title}
+          {title}
         </h1>
         {actions && <div className="row">{actions}</div>}
       </div>
