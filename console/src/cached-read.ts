@@ -1,4 +1,4 @@
-// One thing read from the service and shared by every component that shows it. It is read again when it is invalidated:
+// One read from the service, shared by every component that shows it. It is read again when it is invalidated:
 // one request at a time, never faster than the rate limit allows, and not while the tab is hidden. The last data stays
 // in the snapshot during later reads and while the service is away.
 import { isTransient } from './errors.ts';
@@ -22,7 +22,7 @@ export interface ReadOptions<T> {
 }
 
 /** A list is read up to `pageCount` pages; a single resource ignores it. */
-export type ReadFunction<T> = (pageCount: number) => Promise<T>;
+type ReadFunction<T> = (pageCount: number) => Promise<T>;
 
 /** The snapshot before the first read has finished. */
 export const emptySnapshot: Snapshot<never> = { data: undefined, error: undefined, isReading: true };
