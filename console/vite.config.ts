@@ -2,10 +2,10 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vite';
 
 const service = process.env.SLUICE_API_URL ?? 'http://127.0.0.1:8080';
-/** What nests light-dark() and the rest as it is written. */
+/** These support the CSS as it is written: nesting, light-dark(). */
 const browsers = ['chrome125', 'firefox128', 'safari17.5'];
 
-// One script on purpose: a page that stays open while the service is upgraded never asks for a file that is gone.
+// A single script, so that a page that stays open during an upgrade never requests a file that is gone.
 export default defineConfig({
   root: fileURLToPath(new URL('.', import.meta.url)),
   base: '/console/',

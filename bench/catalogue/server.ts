@@ -1,5 +1,5 @@
-// A server process for the benchmark: `origin` is ours, `memory` a bare node:http that sends one file from memory, `stream`
-// a bare node:http that sends a range of a file with createReadStream. Prints its port.
+// A server process for the benchmark: `origin` is the built-in origin, `memory` a bare node:http that sends one file from
+// memory, `stream` a bare node:http that sends a range of a file with createReadStream. Prints its port.
 import { createReadStream, readFileSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { createServer, type RequestListener } from 'node:http';

@@ -1,6 +1,11 @@
-// Which page an address means.
+// Maps addresses to pages.
 import { type ComponentType, useEffect } from 'react';
 import { useCell } from './cell.ts';
+import { Boundary } from './components/layout/boundary.tsx';
+import { Link } from './components/layout/link.tsx';
+import { PageHead } from './components/layout/page-head.tsx';
+import { Shell } from './components/layout/shell.tsx';
+import { Empty } from './components/layout/states.tsx';
 import { followChanges } from './live.ts';
 import { AlertsPage } from './pages/alerts.tsx';
 import { AuditPage } from './pages/audit.tsx';
@@ -18,11 +23,6 @@ import { SignInPage } from './pages/sign-in.tsx';
 import { TokensPage } from './pages/tokens.tsx';
 import { WebhookPage } from './pages/webhook.tsx';
 import { WebhooksPage } from './pages/webhooks.tsx';
-import { Boundary } from './parts/boundary.tsx';
-import { Link } from './parts/link.tsx';
-import { PageHead } from './parts/page-head.tsx';
-import { Shell } from './parts/shell.tsx';
-import { Empty } from './parts/states.tsx';
 import { matchPath, type Params, usePath } from './router.ts';
 import { session } from './session.ts';
 
@@ -54,7 +54,7 @@ export function App() {
     return (
       <main className="sign-in">
         <p className="loading" role="status">
-          Waiting for the service…
+          Connecting to the service…
         </p>
       </main>
     );
@@ -62,7 +62,7 @@ export function App() {
   if (now.status === 'out') return <SignInPage message={now.message} />;
   return (
     <Shell>
-      {/* The key: another thing of the same kind is another page, with forms of its own. */}
+      {/* Keyed by the path: another page of the same kind starts with empty forms and without an old error. */}
       <Boundary key={path}>
         <Page path={path} />
       </Boundary>
@@ -77,9 +77,9 @@ function Page({ path }: { path: string }) {
   }
   return (
     <>
-      <PageHead title="There is no such page" />
-      <Empty title="The address leads nowhere.">
-        <Link to="/projects">Go to the projects</Link>
+      <PageHead title="Page not found" />
+      <Empty title="There is nothing at this address.">
+        <Link to="/projects">Go to projects</Link>
       </Empty>
     </>
   );

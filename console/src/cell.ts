@@ -1,9 +1,9 @@
-// A value that components can watch.
+// A value that components can subscribe to.
 import { useSyncExternalStore } from 'react';
 
 export class Cell<T> {
   #value: T;
-  readonly #watchers = new Set<() => void>();
+  readonly #listeners = new Set<() => void>();
 
   constructor(value: T) {
     this.#value = value;
@@ -14,15 +14,15 @@ export class Cell<T> {
   set(value: T): void {
     if (Object.is(value, this.#value)) return;
     this.#value = value;
-    for (const watcher of [...this.#watchers]) watcher();
+    for (const listener of [...this.#listeners]) listener();
   }
 
-  watch = (watcher: () => void): (() => void) => {
-    this.#watchers.add(watcher);
-    return () => this.#watchers.delete(watcher);
+  subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   };
 }
 
 export function useCell<T>(cell: Cell<T>): T {
-  return useSyncExternalStore(cell.watch, cell.get);
+  return useSyncExternalStore(cell.subscribe, cell.get);
 }

@@ -1,65 +1,65 @@
-// One event stream per session. It carries no data to the screen: it says what has changed, and what is on the screen is
-// read again. After a gap everything is.
-import { touch } from './api.ts';
+// One event stream per session. The stream carries no data to the screen: it says what has changed, and what is shown is
+// read again. After a gap in the stream everything shown is.
 import { Cell } from './cell.ts';
-import { isPassing } from './reading.ts';
+import { isTransient } from './errors.ts';
+import { invalidate } from './read-cache.ts';
 import { type Client, endsSession } from './session.ts';
 
-/** `off`: the service does not let us follow: the token lacks the scope, or too many do. */
-export type LiveState = 'connecting' | 'open' | 'lost' | 'off';
+/** `off`: the service refuses the stream, because the token lacks the scope or too many clients follow. */
+type LiveState = 'connecting' | 'open' | 'lost' | 'off';
 
 export const live = new Cell<LiveState>('connecting');
 
-const knockMs = 750;
+const pollMs = 750;
 
 export function followChanges(client: Client): () => void {
-  const end = new AbortController();
+  const stop = new AbortController();
   live.set('connecting');
-  void follow(client, end.signal);
-  return () => end.abort();
+  void follow(client, stop.signal);
+  return () => stop.abort();
 }
 
-async function follow(client: Client, ended: AbortSignal): Promise<void> {
-  while (!ended.aborted) {
+async function follow(client: Client, stopped: AbortSignal): Promise<void> {
+  while (!stopped.aborted) {
     try {
-      await followOnce(client, ended);
+      await followOnce(client, stopped);
     } catch (error) {
-      if (ended.aborted || endsSession(error)) return;
-      if (!isPassing(error as Error)) return live.set('off');
+      if (stopped.aborted || endsSession(error)) return;
+      if (!isTransient(error as Error)) return live.set('off');
     }
-    if (ended.aborted) return;
+    if (stopped.aborted) return;
     live.set('lost');
-    await untilServiceAnswers(ended);
+    await pollUntilReady(stopped);
   }
 }
 
-/** Until the connection is lost. */
-async function followOnce(client: Client, ended: AbortSignal): Promise<void> {
+/** Returns when the connection is lost. */
+async function followOnce(client: Client, stopped: AbortSignal): Promise<void> {
   const connection = new AbortController();
-  const signal = AbortSignal.any([ended, connection.signal]);
+  const signal = AbortSignal.any([stopped, connection.signal]);
   const onState = (state: 'open' | 'lost') => {
     if (state === 'lost') return connection.abort();
     live.set('open');
-    touch();
+    invalidate();
   };
-  for await (const told of client.events.stream({ changes: 'true' }, { signal, onState })) {
-    touch(told.project_id ?? undefined, environmentOf(told));
+  for await (const change of client.events.stream({ changes: 'true' }, { signal, onState })) {
+    invalidate(change.project_id ?? undefined, environmentOf(change));
   }
 }
 
-function environmentOf(told: object): string | null {
-  const { environment, data } = told as { environment?: string | null; data?: { environment?: string } };
+function environmentOf(change: object): string | null {
+  const { environment, data } = change as { environment?: string | null; data?: { environment?: string } };
   return environment ?? data?.environment ?? null;
 }
 
-/** Knocks at a door that needs no token and counts for no limit. */
-async function untilServiceAnswers(ended: AbortSignal): Promise<void> {
-  while (!ended.aborted) {
-    await new Promise((resolve) => setTimeout(resolve, knockMs));
-    const answered = await fetch('/readyz', { signal: ended, cache: 'no-store' }).then(
+/** `/readyz` needs no token and does not count against the rate limit. */
+async function pollUntilReady(stopped: AbortSignal): Promise<void> {
+  while (!stopped.aborted) {
+    await new Promise((resolve) => setTimeout(resolve, pollMs));
+    const isReady = await fetch('/readyz', { signal: stopped, cache: 'no-store' }).then(
       ({ ok }) => ok,
       () => false,
     );
-    if (answered) return;
+    if (isReady) return;
   }
 }

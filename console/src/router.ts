@@ -1,4 +1,4 @@
-// Addresses below /console: which page they mean, and how to get to another one.
+// The address below /console: reads it, changes it, matches it against patterns.
 import { Cell, useCell } from './cell.ts';
 
 const base = '/console';
@@ -9,15 +9,15 @@ function pathNow(): string {
 }
 
 const current = new Cell(pathNow());
-addEventListener('popstate', () => arrive());
+addEventListener('popstate', () => update());
 
-let hasMoved = false;
+let navigated = false;
 
-/** Whether the page was reached from another one, and not by its address. */
-export const wasWalkedTo = (): boolean => hasMoved;
+/** Whether the current page was reached from another page of the console. */
+export const hasNavigated = (): boolean => navigated;
 
-function arrive(): void {
-  hasMoved = true;
+function update(): void {
+  navigated = true;
   current.set(pathNow());
 }
 
@@ -29,7 +29,7 @@ export function navigate(path: string): void {
   if (path === current.get()) return;
   history.pushState(null, '', hrefOf(path));
   scrollTo(0, 0);
-  arrive();
+  update();
 }
 
 function decodeLeniently(text: string): string {
@@ -42,7 +42,7 @@ function decodeLeniently(text: string): string {
 
 export type Params = Record<string, string>;
 
-/** `/projects/:id` against `/projects/prj_1` → { id: 'prj_1' }; null where it does not fit. */
+/** `/projects/:id` against `/projects/prj_1` → { id: 'prj_1' }; null if it does not match. */
 export function matchPath(pattern: string, path: string): Params | null {
   const names = pattern.split('/');
   const parts = path.split('/');

@@ -1,10 +1,10 @@
-// Who is signed in. The token lives in this tab's session storage and nowhere else, and never in an address.
+// Who is signed in. The token is kept in this tab's session storage only, and never in an address.
 import { createClient, SluiceError } from '../../src/client/index.ts';
 import type { Scope } from '../../src/contract/scopes.ts';
 import { allows } from '../../src/contract/scopes.ts';
 import type { Token } from '../../src/contract/tokens.ts';
 import { Cell, useCell } from './cell.ts';
-import { watchedFetch } from './wire.ts';
+import { observedFetch } from './wire.ts';
 
 export type Client = ReturnType<typeof createClient>;
 
@@ -18,9 +18,9 @@ const retryMs = 2000;
 
 export const session = new Cell<Session>({ status: 'out', message: null });
 
-const clientFor = (token: string): Client => createClient({ url: location.origin, token, fetch: watchedFetch });
+const clientFor = (token: string): Client => createClient({ url: location.origin, token, fetch: observedFetch });
 
-/** Throws what the service says of the token. */
+/** Throws if the service rejects the token. */
 export async function signIn(token: string): Promise<void> {
   const client = clientFor(token);
   const me = await client.token.get();
@@ -33,7 +33,7 @@ export function signOut(message: string | null = null): void {
   session.set({ status: 'out', message });
 }
 
-/** After a reload: the token of before, unless it no longer holds. Waits for a service that is away. */
+/** After a reload: signs in with the stored token. Retries while the service is away. */
 export async function restoreSession(): Promise<void> {
   const token = sessionStorage.getItem(storageKey);
   if (token === null) return;
@@ -45,10 +45,10 @@ export async function restoreSession(): Promise<void> {
   }
 }
 
-/** A token that is refused is no use any more: whoever meets that first ends the session. */
+/** Signs out if the error says that the token is no longer valid; returns whether it did. */
 export function endsSession(error: unknown): boolean {
   if (!(error instanceof SluiceError) || error.status !== 401) return false;
-  signOut(`${error.message} Sign in with another token to go on.`);
+  signOut(`${error.message} Sign in with another token.`);
   return true;
 }
 
@@ -58,7 +58,7 @@ export function useSignedIn(): { client: Client; me: Token } {
   return now;
 }
 
-/** Whether the token may do that: what it may not is not offered. */
+/** Whether the token has a scope. Pages do not offer what the token may not do. */
 export function useCan(): (scope: Scope) => boolean {
   const { me } = useSignedIn();
   const held = new Set(me.scopes);

@@ -1,4 +1,4 @@
-// Light, dark, or as the system has it. The choice is no secret, so it outlives the session.
+// Light, dark, or like the system. The choice outlives the session.
 import { Cell } from './cell.ts';
 
 export type Theme = 'system' | 'light' | 'dark';
@@ -12,7 +12,7 @@ const apply = () => {
   document.documentElement.dataset.theme = theme.get();
 };
 apply();
-theme.watch(apply);
+theme.subscribe(apply);
 
 export function nextTheme(): void {
   const next = themes[(themes.indexOf(theme.get()) + 1) % themes.length]!;

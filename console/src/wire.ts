@@ -1,13 +1,14 @@
-// What every request tells on the side: whether the service can be reached, and how much room the rate limit has left.
+// What every response says besides its content: that the service can be reached, and how much of the rate limit is left.
 import { Cell } from './cell.ts';
 
 export const reachable = new Cell(true);
-/** Until when the service has asked us to wait; 0: it has not. */
+/** The service asked us to wait until this time; 0: it did not. */
 export const waitUntil = new Cell(0);
 
 let remaining = Number.POSITIVE_INFINITY;
 
-export const watchedFetch: typeof fetch = async (input, init) => {
+/** `fetch` that keeps `reachable`, `waitUntil` and the remaining requests up to date. */
+export const observedFetch: typeof fetch = async (input, init) => {
   let response: Response;
   try {
     response = await fetch(input, init);
@@ -26,8 +27,8 @@ export const watchedFetch: typeof fetch = async (input, init) => {
   return response;
 };
 
-/** The least time between two reads of the same thing: longer as the limit comes near. */
-export function gapMs(): number {
+/** The minimum time between two reads of the same thing: longer as the rate limit comes near. */
+export function minGapMs(): number {
   if (remaining < 40) return 5000;
   if (remaining < 150) return 1500;
   return 200;

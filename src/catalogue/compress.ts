@@ -1,18 +1,18 @@
-// Texts are stored compressed beside themselves (`x.br`, `x.gz`), for servers that send such files as they are.
+// Texts also get compressed copies (`x.br`, `x.gz`), which servers send as they are.
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 
-/** Below this a compressed answer saves no packet. */
-const LEAST_BYTES = 1000;
-/** Above this the last per cent of brotli costs seconds. */
-const LARGEST_BEST_BROTLI = 128 * 1024;
+/** A smaller text fits into one packet anyway. */
+const minBytes = 1000;
+/** Above this size brotli's best quality takes seconds, for about one percent. */
+const maxBestBrotliBytes = 128 * 1024;
 
 export const isText = (path: string) => /\.(json|m3u8|vtt|html|css|js|txt|svg)$|(^|\/)SHA256SUMS$/.test(path);
 
-/** The compressed forms of a text, by suffix; none where they would not be smaller. */
+/** The compressed forms of a text that are smaller than the text itself. */
 export async function compressedForms(bytes: Buffer): Promise<{ suffix: '.br' | '.gz'; bytes: Buffer }[]> {
-  if (bytes.length < LEAST_BYTES) return [];
-  const quality = bytes.length > LARGEST_BEST_BROTLI ? 9 : 11;
+  if (bytes.length < minBytes) return [];
+  const quality = bytes.length > maxBestBrotliBytes ? 9 : 11;
   const params = { [constants.BROTLI_PARAM_QUALITY]: quality, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length };
   const [br, gz] = await Promise.all([
     promisify(brotliCompress)(bytes, { params }),

@@ -1,5 +1,5 @@
-// One list of checks for every server that a catalogue may stand behind: the built-in origin, nginx and Caddy with the
-// printed rules. Where a server cannot do what the contract asks, the row says so, and the documentation does too.
+// The same checks for every server of a catalogue: the built-in origin, and nginx and Caddy with the printed rules. A
+// check that a server cannot pass says so, and so does the documentation.
 import assert from 'node:assert/strict';
 import { mkdir, readdir, readlink, symlink, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
@@ -48,7 +48,7 @@ interface Answer {
 type Server = 'built-in' | 'nginx' | 'caddy';
 type Ask = (path: string, headers?: Record<string, string>, method?: string) => Promise<Answer>;
 
-/** Sends a request line as it is; fetch would tidy the path first. */
+/** Sends a request line as it is; fetch would normalise the path first. */
 function askRaw(base: string, target: string): Promise<string> {
   const { hostname, port } = new URL(base);
   const { promise, resolve, reject } = Promise.withResolvers<string>();
@@ -118,22 +118,22 @@ function checks(server: Server, base: () => string): void {
   test('health is exactly three bytes', async () => assert.equal((await ask('/health.txt')).body.length, 3));
 
   for (const target of nowhere) {
-    test(`${target} is nothing, and that is not cached`, async () => {
+    test(`${target} is not found, and that is not cached`, async () => {
       const text = await askRaw(base(), target);
       assert.match(text, /^HTTP\/1\.1 (404|400)/);
       assert.doesNotMatch(text, /secret/);
-      // A server's own 400, for what is no path at all, carries no header of ours; no cache keeps a 400.
+      // A server's own 400, for an invalid path, has none of our headers; no cache stores a 400.
       if (!text.startsWith('HTTP/1.1 400')) assert.match(text, /cache-control: no-store/i);
     });
   }
 
-  // Caddy follows links wherever they lead; the printed rules say so.
+  // Caddy follows links that lead outside; the printed rules say so.
   if (server !== 'caddy') {
     for (const path of ['/media/link.txt', '/media/up/outside.txt'])
       test(`${path} leads outside and is 404`, async () => assert.equal((await ask(path)).status, 404));
   }
 
-  test('HEAD says what GET would, without a body', async () => {
+  test('HEAD has the headers of GET, without a body', async () => {
     const [head, get] = [await ask('/media/a/film.mp4', {}, 'HEAD'), await ask('/media/a/film.mp4')];
     assert.equal(head.body.length, 0);
     for (const name of ['content-length', 'etag', 'content-type', 'cache-control'])
@@ -161,7 +161,7 @@ function checks(server: Server, base: () => string): void {
     });
   }
 
-  test('a client that has the file is told so in 304, with the validators and cache rule', async () => {
+  test('a client that has the file gets 304, with the validators and cache rule', async () => {
     const first = await ask('/api/streams.json');
     const etag = first.headers.get('etag')!;
     const conditions: Record<string, string>[] = [
@@ -214,11 +214,11 @@ function checks(server: Server, base: () => string): void {
     const { status, headers } = await ask('/media/a/film.mp4', { range: 'bytes=300000-' });
     assert.equal(status, 416);
     assert.equal(headers.get('content-range'), `bytes */${film.length}`);
-    // The others decide on a range after their headers are set: documented as the one difference.
+    // The other servers evaluate a range after they have set their headers: documented as the one difference.
     if (server === 'built-in') assert.equal(headers.get('cache-control'), 'no-store');
   });
 
-  test('If-Range gives the part to who has the same file, and the whole to who has another', async () => {
+  test('If-Range sends the part to a client with the same version, and the whole file to others', async () => {
     const etag = (await ask('/media/a/film.mp4')).headers.get('etag')!;
     assert.equal((await ask('/media/a/film.mp4', { range: 'bytes=0-9', 'if-range': etag })).status, 206);
     const other = await ask('/media/a/film.mp4', { range: 'bytes=0-9', 'if-range': '"other"' });
@@ -226,7 +226,7 @@ function checks(server: Server, base: () => string): void {
     assert.equal(other.body.length, film.length);
   });
 
-  test('text goes out compressed as it was stored, with its own tag', async () => {
+  test('stored compressed forms of a text are sent, each with its own tag', async () => {
     const plain = await ask('/api/streams.json');
     const encodings = server === 'nginx' ? ['gzip'] : ['gzip', 'br'];
     for (const encoding of encodings) {

@@ -1,4 +1,4 @@
-// How the console is served: its policy, its caching, its size, and what it does not serve.
+// How the console is served: its security policy, caching, size, and what it does not serve.
 import assert from 'node:assert/strict';
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
@@ -18,7 +18,7 @@ before(async () => {
 });
 after(() => t.stop());
 
-/** As it is on the wire: fetch would tidy the path and unpack the body. */
+/** Without fetch, which would normalise the path and decompress the body. */
 function raw(path: string, headers: Record<string, string> = {}, method = 'GET') {
   const { hostname, port } = new URL(t.url);
   return new Promise<{ status: number; headers: Record<string, unknown>; body: Buffer }>((resolve, reject) => {
@@ -36,7 +36,7 @@ function raw(path: string, headers: Record<string, string> = {}, method = 'GET')
 
 const scripts = (html: string) => [...html.matchAll(/src="(\/console\/assets\/[^"]+\.js)"/g)].map(([, path]) => path!);
 
-test('the page: a strict policy, never kept without asking, and a 304 for who has it', async () => {
+test('the page: a strict policy, revalidated on every use, and 304 for a client that has it', async () => {
   const { status, headers, body } = await raw('/console');
   assert.equal(status, 200);
   assert.equal(headers['content-type'], 'text/html; charset=utf-8');
@@ -63,7 +63,7 @@ test('the page: a strict policy, never kept without asking, and a 304 for who ha
   assert.equal(again.body.length, 0);
 });
 
-test('deep links give the page, whatever they name', async () => {
+test('every deep link gets the page', async () => {
   const page = (await raw('/console')).body;
   for (const path of ['/console/', '/console/projects', '/console/projects/prj_1/deployments/dpl_2?x=1']) {
     const answer = await raw(path);
@@ -72,7 +72,7 @@ test('deep links give the page, whatever they name', async () => {
   }
 });
 
-test('assets are stored compressed and may be kept for ever; the first load is small', async (c) => {
+test('assets are stored compressed and cached without end; the first load is small', async (c) => {
   const [script, ...more] = scripts((await raw('/console')).body.toString());
   assert.deepEqual(more, [], 'one script');
   const plain = await raw(script!);
@@ -90,7 +90,7 @@ test('assets are stored compressed and may be kept for ever; the first load is s
   assert.ok(br.body.length <= 90_000 && gz.body.length <= 150_000);
 });
 
-test('nothing outside is served, however the path is written', async () => {
+test('no path leads outside the build', async () => {
   const page = (await raw('/console')).body;
   const tricks = [
     ...['/console/../package.json', '/console/..%2fpackage.json', '/console/%2e%2e/package.json'],
@@ -116,14 +116,14 @@ test('GET and HEAD only', async () => {
   }
 });
 
-test('no secret and no source is in what is built', () => {
+test('the build contains no secret and no source', () => {
   for (const file of globSync('console/dist/**/*.{js,css,html}')) {
     assert.doesNotMatch(readFileSync(file, 'utf8'), /sourceMappingURL|slc_|typebox/i, file);
   }
   assert.deepEqual(globSync('console/dist/**/*.map'), []);
 });
 
-test('503 with the command that helps while it is not built, and the page once it is', async () => {
+test('503 with the command to run while the console is not built, and the page once it is', async () => {
   const folder = `${mkdtempSync(join(tmpdir(), 'sluice-console-'))}/dist/`;
   const server = Fastify();
   mountConsole(server, folder);

@@ -1,5 +1,5 @@
-// Every page of the console: no accessibility fault in either colour scheme, no scrolling sideways on a small
-// screen, nothing that the content policy refuses, and a picture for people to look at.
+// Every page of the console: no accessibility violation in either colour scheme, no horizontal scrolling on a small
+// screen, no violation of the content security policy, and a screenshot to look at.
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ const axeSource = readFileSync(new URL('../../node_modules/axe-core/axe.min.js',
 const wide = { width: 1440, height: 900 };
 const narrow = { width: 360, height: 740 };
 
-async function faultsOn(page: Page): Promise<string[]> {
+async function violationsOn(page: Page): Promise<string[]> {
   if (!(await page.evaluate('typeof axe === "object"'))) await page.evaluate(axeSource);
   const { violations, passes } = await page.evaluate(
     (options) => (window as unknown as { axe: { run(o: RunOptions): Promise<AxeResults> } }).axe.run(options),
@@ -22,7 +22,7 @@ async function faultsOn(page: Page): Promise<string[]> {
   );
   assert.ok(
     passes.some(({ id }) => id === 'color-contrast'),
-    'contrast was looked at',
+    'contrast was checked',
   );
   return violations.map(
     ({ id, impact, nodes }) =>
@@ -43,12 +43,12 @@ async function inspect(page: Page, name: string): Promise<void> {
     await page.setViewportSize(size);
     const what = `${name}-${size.width}-${scheme}`;
     await keepPicture(page, what);
-    assert.equal(await overhang(page), 0, `${what} scrolls sideways`);
-    assert.deepEqual(await faultsOn(page), [], what);
+    assert.equal(await overhang(page), 0, `${what} scrolls horizontally`);
+    assert.deepEqual(await violationsOn(page), [], what);
   }
 }
 
-/** A catalogue of one stream; the pictures and films behind it are another test's matter. */
+/** A catalogue of one stream, without its media files. */
 function publishCatalogue(dataDir: string): string {
   const folder = join(dataDir, 'catalogue');
   mkdirSync(join(folder, 'api'), { recursive: true });
@@ -90,7 +90,7 @@ describe('console pages', { skip: noBrowser }, () => {
     await watched.page.getByRole('heading', { name: 'Projects' }).waitFor();
   });
 
-  test('every page that can be signed in to', async (c) => {
+  test('every page after signing in', async (c) => {
     const { page, wrong } = watched;
     for (const [name, [path, text]] of Object.entries(pagesOf(scene))) {
       await c.test(name, async () => {
@@ -104,7 +104,7 @@ describe('console pages', { skip: noBrowser }, () => {
     assert.deepEqual(wrong, []);
   });
 
-  test('what opens on a page: the menu, a dialog, details, a secret', async () => {
+  test('menu, dialog, details, a new secret', async () => {
     const { page } = watched;
     await page.setViewportSize(narrow);
     await page.goto(`${t.url}/console/tokens`);
@@ -118,7 +118,7 @@ describe('console pages', { skip: noBrowser }, () => {
     await page.keyboard.press('Escape');
     await page.getByLabel('Name').fill('ci');
     await page.getByLabel('deployments:write').check();
-    await page.getByRole('button', { name: 'Make token' }).click();
+    await page.getByRole('button', { name: 'Create token' }).click();
     await page.getByLabel('Token ci').waitFor();
     await inspect(page, 'secret');
     await page.goto(`${t.url}/console/projects/${scene.shop.project}/alerts`);
@@ -130,8 +130,8 @@ describe('console pages', { skip: noBrowser }, () => {
     const { page } = watched;
     const { body } = await t.call('POST', '/v1/projects', { body: { name: 'Nothing yet' } });
     for (const [place, text] of [
-      ['', 'Nothing has happened yet.'],
-      ['/deployments', 'No deployments here.'],
+      ['', 'No activity yet.'],
+      ['/deployments', 'No deployments.'],
       ['/domains', 'No domains yet.'],
       ['/environments/production', 'No revisions yet.'],
     ] as const) {
@@ -148,7 +148,7 @@ describe('console pages', { skip: noBrowser }, () => {
     await page.goto(`${t.url}/console/projects/${scene.shop.project}/deployments/${scene.canary.id}`);
     await page.getByRole('button', { name: 'Abort' }).waitFor();
     await page.keyboard.press('Tab');
-    assert.equal(await page.evaluate(() => document.activeElement?.textContent), 'Skip to the page');
+    assert.equal(await page.evaluate(() => document.activeElement?.textContent), 'Skip to content');
     await page.keyboard.press('Enter');
     assert.equal(await page.evaluate(() => document.activeElement?.id), 'main');
     await page.getByRole('button', { name: 'Abort' }).focus();

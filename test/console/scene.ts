@@ -1,4 +1,4 @@
-// Something to look at on every page of the console: a project with traffic, a canary, an alert, a domain, a webhook.
+// Data for every page of the console: a project with traffic, a canary, an alert, a domain, a webhook.
 import assert from 'node:assert/strict';
 import type { Page } from 'playwright-core';
 import type { Deployment } from '../../src/contract/deployments.ts';
@@ -22,13 +22,13 @@ export interface Scene {
   close(): Promise<void>;
 }
 
-async function made(url: string, path: string, body: object) {
+async function create(url: string, path: string, body: object) {
   const answer = await call(url, 'POST', path, { body });
   assert.ok(answer.status < 300, JSON.stringify(answer.body));
   return answer.body;
 }
 
-/** Both sides of a canary get requests, and some of the new one's fail. */
+/** Both revisions of a canary get requests, and some requests to the new one fail. */
 async function runCanary(shop: Shop): Promise<{ canary: Deployment; failed: Deployment }> {
   await shop.released('registry.example/shop:1.3');
   await shop.set({ variables: { STANDIN_IMAGE_MISSING: '1' } });
@@ -44,7 +44,7 @@ async function runCanary(shop: Shop): Promise<{ canary: Deployment; failed: Depl
   });
   const canary = await shop.reaches(id, 'canary');
   const load = shop.load(2);
-  await until('figures of both sides', async () => {
+  await until('metrics of both revisions', async () => {
     const { canary: now } = await shop.deployment(id);
     return now && now.canary.requests > 30 && now.stable.requests > 30 ? now : undefined;
   });
@@ -56,20 +56,20 @@ export async function makeScene(t: TestApp): Promise<Scene> {
   const shop = await Shop.open(t.url);
   await shop.api('PATCH', '', { name: 'Corner shop', description: 'Sells what the corner needs', labels: ['retail'] });
   const receiver = await Receiver.open(answering(200, {}, 'thank you'));
-  const webhook = await made(t.url, '/v1/webhooks', { url: receiver.url, events: ['*'], description: 'chat' });
+  const webhook = await create(t.url, '/v1/webhooks', { url: receiver.url, events: ['*'], description: 'chat' });
   const { canary, failed } = await runCanary(shop);
   await shop.api('POST', '/environments', { name: 'staging' });
   const rules = `/v1/projects/${shop.project}/alert-rules`;
   const below = { environment: 'production', comparator: 'lt' };
-  await made(t.url, rules, { ...below, name: 'visitors', metric: 'request_rate', threshold: 10 });
-  await made(t.url, rules, {
+  await create(t.url, rules, { ...below, name: 'visitors', metric: 'request_rate', threshold: 10 });
+  await create(t.url, rules, {
     ...below,
     name: 'spares',
     metric: 'healthy_instances',
     threshold: 5,
     severity: 'critical',
   });
-  await made(t.url, `/v1/projects/${shop.project}/domains`, { hostname: 'shop.test', environment: 'production' });
+  await create(t.url, `/v1/projects/${shop.project}/domains`, { hostname: 'shop.test', environment: 'production' });
   const domains = await until('a certificate', async () => {
     const { body } = await shop.api('GET', '/domains');
     return body.data[0].state === 'active' ? body.data : undefined;
@@ -86,7 +86,7 @@ export async function makeScene(t: TestApp): Promise<Scene> {
   return { shop, canary, failed, webhook: webhook.id, delivery, close: async () => receiver.close() };
 }
 
-/** Every page, with what must be on it when it is ready. */
+/** Every page, with a text that is on it once it has loaded. */
 export function pagesOf({
   shop,
   canary,
@@ -97,11 +97,11 @@ export function pagesOf({
   const project = `/projects/${shop.project}`;
   return {
     projects: ['/projects', 'Corner shop'],
-    project: [project, 'What happened'],
+    project: [project, 'Activity'],
     environment: [`${project}/environments/production`, 'Revisions'],
     deployments: [`${project}/deployments`, 'registry.example/shop:1.4'],
-    canary: [`${project}/deployments/${canary.id}`, 'Since this step began'],
-    failed: [`${project}/deployments/${failed.id}`, 'The revision before serves'],
+    canary: [`${project}/deployments/${canary.id}`, 'Metrics of this step'],
+    failed: [`${project}/deployments/${failed.id}`, 'The previous revision serves'],
     alerts: [`${project}/alerts`, 'visitors'],
     domains: [`${project}/domains`, 'shop.test'],
     settings: [`${project}/settings`, 'New environment'],
@@ -111,7 +111,7 @@ export function pagesOf({
     tokens: ['/tokens', 'New token'],
     audit: ['/audit', 'deployments.create'],
     catalogue: ['/catalogue', 'Catalogue'],
-    session: ['/session', 'What it may do'],
-    missing: ['/nowhere', 'There is no such page'],
+    session: ['/session', 'Scopes'],
+    missing: ['/nowhere', 'Page not found'],
   };
 }

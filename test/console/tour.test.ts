@@ -1,4 +1,4 @@
-// The console in a real browser, from the first sign-in to a rollback, and what may happen to it on the way.
+// The console in a real browser: from the first sign-in to a rollback, at the rate limit, and across a restart.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
@@ -43,27 +43,27 @@ describe('console', { skip: noBrowser }, () => {
     await page.getByLabel('Image').fill('registry.example/tea:1.0');
     await button(page, 'Deploy').click();
     await stepIs(page, 'succeeded');
-    await page.getByRole('img', { name: 'Traffic: r1 (live) 100 %' }).waitFor();
+    await page.getByRole('img', { name: 'Traffic: r1 (live) 100%' }).waitFor();
 
     await page.getByRole('link', { name: 'production' }).click();
     await page.getByLabel('Image').fill('registry.example/tea:1.1');
-    await page.getByLabel('First share, percent').fill('20');
+    await page.getByLabel('Initial traffic (%)').fill('20');
     await page.getByLabel('Note').fill('Sweeter');
     await button(page, 'Deploy').click();
     await stepIs(page, 'canary');
-    await page.getByRole('img', { name: 'Traffic: r1 (live) 80 %, r2 (canary) 20 %' }).waitFor();
-    await shown(page, 'Since this step began');
-    await shown(page, 'promote it to go on');
+    await page.getByRole('img', { name: 'Traffic: r1 (live) 80%, r2 (canary) 20%' }).waitFor();
+    await shown(page, 'Metrics of this step');
+    await shown(page, 'waiting for promotion');
     await keepPicture(page, 'tour-canary');
     await button(page, 'Promote').click();
     await stepIs(page, 'succeeded');
-    await page.getByRole('img', { name: 'Traffic: r2 (live) 100 %' }).waitFor();
+    await page.getByRole('img', { name: 'Traffic: r2 (live) 100%' }).waitFor();
 
     await page.getByRole('link', { name: 'production' }).click();
     await button(page, 'Roll back to r1').click();
     await page.getByRole('dialog').getByRole('button', { name: 'Roll back to r1' }).click();
     await stepIs(page, 'succeeded');
-    await page.getByRole('img', { name: 'Traffic: r3 (live) 100 %' }).waitFor();
+    await page.getByRole('img', { name: 'Traffic: r3 (live) 100%' }).waitFor();
     await page.getByRole('link', { name: 'Overview' }).click();
     await shown(page, /Rollback of registry.example\/tea:1.0 as r3/);
     await keepPicture(page, 'tour-end');
@@ -71,16 +71,16 @@ describe('console', { skip: noBrowser }, () => {
     await page.context().close();
   });
 
-  test('what the API says of a field is shown at the field, and the input is kept', async () => {
+  test('an error about a field is shown at the field, and the input is kept', async () => {
     const shop = await Shop.open(t.url);
     const { page } = await openPage(browser);
     await signIn(page, t.url, `/projects/${shop.project}`);
     await page.getByLabel('Image').fill('Not An Image');
-    await page.getByLabel('First share, percent').fill('150');
+    await page.getByLabel('Initial traffic (%)').fill('150');
     await button(page, 'Deploy').click();
     const image = page.getByLabel('Image');
     await page.waitForFunction(() => document.querySelector('[aria-invalid]') !== null);
-    const percent = page.getByLabel('First share, percent');
+    const percent = page.getByLabel('Initial traffic (%)');
     for (const [field, value] of [
       [image, 'Not An Image'],
       [percent, '150'],
@@ -93,7 +93,7 @@ describe('console', { skip: noBrowser }, () => {
     await page.context().close();
   });
 
-  test('a wrong token is refused with the reason; one that is revoked later ends the session', async () => {
+  test('a wrong token is rejected with the reason; one that is revoked later ends the session', async () => {
     const { page } = await openPage(browser);
     await signIn(page, t.url, '/tokens', 'slc_not-a-token');
     await shown(page, 'The token is not one of this service.');
@@ -103,8 +103,12 @@ describe('console', { skip: noBrowser }, () => {
     await page.getByLabel('Token').fill(body.token);
     await button(page, 'Sign in').click();
     await page.getByRole('heading', { name: 'Tokens' }).waitFor();
-    assert.equal(await page.getByRole('link', { name: 'Webhooks' }).count(), 0, 'what it may not is not offered');
-    assert.equal(await button(page, 'Make token').count(), 0);
+    assert.equal(
+      await page.getByRole('link', { name: 'Webhooks' }).count(),
+      0,
+      'pages without the scope are not offered',
+    );
+    assert.equal(await button(page, 'Create token').count(), 0);
     assert.ok(!page.url().includes('slc_'));
     const kept = await page.evaluate(() => [
       JSON.stringify(localStorage),
@@ -119,7 +123,7 @@ describe('console', { skip: noBrowser }, () => {
     await page.context().close();
   });
 
-  test('a deep link survives a reload, and back and forward go where they should', async () => {
+  test('a deep link survives a reload, and back and forward work', async () => {
     const shop = await Shop.open(t.url);
     const { page } = await openPage(browser);
     const path = `/projects/${shop.project}/environments/production`;
@@ -162,7 +166,7 @@ describe('console', { skip: noBrowser }, () => {
           }),
         word,
       );
-      // Counted from before the request, so the commit is later than this.
+      // Taken before the request, so the commit is later than this.
       const asked = Date.now();
       assert.equal((await shop.api('POST', `/deployments/${id}/${verb}`)).status, 200);
       took.push((await seen) - asked);
@@ -174,7 +178,7 @@ describe('console', { skip: noBrowser }, () => {
     await page.context().close();
   });
 
-  test('at the rate limit it says so, waits, and stays usable', async () => {
+  test('at the rate limit the console says so, waits, and stays usable', async () => {
     const limit = 30;
     const tight = await startApp({ tokenLimit: limit });
     const { page } = await openPage(browser);
@@ -182,14 +186,14 @@ describe('console', { skip: noBrowser }, () => {
     await shown(page, 'No projects yet.');
     for (let count = 0; count < limit; count++) await tight.call('GET', '/v1/token');
     await page.getByRole('link', { name: 'Webhooks' }).click();
-    await shown(page, /Many requests with this token: updates go on in/);
+    await shown(page, /Rate limit reached: updates resume in/);
     await page.getByRole('link', { name: 'Projects' }).click();
     await shown(page, 'No projects yet.');
     await page.context().close();
     await tight.stop();
   });
 
-  test('the service restarts under it: it says so, comes back by itself, and what was typed is still there', async () => {
+  test('when the service restarts, the console says so, reconnects, and keeps the input', async () => {
     const { env, clean } = await isolatedEnv();
     const log = createLog({ level: 'silent', format: 'json' });
     let app = await createApp(readConfig(env, false), { log });
@@ -203,18 +207,18 @@ describe('console', { skip: noBrowser }, () => {
     await page.getByLabel('Note').fill('typed before the restart');
 
     await app.stop();
-    await shown(page, /Reconnecting… What you see may be old/);
-    await page.getByRole('img', { name: 'Traffic: r1 (live) 100 %' }).waitFor();
+    await shown(page, /Reconnecting… The data shown may be out of date/);
+    await page.getByRole('img', { name: 'Traffic: r1 (live) 100%' }).waitFor();
     await button(page, 'Deploy').click();
-    await shown(page, /The service does not answer. What you entered is kept./);
+    await shown(page, /The service is not responding. Your input is kept./);
     await keepPicture(page, 'restart-away');
 
     app = await createApp(readConfig({ ...env, SLUICE_PORT: new URL(url).port }, false), { log });
     await page.locator('.connection.open').waitFor();
     await page.locator('.banner').waitFor({ state: 'detached' });
     assert.equal(await page.getByLabel('Note').inputValue(), 'typed before the restart');
-    await shop.set({ locked: { reason: 'told after the restart' } });
-    await shown(page, /told after the restart/);
+    await shop.set({ locked: { reason: 'locked after the restart' } });
+    await shown(page, /locked after the restart/);
     await shop.set({ locked: null });
     await button(page, 'Deploy').click();
     await page.getByRole('heading', { name: 'r2 to production' }).waitFor();

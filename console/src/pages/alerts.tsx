@@ -1,14 +1,14 @@
 import type { Alert, AlertRule } from '../../../src/client/index.ts';
-import { useList } from '../api.ts';
-import { isPlotted, RuleCard } from '../parts/alert-rules.tsx';
-import { Badge } from '../parts/badge.tsx';
-import { PageHead, ProjectTabs } from '../parts/page-head.tsx';
-import { NewRule } from '../parts/rule-forms.tsx';
-import { Empty, More, Shown } from '../parts/states.tsx';
-import { Table } from '../parts/table.tsx';
-import { Ago } from '../parts/time.tsx';
+import { Badge } from '../components/display/badge.tsx';
+import { Ago } from '../components/display/time.tsx';
+import { NewRule } from '../components/forms/rule-forms.tsx';
+import { PageHead, ProjectTabs } from '../components/layout/page-head.tsx';
+import { Empty, More, Shown } from '../components/layout/states.tsx';
+import { Table } from '../components/layout/table.tsx';
+import { isPlotted, RuleCard } from '../components/sections/alert-rules.tsx';
 import type { Params } from '../router.ts';
 import { useCan } from '../session.ts';
+import { useList } from '../use-read.ts';
 import { oldestFirst, useEnvironments, useProject } from './project.tsx';
 
 export function AlertsPage({ params }: { params: Params }) {
@@ -37,11 +37,11 @@ function Alerts({ project }: { project: string }) {
   });
   return (
     <section aria-labelledby="alerts">
-      <h2 id="alerts">What fired</h2>
+      <h2 id="alerts">Alerts</h2>
       <Shown of={alerts}>
         {(items) =>
           items.length === 0 ? (
-            <Empty title="Nothing has fired.">When the condition of a rule holds, its alert is told of here.</Empty>
+            <Empty title="No alerts.">An alert appears here when the condition of a rule is met.</Empty>
           ) : (
             <Table
               label="Alerts"
@@ -58,12 +58,12 @@ function Alerts({ project }: { project: string }) {
                   ),
                 },
                 {
-                  name: 'Where',
+                  name: 'Source',
                   cell: ({ environment, revision, hostname }) =>
                     [environment, revision, hostname].filter(Boolean).join(' · '),
                 },
-                { name: 'What was seen', cell: ({ message }) => message },
-                { name: 'Since', cell: ({ fired_at }) => <Ago at={fired_at} /> },
+                { name: 'Message', cell: ({ message }) => message },
+                { name: 'Fired', cell: ({ fired_at }) => <Ago at={fired_at} /> },
                 { name: 'Resolved', cell: ({ resolved_at }) => (resolved_at ? <Ago at={resolved_at} /> : '–') },
               ]}
             />
@@ -75,7 +75,7 @@ function Alerts({ project }: { project: string }) {
   );
 }
 
-/** By environment, and within it those with a curve first. */
+/** By environment, and within it those with a chart first. */
 const grouped = (rules: AlertRule[]): AlertRule[] =>
   [...rules].sort(
     (a, b) => a.environment.localeCompare(b.environment) || Number(isPlotted(b.metric)) - Number(isPlotted(a.metric)),
@@ -88,11 +88,11 @@ function Rules({ project, mayChange }: { project: string; mayChange: boolean }) 
   });
   return (
     <section aria-labelledby="rules">
-      <h2 id="rules">Rules</h2>
+      <h2 id="rules">Alert rules</h2>
       <Shown of={rules}>
         {(items) =>
           items.length === 0 ? (
-            <Empty title="No rules.">A rule says what counts as bad. Make one below.</Empty>
+            <Empty title="No alert rules.">A rule says when an alert fires. Create one below.</Empty>
           ) : (
             <ul className="cards wide">
               {grouped(items).map((rule) => (

@@ -1,10 +1,10 @@
 import type { AuditEntry } from '../../../src/client/index.ts';
-import { useList } from '../api.ts';
-import { ShortIds } from '../parts/id.tsx';
-import { PageHead } from '../parts/page-head.tsx';
-import { Empty, More, Shown } from '../parts/states.tsx';
-import { Table } from '../parts/table.tsx';
-import { Ago } from '../parts/time.tsx';
+import { ShortIds } from '../components/display/id.tsx';
+import { Ago } from '../components/display/time.tsx';
+import { PageHead } from '../components/layout/page-head.tsx';
+import { Empty, More, Shown } from '../components/layout/states.tsx';
+import { Table } from '../components/layout/table.tsx';
+import { useList } from '../use-read.ts';
 
 export function AuditPage() {
   const entries = useList<AuditEntry>('audit', (client, page) => client.auditLog.list(page).page(), { project: '*' });
@@ -14,19 +14,19 @@ export function AuditPage() {
       <Shown of={entries}>
         {(items) =>
           items.length === 0 ? (
-            <Empty title="Nothing was changed yet.">Every change made through the API leaves a line here.</Empty>
+            <Empty title="No entries yet.">Every change made through the API is recorded here.</Empty>
           ) : (
             <Table
-              label="Changes"
+              label="Audit log"
               items={items}
               keyOf={({ id }) => id}
               columns={[
-                { name: 'When', cell: ({ created_at }) => <Ago at={created_at} /> },
+                { name: 'Time', cell: ({ created_at }) => <Ago at={created_at} /> },
                 { name: 'Action', cell: ({ action }) => <code>{action}</code> },
-                { name: 'Of', cell: ({ resource }) => <ShortIds text={resource} /> },
-                { name: 'By', cell: ({ token_id }) => <ShortIds text={token_id} /> },
-                { name: 'From', cell: ({ address }) => address },
-                { name: 'Request', cell: ({ request_id }) => <code>{request_id}</code> },
+                { name: 'Resource', cell: ({ resource }) => <ShortIds text={resource} /> },
+                { name: 'Token', cell: ({ token_id }) => <ShortIds text={token_id} /> },
+                { name: 'IP address', cell: ({ address }) => address },
+                { name: 'Request ID', cell: ({ request_id }) => <code>{request_id}</code> },
               ]}
             />
           )

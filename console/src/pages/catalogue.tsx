@@ -1,11 +1,11 @@
 import { CatalogueReadError, type CatalogueStream, catalogue } from '../../../src/client/index.ts';
-import { useRead } from '../api.ts';
-import { PageHead } from '../parts/page-head.tsx';
-import { Empty, Shown } from '../parts/states.tsx';
+import { PageHead } from '../components/layout/page-head.tsx';
+import { Empty, Shown } from '../components/layout/states.tsx';
+import { useRead } from '../use-read.ts';
 
 const site = catalogue(location.origin);
 
-/** A service without a catalogue, or before its first publish, has no document: that is no fault. */
+/** A service without a catalogue, or before its first publish, has no document: that is not an error. */
 async function readStreams(): Promise<CatalogueStream[]> {
   try {
     return await site.streams();
@@ -23,15 +23,15 @@ export function CataloguePage() {
         title="Catalogue"
         actions={
           <a className="quiet" href="/" target="_blank" rel="noreferrer">
-            Open the gallery
+            Open gallery
           </a>
         }
       />
       <Shown of={streams}>
         {(items) =>
           items.length === 0 ? (
-            <Empty title="No streams here.">
-              Nothing is published, or another process serves the catalogue. To publish, describe streams in{' '}
+            <Empty title="No streams.">
+              Nothing has been published, or another process serves the catalogue. To publish, describe streams in{' '}
               <code>catalogue.yaml</code> and run <code>sluice catalogue build</code>.
             </Empty>
           ) : (
@@ -47,7 +47,7 @@ export function CataloguePage() {
   );
 }
 
-/** The document's own field, completed like the others. */
+/** An extra field of the document, which the client does not check: only a path on this site is used. */
 const posterOf = ({ poster }: CatalogueStream): string | undefined =>
   typeof poster === 'string' && /^\/(?!\/)/.test(poster) ? poster : undefined;
 

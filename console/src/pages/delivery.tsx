@@ -1,21 +1,21 @@
 import type { DeliveryDetail } from '../../../src/client/index.ts';
-import { useRead } from '../api.ts';
-import { ActionButton } from '../parts/actions.tsx';
-import { Badge } from '../parts/badge.tsx';
-import { pendingMs } from '../parts/deliveries.tsx';
-import { PageHead } from '../parts/page-head.tsx';
-import { Scrolled } from '../parts/scrolled.tsx';
-import { Empty, Shown } from '../parts/states.tsx';
-import { Ago } from '../parts/time.tsx';
+import { Badge } from '../components/display/badge.tsx';
+import { Scrolled } from '../components/display/scrolled.tsx';
+import { Ago } from '../components/display/time.tsx';
+import { ActionButton } from '../components/forms/actions.tsx';
+import { PageHead } from '../components/layout/page-head.tsx';
+import { Empty, Shown } from '../components/layout/states.tsx';
+import { pendingMs } from '../components/sections/deliveries.tsx';
 import type { Params } from '../router.ts';
 import { useCan, useSignedIn } from '../session.ts';
+import { useRead } from '../use-read.ts';
 
 export function DeliveryPage({ params }: { params: Params }) {
   const { whk, dlv } = params as { whk: string; dlv: string };
   const { client } = useSignedIn();
   const can = useCan();
   const delivery = useRead<DeliveryDetail>(`delivery/${dlv}`, (each) => each.deliveries.get(whk, dlv), {
-    everyMs: (data) => pendingMs([data as DeliveryDetail]),
+    pollMs: (data) => pendingMs([data]),
   });
   return (
     <>
@@ -27,7 +27,11 @@ export function DeliveryPage({ params }: { params: Params }) {
         ]}
         actions={
           can('webhooks:write') && (
-            <ActionButton className="main" run={() => client.deliveries.redeliver(whk, dlv)} done="It is sent again.">
+            <ActionButton
+              className="main"
+              run={() => client.deliveries.redeliver(whk, dlv)}
+              done="Redelivery scheduled."
+            >
               Redeliver
             </ActionButton>
           )
@@ -46,7 +50,7 @@ export function DeliveryPage({ params }: { params: Params }) {
                 <dd>
                   <code>{data.event_id}</code>
                 </dd>
-                <dt>Made</dt>
+                <dt>Created</dt>
                 <dd>
                   <Ago at={data.created_at} />
                 </dd>
@@ -64,7 +68,7 @@ export function DeliveryPage({ params }: { params: Params }) {
             <section aria-labelledby="payload">
               <h2 id="payload">Payload</h2>
               {data.event_type === 'webhook.test' ? (
-                <p className="hint">A test tells of nothing: it has a type, a time and an id.</p>
+                <p className="hint">A test event has a type, a time and an ID, and no data.</p>
               ) : (
                 <Payload event={data.event_id} />
               )}
@@ -80,7 +84,7 @@ function Attempts({ attempts }: { attempts: DeliveryDetail['attempts'] }) {
   return (
     <section aria-labelledby="attempts">
       <h2 id="attempts">Attempts</h2>
-      {attempts.length === 0 && <Empty title="Not sent yet.">The first attempt is made in a moment.</Empty>}
+      {attempts.length === 0 && <Empty title="Not sent yet.">The first attempt starts in a moment.</Empty>}
       <ol className="attempts">
         {attempts.map(({ number, at, duration_ms, status, error, answer }) => {
           const isGood = status !== null && status >= 200 && status < 300;
@@ -89,14 +93,14 @@ function Attempts({ attempts }: { attempts: DeliveryDetail['attempts'] }) {
               <p className="title-row">
                 <strong>Attempt {number}</strong>
                 <Badge state={isGood ? 'succeeded' : 'failed'}>
-                  {status === null ? 'no answer' : `HTTP ${status}`}
+                  {status === null ? 'no response' : `HTTP ${status}`}
                 </Badge>
                 <span className="small">
                   {duration_ms} ms · <Ago at={at} />
                 </span>
               </p>
               {error && <p>{error}</p>}
-              {answer && <Scrolled label={`Answer to attempt ${number}`}>{answer}</Scrolled>}
+              {answer && <Scrolled label={`Response to attempt ${number}`}>{answer}</Scrolled>}
             </li>
           );
         })}

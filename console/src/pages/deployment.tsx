@@ -1,20 +1,20 @@
-// The canary view: where a deployment is, who gets which share, how both sides do, and what can be done about it.
+// One deployment: its progress, the traffic split, the metrics of both revisions, and the commands that change it.
 import type { Deployment } from '../../../src/client/index.ts';
-import { useRead } from '../api.ts';
-import { CanaryControls } from '../parts/canary-controls.tsx';
-import { DeploymentCurves, refreshMs } from '../parts/curves.tsx';
-import { Link } from '../parts/link.tsx';
-import { Logs } from '../parts/logs.tsx';
-import { PageHead, ProjectTabs } from '../parts/page-head.tsx';
-import { Scrolled } from '../parts/scrolled.tsx';
-import { Sides } from '../parts/sides.tsx';
-import { SplitBar, sharesOf } from '../parts/split.tsx';
-import { Shown } from '../parts/states.tsx';
-import { Stepper } from '../parts/stepper.tsx';
-import { Ago } from '../parts/time.tsx';
-import { Timeline } from '../parts/timeline.tsx';
+import { StepComparison } from '../components/charts/comparison.tsx';
+import { DeploymentMetrics, refreshMs } from '../components/charts/metric-charts.tsx';
+import { SplitBar, sharesOf } from '../components/charts/traffic-split.tsx';
+import { Scrolled } from '../components/display/scrolled.tsx';
+import { Stepper } from '../components/display/stepper.tsx';
+import { Ago } from '../components/display/time.tsx';
+import { Timeline } from '../components/display/timeline.tsx';
+import { CanaryControls } from '../components/forms/canary-controls.tsx';
+import { Link } from '../components/layout/link.tsx';
+import { PageHead, ProjectTabs } from '../components/layout/page-head.tsx';
+import { Shown } from '../components/layout/states.tsx';
+import { Logs } from '../components/sections/logs.tsx';
 import type { Params } from '../router.ts';
 import { useCan } from '../session.ts';
+import { useRead } from '../use-read.ts';
 import { useProject } from './project.tsx';
 
 export function DeploymentPage({ params }: { params: Params }) {
@@ -22,8 +22,8 @@ export function DeploymentPage({ params }: { params: Params }) {
   const project = useProject(id);
   const deployment = useRead<Deployment>(`deployment/${dpl}`, (client) => client.deployments.get(id, dpl), {
     project: id,
-    // Its figures change without being told of.
-    everyMs: (read) => ((read as Deployment).state === 'canary' ? refreshMs : null),
+    // No event announces new metrics.
+    pollMs: (read) => (read.state === 'canary' ? refreshMs : null),
   });
   const { data } = deployment;
   return (
@@ -59,15 +59,15 @@ function Body({ deployment }: { deployment: Deployment }) {
       {failure && (
         <section className="fault" aria-label="Failure">
           <p>
-            <strong>{failure.message}</strong> The revision before serves all traffic.
+            <strong>{failure.message}</strong> The previous revision serves all traffic.
           </p>
           {failure.log_tail.length > 0 && (
-            <Scrolled label="Last lines of the instance that failed">{failure.log_tail.join('\n')}</Scrolled>
+            <Scrolled label="Last log lines of the failed instance">{failure.log_tail.join('\n')}</Scrolled>
           )}
         </section>
       )}
-      {deployment.canary && <Sides canary={deployment.canary} deployment={deployment} />}
-      {can('alerts:read') && <DeploymentCurves deployment={deployment} />}
+      {deployment.canary && <StepComparison canary={deployment.canary} deployment={deployment} />}
+      {can('alerts:read') && <DeploymentMetrics deployment={deployment} />}
       <section aria-labelledby="timeline">
         <h2 id="timeline">Timeline</h2>
         <Timeline moments={moments} />
@@ -97,12 +97,12 @@ function Facts({ deployment }: { deployment: Deployment }) {
       <dd>
         <code>{image}</code>
       </dd>
-      <dt>How</dt>
+      <dt>Strategy</dt>
       <dd>
         {kind === 'rollback' ? 'rollback' : strategy.replace('_', '-')}
-        {canary_percent !== null && `, ${canary_percent} % first`}
+        {canary_percent !== null && `, ${canary_percent}% initial traffic`}
       </dd>
-      <dt>Asked for</dt>
+      <dt>Created</dt>
       <dd>
         <Ago at={created_at} />
       </dd>

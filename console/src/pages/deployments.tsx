@@ -1,13 +1,13 @@
 import { useState } from 'react';
 import type { Deployment, DeploymentState } from '../../../src/client/index.ts';
-import { useList } from '../api.ts';
-import { Badge } from '../parts/badge.tsx';
-import { Link } from '../parts/link.tsx';
-import { PageHead, ProjectTabs } from '../parts/page-head.tsx';
-import { Empty, More, Shown } from '../parts/states.tsx';
-import { Table } from '../parts/table.tsx';
-import { Ago } from '../parts/time.tsx';
+import { Badge } from '../components/display/badge.tsx';
+import { Ago } from '../components/display/time.tsx';
+import { Link } from '../components/layout/link.tsx';
+import { PageHead, ProjectTabs } from '../components/layout/page-head.tsx';
+import { Empty, More, Shown } from '../components/layout/states.tsx';
+import { Table } from '../components/layout/table.tsx';
 import type { Params } from '../router.ts';
+import { useList } from '../use-read.ts';
 import { useProject } from './project.tsx';
 
 const filters = [
@@ -37,7 +37,7 @@ export function DeploymentsPage({ params }: { params: Params }) {
         ]}
         actions={
           <select
-            aria-label="Which deployments"
+            aria-label="Filter by state"
             value={state}
             onChange={(event) => setState(event.currentTarget.value as DeploymentState | '')}
           >
@@ -53,7 +53,7 @@ export function DeploymentsPage({ params }: { params: Params }) {
       <Shown of={deployments}>
         {(items) =>
           items.length === 0 ? (
-            <Empty title="No deployments here.">
+            <Empty title="No deployments.">
               Deploy an image from the <Link to={`/projects/${id}`}>overview</Link>.
             </Empty>
           ) : (
@@ -79,9 +79,12 @@ function DeploymentTable({ project, items }: { project: string; items: Deploymen
         },
         { name: 'Environment', cell: ({ environment }) => environment },
         { name: 'Image', cell: ({ image }) => <code>{image}</code> },
-        { name: 'How', cell: ({ kind, strategy }) => (kind === 'rollback' ? 'rollback' : strategy.replace('_', '-')) },
+        {
+          name: 'Strategy',
+          cell: ({ kind, strategy }) => (kind === 'rollback' ? 'rollback' : strategy.replace('_', '-')),
+        },
         { name: 'State', cell: ({ state }) => <Badge state={state} /> },
-        { name: 'Asked for', cell: ({ created_at }) => <Ago at={created_at} /> },
+        { name: 'Created', cell: ({ created_at }) => <Ago at={created_at} /> },
       ]}
     />
   );

@@ -1,16 +1,16 @@
 import type { Certificate, Domain } from '../../../src/client/index.ts';
-import { useList } from '../api.ts';
-import { ActionButton, ConfirmButton } from '../parts/actions.tsx';
-import { Badge } from '../parts/badge.tsx';
-import { Form, Input, Select, textField } from '../parts/forms.tsx';
-import { PageHead, ProjectTabs } from '../parts/page-head.tsx';
-import { Empty, More, Shown } from '../parts/states.tsx';
-import { Ago, dayOf, useNow } from '../parts/time.tsx';
+import { Badge } from '../components/display/badge.tsx';
+import { Ago, dayOf, useNow } from '../components/display/time.tsx';
+import { ActionButton, ConfirmButton } from '../components/forms/actions.tsx';
+import { Form, Input, Select, textField } from '../components/forms/form.tsx';
+import { PageHead, ProjectTabs } from '../components/layout/page-head.tsx';
+import { Empty, More, Shown } from '../components/layout/states.tsx';
 import type { Params } from '../router.ts';
 import { useCan, useSignedIn } from '../session.ts';
+import { useList } from '../use-read.ts';
 import { oldestFirst, useEnvironments, useProject } from './project.tsx';
 
-/** Until a certificate is there, it is looked for often. */
+/** How often to poll until a certificate is issued. */
 const waitingMs = 2000;
 const isWaiting = ({ state }: Domain) => state === 'pending' || state === 'issuing';
 
@@ -20,7 +20,7 @@ export function DomainsPage({ params }: { params: Params }) {
   const can = useCan();
   const domains = useList<Domain>(`domains/${id}`, (client, page) => client.domains.list(id, page).page(), {
     project: id,
-    everyMs: (data) => ((data as Domain[]).some(isWaiting) ? waitingMs : null),
+    pollMs: (data) => (data.some(isWaiting) ? waitingMs : null),
   });
   return (
     <>
@@ -36,8 +36,8 @@ export function DomainsPage({ params }: { params: Params }) {
         {(items) =>
           items.length === 0 ? (
             <Empty title="No domains yet.">
-              Every environment has an address already. To serve one under a name of your own, point the name’s DNS
-              records here and add it below; a certificate is got by itself.
+              Every environment already has a URL. To use a domain of your own, point its DNS records here and add it
+              below. Its certificate is issued automatically.
             </Empty>
           ) : (
             <ul className="cards wide">
@@ -71,35 +71,34 @@ function DomainCard({ project, domain, mayChange }: { project: string; domain: D
           {domain.url}
         </a>
       </p>
-      {certificate ? <Life certificate={certificate} /> : <p className="small">No certificate yet.</p>}
+      {certificate ? <Lifetime certificate={certificate} /> : <p className="small">No certificate yet.</p>}
       {last_error && (
         <p className="fault">
           {last_error}{' '}
           {next_attempt_at && (
             <>
-              Tried again <Ago at={next_attempt_at} />.
+              Next attempt <Ago at={next_attempt_at} />.
             </>
           )}
         </p>
       )}
       {mayChange && (
         <div className="row">
-          <ActionButton run={() => client.domains.verify(project, id)} done={`${hostname} leads here.`}>
+          <ActionButton
+            run={() => client.domains.verify(project, id)}
+            done={`DNS check passed: ${hostname} points here.`}
+          >
             Verify
           </ActionButton>
-          <ActionButton
-            run={() => client.domains.renew(project, id)}
-            done="A new certificate is on its way."
-            disabled={!certificate}
-          >
+          <ActionButton run={() => client.domains.renew(project, id)} done="Renewal started." disabled={!certificate}>
             Renew
           </ActionButton>
           <ConfirmButton
             title={`Remove ${hostname}?`}
-            about="It is no longer served, and its certificate is thrown away."
+            about="The domain is no longer served, and its certificate is deleted."
             verb="Remove"
             run={() => client.domains.delete(project, id)}
-            done={`${hostname} is removed.`}
+            done={`Removed ${hostname}.`}
           >
             Remove
           </ConfirmButton>
@@ -109,12 +108,12 @@ function DomainCard({ project, domain, mayChange }: { project: string; domain: D
   );
 }
 
-/** A certificate's life as a bar: how much is over, and where it will be renewed. */
-function Life({ certificate: { not_before, not_after, renew_at, issuer } }: { certificate: Certificate }) {
+/** The lifetime of a certificate as a bar: how much has passed, and when it will be renewed. */
+function Lifetime({ certificate: { not_before, not_after, renew_at, issuer } }: { certificate: Certificate }) {
   const now = useNow();
   const [from, to] = [Date.parse(not_before), Date.parse(not_after)];
   const placeOf = (at: number) => Math.min(100, Math.max(0, ((at - from) / (to - from)) * 100));
-  const over = placeOf(now);
+  const elapsed = placeOf(now);
   const renews = placeOf(Date.parse(renew_at));
   return (
     <div className="life">
@@ -122,20 +121,20 @@ function Life({ certificate: { not_before, not_after, renew_at, issuer } }: { ce
         viewBox="0 0 100 8"
         preserveAspectRatio="none"
         role="img"
-        aria-label={`Certificate from ${dayOf(not_before)} to ${dayOf(not_after)}; ${Math.round(over)} % of its life is over; renewed on ${dayOf(renew_at)}`}
+        aria-label={`Certificate valid from ${dayOf(not_before)} to ${dayOf(not_after)}, ${Math.round(elapsed)}% elapsed, renews on ${dayOf(renew_at)}`}
       >
         <rect className="rest" width="100" height="8" />
-        <rect className={over > renews ? 'over late' : 'over'} width={over} height="8" />
+        <rect className={elapsed > renews ? 'over late' : 'over'} width={elapsed} height="8" />
         <path className="renew" d={`M${renews} 0V8`} />
       </svg>
       <p className="scale">
         <span>from {dayOf(not_before)}</span>
         <span>
-          renewed <Ago at={renew_at} />
+          renews <Ago at={renew_at} />
         </span>
         <span>until {dayOf(not_after)}</span>
       </p>
-      <p className="small">By {issuer}</p>
+      <p className="small">Issued by {issuer}</p>
     </div>
   );
 }
@@ -150,10 +149,10 @@ function AddDomain({ project }: { project: string }) {
     });
   return (
     <section className="panel" aria-labelledby="add">
-      <h2 id="add">Add a domain</h2>
-      <Form label="Add a domain" verb="Add domain" submit={submit}>
+      <h2 id="add">Add domain</h2>
+      <Form label="Add domain" verb="Add domain" submit={submit}>
         <div className="fields">
-          <Input name="hostname" label="Hostname" placeholder="shop.example" hint="No wildcard, no port." />
+          <Input name="hostname" label="Hostname" placeholder="shop.example" hint="No wildcards, no port." />
           <Select
             name="environment"
             label="Environment"

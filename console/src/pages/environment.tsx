@@ -1,17 +1,17 @@
 import type { Environment, Revision } from '../../../src/client/index.ts';
-import { useList, useRead } from '../api.ts';
-import { ConfirmButton } from '../parts/actions.tsx';
-import { Badge } from '../parts/badge.tsx';
-import { DeployForm } from '../parts/deploy-form.tsx';
-import { EnvironmentSettings } from '../parts/environment-settings.tsx';
-import { Link } from '../parts/link.tsx';
-import { PageHead, ProjectTabs } from '../parts/page-head.tsx';
-import { SplitBar, sharesOf } from '../parts/split.tsx';
-import { Empty, More, Shown } from '../parts/states.tsx';
-import { Table } from '../parts/table.tsx';
-import { Ago } from '../parts/time.tsx';
+import { SplitBar, sharesOf } from '../components/charts/traffic-split.tsx';
+import { Badge } from '../components/display/badge.tsx';
+import { Ago } from '../components/display/time.tsx';
+import { ConfirmButton } from '../components/forms/actions.tsx';
+import { DeployForm } from '../components/forms/deploy-form.tsx';
+import { EnvironmentSettings } from '../components/forms/environment-settings.tsx';
+import { Link } from '../components/layout/link.tsx';
+import { PageHead, ProjectTabs } from '../components/layout/page-head.tsx';
+import { Empty, More, Shown } from '../components/layout/states.tsx';
+import { Table } from '../components/layout/table.tsx';
 import { navigate, type Params } from '../router.ts';
 import { useCan, useSignedIn } from '../session.ts';
+import { useList, useRead } from '../use-read.ts';
 import { useProject } from './project.tsx';
 
 export function EnvironmentPage({ params }: { params: Params }) {
@@ -58,7 +58,7 @@ function Overview({ project, environment }: { project: string; environment: Envi
     <section className="panel hero" aria-label="Traffic">
       <SplitBar shares={sharesOf(environment)} />
       <dl className="facts">
-        <dt>Address</dt>
+        <dt>URL</dt>
         <dd>
           <a href={url} target="_blank" rel="noreferrer">
             {url}
@@ -66,13 +66,13 @@ function Overview({ project, environment }: { project: string; environment: Envi
         </dd>
         <dt>Region</dt>
         <dd>{region}</dd>
-        <dt>Live</dt>
-        <dd>{active_revision ?? 'nothing yet'}</dd>
+        <dt>Live revision</dt>
+        <dd>{active_revision ?? 'none'}</dd>
         {deployment && (
           <>
             <dt>In progress</dt>
             <dd>
-              <Link to={`/projects/${project}/deployments/${deployment}`}>Watch the deployment</Link>
+              <Link to={`/projects/${project}/deployments/${deployment}`}>View deployment</Link>
             </dd>
           </>
         )}
@@ -109,7 +109,7 @@ function Revisions({ project, environment }: { project: string; environment: Env
       <Shown of={revisions}>
         {(items) =>
           items.length === 0 ? (
-            <Empty title="No revisions yet.">The first deployment makes r1.</Empty>
+            <Empty title="No revisions yet.">The first deployment creates r1.</Empty>
           ) : (
             <Table
               label="Revisions"
@@ -123,9 +123,9 @@ function Revisions({ project, environment }: { project: string; environment: Env
                   ),
                 },
                 { name: 'State', cell: ({ state }) => <Badge state={state} /> },
-                { name: 'Traffic', cell: ({ traffic_percent }) => `${traffic_percent} %` },
+                { name: 'Traffic', cell: ({ traffic_percent }) => `${traffic_percent}%` },
                 { name: 'Image', cell: ({ image }) => <code>{image}</code> },
-                { name: 'Made', cell: ({ created_at }) => <Ago at={created_at} /> },
+                { name: 'Created', cell: ({ created_at }) => <Ago at={created_at} /> },
                 {
                   name: 'Roll back',
                   quiet: true,
@@ -133,7 +133,7 @@ function Revisions({ project, environment }: { project: string; environment: Env
                     rollback_eligible && mayRollBack ? (
                       <ConfirmButton
                         title={`Roll back to ${id}?`}
-                        about={`Image and variables of ${id} (${image}) are restored as a new revision, which gets all traffic.`}
+                        about={`This creates a new revision with the image (${image}) and variables of ${id}, and sends it all traffic.`}
                         verb={`Roll back to ${id}`}
                         run={() => rollback(id)}
                       >
@@ -157,15 +157,15 @@ function Delete({ project, name }: { project: string; name: string }) {
     <section className="row" aria-label="Delete">
       <ConfirmButton
         title={`Delete ${name}?`}
-        about="What runs in it is stopped, and its revisions, variables and domains are gone for ever."
+        about="This stops all its instances and deletes its revisions, variables and domains. It cannot be undone."
         verb={`Delete ${name}`}
         run={async () => {
           await client.environments.delete(project, name);
           navigate(`/projects/${project}`);
         }}
-        done={`${name} is deleted.`}
+        done={`Deleted ${name}.`}
       >
-        Delete this environment
+        Delete environment
       </ConfirmButton>
     </section>
   );

@@ -1,12 +1,12 @@
 import type { Project } from '../../../src/client/index.ts';
-import { useList } from '../api.ts';
-import { ConfirmButton } from '../parts/actions.tsx';
-import { Form, Input, Select, textField } from '../parts/forms.tsx';
-import { tell } from '../parts/notices.tsx';
-import { PageHead, ProjectTabs } from '../parts/page-head.tsx';
-import { Fault, Shown } from '../parts/states.tsx';
+import { ConfirmButton } from '../components/forms/actions.tsx';
+import { Form, Input, Select, textField } from '../components/forms/form.tsx';
+import { notify } from '../components/layout/notices.tsx';
+import { PageHead, ProjectTabs } from '../components/layout/page-head.tsx';
+import { Fault, Shown } from '../components/layout/states.tsx';
 import { navigate, type Params } from '../router.ts';
 import { useCan, useSignedIn } from '../session.ts';
+import { useList } from '../use-read.ts';
 import { useProject } from './project.tsx';
 
 export function ProjectSettingsPage({ params }: { params: Params }) {
@@ -27,14 +27,14 @@ export function ProjectSettingsPage({ params }: { params: Params }) {
         {(data) =>
           can('projects:write') ? (
             <>
-              <Names project={data} />
+              <ProjectDetails project={data} />
               <NewEnvironment project={data} />
               <Delete project={data} />
             </>
           ) : (
             <Fault
-              error={new Error('The token lacks the scope projects:write.')}
-              remedy="Sign in with one that has it."
+              error={new Error('Your token lacks the scope projects:write.')}
+              remedy="Sign in with a token that has it."
             />
           )
         }
@@ -43,7 +43,7 @@ export function ProjectSettingsPage({ params }: { params: Params }) {
   );
 }
 
-function Names({ project }: { project: Project }) {
+function ProjectDetails({ project }: { project: Project }) {
   const { client } = useSignedIn();
   const submit = async (data: FormData) => {
     const labels = (textField(data, 'labels') ?? '')
@@ -56,11 +56,11 @@ function Names({ project }: { project: Project }) {
       description: textField(data, 'description') ?? null,
       labels,
     });
-    tell('Saved.');
+    notify('Saved.');
   };
   return (
-    <section className="panel" aria-labelledby="names">
-      <h2 id="names">Project</h2>
+    <section className="panel" aria-labelledby="details">
+      <h2 id="details">Project</h2>
       <Form label="Project" verb="Save" submit={submit} keep>
         <div className="fields">
           <Input name="name" label="Name" defaultValue={project.name} />
@@ -68,10 +68,10 @@ function Names({ project }: { project: Project }) {
             name="slug"
             label="Slug"
             defaultValue={project.slug}
-            hint="Changing it changes the addresses of its environments."
+            hint="Changing the slug changes the URLs of the environments."
           />
           <Input name="description" label="Description" defaultValue={project.description ?? ''} />
-          <Input name="labels" label="Labels" defaultValue={project.labels.join(', ')} hint="Separated by commas." />
+          <Input name="labels" label="Labels" defaultValue={project.labels.join(', ')} hint="Comma-separated." />
         </div>
       </Form>
     </section>
@@ -90,18 +90,16 @@ function NewEnvironment({ project }: { project: Project }) {
   return (
     <section className="panel" aria-labelledby="new-environment">
       <h2 id="new-environment">New environment</h2>
-      <p className="hint">
-        There {project.environments.length === 1 ? 'is' : 'are'}: {project.environments.join(', ') || 'none'}.
-      </p>
+      <p className="hint">Existing environments: {project.environments.join(', ') || 'none'}.</p>
       <Form label="New environment" verb="Create environment" submit={submit}>
         <div className="fields">
-          <Input name="name" label="Name" placeholder="staging" hint="Lower-case letters, digits and hyphens." />
+          <Input name="name" label="Name" placeholder="staging" hint="Lowercase letters, digits and hyphens." />
           <Select
             name="region"
             label="Region"
             options={(regions.data ?? []).map(
               ({ name, engine, available }) =>
-                [name, `${name} (${engine}${available ? '' : ', does not answer'})`] as const,
+                [name, `${name} (${engine}${available ? '' : ', unavailable'})`] as const,
             )}
           />
         </div>
@@ -116,15 +114,15 @@ function Delete({ project }: { project: Project }) {
     <section className="row" aria-label="Delete">
       <ConfirmButton
         title={`Delete ${project.name}?`}
-        about="Its environments are stopped, and everything that belongs to it is gone for ever."
-        verb="Delete the project"
+        about="This stops all environments and deletes everything in the project. It cannot be undone."
+        verb="Delete project"
         run={async () => {
           await client.projects.delete(project.id);
           navigate('/projects');
         }}
-        done={`${project.name} is deleted.`}
+        done={`Deleted ${project.name}.`}
       >
-        Delete this project
+        Delete project
       </ConfirmButton>
     </section>
   );

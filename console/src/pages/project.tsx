@@ -1,14 +1,14 @@
 import type { Alert, Environment, Project } from '../../../src/client/index.ts';
-import { useList, useRead } from '../api.ts';
-import { Badge } from '../parts/badge.tsx';
-import { DeployForm } from '../parts/deploy-form.tsx';
-import { EventTimeline } from '../parts/event-timeline.tsx';
-import { Link } from '../parts/link.tsx';
-import { PageHead, ProjectTabs } from '../parts/page-head.tsx';
-import { SplitBar, sharesOf } from '../parts/split.tsx';
-import { Empty, More, Shown } from '../parts/states.tsx';
+import { SplitBar, sharesOf } from '../components/charts/traffic-split.tsx';
+import { Badge } from '../components/display/badge.tsx';
+import { DeployForm } from '../components/forms/deploy-form.tsx';
+import { Link } from '../components/layout/link.tsx';
+import { PageHead, ProjectTabs } from '../components/layout/page-head.tsx';
+import { Empty, More, Shown } from '../components/layout/states.tsx';
+import { EventTimeline } from '../components/sections/event-timeline.tsx';
 import type { Params } from '../router.ts';
 import { useCan } from '../session.ts';
+import { useList, useRead } from '../use-read.ts';
 
 export const useProject = (id: string) =>
   useRead<Project>(`project/${id}`, (client) => client.projects.get(id), { project: id });
@@ -43,7 +43,7 @@ export function ProjectPage({ params }: { params: Params }) {
       )}
       {can('events:read') && (
         <section aria-labelledby="events">
-          <h2 id="events">What happened</h2>
+          <h2 id="events">Activity</h2>
           <EventTimeline project={id} />
         </section>
       )}
@@ -51,7 +51,7 @@ export function ProjectPage({ params }: { params: Params }) {
   );
 }
 
-/** The first one made is the one that matters most. */
+/** The oldest environment, usually production, comes first. */
 export const oldestFirst = (environments: Environment[]): Environment[] => [...environments].reverse();
 
 type EnvironmentList = ReturnType<typeof useEnvironments>;
@@ -72,7 +72,7 @@ function Environments({ id, of, firing }: { id: string; of: EnvironmentList; fir
         {(items) =>
           items.length === 0 ? (
             <Empty title="No environments.">
-              Make one under <Link to={`/projects/${id}/settings`}>Settings</Link>, then deploy to it.
+              Create one under <Link to={`/projects/${id}/settings`}>Settings</Link>, then deploy to it.
             </Empty>
           ) : (
             <ul className="environments">
@@ -111,7 +111,7 @@ function EnvironmentCard({ project, environment, firing }: CardProps) {
           {locked && <Badge state="locked" />}
           {firing.length > 0 && (
             <Link to={`/projects/${project}/alerts`}>
-              <Badge state="firing">{firing.length === 1 ? '1 alert fires' : `${firing.length} alerts fire`}</Badge>
+              <Badge state="firing">{firing.length === 1 ? '1 alert firing' : `${firing.length} alerts firing`}</Badge>
             </Link>
           )}
           {deployment && <Link to={`/projects/${project}/deployments/${deployment}`}>Deployment in progress</Link>}

@@ -1,12 +1,12 @@
 import type { Project } from '../../../src/client/index.ts';
-import { useList } from '../api.ts';
-import { Form, Input, Select, textField } from '../parts/forms.tsx';
-import { Link } from '../parts/link.tsx';
-import { PageHead } from '../parts/page-head.tsx';
-import { Empty, More, Shown } from '../parts/states.tsx';
-import { Ago } from '../parts/time.tsx';
+import { Ago } from '../components/display/time.tsx';
+import { Form, Input, Select, textField } from '../components/forms/form.tsx';
+import { Link } from '../components/layout/link.tsx';
+import { PageHead } from '../components/layout/page-head.tsx';
+import { Empty, More, Shown } from '../components/layout/states.tsx';
 import { navigate } from '../router.ts';
 import { useCan, useSignedIn } from '../session.ts';
+import { useList } from '../use-read.ts';
 
 export function ProjectsPage() {
   const projects = useList('projects', (client, page) => client.projects.list(page).page(), { project: '*' });
@@ -18,8 +18,8 @@ export function ProjectsPage() {
         {(items) =>
           items.length === 0 ? (
             <Empty title="No projects yet.">
-              A project is what you deploy: it has environments, and each environment an address of its own. Name one
-              below, then deploy an image to its environment <code>production</code>.
+              A project is an application that you deploy. It has environments, each with a URL of its own. Create a
+              project below, then deploy an image to its environment <code>production</code>.
             </Empty>
           ) : (
             <ul className="cards">
@@ -46,7 +46,7 @@ function ProjectCard({ project }: { project: Project }) {
       </h2>
       {project.description && <p>{project.description}</p>}
       <p className="small">
-        {project.environments.join(', ')} · changed <Ago at={project.updated_at} />
+        {project.environments.join(', ')} · updated <Ago at={project.updated_at} />
       </p>
       {project.labels.length > 0 && (
         <ul className="labels">
@@ -78,7 +78,7 @@ function CreateProject() {
       <Form label="New project" verb="Create project" submit={submit}>
         <div className="fields">
           <Input name="name" label="Name" />
-          <Input name="slug" label="Slug" hint="Part of its addresses. Left empty, it is made from the name." />
+          <Input name="slug" label="Slug" hint="Part of its URLs. Leave empty to derive it from the name." />
           <Input name="description" label="Description" />
           {choices.length > 1 && <Select name="region" label="Region" options={choices} />}
         </div>

@@ -1,7 +1,7 @@
 import { scopeCatalogue } from '../../../src/contract/scopes.ts';
-import { Badge } from '../parts/badge.tsx';
-import { PageHead } from '../parts/page-head.tsx';
-import { Ago } from '../parts/time.tsx';
+import { Badge } from '../components/display/badge.tsx';
+import { Ago } from '../components/display/time.tsx';
+import { PageHead } from '../components/layout/page-head.tsx';
 import { signOut, useSignedIn } from '../session.ts';
 
 export function SessionPage() {
@@ -9,9 +9,9 @@ export function SessionPage() {
   return (
     <>
       <PageHead
-        title="This session"
+        title="Session"
         actions={
-          <button type="button" className="main" onClick={() => signOut('You are signed out.')}>
+          <button type="button" className="main" onClick={() => signOut('Signed out.')}>
             Sign out
           </button>
         }
@@ -26,9 +26,9 @@ export function SessionPage() {
           <dt>Expires</dt>
           <dd>{me.expires_at === null ? 'Never' : <Ago at={me.expires_at} />}</dd>
           <dt>Projects</dt>
-          <dd>{me.project_ids === null ? 'All of the account' : `${me.project_ids.length} of the account`}</dd>
+          <dd>{me.project_ids === null ? 'All' : me.project_ids.length}</dd>
         </dl>
-        <h3>What it may do</h3>
+        <h3>Scopes</h3>
         <ul className="scopes">
           {me.scopes.map((scope) => (
             <li key={scope}>

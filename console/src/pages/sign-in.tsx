@@ -1,6 +1,6 @@
 import { useEffect } from 'react';
-import { Form, Input, textField } from '../parts/forms.tsx';
-import { Mark, ThemeButton } from '../parts/shell.tsx';
+import { Form, Input, textField } from '../components/forms/form.tsx';
+import { Logo, ThemeButton } from '../components/layout/shell.tsx';
 import { signIn } from '../session.ts';
 
 export function SignInPage({ message }: { message: string | null }) {
@@ -11,12 +11,13 @@ export function SignInPage({ message }: { message: string | null }) {
     <main className="sign-in">
       <div className="panel">
         <p className="brand">
-          <Mark />
+          <Logo />
           Sluice
         </p>
         <h1>Sign in</h1>
         <p className="hint">
-          With a token of this service. The first start printed one and kept it in <code>data/admin-token</code>.
+          Use an API token. The service printed one when it first started, and saved it in <code>data/admin-token</code>
+          .
         </p>
         {message && (
           <p className="fault" role="alert">
@@ -29,7 +30,7 @@ export function SignInPage({ message }: { message: string | null }) {
             label="Token"
             type="password"
             autoFocus
-            hint="Kept in this tab until you close it or sign out."
+            hint="Stored in this tab only, until you close it or sign out."
           />
         </Form>
         <ThemeButton />

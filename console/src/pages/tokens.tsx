@@ -1,16 +1,16 @@
 import { useState } from 'react';
 import type { Scope, Token } from '../../../src/client/index.ts';
 import { scopeCatalogue, scopes } from '../../../src/contract/scopes.ts';
-import { useList } from '../api.ts';
-import { ConfirmButton } from '../parts/actions.tsx';
-import { Badge } from '../parts/badge.tsx';
-import { Check, Field, Form, Input, Select, textField } from '../parts/forms.tsx';
-import { PageHead } from '../parts/page-head.tsx';
-import { SecretOnce } from '../parts/secret.tsx';
-import { More, Shown } from '../parts/states.tsx';
-import { Table } from '../parts/table.tsx';
-import { Ago, useNow } from '../parts/time.tsx';
+import { Badge } from '../components/display/badge.tsx';
+import { SecretOnce } from '../components/display/secret.tsx';
+import { Ago, useNow } from '../components/display/time.tsx';
+import { ConfirmButton } from '../components/forms/actions.tsx';
+import { Check, Field, Form, Input, Select, textField } from '../components/forms/form.tsx';
+import { PageHead } from '../components/layout/page-head.tsx';
+import { More, Shown } from '../components/layout/states.tsx';
+import { Table } from '../components/layout/table.tsx';
 import { useCan, useSignedIn } from '../session.ts';
+import { useList } from '../use-read.ts';
 
 export function TokensPage() {
   const tokens = useList<Token>('tokens', (client, page) => client.tokens.list(page).page(), { project: '*' });
@@ -40,11 +40,11 @@ function TokenTable({ items, mayRevoke }: { items: Token[]; mayRevoke: boolean }
           name: 'Name',
           cell: ({ name, id }) => (
             <>
-              {name} {id === me.id && <Badge state="calm">this one</Badge>}
+              {name} {id === me.id && <Badge state="calm">current</Badge>}
             </>
           ),
         },
-        { name: 'May', cell: ({ scopes: held }) => (held.includes('*') ? 'everything' : held.join(', ')) },
+        { name: 'Scopes', cell: ({ scopes: held }) => (held.includes('*') ? 'all' : held.join(', ')) },
         { name: 'State', cell: (token) => <Badge state={stateOf(token)} /> },
         { name: 'Last used', cell: ({ last_used_at }) => (last_used_at ? <Ago at={last_used_at} /> : 'never') },
         { name: 'Expires', cell: ({ expires_at }) => (expires_at ? <Ago at={expires_at} /> : 'never') },
@@ -57,12 +57,12 @@ function TokenTable({ items, mayRevoke }: { items: Token[]; mayRevoke: boolean }
                 title={`Revoke ${token.name}?`}
                 about={
                   token.id === me.id
-                    ? 'It is the one you are signed in with: you will be signed out.'
-                    : 'Whoever uses it is refused from now on. It cannot be undone.'
+                    ? 'You are signed in with this token: you will be signed out.'
+                    : 'Requests with this token will be rejected. This cannot be undone.'
                 }
                 verb="Revoke"
                 run={() => client.tokens.revoke(token.id)}
-                done={`${token.name} is revoked.`}
+                done={`Revoked ${token.name}.`}
               >
                 Revoke<span className="unseen"> {token.name}</span>
               </ConfirmButton>
@@ -73,23 +73,23 @@ function TokenTable({ items, mayRevoke }: { items: Token[]; mayRevoke: boolean }
   );
 }
 
-const lives = [
-  ['', 'never'],
-  ['1', 'in a day'],
-  ['30', 'in 30 days'],
-  ['90', 'in 90 days'],
-  ['365', 'in a year'],
+const lifetimes = [
+  ['', 'Never'],
+  ['1', 'In 1 day'],
+  ['30', 'In 30 days'],
+  ['90', 'In 90 days'],
+  ['365', 'In 1 year'],
 ] as const;
 
 function NewToken() {
   const { client } = useSignedIn();
   const can = useCan();
-  const [made, setMade] = useState<{ name: string; token: string } | null>(null);
+  const [created, setCreated] = useState<{ name: string; token: string } | null>(null);
   const projects = useList('projects', (each, page) => each.projects.list(page).page(), { project: '*' });
   const submit = async (data: FormData) => {
     const project = textField(data, 'project_ids');
     const days = textField(data, 'expires_at');
-    setMade(
+    setCreated(
       await client.tokens.create({
         name: textField(data, 'name') ?? '',
         scopes: data.getAll('scopes') as Scope[],
@@ -101,21 +101,31 @@ function NewToken() {
   return (
     <section className="panel" aria-labelledby="new">
       <h2 id="new">New token</h2>
-      {made && <SecretOnce label={`Token ${made.name}`} secret={made.token} about="Shown this once: store it now." />}
-      <Form label="New token" verb="Make token" submit={submit}>
+      {created && (
+        <SecretOnce
+          label={`Token ${created.name}`}
+          secret={created.token}
+          about="Copy it now: it is not shown again."
+        />
+      )}
+      <Form label="New token" verb="Create token" submit={submit}>
         <div className="fields">
           <Input name="name" label="Name" placeholder="deploy from CI" />
-          <Select name="expires_at" label="Expires" options={lives} />
+          <Select name="expires_at" label="Expires" options={lifetimes} />
           <Select
             name="project_ids"
-            label="Sees"
-            options={[['', 'all projects'], ...(projects.data ?? []).map(({ id, name }) => [id, name] as const)]}
+            label="Projects"
+            options={[['', 'All projects'], ...(projects.data ?? []).map(({ id, name }) => [id, name] as const)]}
           />
         </div>
-        <Field name="scopes" label="May do" hint="No more than your own token. Write does not include read.">
+        <Field
+          name="scopes"
+          label="Scopes"
+          hint="Limited to the scopes of your own token. Write does not include read."
+        >
           {({ id, name, ...described }) => (
             <fieldset id={id} className="checks" {...described}>
-              <legend className="unseen">May do</legend>
+              <legend className="unseen">Scopes</legend>
               {scopes.filter(can).map((scope) => (
                 <Check
                   key={scope}

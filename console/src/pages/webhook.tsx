@@ -1,18 +1,19 @@
 import { useState } from 'react';
 import type { Webhook } from '../../../src/client/index.ts';
-import { touch, useRead } from '../api.ts';
-import { ActionButton, ConfirmButton } from '../parts/actions.tsx';
-import { Badge } from '../parts/badge.tsx';
-import { Deliveries } from '../parts/deliveries.tsx';
-import { Form, Input, Select, textField } from '../parts/forms.tsx';
-import { tell } from '../parts/notices.tsx';
-import { PageHead } from '../parts/page-head.tsx';
-import { SecretOnce } from '../parts/secret.tsx';
-import { Shown } from '../parts/states.tsx';
-import { Ago } from '../parts/time.tsx';
+import { Badge } from '../components/display/badge.tsx';
+import { SecretOnce } from '../components/display/secret.tsx';
+import { Ago } from '../components/display/time.tsx';
+import { ActionButton, ConfirmButton } from '../components/forms/actions.tsx';
+import { Form, Input, Select, textField } from '../components/forms/form.tsx';
+import { notify } from '../components/layout/notices.tsx';
+import { PageHead } from '../components/layout/page-head.tsx';
+import { Shown } from '../components/layout/states.tsx';
+import { Deliveries } from '../components/sections/deliveries.tsx';
+import { invalidate } from '../read-cache.ts';
 import { navigate, type Params } from '../router.ts';
 import { useCan, useSignedIn } from '../session.ts';
-import { KindChoice, kindsIn } from './webhooks.tsx';
+import { useRead } from '../use-read.ts';
+import { EventKinds, kindsIn } from './webhooks.tsx';
 
 export function WebhookPage({ params }: { params: Params }) {
   const whk = params.whk!;
@@ -51,16 +52,16 @@ function Facts({ webhook }: { webhook: Webhook }) {
               since <Ago at={failing_since} />
               {probe_at && (
                 <>
-                  ; tried again <Ago at={probe_at} />
+                  ; next attempt <Ago at={probe_at} />
                 </>
               )}
             </dd>
           </>
         )}
-        <dt>Told of</dt>
-        <dd>{events.includes('*') ? 'everything' : events.join(', ')}</dd>
-        <dt>Order</dt>
-        <dd>{ordering === 'strict' ? 'strict' : 'as fast as possible'}</dd>
+        <dt>Events</dt>
+        <dd>{events.includes('*') ? 'all' : events.join(', ')}</dd>
+        <dt>Ordering</dt>
+        <dd>{ordering === 'strict' ? 'strict' : 'none'}</dd>
         {description && (
           <>
             <dt>Description</dt>
@@ -83,43 +84,43 @@ function Actions({ webhook }: { webhook: Webhook }) {
           className="main"
           disabled={!isEnabled}
           run={() => client.webhooks.test(webhook.id)}
-          done="A test is on its way."
+          done="Test scheduled."
         >
-          Send a test
+          Send test
         </ActionButton>
         <ActionButton run={() => client.webhooks.update(webhook.id, { state: isEnabled ? 'paused' : 'enabled' })}>
           {isEnabled ? 'Pause' : 'Enable'}
         </ActionButton>
         <ConfirmButton
           title="Rotate the secret?"
-          about="A new secret signs from now on. For a day the header webhook-signature carries both, so that the receiver can change over."
+          about="Deliveries are signed with a new secret from now on. For one day the header webhook-signature carries both signatures, so that the receiver can switch over."
           verb="Rotate"
           run={async () => setSecret((await client.webhooks.rotateSecret(webhook.id)).secret)}
         >
-          Rotate the secret
+          Rotate secret
         </ConfirmButton>
         <ConfirmButton
           title="Delete this webhook?"
-          about="Nothing is sent to it any more, and its deliveries are forgotten."
+          about="Sending stops, and the history of deliveries is deleted."
           verb="Delete"
           run={async () => {
             await client.webhooks.delete(webhook.id);
             navigate('/webhooks');
           }}
-          done="The webhook is deleted."
+          done="Webhook deleted."
         >
           Delete
         </ConfirmButton>
       </div>
-      {secret && <SecretOnce label="The new secret" secret={secret} about="Shown this once." />}
+      {secret && <SecretOnce label="New secret" secret={secret} about="Copy it now: it is not shown again." />}
     </section>
   );
 }
 
 const hours = [
-  ['1', 'the last hour'],
-  ['24', 'the last day'],
-  ['168', 'the last week'],
+  ['1', 'Last hour'],
+  ['24', 'Last 24 hours'],
+  ['168', 'Last 7 days'],
 ] as const;
 
 function Change({ webhook }: { webhook: Webhook }) {
@@ -128,27 +129,27 @@ function Change({ webhook }: { webhook: Webhook }) {
     const since = new Date(Date.now() - Number(data.get('hours')) * 3_600_000).toISOString();
     const only = textField(data, 'only') as 'failed' | 'missing';
     const { scheduled, has_more } = await client.webhooks.replay(webhook.id, { since, only });
-    tell(`${scheduled} deliveries are on their way.${has_more ? ' There are more: replay again.' : ''}`);
+    notify(`${scheduled} deliveries scheduled.${has_more ? ' There are more: replay again.' : ''}`);
   };
   const save = async (data: FormData) => {
     const description = textField(data, 'description') ?? null;
     await client.webhooks.update(webhook.id, { url: textField(data, 'url') ?? '', events: kindsIn(data), description });
-    tell('Saved.');
-    touch();
+    notify('Saved.');
+    invalidate();
   };
   return (
     <section className="panel" aria-labelledby="change">
       <h2 id="change">Replay</h2>
-      <p className="hint">Sends again what did not arrive.</p>
+      <p className="hint">Resends events that were not delivered.</p>
       <Form label="Replay" verb="Replay" submit={replay} keep>
         <div className="fields">
-          <Select name="hours" label="Of" options={hours} />
+          <Select name="hours" label="Period" options={hours} />
           <Select
             name="only"
-            label="What"
+            label="Deliveries"
             options={[
-              ['failed', 'what was given up'],
-              ['missing', 'also what was never sent'],
+              ['failed', 'Failed'],
+              ['missing', 'Failed and never sent'],
             ]}
           />
         </div>
@@ -157,10 +158,10 @@ function Change({ webhook }: { webhook: Webhook }) {
         <summary>Edit</summary>
         <Form label="Edit" verb="Save" submit={save} keep>
           <div className="fields">
-            <Input name="url" label="Address" type="url" defaultValue={webhook.url} />
+            <Input name="url" label="URL" type="url" defaultValue={webhook.url} />
             <Input name="description" label="Description" defaultValue={webhook.description ?? ''} />
           </div>
-          <KindChoice chosen={webhook.events} />
+          <EventKinds chosen={webhook.events} />
         </Form>
       </details>
     </section>

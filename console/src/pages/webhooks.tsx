@@ -1,23 +1,23 @@
 import { useState } from 'react';
 import type { EventKind, Webhook } from '../../../src/client/index.ts';
-import { useList } from '../api.ts';
-import { Badge } from '../parts/badge.tsx';
-import { Check, Field, Form, Input, Select, textField } from '../parts/forms.tsx';
-import { Link } from '../parts/link.tsx';
-import { PageHead } from '../parts/page-head.tsx';
-import { SecretOnce } from '../parts/secret.tsx';
-import { Empty, More, Shown } from '../parts/states.tsx';
-import { Table } from '../parts/table.tsx';
+import { Badge } from '../components/display/badge.tsx';
+import { SecretOnce } from '../components/display/secret.tsx';
+import { Check, Field, Form, Input, Select, textField } from '../components/forms/form.tsx';
+import { Link } from '../components/layout/link.tsx';
+import { PageHead } from '../components/layout/page-head.tsx';
+import { Empty, More, Shown } from '../components/layout/states.tsx';
+import { Table } from '../components/layout/table.tsx';
 import { useCan, useSignedIn } from '../session.ts';
+import { useList } from '../use-read.ts';
 
 const kinds: Record<EventKind, string> = {
-  'deployment.created': 'A deployment was asked for',
-  'deployment.succeeded': 'It serves all traffic',
-  'deployment.failed': 'It failed or was canceled',
-  'revision.rolled_back': 'A revision lost its traffic',
-  'alert.fired': 'An alert fired',
-  'alert.resolved': 'It is over',
-  'domain.certificate_renewed': 'A certificate was renewed',
+  'deployment.created': 'Deployment created',
+  'deployment.succeeded': 'Deployment succeeded',
+  'deployment.failed': 'Deployment failed or canceled',
+  'revision.rolled_back': 'Revision rolled back',
+  'alert.fired': 'Alert fired',
+  'alert.resolved': 'Alert resolved',
+  'domain.certificate_renewed': 'Certificate renewed',
 };
 
 export function WebhooksPage() {
@@ -30,7 +30,7 @@ export function WebhooksPage() {
         {(items) =>
           items.length === 0 ? (
             <Empty title="No webhooks yet.">
-              A webhook is an address of yours that is told of events, signed. Register one below, then send it a test.
+              A webhook receives signed events at a URL of yours. Create one below, then send it a test.
             </Empty>
           ) : (
             <Table
@@ -38,11 +38,11 @@ export function WebhooksPage() {
               items={items}
               keyOf={({ id }) => id}
               columns={[
-                { name: 'Address', cell: ({ id, url }) => <Link to={`/webhooks/${id}`}>{url}</Link> },
-                { name: 'Told of', cell: ({ events }) => (events.includes('*') ? 'everything' : events.join(', ')) },
+                { name: 'URL', cell: ({ id, url }) => <Link to={`/webhooks/${id}`}>{url}</Link> },
+                { name: 'Events', cell: ({ events }) => (events.includes('*') ? 'all' : events.join(', ')) },
                 {
-                  name: 'Of',
-                  cell: ({ project_id }) => (project_id === null ? 'all projects' : <ProjectName id={project_id} />),
+                  name: 'Project',
+                  cell: ({ project_id }) => (project_id === null ? 'all' : <ProjectName id={project_id} />),
                 },
                 {
                   name: 'State',
@@ -71,13 +71,18 @@ function ProjectName({ id }: { id: string }) {
   return projects.data?.find((project) => project.id === id)?.name ?? id;
 }
 
-export function KindChoice({ chosen }: { chosen: readonly string[] }) {
+export function EventKinds({ chosen }: { chosen: readonly string[] }) {
   return (
-    <Field name="events" label="Told of">
+    <Field name="events" label="Events">
       {({ id, name, ...described }) => (
         <fieldset id={id} className="checks" {...described}>
-          <legend className="unseen">Told of</legend>
-          <Check name={name} value="*" defaultChecked={chosen.includes('*')} label="Everything, also what is to come" />
+          <legend className="unseen">Events</legend>
+          <Check
+            name={name}
+            value="*"
+            defaultChecked={chosen.includes('*')}
+            label="All events, including future kinds"
+          />
           {Object.entries(kinds).map(([kind, text]) => (
             <Check
               key={kind}
@@ -97,7 +102,7 @@ export function KindChoice({ chosen }: { chosen: readonly string[] }) {
   );
 }
 
-/** All is all: the others are then left out. */
+/** `*` includes every kind, so it stands alone. */
 export function kindsIn(data: FormData): Webhook['events'] {
   const chosen = data.getAll('events') as Webhook['events'];
   return chosen.includes('*') ? ['*'] : chosen;
@@ -106,11 +111,11 @@ export function kindsIn(data: FormData): Webhook['events'] {
 function NewWebhook() {
   const { client } = useSignedIn();
   const projects = useProjects();
-  const [made, setMade] = useState<{ url: string; secret: string } | null>(null);
+  const [created, setCreated] = useState<{ url: string; secret: string } | null>(null);
   const submit = async (data: FormData) => {
     const project = textField(data, 'project_id');
     const description = textField(data, 'description');
-    setMade(
+    setCreated(
       await client.webhooks.create({
         url: textField(data, 'url') ?? '',
         events: kindsIn(data),
@@ -123,32 +128,32 @@ function NewWebhook() {
   return (
     <section className="panel" aria-labelledby="new">
       <h2 id="new">New webhook</h2>
-      {made && (
+      {created && (
         <SecretOnce
-          label={`Secret of ${made.url}`}
-          secret={made.secret}
-          about="It signs every delivery, and is shown this once: store it where the receiver finds it."
+          label={`Secret of ${created.url}`}
+          secret={created.secret}
+          about="The receiver needs it to verify signatures. Copy it now: it is not shown again."
         />
       )}
-      <Form label="New webhook" verb="Register webhook" submit={submit}>
+      <Form label="New webhook" verb="Create webhook" submit={submit}>
         <div className="fields">
-          <Input name="url" label="Address" type="url" placeholder="https://hooks.example/sluice" />
+          <Input name="url" label="URL" type="url" placeholder="https://hooks.example/sluice" />
           <Select
             name="project_id"
-            label="Of"
+            label="Project"
             options={[['', 'All projects'], ...(projects.data ?? []).map(({ id, name }) => [id, name] as const)]}
           />
           <Select
             name="ordering"
-            label="Order"
+            label="Ordering"
             options={[
-              ['none', 'as fast as possible'],
-              ['strict', 'strict: one at a time, in sequence'],
+              ['none', 'None: as fast as possible'],
+              ['strict', 'Strict: one at a time, in sequence'],
             ]}
           />
           <Input name="description" label="Description" />
         </div>
-        <KindChoice chosen={['*']} />
+        <EventKinds chosen={['*']} />
       </Form>
     </section>
   );

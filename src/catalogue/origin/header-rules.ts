@@ -1,6 +1,6 @@
-// What every server of a catalogue must send, by path. The built-in origin obeys these rules, the printed rules for nginx and
-// Caddy say the same, and push stores them with each object.
-export type CacheClass = 'health' | 'document' | 'media';
+// The headers that every server of a catalogue sends, by path. The built-in origin follows these rules, the printed rules
+// for nginx and Caddy say the same, and push stores them with each object.
+type CacheClass = 'health' | 'document' | 'media';
 
 export const cacheControl: Record<CacheClass | 'error', string> = {
   health: 'no-store',
@@ -25,7 +25,7 @@ const types: Record<string, string> = {
   br: 'application/octet-stream',
 };
 
-/** Path as in the site, without a leading slash. */
+/** By the path in the site, without a leading slash. */
 export function classOf(path: string): CacheClass {
   if (path === 'health.txt') return 'health';
   if (path.startsWith('media/') && !/^media\/SHA256SUMS(\.br|\.gz)?$/.test(path)) return 'media';
@@ -39,14 +39,14 @@ export function typeOf(path: string): string {
 
 export const allowedMethods = 'GET, HEAD, OPTIONS';
 
-/** On every answer, errors too. */
+/** On every response, errors included. */
 export const commonHeaders: [name: string, value: string][] = [
   ['Access-Control-Allow-Origin', '*'],
   ['Access-Control-Expose-Headers', 'Accept-Ranges, Content-Encoding, Content-Length, Content-Range, ETag'],
   ['X-Content-Type-Options', 'nosniff'],
 ];
 
-/** On the answer to OPTIONS. */
+/** On the response to OPTIONS. */
 export const preflightHeaders: [name: string, value: string][] = [
   ['Allow', allowedMethods],
   ['Access-Control-Allow-Methods', allowedMethods],

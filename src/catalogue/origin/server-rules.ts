@@ -1,7 +1,7 @@
-// The rules of header-rules.ts, written for servers that are not ours. `sluice catalogue headers nginx|caddy` prints these;
+// The rules of header-rules.ts for nginx and Caddy. `sluice catalogue headers nginx|caddy` prints these;
 // the tests run the same checks against both and against the built-in origin.
+import { maxRanges } from '../../lib/static-files/range.ts';
 import { allowedMethods, cacheControl, commonHeaders, preflightHeaders, typeOf } from './header-rules.ts';
-import { MAX_RANGES } from './range.ts';
 
 export const servers = ['nginx', 'caddy'] as const;
 export type ServerName = (typeof servers)[number];
@@ -34,7 +34,7 @@ function nginxRules(root: string): string[] {
     'gzip off;',
     'gzip_static on;',
     'gzip_vary on;',
-    `max_ranges ${MAX_RANGES};`,
+    `max_ranges ${maxRanges};`,
     'merge_slashes off;',
     'disable_symlinks on from=$document_root;',
     'error_page 403 404 @missing;',

@@ -1,13 +1,17 @@
-// The web console: a few built files, held in memory. Any other path below /console is the page itself, which finds its
-// way by the address. Only what was read from the folder is ever sent, so no path leads anywhere else.
-import { createHash } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
+// The web console: the files that the build put into a folder. Every other path below /console gets the page, which
+// chooses what to show by the address.
+import type { IncomingMessage } from 'node:http';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { acceptedEncodings, type Encoding, suffixOf } from '../../catalogue/origin/encoding.ts';
+import type { FileRules } from '../../lib/static-files/file-rules.ts';
+import { requestPath } from '../../lib/static-files/request-path.ts';
+import { StaticFiles } from '../../lib/static-files/static-files.ts';
+import type { StoredFile } from '../../lib/static-files/stored-files.ts';
 
 const builtFolder = fileURLToPath(new URL('../../../console/dist/', import.meta.url));
+const prefix = '/console';
+const page = 'index.html';
 
 const policy = [
   "default-src 'none'",
@@ -31,75 +35,45 @@ const types: Record<string, string> = {
   '.svg': 'image/svg+xml',
 };
 
-interface BuiltFile {
-  type: string;
-  bytes: Buffer;
-  compressed: Partial<Record<Encoding, Buffer>>;
-  etag: string;
-  /** Its name holds a hash of its content. */
-  immutable: boolean;
-}
+/** The build puts a hash of the content into the names of these. */
+const isAsset = (path: string) => path.startsWith('assets/');
 
-async function readBuilt(folder: string): Promise<Map<string, BuiltFile>> {
-  const files = new Map<string, BuiltFile>();
-  const names = new Set(await readdir(folder, { recursive: true }));
-  for (const name of names) {
-    const type = types[extname(name)];
-    if (type === undefined) continue;
-    const bytes = await readFile(folder + name);
-    const compressed: BuiltFile['compressed'] = {};
-    for (const coding of ['br', 'gzip'] as const) {
-      const stored = name + suffixOf[coding];
-      if (names.has(stored)) compressed[coding] = await readFile(folder + stored);
-    }
-    const etag = createHash('sha256').update(bytes).digest('base64url').slice(0, 22);
-    files.set(name, { type, bytes, compressed, etag, immutable: name.startsWith('assets/') });
-  }
-  return files;
-}
+const rules: FileRules = {
+  commonHeaders: Object.entries(headers).flat(),
+  cacheControlOf: (path) => (isAsset(path) ? 'public, max-age=31536000, immutable' : 'no-cache'),
+  typeOf: (path) => types[extname(path)]!,
+  hasCompressedForms: () => true,
+  maxBytesInMemory: () => Number.POSITIVE_INFINITY,
+};
 
 export function mountConsole(server: FastifyInstance, folder = builtFolder): void {
-  let files: Promise<Map<string, BuiltFile>> | null = null;
-  const built = () => {
-    files ??= readBuilt(folder).catch(() => new Map());
-    return files;
-  };
+  const files = new StaticFiles(folder, rules);
+  const find = (request: IncomingMessage, path: string) =>
+    new Promise<StoredFile | null>((resolve) => files.find(request, path, resolve));
 
   const handle = async (request: FastifyRequest, reply: FastifyReply) => {
     reply.headers(headers);
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       return reply.code(405).header('allow', 'GET, HEAD').type('text/plain').send('The console takes GET and HEAD.\n');
     }
-    const path = request.url.split('?', 1)[0]!.slice('/console/'.length);
-    const all = await built();
-    const page = all.get('index.html');
-    if (!page) {
-      files = null; // it may be built by the next request
-      const text = 'The console is not built. Run `npm run console` where the service is installed, then reload.\n';
-      return reply
-        .code(503)
-        .header('cache-control', 'no-store')
-        .header('retry-after', '5')
-        .type('text/plain')
-        .send(text);
+    const path = requestPath(request.url.slice(prefix.length)) ?? page;
+    const file = extname(path) in types ? await find(request.raw, path) : null;
+    const found = file ?? (await find(request.raw, page));
+    if (!found) return sendNotBuilt(reply);
+    if (!file && isAsset(request.url.slice(prefix.length + 1))) {
+      return reply.code(404).header('cache-control', 'no-store').type('text/plain').send('No such file.\n');
     }
-    const file = all.get(path) ?? (path.startsWith('assets/') ? undefined : page);
-    if (!file) return reply.code(404).header('cache-control', 'no-store').type('text/plain').send('No such file.\n');
-    return send(file, request, reply);
+    // From here on the response is ours; what hooks have set so far goes with it.
+    reply.hijack();
+    for (const [name, value] of Object.entries(reply.getHeaders())) reply.raw.setHeader(name, value!);
+    if (!server.server.listening) reply.raw.setHeader('connection', 'close');
+    files.send(request.raw, reply.raw, found);
   };
-  // As a hook it answers before a body would be read: nothing here takes one.
-  for (const url of ['/console', '/console/*']) server.all(url, { onRequest: handle }, handle);
+  // As a hook, so that it answers before Fastify would read a body.
+  for (const url of [prefix, `${prefix}/*`]) server.all(url, { onRequest: handle }, handle);
 }
 
-function send(file: BuiltFile, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const coding = acceptedEncodings(request.headers['accept-encoding']).find((each) => file.compressed[each]);
-  const etag = coding === undefined ? `"${file.etag}"` : `"${file.etag}-${coding}"`;
-  reply
-    .header('vary', 'Accept-Encoding')
-    .header('etag', etag)
-    .header('cache-control', file.immutable ? 'public, max-age=31536000, immutable' : 'no-cache');
-  const known = (request.headers['if-none-match'] ?? '').split(',').map((tag) => tag.trim().replace(/^W\//, ''));
-  if (known.includes(etag)) return reply.code(304).send();
-  if (coding === undefined) return reply.type(file.type).send(file.bytes);
-  return reply.type(file.type).header('content-encoding', coding).send(file.compressed[coding]);
+function sendNotBuilt(reply: FastifyReply): FastifyReply {
+  const text = 'The console is not built. Run `npm run console` where the service is installed, then reload.\n';
+  return reply.code(503).header('cache-control', 'no-store').header('retry-after', '5').type('text/plain').send(text);
 }

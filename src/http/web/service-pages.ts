@@ -5,12 +5,12 @@ import type { Db } from '../../db/database.ts';
 import type { HttpMetrics } from '../metrics.ts';
 import { errorsPage, referencePage } from '../reference/docs-pages.ts';
 
-export interface ServicePageParts {
+interface ServicePageParts {
   db: Db;
   metrics: HttpMetrics;
-  /** What there is to tell of the deployed, in Prometheus' text format. */
+  /** Metrics of the deployments, in Prometheus' text format. */
   figures(): Promise<string>;
-  /** The root of the local CA; null: there is none. */
+  /** The root certificate of the local CA; null: certificates come from an ACME directory. */
   caPem: (() => Promise<string>) | null;
   baseUrl(): string;
   apiUrl(): string;

@@ -1,9 +1,9 @@
-// The catalogue on the service's own port: whatever is not the API or a page about the service is a file of the site.
+// The catalogue on the service's own port: every path that does not belong to the service is a file of the site.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 
 const ofTheService = /^\/(?:v1|docs|console|livez|readyz|metrics|local-ca\.pem)(?:[/?]|$)/;
 
-/** Puts the site in front of the listener that is there: its answers never pass through the framework. */
+/** Puts the site's handler in front of the server's own listener, so that its responses bypass Fastify. */
 export function mountSite(server: Server, handle: (request: IncomingMessage, response: ServerResponse) => void): void {
   const [service] = server.listeners('request') as RequestListener[];
   server.removeAllListeners('request');

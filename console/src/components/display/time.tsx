@@ -1,0 +1,46 @@
+// Relative times. One timer updates all of them.
+import { Cell, useCell } from '../../cell.ts';
+
+const now = new Cell(Date.now());
+setInterval(() => now.set(Date.now()), 1000);
+
+export const useNow = (): number => useCell(now);
+
+const units: [seconds: number, name: string][] = [
+  [86_400, 'd'],
+  [3600, 'h'],
+  [60, 'min'],
+  [1, 's'],
+];
+
+/** 7,350 s → "2 h 2 min": at most two units, the second only where the first is small. */
+export function duration(seconds: number): string {
+  const whole = Math.max(0, Math.round(seconds));
+  const index = units.findIndex(([size]) => whole >= size);
+  if (index === -1) return '0 s';
+  const [size, name] = units[index]!;
+  const count = Math.floor(whole / size);
+  const next = units[index + 1];
+  const rest = next ? Math.floor((whole % size) / next[0]) : 0;
+  return rest > 0 && count < 10 ? `${count} ${name} ${rest} ${next![1]}` : `${count} ${name}`;
+}
+
+export function relative(at: number, nowMs: number): string {
+  const seconds = Math.round((nowMs - at) / 1000);
+  if (Math.abs(seconds) < 2) return 'now';
+  return seconds > 0 ? `${duration(seconds)} ago` : `in ${duration(-seconds)}`;
+}
+
+const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
+
+export const dayOf = (at: string): string => day.format(new Date(at));
+
+export function Ago({ at }: { at: string }) {
+  const nowMs = useNow();
+  return (
+    <time dateTime={at} title={exact.format(new Date(at))}>
+      {relative(Date.parse(at), nowMs)}
+    </time>
+  );
+}

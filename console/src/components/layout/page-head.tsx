@@ -1,0 +1,59 @@
+import { type ReactNode, useEffect, useRef } from 'react';
+import { hasNavigated } from '../../router.ts';
+import { Link, NavLink } from './link.tsx';
+
+interface PageHeadProps {
+  title: string;
+  /** Breadcrumbs. */
+  trail?: [to: string, name: string][];
+  actions?: ReactNode;
+}
+
+/** Focuses the title after a navigation, so that keyboards and screen readers start there. */
+export function PageHead({ title, trail = [], actions }: PageHeadProps) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    document.title = `${title} · Sluice`;
+  }, [title]);
+  useEffect(() => {
+    if (hasNavigated()) heading.current?.focus({ preventScroll: true });
+  }, []);
+  return (
+    <header className="page-head">
+      {trail.length > 0 && (
+        <nav aria-label="Breadcrumb">
+          <ol className="trail">
+            {trail.map(([to, name]) => (
+              <li key={to}>
+                <Link to={to}>{name}</Link>
+              </li>
+            ))}
+          </ol>
+        </nav>
+      )}
+      <div className="title-row">
+        <h1 ref={heading} tabIndex={-1}>
+          {title}
+        </h1>
+        {actions && <div className="row">{actions}</div>}
+      </div>
+    </header>
+  );
+}
+
+export function ProjectTabs({ id }: { id: string }) {
+  const base = `/projects/${id}`;
+  return (
+    <nav className="tabs" aria-label="Project">
+      <ul>
+        <NavLink to={base} exact>
+          Overview
+        </NavLink>
+        <NavLink to={`${base}/deployments`}>Deployments</NavLink>
+        <NavLink to={`${base}/alerts`}>Alerts</NavLink>
+        <NavLink to={`${base}/domains`}>Domains</NavLink>
+        <NavLink to={`${base}/settings`}>Settings</NavLink>
+      </ul>
+    </nav>
+  );
+}
