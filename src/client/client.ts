@@ -3,8 +3,9 @@ import { eventOperations } from './event-operations.ts';
 import { Listing, type Page } from './listing.ts';
 import type { Kind, Operation } from './operation.ts';
 import { operations } from './operations.ts';
+import type { CallOptions, ClientOptions, QueryValues } from './request.ts';
 import { EventFollower, type StreamOptions } from './stream.ts';
-import { type CallOptions, type ClientOptions, type QueryValues, Transport } from './transport.ts';
+import { Transport } from './transport.ts';
 import type { Deployment } from './types.ts';
 import { type WaitOptions, waitFor } from './wait.ts';
 

@@ -7,3 +7,5 @@ export interface Operation<F> {
   /** Never there: carries the type. */
   method?: F;
 }
+
+export const operation = <F>(kind: Kind, path: string): Operation<F> => ({ kind, path });

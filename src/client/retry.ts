@@ -1,6 +1,6 @@
 // Which failures may be tried again, and when. Nothing is sent twice that could be done twice.
 import type { SluiceError } from './error.ts';
-import type { Method } from './transport.ts';
+import type { Method } from './request.ts';
 
 export interface Attempted {
   method: Method;

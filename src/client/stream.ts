@@ -3,9 +3,10 @@
 import { errorOfAnswer, SluiceError } from './error.ts';
 import type { ChangeNotice, SluiceEvent } from './events.ts';
 import { pause } from './pause.ts';
+import type { QueryValues } from './request.ts';
 import { delayMs, mayRetry } from './retry.ts';
 import { type Message, MessageParser } from './sse.ts';
-import type { QueryValues, Transport } from './transport.ts';
+import type { Transport } from './transport.ts';
 
 export interface StreamOptions {
   /** Begin after this event; default: with what happens from now on. */

@@ -1,46 +1,8 @@
 // One request: its head, its time limit, its tries, its answer.
 import { errorOfAnswer, networkError, SluiceError, unexpectedAnswer } from './error.ts';
 import { pause } from './pause.ts';
+import type { ApiRequest, ClientOptions, QueryValues } from './request.ts';
 import { delayMs, isUncertain, mayRetry } from './retry.ts';
-
-export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
-
-export interface ClientOptions {
-  /** Where the service answers, without `/v1`: `http://127.0.0.1:8080`. */
-  url: string;
-  token?: string;
-  /** For proxies and tests; default the global one. */
-  fetch?: typeof globalThis.fetch;
-  /** How often a request is tried again; default 3. */
-  maxRetries?: number;
-  /** How long one try may take; default 30 seconds. */
-  timeoutMs?: number;
-  /** A `Retry-After` beyond this is not waited for: the call fails, and the error names it. Default 60. */
-  maxRetryAfterS?: number;
-  /** Browsers keep their own. */
-  userAgent?: string;
-}
-
-export interface CallOptions {
-  signal?: AbortSignal;
-  /** Of a POST; without one, the client makes one up for each call. */
-  idempotencyKey?: string;
-  /** An ETag: the change is made only if the resource still has it. */
-  ifMatch?: string;
-  /** Sees the head of a good answer: its ETag, its rate limit. */
-  onResponse?: (response: { status: number; headers: Headers }) => void;
-}
-
-export type QueryValues = Record<string, string | number | boolean | undefined>;
-
-export interface Ask {
-  method: Method;
-  /** Below /v1, with its parameters filled in. */
-  path: string;
-  query?: QueryValues | undefined;
-  body?: unknown;
-  options?: CallOptions | undefined;
-}
 
 function readUrl(text: string): string {
   const url = new URL(text);
@@ -90,8 +52,8 @@ export class Transport {
   }
 
   /** The body of the answer; undefined where it has none. */
-  async send(ask: Ask): Promise<unknown> {
-    const { method, body, options = {} } = ask;
+  async send(request: ApiRequest): Promise<unknown> {
+    const { method, body, options = {} } = request;
     const idempotencyKey = options.idempotencyKey ?? (method === 'POST' ? randomKey() : undefined);
     const headers: Record<string, string> = {
       accept: 'application/json',
@@ -103,7 +65,7 @@ export class Transport {
     let uncertain = false;
     for (let attempt = 0; ; attempt++) {
       try {
-        const { response, value } = await this.#try(ask, init);
+        const { response, value } = await this.#try(request, init);
         options.onResponse?.({ status: response.status, headers: response.headers });
         return value;
       } catch (error) {
@@ -119,10 +81,10 @@ export class Transport {
     }
   }
 
-  async #try(ask: Ask, init: RequestInit): Promise<{ response: Response; value: unknown }> {
-    const what = `${ask.method} ${ask.path}`;
-    return this.limited(what, ask.options?.signal, async (signal) => {
-      const response = await this.open(ask, { ...init, signal });
+  async #try(request: ApiRequest, init: RequestInit): Promise<{ response: Response; value: unknown }> {
+    const what = `${request.method} ${request.path}`;
+    return this.limited(what, request.options?.signal, async (signal) => {
+      const response = await this.open(request, { ...init, signal });
       const text = await response.text();
       if (!response.ok) throw errorOfAnswer(what, response, text);
       if (response.status === 204) return { response, value: undefined };
@@ -135,14 +97,14 @@ export class Transport {
   }
 
   /** Redirects are not followed: a POST would become a GET. */
-  async open(ask: Ask, init: RequestInit): Promise<Response> {
-    const address = `${this.url}/v1${ask.path}${searchOf(ask.query)}`;
+  async open(request: ApiRequest, init: RequestInit): Promise<Response> {
+    const address = `${this.url}/v1${request.path}${searchOf(request.query)}`;
     const headers = { ...this.#head, ...(init.headers as Record<string, string>) };
     const response = await this.#fetch(address, { ...init, headers, redirect: 'manual', cache: 'no-store' });
     if (isRedirect(response)) {
       const to = response.headers.get('location');
       const text = `a redirect${to === null ? '' : ` to ${to}`}; give the client the address it leads to`;
-      throw unexpectedAnswer(`${ask.method} ${ask.path}`, response, text);
+      throw unexpectedAnswer(`${request.method} ${request.path}`, response, text);
     }
     return response;
   }
