@@ -1,8 +1,8 @@
 // What an instance is as a container, and the reverse.
 import type { ContainerCreateOptions, ContainerInfo } from 'dockerode';
+import { pinImage } from '../../contract/image-reference.ts';
 import type { EngineInstance, InstanceSpec } from '../engine.ts';
 import type { Reach } from './client.ts';
-import { pinned } from './image.ts';
 
 const label = {
   installation: 'sluice.installation',
@@ -48,7 +48,7 @@ export function createOptions(spec: InstanceSpec, installation: string, { bind }
   };
   return {
     name: containerName(installation, spec.id),
-    Image: pinned(spec.image, spec.digest),
+    Image: pinImage(spec.image, spec.digest),
     Labels: {
       [label.installation]: installation,
       [label.instance]: spec.id,

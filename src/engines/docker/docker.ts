@@ -1,6 +1,7 @@
 // Docker Engine API (or Podman's, which is compatible), over a socket or TCP. An instance is a container; all that is
 // known of it is in its labels, so that any process of the installation finds it again.
 import type { ContainerInspectInfo } from 'dockerode';
+import { pinImage } from '../../contract/image-reference.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { type Engine, EngineError, type InstanceSpec } from '../engine.ts';
 import type { RegistryAuths } from '../registry/auths.ts';
@@ -54,7 +55,7 @@ export async function createDockerEngine(options: DockerOptions): Promise<Engine
       await create(spec).catch(async (error) => {
         // The image was removed since it was prepared.
         if (!isAnswer(error, 404)) throw error;
-        await prepare(`${spec.image.replace(/@.*/, '')}@${spec.digest}`);
+        await prepare(pinImage(spec.image, spec.digest));
         await create(spec);
       });
     } catch (error) {

@@ -1,7 +1,7 @@
 // Images: pulled with the credentials of their registry, known by their digest.
 import type { Readable } from 'node:stream';
 import type { ImageInspectInfo } from 'dockerode';
-import { type ImageReference, nameOf, parseImage } from '../../contract/image-reference.ts';
+import { type ImageReference, nameOf, parseImage, pinImage } from '../../contract/image-reference.ts';
 import { EngineError, type EngineFault } from '../engine.ts';
 import { type RegistryAuth, type RegistryAuths, RegistryConfigError } from '../registry/auths.ts';
 import { type DockerClient, get, isAnswer, messageOf } from './client.ts';
@@ -10,18 +10,11 @@ import { type DockerClient, get, isAnswer, messageOf } from './client.ts';
 export async function prepareImage(client: DockerClient, image: string, auths: () => RegistryAuths): Promise<string> {
   const reference = parseImage(image);
   if (!reference) throw new EngineError('image_not_found', `${image} is not a reference to an image`);
-  if (reference.digest && (await repoDigests(client, `${nameOf(reference)}@${reference.digest}`))) {
+  if (reference.digest && (await repoDigests(client, pinImage(image, reference.digest)))) {
     return reference.digest;
   }
   const pulled = await pull(client, reference, credentialsFor(reference.registry, auths));
   return reference.digest ?? pulled ?? (await localDigest(client, reference));
-}
-
-/** What an instance is pinned to. */
-export function pinned(image: string, digest: string): string {
-  const reference = parseImage(image);
-  if (!reference) throw new EngineError('start_failed', `${image} is not a reference to an image`);
-  return `${nameOf(reference)}@${digest}`;
 }
 
 function credentialsFor(registry: string, auths: () => RegistryAuths): RegistryAuth | undefined {

@@ -10,6 +10,7 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { parseImage } from '../../contract/image-reference.ts';
 import { type Engine, EngineError, type EngineInstance, type InstanceSpec, type LogLine } from '../engine.ts';
 
 const maxLogLines = 1000;
@@ -43,7 +44,7 @@ export function createStandinEngine(): Engine {
     async probe() {},
     async prepare(image, variables) {
       if (flag(variables.STANDIN_IMAGE_MISSING)) throw new EngineError('image_not_found', `there is no image ${image}`);
-      return { digest: image.match(/@(sha256:[0-9a-f]{64})$/)?.[1] ?? digestOf(image) };
+      return { digest: parseImage(image)?.digest ?? digestOf(image) };
     },
     async start(spec) {
       if (instances.has(spec.id)) return;
