@@ -1,5 +1,5 @@
-// What a declared route looks like as a method: its path parameters one by one, then its body or query, then options.
-// Each kind is data at run time, and a type that is read off the declaration.
+// Turns a declared route into a method of the client: its path parameters one by one, then its body or query, then
+// options. At run time a method is a kind and a path; its type is derived from the declaration.
 import type { BodyOf, ParamsOf, QueryOf, ResponseOf, RouteDeclaration } from '../contract/route.ts';
 import type { Listing } from './listing.ts';
 import { operation } from './operation.ts';
@@ -7,7 +7,7 @@ import type { CallOptions } from './request.ts';
 
 type IsUnion<T, U = T> = T extends unknown ? ([U] extends [T] ? false : true) : never;
 
-/** As many as the path has. */
+/** One string for each path parameter. */
 type Ids<D extends RouteDeclaration> = [keyof ParamsOf<D>] extends [never]
   ? []
   : IsUnion<keyof ParamsOf<D>> extends false
@@ -24,11 +24,11 @@ export const list = <D extends RouteDeclaration, Item = ItemOf<D>>(path: string)
 export const get = <D extends RouteDeclaration, Answer = ResponseOf<D>>(path: string) =>
   operation<(...args: [...Ids<D>, options?: CallOptions]) => Promise<Answer>>('get', path);
 
-/** A GET that takes a query and is no list. */
+/** A GET that takes a query and does not return a list. */
 export const find = <D extends RouteDeclaration>(path: string) =>
   operation<(...args: [...Ids<D>, query?: QueryOf<D>, options?: CallOptions]) => Promise<ResponseOf<D>>>('find', path);
 
-/** A POST with a body; one that may be left out if nothing in it is required. */
+/** A POST with a body, which is optional if none of its fields is required. */
 export const create = <D extends RouteDeclaration>(path: string) =>
   operation<
     (

@@ -28,7 +28,7 @@ export type InstanceState = 'running' | 'exited';
 export interface EngineInstance extends InstanceLabels {
   id: string;
   state: InstanceState;
-  /** Where this machine reaches the instance; null once it has ended. */
+  /** Where this machine reaches the instance; null if it cannot, for example once it has ended. */
   address: { host: string; port: number } | null;
   /** Of the program; null while it runs, and if the engine does not know it. */
   exitCode: number | null;
