@@ -1,92 +1,107 @@
-// What /metrics tells of the deployed: the router's counters, and gauges read from the database when somebody asks.
+// The metrics of deployed revisions at /metrics: what this process's router counted, and gauges read from the database.
 import { sql } from 'kysely';
+import { Gauge, Registry } from 'prom-client';
 import { severities } from '../contract/alert-rules.ts';
 import type { Db } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Measurement } from '../traffic/measure/measurements.ts';
-import { expose, type Figure } from './exposition.ts';
+import { registerRouterMetrics } from './router-metrics.ts';
 import { revisionKey, Totals } from './totals.ts';
 
-/** Anybody may ask, as often as they like: it is worked out this often at most. */
+/** /metrics needs no token and may be requested at any rate, so the text is produced at most this often. */
 const freshMs = 5000;
-/** Of a kind. Where there are more, the newest are shown. */
+/** Per metric. If there are more, the newest are shown. */
 const maxSeries = 5000;
-
-interface State {
-  routed: Set<string>;
-  gauges: Figure[];
-}
 
 export class Figures {
   readonly #db: Db;
   readonly #clock: Clock;
   readonly #totals = new Totals();
-  #told: { at: number; text: Promise<string> } | null = null;
+  readonly #registry = new Registry();
+  #latest: { at: number; text: Promise<string> } | null = null;
 
   constructor({ db, clock }: { db: Db; clock: Clock }) {
     this.#db = db;
     this.#clock = clock;
+    registerRouterMetrics(this.#registry, this.#totals);
+    registerGauges(this.#registry, db);
   }
 
   note(measurements: Measurement[]): void {
     this.#totals.note(measurements);
   }
 
+  /** In Prometheus' text format. If the database does not answer, the gauges have no series and the rest is complete. */
   text(): Promise<string> {
     const nowMs = this.#clock.now();
-    if (!this.#told || Math.abs(nowMs - this.#told.at) >= freshMs) this.#told = { at: nowMs, text: this.#tell(nowMs) };
-    return this.#told.text;
+    if (!this.#latest || Math.abs(nowMs - this.#latest.at) >= freshMs)
+      this.#latest = { at: nowMs, text: this.#produce(nowMs) };
+    return this.#latest.text;
   }
 
-  /** Without a database there is still what this process counted. */
-  async #tell(nowMs: number): Promise<string> {
-    const state = await readState(this.#db).catch(() => null);
-    return expose([...this.#totals.figures(state?.routed ?? null, nowMs), ...(state?.gauges ?? [])]);
+  async #produce(nowMs: number): Promise<string> {
+    const routed = await listRouted(this.#db).catch(() => null);
+    if (routed !== null) this.#totals.forgetUnrouted(routed, nowMs);
+    return this.#registry.metrics();
   }
 }
 
-async function readState(db: Db): Promise<State> {
-  const active = await listActive(db);
-  const coming = await db
+interface Sample {
+  labels: Record<string, string>;
+  value: number;
+}
+
+function registerGauges(registry: Registry, db: Db): void {
+  const gauge = (name: string, help: string, labelNames: string[], read: (db: Db) => Promise<Sample[]>) =>
+    new Gauge({
+      name,
+      help,
+      labelNames,
+      registers: [registry],
+      async collect() {
+        const samples = await read(db).catch(() => []);
+        this.reset();
+        for (const { labels, value } of samples) this.set(labels, value);
+      },
+    });
+  const ofEnvironment = ['project', 'environment'];
+  gauge(
+    'sluice_healthy_instances',
+    'Healthy instances of the active revision, by environment.',
+    ofEnvironment,
+    countHealthy,
+  );
+  gauge('sluice_alerts_firing', 'Alerts that are firing, by severity.', ['severity'], countFiring);
+  gauge(
+    'sluice_certificate_not_after_timestamp_seconds',
+    'When the certificate of a domain ends.',
+    [...ofEnvironment, 'hostname'],
+    listCertificates,
+  );
+}
+
+const selectActive = (db: Db) =>
+  db
+    .selectFrom('revision as v')
+    .select(['v.project_id', 'v.environment', 'v.number as revision'])
+    .where(sql<boolean>`v.state = 'active'`)
+    .orderBy('v.project_id', 'desc')
+    .limit(maxSeries);
+
+/** Keys of the revisions that get traffic, or will when their rollout reaches that step. */
+async function listRouted(db: Db): Promise<Set<string>> {
+  const active = await selectActive(db).execute();
+  const inProgress = await db
     .selectFrom('deployment')
     .select(['project_id', 'environment', 'revision'])
     .where('finished_at', 'is', null)
     .execute();
-  return {
-    routed: new Set([...active, ...coming].map((row) => revisionKey(row.project_id, row.environment, row.revision))),
-    gauges: [
-      {
-        name: 'sluice_healthy_instances',
-        type: 'gauge',
-        help: 'Healthy instances of the active revision, by environment.',
-        samples: active.map(({ project_id, environment, healthy }) => ({
-          labels: { project: project_id, environment },
-          value: Number(healthy),
-        })),
-      },
-      {
-        name: 'sluice_alerts_firing',
-        type: 'gauge',
-        help: 'Alerts that are firing, by severity.',
-        samples: await countFiring(db),
-      },
-      {
-        name: 'sluice_certificate_not_after_timestamp_seconds',
-        type: 'gauge',
-        help: 'When the certificate of a domain ends.',
-        samples: await listCertificates(db),
-      },
-    ],
-  };
+  return new Set([...active, ...inProgress].map((row) => revisionKey(row.project_id, row.environment, row.revision)));
 }
 
-async function listActive(db: Db) {
-  return db
-    .selectFrom('revision as v')
-    .select((e) => [
-      'v.project_id',
-      'v.environment',
-      'v.number as revision',
+async function countHealthy(db: Db): Promise<Sample[]> {
+  const rows = await selectActive(db)
+    .select((e) =>
       e
         .selectFrom('instance as i')
         .select((i) => i.fn.countAll().as('count'))
@@ -95,14 +110,15 @@ async function listActive(db: Db) {
         .whereRef('i.revision', '=', 'v.number')
         .where('i.state', '=', 'healthy')
         .as('healthy'),
-    ])
-    .where(sql<boolean>`v.state = 'active'`)
-    .orderBy('v.project_id', 'desc')
-    .limit(maxSeries)
+    )
     .execute();
+  return rows.map(({ project_id, environment, healthy }) => ({
+    labels: { project: project_id, environment },
+    value: Number(healthy),
+  }));
 }
 
-async function countFiring(db: Db) {
+async function countFiring(db: Db): Promise<Sample[]> {
   const rows = await db
     .selectFrom('alert')
     .select((e) => ['severity', e.fn.countAll().as('count')])
@@ -113,7 +129,7 @@ async function countFiring(db: Db) {
   return severities.map((severity) => ({ labels: { severity }, value: counts.get(severity) ?? 0 }));
 }
 
-async function listCertificates(db: Db) {
+async function listCertificates(db: Db): Promise<Sample[]> {
   const rows = await db
     .selectFrom('domain')
     .innerJoin('certificate', 'certificate.id', 'domain.certificate_id')

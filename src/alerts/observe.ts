@@ -1,5 +1,4 @@
 // What the rules ask about, of all of them at once: the cost is a few queries, however many rules there are.
-
 import { sql } from 'kysely';
 import type { AlertMetric } from '../contract/alert-rules.ts';
 import { revisionId } from '../contract/revision-id.ts';

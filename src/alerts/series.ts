@@ -1,5 +1,4 @@
 // What the router measured, as series to draw: one of every revision, one point for every step.
-
 import { ApiError } from '../contract/errors.ts';
 import { type Metrics, maxPoints } from '../contract/metrics.ts';
 import { revisionId } from '../contract/revision-id.ts';

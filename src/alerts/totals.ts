@@ -1,31 +1,33 @@
-// Counters for Prometheus, from what this process's router measured. Measurements come as absolute numbers per bucket,
-// perhaps several times: the latest of each bucket counts, and buckets that no longer change are added up for good.
+// Totals per revision since this process started, from what its router measured. The router reports each bucket as an
+// absolute count, possibly several times. The latest report of a bucket replaces earlier ones; once a bucket can no longer
+// change, its counts are added to the settled sum.
 import { revisionId } from '../contract/revision-id.ts';
 import { bucketMs, latencyBoundsMs, type Measurement } from '../traffic/measure/measurements.ts';
-import type { Figure, FigureSample } from './exposition.ts';
 
-/** A bucket gets its last count within this time. */
+/** A bucket gets its last report within this time. */
 const settledMs = 3 * 60_000;
-/** A revision that is no longer routed to is shown for this long after its last request. */
+/** A revision without traffic is shown for this long after its last request. */
 const forgottenMs = 5 * 60_000;
-
-/** Of the router's bounds: enough for a quantile, and few enough for many revisions. */
-const shownBoundsMs = [5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000];
 
 interface Counts {
   requests: number;
   errors: number;
+  /** Requests per interval of `latencyBoundsMs`, and those above the last bound. */
   latency: number[];
 }
 
-interface OfRevision {
+export interface RevisionTotal extends Counts {
   labels: { project: string; environment: string; revision: string };
+}
+
+interface RevisionCounts {
+  labels: RevisionTotal['labels'];
   settled: Counts;
   open: Map<number, Counts>;
   lastAt: number;
 }
 
-const nothing = (): Counts => ({ requests: 0, errors: 0, latency: new Array(latencyBoundsMs.length + 1).fill(0) });
+const noCounts = (): Counts => ({ requests: 0, errors: 0, latency: new Array(latencyBoundsMs.length + 1).fill(0) });
 
 function add(to: Counts, more: Counts): void {
   to.requests += more.requests;
@@ -37,72 +39,43 @@ export const revisionKey = (project: string, environment: string, revision: numb
   `${project} ${environment} ${revision}`;
 
 export class Totals {
-  readonly #revisions = new Map<string, OfRevision>();
+  readonly #revisions = new Map<string, RevisionCounts>();
 
   note(measurements: Measurement[]): void {
     for (const { project, environment, revision, at, requests, errors, latency } of measurements) {
       const key = revisionKey(project, environment, revision);
-      let of = this.#revisions.get(key);
-      if (!of) {
+      let counts = this.#revisions.get(key);
+      if (!counts) {
         const labels = { project, environment, revision: revisionId(revision) };
-        of = { labels, settled: nothing(), open: new Map(), lastAt: at };
-        this.#revisions.set(key, of);
+        counts = { labels, settled: noCounts(), open: new Map(), lastAt: at };
+        this.#revisions.set(key, counts);
       }
-      of.open.set(at, { requests, errors, latency });
-      of.lastAt = Math.max(of.lastAt, at);
-      for (const [start, counts] of of.open) {
-        if (start > of.lastAt - settledMs) continue;
-        add(of.settled, counts);
-        of.open.delete(start);
-      }
+      counts.open.set(at, { requests, errors, latency });
+      counts.lastAt = Math.max(counts.lastAt, at);
+      settle(counts);
     }
   }
 
-  /** Forgets revisions that are gone; null: nobody knows which are. */
-  figures(routed: ReadonlySet<string> | null, nowMs: number): Figure[] {
-    const requests: FigureSample[] = [];
-    const errors: FigureSample[] = [];
-    const latency: FigureSample[] = [];
-    for (const [key, of] of this.#revisions) {
-      if (routed?.has(key) === false && of.lastAt + bucketMs + forgottenMs < nowMs) {
-        this.#revisions.delete(key);
-        continue;
-      }
-      const total = nothing();
-      for (const counts of [of.settled, ...of.open.values()]) add(total, counts);
-      requests.push({ labels: of.labels, value: total.requests });
-      errors.push({ labels: of.labels, value: total.errors });
-      latency.push(...histogram(of.labels, total.latency));
+  /** Drops revisions that get no traffic any more. `routed` holds the keys of those that do. */
+  forgetUnrouted(routed: ReadonlySet<string>, nowMs: number): void {
+    for (const [key, { lastAt }] of this.#revisions) {
+      if (!routed.has(key) && lastAt + bucketMs + forgottenMs < nowMs) this.#revisions.delete(key);
     }
-    const ofRouter = 'by the router of this process, by revision';
-    return [
-      { name: 'sluice_requests_total', type: 'counter', help: `Requests answered ${ofRouter}.`, samples: requests },
-      {
-        name: 'sluice_request_errors_total',
-        type: 'counter',
-        help: `Answers of 500 or above, or none at all, given ${ofRouter}.`,
-        samples: errors,
-      },
-      {
-        name: 'sluice_request_duration_seconds',
-        type: 'histogram',
-        help: `Time to the head of the answer, measured ${ofRouter}.`,
-        samples: latency,
-      },
-    ];
+  }
+
+  list(): RevisionTotal[] {
+    return [...this.#revisions.values()].map(({ labels, settled, open }) => {
+      const total = noCounts();
+      for (const counts of [settled, ...open.values()]) add(total, counts);
+      return { labels, ...total };
+    });
   }
 }
 
-function histogram(labels: Record<string, string>, latency: number[]): FigureSample[] {
-  const samples: FigureSample[] = [];
-  let seen = 0;
-  for (const [index, count] of latency.entries()) {
-    seen += count;
-    const bound = latencyBoundsMs[index];
-    if (bound === undefined || !shownBoundsMs.includes(bound)) continue;
-    samples.push({ suffix: '_bucket', labels: { ...labels, le: String(bound / 1000) }, value: seen });
+function settle({ settled, open, lastAt }: RevisionCounts): void {
+  for (const [start, counts] of open) {
+    if (start > lastAt - settledMs) continue;
+    add(settled, counts);
+    open.delete(start);
   }
-  samples.push({ suffix: '_bucket', labels: { ...labels, le: '+Inf' }, value: seen });
-  samples.push({ suffix: '_count', labels, value: seen });
-  return samples;
 }

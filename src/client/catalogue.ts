@@ -1,4 +1,4 @@
-// Reading a catalogue: catalogue('https://media.example.com').streams(). No dependencies; works in Node and in browsers.
+// Reads a catalogue: catalogue('https://media.example.com').streams(). No dependencies; works in Node and in browsers.
 
 /** The version of the document that this client understands. */
 const KNOWN_VERSION = 2;
@@ -17,11 +17,11 @@ export interface CatalogueStream {
   title: string;
   fps: number;
   duration_s: number;
-  /** Rendition label → complete address. Not every stream has every rendition. */
+  /** Rendition label → absolute URL. Not every stream has every rendition. */
   progressive: Record<string, string>;
-  /** Complete address of the multivariant playlist, or null. */
+  /** Absolute URL of the multivariant playlist, or null. */
   hls: string | null;
-  /** Fields that were added later are kept as they came; paths in them are not completed. */
+  /** Fields added by later versions are kept unchanged; paths in them stay relative. */
   [added: string]: unknown;
 }
 
@@ -48,14 +48,14 @@ export interface CatalogueOptions {
 }
 
 export interface Catalogue {
-  /** The document, with every path completed by the origin it was fetched from. Fetched again only when it changed. */
+  /** The document, with every path as an absolute URL on the origin it came from. Downloaded again only if it changed. */
   document(signal?: AbortSignal): Promise<CatalogueDocument>;
   streams(signal?: AbortSignal): Promise<CatalogueStream[]>;
-  /** Null where the catalogue has no stream with that id. */
+  /** Null if the catalogue has no stream with that id. */
   stream(id: string, signal?: AbortSignal): Promise<CatalogueStream | null>;
-  /** SHA-256 in hexadecimal of a media file, by its address or path; null where it is not listed. */
+  /** SHA-256 in hexadecimal of a media file, by its URL or path; null if it is not listed. */
   checksum(path: string, signal?: AbortSignal): Promise<string | null>;
-  /** Whether the origin answers. If it does and a media address does not, the asset is the problem. */
+  /** Whether the origin answers. If it does and a media URL does not, the problem is the asset. */
   healthy(signal?: AbortSignal): Promise<boolean>;
 }
 
@@ -89,7 +89,7 @@ function readStream(value: unknown, origin: string): CatalogueStream {
   };
 }
 
-/** Checks a document and completes its paths; the rules a client must follow, apart from any fetching. */
+/** Checks a document and makes its paths absolute. Fetches nothing. */
 export function readDocument(value: unknown, origin: string): CatalogueDocument {
   if (!isRecord(value) || typeof value.version !== 'number') return bad('there is no version');
   if (value.version !== KNOWN_VERSION)

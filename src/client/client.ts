@@ -1,10 +1,11 @@
-// The client: the table of operations, brought to life.
+// Builds the client from the table of operations.
 import { eventOperations } from './event-operations.ts';
 import { Listing, type Page } from './listing.ts';
 import type { Kind, Operation } from './operation.ts';
 import { operations } from './operations.ts';
+import type { CallOptions, ClientOptions, QueryValues } from './request.ts';
 import { EventFollower, type StreamOptions } from './stream.ts';
-import { type CallOptions, type ClientOptions, type QueryValues, Transport } from './transport.ts';
+import { Transport } from './transport.ts';
 import type { Deployment } from './types.ts';
 import { type WaitOptions, waitFor } from './wait.ts';
 
@@ -17,13 +18,13 @@ type Resources = {
 
 export interface Sluice extends Resources {
   /**
-   * The deployment, once it has ended, well or not, or once `until` is true of it. Goes on while the service restarts.
-   * Fails with the code `timeout` when `timeoutMs` have passed.
+   * Resolves with the deployment once it has ended, successfully or not, or once `until` returns true. Keeps waiting while
+   * the service restarts. Fails with the code `timeout` after `timeoutMs`.
    */
   waitFor(projectId: string, deploymentId: string, options?: WaitOptions): Promise<Deployment>;
 }
 
-/** Which of the arguments after the path parameters each kind takes, in order. */
+/** The arguments that each kind takes after the path parameters, in order. */
 const argumentsOf: Record<Kind, readonly ('body' | 'query' | 'options')[]> = {
   list: ['query', 'options'],
   get: ['options'],
@@ -36,7 +37,7 @@ const argumentsOf: Record<Kind, readonly ('body' | 'query' | 'options')[]> = {
   stream: ['query', 'options'],
 };
 
-export const methodOf = {
+const methodOf = {
   list: 'GET',
   get: 'GET',
   find: 'GET',
@@ -48,7 +49,7 @@ export const methodOf = {
   stream: 'GET',
 } as const satisfies Record<Kind, string>;
 
-/** An empty id would name the list, and two dots something else. */
+/** An empty id would turn the path into that of the list, and dots into another path. */
 function encode(value: unknown, name: string): string {
   if (typeof value === 'string' && value !== '' && value !== '.' && value !== '..') return encodeURIComponent(value);
   throw new TypeError(`{${name}} of the path cannot be ${JSON.stringify(value) ?? 'left out'}`);

@@ -1,12 +1,12 @@
 import type { ErrorCode, ErrorDetail } from '../contract/errors.ts';
 
-/** What is not an answer of the API: no connection, too slow, called off, or somebody else answered. */
-export type LocalCode = 'network' | 'timeout' | 'aborted' | 'unexpected_answer';
+/** Failures without an answer of the API: no connection, a timeout, an abort, or a response that is not from Sluice. */
+type LocalCode = 'network' | 'timeout' | 'aborted' | 'unexpected_answer';
 
-/** Later versions of the service may answer with more. */
+/** Later versions of the service may send codes that are not listed here. */
 export type SluiceErrorCode = ErrorCode | LocalCode | (string & {});
 
-export interface SluiceErrorFields {
+interface SluiceErrorFields {
   code: SluiceErrorCode;
   message: string;
   status?: number;
@@ -17,15 +17,15 @@ export interface SluiceErrorFields {
   cause?: unknown;
 }
 
-/** The one error that every call of the client fails with. */
+/** Every failed call of the client rejects with this error. */
 export class SluiceError extends Error {
   readonly code: SluiceErrorCode;
-  /** Of the answer; 0: there was none. */
+  /** HTTP status of the response; 0 if there was none. */
   readonly status: number;
-  /** The service's log knows the request by it. */
+  /** Identifies the request in the service's log. */
   readonly requestId: string | null;
   readonly details: ErrorDetail[];
-  /** A page that says what the code means and what to do. */
+  /** Address of a page that explains the code and what to do about it. */
   readonly docs: string | null;
   readonly retryAfterS: number | null;
 
@@ -43,7 +43,7 @@ export class SluiceError extends Error {
 
 const keptCharacters = 200;
 
-/** Seconds from now; a date is allowed too. */
+/** The header holds seconds or a date; returns seconds from now. */
 export function readRetryAfter(header: string | null, nowMs: number): number | null {
   if (header === null) return null;
   if (/^\d+$/.test(header.trim())) return Number(header);
@@ -78,7 +78,7 @@ export function unexpectedAnswer(what: string, response: Response, text: string,
   });
 }
 
-/** What an answer that is not 2xx means. */
+/** The error for a response whose status is not 2xx. */
 export function errorOfAnswer(what: string, response: Response, text: string): SluiceError {
   const error = readEnvelope(text);
   if (error === null) return unexpectedAnswer(what, response, text);
@@ -93,7 +93,7 @@ export function errorOfAnswer(what: string, response: Response, text: string): S
   });
 }
 
-/** fetch says "fetch failed"; what people need is below it. */
+/** The message of fetch itself is only "fetch failed"; the reason is in its cause. */
 export function networkError(what: string, cause: unknown): SluiceError {
   const inner = (cause as { cause?: { message?: string; code?: string } } | null)?.cause;
   const reason = inner?.message || inner?.code || (cause instanceof Error ? cause.message : String(cause));

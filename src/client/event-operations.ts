@@ -1,12 +1,22 @@
-// Apart from the other operations, because the type of an event is made of their records.
+// The operations on events have a file of their own, because the type of an event is built from the records that the
+// other operations return.
 import type * as events from '../contract/events.ts';
-import type { SluiceEvent } from './events.ts';
-import { get, list, stream } from './method.ts';
+import type { QueryOf } from '../contract/route.ts';
+import type { ChangeNotice, SluiceEvent } from './events.ts';
+import { get, list } from './method.ts';
+import { operation } from './operation.ts';
+import type { StreamOptions } from './stream.ts';
+
+type Followed<Q> = Q extends { changes: 'true' } ? SluiceEvent | ChangeNotice : SluiceEvent;
+type Follow<Query> = <const Q extends Query | undefined = undefined>(
+  query?: Q,
+  options?: StreamOptions,
+) => AsyncIterable<Followed<Q>>;
 
 export const eventOperations = {
   events: {
     list: list<typeof events.listEvents, SluiceEvent>('/events'),
     get: get<typeof events.getEvent, SluiceEvent>('/events/{evt}'),
-    stream: stream<typeof events.streamEvents>('/events/stream'),
+    stream: operation<Follow<QueryOf<typeof events.streamEvents>>>('stream', '/events/stream'),
   },
 };

@@ -1,4 +1,4 @@
-// What the service tells of, by kind.
+// The types of events, by kind.
 import type { Alert, Deployment, Domain, Revision } from './types.ts';
 
 export interface EventRecords {
@@ -18,16 +18,16 @@ export interface EventOf<K extends EventKind> {
   type: K;
   created_at: string;
   project_id: string;
-  /** Counts the events of the project, without gaps. */
+  /** Counts the events of the project without gaps. */
   sequence: number;
-  /** The record as the API showed it then. */
+  /** The record as the API returned it when the event happened. */
   data: EventRecords[K];
 }
 
-/** `type` tells which record `data` holds. */
+/** `type` determines which record `data` holds. */
 export type SluiceEvent = { [K in EventKind]: EventOf<K> }[EventKind];
 
-/** Something else has changed there: read again what you show of it. */
+/** Something changed there that is not an event: fetch again what you display of it. */
 export interface ChangeNotice {
   type: 'changed';
   project_id: string | null;

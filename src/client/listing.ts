@@ -3,11 +3,11 @@ export interface Page<T> {
   page: { next: string | null; has_more: boolean };
 }
 
-export type ReadPage<T> = (query: { limit?: number; cursor?: string }) => Promise<Page<T>>;
+type ReadPage<T> = (query: { limit?: number; cursor?: string }) => Promise<Page<T>>;
 
 const iterationLimit = 100;
 
-/** A list of the service: `for await` gives every item, newest first; `page()` one page. Nothing is asked before that. */
+/** A list: `for await` yields every item, newest first; `page()` fetches one page. Nothing is fetched before that. */
 export class Listing<T> implements AsyncIterable<T> {
   readonly #read: ReadPage<T>;
   readonly #query: { limit?: number; cursor?: string };
@@ -17,12 +17,12 @@ export class Listing<T> implements AsyncIterable<T> {
     this.#query = query;
   }
 
-  /** The page after `cursor`, or where the query begins. */
+  /** The page after `cursor`; without one, the first page of the query. */
   page(cursor?: string | null): Promise<Page<T>> {
     return this.#read({ ...this.#query, ...(cursor != null && { cursor }) });
   }
 
-  /** Page after page, as large as the query says, else as large as they can be. */
+  /** Yields one page after another, with the query's `limit` or else the largest allowed. */
   async *pages(): AsyncGenerator<Page<T>, void, undefined> {
     let query = { ...this.#query, limit: this.#query.limit ?? iterationLimit };
     for (;;) {

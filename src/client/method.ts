@@ -1,15 +1,13 @@
-// What a declared route looks like as a method: its path parameters one by one, then its body or query, then options.
-// Each kind is data at run time, and a type that is read off the declaration.
+// Turns a declared route into a method of the client: its path parameters one by one, then its body or query, then
+// options. At run time a method is a kind and a path; its type is derived from the declaration.
 import type { BodyOf, ParamsOf, QueryOf, ResponseOf, RouteDeclaration } from '../contract/route.ts';
-import type { ChangeNotice, SluiceEvent } from './events.ts';
 import type { Listing } from './listing.ts';
-import type { Kind, Operation } from './operation.ts';
-import type { StreamOptions } from './stream.ts';
-import type { CallOptions } from './transport.ts';
+import { operation } from './operation.ts';
+import type { CallOptions } from './request.ts';
 
 type IsUnion<T, U = T> = T extends unknown ? ([U] extends [T] ? false : true) : never;
 
-/** As many as the path has. */
+/** One string for each path parameter. */
 type Ids<D extends RouteDeclaration> = [keyof ParamsOf<D>] extends [never]
   ? []
   : IsUnion<keyof ParamsOf<D>> extends false
@@ -20,19 +18,17 @@ type Ids<D extends RouteDeclaration> = [keyof ParamsOf<D>] extends [never]
 
 type ItemOf<D extends RouteDeclaration> = ResponseOf<D> extends { data: (infer T)[]; page: unknown } ? T : never;
 
-const operation = <F>(kind: Kind, path: string): Operation<F> => ({ kind, path });
-
 export const list = <D extends RouteDeclaration, Item = ItemOf<D>>(path: string) =>
   operation<(...args: [...Ids<D>, query?: QueryOf<D>, options?: CallOptions]) => Listing<Item>>('list', path);
 
 export const get = <D extends RouteDeclaration, Answer = ResponseOf<D>>(path: string) =>
   operation<(...args: [...Ids<D>, options?: CallOptions]) => Promise<Answer>>('get', path);
 
-/** A GET that takes a query and is no list. */
+/** A GET that takes a query and does not return a list. */
 export const find = <D extends RouteDeclaration>(path: string) =>
   operation<(...args: [...Ids<D>, query?: QueryOf<D>, options?: CallOptions]) => Promise<ResponseOf<D>>>('find', path);
 
-/** A POST with a body; one that may be left out if nothing in it is required. */
+/** A POST with a body, which is optional if none of its fields is required. */
 export const create = <D extends RouteDeclaration>(path: string) =>
   operation<
     (
@@ -57,11 +53,3 @@ export const update = <D extends RouteDeclaration>(path: string) =>
 
 export const remove = <D extends RouteDeclaration>(path: string) =>
   operation<(...args: [...Ids<D>, options?: CallOptions]) => Promise<void>>('delete', path);
-
-type Followed<Q> = Q extends { changes: 'true' } ? SluiceEvent | ChangeNotice : SluiceEvent;
-type Follow<Query> = <const Q extends Query | undefined = undefined>(
-  query?: Q,
-  options?: StreamOptions,
-) => AsyncIterable<Followed<Q>>;
-
-export const stream = <D extends RouteDeclaration>(path: string) => operation<Follow<QueryOf<D>>>('stream', path);

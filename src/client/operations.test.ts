@@ -14,7 +14,7 @@ import type { Scope as ContractScope } from '../contract/scopes.ts';
 import type { Of } from '../contract/shapes.ts';
 import type { CreateDeployment, EventKind, EventRecords, Project, Scope, Sluice } from './index.ts';
 import { createClient } from './index.ts';
-import type { Method as ClientMethod } from './transport.ts';
+import type { Method as ClientMethod } from './request.ts';
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 type Fits<A, B> = A extends B ? (B extends A ? true : false) : false;

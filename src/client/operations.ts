@@ -1,5 +1,5 @@
-// Every route of the API as a method of the client. Only types come from the contract: at run time the client stands
-// alone. A test holds this table against the contract, in both directions.
+// Every route of the API as a method of the client. Only types are imported from the contract, so that the client has no
+// dependency at run time. A test checks that this table and the contract have the same routes.
 import type * as alertRules from '../contract/alert-rules.ts';
 import type * as alerts from '../contract/alerts.ts';
 import type * as deliveries from '../contract/deliveries.ts';

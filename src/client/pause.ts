@@ -1,17 +1,17 @@
 import { SluiceError } from './error.ts';
 
-/** Waits, unless it is called off: then it throws at once. */
+/** Waits; rejects as soon as the signal aborts. */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    const callOff = () => {
+    const abort = () => {
       clearTimeout(timer);
-      reject(new SluiceError({ code: 'aborted', message: 'called off while waiting', cause: signal?.reason }));
+      reject(new SluiceError({ code: 'aborted', message: 'aborted while waiting', cause: signal?.reason }));
     };
     const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', callOff);
+      signal?.removeEventListener('abort', abort);
       resolve();
     }, ms);
-    if (signal?.aborted) callOff();
-    else signal?.addEventListener('abort', callOff, { once: true });
+    if (signal?.aborted) abort();
+    else signal?.addEventListener('abort', abort, { once: true });
   });
 }

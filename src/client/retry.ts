@@ -1,6 +1,6 @@
-// Which failures may be tried again, and when. Nothing is sent twice that could be done twice.
+// Which failed requests are retried, and when. A request that might be carried out twice is not retried.
 import type { SluiceError } from './error.ts';
-import type { Method } from './transport.ts';
+import type { Method } from './request.ts';
 
 export interface Attempted {
   method: Method;
@@ -11,10 +11,10 @@ export interface Attempted {
 const baseMs = 250;
 const ceilingMs = 8000;
 
-/** The service, or something in front of it, may answer otherwise in a moment. */
-const passing = new Set([408, 429, 500, 502, 503, 504]);
+/** Statuses of the service, or of a proxy in front of it, that may go away soon. */
+const transientStatuses = new Set([408, 429, 500, 502, 503, 504]);
 
-/** Nobody was there: the request cannot have been carried out. */
+/** No connection was made, so the request cannot have been carried out. */
 const unsentCodes = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
 
 function wasNeverSent(error: SluiceError): boolean {
@@ -22,24 +22,24 @@ function wasNeverSent(error: SluiceError): boolean {
   return error.code === 'network' && typeof inner?.code === 'string' && unsentCodes.has(inner.code);
 }
 
-/** It surely did nothing. */
+/** The request was certainly not carried out. */
 const wasRefused = (error: SluiceError): boolean =>
   error.status === 429 || error.status === 503 || error.code === 'idempotency_in_flight' || wasNeverSent(error);
 
-/** Whether what was asked may have been done although the answer says nothing of it. */
+/** Whether the request may have been carried out although no success was reported. */
 export const isUncertain = (error: SluiceError): boolean =>
   (error.code === 'network' || error.code === 'timeout' || error.status >= 500) && !wasRefused(error);
 
-/** A GET changes nothing, a key or a version keeps a change from being made twice; else only what did nothing. */
+/** A GET is always safe to repeat, and so is a request with a key or a version; others only if they were not carried out. */
 export function mayRetry(attempted: Attempted, error: SluiceError): boolean {
   if (error.code === 'aborted') return false;
   if (wasRefused(error)) return true;
   const repeatable =
     attempted.method === 'GET' || attempted.idempotencyKey !== undefined || attempted.ifMatch !== undefined;
-  return repeatable && (error.code === 'network' || error.code === 'timeout' || passing.has(error.status));
+  return repeatable && (error.code === 'network' || error.code === 'timeout' || transientStatuses.has(error.status));
 }
 
-/** What the service says; otherwise at random up to twice as long each time, so that many clients do not come at once. */
+/** The service's Retry-After, else exponential backoff; random, so that clients do not all come back at once. */
 export function delayMs(attempt: number, retryAfterS: number | null, random: number): number {
   if (retryAfterS !== null) return retryAfterS * 1000 + random * baseMs;
   return random * Math.min(ceilingMs, baseMs * 2 ** attempt);

@@ -1,5 +1,5 @@
-// Checking that a delivery came from the service. Web Crypto, so that it runs everywhere; its verify compares in
-// constant time.
+// Checks that a webhook delivery came from the service. Uses Web Crypto, which runs everywhere and compares in constant
+// time.
 
 const utf8 = new TextEncoder();
 
@@ -25,8 +25,8 @@ function fromBase64(text: string): Uint8Array | null {
 }
 
 /**
- * Whether `X-Service-Signature` was made with the secret over exactly these bytes. Give it the body as it came, before
- * it is parsed, and the whole secret with its `whsec_`.
+ * Whether `X-Service-Signature` is the signature of exactly these bytes. Pass the body as it arrived, before parsing it,
+ * and the whole secret including `whsec_`.
  */
 export async function verifySignature(
   rawBody: string | Uint8Array,
@@ -37,7 +37,7 @@ export async function verifySignature(
   return isGenuine(utf8.encode(secret), fromHex(header), bytesOf(rawBody));
 }
 
-/** What a Fetch handler calls headers, and what a server of Node does. */
+/** The headers of a Fetch handler or of a Node server. */
 export type WebhookHeaders = Headers | Record<string, string | string[] | undefined>;
 
 function headerOf(headers: WebhookHeaders, name: string): string | null {
@@ -47,17 +47,17 @@ function headerOf(headers: WebhookHeaders, name: string): string | null {
 }
 
 export interface VerifyOptions {
-  /** How far the time of sending may be from now; default 300 seconds. */
+  /** How far the timestamp of the delivery may be from now; default 300 seconds. */
   toleranceS?: number;
-  /** Milliseconds since 1970; default the clock. */
+  /** Milliseconds since 1970; default the current time. */
   now?: number;
 }
 
 const prefix = 'whsec_';
 
 /**
- * Whether the Standard Webhooks headers were made with the secret over these bytes, a short while ago. A delivery that
- * somebody recorded is refused once it is old; within the tolerance, remember `webhook-id`.
+ * Whether the Standard Webhooks headers sign exactly these bytes and are recent. This rejects replays of old deliveries;
+ * to reject replays within the tolerance as well, remember `webhook-id`.
  */
 export async function verifyWebhook(
   rawBody: string | Uint8Array,
@@ -77,7 +77,7 @@ export async function verifyWebhook(
   const signed = new Uint8Array(head.length + body.length);
   signed.set(head);
   signed.set(body, head.length);
-  // During a rotation there is one for each of two secrets.
+  // While a secret is being rotated there is a signature for each of two secrets.
   for (const each of signatures.split(' ').slice(0, 10)) {
     const signature = each.startsWith('v1,') ? fromBase64(each.slice(3)) : null;
     if (signature !== null && (await isGenuine(key, signature, signed))) return true;

@@ -1,8 +1,8 @@
-// Server-sent events, parsed as the HTML standard says, from text that comes in pieces.
+// Parses server-sent events as the HTML standard defines them, from text that arrives in pieces.
 import { SluiceError } from './error.ts';
 
 export interface Message {
-  /** The name it was sent under; `message` where it had none. */
+  /** The name of the event; `message` if it has none. */
   event: string;
   data: string;
 }
@@ -10,9 +10,9 @@ export interface Message {
 const maxCharacters = 16 * 1024 * 1024;
 
 export class MessageParser {
-  /** What to resume after: of the last message that was complete. */
+  /** The id of the last complete message; a stream resumes after it. */
   lastEventId: string;
-  /** How long to wait before coming back, if the service said so. */
+  /** How long to wait before reconnecting, if the service sent it. */
   retryMs: number | null = null;
   #rest = '';
   #sawReturn = false;
@@ -26,10 +26,10 @@ export class MessageParser {
     this.#id = lastEventId;
   }
 
-  /** The messages that this piece completes. `lastEventId` is right for each while it is being looked at. */
+  /** Yields the messages that this piece completes. `lastEventId` belongs to the message yielded last. */
   *feed(piece: string): Generator<Message, void, undefined> {
     let text = piece;
-    // The second half of a line end whose first half was the last character of the piece before.
+    // The previous piece ended in the middle of a \r\n.
     if (this.#sawReturn && text.startsWith('\n')) text = text.slice(1);
     if (piece !== '') this.#sawReturn = piece.endsWith('\r');
     const lines = (this.#rest + text).split(/\r\n|\r|\n/);

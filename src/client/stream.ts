@@ -1,35 +1,36 @@
-// Following events. A connection that is lost is made anew, resuming after the last event that was seen; so none is
-// missed and none comes twice. EventSource could not do this: it sends no Authorization header.
+// Follows the event stream. After a lost connection it reconnects and resumes after the last event it received, so that no
+// event is missed or repeated. EventSource cannot be used: it sends no Authorization header.
 import { errorOfAnswer, SluiceError } from './error.ts';
 import type { ChangeNotice, SluiceEvent } from './events.ts';
 import { pause } from './pause.ts';
+import type { QueryValues } from './request.ts';
 import { delayMs, mayRetry } from './retry.ts';
 import { type Message, MessageParser } from './sse.ts';
-import type { QueryValues, Transport } from './transport.ts';
+import type { Transport } from './transport.ts';
 
 export interface StreamOptions {
-  /** Begin after this event; default: with what happens from now on. */
+  /** Start after this event; default: with the next one. */
   lastEventId?: string;
   /** Ends the loop, without an error. */
   signal?: AbortSignal;
-  /** After `open` that follows `lost`, read again what you show: notices of changes are not kept. */
+  /** When `open` follows `lost`, fetch again what you display: change notices are not stored. */
   onState?: (state: 'open' | 'lost') => void;
 }
 
-/** The service sends something every 15 seconds; a connection that is silent for longer than this is dead. */
+/** The service sends something every 15 seconds, so a connection silent for this long is dead. */
 const silenceMs = 45_000;
 const defaultRetryMs = 2000;
-const longestMs = 30_000;
-/** No event has an id below this. */
+const maxRetryMs = 30_000;
+/** Sorts before the id of every event. */
 const beforeAll = `evt_${'0'.repeat(26)}`;
 
-const ask = (query: QueryValues) => ({ method: 'GET' as const, path: '/events/stream', query });
+const streamRequest = (query: QueryValues) => ({ method: 'GET' as const, path: '/events/stream', query });
 const attempted = { method: 'GET' as const, idempotencyKey: undefined, ifMatch: undefined };
 
-/** What the service asked for, ± a quarter; longer and longer when it stays away. */
-function comeBackMs(failures: number, retryMs: number, error: SluiceError | null, random: number): number {
+/** The interval that the service sent, ± 25 %; doubled with every further failure. */
+function reconnectMs(failures: number, retryMs: number, error: SluiceError | null, random: number): number {
   if (error?.retryAfterS) return delayMs(0, error.retryAfterS, random);
-  return Math.min(longestMs, retryMs * 2 ** Math.max(0, failures - 2)) * (0.75 + random / 2);
+  return Math.min(maxRetryMs, retryMs * 2 ** Math.max(0, failures - 2)) * (0.75 + random / 2);
 }
 
 function readMessage({ event, data }: Message): SluiceEvent | ChangeNotice {
@@ -46,7 +47,7 @@ export class EventFollower {
   readonly #query: QueryValues;
   readonly #options: StreamOptions;
   #lastEventId: string;
-  /** The latest event from before the stream was opened: where to resume as long as none was seen. */
+  /** The latest event before the stream was opened: where to resume while no event has arrived yet. */
   #latestBefore: string | null = null;
   #retryMs = defaultRetryMs;
   #failures = 0;
@@ -68,18 +69,18 @@ export class EventFollower {
         yield* this.#connection();
       } catch (error) {
         if (signal?.aborted) return;
-        if (!(error instanceof SluiceError) || !this.#mayComeBack(error)) throw error;
+        if (!(error instanceof SluiceError) || !this.#mayReconnect(error)) throw error;
         failure = error;
       }
       if (signal?.aborted) return;
       this.#enter('lost');
-      const waitMs = comeBackMs(this.#failures++, this.#retryMs, failure, Math.random());
+      const waitMs = reconnectMs(this.#failures++, this.#retryMs, failure, Math.random());
       await pause(waitMs, signal).catch(() => undefined);
     }
   }
 
-  /** What was open once is sought for ever; what never was, only as often as any other request. */
-  #mayComeBack(error: SluiceError): boolean {
+  /** A stream that was open once is retried for ever, one that never was only as often as other requests. */
+  #mayReconnect(error: SluiceError): boolean {
     if (!mayRetry(attempted, error)) return false;
     return this.#wasOpen || (this.#latestBefore !== null && this.#failures < this.#transport.maxRetries);
   }
@@ -92,10 +93,10 @@ export class EventFollower {
 
   async *#connection(): AsyncGenerator<SluiceEvent | ChangeNotice, void, undefined> {
     const connection = new AbortController();
-    const callOff = () => connection.abort();
+    const abort = () => connection.abort();
     const { signal } = this.#options;
-    signal?.addEventListener('abort', callOff);
-    if (signal?.aborted) callOff();
+    signal?.addEventListener('abort', abort);
+    if (signal?.aborted) abort();
     try {
       this.#latestBefore ??= this.#lastEventId || (await this.#findLatest(connection.signal));
       const response = await this.#open(connection);
@@ -104,7 +105,7 @@ export class EventFollower {
       this.#enter('open');
       yield* this.#read(response.body!.getReader(), connection);
     } finally {
-      signal?.removeEventListener('abort', callOff);
+      signal?.removeEventListener('abort', abort);
       connection.abort();
     }
   }
@@ -119,13 +120,13 @@ export class EventFollower {
     const what = 'GET /events/stream';
     const resumeAfter = this.#lastEventId || (this.#wasOpen ? this.#latestBefore : '');
     return this.#transport.limited(what, connection.signal, async (signal) => {
-      // Only the head has a time limit: the signal of the connection outlives it.
+      // The time limit applies only until the headers arrive: the connection's own signal stays in use after that.
       signal.addEventListener('abort', () => connection.abort(signal.reason), { signal: connection.signal });
       const headers = {
         accept: 'text/event-stream',
         ...(resumeAfter && { 'last-event-id': resumeAfter }),
       };
-      const response = await this.#transport.open(ask(this.#query), { headers, signal: connection.signal });
+      const response = await this.#transport.open(streamRequest(this.#query), { headers, signal: connection.signal });
       const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') && response.body !== null;
       if (response.ok && isStream) return response;
       throw errorOfAnswer(what, response, await response.text());
@@ -140,7 +141,7 @@ export class EventFollower {
     const decoder = new TextDecoder();
     for (;;) {
       const silence = setTimeout(() => connection.abort(), silenceMs);
-      // A connection that breaks ends this one; what was not complete comes again with the next.
+      // If the connection breaks, reading ends here; the next connection sends an incomplete message again.
       const piece = await reader.read().catch(() => null);
       clearTimeout(silence);
       if (piece === null || piece.done) return;

@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { createClient, SluiceError } from './index.ts';
-import type { ClientOptions } from './transport.ts';
+import type { ClientOptions } from './request.ts';
 
 type Behaviour = (request: IncomingMessage, response: ServerResponse) => void;
 const requests: { method: string; path: string; key: string | undefined; at: number }[] = [];

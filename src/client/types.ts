@@ -1,5 +1,5 @@
-// The records of the API by name. They are read off the operations, whose types the compiler writes out in full when the
-// client is built: whoever uses it needs nothing of the contract.
+// The records of the API by name, derived from the operations. When the client is built, the compiler writes those types
+// out in full, so that users of the client do not need the contract.
 import type { Listing } from './listing.ts';
 import type { Operation } from './operation.ts';
 import type { operations } from './operations.ts';
@@ -7,7 +7,7 @@ import type { operations } from './operations.ts';
 type Answer<O> = O extends Operation<(...args: never) => Promise<infer T>> ? T : never;
 type ItemOf<O> = O extends Operation<(...args: never) => Listing<infer T>> ? T : never;
 type Last<T extends unknown[]> = Required<T> extends [...unknown[], infer L, unknown] ? L : never;
-/** What comes before the options. */
+/** The argument before the options. */
 type Input<O> = O extends Operation<(...args: infer A) => unknown> ? NonNullable<Last<A>> : never;
 
 type All = typeof operations;

@@ -3,7 +3,7 @@ import { declareCreate, declareDelete, declareGet, declareList, declareUpdate } 
 import { EnvironmentName, projectParams } from './projects.ts';
 import { Choice, Id, Int, Nullable, type Of, Shape, Text, Time } from './shapes.ts';
 
-/** What a rule looks at. `external`: nothing; somebody else, such as Prometheus, says when it fires. */
+/** What a rule measures. `external` measures nothing: another system, such as Prometheus, reports when it fires. */
 export const alertMetrics = [
   'error_rate',
   'p95_ms',
@@ -26,19 +26,24 @@ export type OnCanary = (typeof onCanaryChoices)[number];
 const Hostname = Type.String({
   maxLength: 253,
   pattern: '^[a-z0-9.-]+$',
-  description: 'Whose certificate, with `certificate_days_left`; null: those of every domain of the environment.',
+  description: 'The domain whose certificate `certificate_days_left` checks; null: every domain of the environment.',
 });
 
 const fields = {
   name: Text(100, 'For people; unique in its environment.', 1),
-  metric: Choice(alertMetrics, 'What is looked at.'),
-  comparator: Choice(comparators, 'Which side of the threshold is bad.'),
-  threshold: Type.Number({ minimum: 0, maximum: 1e9, format: 'double', description: 'Where it begins to be bad.' }),
-  window_s: Int(10, 86_400, 'Seconds of measurements that are looked at.'),
-  for_s: Int(0, 86_400, 'Seconds it must be bad before it fires, and good before it is resolved.'),
-  severity: Choice(severities, 'How bad it is.'),
-  on_canary: Choice(onCanaryChoices, '`abort`: while a canary runs, the alert ends it.'),
-  enabled: Type.Boolean({ description: 'Looked at.' }),
+  metric: Choice(alertMetrics, 'What is measured.'),
+  comparator: Choice(comparators, 'Which side of the threshold is a problem: above (`gt`) or below (`lt`).'),
+  threshold: Type.Number({
+    minimum: 0,
+    maximum: 1e9,
+    format: 'double',
+    description: 'The limit that `comparator` compares with.',
+  }),
+  window_s: Int(10, 86_400, 'How many seconds of measurements are evaluated.'),
+  for_s: Int(0, 86_400, 'Seconds the condition must hold before the alert fires, and be gone before it is resolved.'),
+  severity: Choice(severities, 'How serious it is.'),
+  on_canary: Choice(onCanaryChoices, '`abort`: an alert that fires while a canary runs aborts it.'),
+  enabled: Type.Boolean({ description: 'Whether the rule is evaluated.' }),
 };
 
 export const AlertRule = Shape(
@@ -47,7 +52,7 @@ export const AlertRule = Shape(
     environment: EnvironmentName,
     hostname: Nullable(Hostname),
     ...fields,
-    created_at: Time('When it was made.'),
+    created_at: Time('When it was created.'),
     updated_at: Time('When it was last changed.'),
   },
   { $id: 'AlertRule' },
@@ -142,7 +147,7 @@ export const deleteAlertRule = declareDelete({
   name: 'alert-rules.delete',
   path: '/projects/{id}/alert-rules/{rul}',
   tag: 'alerts',
-  summary: 'Delete an alert rule; what it has firing is resolved',
+  summary: 'Delete an alert rule and resolve its firing alerts',
   scope: 'alerts:write',
   params,
   errors: ['project_not_found', 'alert_rule_not_found'],

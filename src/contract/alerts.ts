@@ -14,12 +14,12 @@ export const Alert = Shape(
     id: Id('alr', 'The alert.'),
     rule_id: Id('rul', 'The rule whose condition held.'),
     name: Text(100, 'The name its rule had when it fired.'),
-    severity: Choice(severities, 'How bad it is.'),
-    message: Text(2000, 'What was seen, for people.'),
+    severity: Choice(severities, 'How serious it is.'),
+    message: Text(2000, 'A description of the problem.'),
     environment: EnvironmentName,
     revision: Nullable(RevisionId),
-    hostname: Nullable(Text(253, 'The domain it is about, if it is about one.')),
-    state: Choice(alertStates, 'Whether it still holds.'),
+    hostname: Nullable(Text(253, 'The domain that the alert is about, if any.')),
+    state: Choice(alertStates, 'Whether the condition still holds.'),
     value: Type.Number({ minimum: -1e12, maximum: 1e12, format: 'double', description: 'What was measured.' }),
     fired_at: Time('When it began.'),
     resolved_at: Nullable(Time('When it ended.')),
@@ -34,7 +34,7 @@ const alertmanagerLabels = Type.Record(
   { maxProperties: 200, description: 'Labels or annotations.' },
 );
 
-/** What Alertmanager's webhook_config sends; what later versions of it add is no mistake. */
+/** What Alertmanager's webhook_config sends. Fields added by later versions are accepted. */
 const AlertmanagerMessage = Type.Object(
   {
     version: Text(10, 'Of the message: `4`.'),
@@ -42,11 +42,11 @@ const AlertmanagerMessage = Type.Object(
     alerts: List(
       Type.Object(
         {
-          status: Choice(alertStates, 'Whether it still holds.'),
+          status: Choice(alertStates, 'Whether the condition still holds.'),
           labels: alertmanagerLabels,
           annotations: alertmanagerLabels,
           startsAt: Time('When it began.'),
-          endsAt: Time('When it ended or will count as ended.'),
+          endsAt: Time('When it ended, or when it counts as ended.'),
           fingerprint: Type.String({ maxLength: 64, pattern: '^[0-9a-f]+$', description: 'Of its labels.' }),
         },
         { additionalProperties: true },
@@ -61,8 +61,8 @@ export type AlertmanagerMessage = Of<typeof AlertmanagerMessage>;
 
 const AlertmanagerReceipt = Shape(
   {
-    fired: Int(0, 1000, 'Alerts that began with this message.'),
-    resolved: Int(0, 1000, 'Alerts that ended with it.'),
+    fired: Int(0, 1000, 'Alerts that fired with this message.'),
+    resolved: Int(0, 1000, 'Alerts that ended with this message.'),
   },
   { $id: 'AlertmanagerReceipt' },
 );
@@ -76,8 +76,8 @@ export const listAlerts = declareList({
   params: projectParams,
   filters: {
     environment: Type.Optional(EnvironmentName),
-    state: Type.Optional(Choice(alertStates, 'Only in this state.')),
-    rule_id: Type.Optional(Id('rul', 'Only of this rule.')),
+    state: Type.Optional(Choice(alertStates, 'Only those in this state.')),
+    rule_id: Type.Optional(Id('rul', 'Only those of this rule.')),
   },
   item: Alert,
   errors: ['project_not_found'],
@@ -99,7 +99,7 @@ export const receiveAlertmanager = declare({
   method: 'POST',
   path: '/projects/{id}/alerts/alertmanager',
   tag: 'alerts',
-  summary: 'Take a message of Prometheus’ Alertmanager: its alerts fire and resolve here too',
+  summary: 'Receive a message from Prometheus Alertmanager: its alerts fire and resolve here too',
   scope: 'alerts:write',
   params: projectParams,
   query: Shape({ environment: Type.Optional(EnvironmentName) }),

@@ -1,4 +1,4 @@
-// The usual kinds of routes: what every list, every GET of one thing, every DELETE have in common is said once.
+// The usual kinds of routes. What all lists, all GETs of one resource and all DELETEs have in common is declared here.
 import type { TObject, TSchema } from 'typebox';
 import type { ErrorCode } from './errors.ts';
 import { declare, type RouteDeclaration } from './route.ts';
@@ -14,7 +14,7 @@ type Said<P extends TObject> = Pick<RouteDeclaration<P>, 'name' | 'path' | 'tag'
 
 type Filters = Record<string, TSchema>;
 
-/** A page of a list; `filters` come beside limit and cursor. */
+/** A page of a list; takes `filters` in addition to limit and cursor. */
 export const declareList = <P extends TObject, I extends TSchema, const F extends Filters = Record<never, TSchema>>({
   item,
   filters = {} as F,
@@ -31,12 +31,12 @@ export const declareList = <P extends TObject, I extends TSchema, const F extend
     errors: [...errors, 'invalid_cursor'],
   });
 
-/** One thing; its ETag where it can be changed. */
+/** One resource, with its ETag if it can be changed. */
 export const declareGet = <P extends TObject, R extends TSchema>(
   said: Said<P> & { response: R; versioned?: boolean },
 ) => declare({ errors: [], ...said, method: 'GET', query: none, body: undefined, status: 200 });
 
-/** A POST that makes something. */
+/** A POST that creates something. */
 export const declareCreate = <P extends TObject, B extends TObject, R extends TSchema>(
   said: Said<P> & { body: B; bodyOptional?: boolean; response: R; versioned?: boolean },
 ) => declare({ errors: [], ...said, method: 'POST', query: none, status: 201 });
@@ -57,7 +57,7 @@ export const declareDelete = <P extends TObject>(said: Said<P>) =>
     versioned: true,
   });
 
-/** A POST that takes no body: something is done to what is there. */
+/** A POST without a body: a command on an existing resource. */
 export const declareCommand = <P extends TObject, R extends TSchema>(
   said: Said<P> & { response: R; status?: 200 | 202; versioned?: boolean },
 ) => declare({ errors: [], status: 200, ...said, method: 'POST', query: none, body: undefined });

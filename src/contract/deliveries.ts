@@ -1,4 +1,4 @@
-// What a webhook is sent: its deliveries, and what makes more of them.
+// The deliveries of a webhook, and the commands that create more of them.
 import { Type } from 'typebox';
 import { declareCommand, declareGet, declareList, none } from './declare.ts';
 import { type EventKind, eventKinds } from './events.ts';
@@ -8,20 +8,20 @@ import { Choice, Id, Int, List, Nullable, type Of, Shape, Text, Time } from './s
 export const deliveryStates = ['pending', 'succeeded', 'failed'] as const;
 export type DeliveryState = (typeof deliveryStates)[number];
 
-/** What a test sends: never an event, and nobody can ask for it. */
+/** The type of a test delivery. It is not an event, and a webhook cannot subscribe to it. */
 export const testType = 'webhook.test';
 export type DeliveryType = EventKind | typeof testType;
 
 const deliveryFields = {
   id: Id('dlv', 'The delivery.'),
-  webhook_id: Id('whk', 'Where it goes.'),
-  event_id: Id('evt', 'What it tells of; of a test, nothing that can be read elsewhere.'),
-  event_type: Choice([...eventKinds, testType], 'Of what kind.'),
-  state: Choice(deliveryStates, '`failed`: given up; redeliver or replay sends it again.'),
+  webhook_id: Id('whk', 'The webhook it is sent to.'),
+  event_id: Id('evt', 'The event it delivers. The id of a test belongs to no stored event.'),
+  event_type: Choice([...eventKinds, testType], 'The kind of the event.'),
+  state: Choice(deliveryStates, '`failed`: no more attempts are made; redeliver or replay sends it again.'),
   attempt_count: Int(0, Number.MAX_SAFE_INTEGER, 'How often it was sent.'),
-  next_attempt_at: Nullable(Time('When it is sent again, at the earliest.')),
-  created_at: Time('When it was made.'),
-  finished_at: Nullable(Time('When it arrived or was given up.')),
+  next_attempt_at: Nullable(Time('The earliest time of the next attempt.')),
+  created_at: Time('When it was created.'),
+  finished_at: Nullable(Time('When it succeeded or finally failed.')),
 };
 
 export const Delivery = Shape(deliveryFields, { $id: 'Delivery' });
@@ -29,10 +29,10 @@ export type Delivery = Of<typeof Delivery>;
 
 const Attempt = Shape(
   {
-    number: Int(1, Number.MAX_SAFE_INTEGER, 'Which in turn.'),
+    number: Int(1, Number.MAX_SAFE_INTEGER, 'The number of the attempt, from 1.'),
     at: Time('When it was sent.'),
     duration_ms: Int(0, 3_600_000, 'How long it took.'),
-    status: Nullable(Int(100, 999, 'What the receiver answered; null: nothing.')),
+    status: Nullable(Int(100, 999, 'HTTP status of the receiver’s answer; null: there was none.')),
     error: Nullable(Text(500, 'Why there was no answer.')),
     answer: Nullable(Text(20_000, 'The first 16 KiB of the answer’s body.')),
   },
@@ -40,7 +40,7 @@ const Attempt = Shape(
 );
 
 export const DeliveryDetail = Shape(
-  { ...deliveryFields, attempts: List(Attempt, 100, 'Every attempt, oldest first; of very many, the latest 100.') },
+  { ...deliveryFields, attempts: List(Attempt, 100, 'The latest 100 attempts, oldest first.') },
   { $id: 'DeliveryDetail' },
 );
 export type DeliveryDetail = Of<typeof DeliveryDetail>;
@@ -52,7 +52,7 @@ export const testWebhook = declareCommand({
   name: 'webhooks.test',
   path: '/webhooks/{whk}/test',
   tag: 'webhooks',
-  summary: 'Send a test, of type `webhook.test`',
+  summary: 'Send a test delivery of type `webhook.test`',
   scope: 'webhooks:write',
   params,
   status: 202,
@@ -65,17 +65,17 @@ export const replayWebhook = declare({
   method: 'POST',
   path: '/webhooks/{whk}/replay',
   tag: 'webhooks',
-  summary: 'Send again what did not arrive since a time',
+  summary: 'Send again the events that did not arrive since a given time',
   scope: 'webhooks:write',
   params,
   query: none,
   body: Shape(
     {
-      since: Time('Events from this time on.'),
+      since: Time('Only events from this time on.'),
       only: Type.Optional(
         Choice(
           ['failed', 'missing'],
-          '`failed` (default): deliveries that were given up. `missing`: also events that never had a delivery.',
+          '`failed` (default): deliveries that failed. `missing`: also events that never had a delivery.',
         ),
       ),
     },
@@ -84,8 +84,8 @@ export const replayWebhook = declare({
   status: 202,
   response: Shape(
     {
-      scheduled: Int(0, 10_000, 'How many deliveries are on their way.'),
-      has_more: Type.Boolean({ description: 'There are more: ask again.' }),
+      scheduled: Int(0, 10_000, 'How many deliveries were scheduled.'),
+      has_more: Type.Boolean({ description: 'There are more: repeat the request.' }),
     },
     { $id: 'Replayed' },
   ),
@@ -99,7 +99,7 @@ export const listDeliveries = declareList({
   summary: 'List deliveries of a webhook',
   scope: 'webhooks:read',
   params,
-  filters: { state: Type.Optional(Choice(deliveryStates, 'Only in this state.')) },
+  filters: { state: Type.Optional(Choice(deliveryStates, 'Only those in this state.')) },
   item: Delivery,
   errors: ['webhook_not_found'],
 });

@@ -60,7 +60,7 @@ export const Image = (description: string) =>
 const Side = (description: string) =>
   Shape(
     {
-      requests: Int(0, Number.MAX_SAFE_INTEGER, 'Answered since the step began.'),
+      requests: Int(0, Number.MAX_SAFE_INTEGER, 'Requests answered since the step began.'),
       error_rate: Nullable(Rate('Share of 5xx answers; null without requests.')),
       p95_ms: Nullable(Type.Number({ minimum: 0, maximum: 1e9, format: 'double', description: 'Latency.' })),
     },
@@ -72,22 +72,22 @@ export const Deployment = Shape(
     id: Id('dpl', 'The deployment.'),
     project_id: Id('prj', 'Its project.'),
     environment: EnvironmentName,
-    kind: Choice(['deploy', 'rollback'], 'What made it.'),
+    kind: Choice(['deploy', 'rollback'], 'Whether it was a new deployment or a rollback.'),
     revision: RevisionId,
     previous_revision: Nullable(RevisionId),
-    image: Image('What was asked for.'),
-    digest: Nullable(Text(100, 'What it was when it was prepared; this runs.')),
+    image: Image('The image as requested.'),
+    digest: Nullable(Text(100, 'The digest that the image had when it was pulled; exactly this image runs.')),
     strategy: Choice(strategies, 'How traffic moves.'),
-    canary_percent: Nullable(Int(1, 99, 'First share of a canary.')),
-    state: Choice(deploymentStates, 'Where it is.'),
+    canary_percent: Nullable(Int(1, 99, 'Initial traffic of a canary, in percent.')),
+    state: Choice(deploymentStates, 'Its current state.'),
     canary: Nullable(
       Shape({
-        phase: Choice(canaryPhases, 'What it waits for.'),
-        step: Int(1, 21, 'Which share in turn.'),
-        percent: Int(1, 99, 'The share it has.'),
-        until: Nullable(Time('When the step ends at the earliest; null: when somebody says so.')),
-        stable: Side('What the revision before did meanwhile.'),
-        canary: Side('What the new one did.'),
+        phase: Choice(canaryPhases, 'Observed, paused, or waiting for `promote`.'),
+        step: Int(1, 21, 'The number of the step, from 1.'),
+        percent: Int(1, 99, 'Percentage of requests that the canary gets.'),
+        until: Nullable(Time('The earliest end of the step; null: it waits for a command.')),
+        stable: Side('Measurements of the previous revision during the step.'),
+        canary: Side('Measurements of the canary during the step.'),
       }),
     ),
     failure: Nullable(
@@ -98,14 +98,14 @@ export const Deployment = Shape(
       }),
     ),
     note: Nullable(Text(500, 'For people.')),
-    created_by: Id('tok', 'The token that asked for it.'),
-    created_at: Time('When it was asked for.'),
+    created_by: Id('tok', 'The token that created it.'),
+    created_at: Time('When it was created.'),
     started_at: Nullable(Time('When work on it began.')),
     finished_at: Nullable(Time('When it ended.')),
     timeline: List(
       Shape({
         at: Time('When.'),
-        state: Choice(deploymentStates, 'The state it was then in.'),
+        state: Choice(deploymentStates, 'The state it entered.'),
         message: Text(2000, 'What happened.'),
       }),
       500,
@@ -148,7 +148,7 @@ export const listDeployments = declareList({
   params: projectParams,
   filters: {
     environment: Type.Optional(EnvironmentName),
-    state: Type.Optional(Choice(deploymentStates, 'Only in this state.')),
+    state: Type.Optional(Choice(deploymentStates, 'Only those in this state.')),
   },
   item: Deployment,
   errors: ['project_not_found'],
@@ -202,12 +202,12 @@ const command = <const V extends string>(
     errors: ['project_not_found', 'deployment_not_found', 'deployment_state_conflict', ...more],
   });
 
-export const promoteDeployment = command('promote', 'Go on with a canary: to its next step, or to all traffic', [
+export const promoteDeployment = command('promote', 'Promote a canary to its next step, or to all traffic', [
   'canary_unhealthy',
 ]);
-export const pauseDeployment = command('pause', 'Hold a canary at its share');
-export const resumeDeployment = command('resume', 'Go on with a paused canary; its step begins anew');
-export const abortDeployment = command('abort', 'End a deployment; the revision before serves all traffic');
+export const pauseDeployment = command('pause', 'Pause a canary at its current traffic');
+export const resumeDeployment = command('resume', 'Resume a paused canary; its step starts again');
+export const abortDeployment = command('abort', 'Abort a deployment; the previous revision serves all traffic');
 
 export const getDeploymentLogs = declare({
   name: 'deployments.logs',

@@ -14,17 +14,21 @@ const healthCheckFields = {
   interval_s: Int(1, 300, 'Seconds between two probes.'),
   timeout_s: Int(1, 60, 'Seconds a probe may take.'),
   healthy_after: Int(1, 10, 'Good probes in a row until an instance counts as healthy.'),
-  unhealthy_after: Int(1, 10, 'Bad probes in a row until it no longer does.'),
+  unhealthy_after: Int(1, 10, 'Bad probes in a row until an instance counts as unhealthy.'),
   start_timeout_s: Int(1, 3600, 'Seconds a new instance has to become healthy.'),
 };
 
 const canaryFields = {
   advance: Choice(['auto', 'manual'], 'auto: by analysis; manual: waits for promote at each step.'),
-  bake_s: Int(1, 86_400, 'Seconds each step is watched.'),
-  steps: List(Int(1, 99, 'Percent.'), 20, 'Further shares after the deployment’s `canary_percent`, rising.'),
-  min_requests: Int(0, 1_000_000, 'Requests to the canary before its figures count.'),
+  bake_s: Int(1, 86_400, 'Seconds that each step is observed before the next.'),
+  steps: List(
+    Int(1, 99, 'Percent.'),
+    20,
+    'Traffic of the further steps after the deployment’s `canary_percent`, in rising order.',
+  ),
+  min_requests: Int(0, 1_000_000, 'Minimum requests to the canary before its measurements count.'),
   max_error_rate: Rate('Share of 5xx answers above which the canary fails.'),
-  max_p95_ms: Nullable(Int(1, 600_000, 'Latency above which the canary fails; null: not looked at.')),
+  max_p95_ms: Nullable(Int(1, 600_000, 'Latency above which the canary fails; null: not checked.')),
   approval_timeout_s: Int(1, 2_592_000, 'Seconds `manual` waits for promote.'),
 };
 
@@ -38,13 +42,13 @@ const Variables = Type.Record(
   {
     maxProperties: 200,
     additionalProperties: false,
-    description: 'Given to every instance of the next revision. Values are write-only.',
+    description: 'Passed to every instance of the next revision. Values are write-only.',
   },
 );
 
 const settings = {
   replicas: Int(1, 20, 'Instances of a live revision.'),
-  port: Int(1, 65_535, 'Where an instance listens; also given to it as `PORT`.'),
+  port: Int(1, 65_535, 'The port on which an instance listens; passed to it as `PORT`.'),
   auto_rollback: Type.Boolean({ description: 'Undo a canary that fails its analysis; false: pause it instead.' }),
   retention: Int(1, 100, 'Superseded revisions that stay eligible for rollback.'),
   drain_s: Int(0, 3600, 'Seconds an instance may finish its requests before it is stopped.'),
@@ -54,25 +58,27 @@ export const Environment = Shape(
   {
     name: EnvironmentName,
     region: RegionName,
-    url: Type.String({ format: 'uri', maxLength: 500, description: 'Where its live revision answers.' }),
+    url: Type.String({ format: 'uri', maxLength: 500, description: 'The address of its live revision.' }),
     ...settings,
     variables: List(VariableName, 200, 'Names of its variables.'),
     health_check: Shape(healthCheckFields),
     canary: Shape(canaryFields),
     locked: Nullable(Shape({ reason: Text(500, 'Why.'), at: Time('Since when.') })),
-    active_revision: Nullable(Type.String({ pattern: '^r[0-9]+$', maxLength: 20, description: 'What serves it.' })),
+    active_revision: Nullable(
+      Type.String({ pattern: '^r[0-9]+$', maxLength: 20, description: 'The revision that serves it.' }),
+    ),
     traffic: List(
       Shape({
         revision: Type.String({ pattern: '^r[0-9]+$', maxLength: 20, description: 'A revision.' }),
         percent: Int(0, 100, 'Its share of requests.'),
       }),
       10,
-      'Who gets which share.',
+      'How requests are split between revisions.',
     ),
     in_progress_deployment: Nullable(
       Type.String({ pattern: '^dpl_', maxLength: 40, description: 'The deployment that has not ended.' }),
     ),
-    created_at: Time('When it was made.'),
+    created_at: Time('When it was created.'),
     updated_at: Time('When it was last changed.'),
   },
   { $id: 'Environment' },

@@ -1,5 +1,5 @@
-// Every error the API can answer with, once: the status it has, what it means, and what the caller can do about it.
-// docs/errors.md and the page behind `error.docs` are made from this list.
+// Every error of the API: its status, what it means, and what the caller can do about it. docs/errors.md and the page
+// behind `error.docs` are generated from this list.
 
 interface ErrorEntry {
   status: number;
@@ -26,13 +26,14 @@ export const errorCatalogue = {
   },
   invalid_cursor: {
     status: 400,
-    means: 'The cursor was not made by this list with these filters.',
+    means: 'The cursor does not come from this list with these filters.',
     remedy: 'Use `page.next` of the previous page unchanged, with the same filters; or start again without a cursor.',
   },
   token_in_query: {
     status: 400,
-    means: 'The query string holds a credential. Addresses end up in logs and histories, so it is refused unread.',
-    remedy: 'Send `Authorization: Bearer <token>`, and replace the token: it may have been recorded on the way.',
+    means:
+      'The query string holds a credential. Addresses end up in logs and browser histories, so the request is refused.',
+    remedy: 'Send `Authorization: Bearer <token>`, and replace the token: a proxy or log may have recorded it.',
   },
   token_missing: {
     status: 401,
@@ -41,18 +42,18 @@ export const errorCatalogue = {
   },
   token_invalid: {
     status: 401,
-    means: 'The token is not one of this service.',
+    means: 'The service does not know this token.',
     remedy: 'Check for a truncated copy or the token of another installation.',
   },
   token_expired: {
     status: 401,
     means: 'The token was valid until its `expires_at`.',
-    remedy: 'Make a new one with `POST /v1/tokens`.',
+    remedy: 'Create a new one with `POST /v1/tokens`.',
   },
   token_revoked: {
     status: 401,
     means: 'The token was revoked.',
-    remedy: 'Make a new one with `POST /v1/tokens`.',
+    remedy: 'Create a new one with `POST /v1/tokens`.',
   },
   insufficient_scope: {
     status: 403,
@@ -112,8 +113,8 @@ export const errorCatalogue = {
   },
   domain_taken: {
     status: 409,
-    means: 'Somebody has added that hostname already, here or in another account.',
-    remedy: 'Remove it where it is, or ask whoever runs the service.',
+    means: 'The hostname has already been added, in this account or another one.',
+    remedy: 'Remove it there, or ask the operator of the service.',
   },
   idempotency_in_flight: {
     status: 409,
@@ -147,8 +148,8 @@ export const errorCatalogue = {
   },
   environment_locked: {
     status: 422,
-    means: 'Somebody locked the environment. `error.details` has the reason.',
-    remedy: 'Unlock it with PATCH `{"locked": null}` when the reason is gone.',
+    means: 'The environment is locked. `error.details` has the reason.',
+    remedy: 'Unlock it with PATCH `{"locked": null}` once the reason no longer applies.',
   },
   revision_not_eligible: {
     status: 422,
@@ -162,7 +163,7 @@ export const errorCatalogue = {
   },
   domain_not_pointed: {
     status: 422,
-    means: 'The name does not lead to this service, so no certificate would be given for it.',
+    means: 'The DNS records of the name do not point to this service, so no certificate can be issued.',
     remedy: 'Point its DNS records here; `error.details` says what was found. Then verify again.',
   },
   webhook_url_not_allowed: {
@@ -192,8 +193,8 @@ export const errorCatalogue = {
   },
   internal_error: {
     status: 500,
-    means: 'A fault of the service. It is in its log under the request id.',
-    remedy: 'Try again; if it stays, look for the request id in the log.',
+    means: 'An error in the service. Its log has the cause under the request id.',
+    remedy: 'Try again; if it persists, look for the request id in the log.',
   },
   database_unavailable: {
     status: 503,
@@ -219,7 +220,7 @@ export interface ErrorDetail {
   message: string;
 }
 
-/** An error with a text for the caller. What only the log may know goes into `cause`. */
+/** An error with a message for the caller. Details that only the log may contain go into `cause`. */
 export class ApiError extends Error {
   readonly code: ErrorCode;
   readonly details: ErrorDetail[] | undefined;
@@ -241,7 +242,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Path parameters, and the error where nothing has that name. */
+/** Path parameters, and the error if there is no such resource. */
 const notFoundByParam = {
   id: 'project_not_found',
   name: 'environment_not_found',

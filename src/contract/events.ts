@@ -7,15 +7,14 @@ import { Revision } from './revisions.ts';
 import { declare } from './route.ts';
 import { Choice, Id, Int, Shape, Time } from './shapes.ts';
 
-/** Everything the service tells of, and when. */
+/** Every kind of event, and when it happens. */
 export const eventCatalogue = {
-  'deployment.created': 'A deployment was asked for and accepted.',
-  'deployment.succeeded': 'A deployment ended and its revision serves all traffic.',
-  'deployment.failed':
-    'A deployment ended otherwise: it failed or was canceled. The revision before serves all traffic.',
+  'deployment.created': 'A deployment was created.',
+  'deployment.succeeded': 'A deployment succeeded: its revision serves all traffic.',
+  'deployment.failed': 'A deployment failed or was canceled. The previous revision serves all traffic.',
   'revision.rolled_back': 'A revision that had traffic lost it to an earlier one; `cause` says why.',
-  'alert.fired': 'An alert rule’s condition held long enough.',
-  'alert.resolved': 'It no longer holds.',
+  'alert.fired': 'An alert fired: the condition of its rule held long enough.',
+  'alert.resolved': 'The condition no longer holds.',
   'domain.certificate_renewed': 'A domain serves a renewed certificate.',
 } as const;
 
@@ -28,7 +27,7 @@ export const RolledBackRevision = Shape(
   { $id: 'RolledBackRevision' },
 );
 
-/** What `data` holds: the record as the API shows it. */
+/** The record in `data`, as the API returns it. */
 const records = {
   'deployment.created': Deployment,
   'deployment.succeeded': Deployment,
@@ -45,10 +44,10 @@ const nameOf = (kind: EventKind): string =>
 const eventOf = (kind: EventKind) =>
   Shape(
     {
-      id: Id('evt', 'The event; the same at every delivery of it.'),
+      id: Id('evt', 'The event; the same in each of its deliveries.'),
       type: Choice([kind], eventCatalogue[kind]),
       created_at: Time('When it happened.'),
-      project_id: Id('prj', 'Where it happened.'),
+      project_id: Id('prj', 'The project it belongs to.'),
       sequence: Int(1, Number.MAX_SAFE_INTEGER, 'Counts the events of the project, without gaps.'),
       data: records[kind],
     },
@@ -73,13 +72,13 @@ export interface AnyEvent {
 export const AnyEvent = Type.Unsafe<AnyEvent>(
   Type.Union(Object.values(eventSchemas), {
     $id: 'Event',
-    description: 'An event; `type` tells which record `data` holds.',
+    description: 'An event; `type` determines which record `data` holds.',
   }),
 );
 
 const filters = {
-  type: Type.Optional(Choice(eventKinds, 'Only of this kind.')),
-  project_id: Type.Optional(Id('prj', 'Only of this project.')),
+  type: Type.Optional(Choice(eventKinds, 'Only those of this kind.')),
+  project_id: Type.Optional(Id('prj', 'Only those of this project.')),
 };
 
 export const listEvents = declareList({
@@ -105,7 +104,7 @@ export const streamEvents = declare({
   query: Shape({
     ...filters,
     changes: Type.Optional(
-      Choice(['true'], 'Also tells, as `changed` and without an id, of which project something else has changed.'),
+      Choice(['true'], 'Also sends `changed`, without an id, when something else in a project has changed.'),
     ),
   }),
   body: undefined,
@@ -115,7 +114,7 @@ export const streamEvents = declare({
     pattern: '^',
     description:
       'Server-sent events: `id`, `event` (the kind) and `data` (the event) of each; with `changes`, also `changed` ' +
-      'with `{"project_id", "environment"}`: read again what you show of it.',
+      'with `{"project_id", "environment"}`: fetch again what you display of it.',
   }),
   media: 'text/event-stream',
   errors: ['project_not_found', 'quota_exceeded'],

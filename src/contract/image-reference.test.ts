@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { nameOf, parseImage } from './image-reference.ts';
+import { nameOf, parseImage, pinImage } from './image-reference.ts';
 
 const digest = `sha256:${'0123456789abcdef'.repeat(4)}`;
 
@@ -42,4 +42,11 @@ test('what is no reference', () => {
     `nginx@${digest}@${digest}`,
   );
   for (const text of wrong) assert.equal(parseImage(text), null, text);
+});
+
+test('a pinned image is the full name with the digest, whatever tag or digest it had', () => {
+  const other = `sha256:${'f'.repeat(64)}`;
+  for (const [text, name] of right) assert.equal(pinImage(text, other), `${name}@${other}`, text);
+  assert.equal(pinImage(pinImage('localhost:5000/shop:v1', digest), other), `localhost:5000/shop@${other}`);
+  assert.throws(() => pinImage('Not an image', other), TypeError);
 });

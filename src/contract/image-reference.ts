@@ -1,11 +1,11 @@
-// References to images, by the rules of Docker: `name`, `name:tag`, `registry:port/path/name@sha256:…`.
+// Image references, by Docker's rules: `name`, `name:tag`, `registry:port/path/name@sha256:…`.
 
 export interface ImageReference {
-  /** `docker.io` where none is named. */
+  /** `docker.io` if the reference names none. */
   registry: string;
-  /** With `library/` in front where Docker Hub has it. */
+  /** With `library/` in front for official images of Docker Hub. */
   repository: string;
-  /** `latest` where neither tag nor digest is given; null with a digest alone. */
+  /** `latest` without tag and digest; null with only a digest. */
   tag: string | null;
   digest: string | null;
 }
@@ -17,7 +17,7 @@ const pathPart = /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$/;
 const maxNameLength = 255;
 const maxLength = maxNameLength + ':'.length + 128 + '@sha256:'.length + 64;
 
-/** null: not a reference. */
+/** Null if the text is not a reference. */
 export function parseImage(text: string): ImageReference | null {
   if (text.length > maxLength) return null;
   const parts = /^([^@]+?)(?::(\w[\w.-]{0,127}))?(?:@(sha256:[0-9a-f]{64}))?$/.exec(text);
@@ -26,12 +26,12 @@ export function parseImage(text: string): ImageReference | null {
   const { registry, repository } = splitName(name);
   if (registry.length + 1 + repository.length > maxNameLength || !domain.test(registry)) return null;
   if (!repository.split('/').every((part) => pathPart.test(part))) return null;
-  // Docker takes 64 hexadecimal digits, alone or as a bare digest, for the id of an image, which is no name.
+  // Docker reads 64 hexadecimal digits, alone or as a bare digest, as an image id, not as a name.
   if (/^(sha256:)?[0-9a-f]{64}$/.test(text)) return null;
   return { registry, repository, tag: tag ?? (digest === null ? 'latest' : null), digest };
 }
 
-/** What is before the first slash is a registry only if it cannot be part of a path. */
+/** The part before the first slash is a registry only if it could not be part of a path. */
 function splitName(name: string): { registry: string; repository: string } {
   const slash = name.indexOf('/');
   const first = name.slice(0, Math.max(slash, 0));
@@ -42,7 +42,14 @@ function splitName(name: string): { registry: string; repository: string } {
   return { registry: hub, repository: repository.includes('/') ? repository : `library/${repository}` };
 }
 
-/** The name in full, without tag or digest. */
+/** The full name, without tag or digest. */
 export function nameOf({ registry, repository }: ImageReference): string {
   return `${registry}/${repository}`;
+}
+
+/** Exactly this image, whatever its tag points to now: the full name with the digest. Throws if `image` is not a reference. */
+export function pinImage(image: string, digest: string): string {
+  const reference = parseImage(image);
+  if (!reference) throw new TypeError(`${image} is not an image reference`);
+  return `${nameOf(reference)}@${digest}`;
 }

@@ -11,11 +11,11 @@ const Latency = (description: string) =>
 
 const Point = Shape({
   at: Time('When the step begins.'),
-  requests: Int(0, Number.MAX_SAFE_INTEGER, 'Answered in the step.'),
+  requests: Int(0, Number.MAX_SAFE_INTEGER, 'Requests answered in the step.'),
   request_rate: Type.Number({ minimum: 0, maximum: 1e9, format: 'double', description: 'Requests a second.' }),
   error_rate: Nullable(Rate('Share of 5xx answers; null without requests.')),
-  p50_ms: Latency('Latency half of them stayed below; null without requests.'),
-  p95_ms: Latency('Latency 95 % of them stayed below; null without requests.'),
+  p50_ms: Latency('Median latency; null without requests.'),
+  p95_ms: Latency('95th percentile of latency; null without requests.'),
 });
 
 export const Metrics = Shape(
@@ -23,7 +23,7 @@ export const Metrics = Shape(
     environment: EnvironmentName,
     from: Time('Beginning of the first step.'),
     to: Time('End of the last step.'),
-    step_s: Int(10, 86_400, 'Seconds of a step.'),
+    step_s: Int(10, 86_400, 'Length of a step in seconds.'),
     series: List(
       Shape({ revision: RevisionId, points: List(Point, maxPoints, 'One for every step, oldest first.') }),
       50,

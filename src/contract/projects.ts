@@ -27,7 +27,7 @@ const Description = Nullable(Text(1000, 'For people.'));
 const Labels = Type.Array(Text(63, 'A label.', 1), {
   maxItems: 20,
   uniqueItems: true,
-  description: 'Free words to find it by.',
+  description: 'Labels to find it by.',
 });
 
 export const Project = Shape(
@@ -38,7 +38,7 @@ export const Project = Shape(
     description: Description,
     labels: Labels,
     environments: List(EnvironmentName, 100, 'Names of its environments.'),
-    created_at: Time('When it was made.'),
+    created_at: Time('When it was created.'),
     updated_at: Time('When it was last changed.'),
   },
   { $id: 'Project' },
@@ -107,7 +107,7 @@ export const updateProject = declareUpdate({
   name: 'projects.update',
   path: '/projects/{id}',
   tag: 'projects',
-  summary: 'Change a project; what is left out stays as it is',
+  summary: 'Change a project; omitted fields stay as they are',
   scope: 'projects:write',
   params: projectParams,
   body: UpdateProject,

@@ -1,5 +1,5 @@
-// A route is one declaration: what it is called, who may call it, what it takes, gives and may fail with. Serving,
-// validating, the OpenAPI document and the docs all read it.
+// A route is one declaration: its name, who may call it, its parameters, its response and its errors. The server,
+// validation, the OpenAPI document and the docs all use it.
 import type { Static, TObject, TSchema } from 'typebox';
 import type { ErrorCode } from './errors.ts';
 import type { Scope } from './scopes.ts';
@@ -19,30 +19,30 @@ export interface RouteDeclaration<
   path: string;
   tag: Tag;
   summary: string;
-  /** null: any valid token; 'public': no token needed. */
+  /** Null for any valid token; 'public' if no token is needed. */
   scope: Scope | null | 'public';
   params: P;
   query: Q;
   body: B;
-  /** A request without a body is the same as one with `{}`. */
+  /** A request without a body counts as one with `{}`. */
   bodyOptional?: boolean;
   status: 200 | 201 | 202 | 204;
   response: R;
-  /** Of the answer, where it is not JSON. */
+  /** Media type of the response if it is not JSON. */
   media?: 'text/event-stream';
-  /** The answer carries an ETag; PATCH and DELETE of that resource heed If-Match. */
+  /** The response has an ETag; PATCH and DELETE of that resource respect If-Match. */
   versioned?: boolean;
-  /** Beyond those every route may answer with. */
+  /** In addition to those of every route. */
   errors: readonly ErrorCode[];
 }
 
 export const tagCatalogue = {
-  projects: 'What is deployed, and where to: a project has environments.',
-  deployments: 'An image becomes a revision, and the revision gets traffic: at once, or by and by.',
-  alerts: 'What is measured, what counts as bad, and when it was.',
-  domains: 'Names of one’s own, with certificates.',
-  webhooks: 'Who is told of events, and how that went.',
-  events: 'What happened.',
+  projects: 'Projects and their environments.',
+  deployments: 'A deployment turns an image into a revision and moves traffic to it, at once or step by step.',
+  alerts: 'Metrics, alert rules, and the alerts that fired.',
+  domains: 'Custom domains and their certificates.',
+  webhooks: 'Webhook endpoints and their deliveries.',
+  events: 'Events, as a list and as a stream.',
   tokens: 'Bearer tokens and what they may do.',
   service: 'The service itself: regions, audit log, this document.',
 } as const;

@@ -11,10 +11,10 @@ export const scopeCatalogue = {
   'webhooks:read': 'See webhooks and their deliveries.',
   'webhooks:write': 'Create, change, test, replay and delete webhooks.',
   'tokens:read': 'See tokens, never their secrets.',
-  'tokens:write': 'Make tokens that can do no more than this one, and revoke them.',
+  'tokens:write': 'Create tokens with no more rights than this one, and revoke them.',
   'events:read': 'See events and follow their stream.',
   'audit:read': 'See the audit log.',
-  '*': 'Everything, also what later versions add.',
+  '*': 'Everything, including what later versions add.',
 } as const;
 
 export type Scope = keyof typeof scopeCatalogue;

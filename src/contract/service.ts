@@ -6,9 +6,9 @@ import { Choice, Id, Nullable, type Of, Shape, Text, Time } from './shapes.ts';
 export const Region = Shape(
   {
     name: RegionName,
-    engine: Choice(['standin', 'docker', 'kubernetes'], 'What runs instances there.'),
-    available: Type.Boolean({ description: 'The engine answered when it was last asked.' }),
-    last_checked_at: Nullable(Time('When that was.')),
+    engine: Choice(['standin', 'docker', 'kubernetes'], 'The engine that runs its instances.'),
+    available: Type.Boolean({ description: 'Whether the engine answered the last check.' }),
+    last_checked_at: Nullable(Time('When the engine was last checked.')),
   },
   { $id: 'Region' },
 );
@@ -20,9 +20,9 @@ export const AuditEntry = Shape(
     action: Text(64, 'The operation, as the OpenAPI document names it.'),
     resource: Text(200, 'The path below /v1 of what was changed.'),
     project_id: Nullable(Id('prj', 'The project it belongs to.')),
-    token_id: Id('tok', 'Who did it.'),
-    request_id: Id('req', 'With which request.'),
-    address: Text(64, 'From where.'),
+    token_id: Id('tok', 'The token that made the change.'),
+    request_id: Id('req', 'The request that made the change.'),
+    address: Text(64, 'The address the request came from.'),
     created_at: Time('When.'),
   },
   { $id: 'AuditEntry' },
@@ -46,7 +46,7 @@ export const listAuditLog = declareList({
   summary: 'List changes made through the API',
   scope: 'audit:read',
   params: none,
-  filters: { project_id: Type.Optional(Id('prj', 'Only of this project.')) },
+  filters: { project_id: Type.Optional(Id('prj', 'Only those of this project.')) },
   item: AuditEntry,
 });
 

@@ -1,5 +1,5 @@
-// The small wire shapes that every resource is made of. Each string is bounded and says what it may hold; the OpenAPI
-// document is linted for that.
+// The building blocks of all resources. Each string has a maximum length and a pattern or format; a linter checks the
+// OpenAPI document for that.
 import { type Static, type TSchema, Type } from 'typebox';
 import { idPattern } from '../lib/ids.ts';
 
@@ -64,9 +64,9 @@ export const ErrorBody = Shape(
       docs: Type.String({ format: 'uri', maxLength: 500, description: 'What the code means and what to do.' }),
       details: Type.Optional(
         List(
-          Shape({ path: Text(500, 'What is meant: a field, a parameter, an id.'), message: Text(2000, 'What of it.') }),
+          Shape({ path: Text(500, 'A field, a parameter or an id.'), message: Text(2000, 'What is wrong with it.') }),
           200,
-          'The causes, one by one.',
+          'Each cause of the error.',
         ),
       ),
     }),

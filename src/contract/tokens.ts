@@ -23,10 +23,10 @@ const tokenFields = {
   name: Text(100, 'For people.'),
   scopes: Scopes,
   project_ids: ProjectIds,
-  expires_at: Nullable(Time('From then on it is refused.')),
-  last_used_at: Nullable(Time('To the minute.')),
-  revoked_at: Nullable(Time('From then on it is refused.')),
-  created_at: Time('When it was made.'),
+  expires_at: Nullable(Time('The token is refused from this time on.')),
+  last_used_at: Nullable(Time('Accurate to the minute.')),
+  revoked_at: Nullable(Time('The token is refused from this time on.')),
+  created_at: Time('When it was created.'),
 };
 
 export const Token = Shape(tokenFields, { $id: 'Token' });
@@ -35,7 +35,7 @@ export type Token = Of<typeof Token>;
 const NewToken = Shape(
   {
     ...tokenFields,
-    token: Type.String({ maxLength: 200, pattern: '^[!-~]+$', description: 'The secret. Shown this once.' }),
+    token: Type.String({ maxLength: 200, pattern: '^[!-~]+$', description: 'The secret. Shown only once.' }),
   },
   { $id: 'NewToken' },
 );
@@ -66,7 +66,7 @@ export const createToken = declareCreate({
   name: 'tokens.create',
   path: '/tokens',
   tag: 'tokens',
-  summary: 'Make a token; its secret is shown this once',
+  summary: 'Create a token; its secret is shown only once',
   scope: 'tokens:write',
   params: none,
   body: CreateToken,
@@ -91,7 +91,7 @@ export const revokeToken = declareDelete({
   name: 'tokens.revoke',
   path: '/tokens/{tok}',
   tag: 'tokens',
-  summary: 'Revoke a token, at once and for ever',
+  summary: 'Revoke a token immediately and permanently',
   scope: 'tokens:write',
   params,
   errors: ['token_not_found'],

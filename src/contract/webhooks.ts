@@ -19,11 +19,11 @@ const Url = Type.String({
   examples: ['https://hooks.example/sluice'],
 });
 
-const Kinds = Type.Array(Choice([...eventKinds, '*'], 'A kind of event; `*`: all, also those to come.'), {
+const Kinds = Type.Array(Choice([...eventKinds, '*'], 'A kind of event; `*`: all, including future ones.'), {
   minItems: 1,
   maxItems: eventKinds.length + 1,
   uniqueItems: true,
-  description: 'What it is told of.',
+  description: 'The kinds of events it receives.',
 });
 
 const Description = Nullable(Text(500, 'For people.'));
@@ -36,11 +36,11 @@ const webhookFields = {
   project_id: Nullable(Id('prj', 'Only events of this project; null: of every project of the account.')),
   description: Description,
   ordering: OrderingField,
-  state: Choice(webhookStates, '`paused`: deliveries wait. `disabled`: none are made; replay makes up for them.'),
+  state: Choice(webhookStates, '`paused`: deliveries wait. `disabled`: none are created; replay sends them later.'),
   disabled_reason: Nullable(Text(500, 'Why the service disabled it.')),
   failing_since: Nullable(Time('The first failure since the last success.')),
-  probe_at: Nullable(Time('It keeps failing: nothing is sent before this time, and then one delivery.')),
-  created_at: Time('When it was made.'),
+  probe_at: Nullable(Time('Set while it keeps failing: one delivery is sent at this time, and none before.')),
+  created_at: Time('When it was created.'),
 };
 
 export const Webhook = Shape(webhookFields, { $id: 'Webhook' });
@@ -49,7 +49,7 @@ export type Webhook = Of<typeof Webhook>;
 const Secret = Type.String({
   maxLength: 100,
   pattern: '^whsec_[A-Za-z0-9+/]{43}=$',
-  description: 'Signs deliveries. Shown this once.',
+  description: 'Signs deliveries. Shown only once.',
 });
 
 const WebhookWithSecret = Shape({ ...webhookFields, secret: Secret }, { $id: 'WebhookWithSecret' });
@@ -71,7 +71,7 @@ const UpdateWebhook = Shape(
     events: Type.Optional(Kinds),
     description: Type.Optional(Description),
     ordering: Type.Optional(OrderingField),
-    state: Type.Optional(Choice(['enabled', 'paused'], '`enabled` also forgets past failures.')),
+    state: Type.Optional(Choice(['enabled', 'paused'], '`enabled` also resets past failures.')),
   },
   { $id: 'UpdateWebhook' },
 );
@@ -92,7 +92,7 @@ export const createWebhook = declareCreate({
   name: 'webhooks.create',
   path: '/webhooks',
   tag: 'webhooks',
-  summary: 'Register a webhook; its secret is shown this once',
+  summary: 'Register a webhook; its secret is shown only once',
   scope: 'webhooks:write',
   params: none,
   body: CreateWebhook,
@@ -140,12 +140,12 @@ export const rotateSecret = declare({
   method: 'POST',
   path: '/webhooks/{whk}/rotate-secret',
   tag: 'webhooks',
-  summary: 'Replace the secret; for a while `webhook-signature` is made with both',
+  summary: 'Replace the secret; during the overlap `webhook-signature` has signatures with both',
   scope: 'webhooks:write',
   params,
   query: none,
   body: Shape(
-    { overlap_s: Type.Optional(Int(0, 604_800, 'How long the old one stays valid.', { default: 86_400 })) },
+    { overlap_s: Type.Optional(Int(0, 604_800, 'Seconds that the old secret stays valid.', { default: 86_400 })) },
     { $id: 'RotateSecret' },
   ),
   bodyOptional: true,

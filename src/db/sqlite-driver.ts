@@ -16,6 +16,7 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely';
+import { Memo } from '../lib/memo.ts';
 
 const maxStatements = 500;
 
@@ -26,7 +27,7 @@ interface Statement {
 
 class Handle {
   readonly database: DatabaseSync;
-  readonly #statements = new Map<string, Statement>();
+  readonly #statements = new Memo<Statement>(maxStatements);
 
   constructor(path: string, readOnly: boolean) {
     this.database = new DatabaseSync(path, { readOnly, timeout: 5000 });
@@ -47,13 +48,10 @@ class Handle {
   }
 
   #statement(sql: string): Statement {
-    const known = this.#statements.get(sql);
-    if (known) return known;
-    if (this.#statements.size >= maxStatements) this.#statements.clear();
-    const statement = this.database.prepare(sql);
-    const fresh = { statement, givesRows: statement.columns().length > 0 };
-    this.#statements.set(sql, fresh);
-    return fresh;
+    return this.#statements.get(sql, () => {
+      const statement = this.database.prepare(sql);
+      return { statement, givesRows: statement.columns().length > 0 };
+    });
   }
 }
 
@@ -69,7 +67,7 @@ const othersUnnoticedMs = 20;
 class Reader {
   readonly handle: Handle;
   readonly #dataVersion: StatementSync;
-  readonly #remembered = new Map<string, unknown[]>();
+  readonly #remembered = new Memo<unknown[]>(maxRemembered);
   #version: unknown = null;
   #lookAgainAt = 0;
 
@@ -83,12 +81,7 @@ class Reader {
     const now = performance.now();
     if (now >= this.#lookAgainAt) this.#look(now);
     const key = query.sql + query.parameters.join('\n');
-    const known = this.#remembered.get(key);
-    if (known) return known as R[];
-    const { rows } = this.handle.run<R>(query);
-    if (this.#remembered.size >= maxRemembered) this.#remembered.clear();
-    this.#remembered.set(key, rows);
-    return rows;
+    return this.#remembered.get(key, () => this.handle.run<R>(query).rows) as R[];
   }
 
   /** This process has committed. */

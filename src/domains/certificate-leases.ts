@@ -1,6 +1,5 @@
 // The issuer's side of the tables. A domain is leased to whoever looks after it; every update is guarded by the lease, so
 // whoever lost it changes nothing any more.
-
 import { sql } from 'kysely';
 import type { Db } from '../db/database.ts';
 import { publish } from '../signals/signals.ts';

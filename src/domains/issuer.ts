@@ -1,6 +1,5 @@
 // Looks after certificates: finds domains whose time has come → leases each → gets a certificate, or goes on with the
 // order that is under way → stores it. A lease is kept alive while the work goes on, and runs out if the process dies.
-
 import type { Db } from '../db/database.ts';
 import type { DialectName } from '../db/migrations/types.ts';
 import { insertEvent } from '../events/outbox.ts';

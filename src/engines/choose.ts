@@ -1,7 +1,7 @@
-// From a region's setting to its engine, with a line for the operator that says which and why.
+// Opens the engine that a region's setting asks for, and says for the operator which one it is and why.
 import { existsSync } from 'node:fs';
 import { StartError } from '../lib/start-error.ts';
-import { defaultDockerSocket } from './docker/client.ts';
+import { defaultDockerSocket } from './docker/address.ts';
 import { createDockerEngine, type DockerOptions } from './docker/docker.ts';
 import type { Engine } from './engine.ts';
 import type { EngineChoice } from './region-setting.ts';
@@ -13,16 +13,16 @@ export interface Chosen {
   why: string;
 }
 
-export interface EngineSettings {
-  /** Which of the installations that may share an engine this is. */
+interface EngineSettings {
+  /** Tells apart the installations that share an engine. */
   installation: string;
-  /** Path of a docker config.json, null for none. */
+  /** Path of a Docker config.json; null if there is none. */
   registryConfig: string | null;
 }
 
 export async function chooseEngine(region: string, choice: EngineChoice, settings: EngineSettings): Promise<Chosen> {
   const docker = {
-    // Two regions may lead to the same engine; each must take only its own instances for its own.
+    // Two regions may use the same engine; neither may see the other's instances.
     installation: `${settings.installation}-${region}`,
     registryAuths: registryAuthsOf(settings.registryConfig),
   };
@@ -54,7 +54,7 @@ function standin(reason: string): Chosen {
   return { engine: createStandinEngine(), why: `the stand-in (${reason}): no container is started` };
 }
 
-/** A mistake in the file stops the start; later it is read again for every pull. */
+/** Reads the file once now, so that a mistake in it stops the start; then again for every pull. */
 function registryAuthsOf(path: string | null): () => RegistryAuths {
   if (path === null) return () => new Map();
   try {

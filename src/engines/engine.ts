@@ -1,10 +1,10 @@
-// What runs instances. Everything above the engines sees this interface only, and one conformance suite
-// (test/engine-conformance.ts) says what each of its methods may be relied on for. Every method may be called again
-// after a crash: what is done already stays done.
+// An engine runs instances. The rest of the service sees only this interface, and one conformance suite
+// (test/engines/conformance.ts) checks what callers may rely on. Every method is idempotent, so that it can be called
+// again after a crash.
 
 export type EngineKind = 'standin' | 'docker' | 'kubernetes';
 
-/** Whose instance it is. Kept as labels where the engine keeps instances, so that they are found again after a crash. */
+/** The revision that an instance belongs to. Stored in the engine as labels, so that it is known after a crash. */
 export interface InstanceLabels {
   project: string;
   environment: string;
@@ -12,13 +12,13 @@ export interface InstanceLabels {
 }
 
 export interface InstanceSpec extends InstanceLabels {
-  /** Chosen by the caller; starting the same id twice is one instance. */
+  /** Chosen by the caller; starting the same id twice gives one instance. */
   id: string;
-  /** As asked for, `registry/name:tag`. */
+  /** As the deployment names it, `registry/name:tag`. */
   image: string;
-  /** As resolved by prepare(); what really runs. */
+  /** Of the image that runs, as returned by prepare(). */
   digest: string;
-  /** Where the program inside listens; also given to it as PORT. */
+  /** The port on which the program listens; passed to it as PORT. */
   port: number;
   variables: Record<string, string>;
 }
@@ -28,9 +28,9 @@ export type InstanceState = 'running' | 'exited';
 export interface EngineInstance extends InstanceLabels {
   id: string;
   state: InstanceState;
-  /** Where it can be reached from this machine, while it runs. */
+  /** Where this machine reaches the instance; null if it cannot, for example once it has ended. */
   address: { host: string; port: number } | null;
-  /** Of the program, once it ended. */
+  /** Of the program; null while it runs, and if the engine does not know it. */
   exitCode: number | null;
 }
 
@@ -42,7 +42,7 @@ export interface LogLine {
 }
 
 export interface LogQuery {
-  /** At most this many of the latest lines. */
+  /** How many of the latest lines to return at most. */
   tail: number;
   /** Only lines after this time. */
   sinceMs?: number;
@@ -61,16 +61,16 @@ export class EngineError extends Error {
 
 export interface Engine {
   readonly kind: EngineKind;
-  /** Resolves while the engine answers, rejects with the reason while it does not. */
+  /** Rejects with the reason if the engine does not answer. */
   probe(): Promise<void>;
-  /** Makes the image ready to start and says which one it is: `sha256:…`. */
+  /** Pulls the image and returns its digest, `sha256:…`. */
   prepare(image: string, variables: Record<string, string>): Promise<{ digest: string }>;
   start(spec: InstanceSpec): Promise<void>;
-  /** Every instance of this installation, running or ended and not yet removed. */
+  /** Every instance of this installation that has not been removed, running or ended. */
   list(): Promise<EngineInstance[]>;
-  /** Asks it to end, ends it after the grace, removes it. Of one that is not there: nothing. */
+  /** Asks the instance to end, kills it after the grace period, and removes it. Does nothing if there is none. */
   stop(id: string, graceS: number): Promise<void>;
-  /** Oldest first. Of one that is not there: none. */
+  /** Oldest first; empty if there is no such instance. */
   logs(id: string, query: LogQuery): Promise<LogLine[]>;
   close(): Promise<void>;
 }

@@ -1,5 +1,4 @@
 // The same with two round trips instead of four.
-
 import { CompiledQuery } from 'kysely';
 import type { Ordering } from '../contract/webhooks.ts';
 import type { Db } from '../db/database.ts';

@@ -1,6 +1,5 @@
 // An event and its deliveries are written in the transaction of the change they tell of, with the bytes that will be
 // delivered. Once it is committed, whoever sends and follows is woken.
-
 import type { EventKind } from '../contract/events.ts';
 import { type Db, dialectOf } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';

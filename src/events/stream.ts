@@ -1,6 +1,5 @@
 // The live stream: server-sent events in the order of commits. Each follower has a position; when a signal arrives, or a
 // second has passed, it reads on from there. A follower that reads slowly is sent no more until it has read.
-
 import { Readable } from 'node:stream';
 import { quotaExceeded } from '../contract/errors.ts';
 import type { Db } from '../db/database.ts';

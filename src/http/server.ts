@@ -1,6 +1,5 @@
 // The HTTP server: connection limits, the API under /v1 behind its gate, and the envelope for everything that fails,
 // down to requests that are not HTTP.
-
 import type { Socket } from 'node:net';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Caller } from '../contract/caller.ts';

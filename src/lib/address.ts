@@ -11,7 +11,7 @@ export interface Range extends Address {
   prefix: number;
 }
 
-/** An address in the spelling that DNS, sockets and URLs use; null for anything else. */
+/** Parses an address as DNS, sockets and URLs spell it; null for anything else. */
 export function parseAddress(text: string): Address | null {
   if (isIPv4(text)) return { bits: 32, value: text.split('.').reduce((sum, part) => (sum << 8n) | BigInt(part), 0n) };
   if (!isIPv6(text) || text.includes('%')) return null;
@@ -35,14 +35,14 @@ export function parseRange(text: string): Range | null {
   return { ...address, prefix: Number(prefix) };
 }
 
-export function isWithin({ bits, value }: Address, range: Range): boolean {
+function isWithin({ bits, value }: Address, range: Range): boolean {
   const rest = BigInt(range.bits - range.prefix);
   return bits === range.bits && value >> rest === range.value >> rest;
 }
 
 const ranges = (...texts: string[]): Range[] => texts.map((text) => parseRange(text)!);
 
-/** Where the IPv4 address stands in an IPv6 one: how many bits follow it. */
+/** IPv6 ranges that contain an IPv4 address, and how many bits follow it. */
 const carriers: [Range, bigint][] = [
   [parseRange('::ffff:0:0/96')!, 0n],
   [parseRange('::/96')!, 0n],
@@ -50,8 +50,8 @@ const carriers: [Range, bigint][] = [
   [parseRange('2002::/16')!, 80n],
 ];
 
-/** The address that packets to this one end up at. */
-export function destinationOf(address: Address): Address {
+/** The address to which packets for this one are delivered. */
+function destinationOf(address: Address): Address {
   for (const [range, shift] of carriers) {
     if (isWithin(address, range) && address.value > 1n) {
       return { bits: 32, value: (address.value >> shift) & 0xffff_ffffn };
@@ -62,7 +62,7 @@ export function destinationOf(address: Address): Address {
 
 const loopback = ranges('127.0.0.0/8', '::1/128');
 
-/** Everything IANA has set aside: this host, private networks, links, tests, documentation, multicast. */
+/** Everything IANA has reserved: this host, private networks, links, tests, documentation, multicast. */
 const notPublic = ranges(
   '0.0.0.0/8',
   '10.0.0.0/8',
@@ -89,7 +89,7 @@ export function isLoopback(address: Address): boolean {
   return loopback.some((range) => isWithin(destination, range));
 }
 
-export function isPublic(address: Address): boolean {
+function isPublic(address: Address): boolean {
   const destination = destinationOf(address);
   if (destination.bits === 128 && !isWithin(destination, globalUnicast)) return false;
   return !notPublic.some((range) => isWithin(destination, range));
@@ -105,11 +105,11 @@ export function isAmong(text: string, ranges: readonly Range[]): boolean {
 
 export interface AddressPolicy {
   allowLoopback: boolean;
-  /** Not public, allowed all the same. */
+  /** Allowed although they are not public. */
   allowed: Range[];
 }
 
-/** Whether this address may be connected to. What is not an address may not. */
+/** Whether connecting to this address is allowed; false for text that is not an address. */
 export function mayConnect(text: string, { allowLoopback, allowed }: AddressPolicy): boolean {
   const address = parseAddress(text);
   if (!address) return false;

@@ -1,4 +1,4 @@
-/** Milliseconds since the epoch. Everything that asks for the time takes one of these, so tests need no sleeping. */
+/** Milliseconds since the epoch. Code that needs the time takes a Clock, so that tests do not have to sleep. */
 export interface Clock {
   now(): number;
 }

@@ -25,7 +25,7 @@ export function createIds(clock: Clock): IdSource {
   };
 }
 
-/** Asking the system for a few random bytes costs as much as asking for many. */
+/** Takes random bytes from a pool, because a system call for a few costs as much as one for many. */
 function createRandom(): (into: Uint8Array, from: number) => void {
   const pool = new Uint8Array(4096);
   let used = pool.length;
@@ -49,8 +49,8 @@ function writeTime(bytes: Uint8Array, ms: number): void {
 }
 
 /**
- * The next value within one millisecond: a random step, so that one id does not give away its neighbour. The fresh
- * value leaves one bit of byte 8 clear, so 2^61 of room remain above it.
+ * The next value within one millisecond. The step is random, so that one id does not reveal the next. A fresh value
+ * leaves one bit of byte 8 clear, so that there is room for 2^61 above it.
  */
 function increment(bytes: Uint8Array): void {
   let carry = 1 + Math.floor(Math.random() * 0xffffff);
@@ -78,7 +78,7 @@ export function encodeBase32(bytes: Uint8Array): string {
   return out;
 }
 
-/** Lower than every id of this kind made at that time or later, higher than every one made before. */
+/** Sorts before every id of this kind created at that time or later, and after every one created earlier. */
 export function idFloor(prefix: string, ms: number): string {
   const bytes = new Uint8Array(16);
   writeTime(bytes, Math.max(0, ms));

@@ -1,10 +1,10 @@
-// Structured logs: JSON lines, or on a terminal one short line each. What could be a secret is cut out by name wherever
-// it stands, and queries are never logged.
+// Structured logs: JSON lines, or short lines on a terminal. Fields whose names suggest a secret are redacted at any depth,
+// and query strings are never logged.
 import { type DestinationStream, destination, type Logger, pino, stdSerializers } from 'pino';
 
 export type Log = Logger;
 
-export interface LogOptions {
+interface LogOptions {
   level: string;
   format: 'json' | 'pretty';
 }
@@ -13,8 +13,8 @@ const secretNames = new Set(['authorization', 'token', 'secret', 'password', 'va
 const maxDepth = 8;
 
 /**
- * The value with what could be a secret cut out. pino's own redaction does the same from a list of paths, and takes
- * longer over one line of the access log than the request it tells of.
+ * A copy of the value with secrets redacted. pino can redact a list of paths, but for one line of the access log that
+ * takes longer than the request itself.
  */
 export function withoutSecrets<T>(value: T, depth = 0): T {
   if (typeof value !== 'object' || value === null || value instanceof Error) return value;
@@ -36,7 +36,7 @@ export function withoutSecrets<T>(value: T, depth = 0): T {
 
 let stamp = { ms: 0, text: '' };
 
-/** Lines of the same millisecond share their time. */
+/** Formats the time once per millisecond. */
 function timestamp(): string {
   const ms = Date.now();
   if (stamp.ms !== ms) stamp = { ms, text: `,"time":"${new Date(ms).toISOString()}"` };
@@ -67,7 +67,7 @@ function prettyStream(out: DestinationStream): DestinationStream {
 
 const colours: Record<string, string> = { warn: '\x1b[33m', error: '\x1b[31m', fatal: '\x1b[31m', debug: '\x1b[2m' };
 
-export function prettyLine({ time, level, msg, err, ...rest }: Record<string, unknown>): string {
+function prettyLine({ time, level, msg, err, ...rest }: Record<string, unknown>): string {
   const fields = Object.entries(rest)
     .map(([name, value]) => `\x1b[2m${name}=\x1b[0m${typeof value === 'string' ? value : JSON.stringify(value)}`)
     .join(' ');

@@ -1,13 +1,13 @@
-// A background loop: runs a step, waits for the interval or a wake-up, and never runs two steps at once. A step that
-// throws is reported and the loop goes on; stop() lets the running step finish.
+// A background loop: runs a step, then waits for the interval or for wake(). Two steps never run at once. If a step
+// throws, the error is reported and the loop continues. stop() waits for the running step.
 
 export interface Loop {
-  /** Run the next step as soon as possible, whatever the interval says. */
+  /** Runs the next step as soon as possible, without waiting for the interval. */
   wake(): void;
   stop(): Promise<void>;
 }
 
-export interface LoopOptions {
+interface LoopOptions {
   intervalMs: number;
   step: () => Promise<void>;
   onError: (error: unknown) => void;

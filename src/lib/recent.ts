@@ -1,4 +1,4 @@
-/** A map of bounded size that lets go of what was not asked for the longest. */
+/** A map of bounded size that drops the least recently used entry. */
 export class Recent<T> {
   readonly #entries = new Map<string, T>();
   readonly #max: number;

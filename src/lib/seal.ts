@@ -1,11 +1,11 @@
-// Encryption at rest: AES-256-GCM. The context (what is sealed, for whom) is authenticated, so a sealed value copied to
-// another row does not open there.
+// Encryption at rest with AES-256-GCM. The context (what is sealed, and for which row) is authenticated, so that a sealed
+// value copied to another row cannot be opened there.
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 
 export interface Seal {
   seal(text: string, context: string): string;
   open(sealed: string, context: string): string;
-  /** A keyed digest for what only has to be recognised again, such as a cursor. */
+  /** A keyed digest for values that only have to be recognised, such as cursors. */
   mac(text: string): Buffer;
 }
 

@@ -1,4 +1,5 @@
-// Forms that a setting may have. What does not fit is a Mistake, told in words that go after the setting's name.
+// Parsers for the values of settings. They throw a Mistake whose message continues a sentence that starts with the
+// setting's name.
 import { parseRange, type Range } from './address.ts';
 
 export class Mistake extends Error {}

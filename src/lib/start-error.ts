@@ -1,4 +1,4 @@
-/** The service cannot start, and the operator can do something about it: shown as plain lines, without a stack. */
+/** The service cannot start for a reason that the operator can fix. Shown as plain lines, without a stack. */
 export class StartError extends Error {
   readonly lines: string[];
 

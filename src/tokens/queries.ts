@@ -8,6 +8,7 @@ import { prepared } from '../db/prepared.ts';
 import type { Tables } from '../db/tables.ts';
 import type { FoundToken } from '../http/api/gate.ts';
 import { isoTime, isoTimeOrNull } from '../lib/iso-time.ts';
+import { Memo } from '../lib/memo.ts';
 
 export type TokenRow = Selectable<Tables['token']> & { project_ids: string[] | null };
 
@@ -31,17 +32,11 @@ export async function findTokenByHash(db: Db, hash: string): Promise<FoundToken 
   };
 }
 
-const scopeSets = new Map<string, ReadonlySet<Scope>>();
+const scopeSets = new Memo<ReadonlySet<Scope>>(1000);
 
 /** Few different lists of scopes are in use: each is parsed once. */
 function scopeSet(json: string): ReadonlySet<Scope> {
-  let set = scopeSets.get(json);
-  if (!set) {
-    if (scopeSets.size > 1000) scopeSets.clear();
-    set = new Set(JSON.parse(json) as Scope[]);
-    scopeSets.set(json, set);
-  }
-  return set;
+  return scopeSets.get(json, () => new Set(JSON.parse(json) as Scope[]));
 }
 
 async function projectIdsOf(db: Db, tokenIds: string[]): Promise<Map<string, string[]>> {

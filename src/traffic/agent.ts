@@ -1,5 +1,4 @@
 // Keeps a data plane up to date with the database, and the database with what the data plane measured.
-
 import type { Db } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';

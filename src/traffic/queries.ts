@@ -1,5 +1,4 @@
 // Measurements and the routing table, in the database.
-
 import type { Db } from '../db/database.ts';
 import type { Tables } from '../db/tables.ts';
 import { publish } from '../signals/signals.ts';

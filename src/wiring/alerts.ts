@@ -1,5 +1,4 @@
 // What notices that something is wrong: the watcher of the alert rules, and the figures that others watch.
-
 import { Figures } from '../alerts/figures.ts';
 import { alertRoutes } from '../alerts/routes.ts';
 import { Watcher } from '../alerts/watcher.ts';

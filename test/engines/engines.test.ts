@@ -173,7 +173,7 @@ describe('Docker', { skip: dockerMissing, timeout: 120_000 }, () => {
     const image = await pushImage(docker, closed, 'web', { image: 'private' });
     const { engine: stranger } = await create();
     await assert.rejects(stranger.prepare(image, {}), isFault('image_denied'));
-    const wrong = { username: 'sluice', password: 'wrong', serveraddress: closed.host };
+    const wrong = { username: 'sluice', password: 'wrong', server: closed.host };
     const { engine: mistaken } = await create({ registryAuths: () => new Map([[closed.host, wrong]]) });
     await assert.rejects(mistaken.prepare(image, {}), isFault('image_denied'));
     const { engine: friend } = await create({ registryAuths: () => readRegistryAuths(closed.configPath!) });

@@ -1,5 +1,4 @@
 // sluice account create | list: works on the database directly, on the machine that has its settings.
-
 import type { Store } from '../../store.ts';
 import type { Ask, Command } from '../frame/command.ts';
 import { verb } from '../frame/command.ts';

@@ -1,6 +1,5 @@
 // What a command is: verbs, each with its arguments, its options and what it does. Parsing, help and completion all read
 // this, so that none of them can say something else than the others.
-
 import type { Io } from '../io.ts';
 import type { Found } from '../reach/connect.ts';
 import type { Output } from '../terminal/output.ts';

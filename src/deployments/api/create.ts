@@ -1,6 +1,5 @@
 // A deployment comes into being in one local transaction: number, revision, record, timeline, event. No engine and no
 // registry is asked.
-
 import type { Caller } from '../../contract/caller.ts';
 import type { Deployment, Strategy } from '../../contract/deployments.ts';
 import { ApiError } from '../../contract/errors.ts';

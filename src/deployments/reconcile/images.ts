@@ -1,5 +1,5 @@
 // Images being made ready. The engine is asked once per deployment and takes its time; a look asks what is known by now.
-
+import { pinImage } from '../../contract/image-reference.ts';
 import { EngineError } from '../../engines/engine.ts';
 import { openSealedVariables } from '../../environments/change.ts';
 import type { EnvironmentKey } from '../../environments/key.ts';
@@ -30,10 +30,12 @@ export class Images {
     if (!region?.available) return null;
     this.#known.set(id, null);
     const variables = openSealedVariables(revision.variables_sealed, { project_id, name: environment }, this.#seal);
+    // A rollback knows the digest that ran; the tag may point to another image by now.
+    const image = deployment.digest === null ? deployment.image : pinImage(deployment.image, deployment.digest);
     region.engine
-      .prepare(pinned(deployment.image, deployment.digest), variables)
+      .prepare(image, variables)
       .then(
-        (image) => this.#known.set(id, image),
+        (prepared) => this.#known.set(id, prepared),
         (error) => this.#failed(id, error),
       )
       .finally(() => this.#onKnown({ projectId: project_id, environment }));
@@ -54,7 +56,3 @@ export class Images {
     }
   }
 }
-
-/** The image exactly as it ran, where that is known: the tag may mean another one by now. */
-const pinned = (image: string, digest: string | null): string =>
-  digest === null ? image : `${image.replace(/@.*$/, '').replace(/:[^:/]*$/, '')}@${digest}`;

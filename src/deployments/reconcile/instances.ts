@@ -1,6 +1,5 @@
 // The rows of instances: what should be there according to this installation. A row comes before its instance and goes
 // after it, so that an instance without a row is nobody's.
-
 import type { Selectable } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { changesOne } from '../../db/guarded.ts';

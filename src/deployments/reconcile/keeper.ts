@@ -1,6 +1,5 @@
 // Makes what runs in an environment equal to what should run: starts what is missing, with back-off; drains and stops
 // what is too much; replaces what died. It is called again and again and always looks at what is there now.
-
 import type { HealthCheck } from '../../contract/environments.ts';
 import type { Db } from '../../db/database.ts';
 import type { Engine, EngineInstance, InstanceSpec } from '../../engines/engine.ts';

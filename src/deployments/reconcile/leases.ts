@@ -1,6 +1,5 @@
 // Which process looks after an environment. On SQLite there is only one; on PostgreSQL each environment is leased, and
 // the lease of a process that died runs out.
-
 import type { Db } from '../../db/database.ts';
 import type { EnvironmentKey } from '../../environments/key.ts';
 import type { Clock } from '../../lib/clock.ts';

@@ -1,7 +1,6 @@
 // Looks after environments: load → observe → decide → save, then act; again and again. Level-triggered: every look
 // begins from what is in the database and what the engine says, so a crash at any point only means that the next look
 // comes later, from this process or another.
-
 import { findCanaryAlert } from '../../alerts/queries.ts';
 import type { HealthCheck } from '../../contract/environments.ts';
 import type { Db } from '../../db/database.ts';

@@ -1,5 +1,4 @@
 // Writes one step of a rollout: the record, its timeline, what it means for the revisions, and the events, together.
-
 import type { Db } from '../../db/database.ts';
 import type { EnvironmentKey } from '../../environments/key.ts';
 import type { EnvironmentRow } from '../../environments/queries.ts';

@@ -1,6 +1,5 @@
 // Certificates ready for handshakes. One is loaded when its name is first asked for, never before, so neither the start
 // nor a handshake knows how many domains there are. Which certificate a name has is looked up once a second at most.
-
 import { createSecureContext, type SecureContext } from 'node:tls';
 import type { Db } from '../../db/database.ts';
 import { prepared } from '../../db/prepared.ts';

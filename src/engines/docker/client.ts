@@ -1,23 +1,23 @@
-// The way to a Docker Engine API: one bounded, abortable call at a time, whose faults are those of engine.ts. Every call
-// has a connection of its own, so that an engine that came back is never met through a dead one, and none is left open.
+// Calls to a Docker Engine API. Each call has a time limit, can be aborted, and fails with an EngineError. Each uses a
+// connection of its own, so that no call meets a dead connection after the engine restarted, and none stays open.
 import { Agent } from 'node:http';
 import type Docker from 'dockerode';
 import type { DockerOptions } from 'dockerode';
 import { EngineError, type EngineFault } from '../engine.ts';
-
-export const defaultDockerSocket = '/var/run/docker.sock';
+import { connectionOf } from './address.ts';
 
 /** Limits of single calls, in milliseconds. */
 export interface DockerTimeouts {
   probe: number;
-  /** Looking at what is there: list, inspect, logs. */
+  /** List, inspect, logs. */
   read: number;
   /** Create, start, remove. */
   change: number;
-  /** A pull as a whole, and the longest silence in it. */
+  /** A whole pull. */
   pull: number;
+  /** The longest a pull may go without progress. */
   pullSilence: number;
-  /** Added to the grace of a stop. */
+  /** Added to the grace period of a stop. */
   stopMargin: number;
 }
 
@@ -36,11 +36,11 @@ export interface DockerClient {
   docker: Docker;
   timeouts: DockerTimeouts;
   /**
-   * Runs `work`, aborts it after the time (counted anew from every `alive()`), and gives every fault its kind: an answer
-   * that is an error becomes `fault`.
+   * Runs `work` and aborts it after the timeout, which every `alive()` restarts. An error response of the engine becomes
+   * an EngineError with `fault`; a failed connection or a timeout becomes one with `unavailable`.
    */
   call<T>(timeoutMs: number, fault: EngineFault, work: Work<T>): Promise<T>;
-  /** Aborts what still runs. */
+  /** Aborts running calls. */
   close(): void;
 }
 
@@ -67,7 +67,7 @@ export async function connectDocker(address: string, timeouts: DockerTimeouts): 
             ? closedError()
             : new EngineError('unavailable', `Docker did not answer in ${timeoutMs} ms`, error);
         }
-        throw explain(error, fault);
+        throw toEngineError(error, fault);
       } finally {
         clearTimeout(timer);
         running.delete(controller);
@@ -81,7 +81,7 @@ export async function connectDocker(address: string, timeouts: DockerTimeouts): 
   };
 }
 
-/** For what dockerode cannot abort, or not by its types. */
+/** A GET for endpoints where dockerode's own method cannot be aborted, or its types do not allow it. */
 export function get<T>(docker: Docker, path: string, abortSignal: AbortSignal): Promise<T> {
   const statusCodes = { 200: true as const, 404: 'not found', 500: 'server error' };
   return new Promise((resolve, reject) => {
@@ -93,64 +93,40 @@ export function get<T>(docker: Docker, path: string, abortSignal: AbortSignal): 
 
 const closedError = () => new EngineError('unavailable', 'the connection to Docker is closed');
 
-/** What dockerode rejects with when the engine answered with an error. */
-export interface DockerAnswer extends Error {
+/** What dockerode rejects with if the engine responded with an error. */
+interface ErrorResponse extends Error {
   statusCode: number;
 }
 
-export const isAnswer = (error: unknown, ...statusCodes: number[]): error is DockerAnswer => {
-  const answer = error instanceof EngineError ? error.cause : error;
-  const { statusCode } = (answer ?? {}) as Partial<DockerAnswer>;
+/** Whether the engine responded with an error, one of `statusCodes` if there are any. */
+export const isErrorResponse = (error: unknown, ...statusCodes: number[]): error is ErrorResponse => {
+  const response = error instanceof EngineError ? error.cause : error;
+  const { statusCode } = (response ?? {}) as Partial<ErrorResponse>;
   return statusCode !== undefined && (statusCodes.length === 0 || statusCodes.includes(statusCode));
 };
 
-function explain(error: unknown, fault: EngineFault): unknown {
+/** Null if the engine responds with one of these statuses. */
+export async function unless<T>(statusCodes: number[], work: () => Promise<T>): Promise<T | null> {
+  try {
+    return await work();
+  } catch (error) {
+    if (isErrorResponse(error, ...statusCodes)) return null;
+    throw error;
+  }
+}
+
+function toEngineError(error: unknown, fault: EngineFault): unknown {
   if (error instanceof EngineError || !(error instanceof Error)) return error;
-  if (isAnswer(error)) {
-    // A gateway in between that finds no engine behind it.
+  if (isErrorResponse(error)) {
+    // Sent by a proxy in front of the engine that cannot reach it.
     const away = [502, 503, 504].includes(error.statusCode);
     return new EngineError(away ? 'unavailable' : fault, messageOf(error), error);
   }
-  // Whatever goes wrong with a connection has a code; what has none is a mistake of ours.
+  // Connection errors have a code. An error without one is a bug in this program.
   return 'code' in error ? new EngineError('unavailable', `Docker does not answer: ${error.message}`, error) : error;
 }
 
-/** Without what dockerode puts around it. */
+/** The engine's own message, without dockerode's prefix. */
 export function messageOf(error: Error): string {
   return error.message.replace(/^\(HTTP code \d+\) [^-]*- /, '').trim();
-}
-
-type Connection =
-  | { socketPath: string; host: undefined }
-  | { host: string; port: number; protocol: 'http'; socketPath: undefined };
-
-/** The absent half is named too, or dockerode would take it from DOCKER_HOST. */
-export function connectionOf(address: string): Connection {
-  const remote = remoteOf(address);
-  if (remote) return { ...remote, protocol: 'http', socketPath: undefined };
-  return { socketPath: address.replace(/^unix:\/\//, ''), host: undefined };
-}
-
-function remoteOf(address: string): { host: string; port: number } | null {
-  if (!/^(tcp|http):\/\//.test(address)) return null;
-  const { hostname, port } = new URL(address.replace(/^tcp:/, 'http:'));
-  return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 2375) };
-}
-
-export interface Reach {
-  /** Where the engine is told to publish ports. */
-  bind: string;
-  /** Where they are reached from here. */
-  host: string;
-}
-
-/**
- * An engine on this machine publishes on loopback alone. One elsewhere publishes on the address it is reached at; where
- * that is a name, on all of its addresses, because which one the name leads to is not ours to know.
- */
-export function reachOf(address: string): Reach {
-  const remote = remoteOf(address);
-  if (!remote || remote.host === 'localhost') return { bind: '127.0.0.1', host: '127.0.0.1' };
-  const isLiteral = /^[\d.]+$/.test(remote.host) || remote.host.includes(':');
-  return { bind: isLiteral ? remote.host : '0.0.0.0', host: remote.host };
 }

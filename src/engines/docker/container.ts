@@ -1,10 +1,9 @@
-// What an instance is as a container, and the reverse.
-
+// The container of an instance: what to create, and how to read it back.
 import type { ContainerCreateOptions, ContainerInfo } from 'dockerode';
+import { pinImage } from '../../contract/image-reference.ts';
 import { revisionId } from '../../contract/revision-id.ts';
 import type { EngineInstance, InstanceSpec } from '../engine.ts';
-import type { Reach } from './client.ts';
-import { pinned } from './image.ts';
+import type { Reach } from './address.ts';
 
 const label = {
   installation: 'sluice.installation',
@@ -14,19 +13,19 @@ const label = {
   revision: 'sluice.revision',
 };
 
-/** Enough for a web service; one that runs away ends (137) or slows down alone, and its neighbours do not. */
+/** Enough for a web service. A runaway one is killed (137) or throttled without slowing down its neighbours. */
 const limits = {
   Memory: 512 * 1024 * 1024,
-  // The same as Memory: none of it in swap, where it would slow the whole machine.
+  // Equal to Memory, so that the container gets no swap, which would slow down the whole machine.
   MemorySwap: 512 * 1024 * 1024,
   NanoCpus: 1_000_000_000,
-  // Threads count too: a JVM or a Go program has dozens, a fork bomb thousands.
+  // Includes threads: a JVM or a Go program has dozens, a fork bomb thousands.
   PidsLimit: 512,
 };
 
 /**
- * Of what Docker grants by default, what a web service has no use for. Left are those with which a usual entry point
- * prepares its files, takes a low port and becomes another user.
+ * Capabilities that Docker grants by default and a web service does not need. The remaining ones let a typical entry
+ * point prepare its files, bind a low port and switch to another user.
  */
 const needlessCapabilities = ['AUDIT_WRITE', 'MKNOD', 'NET_RAW', 'SETFCAP', 'SETPCAP', 'SYS_CHROOT'];
 
@@ -50,7 +49,7 @@ export function createOptions(spec: InstanceSpec, installation: string, { bind }
   };
   return {
     name: containerName(installation, spec.id),
-    Image: pinned(spec.image, spec.digest),
+    Image: pinImage(spec.image, spec.digest),
     Labels: {
       [label.installation]: installation,
       [label.instance]: spec.id,
@@ -64,9 +63,9 @@ export function createOptions(spec: InstanceSpec, installation: string, { bind }
       ...limits,
       SecurityOpt: ['no-new-privileges'],
       CapDrop: needlessCapabilities,
-      // A first process that passes signals on and buries orphans, which few programs do.
+      // Docker's init forwards signals and reaps orphaned processes, which few programs do themselves.
       Init: true,
-      // What ended is replaced by the keeper, which sees all of an environment.
+      // The keeper replaces instances that ended: it knows the whole environment, Docker does not.
       RestartPolicy: { Name: 'no' },
       PortBindings: { [port]: [{ HostIp: bind, HostPort: '' }] },
       LogConfig: { Type: 'json-file', Config: { 'max-size': '10m', 'max-file': '2' } },
@@ -74,14 +73,14 @@ export function createOptions(spec: InstanceSpec, installation: string, { bind }
   };
 }
 
-/** A container is created and then started; what is between the two for longer than this was left by a crash. */
+/** A container that was created but not started within this time was left behind by a crash. */
 const startsWithinMs = 120_000;
 
-/** null: on its way out. */
+/** Null if the container is being removed. */
 export function instanceOf(info: ContainerInfo, { host }: Reach, nowMs: number): EngineInstance | null {
   if (info.State === 'removing') return null;
-  const forgotten = info.State === 'created' && nowMs - info.Created * 1000 > startsWithinMs;
-  const ended = forgotten || info.State === 'exited' || info.State === 'dead' || info.State === 'stopped';
+  const abandoned = info.State === 'created' && nowMs - info.Created * 1000 > startsWithinMs;
+  const ended = abandoned || info.State === 'exited' || info.State === 'dead' || info.State === 'stopped';
   const published = info.Ports?.find((port) => port.Type === 'tcp' && port.PublicPort);
   const exitCode = /^Exited \((\d+)\)/.exec(info.Status)?.[1];
   return {

@@ -1,36 +1,28 @@
-// Docker Engine API (or Podman's, which is compatible), over a socket or TCP. An instance is a container; all that is
-// known of it is in its labels, so that any process of the installation finds it again.
-import type { ContainerInspectInfo } from 'dockerode';
+// The Docker Engine API (or Podman's compatible one), over a socket or TCP. An instance is a container. Everything known
+// about it is in its labels, so that any process of the installation finds it again.
 import { type Clock, systemClock } from '../../lib/clock.ts';
-import { type Engine, EngineError, type InstanceSpec } from '../engine.ts';
+import type { Engine } from '../engine.ts';
 import type { RegistryAuths } from '../registry/auths.ts';
-import {
-  connectDocker,
-  type DockerClient,
-  type DockerTimeouts,
-  defaultDockerSocket,
-  defaultDockerTimeouts,
-  get,
-  isAnswer,
-  reachOf,
-} from './client.ts';
-import { containerName, createOptions, instanceOf, isInstance, labelFilter } from './container.ts';
+import { defaultDockerSocket, reachOf } from './address.ts';
+import { connectDocker, type DockerTimeouts, defaultDockerTimeouts, get, unless } from './client.ts';
+import { containerName, instanceOf, labelFilter } from './container.ts';
 import { prepareImage } from './image.ts';
+import { removeContainer, startInstance } from './lifecycle.ts';
 import { readLogFrames } from './logs.ts';
 
 export interface DockerOptions {
-  /** Path of a socket, or `tcp://host:port`; null: the usual socket. */
+  /** Path of a socket, or `tcp://host:port`; null for the default socket. */
   address: string | null;
-  /** Whose instances these are: letters, digits, `_`, `.` and `-`. Others on the same engine are neither seen nor touched. */
+  /**
+   * The installation that owns the instances: letters, digits, `_`, `.` and `-`. Instances of other installations on the
+   * same engine are neither listed nor changed.
+   */
   installation: string;
-  /** Asked for every pull. */
+  /** Called for every pull. */
   registryAuths?: () => RegistryAuths;
   timeouts?: Partial<DockerTimeouts>;
   clock?: Clock;
 }
-
-const portAttempts = 5;
-const removalPollMs = 50;
 
 export async function createDockerEngine(options: DockerOptions): Promise<Engine> {
   const { installation, registryAuths = () => new Map(), clock = systemClock } = options;
@@ -38,47 +30,19 @@ export async function createDockerEngine(options: DockerOptions): Promise<Engine
   const client = await connectDocker(address, { ...defaultDockerTimeouts, ...options.timeouts });
   const { docker, call, timeouts } = client;
   const reach = reachOf(address);
+  const context = { client, installation, reach, registryAuths };
   const containerOf = (id: string) => docker.getContainer(containerName(installation, id));
   const starting = new Map<string, Promise<void>>();
-
-  const prepare = (image: string) => prepareImage(client, image, registryAuths);
-
-  const create = async (spec: InstanceSpec) => {
-    await call(timeouts.change, 'start_failed', (abortSignal) =>
-      docker.createContainer({ ...createOptions(spec, installation, reach), abortSignal }),
-    );
-  };
-
-  const start = async (spec: InstanceSpec) => {
-    try {
-      await create(spec).catch(async (error) => {
-        // The image was removed since it was prepared.
-        if (!isAnswer(error, 404)) throw error;
-        await prepare(`${spec.image.replace(/@.*/, '')}@${spec.digest}`);
-        await create(spec);
-      });
-    } catch (error) {
-      if (!isNameTaken(error)) throw error;
-      const found = await call(timeouts.read, 'start_failed', (abortSignal) =>
-        containerOf(spec.id).inspect({ abortSignal }),
-      );
-      if (!isInstance(found.Config.Labels, installation, spec.id)) throw error;
-      if (!isUnstarted(found)) return;
-    }
-    await startContainer(client, containerName(installation, spec.id));
-  };
 
   return {
     kind: 'docker',
     async probe() {
       await call(timeouts.probe, 'unavailable', (abortSignal) => get(docker, '/_ping', abortSignal));
     },
-    async prepare(image) {
-      return { digest: await prepare(image) };
-    },
-    // Two at once must not start it twice: the second start of a program that ended at once would run it again.
+    prepare: async (image) => ({ digest: await prepareImage(client, image, registryAuths) }),
+    // Concurrent starts of one id share one: otherwise the second would run a program again that has already ended.
     start(spec) {
-      const running = starting.get(spec.id) ?? start(spec).finally(() => starting.delete(spec.id));
+      const running = starting.get(spec.id) ?? startInstance(context, spec).finally(() => starting.delete(spec.id));
       starting.set(spec.id, running);
       return running;
     },
@@ -107,64 +71,6 @@ export async function createDockerEngine(options: DockerOptions): Promise<Engine
       );
       return data ? readLogFrames(data).filter((line) => line.at > sinceMs) : [];
     },
-    async close() {
-      client.close();
-    },
+    close: async () => client.close(),
   };
-}
-
-/** Podman says so with another status. */
-const isNameTaken = (error: unknown): boolean =>
-  isAnswer(error, 409) || (isAnswer(error) && /name .* is already in use/.test(error.message));
-
-const isUnstarted = ({ State }: ContainerInspectInfo): boolean =>
-  ['created', 'configured', 'initialized'].includes(State.Status);
-
-/** What cannot be started is removed: the reason is in the error, and nothing else would ever look at it. */
-async function startContainer(client: DockerClient, name: string): Promise<void> {
-  const { docker, call, timeouts } = client;
-  for (let attempt = 1; ; attempt++) {
-    try {
-      await unless([304], () =>
-        call(timeouts.change, 'start_failed', (abortSignal) => docker.getContainer(name).start({ abortSignal })),
-      );
-      return;
-    } catch (error) {
-      if (!(error instanceof EngineError) || error.fault !== 'start_failed') throw error;
-      // The port that Docker chose was taken by someone else in between; it chooses another one.
-      if (attempt < portAttempts && /address already in use|port is already allocated|map port/.test(error.message)) {
-        continue;
-      }
-      await removeContainer(client, name).catch(() => {});
-      throw error;
-    }
-  }
-}
-
-async function removeContainer({ docker, call, timeouts }: DockerClient, name: string): Promise<void> {
-  const container = docker.getContainer(name);
-  const giveUpAt = performance.now() + timeouts.change;
-  for (;;) {
-    try {
-      await call(timeouts.change, 'unavailable', (abortSignal) =>
-        container.remove({ force: true, v: true, abortSignal }),
-      );
-      return;
-    } catch (error) {
-      if (isAnswer(error, 404)) return;
-      // Someone else is removing it: gone only when Docker no longer knows the name.
-      if (!isAnswer(error, 409) || performance.now() > giveUpAt) throw error;
-      await new Promise((resolve) => setTimeout(resolve, removalPollMs));
-    }
-  }
-}
-
-/** null where the answer has one of these statuses. */
-async function unless<T>(statusCodes: number[], work: () => Promise<T>): Promise<T | null> {
-  try {
-    return await work();
-  } catch (error) {
-    if (isAnswer(error, ...statusCodes)) return null;
-    throw error;
-  }
 }

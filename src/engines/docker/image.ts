@@ -1,27 +1,20 @@
-// Images: pulled with the credentials of their registry, known by their digest.
+// Pulls images with the credentials of their registry and finds out their digest.
 import type { Readable } from 'node:stream';
 import type { ImageInspectInfo } from 'dockerode';
-import { type ImageReference, nameOf, parseImage } from '../../contract/image-reference.ts';
+import { type ImageReference, nameOf, parseImage, pinImage } from '../../contract/image-reference.ts';
 import { EngineError, type EngineFault } from '../engine.ts';
 import { type RegistryAuth, type RegistryAuths, RegistryConfigError } from '../registry/auths.ts';
-import { type DockerClient, get, isAnswer, messageOf } from './client.ts';
+import { type DockerClient, get, isErrorResponse, messageOf } from './client.ts';
 
-/** Makes the image ready and says its digest. An exact digest that is here already is not asked for again. */
+/** Pulls the image and returns its digest. An image given by digest that is already here is not pulled again. */
 export async function prepareImage(client: DockerClient, image: string, auths: () => RegistryAuths): Promise<string> {
   const reference = parseImage(image);
   if (!reference) throw new EngineError('image_not_found', `${image} is not a reference to an image`);
-  if (reference.digest && (await repoDigests(client, `${nameOf(reference)}@${reference.digest}`))) {
+  if (reference.digest && (await repoDigests(client, pinImage(image, reference.digest)))) {
     return reference.digest;
   }
   const pulled = await pull(client, reference, credentialsFor(reference.registry, auths));
   return reference.digest ?? pulled ?? (await localDigest(client, reference));
-}
-
-/** What an instance is pinned to. */
-export function pinned(image: string, digest: string): string {
-  const reference = parseImage(image);
-  if (!reference) throw new EngineError('start_failed', `${image} is not a reference to an image`);
-  return `${nameOf(reference)}@${digest}`;
 }
 
 function credentialsFor(registry: string, auths: () => RegistryAuths): RegistryAuth | undefined {
@@ -33,7 +26,7 @@ function credentialsFor(registry: string, auths: () => RegistryAuths): RegistryA
   }
 }
 
-/** null: no such image here. */
+/** Null if the engine does not have the image. */
 async function repoDigests({ docker, call, timeouts }: DockerClient, name: string): Promise<string[] | null> {
   try {
     const image = await call(timeouts.read, 'unavailable', (abortSignal) =>
@@ -41,7 +34,7 @@ async function repoDigests({ docker, call, timeouts }: DockerClient, name: strin
     );
     return image.RepoDigests ?? [];
   } catch (error) {
-    if (isAnswer(error, 404)) return null;
+    if (isErrorResponse(error, 404)) return null;
     throw error;
   }
 }
@@ -60,7 +53,7 @@ interface PullLine {
   error?: string;
 }
 
-/** The digest, where the engine says it (Docker does, Podman does not). */
+/** Returns the digest if the engine reports it: Docker does, Podman does not. */
 async function pull(client: DockerClient, reference: ImageReference, auth?: RegistryAuth): Promise<string | null> {
   const { docker, call, timeouts } = client;
   const options = { fromImage: nameOf(reference), tag: reference.digest ?? reference.tag };
@@ -68,7 +61,7 @@ async function pull(client: DockerClient, reference: ImageReference, auth?: Regi
   let digest: string | null = null;
   await call(timeouts.pullSilence, 'unavailable', async (abortSignal, alive) => {
     try {
-      const stream = await docker.createImage(auth, { ...options, abortSignal });
+      const stream = await docker.createImage(auth && authConfig(auth), { ...options, abortSignal });
       for await (const { status, error } of linesOf(stream as Readable)) {
         alive();
         if (error !== undefined) throw pullError(reference, error, null);
@@ -76,11 +69,14 @@ async function pull(client: DockerClient, reference: ImageReference, auth?: Regi
         digest = /^Digest: (sha256:[0-9a-f]{64})$/.exec(status ?? '')?.[1] ?? digest;
       }
     } catch (error) {
-      throw isAnswer(error) ? pullError(reference, messageOf(error), error.statusCode, error) : error;
+      throw isErrorResponse(error) ? pullError(reference, messageOf(error), error.statusCode, error) : error;
     }
   });
   return digest;
 }
+
+/** As the engine expects it in its X-Registry-Auth header. */
+const authConfig = ({ server, ...login }: RegistryAuth) => ({ ...login, serveraddress: server });
 
 async function* linesOf(stream: Readable): AsyncGenerator<PullLine> {
   let rest = '';
@@ -105,11 +101,11 @@ function pullError(reference: ImageReference, message: string, statusCode: numbe
 }
 
 /**
- * Docker and Podman tell what a registry said only as text. "Denied, or does not exist" (Docker Hub to anyone without a
- * login) counts as denied. Whatever is neither is the registry's or the engine's trouble, which may pass.
+ * Docker and Podman pass on the registry's response only as text. "Denied, or does not exist", which Docker Hub sends to
+ * anyone without a login, counts as denied. Anything else is a problem of the registry or the engine and may go away.
  */
 export function pullFault(reference: ImageReference, message: string, statusCode: number | null): EngineFault {
-  // The words are looked for outside the name, which may well be team/unauthorized.
+  // Removes the image's name first: it may itself contain such words, as in team/unauthorized.
   const names = [nameOf(reference), reference.repository, reference.repository.replace(/^library\//, '')];
   const said = names.reduce((text, name) => text.replaceAll(name, ''), message);
   if (/\bdenied\b|unauthorized|authentication required|authorization failed|no basic auth|forbidden/i.test(said)) {

@@ -1,9 +1,10 @@
-// The log of a container as the API sends it: frames of a stream's number, a length, and text that begins with its time.
+// Reads a container's log as the API sends it: frames with the number of a stream, a length, and text that starts with a
+// timestamp.
 import type { LogLine } from '../engine.ts';
 
 const headerLength = 8;
 
-/** A line longer than 16 KiB comes in several frames, each with a time, and only the last one ends the line. */
+/** Docker splits a line longer than 16 KiB into several frames, each with a timestamp; only the last ends the line. */
 export function readLogFrames(data: Buffer): LogLine[] {
   const lines: LogLine[] = [];
   const open: Partial<Record<LogLine['stream'], LogLine>> = {};
@@ -27,6 +28,6 @@ export function readLogFrames(data: Buffer): LogLine[] {
 function splitTime(piece: string): { time: number; text: string } {
   const space = piece.indexOf(' ');
   const text = piece.slice(space + 1).replace(/\r?\n$/, '');
-  // Date.parse reads no more than milliseconds of what Docker writes in nanoseconds.
+  // Docker writes nanoseconds; Date.parse is only sure to read milliseconds.
   return { time: Date.parse(piece.slice(0, Math.max(space, 0)).replace(/(\.\d{3})\d+/, '$1')), text };
 }

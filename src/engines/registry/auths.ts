@@ -1,16 +1,17 @@
-// Credentials for registries, from a file as `docker login` writes it (config.json). It is read for every pull, because
-// many registries hand out passwords that live for hours. Credential helpers are not run.
+// Registry credentials from a file that `docker login` writes (config.json). It is read for every pull, because many
+// registries issue passwords that expire within hours. Credential helpers are not run.
 import { readFileSync } from 'node:fs';
 
 export interface RegistryAuth {
   username: string;
   password: string;
-  /** Stands in for the password where the registry gave one. */
+  /** Replaces the password if the registry issued one. */
   identitytoken?: string;
-  serveraddress: string;
+  /** The registry as the file spells it. */
+  server: string;
 }
 
-/** By the host of the registry, `docker.io` for Docker Hub. */
+/** Keyed by the registry's host, `docker.io` for Docker Hub. */
 export type RegistryAuths = Map<string, RegistryAuth>;
 
 export class RegistryConfigError extends Error {}
@@ -38,7 +39,7 @@ export function parseRegistryAuths(text: string, path: string): RegistryAuths {
   if (typeof auths !== 'object' || Array.isArray(auths)) wrong('has "auths" that are not an object');
   const found: RegistryAuths = new Map();
   for (const [server, entry] of Object.entries(auths as Record<string, Record<string, unknown> | null>)) {
-    // A login by a credential helper leaves an empty entry.
+    // A login through a credential helper leaves an empty entry.
     if (!entry || Object.keys(entry).length === 0) continue;
     found.set(hostOf(server), credentials(server, entry) ?? wrong(`has no usable "auth" for ${server}`));
   }
@@ -51,12 +52,12 @@ function credentials(server: string, entry: Record<string, unknown>): RegistryAu
   if (typeof auth === 'string' && auth !== '') {
     const [user = '', secret] = Buffer.from(auth, 'base64').toString('utf8').split(/:(.*)/s);
     if (user === '' || secret === undefined) return null;
-    return { username: user, password: secret.replace(/\0+$/, ''), ...token, serveraddress: server };
+    return { username: user, password: secret.replace(/\0+$/, ''), ...token, server };
   }
   if (typeof username === 'string' && typeof password === 'string') {
-    return { username, password, ...token, serveraddress: server };
+    return { username, password, ...token, server };
   }
-  return 'identitytoken' in token ? { username: '', password: '', ...token, serveraddress: server } : null;
+  return 'identitytoken' in token ? { username: '', password: '', ...token, server } : null;
 }
 
 function hostOf(server: string): string {

@@ -1,16 +1,16 @@
-// The stand-in: no container is started. Each instance is a real HTTP server of this process on a port of its own, which
-// answers with its image, revision and instance, so that everything above can be tried on a machine without Docker.
-// Variables tell an instance to misbehave:
-//   STANDIN_ERROR_RATE=0.2       that share of answers is 500
-//   STANDIN_LATENCY_MS=50        every answer takes that long
-//   STANDIN_EXIT_AFTER_S=3       it ends by itself
+// The stand-in starts no containers. Each instance is an HTTP server inside this process, on its own port, that responds
+// with its image, revision and instance, so that Sluice can be tried on a machine without Docker.
+// Variables make an instance misbehave:
+//   STANDIN_ERROR_RATE=0.2       that share of responses is 500
+//   STANDIN_LATENCY_MS=50        every response takes that long
+//   STANDIN_EXIT_AFTER_S=3       it exits after that time
 //   STANDIN_UNHEALTHY=1          it does not listen
 //   STANDIN_IMAGE_MISSING=1      the image cannot be found
-
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { parseImage } from '../../contract/image-reference.ts';
 import { revisionId } from '../../contract/revision-id.ts';
 import { type Engine, EngineError, type EngineInstance, type InstanceSpec, type LogLine } from '../engine.ts';
 
@@ -27,25 +27,12 @@ interface Running {
 export function createStandinEngine(): Engine {
   const instances = new Map<string, Running>();
 
-  const describe = ({ spec, server, exitCode }: Running): EngineInstance => {
-    const address = server.address() as AddressInfo | null;
-    return {
-      id: spec.id,
-      project: spec.project,
-      environment: spec.environment,
-      revision: spec.revision,
-      state: exitCode === null ? 'running' : 'exited',
-      address: exitCode === null ? { host: '127.0.0.1', port: address?.port ?? 1 } : null,
-      exitCode,
-    };
-  };
-
   return {
     kind: 'standin',
     async probe() {},
     async prepare(image, variables) {
       if (flag(variables.STANDIN_IMAGE_MISSING)) throw new EngineError('image_not_found', `there is no image ${image}`);
-      return { digest: image.match(/@(sha256:[0-9a-f]{64})$/)?.[1] ?? digestOf(image) };
+      return { digest: parseImage(image)?.digest ?? digestOf(image) };
     },
     async start(spec) {
       if (instances.has(spec.id)) return;
@@ -65,13 +52,7 @@ export function createStandinEngine(): Engine {
       const running = instances.get(id);
       if (!running) return;
       if (running.timer) clearTimeout(running.timer);
-      if (running.server.listening) {
-        running.server.close();
-        running.server.closeIdleConnections();
-        const force = setTimeout(() => running.server.closeAllConnections(), graceS * 1000);
-        await once(running.server, 'close');
-        clearTimeout(force);
-      }
+      if (running.server.listening) await closeServer(running.server, graceS);
       instances.delete(id);
     },
     async logs(id, { tail, sinceMs = 0 }) {
@@ -83,6 +64,27 @@ export function createStandinEngine(): Engine {
       instances.clear();
     },
   };
+}
+
+function describe({ spec, server, exitCode }: Running): EngineInstance {
+  const address = server.address() as AddressInfo | null;
+  return {
+    id: spec.id,
+    project: spec.project,
+    environment: spec.environment,
+    revision: spec.revision,
+    state: exitCode === null ? 'running' : 'exited',
+    address: exitCode === null ? { host: '127.0.0.1', port: address?.port ?? 1 } : null,
+    exitCode,
+  };
+}
+
+async function closeServer(server: Server, graceS: number): Promise<void> {
+  server.close();
+  server.closeIdleConnections();
+  const force = setTimeout(() => server.closeAllConnections(), graceS * 1000);
+  await once(server, 'close');
+  clearTimeout(force);
 }
 
 const flag = (value: string | undefined): boolean => value !== undefined && value !== '' && value !== '0';
@@ -109,10 +111,10 @@ function answer(running: Running) {
   const latencyMs = Number(spec.variables.STANDIN_LATENCY_MS) || 0;
   const body = JSON.stringify({ image: spec.image, revision: revisionId(spec.revision), instance: spec.id });
   let failing = 0;
-  return (request: import('node:http').IncomingMessage, response: import('node:http').ServerResponse) => {
+  return (request: IncomingMessage, response: ServerResponse) => {
     request.resume();
     const respond = () => {
-      // Errors come evenly, not by chance: of n answers, n × rate are errors.
+      // Errors are spread evenly, not at random: of n responses, n × rate are errors.
       failing += errorRate;
       const failed = failing >= 1;
       if (failed) failing -= 1;

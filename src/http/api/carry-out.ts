@@ -1,6 +1,5 @@
 // Carries out a declared route: validate, run, present. A change runs in one transaction with its audit row and, where
 // the request has an Idempotency-Key, its remembered answer.
-
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Caller } from '../../contract/caller.ts';
 import { ApiError, notFound, type ParamName } from '../../contract/errors.ts';

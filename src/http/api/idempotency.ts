@@ -1,7 +1,6 @@
 // Idempotency keys. A row is taken before the request is carried out, and gets its response in the transaction of the
 // change itself: after a crash there is either the change with its response, or a row without one whose lease runs out
 // and that the next try takes over. Nothing is ever done twice.
-
 import { createHash } from 'node:crypto';
 import { ApiError } from '../../contract/errors.ts';
 import type { Db } from '../../db/database.ts';

@@ -1,6 +1,5 @@
 // Which instance is asked next: one of the side that the visitor belongs to, and where none of that side can answer, one
 // of the other. A request that a side should have answered and could not is counted as an error of that side.
-
 import { pickCandidate } from '../pick.ts';
 import type { Instance, Side, Way } from './instances.ts';
 

@@ -1,7 +1,6 @@
 // Everything that is said of a request before an instance sees it. What two readers could understand in two ways is
 // refused here, beyond what the parser refuses already (both lengths, two lengths, folded lines, bad chunks, bare line
 // feeds).
-
 import { type OwnAnswer, own } from './error-responses.ts';
 import { type InboundHead, readHead } from './forwarding-headers.ts';
 import type { ProxyLimits } from './limits.ts';

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { Memo } from '../../lib/memo.ts';
 import type { Seal } from '../../lib/seal.ts';
 import { secretPrefix } from '../sending/signature.ts';
 
@@ -16,18 +17,13 @@ const maxOpened = 10_000;
 /** Opens sealed secrets, each once: the same few sign thousands of deliveries. */
 export class OpenedSecrets {
   readonly #seal: Seal;
-  readonly #opened = new Map<string, string>();
+  readonly #opened = new Memo<string>(maxOpened);
 
   constructor(seal: Seal) {
     this.#seal = seal;
   }
 
   open(webhookId: string, sealed: string): string {
-    const known = this.#opened.get(sealed);
-    if (known !== undefined) return known;
-    if (this.#opened.size >= maxOpened) this.#opened.clear();
-    const secret = this.#seal.open(sealed, contextOf(webhookId));
-    this.#opened.set(sealed, secret);
-    return secret;
+    return this.#opened.get(sealed, () => this.#seal.open(sealed, contextOf(webhookId)));
   }
 }

@@ -1,5 +1,4 @@
 // What this process has taken, by endpoint: what is under way, and what waits for room.
-
 import { type Load, roomFor, wantFor } from '../endpoints/health.ts';
 import type { Claimed } from '../queue/claim.ts';
 

@@ -1,5 +1,4 @@
 // What one answer, or the lack of it, means for a delivery and for the endpoint.
-
 import { readRetryAfter } from '../../lib/retry-after.ts';
 import type { HealthChange, Outcome } from '../queue/complete.ts';
 import type { Flight } from './flights.ts';

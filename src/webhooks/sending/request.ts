@@ -1,4 +1,5 @@
 // From a delivery to the request that is sent: where it goes, and the headers a receiver checks it with.
+import { Memo } from '../../lib/memo.ts';
 import type { Seal } from '../../lib/seal.ts';
 import { OpenedSecrets } from '../endpoints/secret.ts';
 import type { Claimed } from '../queue/claim.ts';
@@ -22,7 +23,7 @@ export class Requests {
   readonly #userAgent: string;
   readonly #names: ReturnType<typeof headerNames>;
   readonly #secrets: OpenedSecrets;
-  readonly #urls = new Map<string, URL>();
+  readonly #urls = new Memo<URL>(maxUrls);
 
   constructor({ seal, signatureHeader, userAgent }: RequestParts) {
     this.#userAgent = userAgent;
@@ -45,7 +46,7 @@ export class Requests {
       'user-agent': this.#userAgent,
       ...signedHeaders(this.#names, signed),
     };
-    return { url: this.#urlOf(claimed.url), headers, body };
+    return { url: this.#urls.get(claimed.url, (text) => new URL(text)), headers, body };
   }
 
   #secretsOf({ webhook_id, secret_sealed, old_secret_sealed, old_secret_until }: Claimed, nowMs: number): string[] {
@@ -53,15 +54,5 @@ export class Requests {
     if (old_secret_sealed !== null && (old_secret_until ?? 0) > nowMs)
       secrets.push(this.#secrets.open(webhook_id, old_secret_sealed));
     return secrets;
-  }
-
-  #urlOf(text: string): URL {
-    let url = this.#urls.get(text);
-    if (!url) {
-      if (this.#urls.size >= maxUrls) this.#urls.clear();
-      url = new URL(text);
-      this.#urls.set(text, url);
-    }
-    return url;
   }
 }

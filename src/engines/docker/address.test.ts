@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { connectionOf, reachOf } from './client.ts';
+import { connectionOf, reachOf } from './address.ts';
 
 test('an address is a socket or a host, and never what DOCKER_HOST says', () => {
   const socketPath = '/run/user/0/podman.sock';

@@ -1,0 +1,95 @@
+// Starting and removing the container of an instance.
+import type { ContainerInspectInfo } from 'dockerode';
+import { pinImage } from '../../contract/image-reference.ts';
+import { EngineError, type InstanceSpec } from '../engine.ts';
+import type { RegistryAuths } from '../registry/auths.ts';
+import type { Reach } from './address.ts';
+import { type DockerClient, isErrorResponse, unless } from './client.ts';
+import { containerName, createOptions, isInstance } from './container.ts';
+import { prepareImage } from './image.ts';
+
+export interface DockerContext {
+  client: DockerClient;
+  installation: string;
+  reach: Reach;
+  registryAuths: () => RegistryAuths;
+}
+
+const portAttempts = 5;
+const removalPollMs = 50;
+
+/** Creates and starts the container. One that was started before, even if it has ended since, is left alone. */
+export async function startInstance(context: DockerContext, spec: InstanceSpec): Promise<void> {
+  const { client, installation, registryAuths } = context;
+  const { docker, call, timeouts } = client;
+  const name = containerName(installation, spec.id);
+  try {
+    await createContainer(context, spec).catch(async (error) => {
+      // The image was removed since it was prepared.
+      if (!isErrorResponse(error, 404)) throw error;
+      await prepareImage(client, pinImage(spec.image, spec.digest), registryAuths);
+      await createContainer(context, spec);
+    });
+  } catch (error) {
+    if (!isNameTaken(error)) throw error;
+    const found = await call(timeouts.read, 'start_failed', (abortSignal) =>
+      docker.getContainer(name).inspect({ abortSignal }),
+    );
+    if (!isInstance(found.Config.Labels, installation, spec.id)) throw error;
+    if (!isUnstarted(found)) return;
+  }
+  await startContainer(client, name);
+}
+
+async function createContainer({ client, installation, reach }: DockerContext, spec: InstanceSpec): Promise<void> {
+  const { docker, call, timeouts } = client;
+  await call(timeouts.change, 'start_failed', (abortSignal) =>
+    docker.createContainer({ ...createOptions(spec, installation, reach), abortSignal }),
+  );
+}
+
+/** Docker responds with 409, Podman with another status and this message. */
+const isNameTaken = (error: unknown): boolean =>
+  isErrorResponse(error, 409) || (isErrorResponse(error) && /name .* is already in use/.test(error.message));
+
+const isUnstarted = ({ State }: ContainerInspectInfo): boolean =>
+  ['created', 'configured', 'initialized'].includes(State.Status);
+
+/** A container that cannot start is removed: the error has the reason, and nothing else would clean it up. */
+async function startContainer(client: DockerClient, name: string): Promise<void> {
+  const { docker, call, timeouts } = client;
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await unless([304], () =>
+        call(timeouts.change, 'start_failed', (abortSignal) => docker.getContainer(name).start({ abortSignal })),
+      );
+      return;
+    } catch (error) {
+      if (!(error instanceof EngineError) || error.fault !== 'start_failed') throw error;
+      // Another program took the port that Docker had chosen; the next attempt chooses another.
+      if (attempt < portAttempts && /address already in use|port is already allocated|map port/.test(error.message)) {
+        continue;
+      }
+      await removeContainer(client, name).catch(() => {});
+      throw error;
+    }
+  }
+}
+
+export async function removeContainer({ docker, call, timeouts }: DockerClient, name: string): Promise<void> {
+  const container = docker.getContainer(name);
+  const giveUpAt = performance.now() + timeouts.change;
+  for (;;) {
+    try {
+      await call(timeouts.change, 'unavailable', (abortSignal) =>
+        container.remove({ force: true, v: true, abortSignal }),
+      );
+      return;
+    } catch (error) {
+      if (isErrorResponse(error, 404)) return;
+      // A removal is already under way: wait until Docker no longer knows the name.
+      if (!isErrorResponse(error, 409) || performance.now() > giveUpAt) throw error;
+      await new Promise((resolve) => setTimeout(resolve, removalPollMs));
+    }
+  }
+}

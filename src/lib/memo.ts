@@ -1,0 +1,26 @@
+/**
+ * Remembers computed values by key. When `max` values are held it starts over: a lookup then costs no more than one in a
+ * Map, which matters more here than keeping the values used last. `Recent` keeps those.
+ */
+export class Memo<T extends object | string | null, K = string> {
+  readonly #values = new Map<K, T>();
+  readonly #max: number;
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  /** The remembered value, else what `compute` returns. If it throws, nothing is remembered. */
+  get(key: K, compute: (key: K) => T): T {
+    const known = this.#values.get(key);
+    if (known !== undefined) return known;
+    const value = compute(key);
+    if (this.#values.size >= this.#max) this.#values.clear();
+    this.#values.set(key, value);
+    return value;
+  }
+
+  clear(): void {
+    this.#values.clear();
+  }
+}
