@@ -32,7 +32,8 @@ const features = [
 /** Files at the top of src/ that lower layers may use. */
 const low: Record<string, number> = { 'config.ts': 1, 'data-dir.ts': 1 };
 /** What one feature may use of another. */
-const shared = /\/(queries|key|make|secret|change|host|regions|in-progress|outbox|defaults|incidents|measurements)\.ts$/;
+const shared =
+  /\/(queries|key|make|secret|change|host|regions|in-progress|outbox|deliveries|defaults|incidents|measurements)\.ts$/;
 
 const folderOf = (path: string) => (path.split('/').length > 2 ? path.split('/')[1]! : '');
 function layerOf(path: string): number {

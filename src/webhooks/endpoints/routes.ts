@@ -1,7 +1,6 @@
 import type { Caller } from '../../contract/caller.ts';
 import { ApiError, quotaExceeded } from '../../contract/errors.ts';
 import * as contract from '../../contract/webhooks.ts';
-import type { DialectName } from '../../db/migrations/types.ts';
 import { type ServedRoute, serve } from '../../http/api/route.ts';
 import type { AddressPolicy } from '../../lib/address.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -29,7 +28,6 @@ export interface WebhookParts {
   ids: IdSource;
   clock: Clock;
   seal: Seal;
-  dialect: DialectName;
   policy: AddressPolicy;
   lookup: Lookup;
   /** There may be something to send. */

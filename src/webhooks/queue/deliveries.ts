@@ -1,15 +1,13 @@
-import { type Selectable, sql } from 'kysely';
+import type { Selectable } from 'kysely';
 import { type Delivery, type DeliveryDetail, type DeliveryState, deliveryStates } from '../../contract/deliveries.ts';
 import { notFound } from '../../contract/errors.ts';
 import type { Db } from '../../db/database.ts';
 import { changeOne } from '../../db/guarded.ts';
-import type { DialectName } from '../../db/migrations/types.ts';
 import { newestFirst, type Page } from '../../db/page.ts';
 import type { Tables } from '../../db/tables.ts';
 import { idFloor } from '../../lib/ids.ts';
 import { isoTime, isoTimeOrNull } from '../../lib/iso-time.ts';
 import type { WebhookRow } from '../endpoints/queries.ts';
-import { jsonRows } from './json-rows.ts';
 
 export type DeliveryRow = Selectable<Tables['delivery']>;
 export type AttemptRow = Selectable<Tables['attempt']>;
@@ -53,10 +51,6 @@ export async function listAttempts(db: Db, deliveryId: string): Promise<AttemptR
     .limit(shownAttempts)
     .execute();
   return rows.reverse();
-}
-
-export async function insertDelivery(db: Db, row: DeliveryRow): Promise<void> {
-  await db.insertInto('delivery').values(row).execute();
 }
 
 /** Due now, with a new schedule. One that is being sent this moment is left to whoever sends it. */
@@ -130,24 +124,6 @@ export async function listUndelivered(db: Db, webhook: WebhookRow, sinceMs: numb
   const kinds = JSON.parse(webhook.events);
   if (!kinds.includes('*')) query = query.where('type', 'in', kinds);
   return query.orderBy('id').limit(limit).execute();
-}
-
-/** Many at once; one that is there already stays as it is. */
-export async function insertDeliveries(
-  db: Db,
-  dialect: DialectName,
-  webhookId: string,
-  rows: { id: string; event_id: string; type: string }[],
-  nowMs: number,
-): Promise<void> {
-  if (rows.length === 0) return;
-  const r = jsonRows(dialect, JSON.stringify(rows), { id: 'text', event_id: 'text', type: 'text' });
-  await sql`
-    insert into delivery (id, webhook_id, event_id, type, test_body, state, position, due_at, lease, attempts, tried,
-      created_at, finished_at)
-    select r.id, ${sql.val(webhookId)}, r.event_id, r.type, null, 'pending', 0, cast(${nowMs} as bigint), null, 0, 0,
-      cast(${nowMs} as bigint), null
-    from ${r} where true on conflict (webhook_id, event_id) do nothing`.execute(db);
 }
 
 export function presentDelivery(row: DeliveryRow): Delivery {
