@@ -7,9 +7,9 @@ import { EventStreams } from '../events/stream.ts';
 import type { ServedRoute } from '../http/api/route.ts';
 import { isLoopback, parseAddress } from '../lib/address.ts';
 import { version } from '../version.ts';
+import { DeliveryWorker, type WebhookTimings } from '../webhooks/delivery-worker.ts';
 import { webhookRoutes } from '../webhooks/endpoints/routes.ts';
 import { type Lookup, systemLookup } from '../webhooks/sending/connect.ts';
-import { Deliveries, type WebhookTimings } from '../webhooks/webhooks.ts';
 import type { Common } from './common.ts';
 
 export interface NotificationOverrides {
@@ -35,7 +35,7 @@ export function createNotifications(
   const { db, dialect, clock, processId } = common;
   const policy = { allowLoopback: listensOnLoopback(config.host), allowed: config.webhookAllowCidrs };
   const streams = new EventStreams(common);
-  const deliveries = new Deliveries({
+  const deliveries = new DeliveryWorker({
     ...common,
     databaseUrl: config.databaseUrl,
     policy,

@@ -1,21 +1,19 @@
 // Sends what is due: claim as much as each endpoint has room for → send → have it written down how it went. Claiming is
 // woken by commits, by room that became free, and by a slow clock for what is due later; it never waits for a receiver.
-import type { Db } from '../../db/database.ts';
-import type { DialectName } from '../../db/migrations/types.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
 import { type Loop, startLoop } from '../../lib/loop.ts';
-import { type Claimed, claimDeliveries, releaseAll, releaseDeliveries } from '../queue/claim.ts';
-import { OutcomeWriter } from '../queue/outcome-writer.ts';
+import type { Claimed } from '../queue/claim.ts';
+import type { DeliveryQueue } from '../queue/queue.ts';
+import { type Finished, finish } from './finish.ts';
 import { crowdedAfter, type Flight, Flights } from './flights.ts';
-import { type Finished, finish } from './outcome.ts';
+import { OutcomeWriter } from './outcome-writer.ts';
 import { type RequestParts, Requests } from './request.ts';
 import { defaultScheduleMs } from './retry.ts';
 import type { Sender, Sent } from './send.ts';
 
 export interface DispatcherParts extends RequestParts {
-  db: Db;
-  dialect: DialectName;
+  queue: DeliveryQueue;
   clock: Clock;
   log: Log;
   sender: Sender;
@@ -58,8 +56,8 @@ export class Dispatcher {
   }
 
   async start(): Promise<void> {
-    const { db, dialect, log } = this.#parts;
-    if (dialect === 'sqlite') await releaseAll(db);
+    const { queue, log } = this.#parts;
+    await queue.recover();
     this.#loop = startLoop({
       intervalMs: lookEveryMs,
       step: () => this.#look(),
@@ -89,14 +87,14 @@ export class Dispatcher {
   }
 
   async #look(): Promise<void> {
-    const { db, dialect, clock, id, leaseMs = defaultLeaseMs } = this.#parts;
+    const { queue, clock, id, leaseMs = defaultLeaseMs } = this.#parts;
     if (this.#stopping) return;
     const nowMs = clock.now();
     void this.#giveBack(this.#flights.giveUpStale(nowMs));
     const limit = maxTaken - this.#flights.taken;
     if (limit <= 0) return;
     const loads = this.#flights.loads();
-    const claimed = await claimDeliveries(db, dialect, {
+    const claimed = await queue.claim({
       loads,
       limit,
       after: this.#last,
@@ -157,10 +155,8 @@ export class Dispatcher {
 
   /** At the latest, they are due again when the lease has run out. */
   async #giveBack(claimed: Claimed[]): Promise<void> {
-    const { db, dialect, log } = this.#parts;
-    await releaseDeliveries(db, dialect, claimed).catch((error) =>
-      log.warn({ err: error }, 'deliveries were not given back'),
-    );
+    const { queue, log } = this.#parts;
+    await queue.release(claimed).catch((error) => log.warn({ err: error }, 'deliveries were not given back'));
   }
 
   #wakeFor(batch: Finished[]): void {
