@@ -1,7 +1,7 @@
-// Many rows as one parameter: a JSON array of objects. The text of a statement then stays the same however many rows there
-// are, so the database prepares it once. Both functions give a table expression `r` with a column for each field.
+// Many rows as one parameter: a JSON array of objects. The text of a statement then stays the same however many rows
+// there are, so the database prepares it once. Both functions give a table expression `r` with a column for each field.
 
-export type RowTypes = Readonly<Record<string, 'text' | 'bigint'>>;
+type RowTypes = Readonly<Record<string, 'text' | 'bigint'>>;
 
 /** `parameter` is where the JSON is bound: '$1', say. */
 export function postgresRows(parameter: string, types: RowTypes): string {

@@ -1,6 +1,6 @@
-// The delivery queue's own connections, so that its statements do not wait for requests, nor requests for them. The server
-// keeps the plan of each statement and makes a new one now and then: a plan that was good for an empty table is not for one
-// that has grown a thousandfold within a minute.
+// The delivery queue's own connections, so that its statements do not wait for requests, nor requests for them. The
+// server keeps the plan of each statement and makes a new one now and then: a plan that was good for an empty table is
+// not for one that has grown a thousandfold within a minute.
 import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import { poolOptions } from './postgres-pool.ts';

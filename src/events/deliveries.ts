@@ -46,10 +46,13 @@ const firstValues: Record<keyof Tables['delivery'], string> = {
   finished_at: 'null',
 };
 
-const insertFrom = (rows: string): string =>
-  `insert into delivery (${Object.keys(firstValues).join(', ')}) select ${Object.values(firstValues).join(', ')} from ${rows}`;
+const columns = Object.keys(firstValues).join(', ');
+const values = Object.values(firstValues).join(', ');
+const insertFrom = (rows: string): string => `insert into delivery (${columns}) select ${values} from ${rows}`;
 
-/** Inserts the deliveries in a JSON array of `NewDelivery`, as part of a larger statement that has it as `parameter`. */
+/**
+ * Inserts the deliveries in a JSON array of `NewDelivery`, as part of a larger statement that has it as `parameter`.
+ */
 export const insertDeliveriesInPostgres = (parameter: string): string => insertFrom(postgresRows(parameter, fields));
 
 /** Two requests may replay the same events at the same time. */

@@ -11,7 +11,7 @@ export interface EventSubject {
   type: EventKind;
 }
 
-export interface Subscriber {
+interface Subscriber {
   id: string;
   ordering: Ordering;
 }

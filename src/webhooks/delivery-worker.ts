@@ -12,14 +12,14 @@ import { Dispatcher } from './sending/dispatcher.ts';
 import { createSender } from './sending/send.ts';
 
 export interface WebhookTimings {
-  /** Waits between attempts. */
+  /** The waits between attempts. */
   scheduleMs?: readonly number[];
-  /** Of one request, from the first packet on. */
+  /** Of one request, from connecting to the end of the answer. */
   timeoutMs?: number;
   leaseMs?: number;
 }
 
-export interface DeliveryWorkerParts {
+interface DeliveryWorkerParts {
   db: Db;
   /** null: SQLite. */
   databaseUrl: string | null;

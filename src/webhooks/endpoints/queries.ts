@@ -11,7 +11,9 @@ import { isoTime, isoTimeOrNull } from '../../lib/iso-time.ts';
 
 export type WebhookRow = Selectable<Tables['webhook']>;
 
-/** The webhooks a caller may see: those of its account; for one bound to projects, those of its projects. */
+/**
+ * The webhooks a caller may see: those of its account, or, if its token is bound to projects, those of these projects.
+ */
 function visible(db: Db, caller: Caller) {
   const query = db
     .selectFrom('webhook')
@@ -44,7 +46,7 @@ export async function countWebhooks(db: Db, accountId: string): Promise<number> 
 
 export const insertWebhook = preparedInsert('webhook');
 
-/** What people change. How it is doing is the dispatcher's, and the next position the outbox's. */
+/** What people change. The health is written by the dispatcher, and the next position by the outbox. */
 export async function updateWebhook(
   db: Db,
   { id, version }: WebhookRow,

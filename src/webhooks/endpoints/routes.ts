@@ -24,7 +24,7 @@ import { newSecret, OpenedSecrets, sealSecret } from './secret.ts';
 const maxWebhooks = 1000;
 const defaultOverlapS = 86_400;
 
-export interface WebhookParts {
+interface WebhookParts {
   ids: IdSource;
   clock: Clock;
   seal: Seal;
@@ -144,14 +144,14 @@ function registrationRoutes({ ids, clock, seal, policy, lookup, wake, sweep }: W
   ];
 }
 
-/** As it is sent: without what a browser keeps for itself. */
+/** The URL as it is requested: without a fragment. */
 function normalized(text: string): string {
   const url = new URL(text);
   url.hash = '';
   return url.href;
 }
 
-/** A name that cannot be resolved yet is no mistake: whatever it leads to one day is judged at every send. */
+/** A host name that does not resolve yet is accepted: its addresses are checked again at every send. */
 async function refuseAddress(text: string | undefined, policy: AddressPolicy, lookup: Lookup): Promise<void> {
   if (text === undefined) return;
   const url = URL.parse(text);

@@ -1,5 +1,5 @@
-// What a claim asks for and what it gives. A claim is a lease: until it runs out no other process takes the delivery, and
-// only its holder can report how the delivery went.
+// What a claim asks for and what it gives. A claim is a lease: until it runs out no other process takes the delivery,
+// and only its holder can report how the delivery went.
 import type { DeliveryType } from '../../contract/deliveries.ts';
 import type { Ordering } from '../../contract/webhooks.ts';
 import type { Load } from '../endpoints/health.ts';

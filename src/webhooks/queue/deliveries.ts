@@ -10,7 +10,7 @@ import { isoTime, isoTimeOrNull } from '../../lib/iso-time.ts';
 import type { WebhookRow } from '../endpoints/queries.ts';
 
 export type DeliveryRow = Selectable<Tables['delivery']>;
-export type AttemptRow = Selectable<Tables['attempt']>;
+type AttemptRow = Selectable<Tables['attempt']>;
 
 const shownAttempts = 100;
 
@@ -25,7 +25,7 @@ export async function listDeliveries(
     return newestFirst(query, page).execute();
   };
   if (state) return pageOf(state);
-  // A page of each state, each from the index, makes a page of all.
+  // The index is by state: read a page of each state and merge them.
   const pages = await Promise.all(deliveryStates.map(pageOf));
   const rows = new Map(pages.flat().map((row) => [row.id, row]));
   return [...rows.values()].sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, page.limit + 1);
@@ -53,7 +53,7 @@ export async function listAttempts(db: Db, deliveryId: string): Promise<AttemptR
   return rows.reverse();
 }
 
-/** Due now, with a new schedule. One that is being sent this moment is left to whoever sends it. */
+/** Due now, with the retry schedule from its start. A delivery that is being sent right now stays as it is. */
 export async function markDeliveryDue(db: Db, row: DeliveryRow, nowMs: number): Promise<DeliveryRow> {
   if (row.state === 'pending' && row.lease !== null) return row;
   const changed = {
@@ -75,7 +75,7 @@ export async function markDeliveryDue(db: Db, row: DeliveryRow, nowMs: number): 
   return { ...row, ...changed };
 }
 
-/** Deliveries of events since a time that were given up are due again; at most `limit`. Gives how many. */
+/** Makes failed deliveries of events since a time due again, at most `limit` of them. Gives how many. */
 export async function markFailedDue(
   db: Db,
   webhookId: string,
@@ -102,7 +102,7 @@ export async function markFailedDue(
   return Number(numUpdatedRows);
 }
 
-/** Events the webhook asks for that never had a delivery to it, oldest first. */
+/** Events the webhook subscribed to that never had a delivery to it, oldest first. */
 export async function listUndelivered(db: Db, webhook: WebhookRow, sinceMs: number, limit: number) {
   let query = db
     .selectFrom('event')

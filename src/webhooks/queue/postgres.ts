@@ -1,5 +1,5 @@
-// The queue on PostgreSQL, on connections of its own. Several processes claim at once, each skipping what another is about
-// to take. A round trip costs more than the work it asks for, so each operation is one statement.
+// The queue on PostgreSQL, on connections of its own. Several processes claim at once, each skipping what another is
+// about to take. A round trip costs more than the work it asks for, so each operation is one statement.
 import { CompiledQuery } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { postgresRows } from '../../db/json-rows.ts';
@@ -23,15 +23,16 @@ export function postgresQueue(databaseUrl: string, onConnectionLost: (error: Err
 }
 
 /**
- * One statement: which endpoints have something pending, how many deliveries each may have, which are claimed, and what is
- * needed to send them. It walks the index from one endpoint to the next, so a long queue of one endpoint costs nothing.
+ * One statement: which endpoints have something pending, how many deliveries each may have, which are claimed, and what
+ * is needed to send them. It walks the index from one endpoint to the next, so a long queue of one endpoint costs
+ * nothing.
  *
  * $1 now, $2 how many for endpoints with something under way, $3 to $5 for all others, $6 the endpoint to start behind,
  * $7 limit, $8 lease, $9 its end.
  *
- * Two processes that want the first delivery of a strict queue wait for each other, and the second finds it claimed: if it
- * skipped locked rows, it would claim the one behind. The update finds the picked rows by `ctid`, not by an index, so its
- * cost does not grow with the table.
+ * Two processes that want the first delivery of a strict queue wait for each other, and the second finds it claimed: if
+ * it skipped locked rows, it would claim the one behind. The update finds the picked rows by `ctid`, not by an index,
+ * so its cost does not grow with the table.
  */
 const claiming = `
   with recursive waiting(id) as (

@@ -1,5 +1,5 @@
-// The queue of deliveries as the dispatcher sees it. There is one implementation for each database; which one is used is
-// decided here and nowhere else. `test/both-databases/webhooks/queue.test.ts` says what both have to do.
+// The queue of deliveries as the dispatcher sees it. There is one implementation for each database; which one is used
+// is decided here and nowhere else. `test/both-databases/webhooks/queue.test.ts` says what both have to do.
 import type { Db } from '../../db/database.ts';
 import type { HealthChange } from '../endpoints/mark-health.ts';
 import type { Claimed, ClaimRequest } from './claim.ts';
@@ -7,12 +7,14 @@ import type { Outcome } from './outcome.ts';
 import { sqliteQueue } from './sqlite.ts';
 
 export interface DeliveryQueue {
-  /** To be called once, before the first claim: ends the leases of a process that crashed, where no other can hold any. */
+  /**
+   * To be called once, before the first claim: ends the leases of a process that crashed, where no other can hold any.
+   */
   recover(): Promise<void>;
 
   /**
-   * Leases deliveries that are due, as many as each enabled endpoint has room for. Where the order is strict, that is the
-   * first one pending and no other: while it waits for a retry or is being sent, all behind it wait.
+   * Leases deliveries that are due, as many as each enabled endpoint has room for. Where the order is strict, that is
+   * the first one pending and no other: while it waits for a retry or is being sent, all behind it wait.
    */
   claim(request: ClaimRequest): Promise<Claimed[]>;
 
@@ -29,7 +31,7 @@ export interface DeliveryQueue {
   close(): Promise<void>;
 }
 
-export interface QueueOptions {
+interface QueueOptions {
   db: Db;
   /** null: SQLite. */
   databaseUrl: string | null;

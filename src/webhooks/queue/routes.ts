@@ -22,7 +22,7 @@ import {
 /** How many deliveries one replay may schedule: what one transaction takes without slowing down other requests. */
 const maxReplayed = 10_000;
 
-export interface DeliveryRouteParts {
+interface DeliveryRouteParts {
   ids: IdSource;
   clock: Clock;
   /** There may be something to send. */

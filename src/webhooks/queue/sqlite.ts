@@ -33,8 +33,8 @@ interface WaitingEndpoint extends Receiver {
 }
 
 /**
- * Every enabled endpoint with something pending, in the order of their ids. The query walks the index from one endpoint to
- * the next, so a long queue of one endpoint costs nothing.
+ * Every enabled endpoint with something pending, in the order of their ids. The query walks the index from one endpoint
+ * to the next, so a long queue of one endpoint costs nothing.
  */
 const selectWaiting = prepared((db) => ({
   compile: () =>

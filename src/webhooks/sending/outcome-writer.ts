@@ -1,10 +1,11 @@
-// Writes the outcomes of deliveries to the queue in batches. What finishes while one batch is being written is the next.
+// Writes the outcomes of deliveries to the queue in batches. What finishes while one batch is being written is the
+// next.
 import type { Clock } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
 import type { DeliveryQueue } from '../queue/queue.ts';
 import { type Finished, healthChanges } from './finish.ts';
 
-export interface OutcomeWriterParts {
+interface OutcomeWriterParts {
   queue: DeliveryQueue;
   clock: Clock;
   log: Log;
@@ -49,7 +50,7 @@ export class OutcomeWriter {
         await this.#writeBatch(batch);
       } catch (error) {
         // Nothing is lost: a delivery without an outcome is sent again once its lease has run out.
-        this.#parts.log.error({ err: error }, 'how deliveries went could not be written');
+        this.#parts.log.error({ err: error }, 'the outcomes of deliveries could not be written');
         if (this.#stopping) break;
         await new Promise((resolve) => setTimeout(resolve, tryAgainAfterMs));
       }
@@ -58,8 +59,8 @@ export class OutcomeWriter {
   }
 
   /**
-   * Waits a moment for more outcomes to join the batch, unless one of them is urgent: in a strict order the next delivery
-   * waits for it, and an endpoint that fails should get fewer deliveries from now on.
+   * Waits a moment for more outcomes to join the batch, unless one of them is urgent: in a strict order the next
+   * delivery waits for it, and an endpoint that fails should get fewer deliveries from now on.
    */
   #linger(): Promise<unknown> {
     const urgent =
