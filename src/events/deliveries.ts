@@ -13,7 +13,7 @@ export interface NewDelivery {
   type: DeliveryType;
   /** What a test sends; anything else sends the body of its event. */
   test_body?: string;
-  /** Its place in a strict order; 0: none. */
+  /** Its position in a strict order; 0: none. */
   position: number;
   created_at: number;
 }

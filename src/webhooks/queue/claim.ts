@@ -37,3 +37,9 @@ export interface Claimed extends Receiver {
   lease: string;
   body: string | null;
 }
+
+/** A claim in SQL: the delivery, and the lease that must still be the current one. */
+export const leaseFields = { id: 'text', lease: 'text' } as const;
+
+export const leasesOf = (claimed: readonly Claimed[]): string =>
+  JSON.stringify(claimed.map(({ id, lease }) => ({ id, lease })));

@@ -20,8 +20,12 @@ export async function listDeliveries(
   state: DeliveryState | undefined,
   page: Page,
 ): Promise<DeliveryRow[]> {
-  const pageOf = (wanted: DeliveryState) => {
-    const query = db.selectFrom('delivery').selectAll().where('webhook_id', '=', webhookId).where('state', '=', wanted);
+  const pageOf = (inState: DeliveryState) => {
+    const query = db
+      .selectFrom('delivery')
+      .selectAll()
+      .where('webhook_id', '=', webhookId)
+      .where('state', '=', inState);
     return newestFirst(query, page).execute();
   };
   if (state) return pageOf(state);

@@ -19,7 +19,7 @@ export interface Outcome {
   finished_at: number | null;
 }
 
-/** The webhook is not written: it stays what it is. */
+/** All but the webhook, which a delivery never changes. */
 export const outcomeFields = {
   id: 'text',
   lease: 'text',
@@ -42,9 +42,3 @@ export const deliveryChanges = `state = r.state, attempts = r.number, tried = r.
 /** To be followed by where the outcomes `r` come from. */
 export const insertAttempts = `insert into attempt (delivery_id, number, at, duration_ms, status, error, answer)
   select r.id, r.number, r.at, r.duration_ms, r.status, r.error, r.answer`;
-
-/** What identifies a claim: the delivery, and the lease that has to be the current one still. */
-export const leaseFields = { id: 'text', lease: 'text' } as const;
-
-export const leasesOf = (claimed: readonly { id: string; lease: string }[]): string =>
-  JSON.stringify(claimed.map(({ id, lease }) => ({ id, lease })));

@@ -6,8 +6,8 @@ import { postgresRows } from '../../db/json-rows.ts';
 import { openQueueDatabase } from '../../db/postgres-queue.ts';
 import { opensAfter, wantsFor } from '../endpoints/health.ts';
 import { type HealthChange, markHealth } from '../endpoints/mark-health.ts';
-import type { Claimed, ClaimRequest } from './claim.ts';
-import { deliveryChanges, insertAttempts, leaseFields, leasesOf, type Outcome, outcomeFields } from './outcome.ts';
+import { type Claimed, type ClaimRequest, leaseFields, leasesOf } from './claim.ts';
+import { deliveryChanges, insertAttempts, type Outcome, outcomeFields } from './outcome.ts';
 
 export function postgresQueue(databaseUrl: string, onConnectionLost: (error: Error) => void) {
   const db = openQueueDatabase(databaseUrl, onConnectionLost);

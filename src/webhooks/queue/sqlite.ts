@@ -6,8 +6,8 @@ import { sqliteRows } from '../../db/json-rows.ts';
 import { prepared } from '../../db/prepared.ts';
 import { wantFor } from '../endpoints/health.ts';
 import { type HealthChange, markHealth } from '../endpoints/mark-health.ts';
-import type { Claimed, ClaimRequest, Receiver } from './claim.ts';
-import { deliveryChanges, insertAttempts, leaseFields, leasesOf, type Outcome, outcomeFields } from './outcome.ts';
+import { type Claimed, type ClaimRequest, leaseFields, leasesOf, type Receiver } from './claim.ts';
+import { deliveryChanges, insertAttempts, type Outcome, outcomeFields } from './outcome.ts';
 
 export function sqliteQueue(db: Db) {
   return {
