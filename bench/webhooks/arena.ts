@@ -1,4 +1,5 @@
-// The processes of one measurement: ten receivers, who sends, and, on PostgreSQL, who commits.
+// The processes of one measurement: the ten receivers, the sender, and, on PostgreSQL, a producer that commits the
+// jobs.
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -7,7 +8,7 @@ import { createDatabase } from '../../test/helpers/postgres.ts';
 import { api, appEnv, startServer, tempDir } from '../lib/processes.ts';
 
 export type Kind = 'sluice' | 'pgBoss' | 'graphile';
-export type Stamps = [n: number, at: number][];
+type Stamps = [n: number, at: number][];
 
 const running = new Set<ChildProcess>();
 process.on('exit', () => running.forEach((child) => void child.kill('SIGKILL')));
@@ -25,7 +26,7 @@ class Process {
     this.child.once('exit', () => running.delete(this.child));
   }
 
-  /** It ends by itself when nobody can ask it any more. */
+  /** The process exits by itself once it is disconnected. */
   async close(): Promise<void> {
     if (!this.child.connected) return;
     const exited = once(this.child, 'exit');
@@ -68,7 +69,7 @@ export class Receivers extends Process {
   hang = (hang: boolean, others = true) => this.ask({ ask: 'hang', hang, others });
 }
 
-/** Ready to produce and to work; `begin` lets it send. */
+/** Ready to produce jobs; `begin` starts the sending. */
 export interface Arena {
   producer: Process;
   worker: Process;

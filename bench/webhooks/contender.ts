@@ -1,4 +1,4 @@
-// One of those compared, as the process that makes the jobs, as the one that sends them, or as both.
+// One of the compared queues, as the process that creates the jobs, as the one that sends them, or as both.
 import { createHmac } from 'node:crypto';
 import { type Runner, run as runGraphile } from 'graphile-worker';
 import pg from 'pg';
@@ -13,21 +13,21 @@ import { createLog } from '../../src/lib/log.ts';
 import { connectProcesses } from '../../src/signals/processes.ts';
 import { openStore } from '../../src/store.ts';
 
-export interface Contender {
-  /** Commits the job with this number: a small change, and what tells of it. */
+interface Contender {
+  /** Commits the job with this number. */
   produce(n: number): Promise<void>;
-  /** Begins to send. */
+  /** Starts sending. */
   work(): Promise<void>;
 }
 
 const { BENCH_KIND, BENCH_ROLE, BENCH_URLS, BENCH_POSTGRES, BENCH_PROJECTS } = process.env;
 const urls: string[] = JSON.parse(BENCH_URLS!);
 const text = 'x'.repeat(1000);
-/** As many as Sluice may have under way to ten receivers. */
+/** As many requests as Sluice may have in flight to ten receivers. */
 const concurrency = 320;
 const now = () => performance.timeOrigin + performance.now();
 
-/** The same POST, with the same kind of client and a signature. */
+/** The same signed POST that Sluice sends, with the same kind of client. */
 const agent = new Agent({ connections: null, pipelining: 1, keepAliveTimeout: 30_000 });
 async function post(job: { n: number; text: string }): Promise<void> {
   const body = JSON.stringify(job);
@@ -122,7 +122,7 @@ async function graphile(): Promise<Contender> {
 
 const contender = await { sluice, pgBoss, graphile }[BENCH_KIND as 'sluice']();
 
-/** As fast as it goes, or so many a second; gives when each was committed. */
+/** As fast as possible, or at a rate; gives when each job was committed. */
 async function produce(from: number, count: number, perSecond: number | null): Promise<[number, number][]> {
   const committed: [number, number][] = [];
   const one = async (n: number) => {

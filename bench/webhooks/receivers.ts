@@ -1,11 +1,11 @@
-// Ten receivers in a process of their own that note when each number arrived. The first hangs when it is told to.
+// Ten receivers in a process of their own that record when each job arrived. The first one hangs on command.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 const now = () => performance.timeOrigin + performance.now();
 let arrived: [number: number, at: number][] = [];
 let hanging = false;
-/** Only the others count: what the first one missed while it hung comes later, in the midst of what is measured. */
+/** Count only the other nine: what the first one missed while it hung arrives later, during the next measurement. */
 let others = false;
 
 const urls = await Promise.all(

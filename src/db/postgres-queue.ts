@@ -1,13 +1,13 @@
-// Connections of their own for the few statements that deliveries are made of, so that these wait for no request, nor
-// requests for them. Each statement is planned once and kept by the server, and planned anew now and then: a plan that
-// was good for an empty table is not for one that has grown a thousandfold within a minute.
+// The delivery queue's own connections, so that its statements do not wait for requests, nor requests for them. The
+// server keeps the plan of each statement and makes a new one now and then: a plan that was good for an empty table is
+// not for one that has grown a thousandfold within a minute.
 import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import { poolOptions } from './postgres-pool.ts';
 import type { Tables } from './tables.ts';
 
 const maxConnections = 4;
-/** Statements made for a number of rows are too many to keep. */
+/** A statement whose text depends on the number of rows has too many variants to keep them all. */
 const maxKept = 50;
 const replanAfter = 64;
 const names = new Map<string, string>();
@@ -23,7 +23,7 @@ function nameOf(text: string): string | undefined {
 class KeepingClient extends pg.Client {
   #used = 0;
 
-  // biome-ignore lint/suspicious/noExplicitAny: the driver has many ways to be asked, Kysely uses one
+  // biome-ignore lint/suspicious/noExplicitAny: the driver has many signatures, Kysely uses one
   override query(...args: any[]): any {
     // biome-ignore lint/suspicious/noExplicitAny: as above
     const plain = super.query.bind(this) as any;
@@ -35,7 +35,7 @@ class KeepingClient extends pg.Client {
   }
 }
 
-export function openQueue(url: string, onConnectionLost: (error: Error) => void): Kysely<Tables> {
+export function openQueueDatabase(url: string, onConnectionLost: (error: Error) => void): Kysely<Tables> {
   const pool = new pg.Pool({
     ...poolOptions(url),
     Client: KeepingClient,

@@ -6,9 +6,9 @@ import type { ServedRoute } from '../http/api/route.ts';
 import { isLoopback, parseAddress } from '../lib/address.ts';
 import { publish, subscribe } from '../signals/signals.ts';
 import { version } from '../version.ts';
+import { DeliveryWorker, type WebhookTimings } from '../webhooks/delivery-worker.ts';
 import { webhookRoutes } from '../webhooks/endpoints/routes.ts';
 import { type Lookup, systemLookup } from '../webhooks/sending/connect.ts';
-import { Deliveries, type WebhookTimings } from '../webhooks/webhooks.ts';
 import type { Common } from './common.ts';
 
 export interface NotificationOverrides {
@@ -34,7 +34,7 @@ export function createNotifications(
   const { db, dialect, clock, processId } = common;
   const policy = { allowLoopback: listensOnLoopback(config.host), allowed: config.webhookAllowCidrs };
   const streams = new EventStreams(common);
-  const deliveries = new Deliveries({
+  const deliveries = new DeliveryWorker({
     ...common,
     databaseUrl: config.databaseUrl,
     policy,

@@ -1,11 +1,11 @@
-// How an endpoint is doing, from how its deliveries went.
+// How an endpoint is doing, judged by the outcomes of its deliveries.
 //
 //   well ──failure──▶ failing ──too many in a row──▶ open: only a probe now and then ──five days──▶ disabled
 //     ◀──────────success─────────◀──────────success──────────┘             (410 disables at once)
 import { jittered } from '../sending/retry.ts';
 
 export interface Health {
-  /** One after the other, since the last success. */
+  /** In a row, since the last success. */
   failures: number;
   failingSince: number | null;
   /** While the breaker is open: when one delivery may try again. */
@@ -24,7 +24,7 @@ export interface Round {
   failed: number;
 }
 
-/** What some outcomes that became known together do. One success says that the receiver lives. */
+/** The health after a batch of outcomes. One success is enough: the receiver is up. */
 export function healthAfter(before: Health, { succeeded, failed }: Round, nowMs: number, random: number): Health {
   if (succeeded > 0) return well;
   if (failed === 0) return before;
@@ -32,7 +32,7 @@ export function healthAfter(before: Health, { succeeded, failed }: Round, nowMs:
   if (before.failures + failed < opensAfter) {
     return { failures: before.failures + failed, failingSince, probeAt: null };
   }
-  // What was under way when the breaker opened fails later than the others and says nothing new; each probe does.
+  // Deliveries in flight when the breaker opened fail late and say nothing new; only a failed probe does.
   if (before.probeAt !== null && nowMs < before.probeAt) return before;
   const failures = before.probeAt === null ? opensAfter : before.failures + 1;
   const waitMs = Math.min(longestProbeMs, firstProbeMs * 2 ** Math.min(failures - opensAfter, 20));
@@ -42,22 +42,22 @@ export function healthAfter(before: Health, { succeeded, failed }: Round, nowMs:
 export const hasFailedTooLong = ({ failingSince }: Health, nowMs: number): boolean =>
   failingSince !== null && nowMs - failingSince >= disabledAfterMs;
 
-export const maxPerEndpoint = 32;
+const maxPerEndpoint = 32;
 const maxWhileFailing = 2;
 const maxWhileSlow = 8;
 const slowAfterMs = 2000;
 
 export interface Load {
   inFlight: number;
-  /** When the oldest of them was sent. */
+  /** When the oldest of these was sent. */
   oldestAt: number | null;
-  /** Taken already, to be sent as soon as there is room. */
+  /** Claimed, to be sent as soon as there is room. */
   waiting: number;
 }
 
 const idle: Load = { inFlight: 0, oldestAt: null, waiting: 0 };
 
-/** How many more deliveries an endpoint may have under way. One that hangs or fails gets little, so others get more. */
+/** How many more deliveries an endpoint may have in flight. One that hangs or fails gets few, so others get more. */
 export function roomFor(
   { failures, probeAt }: Pick<Health, 'failures' | 'probeAt'>,
   strict: boolean,
@@ -75,8 +75,8 @@ const maxAhead = 32;
 const fastWithinMs = 200;
 
 /**
- * How many more to take: those it has room for, and, of one that answers fast, some to send the moment there is room
- * again, for then nobody has to wait for the database.
+ * How many more to claim: as many as there is room for, and, for an endpoint that answers fast, some ahead, which can
+ * be sent as soon as there is room again without waiting for the database.
  */
 export function wantFor(
   health: Pick<Health, 'failures' | 'probeAt'>,
@@ -88,11 +88,11 @@ export function wantFor(
   return Math.max(0, roomFor(health, strict, load, nowMs) + (fast ? maxAhead : 0) - load.waiting);
 }
 
-/** The same, where how the endpoint is doing is not known yet: for each way it may be doing. */
-export interface Wants {
+/** How many more to claim for an endpoint whose health is not known yet, for each state it may be in. */
+interface Wants {
   well: number;
   failing: number;
-  /** The breaker is open, and it is time to probe. */
+  /** The breaker is open, and a probe is due. */
   probing: number;
 }
 

@@ -1,43 +1,19 @@
 import type { Selectable } from 'kysely';
 import type { Caller } from '../../contract/caller.ts';
 import { notFound } from '../../contract/errors.ts';
-import type { EventKind } from '../../contract/events.ts';
 import type { Webhook } from '../../contract/webhooks.ts';
 import type { Db } from '../../db/database.ts';
 import { changeOne } from '../../db/guarded.ts';
 import { newestFirst, type Page } from '../../db/page.ts';
-import { prepared, preparedInsert } from '../../db/prepared.ts';
+import { preparedInsert } from '../../db/prepared.ts';
 import type { Tables } from '../../db/tables.ts';
 import { isoTime, isoTimeOrNull } from '../../lib/iso-time.ts';
 
 export type WebhookRow = Selectable<Tables['webhook']>;
-export type Subscriber = Pick<WebhookRow, 'id' | 'ordering'>;
 
-const selectSubscribers = prepared((db) =>
-  db
-    .selectFrom('webhook')
-    .select(['id', 'events', 'project_id', 'ordering'])
-    .where('account_id', '=', '')
-    .where('state', 'in', ['enabled', 'paused'])
-    .orderBy('id'),
-);
-
-/** Who is to be told of an event, in the order in which they are locked. */
-export async function listSubscribers(
-  tx: Db,
-  event: { accountId: string; projectId: string; type: EventKind },
-): Promise<Subscriber[]> {
-  const rows = await selectSubscribers(tx, event.accountId, 'enabled', 'paused');
-  return rows.filter(
-    (row) => (row.project_id === null || row.project_id === event.projectId) && wants(row.events, event.type),
-  );
-}
-
-export function wants(events: string, type: EventKind): boolean {
-  return events.includes(`"${type}"`) || events.includes('"*"');
-}
-
-/** The webhooks a caller may see: those of its account; for one bound to projects, those of its projects. */
+/**
+ * The webhooks a caller may see: those of its account, or, if its token is bound to projects, those of these projects.
+ */
 function visible(db: Db, caller: Caller) {
   const query = db
     .selectFrom('webhook')
@@ -70,7 +46,7 @@ export async function countWebhooks(db: Db, accountId: string): Promise<number> 
 
 export const insertWebhook = preparedInsert('webhook');
 
-/** What people change. How it is doing is the dispatcher's, and the next position the outbox's. */
+/** What people change. The health is written by the dispatcher, and the next position by the outbox. */
 export async function updateWebhook(
   db: Db,
   { id, version }: WebhookRow,

@@ -1,7 +1,7 @@
 import type { Caller } from '../../contract/caller.ts';
 import { ApiError, quotaExceeded } from '../../contract/errors.ts';
+import type { Of } from '../../contract/shapes.ts';
 import * as contract from '../../contract/webhooks.ts';
-import type { DialectName } from '../../db/migrations/types.ts';
 import { type ServedRoute, serve } from '../../http/api/route.ts';
 import type { AddressPolicy } from '../../lib/address.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -25,11 +25,10 @@ import { newSecret, OpenedSecrets, sealSecret } from './secret.ts';
 const maxWebhooks = 1000;
 const defaultOverlapS = 86_400;
 
-export interface WebhookParts {
+interface WebhookParts {
   ids: IdSource;
   clock: Clock;
   seal: Seal;
-  dialect: DialectName;
   policy: AddressPolicy;
   lookup: Lookup;
   /** There may be something to send. */
@@ -39,11 +38,10 @@ export interface WebhookParts {
 }
 
 export function webhookRoutes(parts: WebhookParts): ServedRoute[] {
-  return [...registrationRoutes(parts), ...deliveryRoutes(parts)];
+  return [...registrationRoutes(parts), rotationRoute(parts), ...deliveryRoutes(parts)];
 }
 
 function registrationRoutes({ ids, clock, seal, policy, lookup, wake, sweep }: WebhookParts): ServedRoute[] {
-  const secrets = new OpenedSecrets(seal);
   const checkUrl = ({ body }: { body: { url?: string } }) => refuseAddress(body.url, policy, lookup);
   return [
     serve(contract.listWebhooks, async (call, db) => {
@@ -55,39 +53,18 @@ function registrationRoutes({ ids, clock, seal, policy, lookup, wake, sweep }: W
       contract.createWebhook,
       async (call, tx) => {
         const { body, caller } = call;
-        const project_id = body.project_id ?? null;
-        if (project_id === null) refuseBoundToken(caller);
-        else await requireProject(tx, caller, project_id);
+        if (body.project_id == null) refuseBoundToken(caller);
+        else await requireProject(tx, caller, body.project_id);
         if ((await countWebhooks(tx, caller.accountId)) >= maxWebhooks) throw tooMany();
         const id = ids('whk');
         const secret = newSecret();
-        const row: WebhookRow = {
-          id,
-          account_id: caller.accountId,
-          project_id,
-          url: normalized(body.url),
-          events: JSON.stringify(body.events),
-          description: body.description ?? null,
-          ordering: body.ordering ?? 'none',
-          state: 'enabled',
-          disabled_reason: null,
-          secret_sealed: sealSecret(seal, id, secret),
-          old_secret_sealed: null,
-          old_secret_until: null,
-          next_position: 1,
-          failures: 0,
-          failing_since: null,
-          probe_at: null,
-          created_at: clock.now(),
-          updated_at: clock.now(),
-          version: 1,
-        };
+        const row = newRow(id, caller.accountId, body, sealSecret(seal, id, secret), clock.now());
         await insertWebhook(tx, row);
         return {
           body: { ...presentWebhook(row), secret },
           version: row.version,
           location: `/webhooks/${id}`,
-          ...(project_id && { projectId: project_id }),
+          ...(row.project_id && { projectId: row.project_id }),
         };
       },
       checkUrl,
@@ -103,16 +80,7 @@ function registrationRoutes({ ids, clock, seal, policy, lookup, wake, sweep }: W
       async (call, tx) => {
         const row = await requireWebhook(tx, call.caller, call.params.whk);
         call.expectVersion(row.version);
-        const { body } = call;
-        const changed = {
-          url: body.url === undefined ? row.url : normalized(body.url),
-          events: body.events === undefined ? row.events : JSON.stringify(body.events),
-          description: body.description === undefined ? row.description : body.description,
-          ordering: body.ordering ?? row.ordering,
-          updated_at: clock.now(),
-          ...(body.state && { state: body.state, disabled_reason: null }),
-          ...(body.state === 'enabled' && { failures: well.failures, failing_since: null, probe_at: null }),
-        };
+        const changed = changesTo(row, call.body, clock.now());
         await updateWebhook(tx, row, changed);
         call.afterCommit(wake);
         return { body: presentWebhook({ ...row, ...changed }), version: row.version + 1 };
@@ -127,33 +95,83 @@ function registrationRoutes({ ids, clock, seal, policy, lookup, wake, sweep }: W
       call.afterCommit(sweep);
       return { body: undefined };
     }),
-
-    serve(contract.rotateSecret, async (call, tx) => {
-      const row = await requireWebhook(tx, call.caller, call.params.whk);
-      const overlapS = call.body.overlap_s ?? defaultOverlapS;
-      const secret = newSecret();
-      const old = sealSecret(seal, row.id, secrets.open(row.id, row.secret_sealed));
-      const nowMs = clock.now();
-      const changed = {
-        secret_sealed: sealSecret(seal, row.id, secret),
-        old_secret_sealed: overlapS > 0 ? old : null,
-        old_secret_until: overlapS > 0 ? nowMs + overlapS * 1000 : null,
-        updated_at: nowMs,
-      };
-      await updateWebhook(tx, row, changed);
-      return { body: { ...presentWebhook(row), secret }, version: row.version + 1 };
-    }),
   ];
 }
 
-/** As it is sent: without what a browser keeps for itself. */
+function rotationRoute({ clock, seal }: WebhookParts): ServedRoute {
+  const secrets = new OpenedSecrets(seal);
+  return serve(contract.rotateSecret, async (call, tx) => {
+    const row = await requireWebhook(tx, call.caller, call.params.whk);
+    const overlapS = call.body.overlap_s ?? defaultOverlapS;
+    const secret = newSecret();
+    const old = sealSecret(seal, row.id, secrets.open(row.id, row.secret_sealed));
+    const nowMs = clock.now();
+    const changed = {
+      secret_sealed: sealSecret(seal, row.id, secret),
+      old_secret_sealed: overlapS > 0 ? old : null,
+      old_secret_until: overlapS > 0 ? nowMs + overlapS * 1000 : null,
+      updated_at: nowMs,
+    };
+    await updateWebhook(tx, row, changed);
+    return { body: { ...presentWebhook(row), secret }, version: row.version + 1 };
+  });
+}
+
+function newRow(
+  id: string,
+  accountId: string,
+  body: Of<typeof contract.createWebhook.body>,
+  secretSealed: string,
+  nowMs: number,
+): WebhookRow {
+  return {
+    id,
+    account_id: accountId,
+    project_id: body.project_id ?? null,
+    url: normalized(body.url),
+    events: JSON.stringify(body.events),
+    description: body.description ?? null,
+    ordering: body.ordering ?? 'none',
+    state: 'enabled',
+    disabled_reason: null,
+    secret_sealed: secretSealed,
+    old_secret_sealed: null,
+    old_secret_until: null,
+    next_position: 1,
+    failures: well.failures,
+    failing_since: well.failingSince,
+    probe_at: well.probeAt,
+    created_at: nowMs,
+    updated_at: nowMs,
+    version: 1,
+  };
+}
+
+/** Enabling a webhook also closes its breaker. */
+function changesTo(row: WebhookRow, body: Of<typeof contract.updateWebhook.body>, nowMs: number) {
+  return {
+    url: body.url === undefined ? row.url : normalized(body.url),
+    events: body.events === undefined ? row.events : JSON.stringify(body.events),
+    description: body.description === undefined ? row.description : body.description,
+    ordering: body.ordering ?? row.ordering,
+    updated_at: nowMs,
+    ...(body.state && { state: body.state, disabled_reason: null }),
+    ...(body.state === 'enabled' && {
+      failures: well.failures,
+      failing_since: well.failingSince,
+      probe_at: well.probeAt,
+    }),
+  };
+}
+
+/** The URL as it is requested: without a fragment. */
 function normalized(text: string): string {
   const url = new URL(text);
   url.hash = '';
   return url.href;
 }
 
-/** A name that cannot be resolved yet is no mistake: whatever it leads to one day is judged at every send. */
+/** A host name that does not resolve yet is accepted: its addresses are checked again at every send. */
 async function refuseAddress(text: string | undefined, policy: AddressPolicy, lookup: Lookup): Promise<void> {
   if (text === undefined) return;
   const url = URL.parse(text);

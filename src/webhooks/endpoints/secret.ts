@@ -14,7 +14,7 @@ export const sealSecret = (seal: Seal, webhookId: string, secret: string): strin
 
 const maxOpened = 10_000;
 
-/** Opens sealed secrets, each once: the same few sign thousands of deliveries. */
+/** Opens sealed secrets and keeps them: the same few sign thousands of deliveries. */
 export class OpenedSecrets {
   readonly #seal: Seal;
   readonly #opened = new Memo<string>(maxOpened);

@@ -1,18 +1,16 @@
-import { type Selectable, sql } from 'kysely';
+import type { Selectable } from 'kysely';
 import { type Delivery, type DeliveryDetail, type DeliveryState, deliveryStates } from '../../contract/deliveries.ts';
 import { notFound } from '../../contract/errors.ts';
 import type { Db } from '../../db/database.ts';
 import { changeOne } from '../../db/guarded.ts';
-import type { DialectName } from '../../db/migrations/types.ts';
 import { newestFirst, type Page } from '../../db/page.ts';
 import type { Tables } from '../../db/tables.ts';
 import { idFloor } from '../../lib/ids.ts';
 import { isoTime, isoTimeOrNull } from '../../lib/iso-time.ts';
 import type { WebhookRow } from '../endpoints/queries.ts';
-import { jsonRows } from './json-rows.ts';
 
 export type DeliveryRow = Selectable<Tables['delivery']>;
-export type AttemptRow = Selectable<Tables['attempt']>;
+type AttemptRow = Selectable<Tables['attempt']>;
 
 const shownAttempts = 100;
 
@@ -22,12 +20,16 @@ export async function listDeliveries(
   state: DeliveryState | undefined,
   page: Page,
 ): Promise<DeliveryRow[]> {
-  const pageOf = (wanted: DeliveryState) => {
-    const query = db.selectFrom('delivery').selectAll().where('webhook_id', '=', webhookId).where('state', '=', wanted);
+  const pageOf = (inState: DeliveryState) => {
+    const query = db
+      .selectFrom('delivery')
+      .selectAll()
+      .where('webhook_id', '=', webhookId)
+      .where('state', '=', inState);
     return newestFirst(query, page).execute();
   };
   if (state) return pageOf(state);
-  // A page of each state, each from the index, makes a page of all.
+  // The index is by state: read a page of each state and merge them.
   const pages = await Promise.all(deliveryStates.map(pageOf));
   const rows = new Map(pages.flat().map((row) => [row.id, row]));
   return [...rows.values()].sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, page.limit + 1);
@@ -55,11 +57,7 @@ export async function listAttempts(db: Db, deliveryId: string): Promise<AttemptR
   return rows.reverse();
 }
 
-export async function insertDelivery(db: Db, row: DeliveryRow): Promise<void> {
-  await db.insertInto('delivery').values(row).execute();
-}
-
-/** Due now, with a new schedule. One that is being sent this moment is left to whoever sends it. */
+/** Due now, with the retry schedule from its start. A delivery that is being sent right now stays as it is. */
 export async function markDeliveryDue(db: Db, row: DeliveryRow, nowMs: number): Promise<DeliveryRow> {
   if (row.state === 'pending' && row.lease !== null) return row;
   const changed = {
@@ -81,7 +79,7 @@ export async function markDeliveryDue(db: Db, row: DeliveryRow, nowMs: number): 
   return { ...row, ...changed };
 }
 
-/** Deliveries of events since a time that were given up are due again; at most `limit`. Gives how many. */
+/** Makes failed deliveries of events since a time due again, at most `limit` of them. Gives how many. */
 export async function markFailedDue(
   db: Db,
   webhookId: string,
@@ -108,7 +106,7 @@ export async function markFailedDue(
   return Number(numUpdatedRows);
 }
 
-/** Events the webhook asks for that never had a delivery to it, oldest first. */
+/** Events the webhook subscribed to that never had a delivery to it, oldest first. */
 export async function listUndelivered(db: Db, webhook: WebhookRow, sinceMs: number, limit: number) {
   let query = db
     .selectFrom('event')
@@ -130,24 +128,6 @@ export async function listUndelivered(db: Db, webhook: WebhookRow, sinceMs: numb
   const kinds = JSON.parse(webhook.events);
   if (!kinds.includes('*')) query = query.where('type', 'in', kinds);
   return query.orderBy('id').limit(limit).execute();
-}
-
-/** Many at once; one that is there already stays as it is. */
-export async function insertDeliveries(
-  db: Db,
-  dialect: DialectName,
-  webhookId: string,
-  rows: { id: string; event_id: string; type: string }[],
-  nowMs: number,
-): Promise<void> {
-  if (rows.length === 0) return;
-  const r = jsonRows(dialect, JSON.stringify(rows), { id: 'text', event_id: 'text', type: 'text' });
-  await sql`
-    insert into delivery (id, webhook_id, event_id, type, test_body, state, position, due_at, lease, attempts, tried,
-      created_at, finished_at)
-    select r.id, ${sql.val(webhookId)}, r.event_id, r.type, null, 'pending', 0, cast(${nowMs} as bigint), null, 0, 0,
-      cast(${nowMs} as bigint), null
-    from ${r} where true on conflict (webhook_id, event_id) do nothing`.execute(db);
 }
 
 export function presentDelivery(row: DeliveryRow): Delivery {

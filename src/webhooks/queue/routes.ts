@@ -1,6 +1,7 @@
 import * as contract from '../../contract/deliveries.ts';
 import { ApiError } from '../../contract/errors.ts';
-import type { DialectName } from '../../db/migrations/types.ts';
+import type { Db } from '../../db/database.ts';
+import { insertDeliveries } from '../../events/deliveries.ts';
 import { type ServedRoute, serve } from '../../http/api/route.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
@@ -8,8 +9,6 @@ import { isoTime } from '../../lib/iso-time.ts';
 import { requireWebhook, type WebhookRow } from '../endpoints/queries.ts';
 import {
   type DeliveryRow,
-  insertDeliveries,
-  insertDelivery,
   listAttempts,
   listDeliveries,
   listUndelivered,
@@ -20,49 +19,22 @@ import {
   requireDelivery,
 } from './deliveries.ts';
 
-/** Of one replay: what one transaction takes without anyone noticing. */
+/** How many deliveries one replay may schedule: what one transaction takes without slowing down other requests. */
 const maxReplayed = 10_000;
 
-export interface DeliveryRouteParts {
+interface DeliveryRouteParts {
   ids: IdSource;
   clock: Clock;
-  dialect: DialectName;
   /** There may be something to send. */
   wake(): void;
 }
 
-export function deliveryRoutes({ ids, clock, dialect, wake }: DeliveryRouteParts): ServedRoute[] {
+export function deliveryRoutes({ ids, clock, wake }: DeliveryRouteParts): ServedRoute[] {
   return [
     serve(contract.testWebhook, async (call, tx) => {
       const webhook = await requireWebhook(tx, call.caller, call.params.whk);
       refuseUnless(['enabled'], webhook);
-      const nowMs = clock.now();
-      const eventId = ids('evt');
-      const test = {
-        id: eventId,
-        type: contract.testType,
-        created_at: isoTime(nowMs),
-        project_id: webhook.project_id,
-        sequence: 0,
-        data: { webhook_id: webhook.id, message: 'A test, asked for by somebody who may change this webhook.' },
-      };
-      const row: DeliveryRow = {
-        id: ids('dlv'),
-        webhook_id: webhook.id,
-        event_id: eventId,
-        type: contract.testType,
-        test_body: JSON.stringify(test),
-        state: 'pending',
-        position: 0,
-        due_at: nowMs,
-        lease: null,
-        lease_until: 0,
-        attempts: 0,
-        tried: 0,
-        created_at: nowMs,
-        finished_at: null,
-      };
-      await insertDelivery(tx, row);
+      const row = await insertTest(tx, webhook, ids, clock.now());
       call.afterCommit(wake);
       return { body: presentDelivery(row), location: `/webhooks/${webhook.id}/deliveries/${row.id}` };
     }),
@@ -78,9 +50,7 @@ export function deliveryRoutes({ ids, clock, dialect, wake }: DeliveryRouteParts
         const room = maxReplayed - scheduled;
         const events = await listUndelivered(tx, webhook, sinceMs, room + 1);
         hasMore = events.length > room;
-        const fresh = events.slice(0, room).map(({ id, type }) => ({ id: ids('dlv'), event_id: id, type }));
-        await insertDeliveries(tx, dialect, webhook.id, fresh, nowMs);
-        scheduled += fresh.length;
+        scheduled += await insertMissing(tx, webhook, events.slice(0, room), ids, nowMs);
       }
       call.afterCommit(wake);
       return { body: { scheduled, has_more: hasMore } };
@@ -107,6 +77,44 @@ export function deliveryRoutes({ ids, clock, dialect, wake }: DeliveryRouteParts
       return { body: presentDelivery(due) };
     }),
   ];
+}
+
+/** A test looks like an event, but no event is stored. */
+async function insertTest(tx: Db, webhook: WebhookRow, ids: IdSource, nowMs: number): Promise<DeliveryRow> {
+  const event = {
+    id: ids('evt'),
+    type: contract.testType,
+    created_at: isoTime(nowMs),
+    project_id: webhook.project_id,
+    sequence: 0,
+    data: { webhook_id: webhook.id, message: 'A test, asked for by somebody who may change this webhook.' },
+  };
+  const id = ids('dlv');
+  await insertDeliveries(tx, [
+    {
+      id,
+      webhook_id: webhook.id,
+      event_id: event.id,
+      type: contract.testType,
+      test_body: JSON.stringify(event),
+      position: 0,
+      created_at: nowMs,
+    },
+  ]);
+  return requireDelivery(tx, webhook.id, id);
+}
+
+async function insertMissing(
+  tx: Db,
+  webhook: WebhookRow,
+  events: Awaited<ReturnType<typeof listUndelivered>>,
+  ids: IdSource,
+  nowMs: number,
+): Promise<number> {
+  const rest = { webhook_id: webhook.id, position: 0, created_at: nowMs };
+  const missing = events.map(({ id, type }) => ({ id: ids('dlv'), event_id: id, type, ...rest }));
+  await insertDeliveries(tx, missing);
+  return missing.length;
 }
 
 function refuseUnless(states: string[], { state }: WebhookRow): void {

@@ -1,11 +1,11 @@
-// Clearing away, a little at a time so that nobody waits for it: what is older than it has to be kept, what is left of
-// webhooks that were deleted, and what is pending for those that were disabled.
+// Clears away rows in small batches, so that no other statement waits for long: events and deliveries past their
+// retention, the deliveries of deleted webhooks, and, by giving them up, the pending deliveries of disabled ones.
 import type { Db } from '../../db/database.ts';
 import { idFloor } from '../../lib/ids.ts';
 
 const batch = 500;
 
-/** Gives whether there may be more. Ids sort by time: what is old is at the beginning of each table. */
+/** Gives whether there may be more. Ids sort by time, so old rows are at the beginning of each table. */
 export async function sweepOld(db: Db, olderThanMs: number): Promise<boolean> {
   const old = await db
     .selectFrom('delivery')
@@ -19,7 +19,7 @@ export async function sweepOld(db: Db, olderThanMs: number): Promise<boolean> {
     db,
     old.map(({ id }) => id),
   );
-  // An event that somebody is still to be told of stays until it arrived or was given up.
+  // An event stays while it has a delivery: one that is still pending needs its body.
   const { numDeletedRows } = await db
     .deleteFrom('event')
     .where('id', 'in', (e) =>
@@ -78,7 +78,7 @@ async function sweepDeleted(db: Db, webhookId: string): Promise<boolean> {
   return false;
 }
 
-/** Guarded by the state of the webhook: somebody may have enabled it again. */
+/** Guarded by the state of the webhook, which may have been enabled again meanwhile. */
 async function giveUpPending(db: Db, webhookId: string, nowMs: number): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('delivery')

@@ -1,5 +1,6 @@
-// Connections to receivers. A name is resolved once; every answer is judged, and the connection goes to an address that
-// was judged, so an answer that changes in between changes nothing. Addresses written out are judged the same way.
+// Connections to receivers. A host name is resolved once, every address it resolves to is checked, and the connection
+// goes to a checked address, so a DNS answer that changes in between has no effect. IP addresses in the URL are checked
+// too.
 import type { LookupAddress } from 'node:dns';
 import { lookup } from 'node:dns/promises';
 import { isIP, type Socket } from 'node:net';
@@ -10,14 +11,14 @@ export type Lookup = (hostname: string) => Promise<LookupAddress[]>;
 
 export const systemLookup: Lookup = (hostname) => lookup(hostname, { all: true, order: 'verbatim' });
 
-/** The receiver is at an address that nobody may make the service talk to. */
+/** The receiver is at an address that the service must not connect to. */
 export class AddressRefused extends Error {
   constructor(hostname: string) {
     super(`${hostname} is not a public address, or leads to one that is not`);
   }
 }
 
-/** The addresses a host may be reached at. Throws where any of them is not allowed. */
+/** The addresses of a host. Throws if any of them is not allowed. */
 export async function resolveAllowed(
   hostname: string,
   policy: AddressPolicy,
@@ -31,7 +32,7 @@ export async function resolveAllowed(
   return answers;
 }
 
-/** For undici. The name stays what TLS and the Host header go by; only the socket uses the address. */
+/** For undici. TLS and the Host header still use the host name; only the socket uses the address. */
 export function guardedConnector(policy: AddressPolicy, resolve: Lookup, timeoutMs: number): buildConnector.connector {
   const connect = buildConnector({ timeout: timeoutMs });
   return (options, callback) => {

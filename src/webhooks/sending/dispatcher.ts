@@ -1,38 +1,36 @@
-// Sends what is due: claim as much as each endpoint has room for → send → have it written down how it went. Claiming is
-// woken by commits, by room that became free, and by a slow clock for what is due later; it never waits for a receiver.
-import type { Db } from '../../db/database.ts';
-import type { DialectName } from '../../db/migrations/types.ts';
+// Sends what is due: claim as many deliveries as each endpoint has room for → send them → write the outcomes. Commits
+// and freed room wake the claiming, and a slow clock does for what is due later. Claiming never waits for a receiver.
 import type { Clock } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
 import { type Loop, startLoop } from '../../lib/loop.ts';
-import { type Claimed, claimDeliveries, releaseAll, releaseDeliveries } from '../queue/claim.ts';
-import { OutcomeWriter } from '../queue/outcome-writer.ts';
+import type { Claimed } from '../queue/claim.ts';
+import type { DeliveryQueue } from '../queue/queue.ts';
+import { type Finished, finish } from './finish.ts';
 import { crowdedAfter, type Flight, Flights } from './flights.ts';
-import { type Finished, finish } from './outcome.ts';
+import { OutcomeWriter } from './outcome-writer.ts';
 import { type RequestParts, Requests } from './request.ts';
 import { defaultScheduleMs } from './retry.ts';
 import type { Sender, Sent } from './send.ts';
 
-export interface DispatcherParts extends RequestParts {
-  db: Db;
-  dialect: DialectName;
+interface DispatcherParts extends RequestParts {
+  queue: DeliveryQueue;
   clock: Clock;
   log: Log;
   sender: Sender;
-  /** Unlike that of any other process. */
+  /** Unique among the processes that share the database. */
   id: string;
   random: () => number;
   schedule?: readonly number[];
   leaseMs?: number;
   onAttempt(succeeded: boolean): void;
-  /** Endpoints that were just disabled: what is pending for them is to be given up. */
+  /** Some endpoints were just disabled: what is pending for them is to be given up. */
   onDisabled(): void;
 }
 
-const lookEveryMs = 1000;
-/** Under way, and waiting to be. */
+const claimEveryMs = 1000;
+/** The most deliveries a process holds, in flight and waiting for room. */
 const maxTaken = 1500;
-/** Longer than a request may take, with time to write down how it went. */
+/** Longer than a request may take, with time to write its outcome. */
 const defaultLeaseMs = 30_000;
 const stopWithinMs = 5000;
 
@@ -42,9 +40,9 @@ export class Dispatcher {
   readonly #writer: OutcomeWriter;
   readonly #flights = new Flights();
   #claims = 0;
-  /** Where there is not enough room for all, those behind this endpoint come first. */
+  /** Where one claim cannot serve all endpoints, those behind this one come first in the next. */
   #last = '';
-  /** Who got all they could take at the last look, and how many they had then. */
+  /** Endpoints that got all they could take in the last claim, and how many deliveries they had then. */
   #crowded = new Map<string, number>();
   #full = false;
   #stopping = false;
@@ -58,11 +56,11 @@ export class Dispatcher {
   }
 
   async start(): Promise<void> {
-    const { db, dialect, log } = this.#parts;
-    if (dialect === 'sqlite') await releaseAll(db);
+    const { queue, log } = this.#parts;
+    await queue.recover();
     this.#loop = startLoop({
-      intervalMs: lookEveryMs,
-      step: () => this.#look(),
+      intervalMs: claimEveryMs,
+      step: () => this.#claimAndSend(),
       onError: (error) => log.error({ err: error, loop: 'webhooks' }, 'a loop failed'),
     });
   }
@@ -71,7 +69,7 @@ export class Dispatcher {
     this.#loop?.wake();
   }
 
-  /** What is under way gets a moment; what has no answer by then is due again at once, for whoever comes next. */
+  /** Requests in flight get a moment to finish; what has no answer by then is due again at once, for any process. */
   async stop(): Promise<void> {
     this.#stopping = true;
     await this.#loop?.stop();
@@ -84,19 +82,19 @@ export class Dispatcher {
     }
     const unanswered = this.#flights.giveUpAll();
     await this.#writer.stop();
-    await this.#giveBack(unanswered);
+    await this.#release(unanswered);
     await this.#parts.sender.close();
   }
 
-  async #look(): Promise<void> {
-    const { db, dialect, clock, id, leaseMs = defaultLeaseMs } = this.#parts;
+  async #claimAndSend(): Promise<void> {
+    const { queue, clock, id, leaseMs = defaultLeaseMs } = this.#parts;
     if (this.#stopping) return;
     const nowMs = clock.now();
-    void this.#giveBack(this.#flights.giveUpStale(nowMs));
+    void this.#release(this.#flights.giveUpStale(nowMs));
     const limit = maxTaken - this.#flights.taken;
     if (limit <= 0) return;
     const loads = this.#flights.loads();
-    const claimed = await claimDeliveries(db, dialect, {
+    const claimed = await queue.claim({
       loads,
       limit,
       after: this.#last,
@@ -113,7 +111,7 @@ export class Dispatcher {
     for (const webhookId of this.#crowded.keys()) this.#wakeIfRoom(webhookId);
   }
 
-  /** A quarter of what an endpoint may have is a batch worth looking for. */
+  /** Claims again once a quarter of what an endpoint had is done: fewer are not worth a query. */
   #wakeIfRoom(webhookId: string): void {
     const hasRoom = this.#flights.takenOf(webhookId) <= (this.#crowded.get(webhookId) ?? -1) * 0.75;
     if (hasRoom || (this.#full && this.#flights.taken <= maxTaken / 2)) this.wake();
@@ -138,7 +136,7 @@ export class Dispatcher {
       log.error({ err: error, delivery_id: flight.claimed.id }, 'a delivery could not be sent');
       sent = { status: null, error: 'The service could not make the request.', answer: null, retryAfter: undefined };
     }
-    // Given up meanwhile: stop() has given the delivery back already, so how it went is no longer ours to tell.
+    // If stop() has released the delivery meanwhile, another process may hold it, and this outcome no longer counts.
     if (this.#flights.end(flight)) this.#finish(flight, sent);
   }
 
@@ -148,34 +146,32 @@ export class Dispatcher {
     onAttempt(finished.succeeded);
     this.#writer.add(finished);
     const { webhook_id } = flight.claimed;
-    // One that fails gets no more before it is known how it is doing.
+    // An endpoint that fails gets nothing more before its health is written.
     if (finished.succeeded) this.#sendWaiting(webhook_id);
-    else void this.#giveBack(this.#flights.giveUpWaitingOf(webhook_id));
+    else void this.#release(this.#flights.giveUpWaitingOf(webhook_id));
     this.#wakeIfRoom(webhook_id);
     if (this.#flights.count === 0) this.#idle?.();
   }
 
-  /** At the latest, they are due again when the lease has run out. */
-  async #giveBack(claimed: Claimed[]): Promise<void> {
-    const { db, dialect, log } = this.#parts;
-    await releaseDeliveries(db, dialect, claimed).catch((error) =>
-      log.warn({ err: error }, 'deliveries were not given back'),
-    );
+  /** If this fails, they are due again when their lease runs out. */
+  async #release(claimed: Claimed[]): Promise<void> {
+    const { queue, log } = this.#parts;
+    await queue.release(claimed).catch((error) => log.warn({ err: error }, 'deliveries were not released'));
   }
 
   #wakeFor(batch: Finished[]): void {
     const nowMs = this.#parts.clock.now();
     if (batch.some(({ strict }) => strict)) this.wake();
     for (const { outcome } of batch) {
-      // The slow clock is too slow for what is due sooner than it ticks.
+      // The loop's interval is too long for what is due sooner.
       const inMs = outcome.due_at - nowMs;
-      if (outcome.state === 'pending' && inMs < lookEveryMs)
+      if (outcome.state === 'pending' && inMs < claimEveryMs)
         setTimeout(() => this.wake(), Math.max(0, inMs) + 2).unref();
     }
   }
 }
 
-/** Of a turn that began behind `after` and goes round. */
+/** The last endpoint served by a claim that began behind `after` and wraps around at the end. */
 function lastInTurn(claimed: Claimed[], after: string): string {
   const ids = claimed.map(({ webhook_id }) => webhook_id);
   const around = ids.filter((id) => id <= after);

@@ -30,7 +30,7 @@ function beginAll(flights: Flights, webhookId: string, nowMs: number): Flight[] 
   return begun;
 }
 
-test('32 are under way, the others wait, and each that ends makes room for the next, in order', () => {
+test('32 are in flight, the others wait, and each that ends makes room for the next, in order', () => {
   const flights = new Flights();
   for (const claimed of claims('a', 40)) flights.add(claimed, 0);
   const begun = beginAll(flights, 'a', 10);
@@ -45,7 +45,7 @@ test('32 are under way, the others wait, and each that ends makes room for the n
   assert.equal(flights.takenOf('b'), 0);
 });
 
-test('one that fails has two under way, one whose order is strict has one', () => {
+test('an endpoint that fails has two in flight, one with strict order has one', () => {
   const flights = new Flights();
   for (const claimed of claims('failing', 5, { failures: 3 })) flights.add(claimed, 0);
   for (const claimed of claims('strict', 5, { ordering: 'strict' })) flights.add(claimed, 0);
@@ -53,7 +53,7 @@ test('one that fails has two under way, one whose order is strict has one', () =
   assert.equal(beginAll(flights, 'strict', 0).length, 1);
 });
 
-test('what has waited for long is not sent any more and is given back', () => {
+test('what has waited for too long is not sent and is given up', () => {
   const flights = new Flights();
   for (const claimed of claims('a', 34)) flights.add(claimed, 0);
   const [first] = beginAll(flights, 'a', 0);
@@ -67,7 +67,7 @@ test('what has waited for long is not sent any more and is given back', () => {
   assert.deepEqual([flights.count, flights.taken], [31, 31]);
 });
 
-test('after all was given up, an answer that still comes is nobody’s', () => {
+test('after everything was given up, a late answer does not count', () => {
   const flights = new Flights();
   for (const claimed of claims('a', 33)) flights.add(claimed, 0);
   const [first] = beginAll(flights, 'a', 0);
@@ -76,7 +76,7 @@ test('after all was given up, an answer that still comes is nobody’s', () => {
   assert.deepEqual([flights.count, flights.taken, flights.loads().size], [0, 0, 0]);
 });
 
-test('crowded is who got as many as it could take, or could take none', () => {
+test('an endpoint is crowded if it got as many as it could take, or could take none', () => {
   const flights = new Flights();
   for (const claimed of [...claims('full', 64), ...claims('some', 10)]) flights.add(claimed, 0);
   for (const id of ['full', 'some']) beginAll(flights, id, 0);

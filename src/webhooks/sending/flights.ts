@@ -1,9 +1,9 @@
-// What this process has taken, by endpoint: what is under way, and what waits for room.
+// The deliveries this process has claimed, by endpoint: those in flight, and those that wait for room.
 import { type Load, roomFor, wantFor } from '../endpoints/health.ts';
 import type { Claimed } from '../queue/claim.ts';
 
-/** With how the endpoint was doing when the last of them was taken. */
-export interface KnownLoad extends Load {
+/** The load, and how the endpoint was doing at the last claim. */
+interface KnownLoad extends Load {
   strict: boolean;
   failures: number;
 }
@@ -14,15 +14,15 @@ export interface Flight {
 }
 
 interface Endpoint {
-  /** In the order of sending. */
+  /** In the order in which they were sent. */
   flights: Set<Flight>;
   waiting: { claimed: Claimed; takenAt: number }[];
   strict: boolean;
-  /** As it was when the last of them was taken. */
+  /** As of the last claim. */
   failures: number;
 }
 
-/** Where a delivery goes, and whether it still should, may change while it waits. */
+/** Not longer, for the URL and the state of the webhook may change while a delivery waits. */
 const longestWaitMs = 500;
 
 export class Flights {
@@ -30,12 +30,12 @@ export class Flights {
   #waiting = 0;
   readonly #endpoints = new Map<string, Endpoint>();
 
-  /** Under way. */
+  /** In flight. */
   get count(): number {
     return this.#count;
   }
 
-  /** Under way and waiting. */
+  /** In flight and waiting. */
   get taken(): number {
     return this.#count + this.#waiting;
   }
@@ -58,7 +58,7 @@ export class Flights {
     this.#waiting++;
   }
 
-  /** The next one there is room for is under way from now on. */
+  /** Takes the next delivery off the waiting ones, if there is room for it. */
   begin(webhookId: string, nowMs: number): Flight | undefined {
     const endpoint = this.#endpoints.get(webhookId);
     if (!endpoint || endpoint.waiting.length === 0) return undefined;
@@ -70,7 +70,7 @@ export class Flights {
     return flight;
   }
 
-  /** Gives whether it was still ours. */
+  /** Gives whether this process still held it. */
   end(flight: Flight): boolean {
     const id = flight.claimed.webhook_id;
     const endpoint = this.#endpoints.get(id);
@@ -84,7 +84,7 @@ export class Flights {
     return new Map(Array.from(this.#endpoints, ([id, endpoint]) => [id, loadOf(endpoint)]));
   }
 
-  /** What waits for this endpoint is no longer ours. */
+  /** Lets go of what waits for this endpoint, and gives it to the caller to release. */
   giveUpWaitingOf(webhookId: string): Claimed[] {
     const endpoint = this.#endpoints.get(webhookId);
     if (!endpoint) return [];
@@ -94,13 +94,13 @@ export class Flights {
     return given;
   }
 
-  /** What has waited for too long is no longer ours. */
+  /** Lets go of what has waited for too long. */
   giveUpStale(nowMs: number): Claimed[] {
     const stale = [...this.#endpoints].filter(([, endpoint]) => isStale(endpoint, nowMs));
     return stale.flatMap(([id]) => this.giveUpWaitingOf(id));
   }
 
-  /** Nothing is ours any more. */
+  /** Lets go of everything. */
   giveUpAll(): Claimed[] {
     const all = [...this.#endpoints.values()].flatMap(({ flights, waiting }) => [...flights, ...waiting]);
     this.#endpoints.clear();
@@ -128,7 +128,7 @@ const roomOf = (endpoint: Endpoint, nowMs: number): number =>
 const isStale = ({ waiting }: Endpoint, nowMs: number): boolean =>
   waiting.length > 0 && nowMs - waiting[0]!.takenAt > longestWaitMs;
 
-/** Endpoints that got all they could take, and how many they have now: there may be more for them. */
+/** Endpoints that got all they could take, and how many they have now: more may be due for them. */
 export function crowdedAfter(
   loads: ReadonlyMap<string, KnownLoad>,
   claimed: readonly Claimed[],

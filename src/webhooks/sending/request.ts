@@ -1,11 +1,11 @@
-// From a delivery to the request that is sent: where it goes, and the headers a receiver checks it with.
+// From a delivery to the request that is sent: its URL, its body, and the headers a receiver verifies it with.
 import { Memo } from '../../lib/memo.ts';
 import type { Seal } from '../../lib/seal.ts';
 import { OpenedSecrets } from '../endpoints/secret.ts';
 import type { Claimed } from '../queue/claim.ts';
 import { headerNames, signedHeaders } from './signature.ts';
 
-export interface SignedRequest {
+interface SignedRequest {
   url: URL;
   headers: Record<string, string>;
   body: string;

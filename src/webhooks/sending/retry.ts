@@ -1,4 +1,4 @@
-// When a delivery that failed is sent again, and when it is given up.
+// When a failed delivery is sent again, and when it is given up.
 
 const second = 1000;
 const minute = 60 * second;
@@ -21,12 +21,12 @@ export const defaultScheduleMs: readonly number[] = [
 const jitter = 0.2;
 const longestWaitMs = 24 * hour;
 
-/** ± 20 %, so that what failed together does not come back together; `random` is from 0 to 1. */
+/** ± 20 %, so that deliveries that failed together are not all retried at the same time; `random` is from 0 to 1. */
 export const jittered = (ms: number, random: number): number => Math.round(ms * (1 + jitter * (2 * random - 1)));
 
 /**
- * How long to wait after the attempt with this number (the first is 1); null: no more. A receiver that says how long to
- * wait is given at least that, up to a day.
+ * How long to wait after the attempt with this number (the first is 1); null: give up. At least as long as the
+ * receiver's Retry-After asks for, up to a day.
  */
 export function retryDelayMs(
   tried: number,

@@ -4,10 +4,10 @@ import { Agent, type Dispatcher } from 'undici';
 import type { AddressPolicy } from '../../lib/address.ts';
 import { AddressRefused, guardedConnector, type Lookup } from './connect.ts';
 
-export const keptAnswerBytes = 16 * 1024;
+const keptAnswerBytes = 16 * 1024;
 
 export interface Sent {
-  /** null: there was no answer. */
+  /** null: no answer. */
   status: number | null;
   error: string | null;
   answer: string | null;
@@ -16,11 +16,11 @@ export interface Sent {
 
 export interface Sender {
   send(url: URL, headers: Record<string, string>, body: string): Promise<Sent>;
-  /** Ends what is under way. */
+  /** Aborts the requests in flight. */
   close(): Promise<void>;
 }
 
-export interface SenderOptions {
+interface SenderOptions {
   policy: AddressPolicy;
   lookup: Lookup;
   /** From the first packet to the last byte of the answer that is kept. */
@@ -34,7 +34,7 @@ export function createSender({ policy, lookup, timeoutMs }: SenderOptions): Send
     pipelining: 1,
     keepAliveTimeout: 30_000,
     keepAliveMaxTimeout: 300_000,
-    // One limit for all of it, below.
+    // `Exchange` limits the whole request.
     headersTimeout: 0,
     bodyTimeout: 0,
   });
@@ -53,7 +53,7 @@ export function createSender({ policy, lookup, timeoutMs }: SenderOptions): Send
   };
 }
 
-/** What comes back of one request. Undici's own streams would cost more than all the rest of a delivery. */
+/** Collects the answer to one request. Undici's own streams would cost more than all the rest of a delivery. */
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #resolve: (sent: Sent) => void;
   readonly #timer: NodeJS.Timeout;
@@ -98,7 +98,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#end({ status: null, error: describe(error), answer: null, retryAfter: undefined });
   }
 
-  /** Whether it is still being connected, sent or answered. */
+  /** The limit is over, whether the request is still connecting, being sent or being answered. */
   #giveUp(): void {
     const error = `no answer within ${this.#timeoutMs} ms`;
     this.#end({ status: null, error, answer: null, retryAfter: undefined });
@@ -118,7 +118,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 }
 
-/** The first bytes, as text that any database keeps. */
+/** The first bytes, as text that both databases can store. */
 function textOf(chunks: Buffer[]): string {
   return Buffer.concat(chunks).subarray(0, keptAnswerBytes).toString('utf8').replaceAll('\0', '\ufffd');
 }

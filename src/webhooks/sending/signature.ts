@@ -1,4 +1,4 @@
-// What a receiver checks a delivery with: the header of the specification, and the three of Standard Webhooks.
+// The headers a receiver verifies a delivery with: the service's own signature, and the three of Standard Webhooks.
 import { createHmac } from 'node:crypto';
 
 export const secretPrefix = 'whsec_';
@@ -8,23 +8,23 @@ export function signatureOf(secret: string, body: string): string {
   return createHmac('sha256', secret).update(body).digest('hex');
 }
 
-/** Standard Webhooks: over id, time and body; the key is what the part behind the prefix decodes to. */
-export function standardSignatureOf(secret: string, id: string, timestampS: number, body: string): string {
+/** Standard Webhooks: over id, time and body; the key is the base64-decoded part after the prefix. */
+function standardSignatureOf(secret: string, id: string, timestampS: number, body: string): string {
   const key = Buffer.from(secret.slice(secretPrefix.length), 'base64');
   return `v1,${createHmac('sha256', key).update(`${id}.${timestampS}.${body}`).digest('base64')}`;
 }
 
-export interface Signed {
+interface Signed {
   eventId: string;
   deliveryId: string;
   type: string;
   body: string;
-  /** The current one first; the one before it while both are valid. */
+  /** The current one first; then the previous one, while both are valid. */
   secrets: string[];
   timestampS: number;
 }
 
-/** `X-Service-Signature` has the neighbours `X-Service-Event` and `X-Service-Delivery`. */
+/** The other two headers have the prefix of the signature header: of `X-Service-Signature`, `X-Service`. */
 export function headerNames(signatureHeader: string): { signature: string; event: string; delivery: string } {
   const stem = /^(.+)-signature$/i.exec(signatureHeader)?.[1] ?? 'X-Service';
   return { signature: signatureHeader, event: `${stem}-Event`, delivery: `${stem}-Delivery` };

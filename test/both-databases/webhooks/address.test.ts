@@ -1,4 +1,4 @@
-// A service that others can reach sends nothing to addresses that are not public, whatever leads there.
+// A service that is reachable from outside sends nothing to addresses that are not public, however they are written.
 import assert from 'node:assert/strict';
 import { networkInterfaces } from 'node:os';
 import { after, before, test } from 'node:test';
@@ -12,7 +12,7 @@ let t: TestApp;
 let url: string;
 let dns: Dns;
 let receiver: Receiver;
-/** What the changing name leads to. */
+/** What the changing name resolves to. */
 let changing = [publicAddress];
 
 before(async () => {
@@ -23,7 +23,7 @@ before(async () => {
     'changing.test': () => changing,
   };
   dns = await startDns((name) => names[name]?.() ?? []);
-  // Every address of this machine, so also others than loopback; asked for over loopback.
+  // Listens on every address of this machine, not only on loopback, though the tests call it over loopback.
   t = await startApp({
     tokenLimit: 1_000_000,
     lookup: dns.lookup,
@@ -44,7 +44,7 @@ const create = async (target: string) => {
   return { status, code: body.error?.code, id: body.id as string };
 };
 
-/** Every attempt of a test send, once it was given up. */
+/** Every attempt of a test delivery, once it has failed. */
 async function attemptsOf(id: string) {
   const { body } = await call(url, 'POST', `/v1/webhooks/${id}/test`);
   return until('the end of it', async () => {
@@ -79,7 +79,7 @@ const forbidden = () => [
   ...own.filter((address) => /^(10|192\.168|172\.(1[6-9]|2\d|3[01]))\./.test(address)).map((ip) => `${ip}:${port()}`),
 ];
 
-test('422 at create and at change, for addresses and for names that lead to them', async () => {
+test('422 at create and at update, for addresses and for names that resolve to them', async () => {
   const { id } = await create('http://changing.test/');
   for (const host of forbidden().filter((host) => !host.startsWith('localhost'))) {
     const { status, code } = await create(`http://${host}/hook`);
@@ -92,7 +92,7 @@ test('422 at create and at change, for addresses and for names that lead to them
 test('refused at every send too, before a packet leaves', async () => {
   const { id } = await create('http://changing.test/');
   for (const host of forbidden()) {
-    // As if it had been allowed when it was made, by another setting or another answer.
+    // As if it had been allowed at create, by another setting or another DNS answer.
     const target = new URL(`http://${host}/hook`).href;
     await t.app.store.db.updateTable('webhook').set({ url: target, failures: 0 }).where('id', '=', id).execute();
     const attempts = await attemptsOf(id);
@@ -105,7 +105,7 @@ test('refused at every send too, before a packet leaves', async () => {
   assert.equal(receiver.connections, 0);
 });
 
-test('a name that was public when it was registered and leads inside when it is used', async () => {
+test('a name that resolved to a public address at create and to a private one at send', async () => {
   changing = [publicAddress];
   const { status, id } = await create(`http://changing.test:${port()}/hook`);
   assert.equal(status, 201);
@@ -117,7 +117,7 @@ test('a name that was public when it was registered and leads inside when it is 
   assert.equal(receiver.connections, 0);
 });
 
-test('a name whose answer changes between two questions: the answer that was judged is the one that is used', async () => {
+test('a name whose answer changes between two lookups: the connection uses the address that was checked', async () => {
   let count = 0;
   const flipping = await startDns(() => (++count % 2 === 1 ? ['127.0.0.1'] : ['10.0.0.1']));
   const open = await startApp({ lookup: flipping.lookup, webhookTimings: { scheduleMs: [20] } });
@@ -128,7 +128,7 @@ test('a name whose answer changes between two questions: the answer that was jud
     assert.equal(register.status, 201); // the first answer
     count = 0;
     await open.call('POST', `/v1/webhooks/${register.body.id}/test`);
-    await receiver.has(1); // the second question is never asked
+    await receiver.has(1); // there is no second lookup
     assert.equal(count, 1);
     assert.equal(receiver.arrivals[0]!.headers.host, `flip.test:${port()}`);
   } finally {
@@ -137,7 +137,7 @@ test('a name whose answer changes between two questions: the answer that was jud
   }
 });
 
-test('a range that the operator opened', async () => {
+test('a range that the operator allowed', async () => {
   const open = await startApp({ env: { SLUICE_HOST: '0.0.0.0', SLUICE_WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' } });
   try {
     const before = receiver.arrivals.length;

@@ -1,27 +1,26 @@
-// The parts of webhooks put together: what sends, what clears away, what rings.
+// What a process with the role `worker` does for webhooks: it sends deliveries and clears away old ones.
 import type { Db } from '../db/database.ts';
-import type { DialectName } from '../db/migrations/types.ts';
 import type { AddressPolicy } from '../lib/address.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
 import { type Loop, startLoop } from '../lib/loop.ts';
 import type { Seal } from '../lib/seal.ts';
+import { type DeliveryQueue, openQueue } from './queue/queue.ts';
 import { sweepOld, sweepStopped } from './queue/sweep.ts';
 import type { Lookup } from './sending/connect.ts';
 import { Dispatcher } from './sending/dispatcher.ts';
 import { createSender } from './sending/send.ts';
 
 export interface WebhookTimings {
-  /** Waits between attempts. */
+  /** The waits between attempts. */
   scheduleMs?: readonly number[];
-  /** Of one request, from the first packet on. */
+  /** Of one request, from connecting to the end of the answer. */
   timeoutMs?: number;
   leaseMs?: number;
 }
 
-export interface DeliveryParts {
+interface DeliveryWorkerParts {
   db: Db;
-  dialect: DialectName;
   /** null: SQLite. */
   databaseUrl: string | null;
   clock: Clock;
@@ -41,29 +40,24 @@ const timeoutMs = 15_000;
 const sweepEveryMs = 60_000;
 const dayMs = 24 * 3600_000;
 
-/** Everything about deliveries that one process with the role `worker` does. */
-export class Deliveries {
-  readonly #parts: DeliveryParts;
-  /** Where it has connections of its own. */
-  #queue: Db | null = null;
+export class DeliveryWorker {
+  readonly #parts: DeliveryWorkerParts;
+  #queue: DeliveryQueue | null = null;
   #dispatcher: Dispatcher | null = null;
   #sweeper: Loop | null = null;
 
-  constructor(parts: DeliveryParts) {
+  constructor(parts: DeliveryWorkerParts) {
     this.#parts = parts;
   }
 
   async start(): Promise<void> {
-    const { policy, lookup, timings, databaseUrl, ...rest } = this.#parts;
-    const { db, log } = rest;
-    if (databaseUrl !== null) {
-      // Loaded only where it is used, as the pool is.
-      const { openQueue } = await import('../db/postgres-queue.ts');
-      this.#queue = openQueue(databaseUrl, (error) => log.warn({ err: error }, 'a database connection was lost'));
-    }
+    const { db, databaseUrl, policy, lookup, timings, ...rest } = this.#parts;
+    const { log } = rest;
+    const onConnectionLost = (error: Error) => log.warn({ err: error }, 'a database connection was lost');
+    this.#queue = await openQueue({ db, databaseUrl, onConnectionLost });
     this.#dispatcher = new Dispatcher({
       ...rest,
-      db: this.#queue ?? db,
+      queue: this.#queue,
       sender: createSender({ policy, lookup, timeoutMs: timings.timeoutMs ?? timeoutMs }),
       random: Math.random,
       onDisabled: () => this.sweep(),
@@ -96,6 +90,6 @@ export class Deliveries {
   async stop(): Promise<void> {
     await this.#sweeper?.stop();
     await this.#dispatcher?.stop();
-    await this.#queue?.destroy();
+    await this.#queue?.close();
   }
 }

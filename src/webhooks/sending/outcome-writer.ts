@@ -1,26 +1,24 @@
-// Writes down how deliveries went. What is finished while one batch is being written makes the next batch.
-import type { Db } from '../../db/database.ts';
-import type { DialectName } from '../../db/migrations/types.ts';
+// Writes the outcomes of deliveries to the queue in batches. What finishes while one batch is being written is the
+// next.
 import type { Clock } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
-import { type Finished, healthChanges } from '../sending/outcome.ts';
-import { completeDeliveries, markHealth } from './complete.ts';
+import type { DeliveryQueue } from '../queue/queue.ts';
+import { type Finished, healthChanges } from './finish.ts';
 
-export interface OutcomeWriterParts {
-  db: Db;
-  dialect: DialectName;
+interface OutcomeWriterParts {
+  queue: DeliveryQueue;
   clock: Clock;
   log: Log;
   random: () => number;
-  /** These are in the database now. */
+  /** The database has these outcomes now. */
   onWritten(batch: Finished[]): void;
-  /** Endpoints that were just disabled: what is pending for them is to be given up. */
+  /** Some endpoints were just disabled: what is pending for them is to be given up. */
   onDisabled(): void;
 }
 
 const lingerMs = 15;
 const tryAgainAfterMs = 1000;
-/** Answers that are kept take up room: a batch of the longest is some megabytes. */
+/** The stored answers take memory: a batch of the longest ones is some megabytes. */
 const maxBatch = 200;
 
 export class OutcomeWriter {
@@ -38,7 +36,7 @@ export class OutcomeWriter {
     this.#writing ??= this.#write();
   }
 
-  /** All that was added is written, or the database cannot be reached. */
+  /** Resolves once everything added is written, or when the database cannot be reached. */
   async stop(): Promise<void> {
     this.#stopping = true;
     while (this.#writing) await this.#writing;
@@ -51,8 +49,8 @@ export class OutcomeWriter {
       try {
         await this.#writeBatch(batch);
       } catch (error) {
-        // Nothing is lost: what is not written down is sent again once its lease has run out. Until then, try again.
-        this.#parts.log.error({ err: error }, 'how deliveries went could not be written');
+        // Nothing is lost: a delivery without an outcome is sent again once its lease has run out.
+        this.#parts.log.error({ err: error }, 'the outcomes of deliveries could not be written');
         if (this.#stopping) break;
         await new Promise((resolve) => setTimeout(resolve, tryAgainAfterMs));
       }
@@ -61,8 +59,8 @@ export class OutcomeWriter {
   }
 
   /**
-   * What finishes in the next moment goes along. But where the order is strict the next one waits for this, and one that
-   * fails should be sent no more than it can take.
+   * Waits a moment for more outcomes to join the batch, unless one of them is urgent: in a strict order the next
+   * delivery waits for it, and an endpoint that fails should get fewer deliveries from now on.
    */
   #linger(): Promise<unknown> {
     const urgent =
@@ -73,17 +71,13 @@ export class OutcomeWriter {
   }
 
   async #writeBatch(batch: Finished[]): Promise<void> {
-    const { db, dialect, clock, random } = this.#parts;
-    await completeDeliveries(
-      db,
-      dialect,
-      batch.map(({ outcome }) => outcome),
-    );
+    const { queue, clock, random } = this.#parts;
+    await queue.complete(batch.map(({ outcome }) => outcome));
     this.#finished.splice(0, batch.length);
     this.#parts.onWritten(batch);
     const changed = healthChanges(batch);
     if (changed.length === 0) return;
-    const disabled = await markHealth(db, changed, clock.now(), random());
+    const disabled = await queue.markHealth(changed, clock.now(), random());
     if (disabled.length > 0) this.#parts.onDisabled();
   }
 }

@@ -1,6 +1,7 @@
-// What one answer, or the lack of it, means for a delivery and for the endpoint.
+// What an answer, or the lack of one, means for the delivery and for its endpoint.
 import { readRetryAfter } from '../../lib/retry-after.ts';
-import type { HealthChange, Outcome } from '../queue/complete.ts';
+import type { HealthChange } from '../endpoints/mark-health.ts';
+import type { Outcome } from '../queue/outcome.ts';
 import type { Flight } from './flights.ts';
 import { retryDelayMs } from './retry.ts';
 import type { Sent } from './send.ts';
@@ -44,7 +45,7 @@ export function finish(
   return { outcome, succeeded, gone, failing: claimed.failures > 0, strict: claimed.ordering === 'strict' };
 }
 
-/** By endpoint, where something failed or an endpoint that was failing no longer does. */
+/** Only endpoints where something failed, or that were failing: one that stays well costs no write. */
 export function healthChanges(batch: Finished[]): HealthChange[] {
   const changes = new Map<string, HealthChange & { matters: boolean }>();
   for (const { outcome, succeeded, gone, failing } of batch) {

@@ -1,0 +1,21 @@
+// The outbox on SQLite: in one process a statement costs little, so each step is a plain one of its own.
+import type { Insertable } from 'kysely';
+import type { Db } from '../db/database.ts';
+import type { Tables } from '../db/tables.ts';
+import { insertDeliveries, type NewDelivery } from './deliveries.ts';
+import { type EventSubject, listSubscribers, type SequencedSubscribers } from './subscribers.ts';
+
+export async function takeSequence(tx: Db, subject: EventSubject): Promise<SequencedSubscribers> {
+  const { sequence } = await tx
+    .updateTable('project')
+    .set((e) => ({ next_sequence: e('next_sequence', '+', 1) }))
+    .where('id', '=', subject.projectId)
+    .returning((e) => e('next_sequence', '-', 1).as('sequence'))
+    .executeTakeFirstOrThrow();
+  return { sequence: Number(sequence), subscribers: await listSubscribers(tx, subject) };
+}
+
+export async function writeEvent(tx: Db, event: Insertable<Tables['event']>, deliveries: NewDelivery[]): Promise<void> {
+  await tx.insertInto('event').values(event).execute();
+  await insertDeliveries(tx, deliveries);
+}

@@ -1,0 +1,46 @@
+// The queue of deliveries as the dispatcher sees it. There is one implementation for each database; which one is used
+// is decided here and nowhere else. `test/both-databases/webhooks/queue.test.ts` says what both have to do.
+import type { Db } from '../../db/database.ts';
+import type { HealthChange } from '../endpoints/mark-health.ts';
+import type { Claimed, ClaimRequest } from './claim.ts';
+import type { Outcome } from './outcome.ts';
+import { sqliteQueue } from './sqlite.ts';
+
+export interface DeliveryQueue {
+  /**
+   * To be called once, before the first claim: ends the leases of a process that crashed, where no other can hold any.
+   */
+  recover(): Promise<void>;
+
+  /**
+   * Leases deliveries that are due, as many as each enabled endpoint has room for. Where the order is strict, that is
+   * the first one pending and no other: while it waits for a retry or is being sent, all behind it wait.
+   */
+  claim(request: ClaimRequest): Promise<Claimed[]>;
+
+  /** They were not sent after all, and are due again at once. A lease that was lost meanwhile is left alone. */
+  release(claimed: readonly Claimed[]): Promise<void>;
+
+  /** Writes attempts and what becomes of their deliveries. An outcome whose lease was lost meanwhile is not written. */
+  complete(outcomes: readonly Outcome[]): Promise<void>;
+
+  /** How endpoints are doing after some outcomes. Gives the ids of the webhooks that this disabled. */
+  markHealth(changes: HealthChange[], nowMs: number, random: number): Promise<string[]>;
+
+  /** Closes the connections that are the queue's own. */
+  close(): Promise<void>;
+}
+
+interface QueueOptions {
+  db: Db;
+  /** null: SQLite. */
+  databaseUrl: string | null;
+  onConnectionLost(error: Error): void;
+}
+
+export async function openQueue({ db, databaseUrl, onConnectionLost }: QueueOptions): Promise<DeliveryQueue> {
+  if (databaseUrl === null) return sqliteQueue(db);
+  // Loaded only where it is used: a start on SQLite does not wait for the PostgreSQL driver.
+  const { postgresQueue } = await import('./postgres.ts');
+  return postgresQueue(databaseUrl, onConnectionLost);
+}

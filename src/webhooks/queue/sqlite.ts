@@ -1,0 +1,116 @@
+// The queue on SQLite. There is one process, and a statement costs little there: see which endpoints have something
+// pending, then claim for one after the other, in one transaction.
+import { CompiledQuery, sql } from 'kysely';
+import type { Db } from '../../db/database.ts';
+import { sqliteRows } from '../../db/json-rows.ts';
+import { prepared } from '../../db/prepared.ts';
+import { wantFor } from '../endpoints/health.ts';
+import { type HealthChange, markHealth } from '../endpoints/mark-health.ts';
+import { type Claimed, type ClaimRequest, leaseFields, leasesOf, type Receiver } from './claim.ts';
+import { deliveryChanges, insertAttempts, type Outcome, outcomeFields } from './outcome.ts';
+
+export function sqliteQueue(db: Db) {
+  return {
+    recover: () => releaseAll(db),
+    claim: (request: ClaimRequest) => claim(db, request),
+    release: (claimed: readonly Claimed[]) => release(db, claimed),
+    complete: (outcomes: readonly Outcome[]) => complete(db, outcomes),
+    markHealth: (changes: HealthChange[], nowMs: number, random: number) => markHealth(db, changes, nowMs, random),
+    // The connections belong to the whole process.
+    close: async () => {},
+  };
+}
+
+async function releaseAll(db: Db): Promise<void> {
+  await sql`update delivery set lease = null, lease_until = 0 where state = 'pending' and lease is not null`.execute(
+    db,
+  );
+}
+
+interface WaitingEndpoint extends Receiver {
+  id: string;
+  probe_at: number | null;
+}
+
+/**
+ * Every enabled endpoint with something pending, in the order of their ids. The query walks the index from one endpoint
+ * to the next, so a long queue of one endpoint costs nothing.
+ */
+const selectWaiting = prepared((db) => ({
+  compile: () =>
+    sql<WaitingEndpoint>`
+      with recursive waiting(id) as (
+        select min(webhook_id) from delivery where state = 'pending'
+        union all
+        select (select min(d.webhook_id) from delivery d where d.state = 'pending' and d.webhook_id > waiting.id)
+        from waiting where waiting.id is not null
+      )
+      select w.id, w.url, w.ordering, w.secret_sealed, w.old_secret_sealed, w.old_secret_until, w.failures, w.probe_at
+      from waiting join webhook w on w.id = waiting.id where w.state = 'enabled' order by w.id`.compile(
+      db,
+    ) as CompiledQuery<WaitingEndpoint>,
+}));
+
+async function claim(db: Db, request: ClaimRequest): Promise<Claimed[]> {
+  const waiting = await selectWaiting(db);
+  const first = waiting.findIndex(({ id }) => id > request.after);
+  const inTurn = first > 0 ? [...waiting.slice(first), ...waiting.slice(0, first)] : waiting;
+  const open = inTurn.map((endpoint) => ({ endpoint, want: wantOf(endpoint, request) })).filter(({ want }) => want > 0);
+  if (open.length === 0) return [];
+  return db.transaction().execute(async (tx) => {
+    const claimed: Claimed[] = [];
+    for (const { endpoint, want } of open) {
+      const left = request.limit - claimed.length;
+      if (left <= 0) break;
+      claimed.push(...(await claimFor(tx, endpoint, Math.min(want, left), request)));
+    }
+    return claimed;
+  });
+}
+
+function wantOf({ id, ordering, failures, probe_at }: WaitingEndpoint, { loads, nowMs }: ClaimRequest): number {
+  return wantFor({ failures, probeAt: probe_at }, ordering === 'strict', loads.get(id), nowMs);
+}
+
+async function claimFor(
+  tx: Db,
+  { id, probe_at: _, ...receiver }: WaitingEndpoint,
+  want: number,
+  { nowMs, lease, untilMs }: ClaimRequest,
+): Promise<Claimed[]> {
+  const chosen =
+    receiver.ordering === 'strict'
+      ? sql`select c.id from delivery c where c.webhook_id = ${id} and c.state = 'pending'
+          order by c.position, c.id limit 1`
+      : sql`select c.id from delivery c where c.webhook_id = ${id} and c.state = 'pending'
+          and c.due_at <= ${nowMs} and c.lease_until <= ${nowMs} order by c.due_at, c.id limit ${want}`;
+  const { rows } = await sql<Omit<Claimed, keyof Receiver>>`
+    update delivery set lease = ${lease}, lease_until = ${untilMs}
+    where delivery.id in (${chosen}) and delivery.due_at <= ${nowMs} and delivery.lease_until <= ${nowMs}
+    returning delivery.id, delivery.webhook_id, delivery.event_id, delivery.type, delivery.attempts, delivery.tried,
+      delivery.lease, coalesce(delivery.test_body, (select e.body from event e where e.id = delivery.event_id)) as body`.execute(
+    tx,
+  );
+  return rows.map((row) => ({ ...row, ...receiver }));
+}
+
+const releasing = `update delivery as d set lease = null, lease_until = 0
+  from ${sqliteRows(leaseFields)} where d.id = r.id and d.lease = r.lease and d.state = 'pending'`;
+
+async function release(db: Db, claimed: readonly Claimed[]): Promise<void> {
+  if (claimed.length === 0) return;
+  await db.executeQuery(CompiledQuery.raw(releasing, [leasesOf(claimed)]));
+}
+
+const outcomeRows = sqliteRows(outcomeFields);
+const addingAttempts = `${insertAttempts} from ${outcomeRows} join delivery d on d.id = r.id and d.lease = r.lease`;
+const changingDeliveries = `update delivery as d set ${deliveryChanges}
+  from ${outcomeRows} where d.id = r.id and d.lease = r.lease`;
+
+async function complete(db: Db, outcomes: readonly Outcome[]): Promise<void> {
+  const json = JSON.stringify(outcomes);
+  await db.transaction().execute(async (tx) => {
+    await tx.executeQuery(CompiledQuery.raw(addingAttempts, [json]));
+    await tx.executeQuery(CompiledQuery.raw(changingDeliveries, [json]));
+  });
+}

@@ -1,0 +1,69 @@
+// The app with short retries, its receivers, and what the tests of webhooks do with them.
+import assert from 'node:assert/strict';
+import { after, before } from 'node:test';
+import type { EventKind } from '../../../src/contract/events.ts';
+import { insertEvent } from '../../../src/events/outbox.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { createIds } from '../../../src/lib/ids.ts';
+import { startApp, type TestApp } from '../../helpers/app.ts';
+import { answering, Receiver } from '../../helpers/receiver.ts';
+import { until } from '../../helpers/wait.ts';
+
+export let t: TestApp;
+const receivers: Receiver[] = [];
+
+/** Started before the tests of a file, stopped after them. */
+export function setUpApp(): void {
+  before(async () => {
+    const webhookTimings = { scheduleMs: [50, 50, 50, 50, 50, 50], timeoutMs: 1500 };
+    t = await startApp({ tokenLimit: 1_000_000, webhookTimings });
+  });
+  after(async () => {
+    await t.stop();
+    for (const receiver of receivers) await receiver.close();
+  });
+}
+
+const ids = createIds(systemClock);
+
+export async function receive(behave = answering(200)): Promise<Receiver> {
+  const receiver = await Receiver.open(behave);
+  receivers.push(receiver);
+  return receiver;
+}
+
+export async function newProject(): Promise<string> {
+  const { body } = await t.call('POST', '/v1/projects', { body: { name: `P ${Math.random()}` } });
+  return body.id;
+}
+
+export async function register(url: string, projectId: string, more: object = {}) {
+  const { status, body } = await t.call('POST', '/v1/webhooks', {
+    body: { url, events: ['*'], project_id: projectId, ...more },
+  });
+  assert.equal(status, 201, JSON.stringify(body));
+  return body as { id: string; secret: string };
+}
+
+export const get = async (path: string) => (await t.call('GET', `/v1/webhooks/${path}`)).body;
+export const post = (path: string, body?: object) => t.call('POST', `/v1/webhooks/${path}`, { body });
+
+/** An event as any change writes it. */
+export async function emit(projectId: string, type: EventKind = 'alert.fired', data: object = {}): Promise<void> {
+  const { db } = t.app.store;
+  const { account_id } = await db
+    .selectFrom('project')
+    .select('account_id')
+    .where('id', '=', projectId)
+    .executeTakeFirstOrThrow();
+  await db
+    .transaction()
+    .execute((tx) => insertEvent(tx, { ids, clock: systemClock }, { type, accountId: account_id, projectId, data }));
+}
+
+/** The first delivery of a webhook, once all of them are as expected. */
+export const deliveryWhen = (whk: string, expected: (delivery: { state: string; attempt_count: number }) => boolean) =>
+  until('the delivery', async () => {
+    const { data } = await get(`${whk}/deliveries`);
+    return data.length > 0 && data.every(expected) ? data[0] : undefined;
+  });
