@@ -1,10 +1,12 @@
 // What a process with the role `worker` does for webhooks: it sends deliveries and clears away old ones.
+
 import type { Db } from '../db/database.ts';
 import type { AddressPolicy } from '../lib/address.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
 import { type Loop, startLoop } from '../lib/loop.ts';
 import type { Seal } from '../lib/seal.ts';
+import { subscribe } from '../signals/signals.ts';
 import { type DeliveryQueue, openQueue } from './queue/queue.ts';
 import { sweepOld, sweepStopped } from './queue/sweep.ts';
 import type { Lookup } from './sending/connect.ts';
@@ -45,6 +47,7 @@ export class DeliveryWorker {
   #queue: DeliveryQueue | null = null;
   #dispatcher: Dispatcher | null = null;
   #sweeper: Loop | null = null;
+  #unsubscribe: (() => void)[] = [];
 
   constructor(parts: DeliveryWorkerParts) {
     this.#parts = parts;
@@ -60,7 +63,7 @@ export class DeliveryWorker {
       queue: this.#queue,
       sender: createSender({ policy, lookup, timeoutMs: timings.timeoutMs ?? timeoutMs }),
       random: Math.random,
-      onDisabled: () => this.sweep(),
+      onDisabled: () => this.#sweeper?.wake(),
       ...(timings.scheduleMs && { schedule: timings.scheduleMs }),
       ...(timings.leaseMs && { leaseMs: timings.leaseMs }),
     });
@@ -70,24 +73,23 @@ export class DeliveryWorker {
       step: () => this.#sweep(),
       onError: (error) => log.error({ err: error, loop: 'clearing away deliveries' }, 'a loop failed'),
     });
+    const claim = () => this.#dispatcher?.wake();
+    this.#unsubscribe = [
+      subscribe(db, 'events', claim),
+      subscribe(db, 'deliveries', claim),
+      subscribe(db, 'removals', () => this.#sweeper?.wake()),
+    ];
   }
 
   async #sweep(): Promise<void> {
     const { db, clock, retentionDays } = this.#parts;
     const nowMs = clock.now();
     const more = [await sweepStopped(db, nowMs), await sweepOld(db, nowMs - retentionDays * dayMs)];
-    if (more.includes(true)) this.sweep();
-  }
-
-  wake(): void {
-    this.#dispatcher?.wake();
-  }
-
-  sweep(): void {
-    this.#sweeper?.wake();
+    if (more.includes(true)) this.#sweeper?.wake();
   }
 
   async stop(): Promise<void> {
+    for (const unsubscribe of this.#unsubscribe) unsubscribe();
     await this.#sweeper?.stop();
     await this.#dispatcher?.stop();
     await this.#queue?.close();

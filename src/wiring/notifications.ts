@@ -4,7 +4,6 @@ import { eventRoutes } from '../events/routes.ts';
 import { EventStreams } from '../events/stream.ts';
 import type { ServedRoute } from '../http/api/route.ts';
 import { isLoopback, parseAddress } from '../lib/address.ts';
-import { publish, subscribe } from '../signals/signals.ts';
 import { version } from '../version.ts';
 import { DeliveryWorker, type WebhookTimings } from '../webhooks/delivery-worker.ts';
 import { webhookRoutes } from '../webhooks/endpoints/routes.ts';
@@ -31,7 +30,7 @@ export function createNotifications(
   { webhookTimings = {}, lookup = systemLookup }: NotificationOverrides,
   onAttempt: (succeeded: boolean) => void,
 ): Notifications {
-  const { db, dialect, clock, processId } = common;
+  const { dialect, clock, processId } = common;
   const policy = { allowLoopback: listensOnLoopback(config.host), allowed: config.webhookAllowCidrs };
   const streams = new EventStreams(common);
   const deliveries = new DeliveryWorker({
@@ -46,30 +45,13 @@ export function createNotifications(
     timings: webhookTimings,
     onAttempt,
   });
-  const unsubscribe = [
-    subscribe(db, 'events', () => deliveries.wake()),
-    subscribe(db, 'deliveries', () => deliveries.wake()),
-    subscribe(db, 'removals', () => deliveries.sweep()),
-  ];
   return {
-    routes: [
-      ...webhookRoutes({
-        ...common,
-        policy,
-        lookup,
-        wake: () => publish(db, 'deliveries', null),
-        sweep: () => deliveries.sweep(),
-      }),
-      ...eventRoutes({ dialect, clock, streams }),
-    ],
+    routes: [...webhookRoutes({ ...common, policy, lookup }), ...eventRoutes({ dialect, clock, streams })],
     async start() {
       if (config.roles.includes('worker')) await deliveries.start();
     },
     closeStreams: () => streams.stop(),
-    async stop() {
-      for (const end of unsubscribe) end();
-      await deliveries.stop();
-    },
+    stop: () => deliveries.stop(),
   };
 }
 

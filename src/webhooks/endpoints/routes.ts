@@ -8,6 +8,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
 import type { Seal } from '../../lib/seal.ts';
 import { requireProject } from '../../projects/queries.ts';
+import { publish } from '../../signals/signals.ts';
 import { deliveryRoutes } from '../queue/routes.ts';
 import { AddressRefused, type Lookup, resolveAllowed } from '../sending/connect.ts';
 import { well } from './health.ts';
@@ -31,17 +32,13 @@ interface WebhookParts {
   seal: Seal;
   policy: AddressPolicy;
   lookup: Lookup;
-  /** There may be something to send. */
-  wake(): void;
-  /** There may be something to clear away. */
-  sweep(): void;
 }
 
 export function webhookRoutes(parts: WebhookParts): ServedRoute[] {
   return [...registrationRoutes(parts), rotationRoute(parts), ...deliveryRoutes(parts)];
 }
 
-function registrationRoutes({ ids, clock, seal, policy, lookup, wake, sweep }: WebhookParts): ServedRoute[] {
+function registrationRoutes({ ids, clock, seal, policy, lookup }: WebhookParts): ServedRoute[] {
   const checkUrl = ({ body }: { body: { url?: string } }) => refuseAddress(body.url, policy, lookup);
   return [
     serve(contract.listWebhooks, async (call, db) => {
@@ -82,7 +79,7 @@ function registrationRoutes({ ids, clock, seal, policy, lookup, wake, sweep }: W
         call.expectVersion(row.version);
         const changed = changesTo(row, call.body, clock.now());
         await updateWebhook(tx, row, changed);
-        call.afterCommit(wake);
+        publish(tx, 'deliveries', null);
         return { body: presentWebhook({ ...row, ...changed }), version: row.version + 1 };
       },
       checkUrl,
@@ -92,7 +89,7 @@ function registrationRoutes({ ids, clock, seal, policy, lookup, wake, sweep }: W
       const row = await requireWebhook(tx, call.caller, call.params.whk);
       call.expectVersion(row.version);
       await updateWebhook(tx, row, { state: 'deleted', secret_sealed: '', old_secret_sealed: null });
-      call.afterCommit(sweep);
+      publish(tx, 'removals', null);
       return { body: undefined };
     }),
   ];

@@ -6,6 +6,7 @@ import { type ServedRoute, serve } from '../../http/api/route.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
 import { isoTime } from '../../lib/iso-time.ts';
+import { publish } from '../../signals/signals.ts';
 import { requireWebhook, type WebhookRow } from '../endpoints/queries.ts';
 import {
   type DeliveryRow,
@@ -25,17 +26,15 @@ const maxReplayed = 10_000;
 interface DeliveryRouteParts {
   ids: IdSource;
   clock: Clock;
-  /** There may be something to send. */
-  wake(): void;
 }
 
-export function deliveryRoutes({ ids, clock, wake }: DeliveryRouteParts): ServedRoute[] {
+export function deliveryRoutes({ ids, clock }: DeliveryRouteParts): ServedRoute[] {
   return [
     serve(contract.testWebhook, async (call, tx) => {
       const webhook = await requireWebhook(tx, call.caller, call.params.whk);
       refuseUnless(['enabled'], webhook);
       const row = await insertTest(tx, webhook, ids, clock.now());
-      call.afterCommit(wake);
+      publish(tx, 'deliveries', null);
       return { body: presentDelivery(row), location: `/webhooks/${webhook.id}/deliveries/${row.id}` };
     }),
 
@@ -52,7 +51,7 @@ export function deliveryRoutes({ ids, clock, wake }: DeliveryRouteParts): Served
         hasMore = events.length > room;
         scheduled += await insertMissing(tx, webhook, events.slice(0, room), ids, nowMs);
       }
-      call.afterCommit(wake);
+      publish(tx, 'deliveries', null);
       return { body: { scheduled, has_more: hasMore } };
     }),
 
@@ -73,7 +72,7 @@ export function deliveryRoutes({ ids, clock, wake }: DeliveryRouteParts): Served
       const row = await requireDelivery(tx, webhook.id, call.params.dlv);
       refuseUnless(['enabled', 'paused'], webhook);
       const due = await markDeliveryDue(tx, row, clock.now());
-      call.afterCommit(wake);
+      publish(tx, 'deliveries', null);
       return { body: presentDelivery(due) };
     }),
   ];
