@@ -20,7 +20,7 @@ export class UploadBody extends Readable {
   readonly #from: VisitorRequest;
   #onFirstRead: (() => void) | null;
 
-  constructor(from: VisitorRequest, onFirstRead: () => void) {
+  constructor(from: VisitorRequest, onFirstRead: (() => void) | null) {
     super({ highWaterMark: 65_536 });
     this.#from = from;
     this.#onFirstRead = onFirstRead;

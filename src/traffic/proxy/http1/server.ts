@@ -2,18 +2,19 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { ProxyContext } from '../context.ts';
 import { answerRaw, own } from '../error-responses.ts';
-import { Exchange, type Surroundings } from '../exchange.ts';
 import { codeOf } from '../failures.ts';
 import { clientIdleMs } from '../limits.ts';
+import { serveRequest } from '../serve-request.ts';
 import type { Certificates } from '../tls/certificates.ts';
 import { answerChallenge, isChallenge } from '../tls/challenges.ts';
 
 /** How long a client may take to close after us. */
 const lingerMs = 5000;
 
-export function createHttp1Server(around: Surroundings, certificates: Certificates | null): Server {
-  const { limits } = around;
+export function createHttp1Server(context: ProxyContext, certificates: Certificates | null): Server {
+  const { limits } = context;
   const server = createServer({
     maxHeaderSize: limits.headerBytes,
     headersTimeout: limits.requestHeadMs,
@@ -27,33 +28,33 @@ export function createHttp1Server(around: Surroundings, certificates: Certificat
   server.maxConnections = limits.connections;
   server.timeout = clientIdleMs(limits);
   server.on('request', (request, response) => {
-    if (certificates !== null && isChallenge(request)) void challenge(around, certificates, request, response);
-    else new Exchange(around, request, response).start();
+    if (certificates !== null && isChallenge(request)) void challenge(context, certificates, request, response);
+    else serveRequest(context, request, response);
   });
-  server.on('checkContinue', (request, response) => new Exchange(around, request, response, true).start());
-  server.on('upgrade', (request, socket, head) => upgrade(around, request, socket as Socket, head));
-  server.on('connect', (_, socket) => answerRaw(socket, own.badMethod, around.ids('req')));
-  server.on('clientError', (error, socket) => refuse(around, error, socket));
+  server.on('checkContinue', (request, response) => serveRequest(context, request, response, true));
+  server.on('upgrade', (request, socket, head) => upgrade(context, request, socket as Socket, head));
+  server.on('connect', (_, socket) => answerRaw(socket, own.badMethod, context.ids('req')));
+  server.on('clientError', (error, socket) => refuse(context, error, socket));
   return server;
 }
 
 async function challenge(
-  around: Surroundings,
+  context: ProxyContext,
   certificates: Certificates,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  if (await answerChallenge(certificates, around.log, request, response)) return;
-  new Exchange(around, request, response).start();
+  if (await answerChallenge(certificates, context.log, request, response)) return;
+  serveRequest(context, request, response);
 }
 
 /** HTTP/2 without TLS is not spoken, and passing its upgrade on would open a way past the routing. */
 const isUpgrade = ({ headers }: IncomingMessage): boolean => !/\bh2c?\b/i.test(headers.upgrade ?? '');
 
-function upgrade(around: Surroundings, request: IncomingMessage, socket: Socket, head: Buffer): void {
+function upgrade(context: ProxyContext, request: IncomingMessage, socket: Socket, head: Buffer): void {
   socket.on('error', () => {}); // its end is heard as a close
-  around.upgrades.add(socket);
-  socket.once('close', () => around.upgrades.delete(socket));
+  context.upgrades.add(socket);
+  socket.once('close', () => context.upgrades.delete(socket));
   const response = new ServerResponse(request);
   try {
     response.assignSocket(socket);
@@ -68,11 +69,11 @@ function upgrade(around: Surroundings, request: IncomingMessage, socket: Socket,
     socket.end();
     socket.resume().setTimeout(lingerMs, () => socket.destroy());
   });
-  new Exchange(around, request, response).start(request.headers.upgrade!);
+  serveRequest(context, request, response, false, request.headers.upgrade!);
 }
 
 /** Bytes that are no request, or came too slowly. */
-function refuse({ ids }: Surroundings, error: Error, socket: Duplex & { _httpMessage?: ServerResponse | null }): void {
+function refuse({ ids }: ProxyContext, error: Error, socket: Duplex & { _httpMessage?: ServerResponse | null }): void {
   // Where an answer has begun, anything else would be taken for a part of it.
   const code = codeOf(error);
   if (!socket.writable || socket._httpMessage?.headersSent || code === 'ECONNRESET') {

@@ -3,9 +3,10 @@
 import { METHODS } from 'node:http';
 import { constants, performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
+import type { ProxyContext } from '../context.ts';
 import { answer, type OwnAnswer, own } from '../error-responses.ts';
-import { Exchange, type Surroundings } from '../exchange.ts';
 import { clientIdleMs, type ProxyLimits } from '../limits.ts';
+import { serveRequest } from '../serve-request.ts';
 import { readHttp2Head } from './head.ts';
 import { Http2Request } from './request.ts';
 import { Http2Response } from './response.ts';
@@ -32,8 +33,8 @@ const optionsOf = (limits: ProxyLimits) => ({
   strictSingleValueFields: false, // what an instance says twice is passed on twice, as with HTTP/1.1
 });
 
-export function serveHttp2(around: Surroundings, socket: TLSSocket): void {
-  const { limits, sessions } = around;
+export function serveHttp2(context: ProxyContext, socket: TLSSocket): void {
+  const { limits, sessions } = context;
   socket.allowHalfOpen = false; // HTTP/2 says goodbye in its own words
   const session = performServerHandshake(socket, optionsOf(limits));
   session.setLocalWindowSize(limits.sessionWindowBytes);
@@ -46,7 +47,7 @@ export function serveHttp2(around: Surroundings, socket: TLSSocket): void {
     if (stream.closed || stream.destroyed) return; // taken back in the same breath
     open++;
     stream.once('close', () => open--);
-    serveStream(around, stream, new Http2Response(stream, headers[':method'] === 'HEAD'), rawHeaders, socket);
+    serveStream(context, stream, new Http2Response(stream, headers[':method'] === 'HEAD'), rawHeaders, socket);
   });
   session.on('timeout', () => {
     if (open === 0) closeIdle(session);
@@ -56,27 +57,27 @@ export function serveHttp2(around: Surroundings, socket: TLSSocket): void {
 }
 
 function serveStream(
-  around: Surroundings,
+  context: ProxyContext,
   stream: ServerHttp2Stream,
   response: Http2Response,
   raw: string[],
   socket: TLSSocket,
 ): void {
-  stream.setTimeout(clientIdleMs(around.limits), () => stream.close(constants.NGHTTP2_CANCEL));
+  stream.setTimeout(clientIdleMs(context.limits), () => stream.close(constants.NGHTTP2_CANCEL));
   const head = readHttp2Head(raw, stream.endAfterHeaders);
   const refusal: OwnAnswer | null =
     head === null
       ? own.badRequest
-      : head.bytes > around.limits.headerBytes
+      : head.bytes > context.limits.headerBytes
         ? own.headTooLarge
         : methods.has(head.method)
           ? null
           : own.badMethod;
   if (refusal !== null) {
-    answer(response, refusal, around.ids('req'), false);
+    answer(response, refusal, context.ids('req'), false);
     return;
   }
-  new Exchange(around, new Http2Request(stream, head!, socket), response, head!.expectsContinue).start();
+  serveRequest(context, new Http2Request(stream, head!, socket), response, head!.expectsContinue);
 }
 
 /**
