@@ -8,7 +8,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Dispatcher } from 'undici';
-import type { Instance, Side } from './instances.ts';
+import type { Instance } from './instance.ts';
+import type { Backend } from './route-table.ts';
 import type { UploadBody } from './upload-body.ts';
 
 type AttemptState =
@@ -51,16 +52,16 @@ export interface AttemptOwner {
 const visitorGone = new Error('the visitor went away');
 
 export class Attempt implements Dispatcher.DispatchHandler {
-  readonly side: Side;
+  readonly backend: Backend;
   readonly instance: Instance;
   readonly #owner: AttemptOwner;
   readonly #body: UploadBody | null;
   #state: AttemptState = 'connecting';
   #controller: Dispatcher.DispatchController | null = null;
 
-  constructor(owner: AttemptOwner, side: Side, instance: Instance, body: UploadBody | null) {
+  constructor(owner: AttemptOwner, backend: Backend, instance: Instance, body: UploadBody | null) {
     this.#owner = owner;
-    this.side = side;
+    this.backend = backend;
     this.instance = instance;
     this.#body = body;
     instance.underWay++;

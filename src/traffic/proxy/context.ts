@@ -5,15 +5,15 @@ import type { Range } from '../../lib/address.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
-import type { Ways } from './instances.ts';
 import type { ProxyLimits } from './limits.ts';
+import type { RouteTable } from './route-table.ts';
 
 export interface ProxyContext {
   readonly clock: Clock;
   readonly log: Log;
   readonly limits: ProxyLimits;
   readonly ids: IdSource;
-  readonly ways: Ways;
+  readonly routes: RouteTable;
   /** Addresses of proxies in front of this one, whose X-Forwarded-* headers are trusted. */
   readonly trustedProxies: readonly Range[];
   /** Connections that left HTTP, or asked to: the HTTP server no longer tracks them, so a stop closes them from here. */

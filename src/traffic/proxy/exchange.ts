@@ -12,18 +12,19 @@
 // Every request takes this path, so it has callbacks instead of promises, and as few of them as possible.
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { cookieOf } from '../pick.ts';
+import { cookieOf } from '../balance.ts';
 import { Attempt, type AttemptFailure, type AttemptOwner } from './attempt.ts';
-import { choose } from './choice.ts';
+import { chooseInstance } from './choose-instance.ts';
 import type { ProxyContext } from './context.ts';
-import { answer, type OwnAnswer, own } from './error-responses.ts';
-import { codeOf, isOfInstance, isSafeToRepeat, ownAnswerTo } from './failures.ts';
-import { answerHeaders, pairsOf } from './forwarding-headers.ts';
-import type { Inbound } from './inbound.ts';
-import { type Instance, type Side, sideOf, type Way } from './instances.ts';
+import { type ErrorResponse, errorResponses, sendErrorResponse } from './error-responses.ts';
+import { codeOf, errorResponseTo, isOfInstance, isSafeToRepeat } from './failures.ts';
+import type { Instance } from './instance.ts';
+import type { RequestHead } from './request/request-headers.ts';
+import { pairsOf, responseHeaders } from './response-headers.ts';
+import { type Backend, backendOf, type ProxyRoute } from './route-table.ts';
 import { join, writeSwitching } from './tunnel.ts';
 import { discardRest, UploadBody } from './upload-body.ts';
-import type { VisitorRequest, VisitorResponse } from './visitor.ts';
+import type { VisitorRequest, VisitorResponse } from './visitor-messages.ts';
 
 const none: Instance[] = [];
 
@@ -31,27 +32,27 @@ export class Exchange implements AttemptOwner {
   readonly #context: ProxyContext;
   readonly #request: VisitorRequest;
   readonly #response: VisitorResponse;
-  readonly #head: Inbound;
+  readonly #head: RequestHead;
   readonly #upgrade: string | null;
   readonly #startedAt: number;
-  /** Set once, in `start`, for a visitor that gets a bucket. */
+  /** For a visitor that comes without a bucket while there is a canary; `start` sets it. */
   #cookie: string | null = null;
   #awaitsContinue: boolean;
-  #hearsDrain = false;
+  #listensForDrain = false;
 
-  /** The latest. */
+  /** The latest one, under way or over. */
   #attempt: Attempt | null = null;
   #tried: Instance[] = none;
-  /** All instances were tried, and now they are tried once more. */
-  #repeats = false;
-  /** The revision that should have answered was charged with an error because it could not. */
+  /** Every instance was tried, and a second round has begun. */
+  #inSecondRound = false;
+  /** The backend that the visitor belongs to could not answer, and has been charged with an error for it. */
   #charged = false;
 
   constructor(
     context: ProxyContext,
     request: VisitorRequest,
     response: VisitorResponse,
-    head: Inbound,
+    head: RequestHead,
     upgrade: string | null,
     awaitsContinue: boolean,
   ) {
@@ -64,49 +65,48 @@ export class Exchange implements AttemptOwner {
     this.#startedAt = context.clock.now();
   }
 
-  start(way: Way): void {
+  start(route: ProxyRoute): void {
     const head = this.#head;
     this.#response.on('close', this.#onClosed);
     if (head.bucket === -1) {
-      head.bucket = way.nextBucket();
-      if (way.canary !== null) this.#cookie = cookieOf(head.bucket);
+      head.bucket = route.nextBucket();
+      if (route.canary !== null) this.#cookie = cookieOf(head.bucket);
     }
-    if (this.#tryNext(way)) return;
-    sideOf(way, head.bucket).counts.countRequest(this.#startedAt, 0, true);
-    this.refuse(own.noInstance);
+    if (this.#tryNext(route)) return;
+    backendOf(route, head.bucket).counter.countRequest(this.#startedAt, 0, true);
+    this.refuse(errorResponses.noInstance);
   }
 
-  /** Answers instead of an instance. */
-  refuse(what: OwnAnswer): void {
-    // After a request that was not understood, what follows may not be understood either.
-    const close = this.#context.draining || this.#upgrade !== null || what.closes === true;
-    answer(this.#response, what, this.#context.ids('req'), close);
+  /** Responds without an instance. */
+  refuse(error: ErrorResponse): void {
+    const close = this.#context.draining || this.#upgrade !== null || error.closes === true;
+    sendErrorResponse(this.#response, error, this.#context.ids('req'), close);
     if (!close && this.#head.hasBody) discardRest(this.#request);
   }
 
   /** Makes an attempt at the next instance; false where there is none left. */
-  #tryNext(way: Way): boolean {
+  #tryNext(route: ProxyRoute): boolean {
     const nowMs = this.#context.clock.now();
-    const wanted = sideOf(way, this.#head.bucket);
-    const other = wanted === way.stable ? way.canary : way.stable;
-    const instance = choose(wanted, other, nowMs, this.#tried);
+    const wanted = backendOf(route, this.#head.bucket);
+    const other = wanted === route.stable ? route.canary : route.stable;
+    const instance = chooseInstance(wanted, other, nowMs, this.#tried);
     if (instance === null) return false;
-    // An instance of both is chosen as one of the wanted side.
-    const side = other === null || wanted.instances.includes(instance) ? wanted : other;
-    if (side !== wanted && wanted.instances.length > 0 && !this.#charged) {
+    // An instance that is in both backends is chosen as one of the wanted.
+    const backend = other === null || wanted.instances.includes(instance) ? wanted : other;
+    if (backend !== wanted && wanted.instances.length > 0 && !this.#charged) {
       this.#charged = true;
-      wanted.counts.countRequest(nowMs, nowMs - this.#startedAt, true);
+      wanted.counter.countRequest(nowMs, nowMs - this.#startedAt, true);
     }
-    this.#try(side, instance);
+    this.#try(backend, instance);
     return true;
   }
 
   /** The attempt may have failed, and others may have been made, when this returns. */
-  #try(side: Side, instance: Instance): void {
+  #try(backend: Backend, instance: Instance): void {
     const { path, headers, hasBody } = this.#head;
     const onFirstRead = this.#awaitsContinue ? () => this.#sendContinue() : null;
     const body = hasBody ? new UploadBody(this.#request, onFirstRead) : null;
-    this.#attempt = new Attempt(this, side, instance, body);
+    this.#attempt = new Attempt(this, backend, instance, body);
     this.#attempt.send(path, this.#request.method!, headers, this.#upgrade);
   }
 
@@ -118,31 +118,31 @@ export class Exchange implements AttemptOwner {
 
   onInformation(status: number, headers: IncomingHttpHeaders): void {
     if (this.#request.httpVersion === '1.0') return;
-    this.#response.writeInformation?.(status, answerHeaders(headers, true, false));
+    this.#response.writeInformation?.(status, responseHeaders(headers, true, false));
   }
 
-  onHead({ side }: Attempt, status: number, headers: IncomingHttpHeaders): void {
+  onHead({ backend }: Attempt, status: number, headers: IncomingHttpHeaders): void {
     const { method, httpVersion } = this.#request;
     const bodyless = status === 204;
     const mayHaveTrailers = !bodyless && status !== 304 && method !== 'HEAD' && httpVersion !== '1.0';
-    const lines = answerHeaders(headers, bodyless, mayHaveTrailers);
+    const lines = responseHeaders(headers, bodyless, mayHaveTrailers);
     if (this.#cookie !== null) lines.push('set-cookie', this.#cookie);
     if (this.#context.draining) this.#response.shouldKeepAlive = false;
     this.#response.writeHead(status, lines);
-    this.#count(side, status >= 500);
+    this.#count(backend, status >= 500);
   }
 
   onData(chunk: Buffer): boolean {
     if (this.#response.write(chunk)) return true;
-    if (!this.#hearsDrain) {
-      this.#hearsDrain = true;
+    if (!this.#listensForDrain) {
+      this.#listensForDrain = true;
       this.#response.on('drain', () => this.#attempt!.resume());
     }
     return false;
   }
 
   onEnd(trailers: IncomingHttpHeaders): void {
-    const lines = answerHeaders(trailers, true, false);
+    const lines = responseHeaders(trailers, true, false);
     if (lines.length > 0) this.#response.addTrailers(pairsOf(lines));
     this.#response.end();
     if (this.#head.hasBody) discardRest(this.#request);
@@ -151,13 +151,13 @@ export class Exchange implements AttemptOwner {
   onSwitch(attempt: Attempt, headers: IncomingHttpHeaders, socket: Duplex): void {
     const visitor = this.#request.socket;
     this.#response.off('close', this.#onClosed).detachSocket?.(visitor);
-    this.#count(attempt.side, false);
+    this.#count(attempt.backend, false);
     writeSwitching(visitor, headers, this.#cookie);
     join(visitor, socket, this.#context.limits.tunnelIdleMs, () => attempt.finish());
   }
 
-  onBreak({ side }: Attempt): void {
-    side.counts.countBrokenOff(this.#context.clock.now());
+  onBreak({ backend }: Attempt): void {
+    backend.counter.countBrokenOff(this.#context.clock.now());
     this.#response.destroy();
   }
 
@@ -166,38 +166,38 @@ export class Exchange implements AttemptOwner {
     const { clock, limits, log } = this.#context;
     if (!connected && isOfInstance(error)) {
       attempt.instance.ejectedUntil = clock.now() + limits.ejectMs;
-      log.warn({ revision: attempt.side.revision, code: codeOf(error) }, 'an instance takes no connection');
+      log.warn({ revision: attempt.backend.revision, code: codeOf(error) }, 'an instance takes no connection');
     }
     if (this.#tryAnother(failure)) return;
-    const what = ownAnswerTo(error);
-    if (what.status >= 500) this.#count(attempt.side, true);
-    this.refuse(what);
+    const response = errorResponseTo(error);
+    if (response.status >= 500) this.#count(attempt.backend, true);
+    this.refuse(response);
   }
 
   #tryAnother({ attempt, error, connected, sent, responseBegun }: AttemptFailure): boolean {
-    const { clock, limits, ways } = this.#context;
-    const way = ways.find(this.#head.hostName);
-    if (!way || responseBegun || clock.now() - this.#startedAt > limits.retryMs) return false;
+    const { clock, limits, routes } = this.#context;
+    const route = routes.find(this.#head.hostName);
+    if (!route || responseBegun || clock.now() - this.#startedAt > limits.retryMs) return false;
     if (!isSafeToRepeat(error, this.#request.method!, sent, this.#head.hasBody)) return false;
     if (this.#tried === none) this.#tried = [];
     this.#tried.push(attempt.instance);
-    if (this.#tryNext(way)) return true;
+    if (this.#tryNext(route)) return true;
     // None is left. That an instance closed a kept connection says nothing against asking it once more.
-    if (!connected || this.#repeats) return false;
-    this.#repeats = true;
+    if (!connected || this.#inSecondRound) return false;
+    this.#inSecondRound = true;
     this.#tried = none;
-    return this.#tryNext(way);
+    return this.#tryNext(route);
   }
 
-  #count(side: Side, failed: boolean): void {
+  #count(backend: Backend, failed: boolean): void {
     const nowMs = this.#context.clock.now();
-    side.counts.countRequest(nowMs, nowMs - this.#startedAt, failed);
+    backend.counter.countRequest(nowMs, nowMs - this.#startedAt, failed);
   }
 
   readonly #onClosed = (): void => {
     const attempt = this.#attempt;
     if (attempt === null || !attempt.isUnderWay) return;
-    if (!attempt.isPassedOn) this.#count(attempt.side, false);
+    if (!attempt.isPassedOn) this.#count(attempt.backend, false);
     attempt.abort();
   };
 }

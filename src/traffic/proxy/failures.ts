@@ -1,5 +1,5 @@
 // What an attempt that failed before an answer means.
-import { type OwnAnswer, own } from './error-responses.ts';
+import { type ErrorResponse, errorResponses } from './error-responses.ts';
 
 export const codeOf = (error: Error): string => ('code' in error ? String(error.code) : error.name);
 
@@ -23,15 +23,15 @@ export function isSafeToRepeat(error: Error, method: string, sent: boolean, hasB
   return lost.has(code) && !hasBody && idempotent.has(method);
 }
 
-export function ownAnswerTo(error: Error): OwnAnswer {
+export function errorResponseTo(error: Error): ErrorResponse {
   switch (codeOf(error)) {
     case 'UND_ERR_HEADERS_TIMEOUT':
     case 'UND_ERR_CONNECT_TIMEOUT':
-      return own.timedOut;
+      return errorResponses.timedOut;
     case 'UND_ERR_INVALID_ARG':
     case 'UND_ERR_NOT_SUPPORTED':
-      return own.badRequest;
+      return errorResponses.badRequest;
     default:
-      return own.badGateway;
+      return errorResponses.badGateway;
   }
 }

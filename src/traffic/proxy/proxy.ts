@@ -8,13 +8,13 @@ import type { Clock } from '../../lib/clock.ts';
 import { createIds } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
 import type { DataPlane } from '../data-plane.ts';
-import { Counts } from '../measure/counts.ts';
+import { TrafficCounter } from '../measure/traffic-counter.ts';
 import { shareConnections } from './connections.ts';
 import type { ProxyContext } from './context.ts';
 import { createHttp1Server } from './http1/server.ts';
 import { drainSession, serveHttp2 } from './http2/session.ts';
-import { Ways } from './instances.ts';
 import { defaultLimits, type ProxyLimits } from './limits.ts';
+import { RouteTable } from './route-table.ts';
 import type { Certificates } from './tls/certificates.ts';
 import { createTlsListener, type TlsListener } from './tls/listener.ts';
 
@@ -40,14 +40,14 @@ const portOf = (server: Server): number => (server.address() as AddressInfo).por
 export async function startProxy(options: ProxyOptions): Promise<DataPlane> {
   const { host, port, clock, log, limits: changed, tls, trustedProxies = [] } = options;
   const limits = { ...defaultLimits, ...changed };
-  const counts = new Counts(clock);
-  const ways = new Ways(limits, counts);
+  const counter = new TrafficCounter(clock);
+  const routes = new RouteTable(limits, counter);
   const context: ProxyContext = {
     clock,
     log,
     limits,
     ids: createIds(clock),
-    ways,
+    routes,
     draining: false,
     upgrades: new Set(),
     sessions: new Set(),
@@ -65,8 +65,8 @@ export async function startProxy(options: ProxyOptions): Promise<DataPlane> {
     if (tls.redirect) context.httpsPort = tls.redirect.port ?? portOf(secure.server);
   }
   return {
-    apply: (table) => ways.apply(table),
-    takeMeasurements: () => counts.take(),
+    apply: (table) => routes.apply(table),
+    takeMeasurements: () => counter.take(),
     port: () => portOf(http),
     tlsPort: () => secure && portOf(secure.server),
     stop: (drainMs) => stop(http, secure, context, drainMs),
@@ -116,5 +116,5 @@ async function stop(
   await Promise.all(closed);
   clearInterval(idle);
   clearTimeout(force);
-  await context.ways.destroy();
+  await context.routes.destroy();
 }

@@ -1,12 +1,12 @@
-// What becomes of a request whose head has arrived: it is refused here, or it becomes an exchange with an instance.
-import { believedPeer } from './believed-peer.ts';
+// Takes a request whose head has arrived, and either refuses it or starts an exchange with an instance.
 import type { ProxyContext } from './context.ts';
-import { answer, moved, type OwnAnswer, own } from './error-responses.ts';
+import { type ErrorResponse, errorResponses, redirectToHttps, sendErrorResponse } from './error-responses.ts';
 import { Exchange } from './exchange.ts';
-import { addForwarding, type Peer, peerOf } from './forwarding-headers.ts';
-import { type Inbound, readRequest } from './inbound.ts';
-import type { Way } from './instances.ts';
-import type { VisitorRequest, VisitorResponse } from './visitor.ts';
+import { addForwardedHeaders, type Client, clientBehindProxy, clientOf } from './request/client-address.ts';
+import { readRequest } from './request/read-request.ts';
+import type { RequestHead } from './request/request-headers.ts';
+import type { ProxyRoute } from './route-table.ts';
+import type { VisitorRequest, VisitorResponse } from './visitor-messages.ts';
 
 export function serveRequest(
   context: ProxyContext,
@@ -15,33 +15,33 @@ export function serveRequest(
   awaitsContinue = false,
   upgrade: string | null = null,
 ): void {
-  const { limits, trustedProxies, ways } = context;
+  const { limits, trustedProxies, routes } = context;
   const head = readRequest(request, limits, upgrade !== null);
   if ('status' in head) {
-    // Where the head was not understood, nobody knows where the request ends.
-    answer(response, head, context.ids('req'), true);
+    // A head that was not understood does not say reliably where the request ends, so the connection ends with it.
+    sendErrorResponse(response, head, context.ids('req'), true);
     return;
   }
   const exchange = new Exchange(context, request, response, head, upgrade, awaitsContinue);
-  const seen = peerOf(request.socket);
-  const peer = trustedProxies.length === 0 ? seen : believedPeer(seen, request.rawHeaders, trustedProxies);
-  const way = ways.find(head.hostName);
-  const refusal = refusalOf(context, way, peer, head);
-  if (!way || refusal !== null) {
-    exchange.refuse(refusal ?? own.unknownHost);
+  const peer = clientOf(request.socket);
+  const client = trustedProxies.length === 0 ? peer : clientBehindProxy(peer, request.rawHeaders, trustedProxies);
+  const route = routes.find(head.hostName);
+  const refusal = refusalOf(context, route, client, head);
+  if (!route || refusal !== null) {
+    exchange.refuse(refusal ?? errorResponses.unknownHost);
     return;
   }
-  addForwarding(head.headers, peer, head.host);
-  exchange.start(way);
+  addForwardedHeaders(head.headers, client, head.host);
+  exchange.start(route);
 }
 
-/** With TLS, a request is for the host whose certificate was shown; without, it may be redirected to TLS. */
+/** With TLS, a request must be for the host of the handshake; without, it may be redirected to TLS. */
 function refusalOf(
   { httpsPort }: ProxyContext,
-  way: Way | undefined,
-  { serverName, proto }: Peer,
-  { hostName, path }: Inbound,
-): OwnAnswer | null {
-  if (serverName !== null) return serverName === hostName ? null : own.misdirected;
-  return way?.secure && httpsPort !== null && proto === 'http' ? moved(hostName, httpsPort, path) : null;
+  route: ProxyRoute | undefined,
+  { serverName, proto }: Client,
+  { hostName, path }: RequestHead,
+): ErrorResponse | null {
+  if (serverName !== null) return serverName === hostName ? null : errorResponses.misdirected;
+  return route?.secure && httpsPort !== null && proto === 'http' ? redirectToHttps(hostName, httpsPort, path) : null;
 }

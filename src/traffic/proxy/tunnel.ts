@@ -1,7 +1,7 @@
 // After 101 Switching Protocols a connection is bytes both ways, of whatever protocol.
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { answerHeaders } from './forwarding-headers.ts';
+import { responseHeaders } from './response-headers.ts';
 
 /** How long the side that is left may take to close after the other has. */
 const lingerMs = 5000;
@@ -11,7 +11,7 @@ type TimedDuplex = Duplex & { setTimeout?(ms: number, onTimeout?: () => void): v
 
 /** Tells the client that the protocol is switched to what the instance chose. */
 export function writeSwitching(client: Duplex, headers: IncomingHttpHeaders, cookie: string | null): void {
-  const lines = answerHeaders(headers, true, false);
+  const lines = responseHeaders(headers, true, false);
   if (cookie !== null) lines.push('set-cookie', cookie);
   let head = `HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: ${headers.upgrade ?? ''}\r\n`;
   for (let i = 0; i < lines.length; i += 2) head += `${lines[i]}: ${lines[i + 1]}\r\n`;

@@ -1,7 +1,7 @@
 // The body of a request on its way to one instance. It reads from the client only while the instance takes more. Where
 // the attempt fails before a byte was taken, the next attempt makes a new one of the same request.
 import { Readable } from 'node:stream';
-import type { VisitorRequest } from './visitor.ts';
+import type { VisitorRequest } from './visitor-messages.ts';
 
 /** How long the rest of a request is taken in after its answer, so that the answer can be read, before the end. */
 const lingerMs = 10_000;

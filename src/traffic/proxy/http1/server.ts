@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, ServerResponse } from 
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ProxyContext } from '../context.ts';
-import { answerRaw, own } from '../error-responses.ts';
+import { errorResponses, sendRawErrorResponse } from '../error-responses.ts';
 import { codeOf } from '../failures.ts';
 import { clientIdleMs } from '../limits.ts';
 import { serveRequest } from '../serve-request.ts';
@@ -33,7 +33,7 @@ export function createHttp1Server(context: ProxyContext, certificates: Certifica
   });
   server.on('checkContinue', (request, response) => serveRequest(context, request, response, true));
   server.on('upgrade', (request, socket, head) => upgrade(context, request, socket as Socket, head));
-  server.on('connect', (_, socket) => answerRaw(socket, own.badMethod, context.ids('req')));
+  server.on('connect', (_, socket) => sendRawErrorResponse(socket, errorResponses.badMethod, context.ids('req')));
   server.on('clientError', (error, socket) => refuse(context, error, socket));
   return server;
 }
@@ -82,9 +82,9 @@ function refuse({ ids }: ProxyContext, error: Error, socket: Duplex & { _httpMes
   }
   const what =
     code === 'HPE_HEADER_OVERFLOW'
-      ? own.headTooLarge
+      ? errorResponses.headTooLarge
       : code === 'ERR_HTTP_REQUEST_TIMEOUT'
-        ? own.tooSlow
-        : own.badRequest;
-  answerRaw(socket, what, ids('req'));
+        ? errorResponses.tooSlow
+        : errorResponses.badRequest;
+  sendRawErrorResponse(socket, what, ids('req'));
 }

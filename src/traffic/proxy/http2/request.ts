@@ -1,7 +1,7 @@
 // A stream of HTTP/2, read as a request. Thin: the bytes go from the stream to whoever listens.
 import type { ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
-import type { VisitorRequest } from '../visitor.ts';
+import type { VisitorRequest } from '../visitor-messages.ts';
 import type { Http2Head } from './head.ts';
 
 export class Http2Request implements VisitorRequest {

@@ -1,8 +1,8 @@
 // A stream of HTTP/2, written as an answer. A stream that was reset takes nothing more and says so by its close alone, as
 // a connection of HTTP/1.1 does.
 import { constants, type ServerHttp2Stream } from 'node:http2';
-import { pairsOf } from '../forwarding-headers.ts';
-import type { VisitorResponse } from '../visitor.ts';
+import { pairsOf } from '../response-headers.ts';
+import type { VisitorResponse } from '../visitor-messages.ts';
 
 /** They are of HTTP/1.1 only, and an error here. */
 const dropped = new Set(['connection', 'http2-settings']);

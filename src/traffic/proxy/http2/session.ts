@@ -4,7 +4,7 @@ import { METHODS } from 'node:http';
 import { constants, performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import type { ProxyContext } from '../context.ts';
-import { answer, type OwnAnswer, own } from '../error-responses.ts';
+import { type ErrorResponse, errorResponses, sendErrorResponse } from '../error-responses.ts';
 import { clientIdleMs, type ProxyLimits } from '../limits.ts';
 import { serveRequest } from '../serve-request.ts';
 import { readHttp2Head } from './head.ts';
@@ -35,7 +35,7 @@ const optionsOf = (limits: ProxyLimits) => ({
 
 export function serveHttp2(context: ProxyContext, socket: TLSSocket): void {
   const { limits, sessions } = context;
-  socket.allowHalfOpen = false; // HTTP/2 says goodbye in its own words
+  socket.allowHalfOpen = false; // HTTP/2 says goodbye in its errorResponses words
   const session = performServerHandshake(socket, optionsOf(limits));
   session.setLocalWindowSize(limits.sessionWindowBytes);
   sessions.add(session);
@@ -65,16 +65,16 @@ function serveStream(
 ): void {
   stream.setTimeout(clientIdleMs(context.limits), () => stream.close(constants.NGHTTP2_CANCEL));
   const head = readHttp2Head(raw, stream.endAfterHeaders);
-  const refusal: OwnAnswer | null =
+  const refusal: ErrorResponse | null =
     head === null
-      ? own.badRequest
+      ? errorResponses.badRequest
       : head.bytes > context.limits.headerBytes
-        ? own.headTooLarge
+        ? errorResponses.headTooLarge
         : methods.has(head.method)
           ? null
-          : own.badMethod;
+          : errorResponses.badMethod;
   if (refusal !== null) {
-    answer(response, refusal, context.ids('req'), false);
+    sendErrorResponse(response, refusal, context.ids('req'), false);
     return;
   }
   serveRequest(context, new Http2Request(stream, head!, socket), response, head!.expectsContinue);

@@ -2,7 +2,7 @@
 // 8.3). It is answered for any host, before routing; what is no challenge of ours goes on to the instances.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Log } from '../../../lib/log.ts';
-import { hostNameOf } from '../request-target.ts';
+import { hostNameOf } from '../request/request-target.ts';
 import type { Certificates } from './certificates.ts';
 
 const folder = '/.well-known/acme-challenge/';

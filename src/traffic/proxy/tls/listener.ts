@@ -6,7 +6,7 @@ import type { Socket } from 'node:net';
 import { createServer, type SecureContext, type Server, type TLSSocket } from 'node:tls';
 import type { Log } from '../../../lib/log.ts';
 import { codeOf } from '../failures.ts';
-import { hostNameOf } from '../request-target.ts';
+import { hostNameOf } from '../request/request-target.ts';
 import type { Certificates } from './certificates.ts';
 
 const ciphers = [

@@ -25,7 +25,7 @@ interface Bucket extends Measurement {
 }
 
 /** Of one revision. */
-export class RevisionCounts {
+export class RevisionCounter {
   readonly #of: Pick<Measurement, 'project' | 'environment' | 'revision'>;
   readonly #buckets: Bucket[] = [];
   #current: Bucket | null = null;
@@ -79,9 +79,9 @@ export class RevisionCounts {
 }
 
 /** Of every revision that is in a table, or was lately. */
-export class Counts {
+export class TrafficCounter {
   readonly #clock: Clock;
-  readonly #revisions = new Map<string, RevisionCounts>();
+  readonly #revisions = new Map<string, RevisionCounter>();
   #named = new Set<string>();
 
   constructor(clock: Clock) {
@@ -93,22 +93,22 @@ export class Counts {
     this.#named = new Set();
   }
 
-  of(project: string, environment: string, revision: number): RevisionCounts {
+  of(project: string, environment: string, revision: number): RevisionCounter {
     const key = `${project}/${environment}/${revision}`;
     this.#named.add(key);
-    let counts = this.#revisions.get(key);
-    if (!counts) {
-      counts = new RevisionCounts(project, environment, revision);
-      this.#revisions.set(key, counts);
+    let counter = this.#revisions.get(key);
+    if (!counter) {
+      counter = new RevisionCounter(project, environment, revision);
+      this.#revisions.set(key, counter);
     }
-    return counts;
+    return counter;
   }
 
   take(): Measurement[] {
     const nowMs = this.#clock.now();
     const taken: Measurement[] = [];
-    for (const [key, counts] of this.#revisions) {
-      if (counts.take(taken, nowMs) && !this.#named.has(key)) this.#revisions.delete(key);
+    for (const [key, counter] of this.#revisions) {
+      if (counter.take(taken, nowMs) && !this.#named.has(key)) this.#revisions.delete(key);
     }
     return taken;
   }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { bucketOfCookies, buckets, cookieOf, createBuckets, pickCandidate, seesCanary } from './pick.ts';
+import { bucketOfCookies, buckets, cookieOf, createBuckets, pickCandidate, seesCanary } from './balance.ts';
 
 const bucket = fc.integer({ min: 0, max: buckets - 1 });
 const revision = fc.integer({ min: 1, max: 1_000_000 });
