@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 
-export interface TlsLoad {
+interface TlsLoad {
   url: string;
   connections: number;
   seconds: number;

@@ -4,7 +4,7 @@
 // Nothing here does I/O.
 
 export const buckets = 10_000;
-export const stickyCookie = 'sluice_revision';
+const stickyCookie = 'sluice_revision';
 
 const cookieStart = `${stickyCookie}=`;
 const goldenStep = 0x9e3779b9; // 2^32 divided by the golden ratio

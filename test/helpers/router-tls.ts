@@ -10,7 +10,7 @@ import type { Certificates } from '../../src/traffic/proxy/tls/certificates.ts';
 import { host, startRouter, type TestRouter } from './router.ts';
 import { ca, type Issued, issue } from './router-certificates.ts';
 
-export class TestCertificates implements Certificates {
+class TestCertificates implements Certificates {
   readonly contexts = new Map<string, SecureContext>();
   readonly challenges = new Map<string, string>();
   readonly asked: string[] = [];
@@ -47,7 +47,7 @@ export async function startTlsRouter(
   return { ...router, certificates, tls: router.tlsPort()! };
 }
 
-export interface Reply {
+interface Reply {
   status: number;
   headers: IncomingHttpHeaders;
   body: Buffer;
@@ -55,7 +55,7 @@ export interface Reply {
   informed: IncomingHttpHeaders[];
 }
 
-export interface Question {
+interface Question {
   method?: string;
   path?: string;
   headers?: OutgoingHttpHeaders;

@@ -111,7 +111,7 @@ export interface Answer {
   trailers: NodeJS.Dict<string>;
 }
 
-export interface Ask {
+interface AskOptions {
   method?: string;
   path?: string;
   host?: string;
@@ -122,7 +122,7 @@ export interface Ask {
 export const agent = new Agent({ keepAlive: true, maxSockets: 64 });
 after(() => agent.destroy());
 
-export async function ask(port: number, options: Ask = {}): Promise<Answer> {
+export async function ask(port: number, options: AskOptions = {}): Promise<Answer> {
   const { method = 'GET', path = '/', host: name = host, headers = {}, body } = options;
   const outgoing = request({ agent, port, host: '127.0.0.1', method, path, headers: { ...headers, host: name } });
   outgoing.end(body);

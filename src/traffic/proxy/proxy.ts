@@ -25,7 +25,7 @@ export interface TlsOptions {
   redirect?: { port: number | null } | null;
 }
 
-export interface ProxyOptions {
+interface ProxyOptions {
   host: string;
   port: number;
   clock: Clock;

@@ -22,7 +22,7 @@ const ticketKeyMs = 24 * 3600_000;
 /** A fatal alert, unrecognized_name (RFC 6066), in the clear, as all of a handshake is up to this point. */
 const unrecognizedName = Buffer.from([0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x70]);
 
-export interface TlsListenerOptions {
+interface TlsListenerOptions {
   certificates: Certificates;
   log: Log;
   handshakeMs: number;
