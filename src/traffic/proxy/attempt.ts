@@ -1,10 +1,10 @@
-// One try at one instance. It owns what belongs to this try alone: its place among the instance's requests under way, the
-// connection undici gave it, and the copy of the request body on its way there. Whatever happens it reports to the
-// exchange that started it, until it has failed, ended or been aborted; after that the exchange hears nothing more of it.
+// One try at one instance. It owns what belongs to this try alone: its place among the instance's requests under way,
+// the connection undici gave it, and the copy of the request body on its way there. It reports to the exchange that
+// started it until it has ended, failed or been aborted.
 //
-//   connecting ──▶ sent ──▶ begun ──▶ passed on ──▶ over
+//   connecting ──▶ connected ──▶ begun ──▶ responding ──▶ over
 //
-// An attempt that fails before `begun` can be made again elsewhere. `aborted` can follow any state but `over`.
+// An attempt that fails before `begun` may be followed by another. `aborted` can follow any state but `over`.
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Dispatcher } from 'undici';
@@ -15,12 +15,12 @@ import type { UploadBody } from './upload-body.ts';
 type AttemptState =
   /** Waits for a connection; the instance knows nothing of the request. */
   | 'connecting'
-  /** Has a connection, on which the request travels. */
-  | 'sent'
+  /** Has a connection, and sends the request on it. */
+  | 'connected'
   /** The first byte of the response has arrived. */
   | 'begun'
-  /** The visitor has the head of the response. */
-  | 'passed on'
+  /** The exchange has passed the head of the response on to the visitor. */
+  | 'responding'
   /** The visitor is gone: what still arrives is dropped. */
   | 'aborted'
   | 'over';
@@ -81,8 +81,8 @@ export class Attempt implements Dispatcher.DispatchHandler {
     return this.#state === 'aborted';
   }
 
-  get isPassedOn(): boolean {
-    return this.#state === 'passed on';
+  get isResponding(): boolean {
+    return this.#state === 'responding';
   }
 
   /** For a visitor that went away. Where there is no connection yet, the attempt ends when there is one. */
@@ -104,11 +104,11 @@ export class Attempt implements Dispatcher.DispatchHandler {
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
     if (this.#state === 'aborted') controller.abort(visitorGone);
-    else this.#state = 'sent';
+    else this.#state = 'connected';
   }
 
   onResponseStarted(): void {
-    if (this.#state === 'sent') this.#state = 'begun';
+    if (this.#state === 'connected') this.#state = 'begun';
   }
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
@@ -119,7 +119,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
     }
     // Headers that cannot be written make this throw; undici then fails the request, and no head was passed on.
     this.#owner.onHead(this, status, headers);
-    this.#state = 'passed on';
+    this.#state = 'responding';
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -138,7 +138,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
       this.finish();
       return;
     }
-    this.#state = 'passed on';
+    this.#state = 'responding';
     this.#owner.onSwitch(this, headers, to);
   }
 
@@ -147,7 +147,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
     this.#body?.destroy();
     this.finish();
     if (state === 'over' || state === 'aborted') return;
-    if (state === 'passed on') {
+    if (state === 'responding') {
       this.#owner.onBreak(this);
       return;
     }

@@ -1,5 +1,5 @@
-// Which instance is asked next: one of the backend that the visitor belongs to, or, where none of those can answer, one of
-// the other.
+// Which instance is asked next: one of the backend that the visitor belongs to, or, where none of those can answer, one
+// of the other.
 import { pickCandidate } from '../balance.ts';
 import type { Instance } from './instance.ts';
 import type { Backend } from './route-table.ts';

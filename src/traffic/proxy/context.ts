@@ -16,7 +16,7 @@ export interface ProxyContext {
   readonly routes: RouteTable;
   /** Addresses of proxies in front of this one, whose X-Forwarded-* headers are trusted. */
   readonly trustedProxies: readonly Range[];
-  /** Connections that left HTTP, or asked to: the HTTP server no longer tracks them, so a stop closes them from here. */
+  /** Connections that switched protocols, or asked to: the HTTP server no longer tracks them. */
   readonly upgrades: Set<Duplex>;
   /** HTTP/2 sessions, which the HTTP server does not track either. */
   readonly sessions: Set<ServerHttp2Session>;

@@ -6,8 +6,8 @@
 //      request is safe to repeat, some instance is left and `retryMs` have not passed. Otherwise: an error response.
 //   3. The first head of a response decides: the request is counted for that revision, and there are no more attempts.
 //   4. Bodies pass through as they come, in both directions, each side going no faster than the other takes them.
-//   5. It is over when the response has ended, or broken off with the attempt, or when the visitor goes away, which aborts
-//      the attempt. A connection that switches protocols leaves the exchange and becomes a tunnel.
+//   5. It is over when the response has ended, or broken off with the attempt, or when the visitor goes away, which
+//      aborts the attempt. A connection that switches protocols leaves the exchange and becomes a tunnel.
 //
 // Every request takes this path, so it has callbacks instead of promises, and as few of them as possible.
 import type { IncomingHttpHeaders } from 'node:http';
@@ -197,7 +197,7 @@ export class Exchange implements AttemptOwner {
   readonly #onClosed = (): void => {
     const attempt = this.#attempt;
     if (attempt === null || !attempt.isUnderWay) return;
-    if (!attempt.isPassedOn) this.#count(attempt.backend, false);
+    if (!attempt.isResponding) this.#count(attempt.backend, false);
     attempt.abort();
   };
 }

@@ -1,5 +1,5 @@
-// The built-in data plane: a reverse proxy in this process. Visitors speak HTTP/1.1, and with TLS also HTTP/2; instances
-// are spoken to in HTTP/1.1.
+// The built-in data plane: a reverse proxy in this process. It serves visitors over HTTP/1.1 and, with TLS, HTTP/2, and
+// speaks HTTP/1.1 to instances.
 import { once } from 'node:events';
 import type { Server as HttpServer } from 'node:http';
 import type { AddressInfo, Server } from 'node:net';
@@ -21,7 +21,7 @@ import { createTlsListener, type TlsListener } from './tls/listener.ts';
 export interface TlsOptions {
   port: number;
   certificates: Certificates;
-  /** Visitors without TLS of hosts that have a certificate are sent to it; the port of the address, null: where we listen. */
+  /** Redirects plain HTTP requests for hosts with a certificate to this port; null: the one that listens here. */
   redirect?: { port: number | null } | null;
 }
 
@@ -104,7 +104,7 @@ async function stop(
   context.draining = true;
   const servers = secure ? [http, secure.server] : [http];
   const closed = servers.map((server) => new Promise<void>((resolve) => server.close(() => resolve())));
-  // A connection whose answer had begun before is idle once it has ended.
+  // A connection whose response began before the stop is kept alive, and becomes idle only when that has ended.
   const idle = setInterval(() => http.closeIdleConnections(), 50);
   const force = setTimeout(() => {
     http.closeAllConnections();

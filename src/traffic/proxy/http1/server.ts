@@ -1,4 +1,4 @@
-// HTTP/1.1, from the listener without TLS and, once their handshake is done, from connections with it.
+// Serves HTTP/1.1, on plain connections and, after their handshake, on TLS connections.
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -10,7 +10,7 @@ import { serveRequest } from '../serve-request.ts';
 import type { Certificates } from '../tls/certificates.ts';
 import { answerChallenge, isChallenge } from '../tls/challenges.ts';
 
-/** How long a client may take to close after us. */
+/** How long a client may take to close its end after we closed ours. */
 const lingerMs = 5000;
 
 export function createHttp1Server(context: ProxyContext, certificates: Certificates | null): Server {
@@ -18,13 +18,13 @@ export function createHttp1Server(context: ProxyContext, certificates: Certifica
   const server = createServer({
     maxHeaderSize: limits.headerBytes,
     headersTimeout: limits.requestHeadMs,
-    requestTimeout: 0, // an upload may take as long as it likes, as long as it moves
+    requestTimeout: 0, // an upload may take any time as long as it makes progress
     keepAliveTimeout: limits.keepAliveMs,
     connectionsCheckingInterval: Math.min(1000, limits.requestHeadMs),
     optimizeEmptyRequests: true,
     shouldUpgradeCallback: isUpgrade,
   });
-  server.maxHeadersCount = 0; // Node drops what is beyond; the exchange counts, and refuses
+  server.maxHeadersCount = 0; // Node would drop excess headers; readRequest refuses the request instead
   server.maxConnections = limits.connections;
   server.timeout = clientIdleMs(limits);
   server.on('request', (request, response) => {
@@ -48,23 +48,23 @@ async function challenge(
   serveRequest(context, request, response);
 }
 
-/** HTTP/2 without TLS is not spoken, and passing its upgrade on would open a way past the routing. */
+/** An upgrade to HTTP/2 is ignored: passed on to an instance, it would let requests bypass the routing. */
 const isUpgrade = ({ headers }: IncomingMessage): boolean => !/\bh2c?\b/i.test(headers.upgrade ?? '');
 
 function upgrade(context: ProxyContext, request: IncomingMessage, socket: Socket, head: Buffer): void {
-  socket.on('error', () => {}); // its end is heard as a close
+  socket.on('error', () => {}); // a close follows
   context.upgrades.add(socket);
   socket.once('close', () => context.upgrades.delete(socket));
   const response = new ServerResponse(request);
   try {
     response.assignSocket(socket);
   } catch {
-    socket.destroy(); // the answer to an earlier request of this connection is still under way
+    socket.destroy(); // an earlier request on this connection still waits for its response
     return;
   }
   if (head.length > 0) socket.unshift(head);
   response.shouldKeepAlive = false;
-  // Where the instance does not switch, what the client sent on is for nobody.
+  // The instance did not switch protocols, so what else the client sends is dropped.
   response.once('finish', () => {
     socket.end();
     socket.resume().setTimeout(lingerMs, () => socket.destroy());
@@ -72,9 +72,9 @@ function upgrade(context: ProxyContext, request: IncomingMessage, socket: Socket
   serveRequest(context, request, response, false, request.headers.upgrade!);
 }
 
-/** Bytes that are no request, or came too slowly. */
+/** Responds to bytes that are no request, or arrived too slowly. */
 function refuse({ ids }: ProxyContext, error: Error, socket: Duplex & { _httpMessage?: ServerResponse | null }): void {
-  // Where an answer has begun, anything else would be taken for a part of it.
+  // Once a response has begun, an error response would be read as a part of it.
   const code = codeOf(error);
   if (!socket.writable || socket._httpMessage?.headersSent || code === 'ECONNRESET') {
     socket.destroy();

@@ -1,5 +1,5 @@
-// Who sent a request: the other end of its connection or, where that is a trusted proxy, the client it forwards for. What
-// anybody else says about the client is replaced by what this proxy saw.
+// Who sent a request: the other end of its connection or, where that is a trusted proxy, the client it forwards for.
+// What any other client says about the client is replaced by what this proxy saw.
 import { isIPv6, type Socket } from 'node:net';
 import { isAmong, parseAddress, type Range } from '../../../lib/address.ts';
 import { hostNameOf } from './request-target.ts';
@@ -49,8 +49,8 @@ export function addForwardedHeaders(
 }
 
 /**
- * The client that a trusted proxy forwards for; a peer that is no trusted proxy is the client itself. X-Forwarded-For is
- * read from its end: only what trusted proxies appended to it can be relied on.
+ * The client that a trusted proxy forwards for; a peer that is no trusted proxy is the client itself. X-Forwarded-For
+ * is read from its end: only what trusted proxies appended to it can be relied on.
  */
 export function clientBehindProxy(peer: Client, raw: readonly string[], trusted: readonly Range[]): Client {
   if (!isAmong(peer.address, trusted)) return peer;
