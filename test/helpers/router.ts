@@ -1,4 +1,4 @@
-// The built-in proxy on a free port, and instances for it to ask. All of it ends with the test file.
+// The built-in proxy on a free port, and instances behind it. All of them stop with the test file.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import {
@@ -25,7 +25,7 @@ export const host = 'shop-production.localhost';
 export interface TestRouter extends DataPlane {
   /** Routes the host to these shares. */
   serve(...shares: Share[]): void;
-  /** What was counted of a revision, over all buckets, since the start. */
+  /** The requests counted for a revision since the start. */
   counted(revision: number): { requests: number; errors: number };
 }
 
@@ -63,7 +63,7 @@ export const share = (revision: number, percent: number, ...targets: Target[]): 
 
 export interface TestInstance extends Target {
   server: Server;
-  /** Requests it saw, in order. */
+  /** The requests it received, in order. */
   seen: IncomingMessage[];
   connections(): number;
   stop(): Promise<void>;
@@ -94,12 +94,12 @@ export async function startInstance(answer: RequestListener): Promise<TestInstan
   return { instance, host: '127.0.0.1', port, server, seen, connections: () => connections, stop };
 }
 
-/** An instance that answers with its name. */
+/** An instance that responds with its name. */
 export const named = (name: string) => startInstance((_, response) => response.end(name));
 
-/** An address where nobody listens. */
+/** An address where nothing listens. */
 export async function deadTarget(): Promise<Target> {
-  const { instance, host, port, stop } = await named('nobody');
+  const { instance, host, port, stop } = await named('dead');
   await stop();
   return { instance, host, port };
 }

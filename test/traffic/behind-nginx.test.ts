@@ -1,4 +1,4 @@
-// deploy/nginx.conf as it is, but for ports and the place of the certificate, before the real service.
+// The real service behind deploy/nginx.conf, in which only ports and the path of the certificate are replaced.
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -22,7 +22,7 @@ const answerOf = (ask: ClientRequest) =>
     ask.on('response', resolve).on('error', reject).end();
   });
 
-/** As a visitor at another address than nginx's own. */
+/** A request from another address than nginx's own. */
 const askApi = (path: string, method = 'GET') =>
   secureRequest({
     host: '127.0.0.1',

@@ -1,4 +1,4 @@
-// HTTP/2 to visitors: everything that travels over HTTP/1.1, on streams of one connection; what is malformed, and floods.
+// HTTP/2 for visitors: everything that HTTP/1.1 carries, on streams of one connection; malformed requests, and floods.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { RequestListener } from 'node:http';
@@ -23,7 +23,7 @@ async function serving(answer: RequestListener, limits: Parameters<typeof startT
   return { ...router, instance };
 }
 
-/** Many turns of the loop pass, and it stays as it is. */
+/** The value after it has not changed for many turns of the event loop. */
 async function settled(value: () => number): Promise<number> {
   for (let last = -1, quiet = 0; quiet < 2000; quiet = last === value() ? quiet + 1 : 0) {
     last = value();
@@ -33,7 +33,7 @@ async function settled(value: () => number): Promise<number> {
 }
 
 function messages() {
-  test('a request arrives as one of HTTP/1.1, with host, one cookie line and who asked', async () => {
+  test('a request arrives as HTTP/1.1, with Host, one Cookie line and forwarded headers', async () => {
     const { tls, instance, counted } = await serving((_, response) => response.end('ok'));
     const { ask } = await openSession(tls);
     const headers = { cookie: ['a=1', 'b=2'], 'x-kept': ['one', 'two'], te: 'trailers', 'x-forwarded-for': '9.9.9.9' };
@@ -52,7 +52,7 @@ function messages() {
     assert.deepEqual(counted(1), { requests: 1, errors: 0 });
   });
 
-  test('answers: headers, several cookies, trailers, 103, HEAD, 204, 304, 404, own ones', async () => {
+  test('responses: headers, several cookies, trailers, 103, HEAD, 204, 304, 404, error responses', async () => {
     const { tls, serve } = await serving((request, response) => {
       if (request.url === '/trailers') {
         response.writeHead(200, { trailer: 'x-sum' });
@@ -180,7 +180,7 @@ function bodies() {
     assert.equal(String(await stream.toArray()), 'done');
   });
 
-  test('a visitor that takes a stream back ends it at the instance, whatever its reason', async () => {
+  test('a visitor that resets a stream ends the request at the instance, whatever the error code', async () => {
     const ended: string[] = [];
     const { tls, instance, counted } = await serving((request, response) => {
       request.on('end', () => ended.push('end')).resume();
@@ -204,7 +204,7 @@ function bodies() {
     assert.equal(counted(1).errors, 0);
   });
 
-  test('an answer that breaks off is told from one that ends', async () => {
+  test('a response that breaks off differs from one that ends', async () => {
     const { tls, counted } = await serving((request, response) => {
       response.write('half');
       setTimeout(() => request.socket.destroy(), 20);
@@ -219,7 +219,7 @@ function bodies() {
     assert.deepEqual(counted(1), { requests: 1, errors: 1 });
   });
 
-  test('an answer before the end of the upload arrives', async () => {
+  test('a response before the end of the upload arrives', async () => {
     const { tls } = await serving((_, response) => {
       response.writeHead(413);
       response.end('too much');
@@ -265,7 +265,7 @@ const malformed: Record<string, [string, string][]> = {
   'a length that is none': [...requestLines('POST'), ['content-length', '+0']],
 };
 
-/** Lines that nghttp2 leaves out of the head before anybody sees them. */
+/** Header lines that nghttp2 removes from the head. */
 const leftOut: Record<string, [string, string]> = {
   'a name with a space': ['x a', '1'],
   'a name with a colon': ['x:a', '1'],
@@ -313,7 +313,7 @@ function strictness() {
     assert.deepEqual(ended, []);
   });
 
-  test('431 for a head that is too large, in bytes or lines; crumbs of a cookie are one line', async () => {
+  test('431 for a head that is too large, in bytes or lines; a split cookie counts as one line', async () => {
     const { tls } = await serving((_, response) => response.end('ok'), { headerBytes: 4096, headerCount: 20 });
     const { ask } = await openSession(tls);
     const lines = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`x-${i}`, 'y']));
@@ -325,7 +325,7 @@ function strictness() {
 }
 
 function floods() {
-  test('rapid reset: the session is closed, the instance was spared, others are served', async () => {
+  test('rapid reset: the session is closed, few requests reach the instance, other sessions are served', async () => {
     const { tls, instance } = await serving((_, response) => response.end('ok'), {
       streamResets: 50,
       streamResetsPerSecond: 1,
@@ -344,7 +344,7 @@ function floods() {
     assert.equal((await ask()).status, 200);
   });
 
-  test('streams taken back in the same breath, for any reason, leave nothing behind', async () => {
+  test('streams that are reset right after their head, with any error code, leave nothing behind', async () => {
     const { tls } = await serving((_, response) => response.end('ok'), { keepAliveMs: 200 });
     const raw = new RawHttp2(tls);
     await raw.next(frameTypes.settings);
@@ -412,7 +412,7 @@ function floods() {
     await until('the busy one is closed', () => busy.session.destroyed);
   });
 
-  test('a client that leaves, in whatever way, leaves its place', async () => {
+  test('a client that leaves, by an end or a reset, makes room for another', async () => {
     const { tls } = await serving((_, response) => response.end('ok'), { connections: 1 });
     for (const leave of ['end', 'destroy'] as const) {
       const raw = new RawHttp2(tls);
@@ -429,7 +429,7 @@ function floods() {
       );
   });
 
-  test('a stream that stands still is taken back', async () => {
+  test('a stream without progress is reset', async () => {
     const { tls, instance } = await serving(() => {}, { idleMs: 100, answerHeadMs: 100, retryMs: 0 });
     const raw = new RawHttp2(tls);
     raw.headers(1, requestLines('POST'), 4);
@@ -441,7 +441,7 @@ function floods() {
 }
 
 function draining() {
-  test('GOAWAY: a stream under way finishes, a later one is told to be unserved, then the session ends', async () => {
+  test('GOAWAY: a stream under way finishes, a later one is not served, then the session ends', async () => {
     let finish = () => {};
     const { tls, instance, stop } = await serving((_, response) => {
       finish = () => response.end('late');
@@ -461,7 +461,7 @@ function draining() {
     assert.equal(instance.seen.length, 1);
   });
 
-  test('a client of Node sees every answer to what it asked before', async () => {
+  test('a Node client gets the response to every request it sent before', async () => {
     const { tls, instance, stop } = await serving((_, response) => setTimeout(() => response.end('ok'), 50));
     const { ask, session } = await openSession(tls);
     const under = Array.from({ length: 50 }, () => ask());

@@ -1,5 +1,5 @@
-// What travels through the built-in data plane: headers, every kind of answer, bodies of any size at anyone's pace,
-// upgraded connections; and the limits that hold while it does.
+// What the built-in data plane carries: headers, every kind of response, bodies of any size at any pace, upgraded
+// connections; and its limits.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
@@ -19,7 +19,7 @@ async function serving(instance: TestInstance, limits = {}) {
 }
 
 function headers() {
-  test('those of the hop end here, the ones Connection names too; Host and the rest arrive as they were', async () => {
+  test('hop-by-hop headers end here, those that Connection names too; Host and the rest arrive as sent', async () => {
     const instance = await named('ok');
     const router = await serving(instance);
     const wire = new Wire(router.port());
@@ -35,7 +35,7 @@ function headers() {
     }
   });
 
-  test('who asked is told by us, not by the client', async () => {
+  test('forwarded headers come from the proxy, not from the client', async () => {
     const instance = await named('ok');
     const router = await serving(instance);
     const lies = {
@@ -55,7 +55,7 @@ function headers() {
     assert.equal(headers['x-real-ip'], undefined);
   });
 
-  test('those of the answer likewise, several cookies among them', async () => {
+  test('hop-by-hop headers of a response end here too; several cookies arrive', async () => {
     const instance = await startInstance((_, response) => {
       response.writeHead(200, [
         ...['Set-Cookie', 'a=1', 'Set-Cookie', 'b=2', 'Connection', 'keep-alive, x-private', 'X-Private', '1'],
@@ -107,7 +107,7 @@ function answers() {
     assert.deepEqual({ ...trailers }, { 'x-checksum': 'abc', 'x-count': '2' });
   });
 
-  test('informational answers are passed on before the final one', async () => {
+  test('informational responses are passed on before the final one', async () => {
     const instance = await startInstance((_, response) => {
       response.writeEarlyHints({ link: '</style.css>; rel=preload' }, () => response.end('page'));
     });
@@ -149,7 +149,7 @@ function answers() {
     assert.equal(instance.connections(), 1);
   });
 
-  test('a connection goes on after an answer of our own to a request with a body', async () => {
+  test('a connection stays usable after an error response to a request with a body', async () => {
     const router = await serving(await named('ok'));
     const wire = new Wire(router.port());
     wire.write('POST / HTTP/1.1\r\nHost: unknown.example\r\nContent-Length: 4\r\n\r\n');
@@ -158,7 +158,7 @@ function answers() {
     assert.match(await wire.untilClosed(), /HTTP\/1\.1 200 [\s\S]*ok$/);
   });
 
-  test('an answer before the end of the upload arrives', async () => {
+  test('a response before the end of the upload arrives', async () => {
     const instance = await startInstance((_, response) => {
       response.writeHead(413);
       response.end('too much');
@@ -182,7 +182,7 @@ async function upload(port: number, chunks: number, headers = {}): Promise<Incom
 }
 
 function bodies() {
-  test('300 MB down and 300 MB up pass through without being kept', async () => {
+  test('300 MB down and 300 MB up pass through without being buffered', async () => {
     const chunk = Buffer.alloc(megabyte, 'd');
     const instance = await startInstance(async (request, response) => {
       let received = 0;
@@ -225,7 +225,7 @@ function bodies() {
     const router = await serving(instance);
     const outgoing = request({ port: router.port(), host: '127.0.0.1', headers: { host } }).end();
     const [incoming] = (await once(outgoing, 'response')) as [IncomingMessage];
-    // Held back: many turns of the loop pass without a further megabyte.
+    // Held back: no further megabyte for many turns of the event loop.
     for (let last = -1, quiet = 0; quiet < 2000; quiet = last === written ? quiet + 1 : 0) {
       last = written;
       await turn();
@@ -260,7 +260,7 @@ function bodies() {
     await Promise.all([sending, answered]);
   });
 
-  test('a client that goes away in the middle ends it at the instance, in both directions', async () => {
+  test('a client that goes away ends the request at the instance, during upload and download', async () => {
     const instance = await startInstance((request, response) => {
       if (request.method === 'GET') response.write('first');
     });
@@ -337,7 +337,7 @@ function upgrades() {
     await wire.untilClosed();
   });
 
-  test('an instance that does not switch gives an ordinary answer, and the connection closes', async () => {
+  test('where the instance does not switch, its response is passed on and the connection closes', async () => {
     const instance = await echoing();
     const router = await serving(instance);
     const wire = new Wire(router.port());
@@ -383,14 +383,14 @@ function limits() {
     assert.equal((await ask(router.port())).body, 'ok');
   });
 
-  test('408 for a head that does not come to its end', async () => {
+  test('408 for a head that is not completed', async () => {
     const router = await serving(await named('ok'), { requestHeadMs: 100 });
     const wire = new Wire(router.port());
     wire.write('GET / HTTP/1.1\r\nHost: ');
     assert.equal(statusOf(await wire.untilClosed()), 408);
   });
 
-  test('bodies that stand still are cut off, on either side', async () => {
+  test('bodies without progress are cut off, in either direction', async () => {
     const stalling = await startInstance((request, response) => {
       if (request.method === 'GET') response.write('first');
     });

@@ -1,4 +1,4 @@
-// The built-in data plane: who is asked, what travels, what happens when an instance fails, what is counted.
+// The built-in data plane: which instance a request goes to, what happens when one fails, and what is counted.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { describe, test } from 'node:test';
@@ -24,7 +24,7 @@ function routing() {
     for (const name of ['[::1]', '[::1]:8000']) assert.equal((await ask(router.port(), { host: name })).body, 'six');
   });
 
-  test('404 for an unknown host, in words that repeat nothing of the request', async () => {
+  test('404 for an unknown host, in a text that repeats nothing of the request', async () => {
     const router = await startRouter();
     const wire = new Wire(router.port());
     wire.write('GET /<script> HTTP/1.1\r\nHost: unknown-evil.example\r\nConnection: close\r\n\r\n');
@@ -122,7 +122,7 @@ function canary() {
     assert.ok(Math.abs(errors - 50) <= 4, String(errors));
   });
 
-  test('a side without instances is not asked', async () => {
+  test('a revision without instances gets no requests', async () => {
     const router = await startRouter();
     router.serve(share(1, 50), share(2, 50, await named('canary')));
     for (let i = 0; i < 10; i++) assert.equal((await ask(router.port())).body, 'canary');
@@ -155,7 +155,7 @@ function failures() {
     assert.deepEqual(failed, []);
   });
 
-  test('a body that nobody took goes to the next instance whole', async () => {
+  test('a body that no instance has read goes to the next one whole', async () => {
     const router = await startRouter();
     const echo = await startInstance((request, response) => request.pipe(response));
     router.serve(share(1, 100, await deadTarget(), echo));
@@ -165,7 +165,7 @@ function failures() {
     }
   });
 
-  test('a connection that breaks before an answer: GET is asked again, POST is not', async () => {
+  test('a connection that breaks before a response: GET is sent again, POST is not', async () => {
     const router = await startRouter();
     const breaking = await startInstance((request) => request.resume().on('end', () => request.socket.destroy()));
     const good = await named('good');
@@ -179,7 +179,7 @@ function failures() {
     assert.equal(posts.length, 6, 'each POST was seen once');
   });
 
-  test('502 where the only instance breaks, after asking it twice', async () => {
+  test('502 where the only instance breaks, after two attempts', async () => {
     const router = await startRouter();
     const breaking = await startInstance((request) => request.socket.destroy());
     router.serve(share(1, 100, breaking));
@@ -190,7 +190,7 @@ function failures() {
     assert.deepEqual(router.counted(1), { requests: 1, errors: 1 });
   });
 
-  test('504 where the answer does not begin in time', async () => {
+  test('504 where the response does not begin in time', async () => {
     const router = await startRouter({ answerHeadMs: 200 });
     router.serve(share(1, 100, await startInstance(() => {}), await named('other')));
     const statuses = [(await ask(router.port())).status, (await ask(router.port())).status].sort();
@@ -198,14 +198,14 @@ function failures() {
     assert.deepEqual(router.counted(1), { requests: 2, errors: 1 });
   });
 
-  test('an answer that is no HTTP is 502', async () => {
+  test('a response that is not HTTP is 502', async () => {
     const router = await startRouter();
     const odd = await startInstance((request) => request.socket.end('SSH-2.0-hello\r\n\r\n'));
     router.serve(share(1, 100, odd));
     assert.equal((await ask(router.port())).status, 502);
   });
 
-  test('an instance that took no connection is passed over for a second, then asked again', async () => {
+  test('an instance that accepts no connection is skipped for a second, then tried again', async () => {
     const clock = { ms: 1_000_000, now: () => clock.ms };
     const router = await startRouter({}, clock);
     const [back, other] = [await named('back'), await named('other')];
@@ -223,7 +223,7 @@ function failures() {
 }
 
 function counting() {
-  test('answers of 500 and above are errors, those below are not', async () => {
+  test('responses of 500 and above are errors, those below are not', async () => {
     const router = await startRouter();
     const instance = await startInstance((request, response) => {
       response.statusCode = Number(request.url!.slice(1));
@@ -248,7 +248,7 @@ function counting() {
     assert.deepEqual(router.counted(1), { requests: 1, errors: 0 });
   });
 
-  test('an answer that breaks off is an error, and the client sees it break off', async () => {
+  test('a response that breaks off is an error, and the client sees it break off', async () => {
     const router = await startRouter();
     const breaking = await startInstance((request, response) => {
       response.writeHead(200, { 'content-length': '100' });
@@ -262,7 +262,7 @@ function counting() {
     assert.deepEqual(router.counted(1), { requests: 1, errors: 1 });
   });
 
-  test('latency is the time to the head of the answer', async () => {
+  test('latency is the time to the head of the response', async () => {
     const clock = { ms: 1_000_000, now: () => clock.ms };
     const router = await startRouter({}, clock);
     const slow = await startInstance((_, response) => {

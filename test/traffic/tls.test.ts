@@ -1,5 +1,5 @@
-// TLS in the built-in data plane: whose certificate is shown, what is refused, and that nothing of it disturbs the
-// requests under way. HTTP/2 has a file of its own.
+// TLS in the built-in data plane: which certificate is served, what is refused, and that requests under way are not
+// affected. HTTP/2 has a file of its own.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
@@ -31,7 +31,7 @@ async function serving(
 }
 
 function handshakes() {
-  test('the certificate is that of the name asked for, whatever its case', async () => {
+  test('the certificate is that of the requested host name, whatever its case', async () => {
     const router = await serving((_, response) => response.end('ok'));
     const other = await router.certificates.renew('other.example');
     assert.equal((await askTls(router.tls)).body.toString(), 'ok');
@@ -59,7 +59,7 @@ function handshakes() {
     }
   });
 
-  test('a name that nobody has is refused by its alert, and so is none', async () => {
+  test('an unknown host name is refused with an alert, and so is a handshake without one', async () => {
     const router = await serving((_, response) => response.end('ok'));
     for (const maxVersion of ['TLSv1.3', 'TLSv1.2']) {
       const error = await handshake(router.tls, { servername: 'unknown.example', maxVersion });
@@ -131,7 +131,7 @@ function handshakes() {
 }
 
 function requests() {
-  test('HTTP/1.1: the instance is told of https, the port and the visitor', async () => {
+  test('HTTP/1.1: the instance gets the protocol, the port and the address of the visitor', async () => {
     const instance = await named('ok');
     const router = await startTlsRouter();
     router.serve(share(1, 100, instance));
@@ -211,7 +211,7 @@ function requests() {
 }
 
 function renewal() {
-  test('a certificate is swapped under load: no request fails, open connections live on', async () => {
+  test('a certificate is replaced under load: no request fails, open connections stay open', async () => {
     const router = await serving((_, response) => response.end('ok'), { requestHeadMs: 600_000 });
     const before = (await handshake(router.tls, { servername: host })) as TLSSocket;
     const oldest = before.getPeerCertificate().serialNumber;
@@ -257,7 +257,7 @@ function renewal() {
     await pool.close();
   });
 
-  test('a name that is new is served at once, one that is gone no more', async () => {
+  test('a new host name is served at once, a removed one no longer', async () => {
     const router = await serving((_, response) => response.end('ok'));
     router.certificates.contexts.delete(host);
     assert.ok((await handshake(router.tls, { servername: host })) instanceof Error);
@@ -265,7 +265,7 @@ function renewal() {
     assert.equal((await askTls(router.tls)).status, 200);
   });
 
-  test('a context without a certificate refuses, and takes nothing down', async () => {
+  test('a context without a certificate fails that handshake only', async () => {
     const router = await serving((_, response) => response.end('ok'));
     router.certificates.contexts.set('empty.example', createSecureContext());
     assert.ok((await handshake(router.tls, { servername: 'empty.example' })) instanceof Error);
@@ -292,7 +292,7 @@ function withoutTls() {
     assert.equal((await ask(router.port(), { path })).status, 308, 'a challenge that we do not know is a request');
   });
 
-  test('where challenges cannot be looked up the request goes on', async () => {
+  test('where challenges cannot be looked up the request is routed', async () => {
     const router = await serving((_, response) => response.end('app'));
     router.certificates.answerChallenge = () => Promise.reject(new Error('the database is away'));
     assert.equal((await ask(router.port(), { path: '/.well-known/acme-challenge/x' })).body, 'app');
