@@ -1,5 +1,6 @@
 // The built-in proxy with TLS, with certificates from a test authority, and clients that trust that authority.
 import { once } from 'node:events';
+import type { RequestListener } from 'node:http';
 import { connect as connectHttp2, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http2';
 import { Agent, request } from 'node:https';
 import { after } from 'node:test';
@@ -7,7 +8,7 @@ import { connect, createSecureContext, type SecureContext, type TLSSocket } from
 import { systemClock } from '../../src/lib/clock.ts';
 import type { ProxyLimits } from '../../src/traffic/proxy/limits.ts';
 import type { Certificates } from '../../src/traffic/proxy/tls/certificates.ts';
-import { host, startRouter, type TestRouter } from './router.ts';
+import { host, share, startInstance, startRouter, type TestInstance, type TestRouter } from './router.ts';
 import { ca, type Issued, issue } from './router-certificates.ts';
 
 class TestCertificates implements Certificates {
@@ -45,6 +46,17 @@ export async function startTlsRouter(
   await certificates.renew(host);
   const router = await startRouter(limits, systemClock, { port: 0, certificates, redirect });
   return { ...router, certificates, tls: router.tlsPort()! };
+}
+
+/** Starts a router with TLS and one instance behind it. */
+export async function serveTls(
+  answer: RequestListener,
+  ...options: Parameters<typeof startTlsRouter>
+): Promise<TestTlsRouter & { instance: TestInstance }> {
+  const router = await startTlsRouter(...options);
+  const instance = await startInstance(answer);
+  router.serve(share(1, 100, instance));
+  return { ...router, instance };
 }
 
 interface Reply {

@@ -94,6 +94,13 @@ export async function startInstance(answer: RequestListener): Promise<TestInstan
   return { instance, host: '127.0.0.1', port, server, seen, connections: () => connections, stop };
 }
 
+/** Starts a router that sends every request to this instance. */
+export async function serveInstance(instance: TestInstance, limits: Partial<ProxyLimits> = {}): Promise<TestRouter> {
+  const router = await startRouter(limits);
+  router.serve(share(1, 100, instance));
+  return router;
+}
+
 /** An instance that responds with its name. */
 export const named = (name: string) => startInstance((_, response) => response.end(name));
 
@@ -110,6 +117,10 @@ export interface Answer {
   body: string;
   trailers: NodeJS.Dict<string>;
 }
+
+/** The bytes of a request to the host. */
+export const getRequest = (path = '/', headerLines = ''): string =>
+  `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n${headerLines}\r\n`;
 
 interface AskOptions {
   method?: string;

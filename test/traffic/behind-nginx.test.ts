@@ -104,13 +104,13 @@ test('the audit log has the address of the visitor, and Location the public one'
 test('an event passes at once, and a deployed revision answers', async () => {
   const { port } = t.app.server.server.address() as { port: number };
   const stream = await answerOf(askApi('/v1/events/stream'));
-  let heard = '';
+  let received = '';
   stream.on('data', (chunk: Buffer) => {
-    heard += chunk;
+    received += chunk;
   });
   const shop = await Shop.open(`http://127.0.0.1:${port}`);
   const { id } = await shop.deploy('registry.example/shop:1');
-  await until('the event', () => heard.includes(id) || undefined, 2000);
+  await until('the event', () => received.includes(id) || undefined, 2000);
   stream.destroy();
   await shop.reaches(id, 'succeeded');
   const visit = plainRequest({ host: '127.0.0.1', port: plainPort, path: '/a?b=c', headers: { host: shop.host } });
