@@ -73,12 +73,8 @@ export class Attempt implements Dispatcher.DispatchHandler {
     this.instance.pool().dispatch(options, this);
   }
 
-  get isUnderWay(): boolean {
-    return this.#state !== 'over';
-  }
-
-  get isAborted(): boolean {
-    return this.#state === 'aborted';
+  get isOpen(): boolean {
+    return this.#state !== 'over' && this.#state !== 'aborted';
   }
 
   get isResponding(): boolean {

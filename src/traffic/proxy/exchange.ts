@@ -112,7 +112,7 @@ export class Exchange implements AttemptOwner {
 
   /** An instance takes the body, so the visitor may send it. */
   #sendContinue(): void {
-    if (this.#awaitsContinue && !this.#attempt!.isAborted) this.#response.writeContinue();
+    if (this.#awaitsContinue && this.#attempt!.isOpen) this.#response.writeContinue();
     this.#awaitsContinue = false;
   }
 
@@ -196,7 +196,7 @@ export class Exchange implements AttemptOwner {
 
   readonly #onClosed = (): void => {
     const attempt = this.#attempt;
-    if (attempt === null || !attempt.isUnderWay) return;
+    if (attempt === null || !attempt.isOpen) return;
     if (!attempt.isResponding) this.#count(attempt.backend, false);
     attempt.abort();
   };

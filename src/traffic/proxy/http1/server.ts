@@ -64,7 +64,7 @@ function upgrade(context: ProxyContext, request: IncomingMessage, socket: Socket
   }
   if (head.length > 0) socket.unshift(head);
   response.shouldKeepAlive = false;
-  // The instance did not switch protocols, so what else the client sends is dropped.
+  // A response means that the instance did not switch protocols: what else the client sends is dropped.
   response.once('finish', () => {
     socket.end();
     socket.resume().setTimeout(lingerMs, () => socket.destroy());
@@ -80,11 +80,11 @@ function refuse({ ids }: ProxyContext, error: Error, socket: Duplex & { _httpMes
     socket.destroy();
     return;
   }
-  const what =
+  const response =
     code === 'HPE_HEADER_OVERFLOW'
       ? errorResponses.headTooLarge
       : code === 'ERR_HTTP_REQUEST_TIMEOUT'
         ? errorResponses.tooSlow
         : errorResponses.badRequest;
-  sendRawErrorResponse(socket, what, ids('req'));
+  sendRawErrorResponse(socket, response, ids('req'));
 }
