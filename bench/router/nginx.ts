@@ -1,5 +1,5 @@
-// nginx as what it is used for here: the backends behind both proxies, and the proxy that ours is measured against. One
-// worker each, because the built-in proxy has one thread.
+// nginx has two roles here: the backend behind both proxies, and the proxy that ours is compared with. It runs one
+// worker, because the built-in proxy has one thread.
 import { spawn } from 'node:child_process';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ export interface Nginx {
   stop(): Promise<void>;
 }
 
-/** Started by root, nginx reads files as someone else. */
+/** nginx workers that root starts run as another user, who must be able to read the files. */
 function openDir(): string {
   const dir = tempDir();
   chmodSync(dir, 0o755);
@@ -58,7 +58,7 @@ function secureLines({ port, issued }: { port: number; issued: Issued }): string
       ssl_protocols TLSv1.2 TLSv1.3; ssl_session_cache shared:bench:10m;`;
 }
 
-/** Answers /small with its name and /large with a megabyte. */
+/** Serves its name at /small and a megabyte at /large. */
 export function startBackend(name: string): Promise<Nginx> {
   const files = openDir();
   writeFileSync(join(files, 'large'), Buffer.alloc(1024 * 1024, 'a'));
@@ -71,7 +71,7 @@ export function startBackend(name: string): Promise<Nginx> {
   );
 }
 
-/** With a certificate it also listens with TLS, and is otherwise the same. */
+/** With a certificate it also listens for TLS. */
 export function startNginxProxy(backendPort: number, tls?: { port: number; issued: Issued }): Promise<Nginx> {
   return startNginx(
     (port) => `upstream backend { server 127.0.0.1:${backendPort}; keepalive 128; keepalive_requests 100000000; }

@@ -1,16 +1,16 @@
-// Load over TLS from wrk, which sends the name of the address along and resumes no sessions.
+// Load over TLS by wrk, which takes the server name from the URL and resumes no sessions.
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 
-export interface TlsLoad {
+interface TlsLoad {
   url: string;
   connections: number;
   seconds: number;
-  /** A connection, and so a handshake, for each request. */
+  /** Each request has its own connection, and so its own handshake. */
   handshakes: boolean;
 }
 
-/** Successful requests a second. An answer that is not 2xx makes the measurement void. */
+/** Requests a second. Throws where a response is not 2xx. */
 export async function tlsRequestsPerSecond({ url, connections, seconds, handshakes }: TlsLoad): Promise<number> {
   const closing = handshakes ? ['-H', 'Connection: close'] : [];
   const args = ['-t1', `-c${connections}`, `-d${seconds}s`, ...closing, url];

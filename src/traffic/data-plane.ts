@@ -1,17 +1,17 @@
-// Who carries the requests. The control plane hands over a routing table and reads measurements back; it does not know
-// how requests travel. The built-in proxy is one data plane; a native proxy can become another.
+// What carries visitors' requests to instances. The control plane hands over a routing table and reads measurements
+// back; it does not know how requests travel.
 import type { Measurement } from './measure/measurements.ts';
 import type { RoutingTable } from './table.ts';
 
 export interface DataPlane {
-  /** From now on requests go this way; requests under way end where they are. */
+  /** Routes new requests by this table; requests under way finish at the instances they have. */
   apply(table: RoutingTable): void;
-  /** Counts of every bucket that changed since they were last taken. */
+  /** The measurements that changed since this was last called. */
   takeMeasurements(): Measurement[];
-  /** Where it listens. */
+  /** Where it listens for plain HTTP. */
   port(): number;
-  /** Where it listens with TLS; null: nowhere. */
+  /** Where it listens for TLS; null: it does not. */
   tlsPort(): number | null;
-  /** Takes no new connections; resolves when the requests under way have ended or the time is up. */
+  /** Accepts no more connections. Resolves when the requests under way have ended, or were cut off after `drainMs`. */
   stop(drainMs: number): Promise<void>;
 }

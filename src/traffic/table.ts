@@ -8,7 +8,7 @@ export interface Target {
 
 export interface Share {
   revision: number;
-  /** Of 100; all shares of a route add up to 100. */
+  /** The shares of a route add up to 100. */
   percent: number;
   targets: Target[];
 }
@@ -16,9 +16,9 @@ export interface Share {
 export interface Route {
   project: string;
   environment: string;
-  /** Stable first, canary second; a visitor is moved from the first to the second only. */
+  /** Stable first, canary second; visitors move from the first to the second only. */
   shares: Share[];
-  /** There is a certificate for the hosts that lead here: visitors without TLS may be sent to the address with it. */
+  /** The hosts have a certificate, so plain HTTP requests may be redirected to HTTPS. */
   secure?: boolean;
 }
 

@@ -1,4 +1,4 @@
-// Environments as if they had been deployed to and visited, at a time the test chooses: watchers look at what was stored.
+// Environments as if they had been deployed and visited, on a clock that the test moves. Watchers read what was stored.
 import { Watcher } from '../../src/alerts/watcher.ts';
 import type { Alert } from '../../src/contract/alerts.ts';
 import { insertRevision } from '../../src/deployments/queries.ts';
@@ -15,7 +15,7 @@ export class MovedTime {
   /** Projects of the environments that were signalled. */
   readonly signalled: string[] = [];
   app!: TestApp;
-  /** As many processes would have: each its own, and all look at once. */
+  /** One per process of an installation with several; all look at once. */
   watchers: Watcher[] = [];
 
   async start(): Promise<void> {
@@ -35,7 +35,7 @@ export class MovedTime {
     return Promise.all(this.watchers.map((watcher) => watcher.look()));
   }
 
-  /** Lets time pass second by second, looking every five; gives after how many ms `done` was true, or null. */
+  /** Lets time pass second by second, looking every five; returns after how many ms `done` was true, or null. */
   async pass(
     seconds: number,
     each: () => Promise<void> = async () => {},
@@ -95,7 +95,7 @@ export class Site {
       .execute();
   }
 
-  /** A second of requests to a revision, stored as a router does. */
+  /** Stores a second of requests to a revision, as a router does. */
   async serve({ revision = 1, requests = 10, errors = 0, latencyIndex = 3 } = {}): Promise<void> {
     const at = bucketOf(this.#time.nowMs);
     const of = { project: this.id, environment: 'production', revision, at };
@@ -114,7 +114,7 @@ export class Site {
     return (await this.api('GET', '/alerts')).data.reverse();
   }
 
-  /** Kinds and alerts told of, in order. */
+  /** Kinds and alerts of the project's events, in order. */
   async told(): Promise<[string, Alert][]> {
     const rows = await this.#time.app.app.store.db
       .selectFrom('event')

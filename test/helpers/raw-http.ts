@@ -1,28 +1,28 @@
-// HTTP by hand: bytes as they are written, and bytes as they come back.
+// HTTP by hand: raw bytes out, and raw bytes in.
 import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
 
 const withinMs = 10_000;
 
-/** A connection, and all that came back on it so far, one character per byte. */
+/** A connection, and what it has received so far, one character per byte. */
 export class Wire {
   readonly socket: Socket;
   text = '';
   closed = false;
-  #heard: () => void = () => {};
+  #onChange: () => void = () => {};
 
   constructor(port: number, host = '127.0.0.1') {
     this.socket = connect({ port, host, allowHalfOpen: true });
     this.socket.setEncoding('latin1');
     this.socket.on('data', (chunk) => {
       this.text += chunk;
-      this.#heard();
+      this.#onChange();
     });
-    this.socket.on('error', () => {}); // a reset is one of the ways to be cut off
+    this.socket.on('error', () => {}); // a reset is also followed by a close
     this.socket.on('end', () => this.socket.end());
     this.socket.on('close', () => {
       this.closed = true;
-      this.#heard();
+      this.#onChange();
     });
   }
 
@@ -30,26 +30,26 @@ export class Wire {
     this.socket.write(text, 'latin1');
   }
 
-  /** Waits until what came back is as wanted. */
+  /** Waits until the condition holds; fails when the connection closes or ten seconds have passed. */
   async until(what: string, wanted: () => boolean): Promise<void> {
     const giveUpAt = Date.now() + withinMs;
-    const timer = setTimeout(() => this.#heard(), withinMs);
+    const timer = setTimeout(() => this.#onChange(), withinMs);
     while (!wanted()) {
       if (this.closed || Date.now() >= giveUpAt) assert.fail(`${what}; came back: ${this.text.slice(0, 500)}`);
       await new Promise<void>((resolve) => {
-        this.#heard = resolve;
+        this.#onChange = resolve;
       });
     }
     clearTimeout(timer);
   }
 
-  /** Everything that came until the other side closed. */
+  /** Everything received until the other end closed. */
   async untilClosed(): Promise<string> {
     const giveUp = setTimeout(() => this.socket.destroy(), withinMs);
     const startedAt = Date.now();
     while (!this.closed) {
       await new Promise<void>((resolve) => {
-        this.#heard = resolve;
+        this.#onChange = resolve;
       });
     }
     clearTimeout(giveUp);
@@ -63,5 +63,5 @@ export class Wire {
   }
 }
 
-/** The status of the first answer in the text, 0 where there is none. */
+/** The status of the first response in the text; 0 where there is none. */
 export const statusOf = (text: string): number => Number(/^HTTP\/1\.1 (\d{3})/.exec(text)?.[1] ?? 0);

@@ -1,4 +1,4 @@
-// HTTP/2 by hand: frames as they are written, and frames as they come back. Heads are spelled out without compression.
+// HTTP/2 by hand: raw frames out, and raw frames in. Heads are not compressed.
 import { after } from 'node:test';
 import { connect, type TLSSocket } from 'node:tls';
 import { host } from './router.ts';
@@ -25,7 +25,7 @@ export function frame(type: number, flags: number, stream: number, payload: Buff
   return Buffer.concat([head, payload]);
 }
 
-/** A length of HPACK, with a prefix of seven bits. */
+/** An HPACK length with a prefix of seven bits. */
 function hpackLength(length: number): Buffer {
   if (length < 127) return Buffer.from([length]);
   const bytes = [127];
@@ -34,7 +34,7 @@ function hpackLength(length: number): Buffer {
   return Buffer.from([...bytes, rest]);
 }
 
-/** Header lines, one character per byte. */
+/** An HPACK header block; one character of a name or value per byte. */
 export function block(lines: readonly (readonly [string, string])[]): Buffer {
   const parts = lines.flatMap((line) => [
     Buffer.from([0]),
@@ -59,7 +59,7 @@ export class RawHttp2 {
   constructor(port: number) {
     this.socket = connect({ port, host: '127.0.0.1', servername: host, ca, ALPNProtocols: ['h2'] });
     after(() => this.socket.destroy());
-    this.socket.on('error', () => {}); // a reset is one of the ways to be cut off
+    this.socket.on('error', () => {}); // a reset is also followed by a close
     this.socket.on('close', () => {
       this.closed = true;
     });
@@ -72,7 +72,7 @@ export class RawHttp2 {
     if (!this.closed) this.socket.write(bytes);
   }
 
-  /** Heads of one frame; flags: 1 no body follows, 4 the head is complete. */
+  /** Sends a head in one frame; flags: 1 no body follows, 4 the head is complete. */
   headers(stream: number, lines: readonly (readonly [string, string])[], flags = 5): void {
     this.write(frame(frameTypes.headers, flags, stream, block(lines)));
   }
@@ -83,7 +83,7 @@ export class RawHttp2 {
     return until(`a frame of type ${type}`, () => this.frames.find(isIt));
   }
 
-  /** How a stream ended up: a status of the static table, or a reset. */
+  /** What a stream ended with: a status of HPACK's static table, a reset, or the end of the session. */
   outcome(stream: number): Promise<string> {
     return until(`an outcome of stream ${stream}`, () => {
       const last = this.frames.find((one) => one.stream === stream && (one.type === 1 || one.type === 3));

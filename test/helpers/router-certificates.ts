@@ -1,4 +1,4 @@
-// Certificates of an authority that lives as long as the process does.
+// Certificates from a test authority, which exists as long as the process.
 import { randomBytes } from 'node:crypto';
 import * as x509 from '@peculiar/x509';
 

@@ -1,5 +1,6 @@
-// The built-in proxy with TLS, certificates for it from an authority of the test's own, and clients that trust those.
+// The built-in proxy with TLS, with certificates from a test authority, and clients that trust that authority.
 import { once } from 'node:events';
+import type { RequestListener } from 'node:http';
 import { connect as connectHttp2, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http2';
 import { Agent, request } from 'node:https';
 import { after } from 'node:test';
@@ -7,15 +8,15 @@ import { connect, createSecureContext, type SecureContext, type TLSSocket } from
 import { systemClock } from '../../src/lib/clock.ts';
 import type { ProxyLimits } from '../../src/traffic/proxy/limits.ts';
 import type { Certificates } from '../../src/traffic/proxy/tls/certificates.ts';
-import { host, startRouter, type TestRouter } from './router.ts';
+import { host, share, startInstance, startRouter, type TestInstance, type TestRouter } from './router.ts';
 import { ca, type Issued, issue } from './router-certificates.ts';
 
-export class TestCertificates implements Certificates {
+class TestCertificates implements Certificates {
   readonly contexts = new Map<string, SecureContext>();
   readonly challenges = new Map<string, string>();
   readonly asked: string[] = [];
 
-  /** A new certificate for a name, which serves from now on. */
+  /** Issues a certificate for a host name and serves it from now on. */
   async renew(name: string): Promise<Issued> {
     const issued = await issue(name);
     this.contexts.set(name, createSecureContext({ cert: issued.certificate, key: issued.key }));
@@ -47,7 +48,18 @@ export async function startTlsRouter(
   return { ...router, certificates, tls: router.tlsPort()! };
 }
 
-export interface Reply {
+/** Starts a router with TLS and one instance behind it. */
+export async function serveTls(
+  answer: RequestListener,
+  ...options: Parameters<typeof startTlsRouter>
+): Promise<TestTlsRouter & { instance: TestInstance }> {
+  const router = await startTlsRouter(...options);
+  const instance = await startInstance(answer);
+  router.serve(share(1, 100, instance));
+  return { ...router, instance };
+}
+
+interface Reply {
   status: number;
   headers: IncomingHttpHeaders;
   body: Buffer;
@@ -55,14 +67,14 @@ export interface Reply {
   informed: IncomingHttpHeaders[];
 }
 
-export interface Question {
+interface Question {
   method?: string;
   path?: string;
   headers?: OutgoingHttpHeaders;
   body?: Buffer | string;
 }
 
-/** One session of HTTP/2; it ends with the test file. */
+/** An HTTP/2 session, which ends with the test file. */
 export async function openSession(port: number, servername = host, maxSessionMemory = 1000) {
   const session = connectHttp2(`https://${servername}:${port}`, {
     ca,
@@ -72,7 +84,7 @@ export async function openSession(port: number, servername = host, maxSessionMem
   });
   after(() => session.destroy());
   await once(session, 'connect');
-  session.on('error', () => {}); // a stream that the session takes with it tells its own test
+  session.on('error', () => {}); // the streams of a failed session fail too, and their tests notice
   const open = ({ method = 'GET', path = '/', headers = {}, body }: Question = {}) =>
     session.request({ ':method': method, ':path': path, ...headers }, { endStream: body === undefined });
   const ask = async (question: Question = {}): Promise<Reply> => {
@@ -82,9 +94,9 @@ export async function openSession(port: number, servername = host, maxSessionMem
     stream.on('trailers', (headers) => Object.assign(reply.trailers, headers));
     const answered = once(stream, 'response');
     if (question.body !== undefined) stream.end(question.body);
-    const closed = once(stream, 'close').then(() => Promise.reject(new Error('closed without an answer')));
+    const closed = once(stream, 'close').then(() => Promise.reject(new Error('closed without a response')));
     reply.headers = (await Promise.race([answered, closed]))[0];
-    closed.catch(() => {}); // it closes after its answer, too
+    closed.catch(() => {}); // it also closes after its response
     reply.status = Number(reply.headers[':status']);
     reply.body = Buffer.concat(await stream.toArray());
     return reply;
@@ -92,7 +104,7 @@ export async function openSession(port: number, servername = host, maxSessionMem
   return { session, open, ask };
 }
 
-/** HTTP/1.1 over TLS, each on a connection of its own unless an agent keeps them. */
+/** Sends a request over HTTP/1.1 and TLS, on a connection of its own unless an agent is given. */
 export async function askTls(
   port: number,
   { method = 'GET', path = '/', headers = {}, body }: Question = {},
@@ -113,13 +125,13 @@ export async function askTls(
   };
 }
 
-/** The socket, or the error that its handshake ended with. */
+/** The socket, or the error that its handshake failed with. */
 export async function handshake(port: number, options: object): Promise<TLSSocket | NodeJS.ErrnoException> {
   const socket = connect({ port, host: '127.0.0.1', ca, ...options });
   after(() => socket.destroy());
   return new Promise((resolve) => {
     socket.once('secureConnect', () => resolve(socket));
     socket.once('error', resolve);
-    socket.once('close', () => resolve(new Error('closed without a word')));
+    socket.once('close', () => resolve(new Error('closed without an error')));
   });
 }

@@ -1,4 +1,4 @@
-// The built-in proxy on a free port, and instances for it to ask. All of it ends with the test file.
+// The built-in proxy on a free port, and instances behind it. All of them stop with the test file.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import {
@@ -25,7 +25,7 @@ export const host = 'shop-production.localhost';
 export interface TestRouter extends DataPlane {
   /** Routes the host to these shares. */
   serve(...shares: Share[]): void;
-  /** What was counted of a revision, over all buckets, since the start. */
+  /** The requests counted for a revision since the start. */
   counted(revision: number): { requests: number; errors: number };
 }
 
@@ -63,7 +63,7 @@ export const share = (revision: number, percent: number, ...targets: Target[]): 
 
 export interface TestInstance extends Target {
   server: Server;
-  /** Requests it saw, in order. */
+  /** The requests it received, in order. */
   seen: IncomingMessage[];
   connections(): number;
   stop(): Promise<void>;
@@ -94,12 +94,19 @@ export async function startInstance(answer: RequestListener): Promise<TestInstan
   return { instance, host: '127.0.0.1', port, server, seen, connections: () => connections, stop };
 }
 
-/** An instance that answers with its name. */
+/** Starts a router that sends every request to this instance. */
+export async function serveInstance(instance: TestInstance, limits: Partial<ProxyLimits> = {}): Promise<TestRouter> {
+  const router = await startRouter(limits);
+  router.serve(share(1, 100, instance));
+  return router;
+}
+
+/** An instance that responds with its name. */
 export const named = (name: string) => startInstance((_, response) => response.end(name));
 
-/** An address where nobody listens. */
+/** An address where nothing listens. */
 export async function deadTarget(): Promise<Target> {
-  const { instance, host, port, stop } = await named('nobody');
+  const { instance, host, port, stop } = await named('dead');
   await stop();
   return { instance, host, port };
 }
@@ -111,7 +118,11 @@ export interface Answer {
   trailers: NodeJS.Dict<string>;
 }
 
-export interface Ask {
+/** The bytes of a request to the host. */
+export const getRequest = (path = '/', headerLines = ''): string =>
+  `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n${headerLines}\r\n`;
+
+interface AskOptions {
   method?: string;
   path?: string;
   host?: string;
@@ -122,7 +133,7 @@ export interface Ask {
 export const agent = new Agent({ keepAlive: true, maxSockets: 64 });
 after(() => agent.destroy());
 
-export async function ask(port: number, options: Ask = {}): Promise<Answer> {
+export async function ask(port: number, options: AskOptions = {}): Promise<Answer> {
   const { method = 'GET', path = '/', host: name = host, headers = {}, body } = options;
   const outgoing = request({ agent, port, host: '127.0.0.1', method, path, headers: { ...headers, host: name } });
   outgoing.end(body);

@@ -1,4 +1,4 @@
-// A visitor of a domain: looks nothing up, goes to loopback, and believes only the root it is given.
+// A visitor of a domain, without DNS: it connects to loopback, and trusts only the given root.
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { request as requestTls } from 'node:https';
@@ -10,7 +10,7 @@ export interface TlsVisitor {
   root: string;
 }
 
-/** The certificate a visitor is shown, once it was believed. */
+/** The certificate that a visitor gets, after it was verified. */
 export async function handshake({ port, root }: TlsVisitor, servername: string): Promise<PeerCertificate> {
   const socket = connect({ host: '127.0.0.1', port, servername, ca: root, ALPNProtocols: ['http/1.1'] });
   try {
@@ -37,7 +37,7 @@ export async function visitTls({ port, root }: TlsVisitor, hostname: string, pat
   return { status: answer.statusCode!, headers: answer.headers, serial, body: await textOf(answer) };
 }
 
-/** Without TLS. */
+/** One request without TLS. */
 export async function visitPlain(port: number, hostname: string, path = '/') {
   const ask = request({ host: '127.0.0.1', port, path, agent: false, headers: { host: hostname } });
   ask.end();
@@ -45,7 +45,7 @@ export async function visitPlain(port: number, hostname: string, path = '/') {
   return { status: answer.statusCode!, headers: answer.headers, body: await textOf(answer) };
 }
 
-/** Visits without pause until told to stop; gives what went wrong and the serial numbers of what was shown. */
+/** Sends requests without pause until stopped; collects failures and the serial numbers of the certificates it got. */
 export function tlsLoad(visitor: TlsVisitor, hostname: string, clients = 4) {
   let stopped = false;
   let visits = 0;

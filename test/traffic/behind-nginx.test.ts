@@ -1,4 +1,4 @@
-// deploy/nginx.conf as it is, but for ports and the place of the certificate, before the real service.
+// The real service behind deploy/nginx.conf, in which only ports and the path of the certificate are replaced.
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -22,7 +22,7 @@ const answerOf = (ask: ClientRequest) =>
     ask.on('response', resolve).on('error', reject).end();
   });
 
-/** As a visitor at another address than nginx's own. */
+/** A request from another address than nginx's own. */
 const askApi = (path: string, method = 'GET') =>
   secureRequest({
     host: '127.0.0.1',
@@ -104,13 +104,13 @@ test('the audit log has the address of the visitor, and Location the public one'
 test('an event passes at once, and a deployed revision answers', async () => {
   const { port } = t.app.server.server.address() as { port: number };
   const stream = await answerOf(askApi('/v1/events/stream'));
-  let heard = '';
+  let received = '';
   stream.on('data', (chunk: Buffer) => {
-    heard += chunk;
+    received += chunk;
   });
   const shop = await Shop.open(`http://127.0.0.1:${port}`);
   const { id } = await shop.deploy('registry.example/shop:1');
-  await until('the event', () => heard.includes(id) || undefined, 2000);
+  await until('the event', () => received.includes(id) || undefined, 2000);
   stream.destroy();
   await shop.reaches(id, 'succeeded');
   const visit = plainRequest({ host: '127.0.0.1', port: plainPort, path: '/a?b=c', headers: { host: shop.host } });

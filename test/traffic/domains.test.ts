@@ -1,4 +1,4 @@
-// Domains in the routing table: each leads to its environment, those with a certificate to https, however many there are.
+// Domains in the routing table: each leads to its environment, and those with a certificate redirect to HTTPS.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Tables } from '../../src/db/tables.ts';
@@ -63,7 +63,7 @@ test('1,000 domains lead to their environment over two routes', async () => {
   assert.equal((await ask(port, { host: shop.host })).status, 200);
 });
 
-test('hosts of one environment share its instances, its turns and its counts', async () => {
+test('hosts of one environment share its instances, turns and counters', async () => {
   const router = await startRouter();
   const instances = [await named('a'), await named('b')];
   const shared = route([share(1, 100, ...instances)]);

@@ -1,5 +1,5 @@
-// Requests that two readers could understand in two ways. Each is refused, or reaches the instance as one request that
-// can be read in one way only; what hides behind it is never seen by an instance as a request.
+// Requests that two readers could understand in two ways. Each is refused, or reaches the instance as a single request
+// without ambiguity; no instance ever sees the request hidden in it.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
@@ -9,7 +9,7 @@ import { ask, host, share, startRouter } from '../helpers/router.ts';
 
 const hidden = `GET /hidden HTTP/1.1\r\nHost: ${host}\r\n\r\n`;
 
-/** An instance that takes down every byte, and answers each head with a short answer. */
+/** An instance that records every byte, and responds shortly to each head. */
 async function startRecorder() {
   const recorder = { text: '', instance: 'recorder', host: '127.0.0.1', port: 0 };
   const server = createServer((socket) => {
@@ -155,7 +155,7 @@ function smuggling() {
     }
   });
 
-  test('an answer with two lengths is not passed on', async () => {
+  test('a response with two lengths is not passed on', async () => {
     const router = await startRouter();
     const server = createServer((socket) => {
       socket.on('error', () => {});

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { Counts, latencyIndexOf } from './counts.ts';
 import { bucketMs, bucketOf, latencyBoundsMs, quantileMs } from './measurements.ts';
+import { latencyIndexOf, TrafficCounter } from './traffic-counter.ts';
 
 const latency = (counts: Record<number, number>): number[] =>
   Array.from({ length: latencyBoundsMs.length + 1 }, (_, index) => counts[index] ?? 0);
@@ -50,16 +50,16 @@ describe('counting', () => {
 
   function counting() {
     const clock = { ms: start, now: () => clock.ms };
-    const counts = new Counts(clock);
-    counts.beginTable();
-    return { clock, counts, revision: counts.of('prj', 'production', 1) };
+    const counter = new TrafficCounter(clock);
+    counter.beginTable();
+    return { clock, counter, revision: counter.of('prj', 'production', 1) };
   }
 
   test('only what changed is given, in absolute numbers', () => {
-    const { clock, counts, revision } = counting();
+    const { clock, counter, revision } = counting();
     revision.countRequest(clock.ms, 4, false);
     revision.countRequest(clock.ms, 4, true);
-    const [first, ...rest] = counts.take();
+    const [first, ...rest] = counter.take();
     assert.deepEqual(rest, []);
     assert.deepEqual(first, {
       project: 'prj',
@@ -70,20 +70,20 @@ describe('counting', () => {
       errors: 1,
       latency: latency({ 3: 2 }),
     });
-    assert.deepEqual(counts.take(), []);
+    assert.deepEqual(counter.take(), []);
     clock.ms += bucketMs - 1;
     revision.countRequest(clock.ms, 4, false);
-    assert.equal(counts.take()[0]!.requests, 3);
+    assert.equal(counter.take()[0]!.requests, 3);
     assert.equal(first.requests, 2, 'what was given does not change any more');
   });
 
   test('every ten seconds begin a bucket', () => {
-    const { clock, counts, revision } = counting();
+    const { clock, counter, revision } = counting();
     for (let i = 0; i < 3; i++) {
       revision.countRequest(clock.ms, 1, false);
       clock.ms += bucketMs;
     }
-    const taken = counts.take();
+    const taken = counter.take();
     assert.deepEqual(
       taken.map(({ at }) => at),
       [0, 1, 2].map((n) => start + n * bucketMs),
@@ -92,38 +92,38 @@ describe('counting', () => {
   });
 
   test('what was taken is kept for a minute and then forgotten', () => {
-    const { clock, counts, revision } = counting();
+    const { clock, counter, revision } = counting();
     revision.countRequest(clock.ms, 1, false);
-    counts.take();
+    counter.take();
     clock.ms += bucketMs + 60_000;
-    assert.deepEqual(counts.take(), []);
+    assert.deepEqual(counter.take(), []);
     revision.countRequest(start, 1, false);
-    assert.equal(counts.take()[0]!.requests, 2, 'kept');
+    assert.equal(counter.take()[0]!.requests, 2, 'kept');
     clock.ms += 1;
-    counts.take();
+    counter.take();
     revision.countRequest(start, 1, false);
-    assert.equal(counts.take()[0]!.requests, 1, 'forgotten');
+    assert.equal(counter.take()[0]!.requests, 1, 'forgotten');
   });
 
   test('what was never taken is not forgotten', () => {
-    const { clock, counts, revision } = counting();
+    const { clock, counter, revision } = counting();
     revision.countRequest(clock.ms, 1, false);
     clock.ms += 3_600_000;
-    assert.equal(counts.take().length, 1);
+    assert.equal(counter.take().length, 1);
   });
 
   test('a revision that left the table is still given', () => {
-    const { counts, clock, revision } = counting();
-    counts.beginTable();
+    const { counter, clock, revision } = counting();
+    counter.beginTable();
     revision.countRequest(clock.ms, 1, false);
-    assert.equal(counts.take().length, 1);
+    assert.equal(counter.take().length, 1);
   });
 
   test('an answer that breaks off is an error without a request', () => {
-    const { counts, clock, revision } = counting();
+    const { counter, clock, revision } = counting();
     revision.countRequest(clock.ms, 1, false);
     revision.countBrokenOff(clock.ms);
-    const [{ requests, errors } = { requests: 0, errors: 0 }] = counts.take();
+    const [{ requests, errors } = { requests: 0, errors: 0 }] = counter.take();
     assert.deepEqual([requests, errors], [1, 1]);
   });
 });

@@ -1,9 +1,9 @@
 // What the data plane saw, per revision, in buckets of ten seconds. Each data plane keeps and stores its own counts as
-// absolute numbers, so storing them twice is harmless and the sum over all of them is the truth.
+// absolute numbers, so storing them twice is harmless and the sum over all data planes is right.
 
 export const bucketMs = 10_000;
 
-/** Upper bounds of the latency histogram in milliseconds; one more bucket follows for all that is slower. */
+/** Upper bounds of the latency histogram in milliseconds; one more bucket holds everything slower. */
 export const latencyBoundsMs = [
   1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000, 1500, 2000, 3000, 5000, 10_000, 30_000,
 ] as const;
@@ -15,13 +15,13 @@ export interface Measurement {
   /** Start of the bucket, milliseconds since the epoch. */
   at: number;
   requests: number;
-  /** Answers with a status of 500 or above, and requests that got none. */
+  /** Responses with a status of 500 or above, and requests that got no response or an incomplete one. */
   errors: number;
-  /** Counts per latency bucket; one longer than the bounds. */
+  /** Requests per latency bucket; one entry more than there are bounds. */
   latency: number[];
 }
 
-/** What one revision did over some time. */
+/** The traffic of one revision over some time. */
 export interface Side {
   requests: number;
   errorRate: number | null;
@@ -30,7 +30,7 @@ export interface Side {
 
 export const bucketOf = (nowMs: number): number => Math.floor(nowMs / bucketMs) * bucketMs;
 
-/** The latency that the given share of requests stayed at or below, by linear interpolation within its bucket. */
+/** The latency that this share of requests did not exceed, interpolated within its bucket; null without requests. */
 export function quantileMs(latency: readonly number[], share: number): number | null {
   const total = latency.reduce((sum, count) => sum + count, 0);
   if (total === 0) return null;

@@ -1,18 +1,18 @@
-// What the proxy says in its own name: short plain text that repeats nothing of the request, with a request id.
+// Responses that come from the proxy itself: short plain text with a request id, which repeats nothing of the request.
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { VisitorResponse } from './visitor.ts';
+import type { VisitorResponse } from './visitor-messages.ts';
 
-export interface OwnAnswer {
+export interface ErrorResponse {
   status: number;
   text: string;
   retryAfterS?: number;
   location?: string;
-  /** The connection ends with it. */
+  /** The connection closes after it: where a request was not understood, what follows it may not be either. */
   closes?: boolean;
 }
 
-export const own = {
+export const errorResponses = {
   unknownHost: { status: 404, text: 'nothing is deployed under this host name' },
   noInstance: { status: 503, text: 'no instance can answer at the moment', retryAfterS: 1 },
   badGateway: { status: 502, text: 'the instance did not give an answer' },
@@ -23,21 +23,24 @@ export const own = {
   badMethod: { status: 405, text: 'this method is not supported', closes: true },
   headTooLarge: { status: 431, text: 'the head of the request is too large', closes: true },
   tooSlow: { status: 408, text: 'the request did not arrive in time', closes: true },
-} satisfies Record<string, OwnAnswer>;
+} satisfies Record<string, ErrorResponse>;
 
 const encoded = (path: string): string => path.replace(/[^\x21-\x7e]/g, (char) => encodeURIComponent(char));
 
 /**
- * To the same address with TLS. 308 and not 301: a method stays what it is, so a POST does not become a GET. Like all our
- * own answers it is not stored, so nobody is sent on after the certificate has gone.
+ * 308 and not 301, so that a POST does not become a GET. Like every response here it is not cached, so visitors are not
+ * redirected any more once the certificate is gone.
  */
-export const moved = (hostName: string, port: number, path: string): OwnAnswer => ({
+export const redirectToHttps = (hostName: string, port: number, path: string): ErrorResponse => ({
   status: 308,
   text: 'this address is served with TLS',
   location: `https://${hostName}${port === 443 ? '' : `:${port}`}${encoded(path)}`,
 });
 
-function headersOf({ text, retryAfterS, location }: OwnAnswer, requestId: string): [body: string, headers: string[]] {
+function headersOf(
+  { text, retryAfterS, location }: ErrorResponse,
+  requestId: string,
+): [body: string, headers: string[]] {
   const body = `${text} (${requestId})\n`;
   const headers = ['content-type', 'text/plain; charset=utf-8', 'content-length', String(body.length)];
   headers.push('cache-control', 'no-store', 'x-content-type-options', 'nosniff', 'x-request-id', requestId);
@@ -46,17 +49,22 @@ function headersOf({ text, retryAfterS, location }: OwnAnswer, requestId: string
   return [body, headers];
 }
 
-export function answer(response: VisitorResponse, what: OwnAnswer, requestId: string, close: boolean): void {
-  const [body, headers] = headersOf(what, requestId);
+export function sendErrorResponse(
+  response: VisitorResponse,
+  error: ErrorResponse,
+  requestId: string,
+  close: boolean,
+): void {
+  const [body, headers] = headersOf(error, requestId);
   if (close) headers.push('connection', 'close');
-  response.writeHead(what.status, headers);
+  response.writeHead(error.status, headers);
   response.end(body);
 }
 
-/** Where there is no request to answer, only bytes that are none: the last words on a connection. */
-export function answerRaw(socket: Duplex, what: OwnAnswer, requestId: string): void {
-  const [body, headers] = headersOf(what, requestId);
-  let head = `HTTP/1.1 ${what.status} ${STATUS_CODES[what.status]}\r\nconnection: close\r\n`;
+/** For a connection on which no request could be read. It is closed afterwards. */
+export function sendRawErrorResponse(socket: Duplex, error: ErrorResponse, requestId: string): void {
+  const [body, headers] = headersOf(error, requestId);
+  let head = `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\nconnection: close\r\n`;
   for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`;
   socket.end(`${head}\r\n${body}`, () => socket.destroy());
 }

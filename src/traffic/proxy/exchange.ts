@@ -1,280 +1,203 @@
-// One request and its answer. The request is read once, then attempts are made on instances until one begins to answer;
-// from there on everything is passed through as it comes, each side going no faster than the other takes it. Plain
-// callbacks instead of promises: this is the path that every request takes.
+// One visitor's request and its response. The exchange owns the visitor's side of both; each try at an instance is an
+// attempt, which owns the other side. The life of an exchange:
+//
+//   1. `start` chooses an instance and makes an attempt at it.
+//   2. An attempt that fails before its response has begun is followed by another, at another instance, as long as the
+//      request is safe to repeat, some instance is left and `retryMs` have not passed. Otherwise: an error response.
+//   3. The first head of a response decides: the request is counted for that revision, and there are no more attempts.
+//   4. Bodies pass through as they come, in both directions, each side going no faster than the other takes them.
+//   5. It is over when the response has ended, or broken off with the attempt, or when the visitor goes away, which
+//      aborts the attempt. A connection that switches protocols leaves the exchange and becomes a tunnel.
+//
+// Every request takes this path, so it has callbacks instead of promises, and as few of them as possible.
 import type { IncomingHttpHeaders } from 'node:http';
-import type { ServerHttp2Session } from 'node:http2';
 import type { Duplex } from 'node:stream';
-import type { Dispatcher } from 'undici';
-import type { Range } from '../../lib/address.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { IdSource } from '../../lib/ids.ts';
-import type { Log } from '../../lib/log.ts';
-import { cookieOf } from '../pick.ts';
-import { believedPeer } from './believed-peer.ts';
-import { choose } from './choice.ts';
-import { answer, moved, type OwnAnswer, own } from './error-responses.ts';
-import { codeOf, isOfInstance, isSafeToRepeat, ownAnswerTo } from './failures.ts';
-import { addForwarding, answerHeaders, type Peer, pairsOf, peerOf, readHead } from './forwarding-headers.ts';
-import { type Inbound, readRequest } from './inbound.ts';
-import { type Instance, type Side, sideOf, type Way, type Ways } from './instances.ts';
-import type { ProxyLimits } from './limits.ts';
+import { cookieOf } from '../balance.ts';
+import { Attempt, type AttemptFailure, type AttemptOwner } from './attempt.ts';
+import { chooseInstance } from './choose-instance.ts';
+import type { ProxyContext } from './context.ts';
+import { type ErrorResponse, errorResponses, sendErrorResponse } from './error-responses.ts';
+import { codeOf, errorResponseTo, isOfInstance, isSafeToRepeat } from './failures.ts';
+import type { Instance } from './instance.ts';
+import type { RequestHead } from './request/request-headers.ts';
+import { pairsOf, responseHeaders } from './response-headers.ts';
+import { type Backend, backendOf, type ProxyRoute } from './route-table.ts';
 import { join, writeSwitching } from './tunnel.ts';
 import { discardRest, UploadBody } from './upload-body.ts';
-import type { VisitorRequest, VisitorResponse } from './visitor.ts';
-
-export interface Surroundings {
-  clock: Clock;
-  log: Log;
-  limits: ProxyLimits;
-  ids: IdSource;
-  ways: Ways;
-  draining: boolean;
-  /** Connections that are, or ask to become, something else than HTTP; the server does not know them any more. */
-  upgrades: Set<Duplex>;
-  /** Of HTTP/2, which the server does not know either. */
-  sessions: Set<ServerHttp2Session>;
-  /** Where visitors of a domain with a certificate are sent who come without TLS; null: they are not. */
-  httpsPort: number | null;
-  /** Whose word about who asks is believed. */
-  trustedProxies: readonly Range[];
-}
+import type { VisitorRequest, VisitorResponse } from './visitor-messages.ts';
 
 const none: Instance[] = [];
-const unread: Inbound = { ...readHead([]), hostName: '', path: '' };
-const clientGone = new Error('the client went away');
 
-export class Exchange implements Dispatcher.DispatchHandler {
-  readonly #in: Surroundings;
+export class Exchange implements AttemptOwner {
+  readonly #context: ProxyContext;
   readonly #request: VisitorRequest;
   readonly #response: VisitorResponse;
-  readonly #expectsContinue: boolean;
+  readonly #head: RequestHead;
+  readonly #upgrade: string | null;
   readonly #startedAt: number;
-  #upgrade: string | null = null;
-  #head: Inbound = unread;
+  /** For a visitor that comes without a bucket while there is a canary; `start` sets it. */
   #cookie: string | null = null;
+  #awaitsContinue: boolean;
+  #listensForDrain = false;
 
-  // The attempt under way.
-  #side!: Side;
-  #instance: Instance | null = null;
-  #controller: Dispatcher.DispatchController | null = null;
-  #body: UploadBody | null = null;
-  #answerBegun = false;
-
-  // All attempts.
+  /** The latest one, under way or over. */
+  #attempt: Attempt | null = null;
   #tried: Instance[] = none;
-  #repeated = false;
-  #missed = false;
-  #answered = false;
-  #gone = false;
-  #waitsForDrain = false;
-  #continued = false;
+  /** Every instance was tried, and a second round has begun. */
+  #inSecondRound = false;
+  /** The backend that the visitor belongs to could not answer, and has been charged with an error for it. */
+  #charged = false;
 
-  constructor(surroundings: Surroundings, request: VisitorRequest, response: VisitorResponse, expectsContinue = false) {
-    this.#in = surroundings;
+  constructor(
+    context: ProxyContext,
+    request: VisitorRequest,
+    response: VisitorResponse,
+    head: RequestHead,
+    upgrade: string | null,
+    awaitsContinue: boolean,
+  ) {
+    this.#context = context;
     this.#request = request;
     this.#response = response;
-    this.#expectsContinue = expectsContinue;
-    this.#startedAt = surroundings.clock.now();
-  }
-
-  start(upgrade: string | null = null): void {
+    this.#head = head;
     this.#upgrade = upgrade;
-    const read = readRequest(this.#request, this.#in.limits, upgrade !== null);
-    if ('status' in read) {
-      this.#answerSelf(read);
-      return;
-    }
-    this.#head = read;
-    const { trustedProxies } = this.#in;
-    const seen = peerOf(this.#request.socket);
-    const peer = trustedProxies.length === 0 ? seen : believedPeer(seen, this.#request.rawHeaders, trustedProxies);
-    const way = this.#in.ways.find(read.hostName);
-    const refusal = this.#refusal(way, peer);
-    if (!way || refusal !== null) {
-      this.#answerSelf(refusal ?? own.unknownHost);
-      return;
-    }
+    this.#awaitsContinue = awaitsContinue;
+    this.#startedAt = context.clock.now();
+  }
+
+  start(route: ProxyRoute): void {
+    const head = this.#head;
     this.#response.on('close', this.#onClosed);
-    if (read.bucket === -1) {
-      read.bucket = way.nextBucket();
-      if (way.canary !== null) this.#cookie = cookieOf(read.bucket);
+    if (head.bucket === -1) {
+      head.bucket = route.nextBucket();
+      if (route.canary !== null) this.#cookie = cookieOf(head.bucket);
     }
-    addForwarding(read.headers, peer, read.host);
-    if (this.#attempt(way)) return;
-    sideOf(way, read.bucket).counts.countRequest(this.#startedAt, 0, true);
-    this.#answerSelf(own.noInstance);
+    if (this.#tryNext(route)) return;
+    backendOf(route, head.bucket).counter.countRequest(this.#startedAt, 0, true);
+    this.refuse(errorResponses.noInstance);
   }
 
-  /** A visitor with TLS asks for what the certificate was shown for, and one without it goes where TLS is. */
-  #refusal(way: Way | undefined, { serverName, proto }: Peer): OwnAnswer | null {
-    const { hostName, path } = this.#head;
-    if (serverName !== null) return serverName === hostName ? null : own.misdirected;
-    const { httpsPort } = this.#in;
-    return way?.secure && httpsPort !== null && proto === 'http' ? moved(hostName, httpsPort, path) : null;
+  /** Responds without an instance. */
+  refuse(error: ErrorResponse): void {
+    const close = this.#context.draining || this.#upgrade !== null || error.closes === true;
+    sendErrorResponse(this.#response, error, this.#context.ids('req'), close);
+    if (!close && this.#head.hasBody) discardRest(this.#request);
   }
 
-  /** Asks the next instance; false where there is none left to ask. */
-  #attempt(way: Way): boolean {
-    const nowMs = this.#in.clock.now();
-    const wanted = sideOf(way, this.#head.bucket);
-    const choice = choose(way, wanted, nowMs, this.#tried);
-    if (choice === null) return false;
-    if (choice.side !== wanted && wanted.instances.length > 0 && !this.#missed) {
-      this.#missed = true;
-      wanted.counts.countRequest(nowMs, nowMs - this.#startedAt, true);
+  /** Makes an attempt at the next instance; false where there is none left. */
+  #tryNext(route: ProxyRoute): boolean {
+    const nowMs = this.#context.clock.now();
+    const wanted = backendOf(route, this.#head.bucket);
+    const other = wanted === route.stable ? route.canary : route.stable;
+    const instance = chooseInstance(wanted, other, nowMs, this.#tried);
+    if (instance === null) return false;
+    // An instance that is in both backends is chosen as one of the wanted.
+    const backend = other === null || wanted.instances.includes(instance) ? wanted : other;
+    if (backend !== wanted && wanted.instances.length > 0 && !this.#charged) {
+      this.#charged = true;
+      wanted.counter.countRequest(nowMs, nowMs - this.#startedAt, true);
     }
-    this.#ask(choice.side, choice.instance);
+    this.#try(backend, instance);
     return true;
   }
 
-  #ask(side: Side, instance: Instance): void {
-    this.#side = side;
-    this.#instance = instance;
-    this.#controller = null;
-    instance.underWay++;
-    this.#body = this.#head.hasBody ? new UploadBody(this.#request, () => this.#continue()) : null;
-    instance.pool().dispatch(
-      {
-        path: this.#head.path,
-        method: this.#request.method as Dispatcher.HttpMethod,
-        headers: this.#head.headers,
-        body: this.#body,
-        upgrade: this.#upgrade,
-      },
-      this,
-    );
+  /** The attempt may have failed, and others may have been made, when this returns. */
+  #try(backend: Backend, instance: Instance): void {
+    const { path, headers, hasBody } = this.#head;
+    const onFirstRead = this.#awaitsContinue ? () => this.#sendContinue() : null;
+    const body = hasBody ? new UploadBody(this.#request, onFirstRead) : null;
+    this.#attempt = new Attempt(this, backend, instance, body);
+    this.#attempt.send(path, this.#request.method!, headers, this.#upgrade);
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller;
-    if (this.#gone) controller.abort(clientGone);
+  /** An instance takes the body, so the visitor may send it. */
+  #sendContinue(): void {
+    if (this.#awaitsContinue && this.#attempt!.isOpen) this.#response.writeContinue();
+    this.#awaitsContinue = false;
   }
 
-  onResponseStarted(): void {
-    this.#answerBegun = true;
+  onInformation(status: number, headers: IncomingHttpHeaders): void {
+    if (this.#request.httpVersion === '1.0') return;
+    this.#response.writeInformation?.(status, responseHeaders(headers, true, false));
   }
 
-  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
-    if (this.#gone) return;
-    if (status < 200) {
-      this.#inform(status, headers);
-      return;
-    }
-    const response = this.#response;
+  onHead({ backend }: Attempt, status: number, headers: IncomingHttpHeaders): void {
+    const { method, httpVersion } = this.#request;
     const bodyless = status === 204;
-    const trailers = !bodyless && status !== 304 && this.#request.method !== 'HEAD';
-    const lines = answerHeaders(headers, bodyless, trailers && this.#request.httpVersion !== '1.0');
+    const mayHaveTrailers = !bodyless && status !== 304 && method !== 'HEAD' && httpVersion !== '1.0';
+    const lines = responseHeaders(headers, bodyless, mayHaveTrailers);
     if (this.#cookie !== null) lines.push('set-cookie', this.#cookie);
-    if (this.#in.draining) response.shouldKeepAlive = false;
-    response.writeHead(status, lines);
-    this.#count(status >= 500);
+    if (this.#context.draining) this.#response.shouldKeepAlive = false;
+    this.#response.writeHead(status, lines);
+    this.#count(backend, status >= 500);
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#gone || this.#response.write(chunk)) return;
-    controller.pause();
-    if (this.#waitsForDrain) return;
-    this.#waitsForDrain = true;
-    this.#response.on('drain', () => this.#controller?.resume());
+  onData(chunk: Buffer): boolean {
+    if (this.#response.write(chunk)) return true;
+    if (!this.#listensForDrain) {
+      this.#listensForDrain = true;
+      this.#response.on('drain', () => this.#attempt!.resume());
+    }
+    return false;
   }
 
-  onResponseEnd(_: Dispatcher.DispatchController, trailers: IncomingHttpHeaders): void {
-    this.#release();
-    if (this.#gone) return;
-    const lines = answerHeaders(trailers, true, false);
+  onEnd(trailers: IncomingHttpHeaders): void {
+    const lines = responseHeaders(trailers, true, false);
     if (lines.length > 0) this.#response.addTrailers(pairsOf(lines));
     this.#response.end();
-    if (this.#body !== null) discardRest(this.#request);
+    if (this.#head.hasBody) discardRest(this.#request);
   }
 
-  onRequestUpgrade(_: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders, to: Duplex): void {
-    const client = this.#request.socket;
-    if (this.#gone || status !== 101) {
-      to.destroy();
-      this.#release();
-      return;
-    }
-    this.#response.off('close', this.#onClosed).detachSocket?.(client);
-    this.#count(false);
-    writeSwitching(client, headers, this.#cookie);
-    join(client, to, this.#in.limits.tunnelIdleMs, () => this.#release());
+  onSwitch(attempt: Attempt, headers: IncomingHttpHeaders, socket: Duplex): void {
+    const visitor = this.#request.socket;
+    this.#response.off('close', this.#onClosed).detachSocket?.(visitor);
+    this.#count(attempt.backend, false);
+    writeSwitching(visitor, headers, this.#cookie);
+    join(visitor, socket, this.#context.limits.tunnelIdleMs, () => attempt.finish());
   }
 
-  onResponseError(_: unknown, error: Error): void {
-    const instance = this.#instance;
-    const started = this.#controller !== null;
-    const sent = started && (this.#body === null || this.#body.begun);
-    this.#body?.destroy();
-    this.#release();
-    if (this.#gone || instance === null) return;
-    const { clock, log } = this.#in;
-    if (this.#answered) {
-      this.#side.counts.countBrokenOff(clock.now());
-      this.#response.destroy();
-      return;
-    }
-    if (!started && isOfInstance(error)) {
-      instance.ejectedUntil = clock.now() + this.#in.limits.ejectMs;
-      log.warn({ revision: this.#side.revision, code: codeOf(error) }, 'an instance takes no connection');
-    }
-    if (!this.#tryAnother(instance, started, sent, error)) this.#fail(error);
+  onBreak({ backend }: Attempt): void {
+    backend.counter.countBrokenOff(this.#context.clock.now());
+    this.#response.destroy();
   }
 
-  #tryAnother(instance: Instance, started: boolean, sent: boolean, error: Error): boolean {
-    const { clock, limits, ways } = this.#in;
-    const way = ways.find(this.#head.hostName);
-    if (!way || this.#answerBegun || clock.now() - this.#startedAt > limits.retryMs) return false;
+  onFailure(failure: AttemptFailure): void {
+    const { attempt, error, connected } = failure;
+    const { clock, limits, log } = this.#context;
+    if (!connected && isOfInstance(error)) {
+      attempt.instance.ejectedUntil = clock.now() + limits.ejectMs;
+      log.warn({ revision: attempt.backend.revision, code: codeOf(error) }, 'an instance takes no connection');
+    }
+    if (this.#tryAnother(failure)) return;
+    const response = errorResponseTo(error);
+    if (response.status >= 500) this.#count(attempt.backend, true);
+    this.refuse(response);
+  }
+
+  #tryAnother({ attempt, error, connected, sent, responseBegun }: AttemptFailure): boolean {
+    const { clock, limits, routes } = this.#context;
+    const route = routes.find(this.#head.hostName);
+    if (!route || responseBegun || clock.now() - this.#startedAt > limits.retryMs) return false;
     if (!isSafeToRepeat(error, this.#request.method!, sent, this.#head.hasBody)) return false;
     if (this.#tried === none) this.#tried = [];
-    this.#tried.push(instance);
-    if (this.#attempt(way)) return true;
-    // Nobody else is left. A kept connection that its instance just closed says nothing against asking it once more.
-    if (!started || this.#repeated) return false;
-    this.#repeated = true;
+    this.#tried.push(attempt.instance);
+    if (this.#tryNext(route)) return true;
+    // None is left. That an instance closed a kept connection says nothing against asking it once more.
+    if (!connected || this.#inSecondRound) return false;
+    this.#inSecondRound = true;
     this.#tried = none;
-    return this.#attempt(way);
+    return this.#tryNext(route);
   }
 
-  #fail(error: Error): void {
-    const what = ownAnswerTo(error);
-    if (what.status >= 500) this.#count(true);
-    this.#answerSelf(what);
-  }
-
-  /** Counts the request once, for the revision that answers it. */
-  #count(failed: boolean): void {
-    this.#answered = true;
-    const nowMs = this.#in.clock.now();
-    this.#side.counts.countRequest(nowMs, nowMs - this.#startedAt, failed);
-  }
-
-  #release(): void {
-    if (this.#instance) this.#instance.underWay--;
-    this.#instance = null;
-  }
-
-  #inform(status: number, headers: IncomingHttpHeaders): void {
-    if (this.#request.httpVersion === '1.0') return;
-    this.#response.writeInformation?.(status, answerHeaders(headers, true, false));
-  }
-
-  /** A connection stands and the instance takes the body; who waits for that may send it. */
-  #continue(): void {
-    if (this.#expectsContinue && !this.#continued && !this.#gone) this.#response.writeContinue();
-    this.#continued = true;
+  #count(backend: Backend, failed: boolean): void {
+    const nowMs = this.#context.clock.now();
+    backend.counter.countRequest(nowMs, nowMs - this.#startedAt, failed);
   }
 
   readonly #onClosed = (): void => {
-    if (this.#instance === null) return;
-    this.#gone = true;
-    if (!this.#answered) this.#count(false);
-    this.#controller?.abort(clientGone);
+    const attempt = this.#attempt;
+    if (attempt === null || !attempt.isOpen) return;
+    if (!attempt.isResponding) this.#count(attempt.backend, false);
+    attempt.abort();
   };
-
-  #answerSelf(what: OwnAnswer): void {
-    // After a request that was not understood, what follows may not be understood either.
-    const close = this.#in.draining || this.#upgrade !== null || what.closes === true;
-    answer(this.#response, what, this.#in.ids('req'), close);
-    if (!close && this.#head.hasBody) discardRest(this.#request);
-  }
 }

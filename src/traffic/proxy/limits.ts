@@ -1,41 +1,41 @@
-// What the built-in proxy allows, in one place. A connection, a request or an instance that goes beyond is cut off, so
-// that none of them can hold what the others need.
+// The limits of the built-in proxy. A connection, a request or an instance that exceeds one is cut off, so that none of
+// them can hold what the others need.
 
 export interface ProxyLimits {
-  /** Of a request's head; 431 beyond. The same bound holds for the heads of answers (502). */
+  /** Size of a request's head (431 beyond) and of a response's head (502 beyond). */
   headerBytes: number;
-  /** Header lines of a request; 431 beyond. */
+  /** Header lines of a request (431 beyond). */
   headerCount: number;
-  /** Until the head of a request is complete; 408. */
+  /** Until the head of a request is complete (408 after that). */
   requestHeadMs: number;
-  /** Between two requests of one connection. */
+  /** Between two requests on a connection. */
   keepAliveMs: number;
-  /** Without a byte in either direction while a body travels, on either side. */
+  /** Without a byte in either direction while a body is sent, to visitors and to instances. */
   idleMs: number;
-  /** Until an instance takes a connection; then another one is asked. */
+  /** Until an instance accepts a connection; after that another one is tried. */
   connectMs: number;
-  /** Since the request began, after which no further instance is tried. */
+  /** Since the request arrived; after that no other instance is tried. */
   retryMs: number;
-  /** Until the head of the answer; 504. */
+  /** Until the head of the response (504 after that). */
   answerHeadMs: number;
-  /** Connections of clients at a time, with and without TLS; more are closed at once. */
+  /** Visitors' connections at a time, with and without TLS; more are closed at once. */
   connections: number;
-  /** How long an instance that took no connection is passed over while others can answer. */
+  /** How long an instance that did not accept a connection is skipped while others can answer. */
   ejectMs: number;
-  /** An upgraded connection without a byte in either direction. */
+  /** Without a byte in either direction on an upgraded connection. */
   tunnelIdleMs: number;
-  /** Kept connections to instances; less than the five seconds after which many servers close theirs. */
+  /** Idle connections to instances; less than the five seconds after which many servers close theirs. */
   instanceKeepAliveMs: number;
-  /** Until a TLS handshake is done. */
+  /** Until a TLS handshake is complete. */
   handshakeMs: number;
-  /** Of one HTTP/2 session at a time. */
+  /** Streams of one HTTP/2 session at a time. */
   streams: number;
-  /** What a client may send of one upload, and of all of a session, before we have taken it. */
+  /** Flow control of HTTP/2: what a client may send of one upload, and in a whole session, before it is read. */
   streamWindowBytes: number;
   sessionWindowBytes: number;
-  /** Of a session's queues and heads; a session that needs more gets no new streams. */
+  /** Memory for the queues and heads of an HTTP/2 session; one that needs more gets no new streams. */
   sessionMegabytes: number;
-  /** Streams that a client may take back at once and each second; a session beyond that is closed (CVE-2023-44487). */
+  /** Streams that a client may reset, in a burst and each second; a session beyond that is closed (CVE-2023-44487). */
   streamResets: number;
   streamResetsPerSecond: number;
 }
@@ -62,6 +62,6 @@ export const defaultLimits: ProxyLimits = {
   streamResetsPerSecond: 50,
 };
 
-/** An instance that stands still is noticed before its client, who waits for it. */
+/** Longer than any wait for an instance: the instance is timed out first, not the visitor that waits for it. */
 export const clientIdleMs = ({ idleMs, answerHeadMs, retryMs }: ProxyLimits): number =>
   Math.max(idleMs, answerHeadMs + retryMs) + 2000;

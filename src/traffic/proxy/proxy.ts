@@ -1,5 +1,5 @@
-// The built-in data plane: a reverse proxy in this process. Visitors speak HTTP/1.1, and with TLS also HTTP/2; instances
-// are spoken to in HTTP/1.1.
+// The built-in data plane: a reverse proxy in this process. It serves visitors over HTTP/1.1 and, with TLS, HTTP/2, and
+// speaks HTTP/1.1 to instances.
 import { once } from 'node:events';
 import type { Server as HttpServer } from 'node:http';
 import type { AddressInfo, Server } from 'node:net';
@@ -8,24 +8,24 @@ import type { Clock } from '../../lib/clock.ts';
 import { createIds } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
 import type { DataPlane } from '../data-plane.ts';
-import { Counts } from '../measure/counts.ts';
+import { TrafficCounter } from '../measure/traffic-counter.ts';
 import { shareConnections } from './connections.ts';
-import type { Surroundings } from './exchange.ts';
+import type { ProxyContext } from './context.ts';
 import { createHttp1Server } from './http1/server.ts';
 import { drainSession, serveHttp2 } from './http2/session.ts';
-import { Ways } from './instances.ts';
 import { defaultLimits, type ProxyLimits } from './limits.ts';
+import { RouteTable } from './route-table.ts';
 import type { Certificates } from './tls/certificates.ts';
 import { createTlsListener, type TlsListener } from './tls/listener.ts';
 
 export interface TlsOptions {
   port: number;
   certificates: Certificates;
-  /** Visitors without TLS of hosts that have a certificate are sent to it; the port of the address, null: where we listen. */
+  /** Redirects plain HTTP requests for hosts with a certificate to this port; null: the one that listens here. */
   redirect?: { port: number | null } | null;
 }
 
-export interface ProxyOptions {
+interface ProxyOptions {
   host: string;
   port: number;
   clock: Clock;
@@ -40,36 +40,36 @@ const portOf = (server: Server): number => (server.address() as AddressInfo).por
 export async function startProxy(options: ProxyOptions): Promise<DataPlane> {
   const { host, port, clock, log, limits: changed, tls, trustedProxies = [] } = options;
   const limits = { ...defaultLimits, ...changed };
-  const counts = new Counts(clock);
-  const ways = new Ways(limits, counts);
-  const around: Surroundings = {
+  const counter = new TrafficCounter(clock);
+  const routes = new RouteTable(limits, counter);
+  const context: ProxyContext = {
     clock,
     log,
     limits,
     ids: createIds(clock),
-    ways,
+    routes,
     draining: false,
     upgrades: new Set(),
     sessions: new Set(),
     httpsPort: null,
     trustedProxies,
   };
-  const http = createHttp1Server(around, tls?.certificates ?? null);
-  const secure = tls ? createSecureListener(around, http, tls.certificates) : null;
+  const http = createHttp1Server(context, tls?.certificates ?? null);
+  const secure = tls ? createSecureListener(context, http, tls.certificates) : null;
   await listen(http, port, host);
   if (secure && tls) {
     await listen(secure.server, tls.port, host).catch((error) => {
       http.close();
       throw error;
     });
-    if (tls.redirect) around.httpsPort = tls.redirect.port ?? portOf(secure.server);
+    if (tls.redirect) context.httpsPort = tls.redirect.port ?? portOf(secure.server);
   }
   return {
-    apply: (table) => ways.apply(table),
-    takeMeasurements: () => counts.take(),
+    apply: (table) => routes.apply(table),
+    takeMeasurements: () => counter.take(),
     port: () => portOf(http),
     tlsPort: () => secure && portOf(secure.server),
-    stop: (drainMs) => stop(http, secure, around, drainMs),
+    stop: (drainMs) => stop(http, secure, context, drainMs),
   };
 }
 
@@ -78,16 +78,16 @@ async function listen(server: Server, port: number, host: string): Promise<void>
   await once(server, 'listening');
 }
 
-function createSecureListener(around: Surroundings, http: HttpServer, certificates: Certificates): TlsListener {
-  const { log, limits } = around;
+function createSecureListener(context: ProxyContext, http: HttpServer, certificates: Certificates): TlsListener {
+  const { log, limits } = context;
   const listener = createTlsListener({
     certificates,
     log,
     handshakeMs: limits.handshakeMs,
     onSecure(socket) {
       socket.disableRenegotiation();
-      if (around.draining) socket.destroy();
-      else if (socket.alpnProtocol === 'h2') serveHttp2(around, socket);
+      if (context.draining) socket.destroy();
+      else if (socket.alpnProtocol === 'h2') serveHttp2(context, socket);
       else http.emit('connection', socket);
     },
   });
@@ -98,23 +98,23 @@ function createSecureListener(around: Surroundings, http: HttpServer, certificat
 async function stop(
   http: HttpServer,
   secure: TlsListener | null,
-  around: Surroundings,
+  context: ProxyContext,
   drainMs: number,
 ): Promise<void> {
-  around.draining = true;
+  context.draining = true;
   const servers = secure ? [http, secure.server] : [http];
   const closed = servers.map((server) => new Promise<void>((resolve) => server.close(() => resolve())));
-  // A connection whose answer had begun before is idle once it has ended.
+  // A connection whose response began before the stop is kept alive, and becomes idle only when that has ended.
   const idle = setInterval(() => http.closeIdleConnections(), 50);
   const force = setTimeout(() => {
     http.closeAllConnections();
-    for (const client of around.upgrades) client.destroy();
+    for (const client of context.upgrades) client.destroy();
     secure?.destroyAll();
   }, drainMs);
   http.closeIdleConnections();
-  for (const session of around.sessions) drainSession(session);
+  for (const session of context.sessions) drainSession(session);
   await Promise.all(closed);
   clearInterval(idle);
   clearTimeout(force);
-  await around.ways.destroy();
+  await context.routes.destroy();
 }

@@ -1,24 +1,24 @@
-// After 101 Switching Protocols a connection is bytes both ways, of whatever protocol.
+// After 101 Switching Protocols a connection carries bytes both ways, in whatever protocol.
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { answerHeaders } from './forwarding-headers.ts';
+import { responseHeaders } from './response-headers.ts';
 
-/** How long the side that is left may take to close after the other has. */
+/** How long one end may take to close after the other has. */
 const lingerMs = 5000;
 const quiet = () => {};
 
 type TimedDuplex = Duplex & { setTimeout?(ms: number, onTimeout?: () => void): void };
 
-/** Tells the client that the protocol is switched to what the instance chose. */
+/** Passes the instance's 101 on to the visitor. */
 export function writeSwitching(client: Duplex, headers: IncomingHttpHeaders, cookie: string | null): void {
-  const lines = answerHeaders(headers, true, false);
+  const lines = responseHeaders(headers, true, false);
   if (cookie !== null) lines.push('set-cookie', cookie);
   let head = `HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: ${headers.upgrade ?? ''}\r\n`;
   for (let i = 0; i < lines.length; i += 2) head += `${lines[i]}: ${lines[i + 1]}\r\n`;
   client.write(`${head}\r\n`, 'latin1');
 }
 
-/** Joins the two until both have closed. An end is passed on, so that last words are heard; a break is passed on too. */
+/** Joins two sockets until both are closed. An end is passed on after the data before it; so is a reset. */
 export function join(client: TimedDuplex, instance: TimedDuplex, idleMs: number, onClosed: () => void): void {
   let open = 2;
   const carry = (one: TimedDuplex, other: TimedDuplex) => {
@@ -29,7 +29,7 @@ export function join(client: TimedDuplex, instance: TimedDuplex, idleMs: number,
       other.setTimeout?.(lingerMs, () => other.destroy());
       if (--open === 0) onClosed();
     });
-    // Each socket sees the bytes of both directions, so it is silent only when both are.
+    // Each socket carries both directions, so it is idle only when both are.
     one.setTimeout?.(idleMs, () => one.destroy());
     one.pipe(other);
   };

@@ -1,12 +1,12 @@
-// The body of a request on its way to one instance. It reads from the client only while the instance takes more. Where
-// the attempt fails before a byte was taken, the next attempt makes a new one of the same request.
+// The body of a request on its way to one instance. It reads from the visitor only while the instance takes more. Where
+// an attempt fails before a byte was read, the next attempt gets a new body from the same request.
 import { Readable } from 'node:stream';
-import type { VisitorRequest } from './visitor.ts';
+import type { VisitorRequest } from './visitor-messages.ts';
 
-/** How long the rest of a request is taken in after its answer, so that the answer can be read, before the end. */
+/** A visitor that is cut off while it sends may not read the response, so it gets this long to finish sending. */
 const lingerMs = 10_000;
 
-/** For an answer that came before the whole request: what is left of it is read and dropped. */
+/** For a response that ended before its request: reads and drops the rest of the request. */
 export function discardRest(request: VisitorRequest): void {
   if (request.complete) return;
   request.resume();
@@ -15,16 +15,16 @@ export function discardRest(request: VisitorRequest): void {
 }
 
 export class UploadBody extends Readable {
-  /** Something of the body is on its way; the request cannot be made again. */
+  /** Some of the body was read from the visitor, so it cannot be sent again. */
   begun = false;
   readonly #from: VisitorRequest;
   #onFirstRead: (() => void) | null;
 
-  constructor(from: VisitorRequest, onFirstRead: () => void) {
+  constructor(from: VisitorRequest, onFirstRead: (() => void) | null) {
     super({ highWaterMark: 65_536 });
     this.#from = from;
     this.#onFirstRead = onFirstRead;
-    this.on('error', () => {}); // the attempt that it belongs to tells
+    this.on('error', () => {}); // the attempt reports it
     from.pause();
     from.on('data', this.#onData).on('end', this.#onEnd);
   }
@@ -36,7 +36,7 @@ export class UploadBody extends Readable {
 
   readonly #onEnd = (): void => {
     this.begun = true;
-    if (!this.#from.complete) return; // the visitor broke it off, and the exchange will hear of it
+    if (!this.#from.complete) return; // the visitor broke it off: the response closes, and the exchange aborts
     this.push(null);
   };
 

@@ -6,13 +6,13 @@ const pseudo = [':method', 'GET', ':scheme', 'https', ':authority', 'Shop.exampl
 const read = (...lines: string[]) => readHttp2Head([...pseudo, ...lines], true);
 
 describe('the head of an HTTP/2 request', () => {
-  test('is told as HTTP/1.1 would', () => {
+  test('is translated to HTTP/1.1', () => {
     const head = read('x-a', '1', 'x-a', '2', 'accept', '*/*')!;
     assert.deepEqual([head.method, head.path], ['GET', '/a?b']);
     assert.deepEqual(head.rawHeaders, ['host', 'Shop.example:8443', 'x-a', '1', 'x-a', '2', 'accept', '*/*']);
   });
 
-  test('crumbs of a cookie become one line', () => {
+  test('a cookie that is split over several lines becomes one line', () => {
     assert.deepEqual(read('cookie', 'a=1', 'x', 'y', 'cookie', 'b=2')!.rawHeaders.slice(2), [
       ...['x', 'y'],
       ...['cookie', 'a=1; b=2'],
@@ -34,7 +34,7 @@ describe('the head of an HTTP/2 request', () => {
     assert.equal(readHttp2Head([...without, 'host', 'a.example', 'host', 'b.example'], true), null);
   });
 
-  test('whoever waits for 100 is noticed', () => {
+  test('a client that waits for 100 is noticed', () => {
     assert.equal(read('expect', '100-Continue')!.expectsContinue, true);
     assert.equal(read()!.expectsContinue, false);
   });

@@ -1,10 +1,10 @@
-// The head of an HTTP/2 request, told as HTTP/1.1 would tell it, so that everything behind reads one kind of head. nghttp2
-// refuses most of what is wrong before it comes here; what could be read in two ways by an instance is looked at again.
+// Translates the head of an HTTP/2 request to HTTP/1.1, so that all other code reads one kind of head. nghttp2 refuses
+// most malformed heads earlier; whatever an instance could understand in two ways is checked again here.
 
 export interface Http2Head {
   method: string;
   path: string;
-  /** As of HTTP/1.1: with Host, one Cookie line, and chunked where a body of unknown length follows. */
+  /** As in HTTP/1.1: with Host, one Cookie line, and chunked where a body of unknown length follows. */
   rawHeaders: string[];
   expectsContinue: boolean;
   bytes: number;
@@ -14,10 +14,10 @@ const token = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
 const badValue = /[^\t\x20-\x7e\x80-\xff]|^[\t ]|[\t ]$/;
 const badPath = /[^\x21-\x7e]/;
 const authority = /^[A-Za-z0-9_.:[\]-]+$/;
-/** RFC 9113, 8.2.2: a message that has one of them is malformed. */
-const ofConnection = new Set(['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade']);
+/** A message with one of these is malformed (RFC 9113, 8.2.2). */
+const connectionHeaders = new Set(['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade']);
 
-/** Null: it is malformed. */
+/** Null where it is malformed. */
 export function readHttp2Head(raw: readonly string[], endsHere: boolean): Http2Head | null {
   const pseudo: Record<string, string> = {};
   const lines: string[] = [];
@@ -35,7 +35,7 @@ export function readHttp2Head(raw: readonly string[], endsHere: boolean): Http2H
       pseudo[name] = value;
       continue;
     }
-    if (!token.test(name) || ofConnection.has(name)) return null;
+    if (!token.test(name) || connectionHeaders.has(name)) return null;
     if (name === 'te' && value.toLowerCase() !== 'trailers') return null;
     if (name === 'content-length') {
       if (hasLength || !/^\d{1,15}$/.test(value)) return null;
@@ -56,7 +56,7 @@ export function readHttp2Head(raw: readonly string[], endsHere: boolean): Http2H
   if (head.method !== 'CONNECT' && (pseudo[':scheme'] !== 'https' || head.path === '')) return null;
   if (badPath.test(head.path)) return null;
   head.rawHeaders = ['host', named, ...lines];
-  // A cookie may come in crumbs, which an instance must see as one (RFC 9113, 8.2.3).
+  // A cookie may be split over several lines, which HTTP/1.1 must have as one (RFC 9113, 8.2.3).
   if (cookies.length > 0) head.rawHeaders.push('cookie', cookies.join('; '));
   if (!endsHere && !hasLength) head.rawHeaders.push('transfer-encoding', 'chunked');
   return head;

@@ -1,7 +1,7 @@
-// A stream of HTTP/2, read as a request. Thin: the bytes go from the stream to whoever listens.
+// An HTTP/2 stream as a visitor's request. Listeners go straight to the stream.
 import type { ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
-import type { VisitorRequest } from '../visitor.ts';
+import type { VisitorRequest } from '../visitor-messages.ts';
 import type { Http2Head } from './head.ts';
 
 export class Http2Request implements VisitorRequest {
@@ -20,7 +20,7 @@ export class Http2Request implements VisitorRequest {
     this.rawHeaders = rawHeaders;
     this.socket = socket;
     this.complete = stream.endAfterHeaders;
-    // A reset without an error ends the stream as well; only before it is closed is an end that of the request.
+    // A reset with NO_ERROR also emits `end`, but on a closed stream: then the request is not complete.
     if (!this.complete) {
       stream.once('end', () => {
         this.complete = !stream.closed;

@@ -1,10 +1,10 @@
-// A stream of HTTP/2, written as an answer. A stream that was reset takes nothing more and says so by its close alone, as
-// a connection of HTTP/1.1 does.
+// An HTTP/2 stream as the response to a visitor. Writing to a stream that was reset does nothing: as with a connection
+// of HTTP/1.1, its `close` is the only sign.
 import { constants, type ServerHttp2Stream } from 'node:http2';
-import { pairsOf } from '../forwarding-headers.ts';
-import type { VisitorResponse } from '../visitor.ts';
+import { pairsOf } from '../response-headers.ts';
+import type { VisitorResponse } from '../visitor-messages.ts';
 
-/** They are of HTTP/1.1 only, and an error here. */
+/** HTTP/1.1 only: HTTP/2 streams throw on them. */
 const dropped = new Set(['connection', 'http2-settings']);
 const bodyless = new Set([204, 205, 304]);
 
@@ -17,7 +17,7 @@ function byName(pairs: readonly [string, string][]): Record<string, string[]> {
 }
 
 export class Http2Response implements VisitorResponse {
-  /** The session goes on or is drained as a whole. */
+  /** Has no effect: sessions are drained as a whole. */
   shouldKeepAlive = true;
   readonly #stream: ServerHttp2Stream;
   readonly #isHead: boolean;
@@ -36,7 +36,7 @@ export class Http2Response implements VisitorResponse {
   writeHead(status: number, lines: string[]): void {
     const stream = this.#stream;
     if (this.#isOver) return;
-    // HTTP/2 ends where HTTP/1.1 leaves room for numbers that nobody has defined.
+    // Node accepts undefined status codes up to 999 over HTTP/1.1, but none above 599 over HTTP/2.
     const headers = [':status', String(status > 599 ? 502 : status)];
     let hasLength = false;
     for (let i = 0; i < lines.length; i += 2) {
@@ -46,7 +46,7 @@ export class Http2Response implements VisitorResponse {
       headers.push(name, lines[i + 1]!);
     }
     this.#hasBody = !this.#isHead && !bodyless.has(status);
-    // Only where the length was open can an instance have sent trailers.
+    // An instance can send trailers only where it sent no length.
     const waitForTrailers = this.#hasBody && !hasLength;
     if (waitForTrailers) stream.once('wantTrailers', () => stream.sendTrailers(this.#trailers));
     stream.respond(headers, { waitForTrailers });

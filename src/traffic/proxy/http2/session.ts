@@ -1,16 +1,17 @@
-// HTTP/2 on a connection with TLS. Each stream is an exchange like any other. Extended CONNECT (WebSocket over HTTP/2,
-// RFC 8441) is not offered: browsers then open a connection of HTTP/1.1 for a WebSocket.
+// Serves HTTP/2 on a TLS connection. Each stream is a request like any other. Extended CONNECT (WebSocket over HTTP/2,
+// RFC 8441) is not offered: browsers open an HTTP/1.1 connection for a WebSocket instead.
 import { METHODS } from 'node:http';
 import { constants, performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
-import { answer, type OwnAnswer, own } from '../error-responses.ts';
-import { Exchange, type Surroundings } from '../exchange.ts';
+import type { ProxyContext } from '../context.ts';
+import { type ErrorResponse, errorResponses, sendErrorResponse } from '../error-responses.ts';
 import { clientIdleMs, type ProxyLimits } from '../limits.ts';
+import { serveRequest } from '../serve-request.ts';
 import { readHttp2Head } from './head.ts';
 import { Http2Request } from './request.ts';
 import { Http2Response } from './response.ts';
 
-/** How long a session may take to close after it was asked to. */
+/** How long an idle session may take to close. */
 const lingerMs = 5000;
 const quiet = () => {};
 const methods = new Set(METHODS);
@@ -18,35 +19,35 @@ const methods = new Set(METHODS);
 const optionsOf = (limits: ProxyLimits) => ({
   settings: {
     maxConcurrentStreams: limits.streams,
-    // Twice what is allowed, so that a head which is only somewhat too large is answered with 431, not with a reset.
+    // Twice what is allowed, so that a head that is only somewhat too large gets 431, not a reset.
     maxHeaderListSize: limits.headerBytes * 2,
     initialWindowSize: limits.streamWindowBytes,
   },
-  // Cookies come in crumbs, which are one line later.
+  // More than allowed, because cookies that are split over several lines become one.
   maxHeaderListPairs: limits.headerCount * 4,
   maxSessionMemory: limits.sessionMegabytes,
   maxSessionInvalidFrames: 100,
   maxSessionRejectedStreams: 100,
   streamResetBurst: limits.streamResets,
   streamResetRate: limits.streamResetsPerSecond,
-  strictSingleValueFields: false, // what an instance says twice is passed on twice, as with HTTP/1.1
+  strictSingleValueFields: false, // a header that an instance sends twice is passed on twice, as with HTTP/1.1
 });
 
-export function serveHttp2(around: Surroundings, socket: TLSSocket): void {
-  const { limits, sessions } = around;
-  socket.allowHalfOpen = false; // HTTP/2 says goodbye in its own words
+export function serveHttp2(context: ProxyContext, socket: TLSSocket): void {
+  const { limits, sessions } = context;
+  socket.allowHalfOpen = false; // HTTP/2 has GOAWAY to say that one end is done
   const session = performServerHandshake(socket, optionsOf(limits));
   session.setLocalWindowSize(limits.sessionWindowBytes);
   sessions.add(session);
   let open = 0;
-  session.on('error', quiet); // its end is heard as a close
+  session.on('error', quiet); // a close follows
   session.once('close', () => sessions.delete(session));
   session.on('stream', (stream, headers, _flags, rawHeaders) => {
     stream.on('error', quiet);
-    if (stream.closed || stream.destroyed) return; // taken back in the same breath
+    if (stream.closed || stream.destroyed) return; // reset right after its head
     open++;
     stream.once('close', () => open--);
-    serveStream(around, stream, new Http2Response(stream, headers[':method'] === 'HEAD'), rawHeaders, socket);
+    serveStream(context, stream, new Http2Response(stream, headers[':method'] === 'HEAD'), rawHeaders, socket);
   });
   session.on('timeout', () => {
     if (open === 0) closeIdle(session);
@@ -56,38 +57,39 @@ export function serveHttp2(around: Surroundings, socket: TLSSocket): void {
 }
 
 function serveStream(
-  around: Surroundings,
+  context: ProxyContext,
   stream: ServerHttp2Stream,
   response: Http2Response,
   raw: string[],
   socket: TLSSocket,
 ): void {
-  stream.setTimeout(clientIdleMs(around.limits), () => stream.close(constants.NGHTTP2_CANCEL));
+  stream.setTimeout(clientIdleMs(context.limits), () => stream.close(constants.NGHTTP2_CANCEL));
   const head = readHttp2Head(raw, stream.endAfterHeaders);
-  const refusal: OwnAnswer | null =
+  const refusal: ErrorResponse | null =
     head === null
-      ? own.badRequest
-      : head.bytes > around.limits.headerBytes
-        ? own.headTooLarge
+      ? errorResponses.badRequest
+      : head.bytes > context.limits.headerBytes
+        ? errorResponses.headTooLarge
         : methods.has(head.method)
           ? null
-          : own.badMethod;
+          : errorResponses.badMethod;
   if (refusal !== null) {
-    answer(response, refusal, around.ids('req'), false);
+    sendErrorResponse(response, refusal, context.ids('req'), false);
     return;
   }
-  new Exchange(around, new Http2Request(stream, head!, socket), response, head!.expectsContinue).start();
+  serveRequest(context, new Http2Request(stream, head!, socket), response, head!.expectsContinue);
 }
 
 /**
- * GOAWAY with the last stream that is served: those under way end, and a client knows that it may ask elsewhere for what
- * came later. The gentler way of two GOAWAYs (RFC 9113, 6.8) is not open: after the first one nghttp2 takes no streams.
+ * Sends GOAWAY with the id of the last stream that is served: streams under way finish, and the client knows that it
+ * can safely repeat later ones elsewhere. The two GOAWAYs that RFC 9113, 6.8 suggests are not possible: nghttp2 accepts
+ * no streams after the first.
  */
 export function drainSession(session: ServerHttp2Session): void {
   session.close();
 }
 
-/** Of a client that may be gone without a word. */
+/** The client may be gone without having closed the connection, so the session is destroyed if it does not respond. */
 function closeIdle(session: ServerHttp2Session): void {
   session.close();
   const timer = setTimeout(() => session.destroy(), lingerMs).unref();

@@ -1,9 +1,9 @@
-// What the data plane asks of whoever keeps the certificates.
+// Where the data plane gets certificates, and the responses to challenges, from.
 import type { SecureContext } from 'node:tls';
 
 export interface Certificates {
-  /** For the name a visitor asked for, lower case; null: nobody here has it. Asked at every handshake. */
+  /** Called at every handshake with the host name the visitor asks for, in lower case; null: no domain here has it. */
   contextFor(hostname: string): Promise<SecureContext | null>;
-  /** The answer to an http-01 challenge of a certificate authority; null: there is no such challenge. */
+  /** The response to an http-01 challenge of a certificate authority; null: there is no such challenge. */
   answerChallenge(hostname: string, token: string): Promise<string | null>;
 }

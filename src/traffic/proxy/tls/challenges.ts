@@ -1,21 +1,21 @@
-// http-01: a certificate authority asks over plain HTTP for a file that only whoever the name leads to can give (RFC 8555,
-// 8.3). It is answered for any host, before routing; what is no challenge of ours goes on to the instances.
+// http-01 (RFC 8555, 8.3): a certificate authority fetches a file over plain HTTP, to see that the host name leads
+// here. Challenges are answered for any host, before routing; requests that match no challenge are routed as usual.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Log } from '../../../lib/log.ts';
-import { hostNameOf } from '../request-target.ts';
+import { hostNameOf } from '../request/request-target.ts';
 import type { Certificates } from './certificates.ts';
 
 const folder = '/.well-known/acme-challenge/';
 const token = /^[A-Za-z0-9_-]{1,200}$/;
 
-/** Cheap, because every request is asked. */
+/** Cheap, because it is called for every request. */
 export const isChallenge = ({ method, url, socket }: IncomingMessage): boolean =>
   url!.startsWith(folder) &&
   (method === 'GET' || method === 'HEAD') &&
   !('encrypted' in socket) &&
   token.test(url!.slice(folder.length));
 
-/** Answers it; false where it is none of ours. */
+/** False where there is no such challenge: then nothing was sent. */
 export async function answerChallenge(
   certificates: Certificates,
   log: Log,

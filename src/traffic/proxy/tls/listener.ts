@@ -1,12 +1,12 @@
-// TLS towards visitors. The certificate is asked for at every handshake by the name the visitor wants (SNI), so a new one
-// serves the next connection and disturbs no open one. Versions and suites are those of Mozilla's "intermediate" advice
-// without finite-field Diffie-Hellman, which nobody needs any more and which costs the most.
+// TLS for visitors. The certificate is looked up at every handshake by the host name in it (SNI), so a new one serves
+// the next connection and does not affect open ones. Versions and cipher suites are those of Mozilla's "intermediate"
+// configuration without finite-field Diffie-Hellman, which no current client needs and which costs the most.
 import { randomBytes } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { createServer, type SecureContext, type Server, type TLSSocket } from 'node:tls';
 import type { Log } from '../../../lib/log.ts';
 import { codeOf } from '../failures.ts';
-import { hostNameOf } from '../request-target.ts';
+import { hostNameOf } from '../request/request-target.ts';
 import type { Certificates } from './certificates.ts';
 
 const ciphers = [
@@ -15,24 +15,24 @@ const ciphers = [
   ...['ECDHE-RSA-AES256-GCM-SHA384', 'ECDHE-ECDSA-CHACHA20-POLY1305', 'ECDHE-RSA-CHACHA20-POLY1305'],
 ].join(':');
 const curves = 'X25519MLKEM768:X25519:prime256v1:secp384r1';
-/** What a ticket's key can open is lost with it: an hour of resumption is worth a day of keys, not more. */
+/** A leaked ticket key exposes the sessions of its tickets, so a ticket lasts an hour and a key a day. */
 const ticketSeconds = 3600;
 const ticketKeyMs = 24 * 3600_000;
 
-/** A fatal alert, unrecognized_name (RFC 6066), in the clear, as all of a handshake is up to this point. */
+/** The fatal alert unrecognized_name (RFC 6066), unencrypted like the rest of the handshake up to this point. */
 const unrecognizedName = Buffer.from([0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x70]);
 
-export interface TlsListenerOptions {
+interface TlsListenerOptions {
   certificates: Certificates;
   log: Log;
   handshakeMs: number;
-  /** A connection whose handshake is done. */
+  /** Called with each connection after its handshake. */
   onSecure(socket: TLSSocket): void;
 }
 
 export interface TlsListener {
   server: Server;
-  /** Cuts off every connection, whatever it is doing. */
+  /** Closes every connection at once. */
   destroyAll(): void;
 }
 
@@ -42,7 +42,7 @@ export function createTlsListener({ certificates, log, handshakeMs, onSecure }: 
     minVersion: 'TLSv1.2',
     ciphers,
     ecdhCurve: curves,
-    honorCipherOrder: false, // all are good; a visitor knows which of them its machine is fast at
+    honorCipherOrder: false, // all are secure, and the visitor knows which are fast on its machine
     ALPNProtocols: ['h2', 'http/1.1'],
     handshakeTimeout: handshakeMs,
     sessionTimeout: ticketSeconds,
@@ -56,7 +56,7 @@ export function createTlsListener({ certificates, log, handshakeMs, onSecure }: 
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   });
-  // Anybody can cause these, as many as they like: they are not worth a line in the log each.
+  // Any client can cause as many of these as it likes, so they are not logged by default.
   server.on('tlsClientError', (error, socket) => {
     log.debug({ code: codeOf(error) }, 'a handshake failed');
     socket.destroy();
@@ -95,8 +95,8 @@ function sniCallback(certificates: Certificates, log: Log) {
 }
 
 /**
- * Node offers no way to choose the alert, and closes without one. It calls the callback on the connection itself, and
- * below that lies the plain one. Were that to change, visitors would see a closed connection instead of a reason.
+ * Node has no API to send an alert, and closes the connection without one. It calls the SNI callback on the TLS socket,
+ * below which is the plain one. Should Node change that, visitors see a closed connection instead of the alert.
  */
 function sendAlert(connection: unknown): void {
   const plain = (connection as { _handle?: { _parentWrap?: Socket } | null } | undefined)?._handle?._parentWrap;

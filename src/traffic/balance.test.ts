@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { bucketOfCookies, buckets, cookieOf, createBuckets, pickCandidate, seesCanary } from './pick.ts';
+import { bucketOfCookies, buckets, cookieOf, createBuckets, pickCandidate, seesCanary } from './balance.ts';
 
 const bucket = fc.integer({ min: 0, max: buckets - 1 });
 const revision = fc.integer({ min: 1, max: 1_000_000 });
 const percent = fc.integer({ min: 0, max: 100 });
 
 describe('who sees the canary', () => {
-  test('raising the percentage moves nobody back', () => {
+  test('raising the percentage moves no visitor back', () => {
     fc.assert(
       fc.property(bucket, revision, percent, percent, (visitor, canary, one, other) => {
         const [low, high] = [Math.min(one, other), Math.max(one, other)];
@@ -27,7 +27,7 @@ describe('who sees the canary', () => {
     );
   });
 
-  test('0 is nobody and 100 is everybody', () => {
+  test('0 is no visitor and 100 is every visitor', () => {
     fc.assert(
       fc.property(bucket, revision, (visitor, canary) => {
         assert.equal(seesCanary(visitor, canary, 0), false);
@@ -36,7 +36,7 @@ describe('who sees the canary', () => {
     );
   });
 
-  test('it is not always the same people who are first', () => {
+  test('the same visitors are not always first', () => {
     const first = (canary: number) =>
       Array.from({ length: buckets }, (_, visitor) => visitor).filter((visitor) => seesCanary(visitor, canary, 10));
     const again = new Set(first(7));

@@ -1,12 +1,12 @@
-// The counting behind the measurements. A request is counted when the head of its answer is there, with the time that
-// took from the moment the request's head was complete: what a slow client does to the body says nothing about the
-// revision, and a stream that lasts for hours is seen at once. An answer that breaks off later adds an error to the
-// bucket of that moment. A client that goes away before the head is counted with the time it waited, not as an error:
-// a revision that never answers shows in its latency.
+// Counts requests for the measurements. A request is counted when the head of its response arrives, with the time since
+// its own head was complete: how slowly a client takes the body says nothing about the revision, and a stream that
+// lasts for hours is counted at once. A response that breaks off later adds an error to the bucket of that moment. A
+// visitor that goes away before the head is counted with the time it waited, not as an error: a revision that never
+// responds shows in its latency.
 import type { Clock } from '../../lib/clock.ts';
 import { bucketMs, bucketOf, latencyBoundsMs, type Measurement } from './measurements.ts';
 
-/** Taken buckets are kept this long, so that a late count still adds up to an absolute number. */
+/** Taken buckets are kept this long, because a late count must give their absolute numbers again. */
 const keepMs = 60_000;
 
 const indexByMs: Uint8Array = Uint8Array.from({ length: 1001 }, (_, ms) => slowIndexOf(ms));
@@ -24,8 +24,8 @@ interface Bucket extends Measurement {
   taken: boolean;
 }
 
-/** Of one revision. */
-export class RevisionCounts {
+/** Counts the requests of one revision. */
+export class RevisionCounter {
   readonly #of: Pick<Measurement, 'project' | 'environment' | 'revision'>;
   readonly #buckets: Bucket[] = [];
   #current: Bucket | null = null;
@@ -63,7 +63,7 @@ export class RevisionCounts {
     this.#at(nowMs).errors++;
   }
 
-  /** Adds what changed to the list; true once nothing is kept any more. */
+  /** Adds the buckets that changed to the list; true where no bucket is left. */
   take(into: Measurement[], nowMs: number): boolean {
     for (const bucket of this.#buckets) {
       if (bucket.taken) continue;
@@ -78,37 +78,38 @@ export class RevisionCounts {
   }
 }
 
-/** Of every revision that is in a table, or was lately. */
-export class Counts {
+/** Counts the requests of every revision that is, or was recently, in the routing table. */
+export class TrafficCounter {
   readonly #clock: Clock;
-  readonly #revisions = new Map<string, RevisionCounts>();
-  #named = new Set<string>();
+  readonly #revisions = new Map<string, RevisionCounter>();
+  /** Revisions of the current table. */
+  #current = new Set<string>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Those of the coming table; the rest are forgotten once they have been taken and are old. */
+  /** To be called before `of` is called for each revision of a new table; others are dropped once they are empty. */
   beginTable(): void {
-    this.#named = new Set();
+    this.#current = new Set();
   }
 
-  of(project: string, environment: string, revision: number): RevisionCounts {
+  of(project: string, environment: string, revision: number): RevisionCounter {
     const key = `${project}/${environment}/${revision}`;
-    this.#named.add(key);
-    let counts = this.#revisions.get(key);
-    if (!counts) {
-      counts = new RevisionCounts(project, environment, revision);
-      this.#revisions.set(key, counts);
+    this.#current.add(key);
+    let counter = this.#revisions.get(key);
+    if (!counter) {
+      counter = new RevisionCounter(project, environment, revision);
+      this.#revisions.set(key, counter);
     }
-    return counts;
+    return counter;
   }
 
   take(): Measurement[] {
     const nowMs = this.#clock.now();
     const taken: Measurement[] = [];
-    for (const [key, counts] of this.#revisions) {
-      if (counts.take(taken, nowMs) && !this.#named.has(key)) this.#revisions.delete(key);
+    for (const [key, counter] of this.#revisions) {
+      if (counter.take(taken, nowMs) && !this.#current.has(key)) this.#revisions.delete(key);
     }
     return taken;
   }

@@ -1,9 +1,9 @@
-// For which host a request is, and for which path on it.
+// Which host a request is for, and which path on it.
 
 const port = /^\d{1,5}$/;
 const hostName = /^(?:[a-z0-9_.-]+|\[[0-9a-f:.]+\])$/;
 
-/** The host name of a Host header, lower case, without port and final dot; '' where it is none. */
+/** The host name of a Host header, lower case, without port and final dot; '' where the header has none. */
 export function hostNameOf(header: string): string {
   const from = header.startsWith('[') ? header.indexOf(']') : 0;
   if (from === -1) return '';
@@ -17,8 +17,8 @@ export function hostNameOf(header: string): string {
 const absolute = /^https?:\/\/([^/?#]*)(.*)$/i;
 
 /**
- * The path with its query. A target that names a host of its own must name that of the Host header: two readers of such a
- * request could take it for different hosts. Null where it is malformed.
+ * The path with its query; null where the target is malformed. A target that names a host must name that of the Host
+ * header: otherwise two readers of the request could take it for different hosts.
  */
 export function pathOf(target: string, host: string): string | null {
   if (target.charCodeAt(0) === 47 /* / */) return target;

@@ -1,16 +1,16 @@
-// Who answers a request. A visitor has a bucket, kept in a cookie; a canary has a stretch of buckets as long as its
-// percentage, which grows at one end only. So raising the percentage moves people to the canary and never back. Where
-// the stretch begins depends on the canary's revision, so that it is not always the same people who try things first.
-// Nothing here does I/O.
+// Which revision and which instance a request goes to. A visitor has a bucket, kept in a cookie; a canary has a range
+// of buckets as long as its percentage, which grows at one end only. So raising the percentage moves visitors to the
+// canary and never back. Where the range begins depends on the canary's revision, so that the same visitors are not
+// always first. Nothing here does I/O.
 
 export const buckets = 10_000;
-export const stickyCookie = 'sluice_revision';
+const stickyCookie = 'sluice_revision';
 
 const cookieStart = `${stickyCookie}=`;
 const goldenStep = 0x9e3779b9; // 2^32 divided by the golden ratio
-const rotationStep = 6181; // the same of the number of buckets, and without a common divisor with it
+const rotationStep = 6181; // the number of buckets divided by the golden ratio, rounded to a number coprime to it
 
-/** The visitor's bucket from a Cookie header, or -1 where it has none or one that we did not make. */
+/** The visitor's bucket from a Cookie header, or -1 where the header has none, or none that is valid. */
 export function bucketOfCookies(header: string): number {
   let at = header.indexOf(cookieStart);
   while (at !== -1) {
@@ -40,8 +40,8 @@ export const cookieOf = (bucket: number): string =>
   `${stickyCookie}=${bucket}; Path=/; Max-Age=86400; HttpOnly; SameSite=Lax`;
 
 /**
- * Buckets for visitors that have none, spread so evenly that any stretch of requests holds every share almost exactly:
- * multiples of the golden ratio, from a start of 0 up to 1.
+ * Buckets for visitors that have none: multiples of the golden ratio from a start in [0, 1). They are spread so evenly
+ * that any run of requests gets almost exactly its share of the canary.
  */
 export function createBuckets(start: number): () => number {
   let state = Math.floor(start * 2 ** 32) >>> 0;
@@ -58,11 +58,11 @@ export const seesCanary = (bucket: number, revision: number, percent: number): b
 export interface Candidate {
   /** Requests under way. */
   underWay: number;
-  /** It took no connection lately and is passed over until then, in milliseconds since the epoch. */
+  /** Milliseconds since the epoch. It failed to accept a connection, and is skipped until then. */
   ejectedUntil: number;
 }
 
-/** Of those that may be asked, the place of one with the fewest requests under way, ties in turn; -1 for none. */
+/** The index of the candidate with the fewest requests under way, ties in turn; -1 where none is left. */
 export function pickCandidate<C extends Candidate>(
   candidates: readonly C[],
   turn: number,
@@ -72,10 +72,10 @@ export function pickCandidate<C extends Candidate>(
   let best = -1;
   const count = candidates.length;
   for (let i = 0; i < count; i++) {
-    const place = (turn + i) % count;
-    const candidate = candidates[place]!;
+    const index = (turn + i) % count;
+    const candidate = candidates[index]!;
     if (candidate.ejectedUntil > nowMs || (tried.length > 0 && tried.includes(candidate))) continue;
-    if (best === -1 || candidate.underWay < candidates[best]!.underWay) best = place;
+    if (best === -1 || candidate.underWay < candidates[best]!.underWay) best = index;
   }
   return best;
 }

@@ -1,5 +1,6 @@
-// What an exchange needs of a visitor's request and of the answer to it, whichever HTTP they travel over. The messages of
-// node:http are such as they are; http2-request.ts and http2-response.ts give the streams of HTTP/2 the same face.
+// A visitor's request and the response to it, as an exchange uses them, whichever version of HTTP carries them. The
+// classes of node:http satisfy these interfaces as they are; http2/request.ts and http2/response.ts adapt HTTP/2
+// streams to them.
 import type { Socket } from 'node:net';
 
 export interface VisitorRequest {
@@ -10,7 +11,7 @@ export interface VisitorRequest {
   readonly rawHeaders: string[];
   /** The connection, which several requests may share. */
   readonly socket: Socket;
-  /** The whole of it came: an end without this is none. */
+  /** The whole request has arrived; an `end` without this means that it was broken off. */
   readonly complete: boolean;
   readonly readableEnded: boolean;
   pause(): unknown;
@@ -20,22 +21,22 @@ export interface VisitorRequest {
   off(event: 'data', listener: (chunk: Buffer) => void): this;
   off(event: 'end', listener: () => void): this;
   once(event: 'close', listener: () => void): this;
-  /** Nothing more of it is taken. */
+  /** Stops reading it. */
   destroy(): unknown;
 }
 
 export interface VisitorResponse {
   shouldKeepAlive: boolean;
   writeHead(status: number, headers: string[]): unknown;
-  /** False: wait for `drain`. */
+  /** False: the caller should wait for `drain`. */
   write(chunk: Buffer): boolean;
   addTrailers(trailers: readonly [string, string][]): void;
   end(text?: string): unknown;
   writeContinue(): void;
   writeInformation?(status: number, headers: string[]): unknown;
-  /** Breaks it off, so that the visitor can tell it from an end. */
+  /** Breaks it off in a way that the visitor can tell from a regular end. */
   destroy(): unknown;
-  /** Of a connection that becomes a tunnel; HTTP/2 has none. */
+  /** For a connection that becomes a tunnel, which HTTP/2 does not have. */
   detachSocket?(socket: Socket): void;
   on(event: 'close' | 'drain', listener: () => void): this;
   off(event: 'close', listener: () => void): this;

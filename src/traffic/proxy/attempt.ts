@@ -1,0 +1,154 @@
+// One try at one instance. It owns what belongs to this try alone: its place among the instance's requests under way,
+// the connection undici gave it, and the copy of the request body on its way there. It reports to the exchange that
+// started it until it has ended, failed or been aborted.
+//
+//   connecting ──▶ connected ──▶ begun ──▶ responding ──▶ over
+//
+// An attempt that fails before `begun` may be followed by another. `aborted` can follow any state but `over`.
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { Dispatcher } from 'undici';
+import type { Instance } from './instance.ts';
+import type { Backend } from './route-table.ts';
+import type { UploadBody } from './upload-body.ts';
+
+type AttemptState =
+  /** Waits for a connection; the instance knows nothing of the request. */
+  | 'connecting'
+  /** Has a connection, and sends the request on it. */
+  | 'connected'
+  /** The first byte of the response has arrived. */
+  | 'begun'
+  /** The exchange has passed the head of the response on to the visitor. */
+  | 'responding'
+  /** The visitor is gone: what still arrives is dropped. */
+  | 'aborted'
+  | 'over';
+
+export interface AttemptFailure {
+  attempt: Attempt;
+  error: Error;
+  connected: boolean;
+  /** The instance may have seen the request, or some of its body. */
+  sent: boolean;
+  responseBegun: boolean;
+}
+
+/** The exchange, as its attempt sees it. */
+export interface AttemptOwner {
+  onInformation(status: number, headers: IncomingHttpHeaders): void;
+  onHead(attempt: Attempt, status: number, headers: IncomingHttpHeaders): void;
+  /** False: the visitor takes no more for now, and `resume` follows when it does. */
+  onData(chunk: Buffer): boolean;
+  onEnd(trailers: IncomingHttpHeaders): void;
+  /** From here on the exchange owns the socket, and calls `finish` when it is closed. */
+  onSwitch(attempt: Attempt, headers: IncomingHttpHeaders, socket: Duplex): void;
+  /** Before the head of a response. */
+  onFailure(failure: AttemptFailure): void;
+  /** After the head of a response. */
+  onBreak(attempt: Attempt): void;
+}
+
+const visitorGone = new Error('the visitor went away');
+
+export class Attempt implements Dispatcher.DispatchHandler {
+  readonly backend: Backend;
+  readonly instance: Instance;
+  readonly #owner: AttemptOwner;
+  readonly #body: UploadBody | null;
+  #state: AttemptState = 'connecting';
+  #controller: Dispatcher.DispatchController | null = null;
+
+  constructor(owner: AttemptOwner, backend: Backend, instance: Instance, body: UploadBody | null) {
+    this.#owner = owner;
+    this.backend = backend;
+    this.instance = instance;
+    this.#body = body;
+    instance.underWay++;
+  }
+
+  /** Where the pool refuses the request, the owner's `onFailure` is called before this returns. */
+  send(path: string, method: string, headers: string[], upgrade: string | null): void {
+    const options = { path, method: method as Dispatcher.HttpMethod, headers, body: this.#body, upgrade };
+    this.instance.pool().dispatch(options, this);
+  }
+
+  get isOpen(): boolean {
+    return this.#state !== 'over' && this.#state !== 'aborted';
+  }
+
+  get isResponding(): boolean {
+    return this.#state === 'responding';
+  }
+
+  /** For a visitor that went away. Where there is no connection yet, the attempt ends when there is one. */
+  abort(): void {
+    this.#state = 'aborted';
+    this.#controller?.abort(visitorGone);
+  }
+
+  resume(): void {
+    this.#controller?.resume();
+  }
+
+  finish(): void {
+    if (this.#state === 'over') return;
+    this.#state = 'over';
+    this.instance.underWay--;
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#state === 'aborted') controller.abort(visitorGone);
+    else this.#state = 'connected';
+  }
+
+  onResponseStarted(): void {
+    if (this.#state === 'connected') this.#state = 'begun';
+  }
+
+  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    if (this.#state === 'aborted') return;
+    if (status < 200) {
+      this.#owner.onInformation(status, headers);
+      return;
+    }
+    // Headers that cannot be written make this throw; undici then fails the request, and no head was passed on.
+    this.#owner.onHead(this, status, headers);
+    this.#state = 'responding';
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#state !== 'aborted' && !this.#owner.onData(chunk)) controller.pause();
+  }
+
+  onResponseEnd(_: Dispatcher.DispatchController, trailers: IncomingHttpHeaders): void {
+    const aborted = this.#state === 'aborted';
+    this.finish();
+    if (!aborted) this.#owner.onEnd(trailers);
+  }
+
+  onRequestUpgrade(_: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders, to: Duplex): void {
+    if (this.#state === 'aborted' || status !== 101) {
+      to.destroy();
+      this.finish();
+      return;
+    }
+    this.#state = 'responding';
+    this.#owner.onSwitch(this, headers, to);
+  }
+
+  onResponseError(_: unknown, error: Error): void {
+    const state = this.#state;
+    this.#body?.destroy();
+    this.finish();
+    if (state === 'over' || state === 'aborted') return;
+    if (state === 'responding') {
+      this.#owner.onBreak(this);
+      return;
+    }
+    const connected = state !== 'connecting';
+    const sent = connected && (this.#body === null || this.#body.begun);
+    this.#owner.onFailure({ attempt: this, error, connected, sent, responseBegun: state === 'begun' });
+  }
+}

@@ -1,0 +1,47 @@
+// Takes a request whose head has arrived, and either refuses it or starts an exchange with an instance.
+import type { ProxyContext } from './context.ts';
+import { type ErrorResponse, errorResponses, redirectToHttps, sendErrorResponse } from './error-responses.ts';
+import { Exchange } from './exchange.ts';
+import { addForwardedHeaders, type Client, clientBehindProxy, clientOf } from './request/client-address.ts';
+import { readRequest } from './request/read-request.ts';
+import type { RequestHead } from './request/request-headers.ts';
+import type { ProxyRoute } from './route-table.ts';
+import type { VisitorRequest, VisitorResponse } from './visitor-messages.ts';
+
+export function serveRequest(
+  context: ProxyContext,
+  request: VisitorRequest,
+  response: VisitorResponse,
+  awaitsContinue = false,
+  upgrade: string | null = null,
+): void {
+  const { limits, trustedProxies, routes } = context;
+  const head = readRequest(request, limits, upgrade !== null);
+  if ('status' in head) {
+    // A head that was not understood does not say reliably where the request ends, so the connection ends with it.
+    sendErrorResponse(response, head, context.ids('req'), true);
+    return;
+  }
+  const exchange = new Exchange(context, request, response, head, upgrade, awaitsContinue);
+  const peer = clientOf(request.socket);
+  const client = trustedProxies.length === 0 ? peer : clientBehindProxy(peer, request.rawHeaders, trustedProxies);
+  const route = routes.find(head.hostName);
+  const refusal = refusalOf(context, route, client, head);
+  if (!route || refusal !== null) {
+    exchange.refuse(refusal ?? errorResponses.unknownHost);
+    return;
+  }
+  addForwardedHeaders(head.headers, client, head.host);
+  exchange.start(route);
+}
+
+/** With TLS, a request must be for the host of the handshake; without, it may be redirected to TLS. */
+function refusalOf(
+  { httpsPort }: ProxyContext,
+  route: ProxyRoute | undefined,
+  { serverName, proto }: Client,
+  { hostName, path }: RequestHead,
+): ErrorResponse | null {
+  if (serverName !== null) return serverName === hostName ? null : errorResponses.misdirected;
+  return route?.secure && httpsPort !== null && proto === 'http' ? redirectToHttps(hostName, httpsPort, path) : null;
+}

@@ -1,0 +1,163 @@
+// Instances that fail, and instances and routers that drain: which requests go elsewhere, and which end where they are.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { describe, test } from 'node:test';
+import { Wire } from '../helpers/raw-http.ts';
+import { ask, deadTarget, host, named, share, startInstance, startRouter } from '../helpers/router.ts';
+import { until } from '../helpers/wait.ts';
+
+function failures() {
+  test('2,000 requests with a dead instance, while tables change: none fails', async () => {
+    const router = await startRouter();
+    const dead = await deadTarget();
+    const live = [await named('a'), await named('b'), await named('c')];
+    const tables = [
+      [share(1, 100, dead, live[0]!, live[1]!)],
+      [share(1, 80, live[0]!, dead), share(2, 20, live[1]!, live[2]!)],
+      [share(1, 50, live[1]!, dead), share(2, 50, dead)],
+      [share(2, 100, live[2]!, dead)],
+    ];
+    let done = 0;
+    const failed: number[] = [];
+    const worker = async () => {
+      while (done < 2000) {
+        if (done++ % 25 === 0) router.serve(...tables[((done / 25) % 4) | 0]!);
+        const post = done % 3 === 0;
+        const { status } = await ask(router.port(), post ? { method: 'POST', body: 'x'.repeat(done) } : {});
+        if (status !== 200) failed.push(status);
+      }
+    };
+    router.serve(...tables[0]!);
+    await Promise.all(Array.from({ length: 16 }, worker));
+    assert.deepEqual(failed, []);
+  });
+
+  test('a body that no instance has read goes to the next one whole', async () => {
+    const router = await startRouter();
+    const echo = await startInstance((request, response) => request.pipe(response));
+    router.serve(share(1, 100, await deadTarget(), echo));
+    const body = 'b'.repeat(200_000);
+    for (let i = 0; i < 3; i++) {
+      assert.equal((await ask(router.port(), { method: 'POST', body })).body, body);
+    }
+  });
+
+  test('a connection that breaks before a response: GET is sent again, POST is not', async () => {
+    const router = await startRouter();
+    const breaking = await startInstance((request) => request.resume().on('end', () => request.socket.destroy()));
+    const good = await named('good');
+    router.serve(share(1, 100, breaking, good));
+    for (let i = 0; i < 6; i++) assert.equal((await ask(router.port())).body, 'good');
+    assert.ok(breaking.seen.length > 0);
+    const statuses = [];
+    for (let i = 0; i < 6; i++) statuses.push((await ask(router.port(), { method: 'POST', body: 'once' })).status);
+    assert.deepEqual([...new Set(statuses)].sort(), [200, 502]);
+    const posts = [...breaking.seen, ...good.seen].filter(({ method }) => method === 'POST');
+    assert.equal(posts.length, 6, 'each POST was seen once');
+  });
+
+  test('502 where the only instance breaks, after two attempts', async () => {
+    const router = await startRouter();
+    const breaking = await startInstance((request) => request.socket.destroy());
+    router.serve(share(1, 100, breaking));
+    const { status, headers } = await ask(router.port());
+    assert.equal(status, 502);
+    assert.match(String(headers['x-request-id']), /^req_/);
+    assert.equal(breaking.seen.length, 2);
+    assert.deepEqual(router.counted(1), { requests: 1, errors: 1 });
+  });
+
+  test('504 where the response does not begin in time', async () => {
+    const router = await startRouter({ answerHeadMs: 200 });
+    router.serve(share(1, 100, await startInstance(() => {}), await named('other')));
+    const statuses = [(await ask(router.port())).status, (await ask(router.port())).status].sort();
+    assert.deepEqual(statuses, [200, 504]);
+    assert.deepEqual(router.counted(1), { requests: 2, errors: 1 });
+  });
+
+  test('a response that is not HTTP is 502', async () => {
+    const router = await startRouter();
+    const odd = await startInstance((request) => request.socket.end('SSH-2.0-hello\r\n\r\n'));
+    router.serve(share(1, 100, odd));
+    assert.equal((await ask(router.port())).status, 502);
+  });
+
+  test('an instance that accepts no connection is skipped for a second, then tried again', async () => {
+    const clock = { ms: 1_000_000, now: () => clock.ms };
+    const router = await startRouter({}, clock);
+    const [back, other] = [await named('back'), await named('other')];
+    const { port } = back;
+    await back.stop();
+    router.serve(share(1, 100, back, other));
+    for (let i = 0; i < 4; i++) assert.equal((await ask(router.port())).body, 'other');
+    back.server.listen(port, '127.0.0.1');
+    await once(back.server, 'listening');
+    for (let i = 0; i < 4; i++) assert.equal((await ask(router.port())).body, 'other');
+    clock.ms += 1001;
+    const bodies = [(await ask(router.port())).body, (await ask(router.port())).body].sort();
+    assert.deepEqual(bodies, ['back', 'other']);
+  });
+}
+
+function draining() {
+  test('requests under way end, their connections close, new ones are refused', async () => {
+    const router = await startRouter();
+    let finish = () => {};
+    const held = await startInstance((_, response) => {
+      finish = () => response.end('late');
+    });
+    router.serve(share(1, 100, held));
+    const port = router.port();
+    const idle = new Wire(router.port());
+    const wire = new Wire(router.port());
+    await once(idle.socket, 'connect');
+    wire.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+    let stopped = false;
+    await until('it is asked', () => held.seen.length === 1);
+    const stopping = router.stop(10_000).then(() => {
+      stopped = true;
+    });
+    await idle.untilClosed();
+    assert.equal(stopped, false);
+    const refused = new Wire(port);
+    await refused.untilClosed();
+    assert.equal(refused.text, '');
+    finish();
+    const answer = await wire.untilClosed();
+    assert.match(answer, /connection: close/i);
+    assert.match(answer, /late/);
+    await stopping;
+  });
+
+  test('what does not end in time is cut off', async () => {
+    const router = await startRouter();
+    const held = await startInstance(() => {});
+    router.serve(share(1, 100, held));
+    const wire = new Wire(router.port());
+    wire.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+    await until('it is asked', () => held.seen.length === 1);
+    await router.stop(50);
+    assert.equal(await wire.untilClosed(), '');
+  });
+
+  test('an instance that left the table finishes what it has, then its connections close', async () => {
+    const router = await startRouter();
+    let finish = () => {};
+    const old = await startInstance((_, response) => {
+      finish = () => response.end('old');
+    });
+    const fresh = await named('new');
+    router.serve(share(1, 100, old));
+    const under = ask(router.port());
+    await until('it is asked', () => old.seen.length === 1);
+    const closed = once(old.seen[0]!.socket, 'close');
+    router.serve(share(2, 100, fresh));
+    assert.equal((await ask(router.port())).body, 'new');
+    finish();
+    assert.equal((await under).body, 'old');
+    await closed;
+  });
+}
+
+describe('failing instances', failures);
+describe('draining', draining);
