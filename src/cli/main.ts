@@ -1,6 +1,6 @@
 // sluice COMMAND: finds the command, reads what is asked, and tells errors in words.
 import { commands, names, resolveName } from './commands.ts';
-import type { Ask } from './frame/command.ts';
+import type { CommandContext } from './frame/command.ts';
 import { explain } from './frame/explain.ts';
 import { commandHelp, overview } from './frame/help.ts';
 import { parseCommand } from './frame/parse.ts';
@@ -28,19 +28,19 @@ export async function main(words: string[], io: Io): Promise<number> {
 }
 
 async function runCommand(name: string, words: string[], io: Io): Promise<number> {
-  let ask: Ask | null = null;
+  let context: CommandContext | null = null;
   try {
     const command = await commands[name]!();
     if (command.passOn) return await command.passOn(words);
     const parsed = parseCommand(command, words, io);
-    ask = parsed.ask;
-    if (ask.flag('help')) {
+    context = parsed.context;
+    if (context.flag('help')) {
       io.stdout.write(`${commandHelp(name, command, parsed.verbName)}\n`);
       return exit.done;
     }
-    return await parsed.verb.run(ask);
+    return await parsed.verb.run(context);
   } catch (error) {
-    const { code, lines } = explain(error, name, ask?.found ?? null);
+    const { code, lines } = explain(error, name, context?.found ?? null);
     for (const [index, line] of lines.entries()) io.stderr.write(`${index === 0 ? 'sluice: ' : '  '}${line}\n`);
     return code;
   }

@@ -27,13 +27,13 @@ export const command: Command = {
       about: 'remember a service and a token, after trying them',
       args: '[URL]',
       options: { 'token-stdin': { type: 'boolean', about: 'read the token from standard input' } },
-      async run(ask) {
-        const { io, out } = ask;
-        const url = addressFrom(ask.args[0], io);
+      async run(context) {
+        const { io, out } = context;
+        const url = addressFrom(context.args[0], io);
         if (!isSafe(url)) out.note(`Mind: ${url} is not https, so the token can be read on the way.`);
-        const token = await tokenFrom(io, ask.flag('token-stdin'), url);
-        ask.found = { url, token, from: 'what you gave' };
-        const sluice = await clientFor(ask.found);
+        const token = await tokenFrom(io, context.flag('token-stdin'), url);
+        context.found = { url, token, from: 'what you gave' };
+        const sluice = await clientFor(context.found);
         const { id, name, scopes } = await sluice.token.get();
         const path = writeLogin(io.env, { url, token });
         out.result({ url, token_id: id, scopes, path }, () => {

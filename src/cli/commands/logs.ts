@@ -1,5 +1,5 @@
 import type { Sluice } from '../../client/index.ts';
-import { type Ask, type Command, inEnvironment, verb } from '../frame/command.ts';
+import { type Command, type CommandContext, inEnvironment, verb } from '../frame/command.ts';
 import { CliError, exit } from '../io.ts';
 import { chooseEnvironment, chooseProject, type Here } from '../reach/choose.ts';
 import { clean } from '../terminal/width.ts';
@@ -14,10 +14,10 @@ const most = 1000;
 type Which = () => Promise<string>;
 
 /** The one that is named, else the one in progress, else the one whose revision serves. */
-async function whichOf(ask: Ask<'project' | 'env'>): Promise<Here & { which: Which }> {
-  const [named] = ask.args;
-  if (named !== undefined) return { ...(await chooseProject(ask)), which: async () => named };
-  const { sluice, project, environment } = await chooseEnvironment(ask);
+async function whichOf(context: CommandContext<'project' | 'env'>): Promise<Here & { which: Which }> {
+  const [named] = context.args;
+  if (named !== undefined) return { ...(await chooseProject(context)), which: async () => named };
+  const { sluice, project, environment } = await chooseEnvironment(context);
   let serving = { revision: '', deployment: '' };
   const which = async () => {
     const { in_progress_deployment: running, active_revision: active } = await sluice.environments.get(
@@ -62,7 +62,7 @@ export class LogTail {
   }
 }
 
-function show({ out }: Ask, line: Line): void {
+function show({ out }: CommandContext, line: Line): void {
   if (out.json) {
     out.jsonLine(line);
     return;
@@ -75,8 +75,12 @@ function show({ out }: Ask, line: Line): void {
 }
 
 /** Goes over to the next deployment when there is one. */
-async function follow(ask: Ask, { sluice, project, which }: Here & { which: Which }, tail: number): Promise<void> {
-  const { signal } = ask;
+async function follow(
+  context: CommandContext,
+  { sluice, project, which }: Here & { which: Which },
+  tail: number,
+): Promise<void> {
+  const { signal } = context;
   const { pause } = await import('../../client/pause.ts');
   let shown = '';
   let seen = new LogTail();
@@ -84,14 +88,14 @@ async function follow(ask: Ask, { sluice, project, which }: Here & { which: Whic
     try {
       const id = await which();
       if (id !== shown) {
-        ask.out.note(`Logs of ${id}; Ctrl-C ends it.`);
+        context.out.note(`Logs of ${id}; Ctrl-C ends it.`);
         shown = id;
         seen = new LogTail();
       }
       const { since } = seen;
       const query = since === undefined ? { tail } : { tail: most, since };
       const { data } = await sluice.deployments.logs(project.id, id, query, { signal });
-      for (const line of seen.fresh(data)) show(ask, line);
+      for (const line of seen.fresh(data)) show(context, line);
       await pause(lookMs, signal);
     } catch (error) {
       if (!signal.aborted) throw error;
@@ -109,18 +113,18 @@ export const command: Command = {
         follow: { type: 'boolean', short: 'f', about: 'go on until Ctrl-C' },
         tail: { type: 'string', short: 'n', value: 'N', about: 'begin with so many lines (default: 100)' },
       },
-      async run(ask) {
-        const tail = ask.whole('tail', 1, most) ?? 100;
-        const here = await whichOf(ask);
-        if (ask.flag('follow')) {
-          await follow(ask, here, tail);
+      async run(context) {
+        const tail = context.whole('tail', 1, most) ?? 100;
+        const here = await whichOf(context);
+        if (context.flag('follow')) {
+          await follow(context, here, tail);
           return exit.done;
         }
         const id = await here.which();
         const { data } = await here.sluice.deployments.logs(here.project.id, id, { tail });
-        ask.out.result(data, () => {
-          for (const line of data) show(ask, line);
-          if (data.length === 0) ask.out.note(`${id} has printed nothing.`);
+        context.out.result(data, () => {
+          for (const line of data) show(context, line);
+          if (data.length === 0) context.out.note(`${id} has printed nothing.`);
         });
         return exit.done;
       },

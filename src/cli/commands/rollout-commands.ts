@@ -16,12 +16,12 @@ function steer(step: Step, about: string): Command {
           ...inEnvironment,
           wait: { type: 'boolean', short: 'w', about: 'watch it to its end; exit code 0 only if it succeeded' },
         },
-        async run(ask) {
-          const { sluice, project, deployment } = await chooseDeployment(ask, ask.args[0]);
+        async run(context) {
+          const { sluice, project, deployment } = await chooseDeployment(context, context.args[0]);
           const after = await sluice.deployments[step](project.id, deployment.id);
-          if (ask.flag('wait')) return watch(ask, sluice, after);
+          if (context.flag('wait')) return watch(context, sluice, after);
           const share = after.canary ? `, ${after.canary.phase} at ${after.canary.percent} %` : '';
-          ask.out.result(after, () => ask.out.line(`${after.id}  ${after.revision} is ${after.state}${share}`));
+          context.out.result(after, () => context.out.line(`${after.id}  ${after.revision} is ${after.state}${share}`));
           return exit.done;
         },
       }),

@@ -2,7 +2,7 @@
 // this, so that none of them can say something else than the others.
 
 import type { Io } from '../io.ts';
-import type { Found } from '../reach/connect.ts';
+import type { FoundService } from '../reach/found-service.ts';
 import type { Output } from '../terminal/output.ts';
 
 export interface Option {
@@ -42,12 +42,12 @@ export const paged = {
   limit: { type: 'string', short: 'n', value: 'N', about: 'at most so many, newest first (default: 20)' },
 } as const satisfies Options;
 
-export interface Ask<O extends string = string> {
+export interface CommandContext<O extends string = string> {
   args: string[];
   io: Io;
   out: Output;
   /** The service that was asked, once one was: errors name it. */
-  found: Found | null;
+  found: FoundService | null;
   /** Aborted by Ctrl-C and SIGTERM, which end the process unless a command looks here. */
   readonly signal: AbortSignal;
   text(name: O): string | undefined;
@@ -61,7 +61,7 @@ export interface Verb {
   /** `NAME [OTHER] MORE…`: what is not in brackets has to be there. */
   args: string;
   options: Options;
-  run(ask: Ask): Promise<number>;
+  run(context: CommandContext): Promise<number>;
 }
 
 export interface Command {
@@ -79,7 +79,7 @@ interface VerbSpec<O extends Options> {
   about: string;
   args?: string;
   options?: O;
-  run(ask: Ask<(keyof O & string) | keyof typeof common>): Promise<number>;
+  run(context: CommandContext<(keyof O & string) | keyof typeof common>): Promise<number>;
 }
 
 export function verb<const O extends Options = Record<never, Option>>(spec: VerbSpec<O>): Verb {
@@ -87,6 +87,6 @@ export function verb<const O extends Options = Record<never, Option>>(spec: Verb
     about: spec.about,
     args: spec.args ?? '',
     options: { ...spec.options, ...common },
-    run: (ask) => spec.run(ask as Ask<(keyof O & string) | keyof typeof common>),
+    run: (context) => spec.run(context as CommandContext<(keyof O & string) | keyof typeof common>),
   };
 }

@@ -2,7 +2,7 @@
 import type { SluiceError } from '../../client/error.ts';
 import { StartError } from '../../lib/start-error.ts';
 import { CliError, exit, UsageError } from '../io.ts';
-import type { Found } from '../reach/connect.ts';
+import type { FoundService } from '../reach/found-service.ts';
 import { clean } from '../terminal/width.ts';
 
 export interface Explained {
@@ -13,7 +13,7 @@ export interface Explained {
 /** By name: the class itself is loaded only by commands that ask a service. */
 const isSluiceError = (error: unknown): error is SluiceError => (error as Error | null)?.name === 'SluiceError';
 
-export function explain(error: unknown, name: string, found: Found | null): Explained {
+export function explain(error: unknown, name: string, found: FoundService | null): Explained {
   if (error instanceof StartError) return { code: exit.settings, lines: error.lines };
   if (error instanceof UsageError) return { code: exit.usage, lines: [error.message, `See: sluice ${name} --help`] };
   if (error instanceof CliError) return { code: error.exitCode, lines: [error.message, ...error.advice] };
@@ -34,7 +34,7 @@ function exitCodeOf({ code, status }: SluiceError): number {
   return exit.failed;
 }
 
-function explainAnswer(error: SluiceError, found: Found | null): Explained {
+function explainAnswer(error: SluiceError, found: FoundService | null): Explained {
   const code = exitCodeOf(error);
   const asked = found ? [`Asked ${found.url}, found by ${found.from}.`] : [];
   const where = code === exit.notAllowed || code === exit.unreachable ? asked : [];

@@ -2,14 +2,14 @@
 import { parseArgs } from 'node:util';
 import { type Io, UsageError } from '../io.ts';
 import { createOutput } from '../terminal/output.ts';
-import { type Ask, type Command, common, type Options, type Verb } from './command.ts';
+import { type Command, type CommandContext, common, type Options, type Verb } from './command.ts';
 import { interruption } from './interruption.ts';
 import { didYouMean } from './suggest.ts';
 
 export interface Parsed {
   verbName: string;
   verb: Verb;
-  ask: Ask;
+  context: CommandContext;
 }
 
 type Values = Record<string, string | boolean | (string | boolean)[] | undefined>;
@@ -26,7 +26,7 @@ export function parseCommand(command: Command, words: string[], io: Io): Parsed 
   const verbName = given ?? (asksHelp ? '' : (command.fallback ?? ''));
   const verb = Object.hasOwn(command.verbs, verbName) ? command.verbs[verbName] : undefined;
   if (verb === undefined) {
-    if (asksHelp) return { verbName: '', verb: Object.values(command.verbs)[0]!, ask: askOf([], values, io) };
+    if (asksHelp) return { verbName: '', verb: Object.values(command.verbs)[0]!, context: contextOf([], values, io) };
     const known = Object.keys(command.verbs);
     if (verbName === '') throw new UsageError(`One of ${known.join(', ')} is needed.`);
     throw new UsageError(
@@ -39,7 +39,7 @@ export function parseCommand(command: Command, words: string[], io: Io): Parsed 
     checkCount(verb, positionals);
     checkChoices(verb, values);
   }
-  return { verbName, verb, ask: askOf(positionals, values, io) };
+  return { verbName, verb, context: contextOf(positionals, values, io) };
 }
 
 function readWords(words: string[], options: Options): { positionals: string[]; values: Values } {
@@ -85,7 +85,7 @@ function checkChoices({ options }: Verb, values: Values): void {
   }
 }
 
-function askOf(args: string[], values: Values, io: Io): Ask {
+function contextOf(args: string[], values: Values, io: Io): CommandContext {
   const text = (name: string) => values[name] as string | undefined;
   return {
     args,
