@@ -1,6 +1,5 @@
 // sluice completion SHELL prints a script that asks this program for the words that may follow, so that it knows every
 // command, verb and option there is.
-import { commands, resolveName } from '../commands.ts';
 import { type Command, verb } from '../frame/command.ts';
 import { abouts } from '../frame/help.ts';
 import { optionsOf } from '../frame/parse.ts';
@@ -29,24 +28,27 @@ complete -c sluice -f -a '(__sluice_words)'
 `,
 };
 
-export interface Word {
+interface Word {
   word: string;
   about: string;
 }
 
+/** Loads a command by its name or short name; undefined where there is none. */
+export type FindCommand = (name: string) => Promise<Command> | undefined;
+
 /** What may stand where the last of the words is being typed. */
-export async function wordsAfter(typed: string[]): Promise<Word[]> {
+async function wordsAfter(typed: string[], find: FindCommand): Promise<Word[]> {
   const [name = '', ...rest] = typed;
   if (rest.length === 0) return commandWords();
-  const real = resolveName(name);
-  return real === undefined ? [] : wordsOf(await commands[real]!(), rest);
+  const command = await find(name);
+  return command === undefined ? [] : wordsOf(command, rest);
 }
 
 function commandWords(): Word[] {
   return [...abouts()].map(([word, about]) => ({ word, about }));
 }
 
-export function wordsOf(command: Command, typed: string[]): Word[] {
+function wordsOf(command: Command, typed: string[]): Word[] {
   const current = typed.at(-1)!;
   const before = typed.slice(0, -1);
   const all = optionsOf(command);
@@ -70,7 +72,8 @@ const script = (shell: string, about: string) =>
     },
   });
 
-export const command: Command = {
+/** Gets the way to the other commands handed in: the list of commands names this one too. */
+export const completionOf = (find: FindCommand): Command => ({
   verbs: {
     bash: script('bash', 'print the script for bash'),
     zsh: script('zsh', 'print the script for zsh'),
@@ -80,7 +83,7 @@ export const command: Command = {
       args: '[WORD…]',
       async run({ args, out }) {
         if (args.length > 1000) throw new UsageError('These are too many words.');
-        for (const { word, about } of await wordsAfter(args)) out.line(about ? `${word}\t${about}` : word);
+        for (const { word, about } of await wordsAfter(args, find)) out.line(about ? `${word}\t${about}` : word);
         return exit.done;
       },
     }),
@@ -90,4 +93,4 @@ export const command: Command = {
     'source <(sluice completion zsh)                                    # in ~/.zshrc',
     'sluice completion fish > ~/.config/fish/completions/sluice.fish',
   ],
-};
+});

@@ -6,7 +6,7 @@ import { watch } from '../reach/watch.ts';
 
 type Step = 'promote' | 'pause' | 'resume' | 'abort';
 
-function steer(step: Step, about: string): Command {
+function rolloutCommand(step: Step, about: string): Command {
   return {
     verbs: {
       '': verb({
@@ -30,7 +30,7 @@ function steer(step: Step, about: string): Command {
   };
 }
 
-export const promote = steer('promote', 'go on with a canary: to its next step, or to all traffic');
-export const pause = steer('pause', 'hold a canary at its share');
-export const resume = steer('resume', 'go on with a paused canary; its step begins anew');
-export const abort = steer('abort', 'end a deployment; the revision before serves all traffic');
+export const promote = rolloutCommand('promote', 'go on with a canary: to its next step, or to all traffic');
+export const pause = rolloutCommand('pause', 'hold a canary at its share');
+export const resume = rolloutCommand('resume', 'go on with a paused canary; its step begins anew');
+export const abort = rolloutCommand('abort', 'end a deployment; the revision before serves all traffic');

@@ -8,19 +8,8 @@ import { StartError } from '../../lib/start-error.ts';
 import { CliError, exit, type Io } from '../io.ts';
 import { clientFor, findService } from '../reach/connect.ts';
 import { lookAtDatabase } from './database.ts';
+import { type Finding, note, ok, problem } from './finding.ts';
 
-export type Level = 'ok' | 'note' | 'problem';
-
-export interface Finding {
-  level: Level;
-  what: string;
-  found: string;
-  todo?: string;
-}
-
-const ok = (what: string, found: string): Finding => ({ level: 'ok', what, found });
-const note = (what: string, found: string, todo: string): Finding => ({ level: 'note', what, found, todo });
-const problem = (what: string, found: string, todo: string): Finding => ({ level: 'problem', what, found, todo });
 const messageOf = (error: unknown): string => (error as Error).message.split('\n')[0]!;
 
 export async function* look(io: Io): AsyncGenerator<Finding> {
@@ -38,7 +27,7 @@ export async function* look(io: Io): AsyncGenerator<Finding> {
   yield await lookAtApi(io);
 }
 
-export function lookAtNode(version: string): Finding {
+function lookAtNode(version: string): Finding {
   const [major = 0, minor = 0] = version.split('.').map(Number);
   if (major > 24 || (major === 24 && minor >= 12)) return ok('Node.js', version);
   return problem('Node.js', version, 'install 24.12 or newer, or run npm ci, which brings one');
