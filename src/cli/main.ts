@@ -1,6 +1,6 @@
-// sluice COMMAND: finds the command, reads what is asked, and tells errors in words.
+// sluice COMMAND: finds the command, parses its words, runs it and prints errors for people.
 import { commands, names, resolveName } from './commands.ts';
-import type { CommandContext } from './frame/command.ts';
+import type { Command, CommandContext } from './frame/command.ts';
 import { explain } from './frame/explain.ts';
 import { commandHelp, overview } from './frame/help.ts';
 import { parseCommand } from './frame/parse.ts';
@@ -28,25 +28,25 @@ export async function main(words: string[], io: Io): Promise<number> {
 }
 
 async function runCommand(name: string, words: string[], io: Io): Promise<number> {
+  let command: Command | null = null;
   let context: CommandContext | null = null;
   try {
-    const command = await commands[name]!();
-    if (command.passOn) return await command.passOn(words);
+    command = await commands[name]!();
     const parsed = parseCommand(command, words, io);
-    context = parsed.context;
-    if (context.flag('help')) {
+    if ('exitCode' in parsed) {
       io.stdout.write(`${commandHelp(name, command, parsed.verbName)}\n`);
-      return exit.done;
+      return parsed.exitCode;
     }
+    context = parsed.context;
     return await parsed.verb.run(context);
   } catch (error) {
-    const { code, lines } = explain(error, name, context?.found ?? null);
-    for (const [index, line] of lines.entries()) io.stderr.write(`${index === 0 ? 'sluice: ' : '  '}${line}\n`);
+    const { code, lines } = command?.explain?.(error, context) ?? explain(error, name, context?.found ?? null);
+    for (const line of lines) io.stderr.write(`${line}\n`);
     return code;
   }
 }
 
-// Whoever reads what is printed may stop reading: `sluice events -f | head -1`.
+// The reader of a pipe may stop reading: `sluice events -f | head -1`.
 process.stdout.on('error', (error: NodeJS.ErrnoException) =>
   process.exit(error.code === 'EPIPE' ? exit.done : exit.failed),
 );

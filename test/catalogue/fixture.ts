@@ -13,7 +13,7 @@ import type { HlsLayout } from '../../src/catalogue/media/package-hls.ts';
 import { type Place, placeOf } from '../../src/catalogue/place.ts';
 
 export const execute = promisify(execFile);
-export const cliPath = join(import.meta.dirname, 'run-cli.ts');
+const cliPath = join(import.meta.dirname, '../../src/cli/main.ts');
 
 /** Where to leave what must be undone: a test's context, or the list below. */
 interface Cleanup {
@@ -135,11 +135,12 @@ export interface CliResult {
 /** Runs `sluice catalogue …` as a process of its own. */
 export function runCli(args: string[], options: { env?: NodeJS.ProcessEnv; limitBlocks?: number } = {}) {
   const env = { ...process.env, ...options.env };
+  const words = [cliPath, 'catalogue', ...args];
   // Under a limit for the size of files, a write fails as it does on a full disk.
-  const limited = ['-c', `ulimit -f ${options.limitBlocks}; exec "$@"`, 'sh', process.execPath, cliPath, ...args];
+  const limited = ['-c', `ulimit -f ${options.limitBlocks}; exec "$@"`, 'sh', process.execPath, ...words];
   const child = options.limitBlocks
     ? spawn('bash', limited, { env, stdio: ['ignore', 'pipe', 'pipe'] })
-    : spawn(process.execPath, [cliPath, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    : spawn(process.execPath, words, { env, stdio: ['ignore', 'pipe', 'pipe'] });
   const said = { stdout: '', stderr: '' };
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     said.stdout += text;

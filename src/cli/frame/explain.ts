@@ -1,4 +1,4 @@
-// From an error to what a person is told, and the exit code. What nobody foresaw keeps its stack.
+// From an error to what a person is told, and the exit code. An error that nothing here knows keeps its stack.
 import type { SluiceError } from '../../client/error.ts';
 import { StartError } from '../../lib/start-error.ts';
 import { CliError, exit, UsageError } from '../io.ts';
@@ -7,6 +7,7 @@ import { clean } from '../terminal/width.ts';
 
 export interface Explained {
   code: number;
+  /** As they are printed. */
   lines: string[];
 }
 
@@ -14,6 +15,11 @@ export interface Explained {
 const isSluiceError = (error: unknown): error is SluiceError => (error as Error | null)?.name === 'SluiceError';
 
 export function explain(error: unknown, name: string, found: FoundService | null): Explained {
+  const { code, lines } = reasonOf(error, name, found);
+  return { code, lines: lines.map((line, index) => `${index === 0 ? 'sluice: ' : '  '}${line}`) };
+}
+
+function reasonOf(error: unknown, name: string, found: FoundService | null): Explained {
   if (error instanceof StartError) return { code: exit.settings, lines: error.lines };
   if (error instanceof UsageError) return { code: exit.usage, lines: [error.message, `See: sluice ${name} --help`] };
   if (error instanceof CliError) return { code: error.exitCode, lines: [error.message, ...error.advice] };

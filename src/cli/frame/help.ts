@@ -21,8 +21,9 @@ function optionLabel([name, option]: [string, Option]): string {
 }
 
 function optionLines(options: Options): string[] {
-  const own = Object.entries(options).filter(([name]) => !(name in common));
-  return [...own, ...Object.entries<Option>(common)].map((entry) => {
+  const isCommon = ([name]: [string, Option]) => name in common;
+  const own = Object.entries(options).filter((entry) => !isCommon(entry));
+  return [...own, ...Object.entries(options).filter(isCommon)].map((entry) => {
     const choices = entry[1].choices ? `: ${entry[1].choices.join(', ')}` : '';
     return line(optionLabel(entry), `${entry[1].about}${choices}`, 22);
   });
