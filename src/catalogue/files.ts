@@ -92,14 +92,14 @@ export async function listFiles(folder: string): Promise<string[]> {
 }
 
 /** Runs over items, a few at a time; after the first failure no further one is begun, and it is thrown when all ended. */
-export async function forEachAtOnce<T>(items: T[], atOnce: number, work: (item: T) => Promise<void>): Promise<void> {
+export async function forEachAtOnce<T>(items: T[], atOnce: number, task: (item: T) => Promise<void>): Promise<void> {
   const queue = items.values();
   let failure: { error: unknown } | undefined;
   const worker = async () => {
     for (const item of queue) {
       if (failure !== undefined) return;
       try {
-        await work(item);
+        await task(item);
       } catch (error) {
         failure ??= { error };
       }

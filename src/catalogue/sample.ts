@@ -5,8 +5,8 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type BuildEvent, type BuildResult, buildCatalogue } from './build.ts';
 import { type Ffmpeg, runFfmpeg } from './media/ffmpeg.ts';
-import { placeOf } from './place.ts';
 import { DOCUMENT_PATH } from './publish.ts';
+import { sitePathsOf } from './site-paths.ts';
 
 interface SampleStream {
   id: string;
@@ -82,7 +82,7 @@ export interface SampleOptions {
   report?: (event: BuildEvent) => void;
 }
 
-const sampleFolder = (site: string) => join(placeOf(site).state, 'sample');
+const sampleFolder = (site: string) => join(sitePathsOf(site).state, 'sample');
 
 /** Whether a site has nothing in it yet, or its sample was begun and not finished. */
 export function needsSample(site: string): boolean {
@@ -94,12 +94,12 @@ export function needsSample(site: string): boolean {
  * answer while the streams are made. The sources are made beside the site, and removed when all is published.
  */
 export async function buildSample(site: string, options: SampleOptions): Promise<BuildResult> {
-  const place = placeOf(site);
+  const paths = sitePathsOf(site);
   const folder = sampleFolder(site);
   const manifestPath = join(folder, 'catalogue.yaml');
   const { ffmpeg, ...rest } = options;
   const build = () =>
-    buildCatalogue({ ...rest, place, manifestPath, ffmpeg: async () => ffmpeg, jobs: 2, hlsLayout: 'ranges' });
+    buildCatalogue({ ...rest, paths, manifestPath, ffmpeg: async () => ffmpeg, jobs: 2, hlsLayout: 'ranges' });
   await mkdir(folder, { recursive: true });
   if (!existsSync(join(site, DOCUMENT_PATH))) {
     await writeFile(manifestPath, `${manifest.slice(0, manifest.indexOf('streams:'))}streams: []\n`);

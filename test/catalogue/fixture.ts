@@ -10,7 +10,7 @@ import { promisify } from 'node:util';
 import { type BuildEvent, type BuildResult, buildCatalogue } from '../../src/catalogue/build.ts';
 import { type Ffmpeg, findFfmpeg } from '../../src/catalogue/media/ffmpeg.ts';
 import type { HlsLayout } from '../../src/catalogue/media/package-hls.ts';
-import { type Place, placeOf } from '../../src/catalogue/place.ts';
+import { type SitePaths, sitePathsOf } from '../../src/catalogue/site-paths.ts';
 
 export const execute = promisify(execFile);
 const cliPath = join(import.meta.dirname, '../../src/cli/main.ts');
@@ -78,23 +78,23 @@ export async function writeManifest(folder: string, streams: string[], rendition
 
 export interface TestBuild {
   folder: string;
-  place: Place;
+  paths: SitePaths;
   events: BuildEvent[];
   build(options?: { hlsLayout?: HlsLayout; jobs?: number; signal?: AbortSignal; now?: Date }): Promise<BuildResult>;
 }
 
 export async function makeBuild(t: Cleanup, ffmpeg?: Ffmpeg): Promise<TestBuild> {
   const folder = await makeFolder(t);
-  const place = placeOf(join(folder, 'site'));
+  const paths = sitePathsOf(join(folder, 'site'));
   const events: BuildEvent[] = [];
   const encoder = ffmpeg ?? (await systemFfmpeg());
   return {
     folder,
-    place,
+    paths,
     events,
     build: ({ now, ...options } = {}) =>
       buildCatalogue({
-        place,
+        paths,
         manifestPath: join(folder, 'catalogue.yaml'),
         ffmpeg: async () => encoder,
         now: () => now ?? new Date(),

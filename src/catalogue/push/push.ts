@@ -9,14 +9,14 @@ import { type CatalogueDocument, documentFaults } from '../document.ts';
 import { CatalogueError } from '../fault.ts';
 import { forEachAtOnce, listFiles } from '../files.ts';
 import { cacheControl, classOf, typeOf } from '../origin/header-rules.ts';
-import type { Place } from '../place.ts';
 import { DOCUMENT_PATH, SUMS_PATH } from '../publish.ts';
+import type { SitePaths } from '../site-paths.ts';
 import { parseSums } from '../sums.ts';
 import { versionFaults } from '../version-guard.ts';
 import { type PutOptions, S3, type Store } from './s3.ts';
 
 export interface PushOptions {
-  place: Place;
+  paths: SitePaths;
   store: Store;
   prune: boolean;
   signal?: AbortSignal | undefined;
@@ -31,10 +31,10 @@ export interface PushResult {
 
 const AT_ONCE = 4;
 
-async function readLocal(place: Place): Promise<{ document: CatalogueDocument; digests: Map<string, string> }> {
+async function readLocal(paths: SitePaths): Promise<{ document: CatalogueDocument; digests: Map<string, string> }> {
   const read = (path: string) =>
-    readFile(join(place.site, path), 'utf8').catch(() => {
-      throw new CatalogueError(`${join(place.site, path)} does not exist; build the catalogue first`);
+    readFile(join(paths.site, path), 'utf8').catch(() => {
+      throw new CatalogueError(`${join(paths.site, path)} does not exist; build the catalogue first`);
     });
   const document: unknown = JSON.parse(await read(DOCUMENT_PATH));
   const sums = parseSums(await read(SUMS_PATH));
@@ -76,7 +76,7 @@ class Pusher {
   }
 
   async #put(path: string, sha256: string, condition?: PutOptions['condition']): Promise<boolean> {
-    const body = await openAsBlob(join(this.#options.place.site, path));
+    const body = await openAsBlob(join(this.#options.paths.site, path));
     const about = { type: typeOf(path), cacheControl: cacheControl[classOf(path)], sha256, condition };
     const result = await this.#s3.put(this.key(path), body, about);
     if (result === 'stored') {
@@ -96,7 +96,7 @@ class Pusher {
   }
 
   async putText(path: string, condition?: PutOptions['condition']): Promise<void> {
-    const bytes = await readFile(join(this.#options.place.site, path));
+    const bytes = await readFile(join(this.#options.paths.site, path));
     const sha256 = createHash('sha256').update(bytes).digest('hex');
     if (condition === undefined && (await this.#s3.head(this.key(path)))?.sha256 === sha256) {
       this.result.present++;
@@ -123,7 +123,7 @@ const conditionFor = (stored: { etag: string } | null): PutOptions['condition'] 
   stored === null ? { ifNoneMatch: '*' } : { ifMatch: stored.etag };
 
 export async function pushSite(options: PushOptions): Promise<PushResult> {
-  const local = await readLocal(options.place);
+  const local = await readLocal(options.paths);
   const pusher = new Pusher(options);
   const [document, sums] = await Promise.all([pusher.get(DOCUMENT_PATH), pusher.get(SUMS_PATH)]);
   const stored = parseSums(sums?.text ?? '').digests;
@@ -132,7 +132,7 @@ export async function pushSite(options: PushOptions): Promise<PushResult> {
   const missing = [...local.digests].filter(([path]) => !stored.has(path));
   pusher.result.present += local.digests.size - missing.length;
   await forEachAtOnce(missing, AT_ONCE, ([path, sha256]) => pusher.putMedia(`media/${path}`, sha256));
-  const texts = (await listFiles(options.place.site)).filter(
+  const texts = (await listFiles(options.paths.site)).filter(
     (path) => !path.startsWith('media/') && path !== DOCUMENT_PATH && !/(^|\/)\.|\.(br|gz)$/.test(path),
   );
   for (const path of texts) await pusher.putText(path);

@@ -9,15 +9,15 @@ import { codeOf } from '../fault.ts';
 import { forEachAtOnce, hashFile, listFiles } from '../files.ts';
 import { foldLedger, readLedger, type StreamRecord } from '../ledger.ts';
 import { type Ffmpeg, inputOf, runFfmpeg } from '../media/ffmpeg.ts';
-import type { Place } from '../place.ts';
 import { DOCUMENT_PATH, HEALTH_BYTES, HEALTH_PATH, SUMS_PATH } from '../publish.ts';
+import type { SitePaths } from '../site-paths.ts';
 import { parseSums } from '../sums.ts';
 import { FindingList } from './finding.ts';
 import { verifyHls } from './verify-hls.ts';
 import { verifyPictures, verifyProgressive } from './verify-stream.ts';
 
 export interface VerifyOptions {
-  place: Place;
+  paths: SitePaths;
   /** Decodes every progressive file and every variant as well; slow. */
   decoder?: Ffmpeg | undefined;
   signal?: AbortSignal | undefined;
@@ -60,7 +60,7 @@ async function verifyDigests(
   let bytes = 0;
   // Two at once: while one waits for the disk the other is digested.
   await forEachAtOnce([...digests], 2, async ([name, digest]) => {
-    const path = join(options.place.site, 'media', name);
+    const path = join(options.paths.site, 'media', name);
     const facts = await lstat(path).catch(() => null);
     if (facts === null) return findings.fault(`media/${name}: does not exist`);
     if (!facts.isFile()) return findings.fault(`media/${name}: is not a plain file`);
@@ -137,7 +137,7 @@ async function verifyStreams(
   document: CatalogueDocument,
   findings: FindingList,
 ): Promise<void> {
-  const { site } = options.place;
+  const { site } = options.paths;
   const renditions = new Map(document.renditions.map((rendition) => [rendition.label, rendition]));
   for (const stream of document.streams) {
     options.signal?.throwIfAborted();
@@ -156,7 +156,7 @@ async function verifyStreams(
 }
 
 export async function verifySite(options: VerifyOptions): Promise<VerifyResult> {
-  const { site, ledger } = options.place;
+  const { site, ledger } = options.paths;
   const findings = new FindingList();
   const document = await readDocument(site, findings);
   const health = await readFile(join(site, HEALTH_PATH)).catch(() => null);

@@ -6,12 +6,12 @@ import { verb } from '../frame/command.ts';
 import { exit } from '../io.ts';
 
 /** The database is loaded and opened only where it is needed. */
-export async function withStore<T>({ io }: CommandContext, work: (store: Store) => Promise<T>): Promise<T> {
+export async function withStore<T>({ io }: CommandContext, task: (store: Store) => Promise<T>): Promise<T> {
   const { readConfig } = await import('../../config.ts');
   const { openStore } = await import('../../store.ts');
   const store = await openStore(readConfig(io.env, false), () => {});
   try {
-    return await work(store);
+    return await task(store);
   } finally {
     await store.close();
   }

@@ -18,14 +18,14 @@ export const buildVerb = verb({
   },
   async run(context) {
     const { buildCatalogue } = await import('../../catalogue/build.ts');
-    const { placeOf } = await import('../../catalogue/place.ts');
+    const { sitePathsOf } = await import('../../catalogue/site-paths.ts');
     const { io, out } = context;
     const progress = createProgress(io.stdout);
     const jobs = Math.max(1, wholeUpTo(context, 'jobs', 64) ?? Math.floor(availableParallelism() / 2));
     let found: ReturnType<typeof ffmpegOf> | undefined;
     try {
       const { encoded, kept, document } = await buildCatalogue({
-        place: placeOf(siteOf(context)),
+        paths: sitePathsOf(siteOf(context)),
         manifestPath: context.args[0] ?? 'catalogue.yaml',
         ffmpeg: () => {
           found ??= ffmpegOf(io);
@@ -52,11 +52,11 @@ export const verifyVerb = verb({
   textOnly: true,
   options: { decode: { type: 'boolean', about: 'decode every file as well' }, ...onSite },
   async run(context) {
-    const { placeOf } = await import('../../catalogue/place.ts');
+    const { sitePathsOf } = await import('../../catalogue/site-paths.ts');
     const { verifySite } = await import('../../catalogue/verify/verify.ts');
     const decoder = context.flag('decode') ? await ffmpegOf(context.io) : undefined;
-    const place = placeOf(siteOf(context));
-    const { notes, faults, files, bytes } = await verifySite({ place, decoder, signal: context.signal });
+    const paths = sitePathsOf(siteOf(context));
+    const { notes, faults, files, bytes } = await verifySite({ paths, decoder, signal: context.signal });
     for (const note of notes) context.out.line(`note: ${note}`);
     for (const fault of faults) context.out.line(`fault: ${fault}`);
     const size = `${files} files, ${megabytes(bytes)}`;
@@ -72,13 +72,13 @@ export const withdrawVerb = verb({
   textOnly: true,
   options: { purge: { type: 'boolean', about: 'and remove their files' }, ...onSite },
   async run(context) {
-    const { placeOf } = await import('../../catalogue/place.ts');
+    const { sitePathsOf } = await import('../../catalogue/site-paths.ts');
     const { withdrawStream } = await import('../../catalogue/withdraw.ts');
     // With someone listening, Ctrl-C does not end the process halfway: a withdrawal that began is finished.
     interruption();
     const purge = context.flag('purge');
     for (const id of context.args) {
-      await withdrawStream({ place: placeOf(siteOf(context)), id, purge, now: () => new Date(context.io.now()) });
+      await withdrawStream({ paths: sitePathsOf(siteOf(context)), id, purge, now: () => new Date(context.io.now()) });
       context.out.line(`${id} is withdrawn${purge ? ', and its files are removed' : '; its files stay until --purge'}`);
     }
     return exit.done;

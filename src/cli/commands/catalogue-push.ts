@@ -37,11 +37,11 @@ export const pushVerb = verb({
   },
   async run(context) {
     const store = storeOf(context);
-    const { placeOf } = await import('../../catalogue/place.ts');
+    const { sitePathsOf } = await import('../../catalogue/site-paths.ts');
     const { pushSite } = await import('../../catalogue/push/push.ts');
     const progress = createProgress(context.io.stdout);
     const { sent, present, removed } = await pushSite({
-      place: placeOf(siteOf(context)),
+      paths: sitePathsOf(siteOf(context)),
       store,
       prune: context.flag('prune'),
       signal: context.signal,
