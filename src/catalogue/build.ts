@@ -25,7 +25,7 @@ export type BuildEvent =
   | { kind: 'progress'; id: string; share: number }
   | { kind: 'note'; text: string };
 
-export interface BuildOptions {
+interface BuildOptions {
   paths: SitePaths;
   manifestPath: string;
   /** Asked for only when there is something to encode. */
@@ -50,7 +50,7 @@ interface Task {
   verdict: Extract<Verdict, { kind: 'encode' }>;
 }
 
-export async function readManifest(path: string): Promise<Manifest> {
+async function readManifest(path: string): Promise<Manifest> {
   try {
     return parseManifest(await readFile(path, 'utf8'), dirname(resolve(path)));
   } catch (error) {

@@ -3,7 +3,7 @@
 import type { StreamRecord } from './ledger.ts';
 import type { Rendition } from './manifest.ts';
 
-export interface RequestedStream {
+interface RequestedStream {
   id: string;
   /** Null where the source is gone: then only what is published can be kept. */
   sourceSha256: string | null;

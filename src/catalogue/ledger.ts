@@ -26,14 +26,14 @@ export interface PublishLine {
   files: Record<string, PublishedFile>;
 }
 
-export interface WithdrawLine {
+interface WithdrawLine {
   type: 'withdraw';
   at: string;
   id: string;
 }
 
 /** The files of a withdrawn stream are gone too. */
-export interface PurgeLine {
+interface PurgeLine {
   type: 'purge';
   at: string;
   id: string;
@@ -95,7 +95,7 @@ function parseLine(text: string, number: number, path: string): LedgerLine {
   throw new CatalogueError(`${path}: line ${number} is damaged; restore the ledger from a copy`);
 }
 
-export interface LedgerContent {
+interface LedgerContent {
   lines: LedgerLine[];
   /** Length up to the last complete line; a crash in the middle of an append leaves a torn one after it. */
   completeBytes: number;

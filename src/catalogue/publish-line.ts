@@ -20,7 +20,7 @@ function factsOf(id: string, record: StreamRecord | undefined, staged: StagedStr
   };
 }
 
-export interface PublishedFrom {
+interface PublishedFrom {
   id: string;
   sourceSha256: string;
   encoder: string;

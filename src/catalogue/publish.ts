@@ -56,7 +56,7 @@ async function placeText(paths: SitePaths, path: string, text: string | Buffer):
   await replaceFile(target, bytes, paths.staging);
 }
 
-export function sumsOf(records: Iterable<StreamRecord>): string {
+function sumsOf(records: Iterable<StreamRecord>): string {
   const digests = new Map<string, string>();
   for (const record of records) {
     if (record.purged) continue;

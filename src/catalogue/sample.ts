@@ -75,7 +75,7 @@ async function makeSource(ffmpeg: Ffmpeg, folder: string, sample: SampleStream, 
   await runFfmpeg(ffmpeg, ['-y', '-v', 'error', ...inputs, ...video, ...end], { cwd: folder, signal });
 }
 
-export interface SampleOptions {
+interface SampleOptions {
   ffmpeg: Ffmpeg;
   now: () => Date;
   signal?: AbortSignal;

@@ -18,7 +18,7 @@ export interface StagedStream {
   files: Record<string, PublishedFile>;
 }
 
-export type StagingTask = Omit<EncodeTask, 'folder'> & { sourceSha256: string };
+type StagingTask = Omit<EncodeTask, 'folder'> & { sourceSha256: string };
 
 function stagingKey(task: StagingTask, encoder: string): string {
   const { source: _, ...recipe } = task;

@@ -6,7 +6,7 @@ import { readPublished, removeFromSite } from './publish.ts';
 import { whileLocked } from './site-lock.ts';
 import type { SitePaths } from './site-paths.ts';
 
-export interface WithdrawOptions {
+interface WithdrawOptions {
   paths: SitePaths;
   id: string;
   purge: boolean;

@@ -7,7 +7,7 @@ import { parseCommand } from './frame/parse.ts';
 import { didYouMean } from './frame/suggest.ts';
 import { exit, type Io, processIo } from './io.ts';
 
-export async function main(words: string[], io: Io): Promise<number> {
+async function main(words: string[], io: Io): Promise<number> {
   const [first = '--help', ...rest] = words;
   const asksHelp = ['--help', '-h', 'help'].includes(first);
   if (asksHelp && rest.length === 0) {

@@ -12,7 +12,7 @@ import { framesSkipped, groupFrames, rateOf } from './timing.ts';
 /** Raised when a change here makes other bytes from the same source and manifest. */
 export const RECIPE_REVISION = 1;
 
-export interface EncodePlan {
+interface EncodePlan {
   source: string;
   facts: SourceFacts;
   preset: Preset;

@@ -61,7 +61,7 @@ export async function findFfmpeg(explicit: string | undefined, searchPath: strin
   }
 }
 
-export interface RunOptions {
+interface RunOptions {
   cwd?: string;
   signal?: AbortSignal | undefined;
   /** Called with what the command writes to its standard output. */

@@ -33,7 +33,7 @@ interface Frame {
 }
 
 /** Reads the lines of ffmpeg's showinfo filter. */
-export function readFrames(said: string): { frames: Frame[]; rate: Ratio | null } {
+function readFrames(said: string): { frames: Frame[]; rate: Ratio | null } {
   const config = /config in time_base: (\d+\/\d+), frame_rate: (\d+\/\d+)/.exec(said);
   const base = ratio(config?.[1]) ?? { num: 1, den: 1 };
   const frames = [...said.matchAll(/ pts: *(-?\d+) .*? sar:(\d+\/\d+) s:(\d+)x(\d+) i:([PTB])/g)].map(

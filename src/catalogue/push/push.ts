@@ -15,7 +15,7 @@ import { parseSums } from '../sums.ts';
 import { versionFaults } from '../version-guard.ts';
 import { type PutOptions, S3, type Store } from './s3.ts';
 
-export interface PushOptions {
+interface PushOptions {
   paths: SitePaths;
   store: Store;
   prune: boolean;
@@ -23,7 +23,7 @@ export interface PushOptions {
   report?: (text: string) => void;
 }
 
-export interface PushResult {
+interface PushResult {
   sent: number;
   present: number;
   removed: number;

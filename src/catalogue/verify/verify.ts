@@ -21,10 +21,9 @@ export interface VerifyOptions {
   /** Decodes every progressive file and every variant as well; slow. */
   decoder?: Ffmpeg | undefined;
   signal?: AbortSignal | undefined;
-  onBytes?: (bytes: number) => void;
 }
 
-export interface VerifyResult {
+interface VerifyResult {
   faults: string[];
   notes: string[];
   files: number;
@@ -66,7 +65,6 @@ async function verifyDigests(
     if (!facts.isFile()) return findings.fault(`media/${name}: is not a plain file`);
     const { sha256, size } = await hashFile(path, options.signal);
     bytes += size;
-    options.onBytes?.(bytes);
     if (sha256 !== digest) findings.fault(`media/${name}: its digest is not the one in SHA256SUMS`);
   });
   return bytes;

@@ -34,7 +34,7 @@ interface Word {
 }
 
 /** Loads a command by its name or short name; undefined where there is none. */
-export type FindCommand = (name: string) => Promise<Command> | undefined;
+type FindCommand = (name: string) => Promise<Command> | undefined;
 
 /** What may stand where the last of the words is being typed. */
 async function wordsAfter(typed: string[], find: FindCommand): Promise<Word[]> {

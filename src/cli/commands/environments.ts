@@ -12,7 +12,7 @@ import { setVerb, unsetVerb, variablesVerb } from './environment-settings.ts';
 export const trafficOf = ({ traffic }: Environment): string =>
   traffic.map(({ revision, percent }) => `${revision} ${percent} %`).join(', ') || '-';
 
-export function environmentLines(environment: Environment): string[] {
+function environmentLines(environment: Environment): string[] {
   const { health_check: health, canary, locked } = environment;
   const flat = (values: object) =>
     Object.entries(values)

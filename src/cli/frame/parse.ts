@@ -6,14 +6,14 @@ import type { Command, CommandContext, Options, Verb } from './command.ts';
 import { interruption } from './interruption.ts';
 import { didYouMean } from './suggest.ts';
 
-export interface Parsed {
+interface Parsed {
   verbName: string;
   verb: Verb;
   context: CommandContext;
 }
 
 /** The help is what is wanted: of a verb, or of the whole command where `verbName` is empty. */
-export interface HelpWanted {
+interface HelpWanted {
   verbName: string;
   exitCode: number;
 }

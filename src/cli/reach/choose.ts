@@ -69,7 +69,7 @@ export function environmentOf({ slug, environments }: Project, named: string | u
   throw new UsageError(`Which environment? Add --env: ${environments.join(', ')}`);
 }
 
-export interface Meant extends Here {
+interface Meant extends Here {
   deployment: Deployment;
 }
 

@@ -6,7 +6,7 @@ import { type Cell, layOut } from '../terminal/table.ts';
 import { clean } from '../terminal/width.ts';
 import { count, milliseconds, percent, span, timeOfDay } from '../terminal/words.ts';
 
-export interface Scene {
+interface Scene {
   now: number;
   columns: number;
   paint: Paint;

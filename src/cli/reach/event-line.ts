@@ -12,7 +12,7 @@ export interface Told {
 }
 
 /** The record of an event in a few words; of a kind to come, nothing. */
-export function gist({ type, data }: Told): string {
+function gist({ type, data }: Told): string {
   const record = (data ?? {}) as Record<string, unknown>;
   const of = (name: string) => clean(String(record[name] ?? '-'));
   if (type.startsWith('deployment.')) {

@@ -12,7 +12,7 @@ export interface Arrival {
   answer: string | null;
 }
 
-export interface ReceiverOptions {
+interface ReceiverOptions {
   forward: string | undefined;
   onArrival(arrival: Arrival): void;
 }

@@ -22,7 +22,7 @@ interface Output {
   columns?: number;
 }
 
-export interface Progress {
+interface Progress {
   report(event: BuildEvent): void;
   end(): void;
 }

@@ -8,7 +8,7 @@ import { ago } from './words.ts';
 
 export type Colour = 'green' | 'red' | 'yellow' | 'cyan' | 'dim' | 'bold';
 
-export interface Column<T> {
+interface Column<T> {
   title: string;
   of(item: T): string | number | null;
   colour?(item: T): Colour | undefined;

@@ -7,7 +7,7 @@ export interface Cell {
   paint?: (text: string) => string;
 }
 
-export interface Layout {
+interface Layout {
   /** Columns of the terminal; null: as wide as it gets. */
   columns: number | null;
   /** Which columns stand right. */

@@ -27,8 +27,6 @@ export function widthOf(text: string): number {
 
 export const pad = (text: string, width: number): string => text + ' '.repeat(Math.max(0, width - widthOf(text)));
 
-export const padLeft = (text: string, width: number): string => ' '.repeat(Math.max(0, width - widthOf(text))) + text;
-
 const colour = /\x1b\[[0-9;]*m/y;
 
 /** At most so many columns, with … at the end where something is missing. Colours stay whole and are switched off again. */
