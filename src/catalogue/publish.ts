@@ -1,4 +1,4 @@
-// Putting a checked change into the site. The order keeps every reader's view whole at every moment, also after a crash:
+// Putting a checked change into the site. The order gives readers a complete catalogue at every moment, also after a crash:
 // media (which nothing names yet), ledger, gallery, SHA256SUMS, and the document last.
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, rm } from 'node:fs/promises';
@@ -27,7 +27,7 @@ export async function readPublished(paths: SitePaths): Promise<CatalogueDocument
   }
 }
 
-/** Links a stream's finished files into the site; what an interrupted publish left there, named by nobody, is replaced. */
+/** Links a stream's staged files into the site. What an interrupted publish left there is replaced: nothing names it. */
 export async function placeMedia(paths: SitePaths, folder: string, id: string, line: PublishLine): Promise<void> {
   const folders = new Set<string>();
   for (const path of Object.keys(line.files)) {
@@ -86,7 +86,7 @@ export async function placeTexts(
   await placeDocument(paths, published, next);
 }
 
-/** The other way round: the document first stops naming the files, then the checksums, then they are removed. */
+/** In the reverse order: first the document stops naming the files, then the checksums do, then the files go. */
 export async function removeFromSite(
   paths: SitePaths,
   records: Map<string, StreamRecord>,

@@ -1,5 +1,5 @@
-// Values from outside against TypeBox schemas. A schema says with `fault` what a person is told where a value departs from
-// it; a part without one is covered by the next one around it.
+// Checks values from outside against TypeBox schemas. `fault` in a schema is the error text for a value that does not match;
+// a part without one uses the text of the part that contains it.
 import type { TSchema } from 'typebox';
 import { Compile, Errors } from 'typebox/schema';
 import { Settings } from 'typebox/system';
@@ -13,7 +13,7 @@ export interface Fault {
 type SchemaError = ReturnType<typeof Errors>[1][number];
 type Node = Record<string, unknown>;
 
-/** Every departure from the schema, each told once, up to `most`. */
+/** Everything in which a value does not match the schema, each once, up to `most`. */
 export function faultsIn(schema: TSchema, value: unknown, most: number): Fault[] {
   if (Compile(schema).Check(value)) return [];
   const told = new Map<string, Fault>();
@@ -23,10 +23,10 @@ export function faultsIn(schema: TSchema, value: unknown, most: number): Fault[]
   return [...told.values()].slice(0, most);
 }
 
-/** TypeBox keeps eight errors unless told otherwise, and can be told only for the whole process: so it is told back. */
+/** TypeBox stops at eight errors. The limit is one for the whole process, so it is raised and set back in one go. */
 function errorsOf(schema: TSchema, value: unknown, most: number): SchemaError[] {
   const { maxErrors } = Settings.Get();
-  // One value can be wrong in several ways that are told as one.
+  // A value can break several rules of its schema that share one text.
   Settings.Set({ maxErrors: most * 4 });
   try {
     return Errors(schema, value)[1];
@@ -56,7 +56,7 @@ function faultsOf(error: SchemaError, schema: TSchema, value: unknown): Fault[] 
       path,
       message: `has an unknown field "${name}" (known: ${Object.keys(properties).join(', ')})`,
     }));
-  // Comes for each unknown field as well, beside additionalProperties.
+  // TypeBox reports each unknown field this way too, beside additionalProperties.
   if (error.keyword === 'boolean') return [];
   if (error.keyword === 'maxItems')
     return [{ path, message: `has ${(at as unknown[]).length} items, at most ${node.maxItems} are allowed` }];
@@ -74,7 +74,7 @@ function locate(value: unknown, segments: string[]): { path: string; at: unknown
   return { path, at };
 }
 
-/** The part of a schema that the segments lead to, and the text of the nearest part around it that has one. */
+/** The part of a schema that the segments lead to, and the error text that applies there. */
 function partOf(schema: TSchema, segments: string[]): { node: Node; message: string } {
   let node = schema as Node;
   let message = String(node.fault ?? 'is wrong');

@@ -1,5 +1,5 @@
-// sluice catalogue withdraw <id>: the document stops naming the stream, for good. Its files stay, so that whoever holds the
-// old document can finish; with `purge` they are removed once the document no longer names them.
+// sluice catalogue withdraw <id>: the document stops naming the stream, for good. Its files stay, so that a
+// player with the old document can finish; with `purge` they are removed once the document no longer names them.
 import { CatalogueError } from './fault.ts';
 import { appendLedger, foldLedger, type LedgerLine, readLedger } from './ledger.ts';
 import { readPublished, removeFromSite } from './publish.ts';
@@ -22,7 +22,7 @@ async function withdrawLocked({ paths, id, purge, now }: WithdrawOptions): Promi
   const lines: LedgerLine[] = [];
   if (!record.withdrawn) lines.push({ type: 'withdraw', at, id });
   if (purge && !record.purged) lines.push({ type: 'purge', at, id });
-  // The memory first: after a crash here the id is withdrawn already, and the same command finishes the rest.
+  // The ledger first: after a crash here the id is withdrawn already, and the same command finishes the rest.
   await appendLedger(paths.ledger, ledger.completeBytes, lines);
   const records = foldLedger([...ledger.lines, ...lines]);
   const streams = published.streams.filter((stream) => !records.get(stream.id)?.withdrawn);

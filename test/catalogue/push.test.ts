@@ -114,7 +114,7 @@ describe('push', () => {
     assert.equal(pushed.code, 0, pushed.stderr);
     const folder = await makeFolder(t);
     const remote = `:s3,provider=Other,access_key_id=S3RVER,secret_access_key=S3RVER,endpoint='${s3}':films/read`;
-    // Nothing else of the environment: AWS variables of whoever runs this are not meant for it.
+    // Nothing else of the environment: AWS variables of the person who runs the tests must not get here.
     const env = { PATH: process.env.PATH, HOME: folder, RCLONE_CONFIG: '/dev/null' };
     await execute('rclone', ['copy', remote, join(folder, 'back')], { env });
     const names = await listFiles(join(folder, 'back'));

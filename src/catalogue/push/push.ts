@@ -1,6 +1,6 @@
-// sluice catalogue push: the site into an object store, in the order of a publish, so that whoever reads the store sees a
-// whole catalogue at every moment. What is immutable is written only where nothing is yet; the document only over the one
-// that was there when the push began.
+// sluice catalogue push: the site into an object store, in the order of a publish, so that readers see a complete
+// catalogue at every moment. Media is only written where there is no object yet; the document only replaces the one that was
+// there when the push began.
 import { createHash } from 'node:crypto';
 import { openAsBlob } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -43,7 +43,7 @@ async function readLocal(paths: SitePaths): Promise<{ document: CatalogueDocumen
   return { document: document as CatalogueDocument, digests: sums.digests };
 }
 
-/** What the store has must be able to become what the site has. */
+/** A push may add to what the store has, and never change it. */
 function checkAgainstStore(
   local: { document: CatalogueDocument; digests: Map<string, string> },
   storedDocument: string | undefined,
@@ -128,7 +128,7 @@ export async function pushSite(options: PushOptions): Promise<PushResult> {
   const [document, sums] = await Promise.all([pusher.get(DOCUMENT_PATH), pusher.get(SUMS_PATH)]);
   const stored = parseSums(sums?.text ?? '').digests;
   checkAgainstStore(local, document?.text, stored);
-  // What the stored checksums list was there before they were written: it need not be asked for again.
+  // The stored checksums were written after the media they list: that media needs no request.
   const missing = [...local.digests].filter(([path]) => !stored.has(path));
   pusher.result.present += local.digests.size - missing.length;
   await forEachAtOnce(missing, AT_ONCE, ([path, sha256]) => pusher.putMedia(`media/${path}`, sha256));

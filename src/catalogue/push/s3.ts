@@ -96,7 +96,7 @@ export class S3 {
   }
 
   async #stored(response: Response, method: string, key: string): Promise<PutResult> {
-    // 409 is the answer to two writers at once under a condition: somebody else's write came first.
+    // 409 answers a conditional write that lost against another one at the same time.
     if (response.status === 412 || response.status === 409) return 'precondition-failed';
     if (!response.ok) return this.#fail(response, method, key);
     const xml = await response.text();

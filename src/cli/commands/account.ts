@@ -20,7 +20,7 @@ export async function withStore<T>({ io }: CommandContext, task: (store: Store) 
 export const command: Command = {
   verbs: {
     create: verb({
-      about: 'make an account, with a token that may do everything in it',
+      about: 'create an account, with a token that may do everything in it',
       args: 'NAME',
       async run(context) {
         const name = context.args[0]!;

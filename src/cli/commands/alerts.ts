@@ -123,7 +123,7 @@ export const command: Command = {
             { title: 'ENABLED', of: ({ enabled }) => (enabled ? 'yes' : 'no') },
             { title: 'ID', of: ({ id }) => id },
           ],
-          `${project.slug} has no alert rule. Make one: sluice alerts add`,
+          `${project.slug} has no alert rule. Create one: sluice alerts add`,
         );
         return exit.done;
       },

@@ -15,7 +15,7 @@ export const command: Command = {
         canary: {
           type: 'string',
           value: 'PERCENT',
-          about: 'first for this share of requests; then for all, if it does well',
+          about: 'initial traffic (%); all traffic follows if the canary does well',
         },
         strategy: { type: 'string', value: 'S', choices: strategies, about: 'how traffic moves (default: rolling)' },
         note: { type: 'string', value: 'TEXT', about: 'for people' },
@@ -49,7 +49,7 @@ export const command: Command = {
     }),
   },
   notes:
-    'With --wait, Ctrl-C stops watching; the deployment goes on. Exit code 1: it failed, and\nthe revision before still serves.',
+    'With --wait, Ctrl-C stops watching; the deployment goes on. Exit code 1: it failed, and\nthe previous revision still serves.',
   examples: [
     'sluice deploy registry.example/shop:1.4 --wait',
     'sluice deploy registry.example/shop:1.5 --canary 10 --wait',

@@ -34,7 +34,7 @@ export const command: Command = {
             { title: 'IMAGE', of: ({ image }) => image },
             { title: 'CREATED', of: ({ created_at }) => context.out.time(created_at) },
           ],
-          `${project.slug} has no such deployment. Make one: sluice deploy IMAGE`,
+          `${project.slug} has no such deployment. Create one: sluice deploy IMAGE`,
         );
         return exit.done;
       },

@@ -11,8 +11,7 @@ function addressFrom(given: string | undefined, io: Io): string {
 }
 
 async function tokenFrom(io: Io, fromStdin: boolean, url: string): Promise<string> {
-  if (!fromStdin && !io.stdin.isTTY)
-    throw new UsageError('Nobody can be asked here: give the token with --token-stdin.');
+  if (!fromStdin && !io.stdin.isTTY) throw new UsageError('Not a terminal: pass the token with --token-stdin.');
   const token = (fromStdin ? await readStdin(io) : await prompt(io, `Token for ${url} (not shown): `, true)).trim();
   if (!/^[!-~]{1,200}$/.test(token)) throw new CliError(exit.usage, 'A token is one line without spaces.');
   return token;

@@ -2,8 +2,8 @@ import type { Sluice } from '../../client/index.ts';
 import { type Command, type CommandContext, inEnvironment, verb } from '../frame/command.ts';
 import { CliError, exit } from '../io.ts';
 import { chooseEnvironment, chooseProject, type Here } from '../reach/choose.ts';
+import { timeOfDay } from '../terminal/quantities.ts';
 import { clean } from '../terminal/width.ts';
-import { timeOfDay } from '../terminal/words.ts';
 
 type Line = Awaited<ReturnType<Sluice['deployments']['logs']>>['data'][number];
 

@@ -1,4 +1,4 @@
-// promote, pause, resume and abort: the same command with another verb of the API.
+// promote, pause, resume and abort: one command each, which differ only in the operation of the API they call.
 import { type Command, inEnvironment, verb } from '../frame/command.ts';
 import { exit } from '../io.ts';
 import { chooseDeployment } from '../reach/choose.ts';
@@ -33,4 +33,4 @@ function rolloutCommand(step: Step, about: string): Command {
 export const promote = rolloutCommand('promote', 'go on with a canary: to its next step, or to all traffic');
 export const pause = rolloutCommand('pause', 'hold a canary at its share');
 export const resume = rolloutCommand('resume', 'go on with a paused canary; its step begins anew');
-export const abort = rolloutCommand('abort', 'end a deployment; the revision before serves all traffic');
+export const abort = rolloutCommand('abort', 'end a deployment; the previous revision serves all traffic');

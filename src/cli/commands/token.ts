@@ -17,7 +17,7 @@ async function chooseAccount(db: Db, id: string | undefined): Promise<string> {
 export const command: Command = {
   verbs: {
     create: verb({
-      about: 'make a token without having one',
+      about: 'create a token without having one',
       args: 'NAME',
       options: {
         account: { type: 'string', value: 'ID', about: 'whose (default: the first account)' },

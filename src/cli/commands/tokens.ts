@@ -31,7 +31,7 @@ export const command: Command = {
       },
     }),
     create: verb({
-      about: 'make a token that can do no more than yours; its secret is shown this once',
+      about: 'create a token that can do no more than yours; its secret is shown this once',
       args: 'NAME',
       options: {
         scope: {

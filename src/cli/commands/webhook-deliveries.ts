@@ -6,8 +6,8 @@ import { exit, UsageError } from '../io.ts';
 import { takePaged } from '../reach/choose.ts';
 import { connect } from '../reach/connect.ts';
 import { colourOf } from '../terminal/output.ts';
+import { plural } from '../terminal/quantities.ts';
 import { clean } from '../terminal/width.ts';
-import { plural } from '../terminal/words.ts';
 
 export const testVerb = verb({
   about: 'send a test',

@@ -91,7 +91,7 @@ export async function chooseDeployment(
   throw new CliError(
     exit.notFound,
     `No deployment is in progress in ${project.slug} ${environment}.`,
-    'Name one, or make one: sluice deployments, sluice deploy IMAGE',
+    'Name one, or create one: sluice deployments, sluice deploy IMAGE',
   );
 }
 
@@ -106,7 +106,7 @@ export async function take<T>(items: AsyncIterable<T>, limit: number): Promise<T
 
 const usualLimit = 20;
 
-/** As many as --limit says, with a word where there are more. */
+/** As many as --limit says; a note says where there are more. */
 export async function takePaged<T>(context: CommandContext<'limit'>, items: AsyncIterable<T>): Promise<T[]> {
   const limit = context.whole('limit', 1, 10_000) ?? usualLimit;
   const taken = await take(items, limit + 1);

@@ -2,9 +2,9 @@
 import type { Deployment } from '../../contract/deployments.ts';
 import { frameAt } from '../terminal/live.ts';
 import { colourOf, type Paint } from '../terminal/output.ts';
+import { count, milliseconds, percent, span, timeOfDay } from '../terminal/quantities.ts';
 import { type Cell, layOut } from '../terminal/table.ts';
 import { clean } from '../terminal/width.ts';
-import { count, milliseconds, percent, span, timeOfDay } from '../terminal/words.ts';
 
 interface Scene {
   now: number;
@@ -40,7 +40,7 @@ function canaryLines(deployment: Deployment, canary: Canary, scene: Scene): stri
   ];
 }
 
-/** The stable side first; whoever has a share has at least one cell. */
+/** The stable side first; each side that has traffic gets at least one cell. */
 export function splitBar(canaryPercent: number, width: number, paint: Paint): string {
   const cells = Math.min(width - 1, Math.max(1, Math.round((canaryPercent / 100) * width)));
   return paint('green', '█'.repeat(width - cells)) + paint('yellow', '▒'.repeat(cells));

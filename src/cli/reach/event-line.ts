@@ -1,6 +1,6 @@
 import type { Paint } from '../terminal/output.ts';
+import { timeOfDay } from '../terminal/quantities.ts';
 import { clean } from '../terminal/width.ts';
-import { timeOfDay } from '../terminal/words.ts';
 
 /** What events, deliveries and tests have in common. */
 export interface Told {

@@ -2,9 +2,9 @@
 // on a terminal, or where FORCE_COLOR asks for them.
 import { styleText } from 'node:util';
 import type { Io, Sink } from '../io.ts';
+import { ago } from './quantities.ts';
 import { type Cell, layOut } from './table.ts';
 import { clean } from './width.ts';
-import { ago } from './words.ts';
 
 export type Colour = 'green' | 'red' | 'yellow' | 'cyan' | 'dim' | 'bold';
 
