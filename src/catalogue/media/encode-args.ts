@@ -7,7 +7,8 @@ import type { Preset } from '../manifest.ts';
 import { inputOf } from './ffmpeg.ts';
 import type { SourceFacts } from './probe.ts';
 import { type Rung, sizeIn } from './rungs.ts';
-import { framesSkipped, groupFrames, rateOf } from './timing.ts';
+import type { ThumbnailSheet } from './thumbnails.ts';
+import { framesSkipped, groupFrames, secondFrames } from './timing.ts';
 
 /** Raised when a change here makes other bytes from the same source and manifest. */
 export const RECIPE_REVISION = 1;
@@ -21,40 +22,14 @@ interface EncodePlan {
   extras: ThumbnailSheet | null;
 }
 
-/** How the thumbnails lie on their sheets. */
-export interface ThumbnailSheet {
-  width: number;
-  height: number;
-  columns: number;
-  rows: number;
-  /** Source frames from one thumbnail to the next. */
-  step: number;
-  seconds: number;
-}
-
 const SLICES = 4;
 const POSTER_BOX = { label: '', width: 1280, height: 720, video_kbps: 0, audio_kbps: 0 };
-const THUMBNAIL_BOX = { label: '', width: 192, height: 108, video_kbps: 0, audio_kbps: 0 };
-const MOST_THUMBNAILS = 400;
 
 export const progressiveName = (label: string) => `${label}.mp4`;
 export const videoName = (label: string) => `hls/v-${label}.mp4`;
 export const audioName = (kbps: number) => `hls/a-${kbps}.mp4`;
 export const IFRAME_NAME = 'hls/iframes.mp4';
 export const POSTER_NAME = 'poster.jpg';
-export const sheetName = (number: number) => `thumbs-${String(number).padStart(3, '0')}.jpg`;
-
-/** Frames in a second, to the nearest whole one: the distance of I-frames and thumbnails. */
-const secondFrames = (facts: SourceFacts) => Math.max(1, Math.round(rateOf(facts.rate)));
-
-export function thumbnailSheet(facts: SourceFacts): ThumbnailSheet {
-  const every = Math.max(1, Math.ceil(facts.durationS / MOST_THUMBNAILS));
-  const step = secondFrames(facts) * every;
-  const seconds = step / rateOf(facts.rate);
-  const count = Math.max(1, Math.ceil(facts.durationS / seconds));
-  const columns = Math.min(10, count);
-  return { ...sizeIn(facts, THUMBNAIL_BOX), columns, rows: Math.min(10, Math.ceil(count / columns)), step, seconds };
-}
 
 /** Bytes that the command writes to its standard output for each second it has come: its own progress report waits until
  * every output has begun, and a sheet of thumbnails begins when it is full. */
@@ -72,7 +47,7 @@ function videoChains(plan: EncodePlan, rungs: Rung[]): Chain[] {
     const drop = skip === 1 ? [] : [`framestep=${skip}`];
     return { name: `v${i}`, filters: [...drop, `scale=${rung.width}:${rung.height}`, 'setsar=1', 'format=yuv420p'] };
   });
-  const second = `framestep=${secondFrames(facts)}`;
+  const second = `framestep=${secondFrames(facts.rate)}`;
   chains.push({ name: 'tick', filters: [second, 'scale=8:8', 'format=gray'] });
   const smallest = plan.hls[0];
   if (smallest !== undefined) {

@@ -44,6 +44,9 @@ export function chooseRate(declared: Ratio | null, distances: number[]): Ratio {
   return rateOf(rate) < SLOWEST_FPS ? { num: SLOWEST_FPS, den: 1 } : rate;
 }
 
+/** Frames in a second, to the nearest whole one: the distance of I-frames and thumbnails. */
+export const secondFrames = (rate: Ratio) => Math.max(1, Math.round(rateOf(rate)));
+
 /** Two families: rungs of 432 lines or less show at most 30 frames a second, the others the full rate. */
 export function framesSkipped(rate: Ratio, lines: number): 1 | 2 {
   return rateOf(rate) > 30.5 && lines <= 432 ? 2 : 1;
