@@ -1,5 +1,5 @@
-// sluice catalogue build: manifest → judged against the ledger → what is missing is encoded → published in one go. Until
-// everything is encoded and every rule has passed, the published site is not touched.
+// sluice catalogue build: reads the manifest, compares it with the ledger, encodes what is missing, and publishes it in one
+// go. Until everything is encoded and every rule has passed, the published site is not touched.
 import { statSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
@@ -28,7 +28,7 @@ export type BuildEvent =
 interface BuildOptions {
   paths: SitePaths;
   manifestPath: string;
-  /** Asked for only when there is something to encode. */
+  /** Called only when there is something to encode. */
   ffmpeg: () => Promise<Ffmpeg>;
   now: () => Date;
   /** Sources encoded at the same time. */
@@ -83,7 +83,7 @@ async function planTasks(
   return tasks;
 }
 
-/** What was published must still be there: a build does not paper over a site that lost files. */
+/** Published files must still be there: a build does not hide that a site lost some. */
 function checkPublishedFiles(paths: SitePaths, records: Map<string, StreamRecord>): void {
   const faults: string[] = [];
   for (const record of records.values()) {

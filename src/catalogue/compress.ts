@@ -1,4 +1,4 @@
-// Texts are stored compressed beside themselves (`x.br`, `x.gz`), for servers that send such files as they are.
+// Each text file has compressed copies beside it (`x.br`, `x.gz`), for servers that send such files as they are.
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 

@@ -53,7 +53,7 @@ const Document = Type.Object(
 export type Stream = Static<typeof Stream> & { poster?: string; thumbnails?: string; [added: string]: unknown };
 export type CatalogueDocument = Omit<Static<typeof Document>, 'streams'> & { streams: Stream[] };
 
-/** What the ledger knows of a published stream and the document tells. */
+/** The fields of a stream in the document that come from the ledger, not from the manifest. */
 export interface StreamFacts {
   fps: number;
   duration_s: number;
@@ -80,7 +80,7 @@ export function encodeDocument(document: CatalogueDocument): string {
   return `${JSON.stringify(document, null, 2)}\n`;
 }
 
-/** Whether two documents say the same, whenever they were made. */
+/** Whether two documents are equal but for their date. */
 export function sameContent(a: CatalogueDocument, b: CatalogueDocument): boolean {
   return JSON.stringify({ ...a, updated: '' }) === JSON.stringify({ ...b, updated: '' });
 }
@@ -90,7 +90,7 @@ export const isRootRelativePath = (value: unknown): value is string =>
 
 const MOST_FAULTS = 100_000;
 
-/** Everything in which a value departs from the frozen shape of version 2. */
+/** Everything in which a value does not match the frozen shape of version 2. */
 export function documentFaults(value: unknown): string[] {
   const faults = faultsIn(Document, value, MOST_FAULTS).map(
     ({ path, message }) => `${path === '' ? 'the document' : path} ${message}`,

@@ -1,4 +1,4 @@
-// catalogue.yaml → a checked Manifest. Every mistake is reported, each with the place it was made in.
+// catalogue.yaml → a checked Manifest. Every mistake is reported, each with its path in the file.
 import { resolve } from 'node:path';
 import { type Static, type TSchema, Type } from 'typebox';
 import { parseDocument } from 'yaml';
@@ -70,10 +70,10 @@ export interface StreamEntry {
   title: string;
   /** Absolute path of the source video. */
   source: string;
-  /** Labels wanted as progressive files. */
+  /** Labels of the renditions to make as progressive files. */
   progressive: string[];
   hls: boolean;
-  /** Overrides what the source says of itself. */
+  /** Overrides what was detected in the source; null: does not. */
   interlaced: boolean | null;
   /** Added fields, copied into the document. */
   fields: Record<string, unknown>;
@@ -87,7 +87,7 @@ export interface Manifest {
 }
 
 const FIELD = /^[a-z][a-z0-9_]{0,63}$/;
-/** What the catalogue itself says of a stream; a manifest cannot say it otherwise. */
+/** Fields that the catalogue sets itself; a manifest cannot add them. */
 const ownStreamFields = ['id', 'title', 'fps', 'duration_s', 'progressive', 'hls', 'poster', 'thumbnails'];
 
 const fieldsOf = (value: unknown): Record<string, unknown> =>

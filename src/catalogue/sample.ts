@@ -1,5 +1,5 @@
-// The streams of a first start: made here, so that a fresh machine has something to show in seconds and nothing has to be
-// downloaded. One of them has no HLS.
+// The sample streams of a first start. ffmpeg generates their sources, so that a fresh machine has something to show within
+// seconds and without a download. One of them has no HLS.
 import { existsSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -84,14 +84,14 @@ interface SampleOptions {
 
 const sampleFolder = (site: string) => join(sitePathsOf(site).state, 'sample');
 
-/** Whether a site has nothing in it yet, or its sample was begun and not finished. */
+/** Whether a site is empty, or the build of its sample was interrupted. */
 export function needsSample(site: string): boolean {
   return !existsSync(join(site, DOCUMENT_PATH)) || existsSync(sampleFolder(site));
 }
 
 /**
  * Builds the sample streams into an empty site. An empty catalogue is there at once, so that health, document and gallery
- * answer while the streams are made. The sources are made beside the site, and removed when all is published.
+ * answer while the streams are encoded. The sources lie beside the site and are removed once all is published.
  */
 export async function buildSample(site: string, options: SampleOptions): Promise<BuildResult> {
   const paths = sitePathsOf(site);

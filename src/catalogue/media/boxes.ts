@@ -11,7 +11,7 @@ export interface Box {
   end: number;
 }
 
-/** A file that does not follow its format; the message is fit for a person. */
+/** A file that does not follow its format; the message can be shown to people. */
 export class MediaFormatError extends Error {}
 
 /** The largest `moov` or `moof` that is read into memory: about 40 hours of film. */

@@ -1,8 +1,8 @@
-// The one ffmpeg command that makes everything of a source: it is decoded once, and each rung is encoded once, its packets
-// going to the progressive file and to the HLS track alike. Pure: arguments out, nothing run.
+// The one ffmpeg command that makes everything from a source. The source is decoded once and each rung encoded once; the
+// same packets go to the progressive file and to the HLS track. Pure: it only computes the arguments.
 //
-// The same arguments give the same bytes: x264 with VBV and frame threads does not by itself, with sliced threads it does,
-// as long as their number is the same everywhere; so it is fixed here and not taken from the machine.
+// The same arguments give the same bytes. With VBV and frame threads x264 does not guarantee that; with sliced threads it
+// does, as long as their number is the same everywhere. So the number is fixed here and not taken from the machine.
 import type { Preset } from '../manifest.ts';
 import { inputOf } from './ffmpeg.ts';
 import type { SourceFacts } from './probe.ts';
@@ -31,8 +31,8 @@ export const audioName = (kbps: number) => `hls/a-${kbps}.mp4`;
 export const IFRAME_NAME = 'hls/iframes.mp4';
 export const POSTER_NAME = 'poster.jpg';
 
-/** Bytes that the command writes to its standard output for each second it has come: its own progress report waits until
- * every output has begun, and a sheet of thumbnails begins when it is full. */
+/** Bytes that the command writes to its standard output for each second it has encoded. ffmpeg's own progress report is of
+ * no use: it waits until every output has begun, and a sheet of thumbnails begins when it is full. */
 export const TICK_BYTES = 64;
 
 interface Chain {
@@ -140,13 +140,13 @@ function extraArgs(plan: EncodePlan): string[] {
   return args;
 }
 
-/** Every rung once, whether it is wanted as a file, in the ladder or both; smallest first. */
+/** Every rung once, whether it becomes a file, part of the ladder or both; smallest first. */
 function allRungs(plan: EncodePlan): Rung[] {
   const byLabel = new Map([...plan.hls, ...plan.progressive].map((rung) => [rung.rendition.label, rung]));
   return [...byLabel.values()].sort((a, b) => a.width * a.height - b.width * b.height);
 }
 
-/** Arguments for ffmpeg, to be run in the folder where the files shall be; `hls/` must exist there. */
+/** Arguments for ffmpeg, which has to run in the target folder; `hls/` must exist there. */
 export function encodeArgs(plan: EncodePlan): string[] {
   const rungs = allRungs(plan);
   const groups = new Set<number>();

@@ -113,7 +113,7 @@ async function withBoxes<T>(
     const { size } = await file.stat();
     return await read(file, await topLevelBoxes(file, size), size);
   } catch (error) {
-    // A number that points outside its box: the same to a caller as a box that runs past the end.
+    // A number in a header points outside its box: for a caller as wrong as a box that runs past the end.
     if (error instanceof RangeError) throw new MediaFormatError('a header is damaged');
     throw error;
   } finally {
@@ -133,7 +133,7 @@ export function readFragments(path: string): Promise<FragmentedFile> {
   });
 }
 
-/** The fragments of a segment file, whose track an init file told. */
+/** The fragments of a segment file; `track` comes from its init file. */
 export function readSegment(path: string, track: Track): Promise<{ size: number; fragments: Fragment[] }> {
   return withBoxes(path, async (file, boxes, size) => ({ size, fragments: await fragmentsAmong(file, boxes, track) }));
 }

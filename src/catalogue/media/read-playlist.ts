@@ -1,4 +1,4 @@
-// Reading playlists back, for verify: a small strict reader that keeps what a client relies on and complains of the rest.
+// Reading playlists back, for verify: a small strict parser that keeps what verify checks and refuses unknown tags.
 interface PlaylistSegment {
   seconds: number;
   uri: string;

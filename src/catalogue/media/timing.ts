@@ -30,7 +30,7 @@ function nearestCommon(fps: number): Ratio | null {
 
 /**
  * The constant rate for a source, from the rate it declares and the distances between its first frames in seconds. A
- * declared rate is believed where the frames bear it out; a variable one becomes the common rate nearest to its middle.
+ * declared rate is used where the frames confirm it; a variable one becomes the common rate nearest to its middle.
  */
 export function chooseRate(declared: Ratio | null, distances: number[]): Ratio {
   const sorted = distances.filter((distance) => distance > 0).sort((a, b) => a - b);

@@ -43,7 +43,7 @@ async function readLocal(paths: SitePaths): Promise<{ document: CatalogueDocumen
   return { document: document as CatalogueDocument, digests: sums.digests };
 }
 
-/** A push may add to what the store has, and never change it. */
+/** Media in the store must not change, and the document may only be replaced by one that a publish would allow. */
 function checkAgainstStore(
   local: { document: CatalogueDocument; digests: Map<string, string> },
   storedDocument: string | undefined,
@@ -86,7 +86,7 @@ class Pusher {
     return result === 'stored';
   }
 
-  /** Immutable: written only where there is nothing; where there is, it must be the same. */
+  /** Writes an immutable object; one that is there already must have the same content. */
   async putMedia(path: string, sha256: string): Promise<void> {
     const there = await this.#s3.head(this.key(path));
     if (there === null && (await this.#put(path, sha256, { ifNoneMatch: '*' }))) return;
@@ -106,7 +106,7 @@ class Pusher {
     throw new CatalogueError(`${path}: somebody else changed the store meanwhile; push again`);
   }
 
-  /** Only after the document is in place, and only what neither it nor the checksums name. */
+  /** Removes media that the checksums do not name; to be called after the document is written. */
   async prune(digests: Map<string, string>): Promise<void> {
     const media = this.key('media/');
     for (const key of await this.#s3.list(media)) {

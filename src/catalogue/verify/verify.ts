@@ -1,5 +1,5 @@
 // sluice catalogue verify: re-checks everything a client relies on, from the files alone; with the ledger beside the site,
-// also that nothing published was changed since. Tells every fault it finds.
+// also that nothing published was changed since. Reports every fault it finds.
 import { lstat, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -57,7 +57,7 @@ async function verifyDigests(
   findings: FindingList,
 ): Promise<number> {
   let bytes = 0;
-  // Two at once: while one waits for the disk the other is digested.
+  // Two at a time: one is hashed while the other waits for the disk.
   await forEachAtOnce([...digests], 2, async ([name, digest]) => {
     const path = join(options.paths.site, 'media', name);
     const facts = await lstat(path).catch(() => null);
@@ -94,7 +94,7 @@ function verifyNamed(document: CatalogueDocument, digests: Map<string, string>, 
   }
 }
 
-/** Whether the document says of a stream what the ledger last noted: if not, a publish or withdrawal was cut short. */
+/** Whether the document agrees with the ledger on a stream; where it does not, a publish or withdrawal was interrupted. */
 function isFinished(record: StreamRecord, document: CatalogueDocument): boolean {
   const stream = document.streams.find((each) => each.id === record.id);
   const { hls, progressive } = record.facts;

@@ -1,4 +1,4 @@
-// sluice catalogue build | verify | withdraw: everything that changes or checks a site. What they need is loaded when they
+// sluice catalogue build | verify | withdraw: the verbs that change or check a site. They load what they need when they
 // run: completion and help only read their declarations.
 import { availableParallelism } from 'node:os';
 import { verb } from '../frame/command.ts';
@@ -74,7 +74,7 @@ export const withdrawVerb = verb({
   async run(context) {
     const { sitePathsOf } = await import('../../catalogue/site-paths.ts');
     const { withdrawStream } = await import('../../catalogue/withdraw.ts');
-    // With someone listening, Ctrl-C does not end the process halfway: a withdrawal that began is finished.
+    // With a listener in place Ctrl-C does not end the process: a withdrawal that began is finished.
     interruption();
     const purge = context.flag('purge');
     for (const id of context.args) {

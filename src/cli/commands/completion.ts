@@ -1,5 +1,5 @@
-// sluice completion SHELL prints a script that asks this program for the words that may follow, so that it knows every
-// command, verb and option there is.
+// sluice completion SHELL prints a script that calls this program for the words that may follow, so that completion always
+// knows every command, verb and option.
 import { type Command, verb } from '../frame/command.ts';
 import { abouts } from '../frame/help.ts';
 import { optionsOf } from '../frame/parse.ts';
@@ -36,7 +36,7 @@ interface Word {
 /** Loads a command by its name or short name; undefined where there is none. */
 type FindCommand = (name: string) => Promise<Command> | undefined;
 
-/** What may stand where the last of the words is being typed. */
+/** The words that can replace the last one, which is being typed. */
 async function wordsAfter(typed: string[], find: FindCommand): Promise<Word[]> {
   const [name = '', ...rest] = typed;
   if (rest.length === 0) return commandWords();
@@ -72,7 +72,7 @@ const script = (shell: string, about: string) =>
     },
   });
 
-/** Gets the way to the other commands handed in: the list of commands names this one too. */
+/** `find` is handed in, because the list of commands includes this one. */
 export const completionOf = (find: FindCommand): Command => ({
   verbs: {
     bash: script('bash', 'print the script for bash'),

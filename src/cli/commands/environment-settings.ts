@@ -22,7 +22,7 @@ function readValue(name: string, text: string): unknown {
   return text !== '' && Number.isFinite(Number(text)) ? Number(text) : text;
 }
 
-/** What is wrong with a value, the service says. */
+/** Values are not checked here: the service does. */
 export function settingsOf(words: string[]): EnvironmentChanges {
   const changes: Record<string, unknown> = {};
   for (const [name, text] of words.map(splitPair)) {

@@ -10,7 +10,7 @@ type Line = Awaited<ReturnType<Sluice['deployments']['logs']>>['data'][number];
 const lookMs = 1000;
 const most = 1000;
 
-/** Asked again and again: which deployment's instances are looked at. */
+/** The deployment whose logs are shown; following calls it again and again, because it changes. */
 type Which = () => Promise<string>;
 
 /** The one that is named, else the one in progress, else the one whose revision serves. */
@@ -40,13 +40,13 @@ async function whichOf(context: CommandContext<'project' | 'env'>): Promise<Here
   return { sluice, project, which };
 }
 
-/** Lines that were not there before. Several can have one time, so those of the last one are remembered. */
+/** Finds the lines that are new. Several lines can have the same time, so those of the latest time are remembered. */
 export class LogTail {
   #since: string | undefined;
   #seen = new Set<string>();
 
   get since(): string | undefined {
-    // The service gives what is later than this: one millisecond earlier asks for that time again.
+    // The service returns lines later than this. One millisecond less includes those of the latest time again.
     return this.#since && new Date(Date.parse(this.#since) - 1).toISOString();
   }
 
@@ -74,7 +74,7 @@ function show({ out }: CommandContext, line: Line): void {
   );
 }
 
-/** Goes over to the next deployment when there is one. */
+/** Switches to the next deployment when one begins. */
 async function follow(
   context: CommandContext,
   { sluice, project, which }: Here & { which: Which },

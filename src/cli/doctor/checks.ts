@@ -1,5 +1,4 @@
-// What the doctor looks at, one after the other. Nothing is changed: no database is made or migrated, no container
-// started.
+// The checks of the doctor, in order. They change nothing: no database is created or migrated, no container started.
 import { accessSync, constants, existsSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname } from 'node:path';
@@ -96,7 +95,7 @@ function isFree(host: string, port: number): Promise<true | NodeJS.ErrnoExceptio
   });
 }
 
-/** What every answer of the API and of the router carries. */
+/** Recognises the API and the router by the request id in their responses. */
 async function isSluice(url: string): Promise<boolean> {
   try {
     const response = await fetch(`${url}/v1/openapi.json`, { method: 'HEAD', signal: AbortSignal.timeout(3000) });
@@ -117,7 +116,7 @@ async function* lookAtPorts({ host, port, routerPort, routerTlsPort }: Config): 
   yield lookAtPort(['router TLS', routerTlsPort, 'SLUICE_ROUTER_TLS_PORT'], host, tls);
 }
 
-/** `taken`: by whom, where it is no problem that it is. */
+/** `taken`: who has the port, where that is fine. */
 async function lookAtPort([what, port, setting]: Port, host: string, taken: string | null): Promise<Finding> {
   if (port === 0) return ok(what, 'any free one');
   const free = await isFree(host, port);

@@ -48,9 +48,9 @@ export interface CommandContext<O extends string = string> {
   args: string[];
   io: Io;
   out: Output;
-  /** The service that was asked, once one was: errors name it. */
+  /** The service the command called, once it did: errors name it. */
   found: FoundService | null;
-  /** Aborted by Ctrl-C and SIGTERM, which end the process unless a command looks here. */
+  /** Aborted by Ctrl-C and SIGTERM; they end the process unless the command has read this. */
   readonly signal: AbortSignal;
   text(name: O): string | undefined;
   texts(name: O): string[];
@@ -79,7 +79,7 @@ export interface Command {
   examples: string[];
   /** The error where a verb does not exist; without it, the frame suggests one. */
   unknownVerb?(word: string): string;
-  /** Explains errors that only this command knows, or words all of them its own way; null leaves it to the frame. */
+  /** Explains errors that only this command knows, or formats all of them its own way; null leaves it to the frame. */
   explain?(error: unknown, context: CommandContext | null): Explained | null;
 }
 

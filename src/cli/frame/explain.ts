@@ -11,7 +11,7 @@ export interface Explained {
   lines: string[];
 }
 
-/** By name: the class itself is loaded only by commands that ask a service. */
+/** By name: the class itself is loaded only by commands that call a service. */
 const isSluiceError = (error: unknown): error is SluiceError => (error as Error | null)?.name === 'SluiceError';
 
 export function explain(error: unknown, name: string, found: FoundService | null): Explained {
@@ -50,7 +50,7 @@ function explainAnswer(error: SluiceError, found: FoundService | null): Explaine
   return { code, lines };
 }
 
-/** What to do, in the words of this command line; the page behind `docs` says it in those of the API. */
+/** What to do, as commands of this command line; the page behind `docs` says it for the API. */
 function adviceFor({ code, status, retryAfterS, details }: SluiceError): string[] {
   if (code === 'network') return ['Is it running? Start one with: sluice serve; look closer with: sluice doctor'];
   if (status === 401) return ['Log in with a valid token: sluice login'];

@@ -1,4 +1,4 @@
-// Which project, environment and deployment are meant.
+// Which project, environment and deployment a command is about.
 import type { Sluice } from '../../client/index.ts';
 import type { Deployment } from '../../contract/deployments.ts';
 import type { Project } from '../../contract/projects.ts';
@@ -95,7 +95,7 @@ export async function chooseDeployment(
   );
 }
 
-/** At most so many of a list. */
+/** The first items of a list, at most `limit`. */
 export async function take<T>(items: AsyncIterable<T>, limit: number): Promise<T[]> {
   const taken: T[] = [];
   for await (const item of items) {

@@ -48,7 +48,7 @@ function readLine(path: string): string | null {
   }
 }
 
-/** A running service has written down where it listens; a token alone is one of the address that is the default. */
+/** A running service writes its address there; without one, the token belongs to the default address. */
 export function fromDataDirectory({ env, cwd }: Pick<Io, 'env' | 'cwd'>): Source {
   const dir = resolve(cwd, env.SLUICE_DATA_DIR || 'data');
   const token = env.SLUICE_ADMIN_TOKEN || readLine(join(dir, 'admin-token'));
@@ -85,7 +85,7 @@ export function findService(io: Pick<Io, 'env' | 'cwd'>): FoundService {
   );
 }
 
-/** The client is loaded only by commands that ask a service. */
+/** The client is loaded only by commands that call a service. */
 export async function connect(context: CommandContext): Promise<Sluice> {
   const found = findService(context.io);
   context.found = found;

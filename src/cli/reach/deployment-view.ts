@@ -17,7 +17,7 @@ type Entry = Deployment['timeline'][number];
 export const timelineLine = ({ at, state, message }: Entry, paint: Paint): string =>
   `${paint('dim', timeOfDay(at))}  ${paint(colourOf(state), state.padEnd(9))}  ${clean(message)}`;
 
-/** What is drawn again and again while it has not ended. */
+/** The lines that are redrawn until the deployment has ended. */
 export function liveLines(deployment: Deployment, scene: Scene): string[] {
   const { state, revision, image, started_at, created_at, canary } = deployment;
   const { now, paint } = scene;
@@ -71,7 +71,7 @@ function figures(stable: string, revision: string, canary: Canary, { columns, pa
   return layOut(rows, { columns, right: new Set([1, 2, 3]) });
 }
 
-/** What is left when it has ended. */
+/** The lines that stay once the deployment has ended. */
 export function summaryLines(deployment: Deployment, address: string | null, paint: Paint): string[] {
   const { state, revision, environment, failure, previous_revision, started_at, created_at, finished_at } = deployment;
   const took =

@@ -11,7 +11,7 @@ export interface Told {
   data?: unknown;
 }
 
-/** The record of an event in a few words; of a kind to come, nothing. */
+/** The record of an event in short; empty for a kind this version does not know. */
 function gist({ type, data }: Told): string {
   const record = (data ?? {}) as Record<string, unknown>;
   const of = (name: string) => clean(String(record[name] ?? '-'));

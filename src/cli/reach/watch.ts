@@ -11,7 +11,7 @@ import { liveLines, summaryLines, timelineLine } from './deployment-view.ts';
 const redrawMs = 100;
 const lookMs = 500;
 
-/** 0 only where it succeeded. Ctrl-C lets go of it; the deployment goes on. */
+/** Exit code 0 only where the deployment succeeded. Ctrl-C ends the watching, not the deployment. */
 export async function watch(context: CommandContext, sluice: Sluice, first: Deployment): Promise<number> {
   const view = context.out.isLive ? liveView(context, first) : plainView(context);
   const { project_id, id } = first;

@@ -8,9 +8,9 @@ export interface Cell {
 }
 
 interface Layout {
-  /** Columns of the terminal; null: as wide as it gets. */
+  /** Columns of the terminal; null: no limit. */
   columns: number | null;
-  /** Which columns stand right. */
+  /** Columns that are aligned right. */
   right?: ReadonlySet<number>;
 }
 
