@@ -7,10 +7,11 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { installMissing } from '../scripts/packages.ts';
 import type { Preset } from '../src/catalogue/manifest.ts';
-import { encodeArgs, thumbnailSheet } from '../src/catalogue/media/encode-args.ts';
+import { encodeArgs } from '../src/catalogue/media/encode-args.ts';
 import { runFfmpeg } from '../src/catalogue/media/ffmpeg.ts';
 import { probeSource } from '../src/catalogue/media/probe.ts';
 import { chooseRungs } from '../src/catalogue/media/rungs.ts';
+import { thumbnailSheet } from '../src/catalogue/media/thumbnails.ts';
 import { verifySite } from '../src/catalogue/verify/verify.ts';
 import { collectCleanup, makeBuild, makeSource, runCli, systemFfmpeg } from '../test/catalogue/fixture.ts';
 import { allMet, inTurns, secondsOf, tell } from './catalogue/measure.ts';
@@ -89,8 +90,8 @@ async function benchThousand(): Promise<void> {
   await makeSource(made.folder, 'film.mp4', { seconds: 8, size: '640x360', rate: '25' });
   await writeFile(join(made.folder, 'catalogue.yaml'), manifest(['film'], 'ultrafast'));
   await made.build();
-  await multiply(made.place, made.folder, 1000);
-  const args = ['build', join(made.folder, 'catalogue.yaml'), '--dir', made.place.site];
+  await multiply(made.paths, made.folder, 1000);
+  const args = ['build', join(made.folder, 'catalogue.yaml'), '--dir', made.paths.site];
   // The first build remembers the digests of 1,000 sources, the second finds nothing to do.
   const first = await runCli(args).ended;
   if (first.code !== 0) throw new Error(first.stderr);
@@ -100,8 +101,8 @@ async function benchThousand(): Promise<void> {
   tell('nothing to do over 1,000 streams, whole process', `${idle.of.build.toFixed(2)} s`, '< 1 s', idle.of.build < 1);
 
   const film = '/media/film/large.mp4';
-  await writeFile(join(made.place.site, film), Buffer.alloc(32 * 1024 * 1024, 5));
-  await benchOrigin(cleanup, made.place.site, film, seconds);
+  await writeFile(join(made.paths.site, film), Buffer.alloc(32 * 1024 * 1024, 5));
+  await benchOrigin(cleanup, made.paths.site, film, seconds);
 }
 
 async function benchVerify(): Promise<void> {
@@ -116,11 +117,11 @@ async function benchVerify(): Promise<void> {
   );
   await made.build();
   let bytes = 0;
-  const media = join(made.place.site, 'media');
+  const media = join(made.paths.site, 'media');
   const times = await inTurns(5, {
     verify: () =>
       secondsOf(async () => {
-        const result = await verifySite({ place: made.place });
+        const result = await verifySite({ paths: made.paths });
         if (result.faults.length > 0) throw new Error(result.faults.join('\n'));
         bytes = result.bytes;
       }),

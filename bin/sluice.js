@@ -10,7 +10,7 @@ const words = process.argv.slice(2);
 const [major, minor] = process.versions.node.split('.').map(Number);
 
 if (words.length === 0 || (words.length === 1 && ['--help', '-h', 'help'].includes(words[0]))) {
-  // Told here: nothing has to be loaded for it, and no other Node.js started.
+  // Printed from here: that loads nothing and starts no other Node.js.
   process.stdout.write(readFileSync(new URL('../src/cli/overview.txt', import.meta.url), 'utf8'));
 } else if (major > 24 || (major === 24 && minor >= 12)) {
   const { enableCompileCache } = await import('node:module');
@@ -18,7 +18,7 @@ if (words.length === 0 || (words.length === 1 && ['--help', '-h', 'help'].includ
   await import('../src/cli/main.ts');
 } else {
   const child = spawn(bundledNode(), [fileURLToPath(import.meta.url), ...words], { stdio: 'inherit' });
-  // Ctrl-C on a terminal reaches the child as well; handed on it would be the second one, which ends at once.
+  // On a terminal Ctrl-C reaches the child as well. Forwarding it would make it the second one, which ends the child at once.
   const onTerminal = process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY;
   process.on('SIGINT', () => onTerminal || child.kill('SIGINT'));
   for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));

@@ -1,21 +1,22 @@
-// sluice catalogue build: manifest → judged against the ledger → what is missing is encoded → published in one go. Until
-// everything is encoded and every rule has passed, the published site is not touched.
+// sluice catalogue build: reads the manifest, compares it with the ledger, encodes what is missing, and publishes it in one
+// go. Until everything is encoded and every rule has passed, the published site is not touched.
 import { statSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { type CatalogueDocument, composeDocument, type StreamFacts } from './document.ts';
+import { type CatalogueDocument, composeDocument } from './document.ts';
 import { CatalogueError, codeOf } from './fault.ts';
 import { forEachAtOnce } from './files.ts';
 import { judge, missingIds, type Verdict } from './history.ts';
-import { appendLedger, foldLedger, type PublishLine, readLedger, type StreamRecord } from './ledger.ts';
+import { appendLedger, foldLedger, readLedger, type StreamRecord } from './ledger.ts';
 import { type Manifest, parseManifest, type StreamEntry } from './manifest.ts';
-import { POSTER_NAME, progressiveName } from './media/encode-args.ts';
 import type { Ffmpeg } from './media/ffmpeg.ts';
-import { type HlsLayout, MULTIVARIANT_NAME } from './media/package-hls.ts';
-import { type Place, whileLocked } from './place.ts';
+import type { HlsLayout } from './media/package-hls.ts';
 import { placeMedia, placeTexts, readPublished } from './publish.ts';
+import { publishLine } from './publish-line.ts';
+import { whileLocked } from './site-lock.ts';
+import type { SitePaths } from './site-paths.ts';
 import { SourceDigests } from './sources.ts';
-import { type FinishedWork, finishWork } from './staging.ts';
+import { type StagedStream, stageStream } from './staging.ts';
 import { versionFaults } from './version-guard.ts';
 
 export type BuildEvent =
@@ -24,10 +25,10 @@ export type BuildEvent =
   | { kind: 'progress'; id: string; share: number }
   | { kind: 'note'; text: string };
 
-export interface BuildOptions {
-  place: Place;
+interface BuildOptions {
+  paths: SitePaths;
   manifestPath: string;
-  /** Asked for only when there is something to encode. */
+  /** Called only when there is something to encode. */
   ffmpeg: () => Promise<Ffmpeg>;
   now: () => Date;
   /** Sources encoded at the same time. */
@@ -49,7 +50,7 @@ interface Task {
   verdict: Extract<Verdict, { kind: 'encode' }>;
 }
 
-export async function readManifest(path: string): Promise<Manifest> {
+async function readManifest(path: string): Promise<Manifest> {
   try {
     return parseManifest(await readFile(path, 'utf8'), dirname(resolve(path)));
   } catch (error) {
@@ -65,7 +66,7 @@ async function planTasks(
   records: Map<string, StreamRecord>,
 ): Promise<Task[]> {
   const refusals = missingIds(records, new Set(manifest.streams.map((entry) => entry.id)));
-  const digests = await SourceDigests.load(options.place.sources);
+  const digests = await SourceDigests.load(options.paths.sources);
   const tasks: Task[] = [];
   for (const entry of manifest.streams) {
     const sourceSha256 = await digests.digestOf(entry.source, options.now().getTime(), options.signal);
@@ -82,13 +83,13 @@ async function planTasks(
   return tasks;
 }
 
-/** What was published must still be there: a build does not paper over a site that lost files. */
-function checkPublishedFiles(place: Place, records: Map<string, StreamRecord>): void {
+/** Published files must still be there: a build does not hide that a site lost some. */
+function checkPublishedFiles(paths: SitePaths, records: Map<string, StreamRecord>): void {
   const faults: string[] = [];
   for (const record of records.values()) {
     if (record.purged) continue;
     for (const [path, file] of record.files) {
-      const facts = statSync(join(place.site, path), { throwIfNoEntry: false });
+      const facts = statSync(join(paths.site, path), { throwIfNoEntry: false });
       if (facts === undefined) faults.push(`${path} was published and is missing; restore it from a copy`);
       else if (facts.size !== file.size) faults.push(`${path} was published with another size; restore it from a copy`);
     }
@@ -106,9 +107,9 @@ function checkLedgerKnows(
   throw new CatalogueError(`the site has streams that ${ledger} does not know (${unknown[0]!.id}); restore the ledger`);
 }
 
-async function encodeAll(options: BuildOptions, manifest: Manifest, tasks: Task[]): Promise<Map<string, FinishedWork>> {
-  const finished = new Map<string, FinishedWork>();
-  if (tasks.length === 0) return finished;
+async function encodeAll(options: BuildOptions, manifest: Manifest, tasks: Task[]): Promise<Map<string, StagedStream>> {
+  const staged = new Map<string, StagedStream>();
+  if (tasks.length === 0) return staged;
   const ffmpeg = await options.ffmpeg();
   const faults: string[] = [];
   await forEachAtOnce(tasks, options.jobs, async ({ entry, sourceSha256, verdict }) => {
@@ -126,87 +127,48 @@ async function encodeAll(options: BuildOptions, manifest: Manifest, tasks: Task[
     };
     const onShare = (share: number) => options.report?.({ kind: 'progress', id: entry.id, share });
     try {
-      finished.set(entry.id, await finishWork(options.place.work, ffmpeg, task, { signal: options.signal, onShare }));
+      staged.set(entry.id, await stageStream(options.paths.staging, ffmpeg, task, { signal: options.signal, onShare }));
     } catch (error) {
-      // A source that cannot be encoded stops the publish, not the work on the others: that is kept for the next try.
+      // A source that cannot be encoded stops the publish. The others are encoded still: the next build finds them staged.
       if (!(error instanceof CatalogueError)) throw error;
       faults.push(...error.lines.map((line) => `stream ${entry.id}: ${line}`));
     }
     options.report?.({ kind: 'finish', id: entry.id });
   });
   if (faults.length > 0) throw new CatalogueError(faults);
-  return finished;
-}
-
-function factsOf(id: string, record: StreamRecord | undefined, work: FinishedWork): StreamFacts {
-  const at = (name: string) => `/media/${id}/${name}`;
-  const added = work.encoded.progressive.map(({ label }) => [label, at(progressiveName(label))] as const);
-  return {
-    // A large rung that is added may show every frame where the small ones show every second.
-    fps: Math.max(record?.facts.fps ?? 0, work.encoded.fps),
-    duration_s: record?.facts.duration_s ?? work.encoded.duration_s,
-    progressive: { ...record?.facts.progressive, ...Object.fromEntries(added) },
-    hls: record?.facts.hls ?? (work.encoded.hls === null ? null : at(MULTIVARIANT_NAME)),
-    poster: record?.facts.poster ?? at(POSTER_NAME),
-    thumbnails: record?.facts.thumbnails ?? at('thumbs.vtt'),
-  };
-}
-
-function publishLine(
-  task: Task,
-  record: StreamRecord | undefined,
-  work: FinishedWork,
-  at: string,
-  encoder: string,
-): PublishLine {
-  const { id } = task.entry;
-  const files = Object.entries(work.files).map(([name, file]) => [`media/${id}/${name}`, file] as const);
-  const conflict = files.find(([path, file]) => (record?.files.get(path)?.sha256 ?? file.sha256) !== file.sha256);
-  if (conflict !== undefined) throw new CatalogueError(`stream ${id}: ${conflict[0]} is published with other content`);
-  return {
-    type: 'publish',
-    at,
-    id,
-    source_sha256: task.sourceSha256,
-    encoder,
-    progressive: work.encoded.progressive,
-    hls: work.encoded.hls,
-    left_out: work.encoded.leftOut,
-    facts: factsOf(id, record, work),
-    files: Object.fromEntries(files),
-  };
+  return staged;
 }
 
 async function buildLocked(options: BuildOptions): Promise<BuildResult> {
-  const { place } = options;
+  const { paths } = options;
   const manifest = await readManifest(options.manifestPath);
-  const ledger = await readLedger(place.ledger);
+  const ledger = await readLedger(paths.ledger);
   const records = foldLedger(ledger.lines);
-  const published = await readPublished(place);
-  checkLedgerKnows(published, records, place.ledger);
-  checkPublishedFiles(place, records);
+  const published = await readPublished(paths);
+  checkLedgerKnows(published, records, paths.ledger);
+  checkPublishedFiles(paths, records);
   const tasks = await planTasks(options, manifest, records);
   options.report?.({ kind: 'plan', encode: tasks.length, keep: manifest.streams.length - tasks.length });
-  const finished = await encodeAll(options, manifest, tasks);
+  const staged = await encodeAll(options, manifest, tasks);
   options.signal?.throwIfAborted();
 
   const at = options.now().toISOString();
   const encoder = tasks.length > 0 ? (await options.ffmpeg()).version : '';
-  const lines = tasks.map((task) =>
-    publishLine(task, records.get(task.entry.id), finished.get(task.entry.id)!, at, encoder),
+  const lines = tasks.map(({ entry: { id }, sourceSha256 }) =>
+    publishLine({ id, sourceSha256, encoder, at }, records.get(id), staged.get(id)!),
   );
   const next = foldLedger([...ledger.lines, ...lines]);
   const document = composeDocument(manifest, (id) => next.get(id)?.facts, at.slice(0, 10));
   const faults = versionFaults(published, document);
   if (faults.length > 0) throw new CatalogueError(faults);
 
-  for (const line of lines) await placeMedia(place, finished.get(line.id)!.folder, line.id, line);
-  await appendLedger(place.ledger, ledger.completeBytes, lines);
-  await placeTexts(place, next, published, document);
-  await rm(place.work, { recursive: true, force: true });
+  for (const line of lines) await placeMedia(paths, staged.get(line.id)!.folder, line.id, line);
+  await appendLedger(paths.ledger, ledger.completeBytes, lines);
+  await placeTexts(paths, next, published, document);
+  await rm(paths.staging, { recursive: true, force: true });
   return { encoded: lines.map((line) => line.id), kept: manifest.streams.length - lines.length, document };
 }
 
 export function buildCatalogue(options: BuildOptions): Promise<BuildResult> {
-  return whileLocked(options.place, () => buildLocked(options));
+  return whileLocked(options.paths, () => buildLocked(options));
 }

@@ -1,4 +1,4 @@
-// Texts also get compressed copies (`x.br`, `x.gz`), which servers send as they are.
+// Each text file has compressed copies beside it (`x.br`, `x.gz`), for servers that send such files as they are.
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 

@@ -1,26 +1,59 @@
 // The catalogue document (api/streams.json): its frozen version 2 shape, and how it is made from what is published.
-import type { Manifest, Rendition } from './manifest.ts';
+import { type Static, Type } from 'typebox';
+import type { Manifest } from './manifest.ts';
+import { faultsIn } from './shape.ts';
 
-export interface Stream {
-  id: string;
-  title: string;
-  fps: number;
-  duration_s: number;
-  progressive: Record<string, string>;
-  hls: string | null;
-  poster?: string;
-  thumbnails?: string;
-  [added: string]: unknown;
-}
+/** A path that a client may prefix with an origin: from the root, without a step up, a query or an empty segment. */
+const ROOT_RELATIVE = /^(?:\/[^\s\\?#%/.][^\s\\?#%/]*)+$/;
 
-export interface CatalogueDocument {
-  version: number;
-  updated: string;
-  renditions: Rendition[];
-  streams: Stream[];
-}
+const text = { fault: 'is not a string' };
+const Count = Type.Integer({ minimum: 0, fault: 'is not an integer' });
+const Positive = Type.Number({ exclusiveMinimum: 0, fault: 'is not a number' });
+const Path = Type.String({ pattern: ROOT_RELATIVE, fault: 'is not a root-relative path' });
 
-/** What the ledger knows of a published stream and the document tells. */
+const Rendition = Type.Object(
+  {
+    label: Type.String({ minLength: 1, ...text }),
+    width: Count,
+    height: Count,
+    video_kbps: Count,
+    audio_kbps: Count,
+  },
+  { fault: 'is not an object' },
+);
+
+const Stream = Type.Object(
+  {
+    id: Type.String({ minLength: 1, ...text }),
+    title: Type.String(text),
+    fps: Positive,
+    duration_s: Positive,
+    progressive: Type.Record(Type.String(), Path, { fault: 'is not an object' }),
+    hls: Type.Union([Path, Type.Null()], { fault: 'is not a root-relative path' }),
+  },
+  { fault: 'is not an object' },
+);
+
+const isDay = (value: string) => !Number.isNaN(Date.parse(value));
+
+/** Fields that were added to version 2 are allowed everywhere, and not looked at. */
+const Document = Type.Object(
+  {
+    version: Type.Integer({ minimum: 1, fault: 'is not an integer' }),
+    updated: Type.Refine(
+      Type.String({ pattern: /^\d{4}-\d\d-\d\d$/, fault: 'is not a date of the form YYYY-MM-DD' }),
+      isDay,
+    ),
+    renditions: Type.Array(Rendition, { fault: 'is not an array' }),
+    streams: Type.Array(Stream, { fault: 'is not an array' }),
+  },
+  { fault: 'is not an object' },
+);
+
+export type Stream = Static<typeof Stream> & { poster?: string; thumbnails?: string; [added: string]: unknown };
+export type CatalogueDocument = Omit<Static<typeof Document>, 'streams'> & { streams: Stream[] };
+
+/** The fields of a stream in the document that come from the ledger, not from the manifest. */
 export interface StreamFacts {
   fps: number;
   duration_s: number;
@@ -47,67 +80,40 @@ export function encodeDocument(document: CatalogueDocument): string {
   return `${JSON.stringify(document, null, 2)}\n`;
 }
 
-/** Whether two documents say the same, whenever they were made. */
+/** Whether two documents are equal but for their date. */
 export function sameContent(a: CatalogueDocument, b: CatalogueDocument): boolean {
   return JSON.stringify({ ...a, updated: '' }) === JSON.stringify({ ...b, updated: '' });
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-const isDate = (value: unknown) =>
-  typeof value === 'string' && /^\d{4}-\d\d-\d\d$/.test(value) && !Number.isNaN(Date.parse(value));
+export const isRootRelativePath = (value: unknown): value is string =>
+  typeof value === 'string' && ROOT_RELATIVE.test(value);
 
-/** A path that a client may prefix with an origin: from the root, without a step up, a query or an empty segment. */
-export function isRootRelativePath(value: unknown): value is string {
-  if (typeof value !== 'string' || !/^\/[^\s\\?#%]+$/.test(value)) return false;
-  return value
-    .slice(1)
-    .split('/')
-    .every((segment) => segment !== '' && !segment.startsWith('.'));
-}
+const MOST_FAULTS = 100_000;
 
-function renditionFaults(value: unknown, place: string): string[] {
-  if (!isObject(value)) return [`${place} is not an object`];
-  const faults = typeof value.label === 'string' && value.label !== '' ? [] : [`${place}.label is not a string`];
-  for (const name of ['width', 'height', 'video_kbps', 'audio_kbps']) {
-    if (!Number.isInteger(value[name]) || Number(value[name]) < 0) faults.push(`${place}.${name} is not an integer`);
-  }
-  return faults;
-}
-
-function streamFaults(value: unknown, place: string, labels: Set<unknown>): string[] {
-  if (!isObject(value)) return [`${place} is not an object`];
-  const faults: string[] = [];
-  if (typeof value.id !== 'string' || value.id === '') faults.push(`${place}.id is not a string`);
-  if (typeof value.title !== 'string') faults.push(`${place}.title is not a string`);
-  for (const name of ['fps', 'duration_s']) {
-    if (!Number.isFinite(value[name]) || Number(value[name]) <= 0) faults.push(`${place}.${name} is not a number`);
-  }
-  if (value.hls !== null && !isRootRelativePath(value.hls)) faults.push(`${place}.hls is not a root-relative path`);
-  if (!isObject(value.progressive)) return [...faults, `${place}.progressive is not an object`];
-  for (const [label, path] of Object.entries(value.progressive)) {
-    if (!labels.has(label)) faults.push(`${place}.progressive has the label ${label}, which renditions do not have`);
-    if (!isRootRelativePath(path)) faults.push(`${place}.progressive.${label} is not a root-relative path`);
-  }
-  return faults;
-}
-
-/** Everything in which a value departs from the frozen shape of version 2. Added fields are not looked at. */
+/** Everything in which a value does not match the frozen shape of version 2. */
 export function documentFaults(value: unknown): string[] {
-  if (!isObject(value)) return ['the document is not an object'];
+  const faults = faultsIn(Document, value, MOST_FAULTS).map(
+    ({ path, message }) => `${path === '' ? 'the document' : path} ${message}`,
+  );
+  return [...faults, ...referenceFaults(value)];
+}
+
+const objectsIn = (value: unknown): Record<string, unknown>[] =>
+  Array.isArray(value) ? value.map((item) => (typeof item === 'object' && item !== null ? item : {})) : [];
+
+/** What no schema can say: names that have to be unique, or to be named elsewhere in the document. */
+function referenceFaults(value: unknown): string[] {
+  const { renditions, streams } = (value ?? {}) as { renditions?: unknown; streams?: unknown };
+  const labels = new Set(objectsIn(renditions).map(({ label }) => label));
   const faults: string[] = [];
-  if (!Number.isInteger(value.version) || Number(value.version) < 1) faults.push('version is not an integer');
-  if (!isDate(value.updated)) faults.push('updated is not a date of the form YYYY-MM-DD');
-  if (!Array.isArray(value.renditions)) faults.push('renditions is not an array');
-  if (!Array.isArray(value.streams)) faults.push('streams is not an array');
-  if (faults.length > 0) return faults;
-  const renditions = value.renditions as unknown[];
-  const streams = value.streams as unknown[];
-  const labels = new Set(renditions.filter(isObject).map((rendition) => rendition.label));
-  if (labels.size !== renditions.length) faults.push('renditions has a label twice');
-  faults.push(...renditions.flatMap((rendition, i) => renditionFaults(rendition, `renditions[${i}]`)));
-  faults.push(...streams.flatMap((stream, i) => streamFaults(stream, `streams[${i}]`, labels)));
-  const ids = new Set(streams.filter(isObject).map((stream) => stream.id));
-  if (ids.size !== streams.length) faults.push('streams has an id twice');
+  if (labels.size < objectsIn(renditions).length) faults.push('renditions has a label twice');
+  const ids = new Set(objectsIn(streams).map(({ id }) => id));
+  if (ids.size < objectsIn(streams).length) faults.push('streams has an id twice');
+  if (!Array.isArray(renditions)) return faults;
+  for (const [i, { progressive }] of objectsIn(streams).entries()) {
+    const named = Array.isArray(progressive) ? [] : Object.keys(progressive ?? {});
+    for (const label of named.filter((each) => !labels.has(each)))
+      faults.push(`streams[${i}].progressive has the label ${label}, which renditions do not have`);
+  }
   return faults;
 }

@@ -1,4 +1,4 @@
-/** Something the person who runs a command must mend; `lines` are shown as they are, without a stack. */
+/** An error that the person who runs a command can fix; `lines` are printed as they are, without a stack. */
 export class CatalogueError extends Error {
   readonly lines: string[];
 

@@ -1,4 +1,4 @@
-// Files that must survive a crash: written aside, flushed, then moved into place in one step.
+// Files that must survive a crash: each is written under another name, flushed, then renamed.
 import { createHash, randomBytes } from 'node:crypto';
 import { link, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
@@ -10,7 +10,7 @@ export async function hashFile(path: string, signal?: AbortSignal): Promise<{ sh
   const file = await open(path, 'r');
   try {
     const hash = createHash('sha256');
-    // Two buffers: the disk fills one while the other is digested.
+    // Two buffers: the disk fills one while the other is hashed.
     const buffers = [Buffer.allocUnsafe(CHUNK_BYTES), Buffer.allocUnsafe(CHUNK_BYTES)];
     let size = 0;
     let pending = file.read(buffers[0]!, 0, CHUNK_BYTES, 0);
@@ -39,8 +39,8 @@ export async function syncPath(path: string): Promise<void> {
 const asideIn = (folder: string) => join(folder, `aside-${process.pid}-${randomBytes(6).toString('hex')}`);
 
 /**
- * Replaces a file so that a reader sees the old bytes or the new ones, and a crash leaves one of them. What is being
- * written lies in `asideFolder`, on the same file system.
+ * Replaces a file so that a reader sees the old bytes or the new ones, and a crash leaves one of them. The new bytes are
+ * written to `asideFolder` first, which has to be on the same file system.
  */
 export async function replaceFile(path: string, bytes: string | Buffer, asideFolder = dirname(path)): Promise<void> {
   const folder = dirname(path);
@@ -91,15 +91,15 @@ export async function listFiles(folder: string): Promise<string[]> {
     .sort();
 }
 
-/** Runs over items, a few at a time; after the first failure no further one is begun, and it is thrown when all ended. */
-export async function forEachAtOnce<T>(items: T[], atOnce: number, work: (item: T) => Promise<void>): Promise<void> {
+/** Runs a task for each item, a few at a time. After a failure no further item is begun; it is thrown when all have ended. */
+export async function forEachAtOnce<T>(items: T[], atOnce: number, task: (item: T) => Promise<void>): Promise<void> {
   const queue = items.values();
   let failure: { error: unknown } | undefined;
   const worker = async () => {
     for (const item of queue) {
       if (failure !== undefined) return;
       try {
-        await work(item);
+        await task(item);
       } catch (error) {
         failure ??= { error };
       }

@@ -3,7 +3,7 @@
 import type { StreamRecord } from './ledger.ts';
 import type { Rendition } from './manifest.ts';
 
-export interface Wanted {
+interface RequestedStream {
   id: string;
   /** Null where the source is gone: then only what is published can be kept. */
   sourceSha256: string | null;
@@ -24,17 +24,17 @@ const sameRendition = (a: Rendition, b: Rendition) =>
   a.video_kbps === b.video_kbps &&
   a.audio_kbps === b.audio_kbps;
 
-function changedRenditions(record: StreamRecord, wanted: Wanted): string[] {
+function changedRenditions(record: StreamRecord, requested: RequestedStream): string[] {
   const reasons: string[] = [];
   for (const [label, published] of record.progressive) {
-    const now = wanted.progressive.find((rendition) => rendition.label === label);
+    const now = requested.progressive.find((rendition) => rendition.label === label);
     if (now === undefined) reasons.push(`its progressive file ${label} is published and cannot be taken away`);
     else if (!sameRendition(published, now)) reasons.push(`its rendition ${label} is published with other numbers`);
   }
   if (record.hls === null) return reasons;
-  if (wanted.hls === null) return [...reasons, 'its HLS is published and cannot be taken away'];
+  if (requested.hls === null) return [...reasons, 'its HLS is published and cannot be taken away'];
   for (const published of record.hls) {
-    const now = wanted.hls.find((rendition) => rendition.label === published.label);
+    const now = requested.hls.find((rendition) => rendition.label === published.label);
     if (now === undefined) reasons.push(`rendition ${published.label} is in its HLS ladder and cannot be taken away`);
     else if (!sameRendition(published, now))
       reasons.push(`rendition ${published.label} is published with other numbers`);
@@ -42,26 +42,26 @@ function changedRenditions(record: StreamRecord, wanted: Wanted): string[] {
   return reasons;
 }
 
-export function judge(record: StreamRecord | undefined, wanted: Wanted): Verdict {
+export function judge(record: StreamRecord | undefined, requested: RequestedStream): Verdict {
   const refuse = (reasons: string[]): Verdict => ({
     kind: 'refuse',
-    reasons: [...new Set(reasons)].map((reason) => `stream ${wanted.id}: ${reason}`),
+    reasons: [...new Set(reasons)].map((reason) => `stream ${requested.id}: ${reason}`),
   });
   if (record === undefined) {
-    if (wanted.sourceSha256 === null) return refuse(['its source does not exist']);
-    return { kind: 'encode', progressive: wanted.progressive, hls: wanted.hls, extras: true };
+    if (requested.sourceSha256 === null) return refuse(['its source does not exist']);
+    return { kind: 'encode', progressive: requested.progressive, hls: requested.hls, extras: true };
   }
   if (record.withdrawn) return refuse(['this id was withdrawn and cannot be used again; choose another']);
-  const reasons = changedRenditions(record, wanted);
-  if (wanted.sourceSha256 !== null && wanted.sourceSha256 !== record.sourceSha256)
+  const reasons = changedRenditions(record, requested);
+  if (requested.sourceSha256 !== null && requested.sourceSha256 !== record.sourceSha256)
     reasons.unshift('this id was published from another source; give the new content a new id');
   if (reasons.length > 0) return refuse(reasons);
-  const progressive = wanted.progressive.filter(
+  const progressive = requested.progressive.filter(
     (rendition) => !record.progressive.has(rendition.label) && !record.leftOut.has(rendition.label),
   );
-  const hls = record.hls === null ? wanted.hls : null;
+  const hls = record.hls === null ? requested.hls : null;
   if (progressive.length === 0 && hls === null) return { kind: 'keep' };
-  if (wanted.sourceSha256 === null) return refuse(['its source is gone, and something is to be added to it']);
+  if (requested.sourceSha256 === null) return refuse(['its source is gone, and something is to be added to it']);
   return { kind: 'encode', progressive, hls, extras: false };
 }
 

@@ -1,5 +1,5 @@
 // The ledger: one JSON line for everything that was ever published or withdrawn, appended and never rewritten. It lies
-// beside the site, and is the memory behind "an id is never reused for different content".
+// beside the site; the rule that an id is never reused for different content rests on it.
 import { open, readFile } from 'node:fs/promises';
 import type { StreamFacts } from './document.ts';
 import { CatalogueError, codeOf } from './fault.ts';
@@ -19,21 +19,21 @@ export interface PublishLine {
   /** What this line added: progressive renditions, and the HLS ladder where it was made. */
   progressive: Rendition[];
   hls: Rendition[] | null;
-  /** Labels that were asked for and are larger than the source. */
+  /** Labels in the manifest that are larger than the source. */
   left_out: string[];
   facts: StreamFacts;
   /** Path from the root of the site, without the leading slash. */
   files: Record<string, PublishedFile>;
 }
 
-export interface WithdrawLine {
+interface WithdrawLine {
   type: 'withdraw';
   at: string;
   id: string;
 }
 
 /** The files of a withdrawn stream are gone too. */
-export interface PurgeLine {
+interface PurgeLine {
   type: 'purge';
   at: string;
   id: string;
@@ -41,7 +41,7 @@ export interface PurgeLine {
 
 export type LedgerLine = PublishLine | WithdrawLine | PurgeLine;
 
-/** All that is known of one id. */
+/** What the ledger says of one id, all its lines taken together. */
 export interface StreamRecord {
   id: string;
   sourceSha256: string;
@@ -90,14 +90,14 @@ function parseLine(text: string, number: number, path: string): LedgerLine {
     const line = JSON.parse(text) as LedgerLine;
     if (['publish', 'withdraw', 'purge'].includes(line.type) && typeof line.id === 'string') return line;
   } catch {
-    // told below, with the line number
+    // The error below names the line.
   }
   throw new CatalogueError(`${path}: line ${number} is damaged; restore the ledger from a copy`);
 }
 
-export interface LedgerContent {
+interface LedgerContent {
   lines: LedgerLine[];
-  /** Length up to the last complete line; a crash in the middle of an append leaves a torn one after it. */
+  /** Length up to the last complete line; a crash in the middle of an append leaves part of one after it. */
   completeBytes: number;
 }
 

@@ -1,12 +1,12 @@
-// The streams of a first start: made here, so that a fresh machine has something to show in seconds and nothing has to be
-// downloaded. One of them has no HLS.
+// The sample streams of a first start. ffmpeg generates their sources, so that a fresh machine has something to show within
+// seconds and without a download. One of them has no HLS.
 import { existsSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type BuildEvent, type BuildResult, buildCatalogue } from './build.ts';
 import { type Ffmpeg, runFfmpeg } from './media/ffmpeg.ts';
-import { placeOf } from './place.ts';
 import { DOCUMENT_PATH } from './publish.ts';
+import { sitePathsOf } from './site-paths.ts';
 
 interface SampleStream {
   id: string;
@@ -75,31 +75,31 @@ async function makeSource(ffmpeg: Ffmpeg, folder: string, sample: SampleStream, 
   await runFfmpeg(ffmpeg, ['-y', '-v', 'error', ...inputs, ...video, ...end], { cwd: folder, signal });
 }
 
-export interface SampleOptions {
+interface SampleOptions {
   ffmpeg: Ffmpeg;
   now: () => Date;
   signal?: AbortSignal;
   report?: (event: BuildEvent) => void;
 }
 
-const sampleFolder = (site: string) => join(placeOf(site).state, 'sample');
+const sampleFolder = (site: string) => join(sitePathsOf(site).state, 'sample');
 
-/** Whether a site has nothing in it yet, or its sample was begun and not finished. */
+/** Whether a site is empty, or the build of its sample was interrupted. */
 export function needsSample(site: string): boolean {
   return !existsSync(join(site, DOCUMENT_PATH)) || existsSync(sampleFolder(site));
 }
 
 /**
  * Builds the sample streams into an empty site. An empty catalogue is there at once, so that health, document and gallery
- * answer while the streams are made. The sources are made beside the site, and removed when all is published.
+ * answer while the streams are encoded. The sources lie beside the site and are removed once all is published.
  */
 export async function buildSample(site: string, options: SampleOptions): Promise<BuildResult> {
-  const place = placeOf(site);
+  const paths = sitePathsOf(site);
   const folder = sampleFolder(site);
   const manifestPath = join(folder, 'catalogue.yaml');
   const { ffmpeg, ...rest } = options;
   const build = () =>
-    buildCatalogue({ ...rest, place, manifestPath, ffmpeg: async () => ffmpeg, jobs: 2, hlsLayout: 'ranges' });
+    buildCatalogue({ ...rest, paths, manifestPath, ffmpeg: async () => ffmpeg, jobs: 2, hlsLayout: 'ranges' });
   await mkdir(folder, { recursive: true });
   if (!existsSync(join(site, DOCUMENT_PATH))) {
     await writeFile(manifestPath, `${manifest.slice(0, manifest.indexOf('streams:'))}streams: []\n`);

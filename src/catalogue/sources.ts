@@ -26,7 +26,7 @@ export class SourceDigests {
       const stored = JSON.parse(await readFile(path, 'utf8')) as Record<string, Remembered>;
       return new SourceDigests(path, new Map(Object.entries(stored)));
     } catch {
-      // Only a memory of what can be counted again: missing or damaged, it starts empty.
+      // It is only a cache: where it is missing or damaged, digests are computed again.
       return new SourceDigests(path, new Map());
     }
   }

@@ -1,5 +1,5 @@
 // Encoded streams on their way into the site. Each has a folder named by what decides its bytes (source, recipe, encoder),
-// so that an interrupted build finds what it had finished, and never takes up what another recipe made.
+// so that a build finds what an interrupted one has staged, and never uses what another recipe made.
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,16 +11,16 @@ import { type Encoded, type EncodeProgress, type EncodeTask, encodeStream } from
 import { RECIPE_REVISION } from './media/encode-args.ts';
 import type { Ffmpeg } from './media/ffmpeg.ts';
 
-export interface FinishedWork {
+export interface StagedStream {
   folder: string;
   encoded: Encoded;
   /** Relative to the stream's folder. */
   files: Record<string, PublishedFile>;
 }
 
-export type WorkTask = Omit<EncodeTask, 'folder'> & { sourceSha256: string };
+type StagingTask = Omit<EncodeTask, 'folder'> & { sourceSha256: string };
 
-export function workKey(task: WorkTask, encoder: string): string {
+function stagingKey(task: StagingTask, encoder: string): string {
   const { source: _, ...recipe } = task;
   const parts = JSON.stringify([RECIPE_REVISION, encoder, Object.entries(recipe).sort()]);
   return createHash('sha256').update(parts).digest('hex').slice(0, 32);
@@ -44,9 +44,9 @@ async function digestAll(folder: string): Promise<Record<string, PublishedFile>>
   return Object.fromEntries(names.map((name) => [name, files.get(name)!]));
 }
 
-async function readFinished(folder: string): Promise<FinishedWork | null> {
+async function readStaged(folder: string): Promise<StagedStream | null> {
   try {
-    const done = JSON.parse(await readFile(join(folder, 'done.json'), 'utf8')) as Omit<FinishedWork, 'folder'>;
+    const done = JSON.parse(await readFile(join(folder, 'done.json'), 'utf8')) as Omit<StagedStream, 'folder'>;
     return { ...done, folder: join(folder, 'files') };
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return null;
@@ -54,16 +54,16 @@ async function readFinished(folder: string): Promise<FinishedWork | null> {
   }
 }
 
-/** Encodes a stream, or takes up what an earlier build finished of it. */
-export async function finishWork(
-  workFolder: string,
+/** Encodes a stream into staging; one that an earlier build staged is taken as it is. */
+export async function stageStream(
+  stagingFolder: string,
   ffmpeg: Ffmpeg,
-  task: WorkTask,
+  task: StagingTask,
   progress: EncodeProgress,
-): Promise<FinishedWork> {
-  const folder = join(workFolder, workKey(task, ffmpeg.version));
-  const finished = await readFinished(folder);
-  if (finished !== null) return finished;
+): Promise<StagedStream> {
+  const folder = join(stagingFolder, stagingKey(task, ffmpeg.version));
+  const staged = await readStaged(folder);
+  if (staged !== null) return staged;
   const partial = `${folder}.partial`;
   await rm(partial, { recursive: true, force: true });
   await mkdir(join(partial, 'files'), { recursive: true });
@@ -76,7 +76,7 @@ export async function finishWork(
     await rename(partial, folder);
     return { folder: join(folder, 'files'), encoded, files };
   } catch (error) {
-    // What is half done is of no use, and where the disk is full its space is.
+    // A half-made folder is of no use, and on a full disk its space is needed.
     await rm(partial, { recursive: true, force: true });
     throw error;
   }

@@ -1,19 +1,19 @@
-// Every command, loaded only when it is asked for. What each is for stands in overview.txt; a test holds the two against
-// each other and against docs/cli.md.
+// Every command, loaded only when it runs. Their descriptions are in overview.txt; a test compares the two with each other
+// and with docs/cli.md.
 import type { Command } from './frame/command.ts';
 
 type Load = () => Promise<Command>;
 
-const steer = () => import('./commands/rollout-commands.ts');
+const rolloutCommands = () => import('./commands/rollout-commands.ts');
 
 export const commands: Record<string, Load> = {
   deploy: async () => (await import('./commands/deploy.ts')).command,
   status: async () => (await import('./commands/status.ts')).command,
   deployments: async () => (await import('./commands/deployments.ts')).command,
-  promote: async () => (await steer()).promote,
-  pause: async () => (await steer()).pause,
-  resume: async () => (await steer()).resume,
-  abort: async () => (await steer()).abort,
+  promote: async () => (await rolloutCommands()).promote,
+  pause: async () => (await rolloutCommands()).pause,
+  resume: async () => (await rolloutCommands()).resume,
+  abort: async () => (await rolloutCommands()).abort,
   rollback: async () => (await import('./commands/rollback.ts')).command,
   revisions: async () => (await import('./commands/revisions.ts')).command,
   logs: async () => (await import('./commands/logs.ts')).command,
@@ -32,7 +32,7 @@ export const commands: Record<string, Load> = {
   token: async () => (await import('./commands/token.ts')).command,
   database: async () => (await import('./commands/database.ts')).command,
   catalogue: async () => (await import('./commands/catalogue.ts')).command,
-  completion: async () => (await import('./commands/completion.ts')).command,
+  completion: async () => (await import('./commands/completion.ts')).completionOf(findCommand),
 };
 
 const aliases: Record<string, string> = { env: 'environments' };
@@ -43,4 +43,9 @@ export const names: readonly string[] = Object.keys(commands);
 export function resolveName(name: string): string | undefined {
   const real = Object.hasOwn(aliases, name) ? aliases[name]! : name;
   return Object.hasOwn(commands, real) ? real : undefined;
+}
+
+function findCommand(name: string): Promise<Command> | undefined {
+  const real = resolveName(name);
+  return real === undefined ? undefined : commands[real]!();
 }

@@ -1,4 +1,4 @@
-// What a command may touch of the process around it, so that a test can run one without a process.
+// What a command may use of its process. Tests hand in their own, and need no process to run a command.
 import type { ReadStream } from 'node:tty';
 
 export interface Sink {
@@ -26,10 +26,10 @@ export const processIo: Io = {
   now: Date.now,
 };
 
-/** Wrong use of a command: shown with a hint at its help, exit code 2. */
+/** Wrong use of a command: printed with a hint at its help, exit code 2. */
 export class UsageError extends Error {}
 
-/** Something a person can mend, told in a line, with what to do in further ones. */
+/** An error a person can fix: one line says what is wrong, further ones what to do. */
 export class CliError extends Error {
   readonly exitCode: number;
   readonly advice: string[];

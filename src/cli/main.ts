@@ -1,13 +1,13 @@
-// sluice COMMAND: finds the command, reads what is asked, and tells errors in words.
+// sluice COMMAND: finds the command, parses its words, runs it and prints errors for people.
 import { commands, names, resolveName } from './commands.ts';
-import type { Ask } from './frame/command.ts';
+import type { Command, CommandContext } from './frame/command.ts';
 import { explain } from './frame/explain.ts';
 import { commandHelp, overview } from './frame/help.ts';
 import { parseCommand } from './frame/parse.ts';
 import { didYouMean } from './frame/suggest.ts';
 import { exit, type Io, processIo } from './io.ts';
 
-export async function main(words: string[], io: Io): Promise<number> {
+async function main(words: string[], io: Io): Promise<number> {
   const [first = '--help', ...rest] = words;
   const asksHelp = ['--help', '-h', 'help'].includes(first);
   if (asksHelp && rest.length === 0) {
@@ -28,25 +28,25 @@ export async function main(words: string[], io: Io): Promise<number> {
 }
 
 async function runCommand(name: string, words: string[], io: Io): Promise<number> {
-  let ask: Ask | null = null;
+  let command: Command | null = null;
+  let context: CommandContext | null = null;
   try {
-    const command = await commands[name]!();
-    if (command.passOn) return await command.passOn(words);
+    command = await commands[name]!();
     const parsed = parseCommand(command, words, io);
-    ask = parsed.ask;
-    if (ask.flag('help')) {
+    if ('exitCode' in parsed) {
       io.stdout.write(`${commandHelp(name, command, parsed.verbName)}\n`);
-      return exit.done;
+      return parsed.exitCode;
     }
-    return await parsed.verb.run(ask);
+    context = parsed.context;
+    return await parsed.verb.run(context);
   } catch (error) {
-    const { code, lines } = explain(error, name, ask?.found ?? null);
-    for (const [index, line] of lines.entries()) io.stderr.write(`${index === 0 ? 'sluice: ' : '  '}${line}\n`);
+    const { code, lines } = command?.explain?.(error, context) ?? explain(error, name, context?.found ?? null);
+    for (const line of lines) io.stderr.write(`${line}\n`);
     return code;
   }
 }
 
-// Whoever reads what is printed may stop reading: `sluice events -f | head -1`.
+// The reader of a pipe may stop reading: `sluice events -f | head -1`.
 process.stdout.on('error', (error: NodeJS.ErrnoException) =>
   process.exit(error.code === 'EPIPE' ? exit.done : exit.failed),
 );

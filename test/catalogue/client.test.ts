@@ -58,7 +58,7 @@ test('reads a real catalogue, and asks again only for what changed', async (t) =
   await writeManifest(build.folder, ['{ id: a, title: A, source: a.mp4, progressive: [36p], hls: no }']);
   await build.build();
   const statuses: number[] = [];
-  const base = await listen(t, createOrigin(build.place.site).handle);
+  const base = await listen(t, createOrigin(build.paths.site).handle);
   const counting: typeof fetch = async (...args) => {
     const answer = await fetch(...args);
     statuses.push(answer.status);

@@ -10,10 +10,10 @@ import { promisify } from 'node:util';
 import { type BuildEvent, type BuildResult, buildCatalogue } from '../../src/catalogue/build.ts';
 import { type Ffmpeg, findFfmpeg } from '../../src/catalogue/media/ffmpeg.ts';
 import type { HlsLayout } from '../../src/catalogue/media/package-hls.ts';
-import { type Place, placeOf } from '../../src/catalogue/place.ts';
+import { type SitePaths, sitePathsOf } from '../../src/catalogue/site-paths.ts';
 
 export const execute = promisify(execFile);
-export const cliPath = join(import.meta.dirname, 'run-cli.ts');
+const cliPath = join(import.meta.dirname, '../../src/cli/main.ts');
 
 /** Where to leave what must be undone: a test's context, or the list below. */
 interface Cleanup {
@@ -78,23 +78,23 @@ export async function writeManifest(folder: string, streams: string[], rendition
 
 export interface TestBuild {
   folder: string;
-  place: Place;
+  paths: SitePaths;
   events: BuildEvent[];
   build(options?: { hlsLayout?: HlsLayout; jobs?: number; signal?: AbortSignal; now?: Date }): Promise<BuildResult>;
 }
 
 export async function makeBuild(t: Cleanup, ffmpeg?: Ffmpeg): Promise<TestBuild> {
   const folder = await makeFolder(t);
-  const place = placeOf(join(folder, 'site'));
+  const paths = sitePathsOf(join(folder, 'site'));
   const events: BuildEvent[] = [];
   const encoder = ffmpeg ?? (await systemFfmpeg());
   return {
     folder,
-    place,
+    paths,
     events,
     build: ({ now, ...options } = {}) =>
       buildCatalogue({
-        place,
+        paths,
         manifestPath: join(folder, 'catalogue.yaml'),
         ffmpeg: async () => encoder,
         now: () => now ?? new Date(),
@@ -135,11 +135,12 @@ export interface CliResult {
 /** Runs `sluice catalogue …` as a process of its own. */
 export function runCli(args: string[], options: { env?: NodeJS.ProcessEnv; limitBlocks?: number } = {}) {
   const env = { ...process.env, ...options.env };
+  const words = [cliPath, 'catalogue', ...args];
   // Under a limit for the size of files, a write fails as it does on a full disk.
-  const limited = ['-c', `ulimit -f ${options.limitBlocks}; exec "$@"`, 'sh', process.execPath, cliPath, ...args];
+  const limited = ['-c', `ulimit -f ${options.limitBlocks}; exec "$@"`, 'sh', process.execPath, ...words];
   const child = options.limitBlocks
     ? spawn('bash', limited, { env, stdio: ['ignore', 'pipe', 'pipe'] })
-    : spawn(process.execPath, [cliPath, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    : spawn(process.execPath, words, { env, stdio: ['ignore', 'pipe', 'pipe'] });
   const said = { stdout: '', stderr: '' };
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     said.stdout += text;

@@ -57,7 +57,7 @@ interface Memory {
 async function carryOut(build: TestBuild, step: Command, memory: Memory): Promise<void> {
   try {
     if ('withdraw' in step) {
-      await withdrawStream({ place: build.place, id: step.withdraw, purge: step.purge, now: () => new Date() });
+      await withdrawStream({ paths: build.paths, id: step.withdraw, purge: step.purge, now: () => new Date() });
       memory.withdrawn.add(step.withdraw);
       if (step.purge) memory.purged.add(step.withdraw);
     } else {
@@ -77,9 +77,9 @@ async function carryOut(build: TestBuild, step: Command, memory: Memory): Promis
   }
 }
 
-async function checkPromises({ place }: TestBuild, memory: Memory): Promise<void> {
-  if (!existsSync(join(place.site, 'api/streams.json'))) return;
-  const document = JSON.parse(await readFile(join(place.site, 'api/streams.json'), 'utf8')) as CatalogueDocument;
+async function checkPromises({ paths }: TestBuild, memory: Memory): Promise<void> {
+  if (!existsSync(join(paths.site, 'api/streams.json'))) return;
+  const document = JSON.parse(await readFile(join(paths.site, 'api/streams.json'), 'utf8')) as CatalogueDocument;
   for (const stream of document.streams) {
     assert.ok(!memory.withdrawn.has(stream.id), `${stream.id} came back`);
     for (const [label, path] of [...Object.entries(stream.progressive), ['hls', stream.hls] as const]) {
@@ -89,13 +89,13 @@ async function checkPromises({ place }: TestBuild, memory: Memory): Promise<void
       if (path !== null) memory.paths.set(key, path);
     }
   }
-  const { digests } = parseSums(await readFile(join(place.site, 'media/SHA256SUMS'), 'utf8'));
+  const { digests } = parseSums(await readFile(join(paths.site, 'media/SHA256SUMS'), 'utf8'));
   for (const [path, digest] of digests) memory.digests.set(path, memory.digests.get(path) ?? digest);
   for (const [path, digest] of memory.digests) {
     if (memory.purged.has(path.split('/')[0]!)) continue;
-    assert.equal((await hashFile(join(place.site, 'media', path))).sha256, digest, `${path} changed`);
+    assert.equal((await hashFile(join(paths.site, 'media', path))).sha256, digest, `${path} changed`);
   }
-  assert.deepEqual((await verifySite({ place })).faults, []);
+  assert.deepEqual((await verifySite({ paths })).faults, []);
 }
 
 test('no sequence of builds and withdrawals changes, reuses or moves a published id', {
@@ -155,7 +155,7 @@ test('the rule alone, over many more sequences: an id keeps its source, its rend
 
 test('a reader polling during 100 publishes never sees a path that does not answer or a digest that does not match', async (t) => {
   const build = await makeBuild(t);
-  const origin = createOrigin(build.place.site);
+  const origin = createOrigin(build.paths.site);
   const base = await listen(t, origin.handle);
   await makeSource(build.folder, '0.mp4', { seconds: 0.5 });
   const streams = ['{ id: s0, title: T0, source: 0.mp4, progressive: [36p], hls: no }'];

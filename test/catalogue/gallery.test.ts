@@ -39,12 +39,12 @@ describe('gallery', { skip: missing }, () => {
     const clip = '{ id: clip, title: "Clip <b>&", source: clip.mp4, progressive: [90p, 180p], hls: no }';
     await writeManifest(one.folder, [...streams, clip], renditions);
     published = (await one.build()).document;
-    base = await startOrigin(cleanup, one.place.site);
+    base = await startOrigin(cleanup, one.paths.site);
     const other = await makeBuild(cleanup);
     const source = streams[0]!.replace('film.mp4', join(one.folder, 'film.mp4'));
     await writeManifest(other.folder, [source], renditions);
     await other.build({ hlsLayout: 'segments' });
-    segmented = await startOrigin(cleanup, other.place.site);
+    segmented = await startOrigin(cleanup, other.paths.site);
     browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: flags });
     cleanup.after(() => browser.close());
   });

@@ -50,12 +50,12 @@ async function keyTimes(path: string): Promise<string[]> {
 }
 
 /** Everything that must hold for any site. */
-async function checkSite({ place }: TestBuild): Promise<void> {
-  const { faults } = await verifySite({ place, decoder: await systemFfmpeg() });
+async function checkSite({ paths }: TestBuild): Promise<void> {
+  const { faults } = await verifySite({ paths, decoder: await systemFfmpeg() });
   assert.deepEqual(faults, []);
-  await execute('sha256sum', ['--check', '--strict', '--quiet', 'SHA256SUMS'], { cwd: join(place.site, 'media') });
-  for (const name of await listFiles(join(place.site, 'media'))) {
-    const path = join(place.site, 'media', name);
+  await execute('sha256sum', ['--check', '--strict', '--quiet', 'SHA256SUMS'], { cwd: join(paths.site, 'media') });
+  for (const name of await listFiles(join(paths.site, 'media'))) {
+    const path = join(paths.site, 'media', name);
     if (name.endsWith('.m3u8')) hlsParser.parse(await readFile(path, 'utf8'));
     if (/\.(mp4|m3u8)$/.test(name) && !name.endsWith('init.mp4')) {
       const { streams } = await probe(path);
@@ -106,7 +106,7 @@ for (const [which, find] of [
       );
       const { document } = await build.build();
       await checkSite(build);
-      const media = (path: string) => join(build.place.site, 'media', path);
+      const media = (path: string) => join(build.paths.site, 'media', path);
       const streamOf = (id: string) => document.streams.find((stream) => stream.id === id)!;
 
       assert.equal(streamOf('fast').fps, 60);
@@ -140,7 +140,7 @@ for (const [which, find] of [
         await makeSource(build.folder, 'a.mp4', { seconds: 3, size: '320x180', rate: '25' });
         await writeManifest(build.folder, ['{ id: a, title: A, source: a.mp4, progressive: [90p] }'], renditions);
         await build.build();
-        sums.push(await readFile(join(build.place.site, 'media/SHA256SUMS'), 'utf8'));
+        sums.push(await readFile(join(build.paths.site, 'media/SHA256SUMS'), 'utf8'));
       }
       assert.equal(sums[0], sums[1]);
     });
@@ -153,9 +153,9 @@ test('segmented HLS has a file for each segment, and says the same', async (t) =
   await writeManifest(build.folder, ['{ id: a, title: A, source: a.mp4 }'], renditions);
   await build.build({ hlsLayout: 'segments' });
   await checkSite(build);
-  const names = await listFiles(join(build.place.site, 'media/a/hls/v-90p'));
+  const names = await listFiles(join(build.paths.site, 'media/a/hls/v-90p'));
   assert.deepEqual(names, ['00001.m4s', '00002.m4s', 'init.mp4']);
-  const playlist = await readFile(join(build.place.site, 'media/a/hls/v-90p.m3u8'), 'utf8');
+  const playlist = await readFile(join(build.paths.site, 'media/a/hls/v-90p.m3u8'), 'utf8');
   assert.doesNotMatch(playlist, /BYTERANGE/);
 });
 
@@ -169,6 +169,6 @@ test('a peak stays below twice the average for ordinary pictures', async (t) => 
   });
   await writeManifest(build.folder, ['{ id: a, title: A, source: a.mp4 }'], renditions);
   await build.build();
-  const { notes, faults } = await verifySite({ place: build.place });
+  const { notes, faults } = await verifySite({ paths: build.paths });
   assert.deepEqual([...notes, ...faults], []);
 });

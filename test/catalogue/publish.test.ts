@@ -23,9 +23,9 @@ async function publishOne(t: TestContext): Promise<TestBuild> {
 }
 
 /** Digest of every file of the site. */
-async function fingerprint({ place }: TestBuild): Promise<Record<string, string>> {
-  const names = await listFiles(place.site);
-  const digests = await Promise.all(names.map(async (name) => [name, (await hashFile(join(place.site, name))).sha256]));
+async function fingerprint({ paths }: TestBuild): Promise<Record<string, string>> {
+  const names = await listFiles(paths.site);
+  const digests = await Promise.all(names.map(async (name) => [name, (await hashFile(join(paths.site, name))).sha256]));
   return Object.fromEntries(digests) as Record<string, string>;
 }
 
@@ -34,12 +34,12 @@ async function refuses(build: TestBuild, manifest: string[], told: RegExp, rendi
   await writeManifest(build.folder, manifest, renditions);
   await assert.rejects(build.build(), told);
   assert.deepEqual(await fingerprint(build), before);
-  assert.deepEqual((await verifySite({ place: build.place })).faults, []);
+  assert.deepEqual((await verifySite({ paths: build.paths })).faults, []);
 }
 
 test('a first publish holds every file the contract names', async (t) => {
   const build = await publishOne(t);
-  const site = build.place.site;
+  const site = build.paths.site;
   assert.equal(await readFile(join(site, 'health.txt'), 'latin1'), 'ok\n');
   const document = JSON.parse(await readFile(join(site, 'api/streams.json'), 'utf8'));
   assert.equal(document.version, 2);
@@ -85,7 +85,7 @@ test('a published stream can gain renditions and HLS; what it had stays byte for
   const after = await fingerprint(build);
   for (const name of Object.keys(before).filter((each) => each.startsWith('media/a/')))
     assert.equal(after[name], before[name]);
-  assert.deepEqual((await verifySite({ place: build.place })).faults, []);
+  assert.deepEqual((await verifySite({ paths: build.paths })).faults, []);
 });
 
 test('an addition that is larger than the source is left out for good, not made at another size', async (t) => {
@@ -106,28 +106,28 @@ test('a large rung added to a small one tells the full frame rate', async (t) =>
   assert.equal((await build.build()).document.streams[0]!.fps, 25);
   await writeManifest(build.folder, [stream('a', 'fast.mp4', 'progressive: [36p, 480p], hls: yes')], renditions);
   assert.equal((await build.build()).document.streams[0]!.fps, 50);
-  assert.deepEqual((await verifySite({ place: build.place })).faults, []);
+  assert.deepEqual((await verifySite({ paths: build.paths })).faults, []);
 });
 
 test('a withdrawn id leaves the document, keeps its files until purged, and never returns', async (t) => {
   const build = await publishOne(t);
   await writeManifest(build.folder, [stream('a', 'one.mp4'), stream('b', 'two.mp4')]);
   await build.build();
-  const { place } = build;
-  await withdrawStream({ place, id: 'a', purge: false, now: () => new Date() });
-  const document = () => readFile(join(place.site, 'api/streams.json'), 'utf8');
+  const { paths } = build;
+  await withdrawStream({ paths, id: 'a', purge: false, now: () => new Date() });
+  const document = () => readFile(join(paths.site, 'api/streams.json'), 'utf8');
   assert.doesNotMatch(await document(), /"a"/);
-  assert.ok(existsSync(join(place.site, 'media/a/36p.mp4')));
-  assert.deepEqual((await verifySite({ place })).faults, []);
+  assert.ok(existsSync(join(paths.site, 'media/a/36p.mp4')));
+  assert.deepEqual((await verifySite({ paths })).faults, []);
   await refuses(build, [stream('a', 'one.mp4'), stream('b', 'two.mp4')], /was withdrawn/);
-  await withdrawStream({ place, id: 'a', purge: true, now: () => new Date() });
-  assert.ok(!existsSync(join(place.site, 'media/a')));
-  assert.doesNotMatch(await readFile(join(place.site, 'media/SHA256SUMS'), 'utf8'), / {2}a\//);
-  assert.deepEqual((await verifySite({ place })).faults, []);
+  await withdrawStream({ paths, id: 'a', purge: true, now: () => new Date() });
+  assert.ok(!existsSync(join(paths.site, 'media/a')));
+  assert.doesNotMatch(await readFile(join(paths.site, 'media/SHA256SUMS'), 'utf8'), / {2}a\//);
+  assert.deepEqual((await verifySite({ paths })).faults, []);
   await refuses(build, [stream('a', 'two.mp4'), stream('b', 'two.mp4')], /was withdrawn/);
   await writeManifest(build.folder, [stream('b', 'two.mp4')]);
   await build.build();
-  await assert.rejects(withdrawStream({ place, id: 'never', purge: false, now: () => new Date() }), /never published/);
+  await assert.rejects(withdrawStream({ paths, id: 'never', purge: false, now: () => new Date() }), /never published/);
 });
 
 test('a field taken from the manifest needs a new version', async (t) => {
@@ -165,10 +165,10 @@ test('a source that is a playlist of other files is not followed', async (t) => 
 
 test('a lost ledger or a lost file is told, and not papered over', async (t) => {
   const build = await publishOne(t);
-  await rename(build.place.ledger, `${build.place.ledger}.away`);
+  await rename(build.paths.ledger, `${build.paths.ledger}.away`);
   await assert.rejects(build.build(), /restore the ledger/);
-  await rename(`${build.place.ledger}.away`, build.place.ledger);
-  await rm(join(build.place.site, 'media/a/36p.mp4'));
+  await rename(`${build.paths.ledger}.away`, build.paths.ledger);
+  await rm(join(build.paths.site, 'media/a/36p.mp4'));
   await assert.rejects(build.build(), /media\/a\/36p\.mp4 was published and is missing/);
 });
 
@@ -180,7 +180,7 @@ async function longBuild(t: TestContext) {
     stream('b', 'two.mp4'),
     stream('c', 'long.mp4'),
   ]);
-  return { build, args: ['build', manifest, '--dir', build.place.site, '--jobs', '1'] };
+  return { build, args: ['build', manifest, '--dir', build.paths.site, '--jobs', '1'] };
 }
 
 test('two builds at once: one works, the other says so and leaves', async (t) => {
@@ -191,7 +191,7 @@ test('two builds at once: one works, the other says so and leaves', async (t) =>
   assert.equal(second.code, 1);
   assert.match(second.stderr, /another command is at work/);
   assert.equal((await first.ended).code, 0);
-  assert.deepEqual((await verifySite({ place: build.place })).faults, []);
+  assert.deepEqual((await verifySite({ paths: build.paths })).faults, []);
 });
 
 for (const [signal, code, told] of [
@@ -208,12 +208,12 @@ for (const [signal, code, told] of [
     assert.equal(result.code, code);
     assert.match(result.stderr.trim(), told);
     assert.deepEqual(await fingerprint(build), before);
-    assert.deepEqual((await verifySite({ place: build.place })).faults, []);
+    assert.deepEqual((await verifySite({ paths: build.paths })).faults, []);
     build.events.length = 0;
     await build.build();
     const worked = build.events.filter((event) => event.kind === 'progress').map((event) => event.id);
     assert.deepEqual([...new Set(worked)], ['c']);
-    assert.deepEqual((await verifySite({ place: build.place })).faults, []);
+    assert.deepEqual((await verifySite({ paths: build.paths })).faults, []);
   });
 }
 
@@ -224,9 +224,9 @@ test('a disk that takes no more: a clear error, and the site is as it was', asyn
   assert.equal(result.code, 1);
   assert.match(result.stderr, /stream c: ffmpeg failed/);
   assert.deepEqual(await fingerprint(build), before);
-  assert.deepEqual((await verifySite({ place: build.place })).faults, []);
+  assert.deepEqual((await verifySite({ paths: build.paths })).faults, []);
   await build.build();
-  assert.deepEqual((await verifySite({ place: build.place })).faults, []);
+  assert.deepEqual((await verifySite({ paths: build.paths })).faults, []);
 });
 
 for (const [point, obstacle] of [
@@ -236,7 +236,7 @@ for (const [point, obstacle] of [
 ] as const) {
   test(`a publish that breaks ${point}: readers see the old catalogue, and the next build finishes`, async (t) => {
     const build = await publishOne(t);
-    const { site } = build.place;
+    const { site } = build.paths;
     const text = (path: string) => readFile(join(site, path), 'utf8');
     // Several streams, so that document and checksums are long enough to be compressed.
     await writeManifest(
@@ -256,10 +256,10 @@ for (const [point, obstacle] of [
     assert.equal(await text('api/streams.json'), before.document);
     for (const line of before.sums.trim().split('\n')) assert.ok((await text('media/SHA256SUMS')).includes(line));
     await rm(join(site, 'media/SHA256SUMS.gz'), { force: true });
-    assert.deepEqual((await verifySite({ place: build.place })).faults, []);
+    assert.deepEqual((await verifySite({ paths: build.paths })).faults, []);
     const { document } = await build.build();
     assert.equal(document.streams.length, 5);
-    assert.deepEqual((await verifySite({ place: build.place })).faults, []);
-    assert.deepEqual((await verifySite({ place: build.place })).notes, []);
+    assert.deepEqual((await verifySite({ paths: build.paths })).faults, []);
+    assert.deepEqual((await verifySite({ paths: build.paths })).notes, []);
   });
 }

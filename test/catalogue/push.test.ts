@@ -9,8 +9,8 @@ import { after, before, describe, test } from 'node:test';
 import S3rver from 's3rver';
 import { onPath } from '../../scripts/packages.ts';
 import { hashFile, listFiles } from '../../src/catalogue/files.ts';
-import { type Place, placeOf } from '../../src/catalogue/place.ts';
 import { pushSite } from '../../src/catalogue/push/push.ts';
+import { type SitePaths, sitePathsOf } from '../../src/catalogue/site-paths.ts';
 import { withdrawStream } from '../../src/catalogue/withdraw.ts';
 import {
   collectCleanup,
@@ -84,7 +84,7 @@ const storeAt = (endpoint: string, prefix = '') => ({
 describe('push', () => {
   const cleanup = collectCleanup();
   after(cleanup.undoAll);
-  let good: Place;
+  let good: SitePaths;
   let s3 = '';
 
   before(async () => {
@@ -96,15 +96,15 @@ describe('push', () => {
     );
     await writeManifest(build.folder, streams);
     await build.build();
-    good = build.place;
+    good = build.paths;
     s3 = await startS3(cleanup);
   });
 
-  async function copy(t: Parameters<typeof makeFolder>[0]): Promise<Place> {
-    const place = placeOf(join(await makeFolder(t), 'site'));
-    await cp(good.site, place.site, { recursive: true });
-    await cp(good.state, place.state, { recursive: true });
-    return place;
+  async function copy(t: Parameters<typeof makeFolder>[0]): Promise<SitePaths> {
+    const paths = sitePathsOf(join(await makeFolder(t), 'site'));
+    await cp(good.site, paths.site, { recursive: true });
+    await cp(good.state, paths.state, { recursive: true });
+    return paths;
   }
 
   test('rclone reads back the very files, with their types and cache rules', { skip: !onPath('rclone') }, async (t) => {
@@ -114,7 +114,7 @@ describe('push', () => {
     assert.equal(pushed.code, 0, pushed.stderr);
     const folder = await makeFolder(t);
     const remote = `:s3,provider=Other,access_key_id=S3RVER,secret_access_key=S3RVER,endpoint='${s3}':films/read`;
-    // Nothing else of the environment: AWS variables of whoever runs this are not meant for it.
+    // Nothing else of the environment: AWS variables of the person who runs the tests must not get here.
     const env = { PATH: process.env.PATH, HOME: folder, RCLONE_CONFIG: '/dev/null' };
     await execute('rclone', ['copy', remote, join(folder, 'back')], { env });
     const names = await listFiles(join(folder, 'back'));
@@ -139,7 +139,7 @@ describe('push', () => {
 
   test('media first, checksums, and the document last; every immutable write only where nothing is', async (t) => {
     const recorder = await startRecorder(t, s3);
-    await pushSite({ place: good, store: storeAt(recorder.base, 'order'), prune: false });
+    await pushSite({ paths: good, store: storeAt(recorder.base, 'order'), prune: false });
     const writes = recorder.writes();
     const last = writes.findLastIndex((path) => path.includes('/media/') && !path.endsWith('SHA256SUMS'));
     const sums = writes.findIndex((path) => path.endsWith('media/SHA256SUMS'));
@@ -154,9 +154,9 @@ describe('push', () => {
   });
 
   test('a second push sends nothing but what guards the document, and that only over the one it read', async (t) => {
-    await pushSite({ place: good, store: storeAt(s3, 'again'), prune: false });
+    await pushSite({ paths: good, store: storeAt(s3, 'again'), prune: false });
     const recorder = await startRecorder(t, s3);
-    const result = await pushSite({ place: good, store: storeAt(recorder.base, 'again'), prune: false });
+    const result = await pushSite({ paths: good, store: storeAt(recorder.base, 'again'), prune: false });
     assert.deepEqual(recorder.writes(), ['/films/again/media/SHA256SUMS', '/films/again/api/streams.json']);
     const document = recorder.seen.findLast(({ method }) => method === 'PUT')!;
     const etag = (await fetch(`${s3}/films/again/api/streams.json`)).headers.get('etag');
@@ -167,7 +167,7 @@ describe('push', () => {
   test('somebody else pushed meanwhile: the document is not overwritten', async (t) => {
     const refuse = ({ method, path }: Seen) => method === 'PUT' && path.endsWith('streams.json');
     const recorder = await startRecorder(t, s3, refuse);
-    const pushing = pushSite({ place: good, store: storeAt(recorder.base, 'race'), prune: false });
+    const pushing = pushSite({ paths: good, store: storeAt(recorder.base, 'race'), prune: false });
     await assert.rejects(pushing, /somebody else changed the store/);
   });
 
@@ -180,11 +180,11 @@ describe('push', () => {
     };
     const recorder = await startRecorder(t, s3, refuse);
     const store = storeAt(recorder.base, 'resume');
-    await assert.rejects(pushSite({ place: good, store, prune: false, signal: cut.signal }));
+    await assert.rejects(pushSite({ paths: good, store, prune: false, signal: cut.signal }));
     assert.equal((await fetch(`${s3}/films/resume/api/streams.json`)).status, 404);
     const before = recorder.writes().slice(0, 4);
     recorder.seen.length = 0;
-    const result = await pushSite({ place: good, store, prune: false });
+    const result = await pushSite({ paths: good, store, prune: false });
     assert.ok(result.present >= 1, 'what was sent is not sent again');
     assert.equal(new Set(recorder.writes()).size, recorder.writes().length);
     assert.ok(before.some((path) => !recorder.writes().includes(path)));
@@ -192,22 +192,22 @@ describe('push', () => {
   });
 
   test('a store that has other content under a path is left alone', async (t) => {
-    await pushSite({ place: good, store: storeAt(s3, 'other'), prune: false });
-    const place = await copy(t);
-    const sums = await readFile(join(place.site, 'media/SHA256SUMS'), 'utf8');
-    await writeFile(join(place.site, 'media/SHA256SUMS'), sums.replace(/^\w{64}/, 'f'.repeat(64)));
+    await pushSite({ paths: good, store: storeAt(s3, 'other'), prune: false });
+    const paths = await copy(t);
+    const sums = await readFile(join(paths.site, 'media/SHA256SUMS'), 'utf8');
+    await writeFile(join(paths.site, 'media/SHA256SUMS'), sums.replace(/^\w{64}/, 'f'.repeat(64)));
     await assert.rejects(
-      pushSite({ place, store: storeAt(s3, 'other'), prune: false }),
+      pushSite({ paths, store: storeAt(s3, 'other'), prune: false }),
       /other content under this path/,
     );
   });
 
   test('prune removes what was purged, after the document stopped naming it', async (t) => {
-    const place = await copy(t);
-    await pushSite({ place, store: storeAt(s3, 'prune'), prune: false });
-    await withdrawStream({ place, id: 'a', purge: true, now: () => new Date() });
+    const paths = await copy(t);
+    await pushSite({ paths, store: storeAt(s3, 'prune'), prune: false });
+    await withdrawStream({ paths, id: 'a', purge: true, now: () => new Date() });
     const recorder = await startRecorder(t, s3);
-    const { removed } = await pushSite({ place, store: storeAt(recorder.base, 'prune'), prune: true });
+    const { removed } = await pushSite({ paths, store: storeAt(recorder.base, 'prune'), prune: true });
     assert.ok(removed > 5);
     const document = recorder.seen.findLastIndex(
       ({ method, path }) => method === 'PUT' && path.endsWith('streams.json'),
@@ -219,14 +219,14 @@ describe('push', () => {
   });
 
   test('a large file goes in parts, joined under the same condition', async (t) => {
-    const place = await copy(t);
-    const path = join(place.site, 'media/b/36p.mp4');
+    const paths = await copy(t);
+    const path = join(paths.site, 'media/b/36p.mp4');
     await writeFile(path, Buffer.alloc(70 * 1024 * 1024, 7));
     const { sha256 } = await hashFile(path);
-    const sums = await readFile(join(place.site, 'media/SHA256SUMS'), 'utf8');
-    await writeFile(join(place.site, 'media/SHA256SUMS'), sums.replace(/^\w{64}(?= {2}b\/36p\.mp4$)/m, sha256));
+    const sums = await readFile(join(paths.site, 'media/SHA256SUMS'), 'utf8');
+    await writeFile(join(paths.site, 'media/SHA256SUMS'), sums.replace(/^\w{64}(?= {2}b\/36p\.mp4$)/m, sha256));
     const recorder = await startRecorder(t, s3);
-    await pushSite({ place, store: storeAt(recorder.base, 'parts'), prune: false });
+    await pushSite({ paths, store: storeAt(recorder.base, 'parts'), prune: false });
     const joined = recorder.seen.find((each) => each.method === 'POST' && /uploadId=/.test(each.path))!;
     assert.equal(joined.headers['if-none-match'], '*');
     const back = Buffer.from(await (await fetch(`${s3}/films/parts/media/b/36p.mp4`)).arrayBuffer());

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { BuildEvent } from '../../src/catalogue/build.ts';
 import { findFfmpeg, makeRunnable } from '../../src/catalogue/media/ffmpeg.ts';
-import { placeOf } from '../../src/catalogue/place.ts';
 import { buildSample, needsSample } from '../../src/catalogue/sample.ts';
+import { sitePathsOf } from '../../src/catalogue/site-paths.ts';
 import { verifySite } from '../../src/catalogue/verify/verify.ts';
 import { bundledFfmpeg, makeFolder } from './fixture.ts';
 
@@ -19,13 +19,13 @@ test('a fresh machine gets its sample streams from the ffmpeg that came with the
   };
   await assert.rejects(buildSample(site, { ffmpeg, now: () => new Date(), signal: stop.signal, report }));
   // Stopped in the middle: there is an empty catalogue already, and the next start goes on.
-  assert.deepEqual((await verifySite({ place: placeOf(site) })).faults, []);
+  assert.deepEqual((await verifySite({ paths: sitePathsOf(site) })).faults, []);
   assert.ok(needsSample(site));
   const { document } = await buildSample(site, { ffmpeg, now: () => new Date() });
   assert.ok(!needsSample(site));
   assert.equal(document.streams.length, 3);
   assert.equal(document.streams.filter((stream) => stream.hls === null).length, 1);
-  const { faults } = await verifySite({ place: placeOf(site) });
+  const { faults } = await verifySite({ paths: sitePathsOf(site) });
   assert.deepEqual(faults, []);
 });
 

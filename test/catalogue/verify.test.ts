@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { cp, readFile, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { type Place, placeOf } from '../../src/catalogue/place.ts';
+import { type SitePaths, sitePathsOf } from '../../src/catalogue/site-paths.ts';
 import { verifySite } from '../../src/catalogue/verify/verify.ts';
 import { collectCleanup, makeBuild, makeFolder, makeSource, runCli, writeManifest } from './fixture.ts';
 
@@ -15,8 +15,8 @@ interface Damage {
   reseal(path: string): Promise<void>;
 }
 
-function damageOf(place: Place): Damage {
-  const { site } = place;
+function damageOf(paths: SitePaths): Damage {
+  const { site } = paths;
   const edit: Damage['edit'] = async (path, change) => {
     const text = await readFile(join(site, path), 'latin1');
     const next = change(text);
@@ -33,7 +33,7 @@ function damageOf(place: Place): Damage {
       const name = path.slice('media/'.length);
       await edit('media/SHA256SUMS', (text) => text.replace(new RegExp(`^\\w{64}(?=  ${name}$)`, 'm'), digest));
       for (const suffix of ['.br', '.gz']) await rm(join(site, `media/SHA256SUMS${suffix}`), { force: true });
-      await rm(place.ledger, { force: true });
+      await rm(paths.ledger, { force: true });
     },
   };
 }
@@ -151,7 +151,7 @@ const damages: [what: string, damage: (on: Damage) => Promise<unknown>, told: Re
 ];
 
 describe('verify', () => {
-  let good: Place;
+  let good: SitePaths;
 
   const cleanup = collectCleanup();
   after(cleanup.undoAll);
@@ -160,53 +160,53 @@ describe('verify', () => {
     await makeSource(build.folder, 'a.mp4', { seconds: 2 });
     await writeManifest(build.folder, ['{ id: a, title: A, source: a.mp4, progressive: [36p] }']);
     await build.build();
-    good = build.place;
+    good = build.paths;
   });
 
-  async function copy(t: Parameters<typeof makeFolder>[0]): Promise<Place> {
-    const place = placeOf(join(await makeFolder(t), 'site'));
-    await cp(good.site, place.site, { recursive: true });
-    await cp(good.state, place.state, { recursive: true });
-    return place;
+  async function copy(t: Parameters<typeof makeFolder>[0]): Promise<SitePaths> {
+    const paths = sitePathsOf(join(await makeFolder(t), 'site'));
+    await cp(good.site, paths.site, { recursive: true });
+    await cp(good.state, paths.state, { recursive: true });
+    return paths;
   }
 
   test('finds nothing wrong with a good site, with its ledger and without', async (t) => {
-    const place = await copy(t);
-    assert.deepEqual((await verifySite({ place })).faults, []);
-    await rm(place.state, { recursive: true });
-    const result = await verifySite({ place });
+    const paths = await copy(t);
+    assert.deepEqual((await verifySite({ paths })).faults, []);
+    await rm(paths.state, { recursive: true });
+    const result = await verifySite({ paths });
     assert.deepEqual([...result.faults, ...result.notes], []);
     assert.ok(result.files > 10 && result.bytes > 10_000);
   });
 
   for (const [what, damage, told] of damages) {
     test(`tells ${what}`, async (t) => {
-      const place = await copy(t);
-      await damage(damageOf(place));
-      const { faults } = await verifySite({ place });
+      const paths = await copy(t);
+      await damage(damageOf(paths));
+      const { faults } = await verifySite({ paths });
       assert.match(faults.join('\n'), told);
     });
   }
 
   test('knows from the ledger that a file was exchanged together with its checksum', async (t) => {
-    const place = await copy(t);
-    const ledger = await readFile(place.ledger);
-    const on = damageOf(place);
+    const paths = await copy(t);
+    const ledger = await readFile(paths.ledger);
+    const on = damageOf(paths);
     await on.edit('media/a/poster.jpg', (text) => `${text}~`);
     await on.reseal('media/a/poster.jpg');
-    assert.deepEqual((await verifySite({ place })).faults, []);
-    await writeFile(place.ledger, ledger);
-    assert.match((await verifySite({ place })).faults.join(), /poster\.jpg: its digest in SHA256SUMS is not the one/);
+    assert.deepEqual((await verifySite({ paths })).faults, []);
+    await writeFile(paths.ledger, ledger);
+    assert.match((await verifySite({ paths })).faults.join(), /poster\.jpg: its digest in SHA256SUMS is not the one/);
   });
 
   test('on the command line: exit code 0 for a good site, 1 and every fault for a bad one', async (t) => {
-    const place = await copy(t);
-    const fine = await runCli(['verify', '--decode', '--dir', place.site]).ended;
+    const paths = await copy(t);
+    const fine = await runCli(['verify', '--decode', '--dir', paths.site]).ended;
     assert.deepEqual([fine.code, fine.stderr], [0, '']);
     assert.match(fine.stdout, /all is well/);
-    await rm(join(place.site, 'health.txt'));
-    await rm(join(place.site, 'media/a/poster.jpg'));
-    const bad = await runCli(['verify', '--dir', place.site]).ended;
+    await rm(join(paths.site, 'health.txt'));
+    await rm(join(paths.site, 'media/a/poster.jpg'));
+    const bad = await runCli(['verify', '--dir', paths.site]).ended;
     assert.equal(bad.code, 1);
     assert.match(bad.stdout, /fault: health\.txt[\s\S]*fault: media\/a\/poster\.jpg[\s\S]*faults/);
   });

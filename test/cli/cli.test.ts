@@ -58,7 +58,7 @@ test('login asks for the token on a terminal and shows nothing of it', async () 
   rmSync(home, { recursive: true });
 });
 
-test('a token is never an argument, and nobody is asked where nobody is', async () => {
+test('a token is never an argument, and away from a terminal there is no prompt', async () => {
   assert.equal((await cli(['login', t.url, '--token', adminToken])).code, 2);
   assert.equal((await cli(['login', t.url])).code, 2);
 });
@@ -146,7 +146,7 @@ test('errors of the service come with their request id; what is not there is exi
   assert.match(taken.stderr, /Request req_\w+ \(slug_taken\); see http/);
   const asked = await cli(['projects', 'delete', 'library'], known);
   assert.equal(asked.code, 2);
-  assert.match(asked.stderr, /--yes/);
+  assert.match(asked.stderr, /Not a terminal: pass --yes/);
   const reader = JSON.parse(
     (await cli(['tokens', 'create', 'reader', '--scope', 'projects:read', '--json'], known)).stdout,
   );
@@ -220,9 +220,9 @@ if (!onPostgres) {
     assert.match(running.stdout, new RegExp(`^ok +port +${port} is taken by a Sluice`, 'm'));
     assert.match(running.stdout, /^ok +database +SQLite, at version \d+$/m);
 
-    const stranger = createServer((_request, response) => response.end()).listen(0, '127.0.0.1');
-    await new Promise((resolve) => stranger.once('listening', resolve));
-    const taken = String((stranger.address() as { port: number }).port);
+    const otherServer = createServer((_request, response) => response.end()).listen(0, '127.0.0.1');
+    await new Promise((resolve) => otherServer.once('listening', resolve));
+    const taken = String((otherServer.address() as { port: number }).port);
     const broken = {
       ...settings,
       SLUICE_PORT: taken,
@@ -246,7 +246,7 @@ if (!onPostgres) {
     for (const { todo } of problems) assert.ok(todo);
     const settingsWrong = await cli(['doctor'], { SLUICE_PORT: 'x' });
     assert.match(settingsWrong.stdout, /^problem +settings +SLUICE_PORT must be/m);
-    stranger.close();
+    otherServer.close();
     await isolated.clean();
   });
 }

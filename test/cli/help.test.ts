@@ -23,7 +23,6 @@ test('the overview, the commands and docs/cli.md name the same, and each has its
       assert.ok(verb === '' || section.includes(`\`${verb}`), `${name} ${verb}`);
     for (const [, verb] of section.matchAll(/^\| `([a-z]+)/gm))
       assert.ok(verb! in command.verbs, `${name} has no ${verb}`);
-    if (command.passOn) continue;
     const options = Object.keys(optionsOf(command)).filter((option) => !(option in common));
     const told = new Set([...section.matchAll(/^- .*`--([a-z-]+)/gm)].map(([, option]) => option));
     assert.deepEqual([...told].sort(), options.sort(), `options of ${name}`);

@@ -81,7 +81,7 @@ async function loadThumbnails(url, mine) {
   if (mine === turn) thumbnails = parseThumbnails(text, url);
 }
 
-/** Opens a stream at a time; nothing plays until somebody asks. */
+/** Opens a stream at a time; nothing plays until the viewer starts it. */
 export function openStream(stream, seconds) {
   closeStream();
   const mine = turn;

@@ -1,5 +1,5 @@
 // Reading the box structure of MP4 files (ISO/IEC 14496-12): only what the catalogue needs, and never more of a file than
-// its headers, so that a film of many gigabytes costs a few reads.
+// its headers, so that a film of many gigabytes costs a few reads. Why no library: docs/decisions/mp4-boxes.md.
 import type { FileHandle } from 'node:fs/promises';
 
 export interface Box {
@@ -11,7 +11,7 @@ export interface Box {
   end: number;
 }
 
-/** A file that does not follow its format; the message is fit for a person. */
+/** A file that does not follow its format; the message can be shown to people. */
 export class MediaFormatError extends Error {}
 
 /** The largest `moov` or `moof` that is read into memory: about 40 hours of film. */

@@ -1,18 +1,19 @@
-// The one ffmpeg command that makes everything of a source: it is decoded once, and each rung is encoded once, its packets
-// going to the progressive file and to the HLS track alike. Pure: arguments out, nothing run.
+// The one ffmpeg command that makes everything from a source. The source is decoded once and each rung encoded once; the
+// same packets go to the progressive file and to the HLS track. Pure: it only computes the arguments.
 //
-// The same arguments give the same bytes: x264 with VBV and frame threads does not by itself, with sliced threads it does,
-// as long as their number is the same everywhere; so it is fixed here and not taken from the machine.
+// The same arguments give the same bytes. With VBV and frame threads x264 does not guarantee that; with sliced threads it
+// does, as long as their number is the same everywhere. So the number is fixed here and not taken from the machine.
 import type { Preset } from '../manifest.ts';
 import { inputOf } from './ffmpeg.ts';
 import type { SourceFacts } from './probe.ts';
 import { type Rung, sizeIn } from './rungs.ts';
-import { framesSkipped, groupFrames, rateOf } from './timing.ts';
+import type { ThumbnailSheet } from './thumbnails.ts';
+import { framesSkipped, groupFrames, secondFrames } from './timing.ts';
 
 /** Raised when a change here makes other bytes from the same source and manifest. */
 export const RECIPE_REVISION = 1;
 
-export interface EncodePlan {
+interface EncodePlan {
   source: string;
   facts: SourceFacts;
   preset: Preset;
@@ -21,43 +22,17 @@ export interface EncodePlan {
   extras: ThumbnailSheet | null;
 }
 
-/** How the thumbnails lie on their sheets. */
-export interface ThumbnailSheet {
-  width: number;
-  height: number;
-  columns: number;
-  rows: number;
-  /** Source frames from one thumbnail to the next. */
-  step: number;
-  seconds: number;
-}
-
 const SLICES = 4;
 const POSTER_BOX = { label: '', width: 1280, height: 720, video_kbps: 0, audio_kbps: 0 };
-const THUMBNAIL_BOX = { label: '', width: 192, height: 108, video_kbps: 0, audio_kbps: 0 };
-const MOST_THUMBNAILS = 400;
 
 export const progressiveName = (label: string) => `${label}.mp4`;
 export const videoName = (label: string) => `hls/v-${label}.mp4`;
 export const audioName = (kbps: number) => `hls/a-${kbps}.mp4`;
 export const IFRAME_NAME = 'hls/iframes.mp4';
 export const POSTER_NAME = 'poster.jpg';
-export const sheetName = (number: number) => `thumbs-${String(number).padStart(3, '0')}.jpg`;
 
-/** Frames in a second, to the nearest whole one: the distance of I-frames and thumbnails. */
-const secondFrames = (facts: SourceFacts) => Math.max(1, Math.round(rateOf(facts.rate)));
-
-export function thumbnailSheet(facts: SourceFacts): ThumbnailSheet {
-  const every = Math.max(1, Math.ceil(facts.durationS / MOST_THUMBNAILS));
-  const step = secondFrames(facts) * every;
-  const seconds = step / rateOf(facts.rate);
-  const count = Math.max(1, Math.ceil(facts.durationS / seconds));
-  const columns = Math.min(10, count);
-  return { ...sizeIn(facts, THUMBNAIL_BOX), columns, rows: Math.min(10, Math.ceil(count / columns)), step, seconds };
-}
-
-/** Bytes that the command writes to its standard output for each second it has come: its own progress report waits until
- * every output has begun, and a sheet of thumbnails begins when it is full. */
+/** Bytes that the command writes to its standard output for each second it has encoded. ffmpeg's own progress report is of
+ * no use: it waits until every output has begun, and a sheet of thumbnails begins when it is full. */
 export const TICK_BYTES = 64;
 
 interface Chain {
@@ -72,7 +47,7 @@ function videoChains(plan: EncodePlan, rungs: Rung[]): Chain[] {
     const drop = skip === 1 ? [] : [`framestep=${skip}`];
     return { name: `v${i}`, filters: [...drop, `scale=${rung.width}:${rung.height}`, 'setsar=1', 'format=yuv420p'] };
   });
-  const second = `framestep=${secondFrames(facts)}`;
+  const second = `framestep=${secondFrames(facts.rate)}`;
   chains.push({ name: 'tick', filters: [second, 'scale=8:8', 'format=gray'] });
   const smallest = plan.hls[0];
   if (smallest !== undefined) {
@@ -165,13 +140,13 @@ function extraArgs(plan: EncodePlan): string[] {
   return args;
 }
 
-/** Every rung once, whether it is wanted as a file, in the ladder or both; smallest first. */
+/** Every rung once, whether it becomes a file, part of the ladder or both; smallest first. */
 function allRungs(plan: EncodePlan): Rung[] {
   const byLabel = new Map([...plan.hls, ...plan.progressive].map((rung) => [rung.rendition.label, rung]));
   return [...byLabel.values()].sort((a, b) => a.width * a.height - b.width * b.height);
 }
 
-/** Arguments for ffmpeg, to be run in the folder where the files shall be; `hls/` must exist there. */
+/** Arguments for ffmpeg, which has to run in the target folder; `hls/` must exist there. */
 export function encodeArgs(plan: EncodePlan): string[] {
   const rungs = allRungs(plan);
   const groups = new Set<number>();

@@ -2,13 +2,13 @@
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Preset, Rendition } from '../manifest.ts';
-import { encodeArgs, progressiveName, TICK_BYTES, thumbnailSheet } from './encode-args.ts';
+import { encodeArgs, progressiveName, TICK_BYTES } from './encode-args.ts';
 import { type Ffmpeg, runFfmpeg } from './ffmpeg.ts';
 import { readMovie } from './fragments.ts';
 import { type HlsLayout, packageHls } from './package-hls.ts';
 import { probeSource } from './probe.ts';
 import { chooseRungs, type Rung } from './rungs.ts';
-import { thumbnailTrack } from './thumbnails.ts';
+import { thumbnailSheet, thumbnailTrack } from './thumbnails.ts';
 
 export interface EncodeTask {
   source: string;

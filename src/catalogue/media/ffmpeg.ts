@@ -31,7 +31,7 @@ function bundledFfmpeg(): string | null {
   }
 }
 
-/** npm may have unpacked a program without its mode; an install that belongs to someone else is copied to be run. */
+/** npm may have unpacked the program without its executable bit. Where that cannot be set, a copy is made executable. */
 export function makeRunnable(path: string): string {
   if (isExecutable(path)) return path;
   try {
@@ -61,7 +61,7 @@ export async function findFfmpeg(explicit: string | undefined, searchPath: strin
   }
 }
 
-export interface RunOptions {
+interface RunOptions {
   cwd?: string;
   signal?: AbortSignal | undefined;
   /** Called with what the command writes to its standard output. */
@@ -73,7 +73,7 @@ export const inputOf = (source: string) => ['-protocol_whitelist', 'file,pipe,cr
 
 const KEPT_STDERR = 4 * 1024 * 1024;
 
-/** Runs ffmpeg to its end and gives what it said; rejects with the last lines where it fails. */
+/** Runs ffmpeg to its end and resolves with its standard error; rejects with the last lines of it where ffmpeg fails. */
 export function runFfmpeg(ffmpeg: Ffmpeg, args: string[], options: RunOptions = {}): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const child = spawn(ffmpeg.path, ['-hide_banner', '-nostdin', '-nostats', ...args], {

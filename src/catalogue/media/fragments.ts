@@ -2,7 +2,7 @@
 // keyframe. Playlists are written from these, and verified against them.
 import { type FileHandle, open } from 'node:fs/promises';
 import { type Box, child, childrenOf, MediaFormatError, readBox, requireChild, topLevelBoxes } from './boxes.ts';
-import { readTracks, type Track } from './tracks.ts';
+import { readTracks, type SampleDefaults, type Track } from './tracks.ts';
 
 export interface Fragment {
   offset: number;
@@ -12,12 +12,9 @@ export interface Fragment {
   duration: number;
   sampleCount: number;
   startsWithKey: boolean;
-  /** Presentation time of the first sample, less decode time. */
-  firstOffset: number;
 }
 
 export interface FragmentedFile {
-  size: number;
   initSize: number;
   track: Track;
   fragments: Fragment[];
@@ -25,28 +22,19 @@ export interface FragmentedFile {
 
 const NOT_SYNC = 0x10000;
 
-interface Defaults {
-  duration: number;
-  size: number;
-  flags: number;
-}
-
-function fragmentDefaults(buffer: Buffer, traf: Box, track: Track): Defaults {
+function fragmentDefaults(buffer: Buffer, traf: Box, track: Track): SampleDefaults {
   const tfhd = requireChild(buffer, traf, 'tfhd');
   const flags = buffer.readUInt32BE(tfhd.body) & 0xffffff;
   const defaults = { ...track.defaults };
   let at = tfhd.body + 8;
   if (flags & 0x1) at += 8;
   if (flags & 0x2) at += 4;
-  for (const [bit, name] of [
-    [0x8, 'duration'],
-    [0x10, 'size'],
-    [0x20, 'flags'],
-  ] as const) {
-    if (!(flags & bit)) continue;
-    defaults[name] = buffer.readUInt32BE(at);
+  if (flags & 0x8) {
+    defaults.duration = buffer.readUInt32BE(at);
     at += 4;
   }
+  if (flags & 0x10) at += 4;
+  if (flags & 0x20) defaults.flags = buffer.readUInt32BE(at);
   return defaults;
 }
 
@@ -59,10 +47,9 @@ interface Run {
   sampleCount: number;
   duration: number;
   firstFlags: number;
-  firstOffset: number;
 }
 
-function readRun(buffer: Buffer, trun: Box, defaults: Defaults): Run {
+function readRun(buffer: Buffer, trun: Box, defaults: SampleDefaults): Run {
   const flags = buffer.readUInt32BE(trun.body) & 0xffffff;
   const sampleCount = buffer.readUInt32BE(trun.body + 4);
   let at = trun.body + 8 + (flags & 0x1 ? 4 : 0);
@@ -76,12 +63,10 @@ function readRun(buffer: Buffer, trun: Box, defaults: Defaults): Run {
   const sizeAt = flags & 0x100 ? 4 : 0;
   const flagsAt = sizeAt + (flags & 0x200 ? 4 : 0);
   if (flags & 0x400 && sampleCount > 0) firstFlags = buffer.readUInt32BE(at + flagsAt);
-  const offsetAt = flagsAt + (flags & 0x400 ? 4 : 0);
-  const firstOffset = flags & 0x800 && sampleCount > 0 ? buffer.readInt32BE(at + offsetAt) : 0;
   let duration = 0;
   if (flags & 0x100) for (let i = 0; i < sampleCount; i++) duration += buffer.readUInt32BE(at + i * stride);
   else duration = defaults.duration * sampleCount;
-  return { sampleCount, duration, firstFlags, firstOffset };
+  return { sampleCount, duration, firstFlags };
 }
 
 function readFragment(buffer: Buffer, moof: Box, track: Track): Omit<Fragment, 'offset' | 'size'> {
@@ -97,7 +82,6 @@ function readFragment(buffer: Buffer, moof: Box, track: Track): Omit<Fragment, '
     duration: runs.reduce((sum, run) => sum + run.duration, 0),
     sampleCount: runs.reduce((sum, run) => sum + run.sampleCount, 0),
     startsWithKey: (first.firstFlags & NOT_SYNC) === 0,
-    firstOffset: first.firstOffset,
   };
 }
 
@@ -129,7 +113,7 @@ async function withBoxes<T>(
     const { size } = await file.stat();
     return await read(file, await topLevelBoxes(file, size), size);
   } catch (error) {
-    // A number that points outside its box: the same to a caller as a box that runs past the end.
+    // A number in a header points outside its box: for a caller as wrong as a box that runs past the end.
     if (error instanceof RangeError) throw new MediaFormatError('a header is damaged');
     throw error;
   } finally {
@@ -139,26 +123,26 @@ async function withBoxes<T>(
 
 /** Reads the headers of a fragmented file; throws MediaFormatError where it is not one. */
 export function readFragments(path: string): Promise<FragmentedFile> {
-  return withBoxes(path, async (file, boxes, size) => {
+  return withBoxes(path, async (file, boxes) => {
     const moov = await moovOf(file, boxes);
     if (child(moov.buffer, moov.box, 'mvex') === undefined) throw new MediaFormatError('the file is not fragmented');
     const tracks = readTracks(moov.buffer, moov.box);
     const track = tracks[0];
     if (track === undefined || tracks.length > 1) throw new MediaFormatError(`${tracks.length} tracks instead of one`);
-    return { size, initSize: moov.end, track, fragments: await fragmentsAmong(file, boxes, track) };
+    return { initSize: moov.end, track, fragments: await fragmentsAmong(file, boxes, track) };
   });
 }
 
-/** The fragments of a segment file, whose track an init file told. */
+/** The fragments of a segment file; `track` comes from its init file. */
 export function readSegment(path: string, track: Track): Promise<{ size: number; fragments: Fragment[] }> {
   return withBoxes(path, async (file, boxes, size) => ({ size, fragments: await fragmentsAmong(file, boxes, track) }));
 }
 
 /** The tracks of a file that is not fragmented, and whether `moov` comes before the data (faststart). */
-export function readMovie(path: string): Promise<{ tracks: Track[]; faststart: boolean; size: number }> {
-  return withBoxes(path, async (file, boxes, size) => {
+export function readMovie(path: string): Promise<{ tracks: Track[]; faststart: boolean }> {
+  return withBoxes(path, async (file, boxes) => {
     const moov = await moovOf(file, boxes);
     const data = boxes.find((box) => box.type === 'mdat');
-    return { tracks: readTracks(moov.buffer, moov.box), faststart: data !== undefined && moov.end <= data.start, size };
+    return { tracks: readTracks(moov.buffer, moov.box), faststart: data !== undefined && moov.end <= data.start };
   });
 }

@@ -56,7 +56,7 @@ async function writeTrack(
   return uri;
 }
 
-export interface Packaged {
+interface Packaged {
   seconds: number;
   fps: number;
 }

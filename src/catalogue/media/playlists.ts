@@ -46,7 +46,7 @@ export interface AudioGroup {
   channels: number;
 }
 
-export interface IframeVariant {
+interface IframeVariant {
   uri: string;
   rates: BitRates;
   codec: string;

@@ -1,5 +1,5 @@
-// What a source really is. Its own word (headers) is asked for the length and the sound; size, rotation, fields and frame
-// rate are taken from frames that ffmpeg decoded, after it turned them upright.
+// What a source really is. Its headers are trusted for the length and for whether there is sound; size, rotation, fields
+// and frame rate are taken from frames that ffmpeg decoded, after it turned them upright.
 import { CatalogueError } from '../fault.ts';
 import { type Ffmpeg, inputOf, runFfmpeg } from './ffmpeg.ts';
 import { chooseRate, type Ratio } from './timing.ts';
@@ -33,7 +33,7 @@ interface Frame {
 }
 
 /** Reads the lines of ffmpeg's showinfo filter. */
-export function readFrames(said: string): { frames: Frame[]; rate: Ratio | null } {
+function readFrames(said: string): { frames: Frame[]; rate: Ratio | null } {
   const config = /config in time_base: (\d+\/\d+), frame_rate: (\d+\/\d+)/.exec(said);
   const base = ratio(config?.[1]) ?? { num: 1, den: 1 };
   const frames = [...said.matchAll(/ pts: *(-?\d+) .*? sar:(\d+\/\d+) s:(\d+)x(\d+) i:([PTB])/g)].map(
@@ -56,7 +56,7 @@ function declaredDuration(said: string): number | null {
   return match ? Number(match[1]) * 3600 + Number(match[2]) * 60 + Number(match[3]) : null;
 }
 
-/** Some containers do not tell their length: then every packet is read once. */
+/** For containers that do not state their length: reads every packet once. */
 async function countedDuration(ffmpeg: Ffmpeg, source: string, signal?: AbortSignal): Promise<number> {
   let report = '';
   const onOutput = (bytes: Buffer) => {

@@ -1,5 +1,5 @@
-// Reading playlists back, for verify: a small strict reader that keeps what a client relies on and complains of the rest.
-export interface PlaylistSegment {
+// Reading playlists back, for verify: a small strict parser that keeps what verify checks and refuses unknown tags.
+interface PlaylistSegment {
   seconds: number;
   uri: string;
   range: { offset: number; size: number } | null;
@@ -11,15 +11,13 @@ export interface MediaPlaylist {
   vod: boolean;
   ended: boolean;
   iframesOnly: boolean;
-  independent: boolean;
   map: { uri: string; range: { offset: number; size: number } | null } | null;
   segments: PlaylistSegment[];
 }
 
 export type Attributes = Map<string, string>;
 
-export interface MultivariantPlaylist {
-  version: number;
+interface MultivariantPlaylist {
   independent: boolean;
   variants: { attributes: Attributes; uri: string }[];
   media: Attributes[];
@@ -34,7 +32,7 @@ function linesOf(text: string): string[] {
   return lines.slice(1).filter((line) => line !== '' && (!line.startsWith('#') || line.startsWith('#EXT')));
 }
 
-export function parseAttributes(text: string): Attributes {
+function parseAttributes(text: string): Attributes {
   const attributes: Attributes = new Map();
   let rest = text;
   while (rest !== '') {
@@ -63,7 +61,6 @@ export function parseMediaPlaylist(text: string): MediaPlaylist {
     vod: false,
     ended: false,
     iframesOnly: false,
-    independent: false,
     map: null,
     segments: [],
   };
@@ -75,7 +72,7 @@ export function parseMediaPlaylist(text: string): MediaPlaylist {
     '#EXT-X-PLAYLIST-TYPE': (value) => Object.assign(playlist, { vod: value === 'VOD' }),
     '#EXT-X-ENDLIST': () => Object.assign(playlist, { ended: true }),
     '#EXT-X-I-FRAMES-ONLY': () => Object.assign(playlist, { iframesOnly: true }),
-    '#EXT-X-INDEPENDENT-SEGMENTS': () => Object.assign(playlist, { independent: true }),
+    '#EXT-X-INDEPENDENT-SEGMENTS': () => {},
     '#EXT-X-MEDIA-SEQUENCE': () => {},
     '#EXT-X-MAP': (value) => {
       const attributes = parseAttributes(value);
@@ -106,7 +103,7 @@ export function parseMediaPlaylist(text: string): MediaPlaylist {
 }
 
 export function parseMultivariantPlaylist(text: string): MultivariantPlaylist {
-  const playlist: MultivariantPlaylist = { version: 1, independent: false, variants: [], media: [], iframes: [] };
+  const playlist: MultivariantPlaylist = { independent: false, variants: [], media: [], iframes: [] };
   let attributes: Attributes | null = null;
   for (const line of linesOf(text)) {
     const name = tagName(line);
@@ -115,12 +112,11 @@ export function parseMultivariantPlaylist(text: string): MultivariantPlaylist {
       playlist.variants.push({ attributes, uri: line });
       attributes = null;
     } else if (attributes !== null) throw new PlaylistError('has an EXT-X-STREAM-INF without an address');
-    else if (name === '#EXT-X-VERSION') playlist.version = Number(tagValue(line));
     else if (name === '#EXT-X-INDEPENDENT-SEGMENTS') playlist.independent = true;
     else if (name === '#EXT-X-STREAM-INF') attributes = parseAttributes(tagValue(line));
     else if (name === '#EXT-X-MEDIA') playlist.media.push(parseAttributes(tagValue(line)));
     else if (name === '#EXT-X-I-FRAME-STREAM-INF') playlist.iframes.push(parseAttributes(tagValue(line)));
-    else throw new PlaylistError(`has the unknown tag ${name}`);
+    else if (name !== '#EXT-X-VERSION') throw new PlaylistError(`has the unknown tag ${name}`);
   }
   return playlist;
 }

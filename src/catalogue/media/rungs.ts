@@ -42,8 +42,8 @@ export function sizeIn(source: Size, rendition: Rendition): Size {
 }
 
 /**
- * The rungs a source can fill, smallest first. Where it fills none, the smallest is made at the source's own size; not so
- * with `atLeast` zero, for a stream that has something already.
+ * The rungs a source can fill, smallest first. Where it fills none, the smallest is made at the source's own size, unless
+ * `atLeast` is zero, as for a stream that is published already.
  */
 export function chooseRungs(source: Size, renditions: Rendition[], atLeast: 0 | 1 = 1): Choice {
   const sorted = [...renditions].sort((a, b) => a.height * a.width - b.height * b.width || a.video_kbps - b.video_kbps);

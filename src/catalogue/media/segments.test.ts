@@ -13,9 +13,8 @@ function track(ticks: number[], size = 1000): FragmentedFile {
     duration,
     sampleCount: 1,
     startsWithKey: true,
-    firstOffset: 0,
   }));
-  return { size: 0, initSize: 100, track: { timescale: 1000 } as FragmentedFile['track'], fragments };
+  return { initSize: 100, track: { timescale: 1000 } as FragmentedFile['track'], fragments };
 }
 
 const lengths = (segments: { seconds: number }[]) => segments.map(({ seconds }) => seconds);

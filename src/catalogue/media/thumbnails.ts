@@ -1,5 +1,32 @@
-// The thumbnail track: WebVTT cues that name a part of a sheet, as video players read it.
-import { sheetName, type ThumbnailSheet } from './encode-args.ts';
+// Thumbnails: how they lie on their sheets, and the track of WebVTT cues that name a part of a sheet, as players read it.
+import type { SourceFacts } from './probe.ts';
+import { sizeIn } from './rungs.ts';
+import { rateOf, secondFrames } from './timing.ts';
+
+const THUMBNAIL_BOX = { label: '', width: 192, height: 108, video_kbps: 0, audio_kbps: 0 };
+const MOST_THUMBNAILS = 400;
+
+/** How the thumbnails lie on their sheets. */
+export interface ThumbnailSheet {
+  width: number;
+  height: number;
+  columns: number;
+  rows: number;
+  /** Source frames from one thumbnail to the next. */
+  step: number;
+  seconds: number;
+}
+
+const sheetName = (number: number) => `thumbs-${String(number).padStart(3, '0')}.jpg`;
+
+export function thumbnailSheet(facts: SourceFacts): ThumbnailSheet {
+  const every = Math.max(1, Math.ceil(facts.durationS / MOST_THUMBNAILS));
+  const step = secondFrames(facts.rate) * every;
+  const seconds = step / rateOf(facts.rate);
+  const count = Math.max(1, Math.ceil(facts.durationS / seconds));
+  const columns = Math.min(10, count);
+  return { ...sizeIn(facts, THUMBNAIL_BOX), columns, rows: Math.min(10, Math.ceil(count / columns)), step, seconds };
+}
 
 function clock(seconds: number): string {
   const ms = Math.round(seconds * 1000);

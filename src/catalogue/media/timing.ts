@@ -30,7 +30,7 @@ function nearestCommon(fps: number): Ratio | null {
 
 /**
  * The constant rate for a source, from the rate it declares and the distances between its first frames in seconds. A
- * declared rate is believed where the frames bear it out; a variable one becomes the common rate nearest to its middle.
+ * declared rate is used where the frames confirm it; a variable one becomes the common rate nearest to its middle.
  */
 export function chooseRate(declared: Ratio | null, distances: number[]): Ratio {
   const sorted = distances.filter((distance) => distance > 0).sort((a, b) => a - b);
@@ -43,6 +43,9 @@ export function chooseRate(declared: Ratio | null, distances: number[]): Ratio {
   while (rateOf(rate) > FASTEST_FPS) rate = halved(rate);
   return rateOf(rate) < SLOWEST_FPS ? { num: SLOWEST_FPS, den: 1 } : rate;
 }
+
+/** Frames in a second, to the nearest whole one: the distance of I-frames and thumbnails. */
+export const secondFrames = (rate: Ratio) => Math.max(1, Math.round(rateOf(rate)));
 
 /** Two families: rungs of 432 lines or less show at most 30 frames a second, the others the full rate. */
 export function framesSkipped(rate: Ratio, lines: number): 1 | 2 {

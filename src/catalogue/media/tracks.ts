@@ -1,9 +1,13 @@
-// What a `moov` box says of each track: codec string, size, timescale, edit, and, for files that are not fragmented, the
-// samples' count, duration and bytes.
+// What a `moov` box says of each track: codec string, size, timescale and, for files that are not fragmented, the samples'
+// count and duration.
 import { type Box, child, childrenOf, MediaFormatError, requireChild } from './boxes.ts';
 
+export interface SampleDefaults {
+  duration: number;
+  flags: number;
+}
+
 export interface Track {
-  id: number;
   kind: 'video' | 'audio' | 'other';
   timescale: number;
   /** RFC 6381 codec string, as HLS CODECS wants it. */
@@ -12,11 +16,9 @@ export interface Track {
   height: number;
   sampleRate: number;
   channels: number;
-  /** Where presentation starts on the media timeline (edit list), in timescale units. */
-  editStart: number;
-  samples: { count: number; duration: number; bytes: number; syncCount: number };
+  samples: { count: number; duration: number };
   /** Defaults of `trex` for fragments. */
-  defaults: { duration: number; size: number; flags: number };
+  defaults: SampleDefaults;
 }
 
 const hex = (value: number) => value.toString(16).padStart(2, '0');
@@ -65,7 +67,7 @@ function sampleEntry(buffer: Buffer, stbl: Box): Pick<Track, 'codec' | 'width' |
 }
 
 function sampleTotals(buffer: Buffer, stbl: Box): Track['samples'] {
-  const totals = { count: 0, duration: 0, bytes: 0, syncCount: 0 };
+  const totals = { count: 0, duration: 0 };
   const stts = requireChild(buffer, stbl, 'stts');
   const runs = buffer.readUInt32BE(stts.body + 4);
   for (let i = 0; i < runs; i++) {
@@ -73,39 +75,15 @@ function sampleTotals(buffer: Buffer, stbl: Box): Track['samples'] {
     totals.count += buffer.readUInt32BE(at);
     totals.duration += buffer.readUInt32BE(at) * buffer.readUInt32BE(at + 4);
   }
-  const stsz = child(buffer, stbl, 'stsz');
-  if (stsz !== undefined) {
-    const each = buffer.readUInt32BE(stsz.body + 4);
-    const count = buffer.readUInt32BE(stsz.body + 8);
-    if (each > 0) totals.bytes = each * count;
-    else for (let i = 0; i < count; i++) totals.bytes += buffer.readUInt32BE(stsz.body + 12 + i * 4);
-  }
-  const stss = child(buffer, stbl, 'stss');
-  totals.syncCount = stss === undefined ? totals.count : buffer.readUInt32BE(stss.body + 4);
   return totals;
 }
 
-/** The first edit that shows media; an empty edit before it (a delay) is added by players and not looked at here. */
-function editStart(buffer: Buffer, trak: Box): number {
-  const elst = child(buffer, trak, 'edts', 'elst');
-  if (elst === undefined) return 0;
-  const wide = buffer[elst.body] === 1;
-  const count = buffer.readUInt32BE(elst.body + 4);
-  for (let i = 0; i < count; i++) {
-    const at = elst.body + 8 + i * (wide ? 20 : 12);
-    const mediaTime = wide ? Number(buffer.readBigInt64BE(at + 8)) : buffer.readInt32BE(at + 4);
-    if (mediaTime >= 0) return mediaTime;
-  }
-  return 0;
-}
-
-function trackDefaults(buffer: Buffer, moov: Box, id: number): Track['defaults'] {
+function trackDefaults(buffer: Buffer, moov: Box, id: number): SampleDefaults {
   const mvex = child(buffer, moov, 'mvex');
   const boxes = mvex === undefined ? [] : childrenOf(buffer, mvex.body, mvex.end);
   const trex = boxes.find((box) => box.type === 'trex' && buffer.readUInt32BE(box.body + 4) === id);
-  if (trex === undefined) return { duration: 0, size: 0, flags: 0 };
-  const [duration, size, flags] = [12, 16, 20].map((at) => buffer.readUInt32BE(trex.body + at));
-  return { duration: duration!, size: size!, flags: flags! };
+  if (trex === undefined) return { duration: 0, flags: 0 };
+  return { duration: buffer.readUInt32BE(trex.body + 12), flags: buffer.readUInt32BE(trex.body + 20) };
 }
 
 function readTrack(buffer: Buffer, moov: Box, trak: Box): Track {
@@ -118,11 +96,9 @@ function readTrack(buffer: Buffer, moov: Box, trak: Box): Track {
   const handler = buffer.toString('latin1', hdlr.body + 8, hdlr.body + 12);
   const stbl = requireChild(buffer, trak, 'mdia', 'minf', 'stbl');
   return {
-    id,
     kind: handler === 'vide' ? 'video' : handler === 'soun' ? 'audio' : 'other',
     timescale,
     ...sampleEntry(buffer, stbl),
-    editStart: editStart(buffer, trak),
     samples: sampleTotals(buffer, stbl),
     defaults: trackDefaults(buffer, moov, id),
   };

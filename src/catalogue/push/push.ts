@@ -1,6 +1,6 @@
-// sluice catalogue push: the site into an object store, in the order of a publish, so that whoever reads the store sees a
-// whole catalogue at every moment. What is immutable is written only where nothing is yet; the document only over the one
-// that was there when the push began.
+// sluice catalogue push: the site into an object store, in the order of a publish, so that readers see a complete
+// catalogue at every moment. Media is only written where there is no object yet; the document only replaces the one that was
+// there when the push began.
 import { createHash } from 'node:crypto';
 import { openAsBlob } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -9,21 +9,21 @@ import { type CatalogueDocument, documentFaults } from '../document.ts';
 import { CatalogueError } from '../fault.ts';
 import { forEachAtOnce, listFiles } from '../files.ts';
 import { cacheControl, classOf, typeOf } from '../origin/header-rules.ts';
-import type { Place } from '../place.ts';
 import { DOCUMENT_PATH, SUMS_PATH } from '../publish.ts';
+import type { SitePaths } from '../site-paths.ts';
 import { parseSums } from '../sums.ts';
 import { versionFaults } from '../version-guard.ts';
 import { type PutOptions, S3, type Store } from './s3.ts';
 
-export interface PushOptions {
-  place: Place;
+interface PushOptions {
+  paths: SitePaths;
   store: Store;
   prune: boolean;
   signal?: AbortSignal | undefined;
   report?: (text: string) => void;
 }
 
-export interface PushResult {
+interface PushResult {
   sent: number;
   present: number;
   removed: number;
@@ -31,10 +31,10 @@ export interface PushResult {
 
 const AT_ONCE = 4;
 
-async function readLocal(place: Place): Promise<{ document: CatalogueDocument; digests: Map<string, string> }> {
+async function readLocal(paths: SitePaths): Promise<{ document: CatalogueDocument; digests: Map<string, string> }> {
   const read = (path: string) =>
-    readFile(join(place.site, path), 'utf8').catch(() => {
-      throw new CatalogueError(`${join(place.site, path)} does not exist; build the catalogue first`);
+    readFile(join(paths.site, path), 'utf8').catch(() => {
+      throw new CatalogueError(`${join(paths.site, path)} does not exist; build the catalogue first`);
     });
   const document: unknown = JSON.parse(await read(DOCUMENT_PATH));
   const sums = parseSums(await read(SUMS_PATH));
@@ -43,7 +43,7 @@ async function readLocal(place: Place): Promise<{ document: CatalogueDocument; d
   return { document: document as CatalogueDocument, digests: sums.digests };
 }
 
-/** What the store has must be able to become what the site has. */
+/** Media in the store must not change, and the document may only be replaced by one that a publish would allow. */
 function checkAgainstStore(
   local: { document: CatalogueDocument; digests: Map<string, string> },
   storedDocument: string | undefined,
@@ -76,7 +76,7 @@ class Pusher {
   }
 
   async #put(path: string, sha256: string, condition?: PutOptions['condition']): Promise<boolean> {
-    const body = await openAsBlob(join(this.#options.place.site, path));
+    const body = await openAsBlob(join(this.#options.paths.site, path));
     const about = { type: typeOf(path), cacheControl: cacheControl[classOf(path)], sha256, condition };
     const result = await this.#s3.put(this.key(path), body, about);
     if (result === 'stored') {
@@ -86,7 +86,7 @@ class Pusher {
     return result === 'stored';
   }
 
-  /** Immutable: written only where there is nothing; where there is, it must be the same. */
+  /** Writes an immutable object; one that is there already must have the same content. */
   async putMedia(path: string, sha256: string): Promise<void> {
     const there = await this.#s3.head(this.key(path));
     if (there === null && (await this.#put(path, sha256, { ifNoneMatch: '*' }))) return;
@@ -96,7 +96,7 @@ class Pusher {
   }
 
   async putText(path: string, condition?: PutOptions['condition']): Promise<void> {
-    const bytes = await readFile(join(this.#options.place.site, path));
+    const bytes = await readFile(join(this.#options.paths.site, path));
     const sha256 = createHash('sha256').update(bytes).digest('hex');
     if (condition === undefined && (await this.#s3.head(this.key(path)))?.sha256 === sha256) {
       this.result.present++;
@@ -106,7 +106,7 @@ class Pusher {
     throw new CatalogueError(`${path}: somebody else changed the store meanwhile; push again`);
   }
 
-  /** Only after the document is in place, and only what neither it nor the checksums name. */
+  /** Removes media that the checksums do not name; to be called after the document is written. */
   async prune(digests: Map<string, string>): Promise<void> {
     const media = this.key('media/');
     for (const key of await this.#s3.list(media)) {
@@ -123,16 +123,16 @@ const conditionFor = (stored: { etag: string } | null): PutOptions['condition'] 
   stored === null ? { ifNoneMatch: '*' } : { ifMatch: stored.etag };
 
 export async function pushSite(options: PushOptions): Promise<PushResult> {
-  const local = await readLocal(options.place);
+  const local = await readLocal(options.paths);
   const pusher = new Pusher(options);
   const [document, sums] = await Promise.all([pusher.get(DOCUMENT_PATH), pusher.get(SUMS_PATH)]);
   const stored = parseSums(sums?.text ?? '').digests;
   checkAgainstStore(local, document?.text, stored);
-  // What the stored checksums list was there before they were written: it need not be asked for again.
+  // The stored checksums were written after the media they list: that media needs no request.
   const missing = [...local.digests].filter(([path]) => !stored.has(path));
   pusher.result.present += local.digests.size - missing.length;
   await forEachAtOnce(missing, AT_ONCE, ([path, sha256]) => pusher.putMedia(`media/${path}`, sha256));
-  const texts = (await listFiles(options.place.site)).filter(
+  const texts = (await listFiles(options.paths.site)).filter(
     (path) => !path.startsWith('media/') && path !== DOCUMENT_PATH && !/(^|\/)\.|\.(br|gz)$/.test(path),
   );
   for (const path of texts) await pusher.putText(path);

@@ -14,12 +14,6 @@ export interface Store {
   sessionToken?: string | undefined;
 }
 
-export interface StoredObject {
-  etag: string;
-  size: number;
-  sha256: string | null;
-}
-
 export interface PutOptions {
   type: string;
   cacheControl: string;
@@ -28,7 +22,7 @@ export interface PutOptions {
   condition?: { ifNoneMatch: '*' } | { ifMatch: string } | undefined;
 }
 
-export type PutResult = 'stored' | 'precondition-failed';
+type PutResult = 'stored' | 'precondition-failed';
 
 /** Larger objects are sent in parts; S3 takes at most 5 GiB in one request and 10,000 parts. */
 const PART_BYTES = 64 * 1024 * 1024;
@@ -74,12 +68,12 @@ export class S3 {
     throw new CatalogueError(`${method} ${key}: ${response.status} ${tag(xml, 'Code') ?? response.statusText}`);
   }
 
-  async head(key: string): Promise<StoredObject | null> {
+  /** The digest an object was stored with; null where there is no object. */
+  async head(key: string): Promise<{ sha256: string | null } | null> {
     const response = await this.#call('HEAD', key);
     if (response.status === 404) return null;
     if (!response.ok) return this.#fail(response, 'HEAD', key);
-    const size = Number(response.headers.get('content-length'));
-    return { etag: response.headers.get('etag') ?? '', size, sha256: response.headers.get('x-amz-meta-sha256') };
+    return { sha256: response.headers.get('x-amz-meta-sha256') };
   }
 
   async get(key: string): Promise<{ etag: string; text: string } | null> {
@@ -102,7 +96,7 @@ export class S3 {
   }
 
   async #stored(response: Response, method: string, key: string): Promise<PutResult> {
-    // 409 is the answer to two writers at once under a condition: somebody else's write came first.
+    // 409 answers a conditional write that lost against another one at the same time.
     if (response.status === 412 || response.status === 409) return 'precondition-failed';
     if (!response.ok) return this.#fail(response, method, key);
     const xml = await response.text();
@@ -123,8 +117,8 @@ export class S3 {
         const sha256 = createHash('sha256')
           .update(Buffer.from(await part.arrayBuffer()))
           .digest('hex');
-        const place = `${key}?partNumber=${parts.length + 1}&uploadId=${upload}`;
-        const sent = await this.#call('PUT', place, { 'X-Amz-Content-Sha256': sha256 }, part);
+        const target = `${key}?partNumber=${parts.length + 1}&uploadId=${upload}`;
+        const sent = await this.#call('PUT', target, { 'X-Amz-Content-Sha256': sha256 }, part);
         if (!sent.ok) return await this.#fail(sent, 'PUT', key);
         parts.push(`<Part><PartNumber>${parts.length + 1}</PartNumber><ETag>${sent.headers.get('etag')}</ETag></Part>`);
       }

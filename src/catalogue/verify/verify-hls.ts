@@ -62,7 +62,7 @@ function checkStream(findings: Findings, path: string, stream: Stream, videos: M
   }
 }
 
-/** Checks everything the playlist leads to; gives the paths of all playlists it names. */
+/** Checks a stream's multivariant playlist and every track it names. */
 export async function verifyHls(site: string, stream: Stream, findings: Findings): Promise<void> {
   const path = stream.hls!.slice(1);
   const say = (text: string) => findings.fault(`${path}: ${text}`);

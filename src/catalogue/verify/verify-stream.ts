@@ -49,7 +49,7 @@ export function verifyProgressive(
 }
 
 /** Width and height from the frame header of a JPEG. */
-export function jpegSize(bytes: Buffer): { width: number; height: number } | null {
+function jpegSize(bytes: Buffer): { width: number; height: number } | null {
   if (bytes.length < 4 || bytes.readUInt16BE(0) !== 0xffd8) return null;
   for (let at = 2; at + 9 <= bytes.length; ) {
     const marker = bytes.readUInt16BE(at);

@@ -1,4 +1,4 @@
-// One HLS track: does its playlist tell the truth about the bytes?
+// One HLS track: its media playlist against the bytes of its fragments.
 import { readFile } from 'node:fs/promises';
 import { dirname, join, normalize } from 'node:path';
 import { codeOf } from '../fault.ts';
@@ -9,7 +9,7 @@ import { type BitRates, bitRates } from '../media/segments.ts';
 import type { Track } from '../media/tracks.ts';
 import type { Findings } from './finding.ts';
 
-/** What a track really is. */
+/** A track as its bytes show it, whatever its playlist says. */
 export interface MeasuredTrack {
   track: Track;
   rates: BitRates;

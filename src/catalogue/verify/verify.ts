@@ -1,5 +1,5 @@
 // sluice catalogue verify: re-checks everything a client relies on, from the files alone; with the ledger beside the site,
-// also that nothing published was changed since. Tells every fault it finds.
+// also that nothing published was changed since. Reports every fault it finds.
 import { lstat, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -9,22 +9,21 @@ import { codeOf } from '../fault.ts';
 import { forEachAtOnce, hashFile, listFiles } from '../files.ts';
 import { foldLedger, readLedger, type StreamRecord } from '../ledger.ts';
 import { type Ffmpeg, inputOf, runFfmpeg } from '../media/ffmpeg.ts';
-import type { Place } from '../place.ts';
 import { DOCUMENT_PATH, HEALTH_BYTES, HEALTH_PATH, SUMS_PATH } from '../publish.ts';
+import type { SitePaths } from '../site-paths.ts';
 import { parseSums } from '../sums.ts';
 import { FindingList } from './finding.ts';
 import { verifyHls } from './verify-hls.ts';
 import { verifyPictures, verifyProgressive } from './verify-stream.ts';
 
 export interface VerifyOptions {
-  place: Place;
+  paths: SitePaths;
   /** Decodes every progressive file and every variant as well; slow. */
   decoder?: Ffmpeg | undefined;
   signal?: AbortSignal | undefined;
-  onBytes?: (bytes: number) => void;
 }
 
-export interface VerifyResult {
+interface VerifyResult {
   faults: string[];
   notes: string[];
   files: number;
@@ -58,15 +57,14 @@ async function verifyDigests(
   findings: FindingList,
 ): Promise<number> {
   let bytes = 0;
-  // Two at once: while one waits for the disk the other is digested.
+  // Two at a time: one is hashed while the other waits for the disk.
   await forEachAtOnce([...digests], 2, async ([name, digest]) => {
-    const path = join(options.place.site, 'media', name);
+    const path = join(options.paths.site, 'media', name);
     const facts = await lstat(path).catch(() => null);
     if (facts === null) return findings.fault(`media/${name}: does not exist`);
     if (!facts.isFile()) return findings.fault(`media/${name}: is not a plain file`);
     const { sha256, size } = await hashFile(path, options.signal);
     bytes += size;
-    options.onBytes?.(bytes);
     if (sha256 !== digest) findings.fault(`media/${name}: its digest is not the one in SHA256SUMS`);
   });
   return bytes;
@@ -96,7 +94,7 @@ function verifyNamed(document: CatalogueDocument, digests: Map<string, string>, 
   }
 }
 
-/** Whether the document says of a stream what the ledger last noted: if not, a publish or withdrawal was cut short. */
+/** Whether the document agrees with the ledger on a stream; where it does not, a publish or withdrawal was interrupted. */
 function isFinished(record: StreamRecord, document: CatalogueDocument): boolean {
   const stream = document.streams.find((each) => each.id === record.id);
   const { hls, progressive } = record.facts;
@@ -137,7 +135,7 @@ async function verifyStreams(
   document: CatalogueDocument,
   findings: FindingList,
 ): Promise<void> {
-  const { site } = options.place;
+  const { site } = options.paths;
   const renditions = new Map(document.renditions.map((rendition) => [rendition.label, rendition]));
   for (const stream of document.streams) {
     options.signal?.throwIfAborted();
@@ -156,7 +154,7 @@ async function verifyStreams(
 }
 
 export async function verifySite(options: VerifyOptions): Promise<VerifyResult> {
-  const { site, ledger } = options.place;
+  const { site, ledger } = options.paths;
   const findings = new FindingList();
   const document = await readDocument(site, findings);
   const health = await readFile(join(site, HEALTH_PATH)).catch(() => null);

@@ -1,16 +1,16 @@
 // sluice account create | list: works on the database directly, on the machine that has its settings.
 import type { Store } from '../../store.ts';
-import type { Ask, Command } from '../frame/command.ts';
+import type { Command, CommandContext } from '../frame/command.ts';
 import { verb } from '../frame/command.ts';
 import { exit } from '../io.ts';
 
 /** The database is loaded and opened only where it is needed. */
-export async function withStore<T>({ io }: Ask, work: (store: Store) => Promise<T>): Promise<T> {
+export async function withStore<T>({ io }: CommandContext, task: (store: Store) => Promise<T>): Promise<T> {
   const { readConfig } = await import('../../config.ts');
   const { openStore } = await import('../../store.ts');
   const store = await openStore(readConfig(io.env, false), () => {});
   try {
-    return await work(store);
+    return await task(store);
   } finally {
     await store.close();
   }
@@ -19,36 +19,36 @@ export async function withStore<T>({ io }: Ask, work: (store: Store) => Promise<
 export const command: Command = {
   verbs: {
     create: verb({
-      about: 'make an account, with a token that may do everything in it',
+      about: 'create an account, with a token that may do everything in it',
       args: 'NAME',
-      async run(ask) {
-        const name = ask.args[0]!;
+      async run(context) {
+        const name = context.args[0]!;
         const { systemClock: clock } = await import('../../lib/clock.ts');
         const { createIds } = await import('../../lib/ids.ts');
         const { insertAccount } = await import('../../tokens/accounts.ts');
         const { makeToken } = await import('../../tokens/make.ts');
         const ids = createIds(clock);
-        const made = await withStore(ask, ({ db }) =>
+        const made = await withStore(context, ({ db }) =>
           db.transaction().execute(async (tx) => {
             const accountId = await insertAccount(tx, ids, name, clock.now());
             const token = await makeToken(tx, { ids, clock }, { accountId, name: 'first', scopes: ['*'] });
             return { id: accountId, name, token: token.secret };
           }),
         );
-        ask.out.result(made, () => {
-          ask.out.line(`account ${made.id}`);
-          ask.out.line(`token   ${made.token}   (shown this once)`);
+        context.out.result(made, () => {
+          context.out.line(`account ${made.id}`);
+          context.out.line(`token   ${made.token}   (shown this once)`);
         });
         return exit.done;
       },
     }),
     list: verb({
       about: 'list accounts',
-      async run(ask) {
+      async run(context) {
         const { listAccounts } = await import('../../tokens/accounts.ts');
-        const accounts = await withStore(ask, ({ db }) => listAccounts(db));
-        ask.out.result(accounts, () => {
-          for (const { id, name } of accounts) ask.out.line(`${id}  ${name}`);
+        const accounts = await withStore(context, ({ db }) => listAccounts(db));
+        context.out.result(accounts, () => {
+          for (const { id, name } of accounts) context.out.line(`${id}  ${name}`);
         });
         return exit.done;
       },

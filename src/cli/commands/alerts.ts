@@ -1,7 +1,7 @@
 import type { AlertMetric, AlertRule, Comparator, OnCanary, Severity } from '../../contract/alert-rules.ts';
 import type { AlertState } from '../../contract/alerts.ts';
 import { alertMetrics, alertStates, onCanaryChoices, severities } from '../frame/choices.ts';
-import { type Ask, type Command, inEnvironment, inProject, paged, verb } from '../frame/command.ts';
+import { type Command, type CommandContext, inEnvironment, inProject, paged, verb } from '../frame/command.ts';
 import { didYouMean } from '../frame/suggest.ts';
 import { CliError, exit, UsageError } from '../io.ts';
 import { chooseEnvironment, chooseProject, type Here, take, takePaged } from '../reach/choose.ts';
@@ -18,8 +18,8 @@ const ruleOptions = {
 
 type RuleOption = keyof typeof ruleOptions;
 
-function thresholdOf(ask: Ask<RuleOption>): { comparator?: Comparator; threshold?: number } {
-  const [above, below] = [ask.text('above'), ask.text('below')];
+function thresholdOf(context: CommandContext<RuleOption>): { comparator?: Comparator; threshold?: number } {
+  const [above, below] = [context.text('above'), context.text('below')];
   if (above !== undefined && below !== undefined) throw new UsageError('Either --above or --below.');
   const text = above ?? below;
   if (text === undefined) return {};
@@ -27,12 +27,12 @@ function thresholdOf(ask: Ask<RuleOption>): { comparator?: Comparator; threshold
   return { comparator: above === undefined ? 'lt' : 'gt', threshold: Number(text) };
 }
 
-function changesOf(ask: Ask<RuleOption>) {
-  const [window, wait] = [ask.whole('window', 10, 86_400), ask.whole('for', 0, 86_400)];
-  const severity = ask.text('severity') as Severity | undefined;
-  const onCanary = ask.text('on-canary') as OnCanary | undefined;
+function changesOf(context: CommandContext<RuleOption>) {
+  const [window, wait] = [context.whole('window', 10, 86_400), context.whole('for', 0, 86_400)];
+  const severity = context.text('severity') as Severity | undefined;
+  const onCanary = context.text('on-canary') as OnCanary | undefined;
   return {
-    ...thresholdOf(ask),
+    ...thresholdOf(context),
     ...(window !== undefined && { window_s: window }),
     ...(wait !== undefined && { for_s: wait }),
     ...(severity && { severity }),
@@ -46,9 +46,9 @@ const conditionOf = (rule: AlertRule): string =>
     : `${rule.metric} ${rule.comparator === 'gt' ? '>' : '<'} ${rule.threshold} over ${rule.window_s} s, for ${rule.for_s} s`;
 
 /** By id or name. */
-async function chooseRule(ask: Ask<'project'>): Promise<Here & { rule: AlertRule }> {
-  const here = await chooseProject(ask);
-  const named = ask.args[0]!;
+async function chooseRule(context: CommandContext<'project'>): Promise<Here & { rule: AlertRule }> {
+  const here = await chooseProject(context);
+  const named = context.args[0]!;
   const rules = await take(here.sluice.alertRules.list(here.project.id), 10_000);
   const found = rules.filter(({ id, name }) => id === named || name === named);
   if (found.length === 1) return { ...here, rule: found[0]! };
@@ -61,7 +61,7 @@ async function chooseRule(ask: Ask<'project'>): Promise<Here & { rule: AlertRule
   throw new CliError(exit.notFound, `${here.project.slug} has no rule ${named}.${hint}`, 'See: sluice alerts rules');
 }
 
-function tell({ out }: Ask, rule: AlertRule): number {
+function tell({ out }: CommandContext, rule: AlertRule): number {
   out.result(rule, () =>
     out.line(`${rule.id}  ${rule.name}: ${conditionOf(rule)}${rule.enabled ? '' : ' (disabled)'}`),
   );
@@ -73,9 +73,9 @@ const turn = (enabled: boolean, about: string) =>
     about,
     args: 'RULE',
     options: inProject,
-    async run(ask) {
-      const { sluice, project, rule } = await chooseRule(ask);
-      return tell(ask, await sluice.alertRules.update(project.id, rule.id, { enabled }));
+    async run(context) {
+      const { sluice, project, rule } = await chooseRule(context);
+      return tell(context, await sluice.alertRules.update(project.id, rule.id, { enabled }));
     },
   });
 
@@ -88,19 +88,19 @@ export const command: Command = {
         ...paged,
         state: { type: 'string', value: 'S', choices: alertStates, about: 'only in this state' },
       },
-      async run(ask) {
-        const { sluice, project } = await chooseProject(ask);
-        const [environment, state] = [ask.text('env'), ask.text('state') as AlertState | undefined];
+      async run(context) {
+        const { sluice, project } = await chooseProject(context);
+        const [environment, state] = [context.text('env'), context.text('state') as AlertState | undefined];
         const query = { ...(environment && { environment }), ...(state && { state }) };
-        ask.out.list(
-          await takePaged(ask, sluice.alerts.list(project.id, query)),
+        context.out.list(
+          await takePaged(context, sluice.alerts.list(project.id, query)),
           [
             { title: 'STATE', of: (alert) => alert.state, colour: (alert) => colourOf(alert.state) },
             { title: 'SEVERITY', of: ({ severity }) => severity },
             { title: 'ENV', of: ({ environment: name }) => name },
             { title: 'NAME', of: ({ name }) => name },
             { title: 'MESSAGE', of: ({ message }) => message },
-            { title: 'FIRED', of: ({ fired_at }) => ask.out.time(fired_at) },
+            { title: 'FIRED', of: ({ fired_at }) => context.out.time(fired_at) },
           ],
           `${project.slug} has no such alert.`,
         );
@@ -110,9 +110,9 @@ export const command: Command = {
     rules: verb({
       about: 'list alert rules',
       options: inProject,
-      async run(ask) {
-        const { sluice, project } = await chooseProject(ask);
-        ask.out.list(
+      async run(context) {
+        const { sluice, project } = await chooseProject(context);
+        context.out.list(
           await take(sluice.alertRules.list(project.id), 10_000),
           [
             { title: 'NAME', of: ({ name }) => name },
@@ -123,7 +123,7 @@ export const command: Command = {
             { title: 'ENABLED', of: ({ enabled }) => (enabled ? 'yes' : 'no') },
             { title: 'ID', of: ({ id }) => id },
           ],
-          `${project.slug} has no alert rule. Make one: sluice alerts add`,
+          `${project.slug} has no alert rule. Create one: sluice alerts add`,
         );
         return exit.done;
       },
@@ -132,21 +132,24 @@ export const command: Command = {
       about: `add a rule about ${alertMetrics.join(', ')}`,
       args: 'NAME METRIC',
       options: { ...inEnvironment, ...ruleOptions },
-      async run(ask) {
-        const [name, metric] = ask.args as [string, AlertMetric];
+      async run(context) {
+        const [name, metric] = context.args as [string, AlertMetric];
         if (!alertMetrics.includes(metric))
           throw new UsageError(`A metric is one of ${alertMetrics.join(', ')}.${didYouMean(metric, alertMetrics)}`);
-        const { sluice, project, environment } = await chooseEnvironment(ask);
-        return tell(ask, await sluice.alertRules.create(project.id, { environment, name, metric, ...changesOf(ask) }));
+        const { sluice, project, environment } = await chooseEnvironment(context);
+        return tell(
+          context,
+          await sluice.alertRules.create(project.id, { environment, name, metric, ...changesOf(context) }),
+        );
       },
     }),
     change: verb({
       about: 'change a rule',
       args: 'RULE',
       options: { ...inProject, ...ruleOptions },
-      async run(ask) {
-        const { sluice, project, rule } = await chooseRule(ask);
-        return tell(ask, await sluice.alertRules.update(project.id, rule.id, changesOf(ask)));
+      async run(context) {
+        const { sluice, project, rule } = await chooseRule(context);
+        return tell(context, await sluice.alertRules.update(project.id, rule.id, changesOf(context)));
       },
     }),
     enable: turn(true, 'look at a rule again'),
@@ -155,10 +158,10 @@ export const command: Command = {
       about: 'remove a rule; what it has firing is resolved',
       args: 'RULE',
       options: inProject,
-      async run(ask) {
-        const { sluice, project, rule } = await chooseRule(ask);
+      async run(context) {
+        const { sluice, project, rule } = await chooseRule(context);
         await sluice.alertRules.delete(project.id, rule.id);
-        ask.out.result({ id: rule.id, deleted: true }, () => ask.out.line(`${rule.name} is removed`));
+        context.out.result({ id: rule.id, deleted: true }, () => context.out.line(`${rule.name} is removed`));
         return exit.done;
       },
     }),

@@ -1,6 +1,5 @@
-// sluice completion SHELL prints a script that asks this program for the words that may follow, so that it knows every
-// command, verb and option there is.
-import { commands, resolveName } from '../commands.ts';
+// sluice completion SHELL prints a script that calls this program for the words that may follow, so that completion always
+// knows every command, verb and option.
 import { type Command, verb } from '../frame/command.ts';
 import { abouts } from '../frame/help.ts';
 import { optionsOf } from '../frame/parse.ts';
@@ -29,24 +28,27 @@ complete -c sluice -f -a '(__sluice_words)'
 `,
 };
 
-export interface Word {
+interface Word {
   word: string;
   about: string;
 }
 
-/** What may stand where the last of the words is being typed. */
-export async function wordsAfter(typed: string[]): Promise<Word[]> {
+/** Loads a command by its name or short name; undefined where there is none. */
+type FindCommand = (name: string) => Promise<Command> | undefined;
+
+/** The words that can replace the last one, which is being typed. */
+async function wordsAfter(typed: string[], find: FindCommand): Promise<Word[]> {
   const [name = '', ...rest] = typed;
   if (rest.length === 0) return commandWords();
-  const real = resolveName(name);
-  return real === undefined ? [] : wordsOf(await commands[real]!(), rest);
+  const command = await find(name);
+  return command === undefined ? [] : wordsOf(command, rest);
 }
 
 function commandWords(): Word[] {
   return [...abouts()].map(([word, about]) => ({ word, about }));
 }
 
-export function wordsOf(command: Command, typed: string[]): Word[] {
+function wordsOf(command: Command, typed: string[]): Word[] {
   const current = typed.at(-1)!;
   const before = typed.slice(0, -1);
   const all = optionsOf(command);
@@ -70,7 +72,8 @@ const script = (shell: string, about: string) =>
     },
   });
 
-export const command: Command = {
+/** `find` is handed in, because the list of commands includes this one. */
+export const completionOf = (find: FindCommand): Command => ({
   verbs: {
     bash: script('bash', 'print the script for bash'),
     zsh: script('zsh', 'print the script for zsh'),
@@ -80,7 +83,7 @@ export const command: Command = {
       args: '[WORD…]',
       async run({ args, out }) {
         if (args.length > 1000) throw new UsageError('These are too many words.');
-        for (const { word, about } of await wordsAfter(args)) out.line(about ? `${word}\t${about}` : word);
+        for (const { word, about } of await wordsAfter(args, find)) out.line(about ? `${word}\t${about}` : word);
         return exit.done;
       },
     }),
@@ -90,4 +93,4 @@ export const command: Command = {
     'source <(sluice completion zsh)                                    # in ~/.zshrc',
     'sluice completion fish > ~/.config/fish/completions/sluice.fish',
   ],
-};
+});

@@ -7,12 +7,12 @@ export const command: Command = {
   verbs: {
     move: verb({
       about: 'copy everything from the SQLite of the data directory to the PostgreSQL of SLUICE_DATABASE_URL',
-      async run(ask) {
+      async run(context) {
         const { readConfig } = await import('../../config.ts');
         const { lockDataDir } = await import('../../data-dir.ts');
         const { copyDatabase } = await import('../../db/copy.ts');
         const { openStore } = await import('../../store.ts');
-        const target = readConfig(ask.io.env, false);
+        const target = readConfig(context.io.env, false);
         if (target.databaseUrl === null)
           throw new StartError('SLUICE_DATABASE_URL has to name the PostgreSQL to move to.');
         const lock = lockDataDir(target.dataDir);
@@ -23,7 +23,7 @@ export const command: Command = {
             throw error;
           });
           const copied = await copyDatabase(from.db, to.db).finally(() => Promise.all([from.close(), to.close()]));
-          ask.out.list(
+          context.out.list(
             copied.filter(({ rows }) => rows > 0),
             [
               { title: 'TABLE', of: ({ table }) => table },
@@ -31,7 +31,7 @@ export const command: Command = {
             ],
             'There was nothing to copy.',
           );
-          ask.out.note('From now on start the service with SLUICE_DATABASE_URL. The SQLite database is as it was.');
+          context.out.note('From now on start the service with SLUICE_DATABASE_URL. The SQLite database is as it was.');
           return exit.done;
         } finally {
           lock.release();

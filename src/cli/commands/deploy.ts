@@ -15,41 +15,41 @@ export const command: Command = {
         canary: {
           type: 'string',
           value: 'PERCENT',
-          about: 'first for this share of requests; then for all, if it does well',
+          about: 'initial traffic (%); all traffic follows if the canary does well',
         },
         strategy: { type: 'string', value: 'S', choices: strategies, about: 'how traffic moves (default: rolling)' },
         note: { type: 'string', value: 'TEXT', about: 'for people' },
         wait: { type: 'boolean', short: 'w', about: 'watch it; exit code 0 only if it succeeded' },
       },
-      async run(ask) {
-        const canary = ask.whole('canary', 1, 99);
-        const strategy = ask.text('strategy') as Strategy | undefined;
+      async run(context) {
+        const canary = context.whole('canary', 1, 99);
+        const strategy = context.text('strategy') as Strategy | undefined;
         if (canary !== undefined && strategy !== undefined && strategy !== 'canary')
           throw new UsageError(`--canary does not go with --strategy ${strategy}.`);
-        const { sluice, project, environment } = await chooseEnvironment(ask);
+        const { sluice, project, environment } = await chooseEnvironment(context);
         const chosen = canary === undefined ? strategy : 'canary';
         const deployment = await sluice.deployments.create(project.id, {
           environment,
-          image: ask.args[0]!,
+          image: context.args[0]!,
           ...(chosen && { strategy: chosen }),
           ...(canary !== undefined && { canary_percent: canary }),
-          ...(ask.text('note') !== undefined && { note: ask.text('note')! }),
+          ...(context.text('note') !== undefined && { note: context.text('note')! }),
         });
         const { id, revision, image } = deployment;
-        if (ask.flag('wait')) {
-          ask.out.note(`${id}: ${image} becomes ${revision} of ${project.slug} ${environment}`);
-          return watch(ask, sluice, deployment);
+        if (context.flag('wait')) {
+          context.out.note(`${id}: ${image} becomes ${revision} of ${project.slug} ${environment}`);
+          return watch(context, sluice, deployment);
         }
-        ask.out.result(deployment, () => {
-          ask.out.line(`${id}  ${image} becomes ${revision} of ${project.slug} ${environment}`);
-          ask.out.note(`Watch it: sluice deployments watch ${id} --project ${project.slug}`);
+        context.out.result(deployment, () => {
+          context.out.line(`${id}  ${image} becomes ${revision} of ${project.slug} ${environment}`);
+          context.out.note(`Watch it: sluice deployments watch ${id} --project ${project.slug}`);
         });
         return exit.done;
       },
     }),
   },
   notes:
-    'With --wait, Ctrl-C stops watching; the deployment goes on. Exit code 1: it failed, and\nthe revision before still serves.',
+    'With --wait, Ctrl-C stops watching; the deployment goes on. Exit code 1: it failed, and\nthe previous revision still serves.',
   examples: [
     'sluice deploy registry.example/shop:1.4 --wait',
     'sluice deploy registry.example/shop:1.5 --canary 10 --wait',

@@ -18,13 +18,13 @@ export const command: Command = {
         ...paged,
         state: { type: 'string', value: 'S', choices: deploymentStates, about: 'only in this state' },
       },
-      async run(ask) {
-        const { sluice, project } = await chooseProject(ask);
-        const state = ask.text('state') as DeploymentState | undefined;
-        const environment = ask.text('env');
+      async run(context) {
+        const { sluice, project } = await chooseProject(context);
+        const state = context.text('state') as DeploymentState | undefined;
+        const environment = context.text('env');
         const query = { ...(environment && { environment }), ...(state && { state }) };
-        const found = await takePaged(ask, sluice.deployments.list(project.id, query));
-        ask.out.list(
+        const found = await takePaged(context, sluice.deployments.list(project.id, query));
+        context.out.list(
           found,
           [
             { title: 'ID', of: ({ id }) => id },
@@ -32,9 +32,9 @@ export const command: Command = {
             { title: 'ENV', of: ({ environment }) => environment },
             { title: 'REV', of: ({ revision }) => revision },
             { title: 'IMAGE', of: ({ image }) => image },
-            { title: 'CREATED', of: ({ created_at }) => ask.out.time(created_at) },
+            { title: 'CREATED', of: ({ created_at }) => context.out.time(created_at) },
           ],
-          `${project.slug} has no such deployment. Make one: sluice deploy IMAGE`,
+          `${project.slug} has no such deployment. Create one: sluice deploy IMAGE`,
         );
         return exit.done;
       },
@@ -43,9 +43,9 @@ export const command: Command = {
       about: 'show a deployment with its timeline (default: the latest)',
       args: '[DEPLOYMENT]',
       options: inEnvironment,
-      async run(ask) {
-        const { deployment: d } = await chooseDeployment(ask, ask.args[0], true);
-        const { out } = ask;
+      async run(context) {
+        const { deployment: d } = await chooseDeployment(context, context.args[0], true);
+        const { out } = context;
         out.result(d, () => {
           const lines = pairs([
             ['id', d.id],
@@ -70,9 +70,9 @@ export const command: Command = {
       about: 'watch a deployment to its end (default: the latest)',
       args: '[DEPLOYMENT]',
       options: inEnvironment,
-      async run(ask) {
-        const { sluice, deployment } = await chooseDeployment(ask, ask.args[0], true);
-        return watch(ask, sluice, deployment);
+      async run(context) {
+        const { sluice, deployment } = await chooseDeployment(context, context.args[0], true);
+        return watch(context, sluice, deployment);
       },
     }),
   },

@@ -1,4 +1,5 @@
-import { type Finding, type Level, look } from '../doctor/checks.ts';
+import { look } from '../doctor/checks.ts';
+import type { Finding, Level } from '../doctor/finding.ts';
 import { type Command, verb } from '../frame/command.ts';
 import { exit } from '../io.ts';
 import type { Colour } from '../terminal/output.ts';

@@ -1,5 +1,5 @@
 import type { Domain } from '../../contract/domains.ts';
-import { type Ask, type Command, inEnvironment, inProject, verb } from '../frame/command.ts';
+import { type Command, type CommandContext, inEnvironment, inProject, verb } from '../frame/command.ts';
 import { didYouMean } from '../frame/suggest.ts';
 import { CliError, exit } from '../io.ts';
 import { chooseEnvironment, chooseProject, type Here, take } from '../reach/choose.ts';
@@ -7,9 +7,9 @@ import { colourOf } from '../terminal/output.ts';
 import { clean } from '../terminal/width.ts';
 
 /** By id or by hostname. */
-async function chooseDomain(ask: Ask<'project'>): Promise<Here & { domain: Domain }> {
-  const here = await chooseProject(ask);
-  const named = ask.args[0]!;
+async function chooseDomain(context: CommandContext<'project'>): Promise<Here & { domain: Domain }> {
+  const here = await chooseProject(context);
+  const named = context.args[0]!;
   const domains = await take(here.sluice.domains.list(here.project.id), 10_000);
   const domain = domains.find(({ id, hostname }) => id === named || hostname === named.toLowerCase());
   if (domain) return { ...here, domain };
@@ -20,7 +20,7 @@ async function chooseDomain(ask: Ask<'project'>): Promise<Here & { domain: Domai
   throw new CliError(exit.notFound, `${here.project.slug} has no domain ${named}.${hint}`, 'See: sluice domains');
 }
 
-function tell({ out }: Ask, domain: Domain): number {
+function tell({ out }: CommandContext, domain: Domain): number {
   const { hostname, environment, state, certificate, last_error: wrong } = domain;
   out.result(domain, () => {
     const until = certificate ? `, certificate valid until ${out.time(certificate.not_after)}` : '';
@@ -35,9 +35,9 @@ const act = (step: 'verify' | 'renew', about: string) =>
     about,
     args: 'HOSTNAME',
     options: inProject,
-    async run(ask) {
-      const { sluice, project, domain } = await chooseDomain(ask);
-      return tell(ask, await sluice.domains[step](project.id, domain.id));
+    async run(context) {
+      const { sluice, project, domain } = await chooseDomain(context);
+      return tell(context, await sluice.domains[step](project.id, domain.id));
     },
   });
 
@@ -46,15 +46,15 @@ export const command: Command = {
     list: verb({
       about: 'list domains of a project',
       options: inProject,
-      async run(ask) {
-        const { sluice, project } = await chooseProject(ask);
-        ask.out.list(
+      async run(context) {
+        const { sluice, project } = await chooseProject(context);
+        context.out.list(
           await take(sluice.domains.list(project.id), 10_000),
           [
             { title: 'HOSTNAME', of: ({ hostname }) => hostname },
             { title: 'STATE', of: ({ state }) => state, colour: ({ state }) => colourOf(state) },
             { title: 'ENV', of: ({ environment }) => environment },
-            { title: 'VALID UNTIL', of: (domain) => ask.out.time(domain.certificate?.not_after ?? null) },
+            { title: 'VALID UNTIL', of: (domain) => context.out.time(domain.certificate?.not_after ?? null) },
             { title: 'PROBLEM', of: (domain) => domain.last_error },
           ],
           `${project.slug} has no domain. Add one: sluice domains add shop.example`,
@@ -66,16 +66,16 @@ export const command: Command = {
       about: 'add a domain; a certificate for it is got at once',
       args: 'HOSTNAME',
       options: inEnvironment,
-      async run(ask) {
-        const { sluice, project, environment } = await chooseEnvironment(ask);
-        return tell(ask, await sluice.domains.create(project.id, { hostname: ask.args[0]!, environment }));
+      async run(context) {
+        const { sluice, project, environment } = await chooseEnvironment(context);
+        return tell(context, await sluice.domains.create(project.id, { hostname: context.args[0]!, environment }));
       },
     }),
     show: verb({
       about: 'show a domain',
       args: 'HOSTNAME',
       options: inProject,
-      run: async (ask) => tell(ask, (await chooseDomain(ask)).domain),
+      run: async (context) => tell(context, (await chooseDomain(context)).domain),
     }),
     verify: act('verify', 'check that the name leads here, and if so try for its certificate'),
     renew: act('renew', 'get a new certificate now; the old one serves until then'),
@@ -83,10 +83,10 @@ export const command: Command = {
       about: 'remove a domain and its certificate',
       args: 'HOSTNAME',
       options: inProject,
-      async run(ask) {
-        const { sluice, project, domain } = await chooseDomain(ask);
+      async run(context) {
+        const { sluice, project, domain } = await chooseDomain(context);
         await sluice.domains.delete(project.id, domain.id);
-        ask.out.result({ id: domain.id, deleted: true }, () => ask.out.line(`${domain.hostname} is removed`));
+        context.out.result({ id: domain.id, deleted: true }, () => context.out.line(`${domain.hostname} is removed`));
         return exit.done;
       },
     }),

@@ -22,7 +22,7 @@ function readValue(name: string, text: string): unknown {
   return text !== '' && Number.isFinite(Number(text)) ? Number(text) : text;
 }
 
-/** What is wrong with a value, the service says. */
+/** Values are not checked here: the service does. */
 export function settingsOf(words: string[]): EnvironmentChanges {
   const changes: Record<string, unknown> = {};
   for (const [name, text] of words.map(splitPair)) {
@@ -41,12 +41,13 @@ export const setVerb = verb({
   about: 'change settings',
   args: 'SETTING=VALUE…',
   options: inEnvironment,
-  async run(ask) {
-    const changes = settingsOf(ask.args);
-    const { sluice, project, environment } = await chooseEnvironment(ask);
+  async run(context) {
+    const changes = settingsOf(context.args);
+    const { sluice, project, environment } = await chooseEnvironment(context);
     const changed = await sluice.environments.update(project.id, environment, changes);
-    ask.out.result(changed, () => {
-      for (const word of ask.args) ask.out.line(`${splitPair(word)[0]} = ${settingOf(changed, splitPair(word)[0])}`);
+    context.out.result(changed, () => {
+      for (const word of context.args)
+        context.out.line(`${splitPair(word)[0]} = ${settingOf(changed, splitPair(word)[0])}`);
     });
     return exit.done;
   },
@@ -63,20 +64,20 @@ export const variablesVerb = verb({
   about: 'list variables, or set them; the value of a NAME alone is read from standard input',
   args: '[NAME=VALUE…]',
   options: inEnvironment,
-  async run(ask) {
-    const bare = ask.args.filter((word) => !word.includes('='));
+  async run(context) {
+    const bare = context.args.filter((word) => !word.includes('='));
     if (bare.length > 1) throw new UsageError('Standard input holds the value of one variable.');
-    const { sluice, project, environment } = await chooseEnvironment(ask);
-    if (ask.args.length === 0) {
+    const { sluice, project, environment } = await chooseEnvironment(context);
+    if (context.args.length === 0) {
       const { variables } = await sluice.environments.get(project.id, environment);
-      ask.out.list(variables, [{ title: 'NAME', of: (name) => name }], `${environment} has no variables.`);
+      context.out.list(variables, [{ title: 'NAME', of: (name) => name }], `${environment} has no variables.`);
       return exit.done;
     }
-    const given = ask.args.filter((word) => word.includes('=')).map(splitPair);
-    for (const name of bare) given.push([name, await readStdin(ask.io)]);
+    const given = context.args.filter((word) => word.includes('=')).map(splitPair);
+    for (const name of bare) given.push([name, await readStdin(context.io)]);
     const changed = await sluice.environments.update(project.id, environment, { variables: Object.fromEntries(given) });
-    ask.out.result(changed, () => {
-      ask.out.line(`${given.map(([name]) => name).join(', ')} set for the next revision of ${environment}`);
+    context.out.result(changed, () => {
+      context.out.line(`${given.map(([name]) => name).join(', ')} set for the next revision of ${environment}`);
     });
     return exit.done;
   },
@@ -86,12 +87,12 @@ export const unsetVerb = verb({
   about: 'remove variables',
   args: 'NAME…',
   options: inEnvironment,
-  async run(ask) {
-    const { sluice, project, environment } = await chooseEnvironment(ask);
-    const variables = Object.fromEntries(ask.args.map((name) => [name, null]));
+  async run(context) {
+    const { sluice, project, environment } = await chooseEnvironment(context);
+    const variables = Object.fromEntries(context.args.map((name) => [name, null]));
     const changed = await sluice.environments.update(project.id, environment, { variables });
-    ask.out.result(changed, () =>
-      ask.out.line(`${ask.args.join(', ')} removed for the next revision of ${environment}`),
+    context.out.result(changed, () =>
+      context.out.line(`${context.args.join(', ')} removed for the next revision of ${environment}`),
     );
     return exit.done;
   },

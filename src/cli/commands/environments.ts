@@ -1,8 +1,8 @@
 // sluice environments …: looking at environments and making, locking and deleting them. Changing settings and variables
 // is environment-settings.ts.
 import type { Environment } from '../../contract/environments.ts';
-import { askFirst } from '../frame/ask-first.ts';
 import { type Command, inEnvironment, inProject, verb } from '../frame/command.ts';
+import { confirmFirst } from '../frame/confirm-first.ts';
 import { exit } from '../io.ts';
 import { chooseEnvironment, chooseProject, environmentOf, take } from '../reach/choose.ts';
 import { pairs } from '../terminal/table.ts';
@@ -12,7 +12,7 @@ import { setVerb, unsetVerb, variablesVerb } from './environment-settings.ts';
 export const trafficOf = ({ traffic }: Environment): string =>
   traffic.map(({ revision, percent }) => `${revision} ${percent} %`).join(', ') || '-';
 
-export function environmentLines(environment: Environment): string[] {
+function environmentLines(environment: Environment): string[] {
   const { health_check: health, canary, locked } = environment;
   const flat = (values: object) =>
     Object.entries(values)
@@ -41,9 +41,9 @@ export const command: Command = {
     list: verb({
       about: 'list environments of a project',
       options: inProject,
-      async run(ask) {
-        const { sluice, project } = await chooseProject(ask);
-        ask.out.list(
+      async run(context) {
+        const { sluice, project } = await chooseProject(context);
+        context.out.list(
           await take(sluice.environments.list(project.id), 1000),
           [
             { title: 'NAME', of: ({ name }) => name },
@@ -65,11 +65,11 @@ export const command: Command = {
       about: 'show an environment with its settings',
       args: '[NAME]',
       options: inEnvironment,
-      async run(ask) {
-        const { sluice, project, environment } = await chooseEnvironment(ask, ask.args[0]);
+      async run(context) {
+        const { sluice, project, environment } = await chooseEnvironment(context, context.args[0]);
         const shown = await sluice.environments.get(project.id, environment);
-        ask.out.result(shown, () => {
-          for (const line of environmentLines(shown)) ask.out.line(line);
+        context.out.result(shown, () => {
+          for (const line of environmentLines(shown)) context.out.line(line);
         });
         return exit.done;
       },
@@ -78,11 +78,14 @@ export const command: Command = {
       about: 'create an environment',
       args: 'NAME',
       options: { ...inProject, region: { type: 'string', value: 'R', about: 'where it runs' } },
-      async run(ask) {
-        const { sluice, project } = await chooseProject(ask);
-        const region = ask.text('region');
-        const made = await sluice.environments.create(project.id, { name: ask.args[0]!, ...(region && { region }) });
-        ask.out.result(made, () => ask.out.line(`${made.name}  ${made.url}`));
+      async run(context) {
+        const { sluice, project } = await chooseProject(context);
+        const region = context.text('region');
+        const made = await sluice.environments.create(project.id, {
+          name: context.args[0]!,
+          ...(region && { region }),
+        });
+        context.out.result(made, () => context.out.line(`${made.name}  ${made.url}`));
         return exit.done;
       },
     }),
@@ -93,20 +96,22 @@ export const command: Command = {
       about: 'keep everybody from deploying there',
       args: 'REASON',
       options: inEnvironment,
-      async run(ask) {
-        const { sluice, project, environment } = await chooseEnvironment(ask);
-        const changed = await sluice.environments.update(project.id, environment, { locked: { reason: ask.args[0]! } });
-        ask.out.result(changed, () => ask.out.line(`${environment} is locked`));
+      async run(context) {
+        const { sluice, project, environment } = await chooseEnvironment(context);
+        const changed = await sluice.environments.update(project.id, environment, {
+          locked: { reason: context.args[0]! },
+        });
+        context.out.result(changed, () => context.out.line(`${environment} is locked`));
         return exit.done;
       },
     }),
     unlock: verb({
       about: 'let people deploy there again',
       options: inEnvironment,
-      async run(ask) {
-        const { sluice, project, environment } = await chooseEnvironment(ask);
+      async run(context) {
+        const { sluice, project, environment } = await chooseEnvironment(context);
         const changed = await sluice.environments.update(project.id, environment, { locked: null });
-        ask.out.result(changed, () => ask.out.line(`${environment} is unlocked`));
+        context.out.result(changed, () => context.out.line(`${environment} is unlocked`));
         return exit.done;
       },
     }),
@@ -114,12 +119,12 @@ export const command: Command = {
       about: 'delete an environment and what runs in it',
       args: 'NAME',
       options: { ...inProject, yes: { type: 'boolean', short: 'y', about: 'do not ask' } },
-      async run(ask) {
-        const { sluice, project } = await chooseProject(ask);
-        const environment = environmentOf(project, ask.args[0]);
-        await askFirst(ask, `Delete ${environment} of ${project.slug} and all that runs there?`);
+      async run(context) {
+        const { sluice, project } = await chooseProject(context);
+        const environment = environmentOf(project, context.args[0]);
+        await confirmFirst(context, `Delete ${environment} of ${project.slug} and all that runs there?`);
         await sluice.environments.delete(project.id, environment);
-        ask.out.result({ name: environment, deleted: true }, () => ask.out.line(`${environment} is deleted`));
+        context.out.result({ name: environment, deleted: true }, () => context.out.line(`${environment} is deleted`));
         return exit.done;
       },
     }),

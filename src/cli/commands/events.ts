@@ -18,33 +18,33 @@ export const command: Command = {
         follow: { type: 'boolean', short: 'f', about: 'go on until Ctrl-C' },
         after: { type: 'string', value: 'EVENT', about: 'with --follow: begin after this event' },
       },
-      async run(ask) {
-        const sluice = await connect(ask);
+      async run(context) {
+        const sluice = await connect(context);
         const [named, type, after] = [
-          ask.text('project') ?? ask.io.env.SLUICE_PROJECT,
-          ask.text('type'),
-          ask.text('after'),
+          context.text('project') ?? context.io.env.SLUICE_PROJECT,
+          context.text('type'),
+          context.text('after'),
         ];
         const query = {
           ...(named && { project_id: (await findProject(sluice, named)).id }),
           ...(type && { type: type as EventKind }),
         };
         const nameOf = projectNames(sluice);
-        if (ask.flag('follow')) {
-          const options = { signal: ask.signal, ...(after && { lastEventId: after }) };
-          ask.out.note('Following events; Ctrl-C ends it.');
+        if (context.flag('follow')) {
+          const options = { signal: context.signal, ...(after && { lastEventId: after }) };
+          context.out.note('Following events; Ctrl-C ends it.');
           for await (const event of sluice.events.stream(query, options)) {
-            if (ask.out.json) ask.out.jsonLine(event);
-            else ask.out.line(eventLine(event, await nameOf(event.project_id), ask.out.paint));
+            if (context.out.json) context.out.jsonLine(event);
+            else context.out.line(eventLine(event, await nameOf(event.project_id), context.out.paint));
           }
           return exit.done;
         }
-        const events = await takePaged(ask, sluice.events.list(query));
+        const events = await takePaged(context, sluice.events.list(query));
         const names = await Promise.all(events.map(({ project_id }) => nameOf(project_id)));
-        ask.out.result(events, () => {
-          const lines = events.map((event, index) => eventLine(event, names[index]!, ask.out.paint));
-          for (const line of lines.reverse()) ask.out.line(line);
-          if (lines.length === 0) ask.out.note('Nothing has happened yet.');
+        context.out.result(events, () => {
+          const lines = events.map((event, index) => eventLine(event, names[index]!, context.out.paint));
+          for (const line of lines.reverse()) context.out.line(line);
+          if (lines.length === 0) context.out.note('Nothing has happened yet.');
         });
         return exit.done;
       },

@@ -11,8 +11,7 @@ function addressFrom(given: string | undefined, io: Io): string {
 }
 
 async function tokenFrom(io: Io, fromStdin: boolean, url: string): Promise<string> {
-  if (!fromStdin && !io.stdin.isTTY)
-    throw new UsageError('Nobody can be asked here: give the token with --token-stdin.');
+  if (!fromStdin && !io.stdin.isTTY) throw new UsageError('Not a terminal: pass the token with --token-stdin.');
   const token = (fromStdin ? await readStdin(io) : await prompt(io, `Token for ${url} (not shown): `, true)).trim();
   if (!/^[!-~]{1,200}$/.test(token)) throw new CliError(exit.usage, 'A token is one line without spaces.');
   return token;
@@ -27,13 +26,13 @@ export const command: Command = {
       about: 'remember a service and a token, after trying them',
       args: '[URL]',
       options: { 'token-stdin': { type: 'boolean', about: 'read the token from standard input' } },
-      async run(ask) {
-        const { io, out } = ask;
-        const url = addressFrom(ask.args[0], io);
+      async run(context) {
+        const { io, out } = context;
+        const url = addressFrom(context.args[0], io);
         if (!isSafe(url)) out.note(`Mind: ${url} is not https, so the token can be read on the way.`);
-        const token = await tokenFrom(io, ask.flag('token-stdin'), url);
-        ask.found = { url, token, from: 'what you gave' };
-        const sluice = await clientFor(ask.found);
+        const token = await tokenFrom(io, context.flag('token-stdin'), url);
+        context.found = { url, token, from: 'what you gave' };
+        const sluice = await clientFor(context.found);
         const { id, name, scopes } = await sluice.token.get();
         const path = writeLogin(io.env, { url, token });
         out.result({ url, token_id: id, scopes, path }, () => {

@@ -1,23 +1,23 @@
 import type { Sluice } from '../../client/index.ts';
-import { type Ask, type Command, inEnvironment, verb } from '../frame/command.ts';
+import { type Command, type CommandContext, inEnvironment, verb } from '../frame/command.ts';
 import { CliError, exit } from '../io.ts';
 import { chooseEnvironment, chooseProject, type Here } from '../reach/choose.ts';
+import { timeOfDay } from '../terminal/quantities.ts';
 import { clean } from '../terminal/width.ts';
-import { timeOfDay } from '../terminal/words.ts';
 
 type Line = Awaited<ReturnType<Sluice['deployments']['logs']>>['data'][number];
 
 const lookMs = 1000;
 const most = 1000;
 
-/** Asked again and again: which deployment's instances are looked at. */
+/** The deployment whose logs are shown; following calls it again and again, because it changes. */
 type Which = () => Promise<string>;
 
 /** The one that is named, else the one in progress, else the one whose revision serves. */
-async function whichOf(ask: Ask<'project' | 'env'>): Promise<Here & { which: Which }> {
-  const [named] = ask.args;
-  if (named !== undefined) return { ...(await chooseProject(ask)), which: async () => named };
-  const { sluice, project, environment } = await chooseEnvironment(ask);
+async function whichOf(context: CommandContext<'project' | 'env'>): Promise<Here & { which: Which }> {
+  const [named] = context.args;
+  if (named !== undefined) return { ...(await chooseProject(context)), which: async () => named };
+  const { sluice, project, environment } = await chooseEnvironment(context);
   let serving = { revision: '', deployment: '' };
   const which = async () => {
     const { in_progress_deployment: running, active_revision: active } = await sluice.environments.get(
@@ -40,13 +40,13 @@ async function whichOf(ask: Ask<'project' | 'env'>): Promise<Here & { which: Whi
   return { sluice, project, which };
 }
 
-/** Lines that were not there before. Several can have one time, so those of the last one are remembered. */
+/** Finds the lines that are new. Several lines can have the same time, so those of the latest time are remembered. */
 export class LogTail {
   #since: string | undefined;
   #seen = new Set<string>();
 
   get since(): string | undefined {
-    // The service gives what is later than this: one millisecond earlier asks for that time again.
+    // The service returns lines later than this. One millisecond less includes those of the latest time again.
     return this.#since && new Date(Date.parse(this.#since) - 1).toISOString();
   }
 
@@ -62,7 +62,7 @@ export class LogTail {
   }
 }
 
-function show({ out }: Ask, line: Line): void {
+function show({ out }: CommandContext, line: Line): void {
   if (out.json) {
     out.jsonLine(line);
     return;
@@ -74,9 +74,13 @@ function show({ out }: Ask, line: Line): void {
   );
 }
 
-/** Goes over to the next deployment when there is one. */
-async function follow(ask: Ask, { sluice, project, which }: Here & { which: Which }, tail: number): Promise<void> {
-  const { signal } = ask;
+/** Switches to the next deployment when one begins. */
+async function follow(
+  context: CommandContext,
+  { sluice, project, which }: Here & { which: Which },
+  tail: number,
+): Promise<void> {
+  const { signal } = context;
   const { pause } = await import('../../client/pause.ts');
   let shown = '';
   let seen = new LogTail();
@@ -84,14 +88,14 @@ async function follow(ask: Ask, { sluice, project, which }: Here & { which: Whic
     try {
       const id = await which();
       if (id !== shown) {
-        ask.out.note(`Logs of ${id}; Ctrl-C ends it.`);
+        context.out.note(`Logs of ${id}; Ctrl-C ends it.`);
         shown = id;
         seen = new LogTail();
       }
       const { since } = seen;
       const query = since === undefined ? { tail } : { tail: most, since };
       const { data } = await sluice.deployments.logs(project.id, id, query, { signal });
-      for (const line of seen.fresh(data)) show(ask, line);
+      for (const line of seen.fresh(data)) show(context, line);
       await pause(lookMs, signal);
     } catch (error) {
       if (!signal.aborted) throw error;
@@ -109,18 +113,18 @@ export const command: Command = {
         follow: { type: 'boolean', short: 'f', about: 'go on until Ctrl-C' },
         tail: { type: 'string', short: 'n', value: 'N', about: 'begin with so many lines (default: 100)' },
       },
-      async run(ask) {
-        const tail = ask.whole('tail', 1, most) ?? 100;
-        const here = await whichOf(ask);
-        if (ask.flag('follow')) {
-          await follow(ask, here, tail);
+      async run(context) {
+        const tail = context.whole('tail', 1, most) ?? 100;
+        const here = await whichOf(context);
+        if (context.flag('follow')) {
+          await follow(context, here, tail);
           return exit.done;
         }
         const id = await here.which();
         const { data } = await here.sluice.deployments.logs(here.project.id, id, { tail });
-        ask.out.result(data, () => {
-          for (const line of data) show(ask, line);
-          if (data.length === 0) ask.out.note(`${id} has printed nothing.`);
+        context.out.result(data, () => {
+          for (const line of data) show(context, line);
+          if (data.length === 0) context.out.note(`${id} has printed nothing.`);
         });
         return exit.done;
       },

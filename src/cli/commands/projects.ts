@@ -1,5 +1,5 @@
-import { askFirst } from '../frame/ask-first.ts';
 import { type Command, inProject, paged, verb } from '../frame/command.ts';
+import { confirmFirst } from '../frame/confirm-first.ts';
 import { exit } from '../io.ts';
 import { chooseProject, findProject, takePaged } from '../reach/choose.ts';
 import { connect } from '../reach/connect.ts';
@@ -11,15 +11,15 @@ export const command: Command = {
     list: verb({
       about: 'list projects',
       options: paged,
-      async run(ask) {
-        const sluice = await connect(ask);
-        ask.out.list(
-          await takePaged(ask, sluice.projects.list()),
+      async run(context) {
+        const sluice = await connect(context);
+        context.out.list(
+          await takePaged(context, sluice.projects.list()),
           [
             { title: 'SLUG', of: ({ slug }) => slug },
             { title: 'NAME', of: ({ name }) => name },
             { title: 'ENVIRONMENTS', of: ({ environments }) => environments.join(', ') },
-            { title: 'CREATED', of: ({ created_at }) => ask.out.time(created_at) },
+            { title: 'CREATED', of: ({ created_at }) => context.out.time(created_at) },
             { title: 'ID', of: ({ id }) => id },
           ],
           'There is no project yet. Create one: sluice projects create "My shop"',
@@ -35,15 +35,15 @@ export const command: Command = {
         description: { type: 'string', value: 'TEXT', about: 'for people' },
         region: { type: 'string', value: 'R', about: 'where production runs' },
       },
-      async run(ask) {
-        const sluice = await connect(ask);
-        const [slug, description, region] = [ask.text('slug'), ask.text('description'), ask.text('region')];
-        const name = ask.args[0]!;
+      async run(context) {
+        const sluice = await connect(context);
+        const [slug, description, region] = [context.text('slug'), context.text('description'), context.text('region')];
+        const name = context.args[0]!;
         const body = { name, ...(slug && { slug }), ...(description && { description }), ...(region && { region }) };
         const project = await sluice.projects.create(body);
-        ask.out.result(project, () => {
-          ask.out.line(`${project.id}  ${project.slug}`);
-          ask.out.note(`Deploy to it: sluice deploy IMAGE --project ${project.slug} --wait`);
+        context.out.result(project, () => {
+          context.out.line(`${project.id}  ${project.slug}`);
+          context.out.note(`Deploy to it: sluice deploy IMAGE --project ${project.slug} --wait`);
         });
         return exit.done;
       },
@@ -52,10 +52,12 @@ export const command: Command = {
       about: 'show a project (default: the one of --project, or the only one)',
       args: '[PROJECT]',
       options: inProject,
-      async run(ask) {
-        const [named] = ask.args;
-        const project = named ? await findProject(await connect(ask), named) : (await chooseProject(ask)).project;
-        ask.out.result(project, () => {
+      async run(context) {
+        const [named] = context.args;
+        const project = named
+          ? await findProject(await connect(context), named)
+          : (await chooseProject(context)).project;
+        context.out.result(project, () => {
           const lines = pairs([
             ['id', project.id],
             ['name', clean(project.name)],
@@ -66,7 +68,7 @@ export const command: Command = {
             ['created', project.created_at],
             ['updated', project.updated_at],
           ]);
-          for (const line of lines) ask.out.line(line);
+          for (const line of lines) context.out.line(line);
         });
         return exit.done;
       },
@@ -75,12 +77,15 @@ export const command: Command = {
       about: 'delete a project and everything that belongs to it',
       args: 'PROJECT',
       options: { yes: { type: 'boolean', short: 'y', about: 'do not ask' } },
-      async run(ask) {
-        const sluice = await connect(ask);
-        const project = await findProject(sluice, ask.args[0]!);
-        await askFirst(ask, `Delete ${project.slug} with ${project.environments.join(', ')} and all that runs there?`);
+      async run(context) {
+        const sluice = await connect(context);
+        const project = await findProject(sluice, context.args[0]!);
+        await confirmFirst(
+          context,
+          `Delete ${project.slug} with ${project.environments.join(', ')} and all that runs there?`,
+        );
         await sluice.projects.delete(project.id);
-        ask.out.result({ id: project.id, deleted: true }, () => ask.out.line(`${project.slug} is deleted`));
+        context.out.result({ id: project.id, deleted: true }, () => context.out.line(`${project.slug} is deleted`));
         return exit.done;
       },
     }),

@@ -8,17 +8,17 @@ export const command: Command = {
     '': verb({
       about: 'list revisions of an environment, and which of them can be rolled back to',
       options: { ...inEnvironment, ...paged },
-      async run(ask) {
-        const { sluice, project, environment } = await chooseEnvironment(ask);
-        ask.out.list(
-          await takePaged(ask, sluice.revisions.list(project.id, environment)),
+      async run(context) {
+        const { sluice, project, environment } = await chooseEnvironment(context);
+        context.out.list(
+          await takePaged(context, sluice.revisions.list(project.id, environment)),
           [
             { title: 'REV', of: ({ id }) => id },
             { title: 'STATE', of: ({ state }) => state, colour: ({ state }) => colourOf(state) },
             { title: 'TRAFFIC', of: (r) => (r.traffic_percent > 0 ? `${r.traffic_percent} %` : '-'), right: true },
             { title: 'ROLLBACK', of: (r) => (r.rollback_eligible ? 'yes' : (r.ineligible_reason ?? 'no')) },
             { title: 'IMAGE', of: ({ image }) => image },
-            { title: 'CREATED', of: ({ created_at }) => ask.out.time(created_at) },
+            { title: 'CREATED', of: ({ created_at }) => context.out.time(created_at) },
           ],
           `${environment} of ${project.slug} has no revision yet. Deploy one: sluice deploy IMAGE`,
         );

@@ -13,18 +13,20 @@ export const command: Command = {
         reason: { type: 'string', value: 'TEXT', about: 'for people' },
         wait: { type: 'boolean', short: 'w', about: 'watch it; exit code 0 only if it succeeded' },
       },
-      async run(ask) {
-        const [revision] = ask.args;
+      async run(context) {
+        const [revision] = context.args;
         if (revision !== undefined && !/^r[1-9]\d*$/.test(revision))
           throw new UsageError(`${revision} is not a revision such as r7.`);
-        const { sluice, project, environment } = await chooseEnvironment(ask);
+        const { sluice, project, environment } = await chooseEnvironment(context);
         const deployment = await sluice.environments.rollback(project.id, environment, {
           ...(revision && { revision }),
-          ...(ask.text('reason') !== undefined && { reason: ask.text('reason')! }),
+          ...(context.text('reason') !== undefined && { reason: context.text('reason')! }),
         });
-        if (ask.flag('wait')) return watch(ask, sluice, deployment);
-        ask.out.result(deployment, () => {
-          ask.out.line(`${deployment.id}  ${deployment.image} comes back as ${deployment.revision} of ${environment}`);
+        if (context.flag('wait')) return watch(context, sluice, deployment);
+        context.out.result(deployment, () => {
+          context.out.line(
+            `${deployment.id}  ${deployment.image} comes back as ${deployment.revision} of ${environment}`,
+          );
         });
         return exit.done;
       },

@@ -1,4 +1,4 @@
-// promote, pause, resume and abort: the same command with another verb of the API.
+// promote, pause, resume and abort: one command each, which differ only in the operation of the API they call.
 import { type Command, inEnvironment, verb } from '../frame/command.ts';
 import { exit } from '../io.ts';
 import { chooseDeployment } from '../reach/choose.ts';
@@ -6,7 +6,7 @@ import { watch } from '../reach/watch.ts';
 
 type Step = 'promote' | 'pause' | 'resume' | 'abort';
 
-function steer(step: Step, about: string): Command {
+function rolloutCommand(step: Step, about: string): Command {
   return {
     verbs: {
       '': verb({
@@ -16,12 +16,12 @@ function steer(step: Step, about: string): Command {
           ...inEnvironment,
           wait: { type: 'boolean', short: 'w', about: 'watch it to its end; exit code 0 only if it succeeded' },
         },
-        async run(ask) {
-          const { sluice, project, deployment } = await chooseDeployment(ask, ask.args[0]);
+        async run(context) {
+          const { sluice, project, deployment } = await chooseDeployment(context, context.args[0]);
           const after = await sluice.deployments[step](project.id, deployment.id);
-          if (ask.flag('wait')) return watch(ask, sluice, after);
+          if (context.flag('wait')) return watch(context, sluice, after);
           const share = after.canary ? `, ${after.canary.phase} at ${after.canary.percent} %` : '';
-          ask.out.result(after, () => ask.out.line(`${after.id}  ${after.revision} is ${after.state}${share}`));
+          context.out.result(after, () => context.out.line(`${after.id}  ${after.revision} is ${after.state}${share}`));
           return exit.done;
         },
       }),
@@ -30,7 +30,7 @@ function steer(step: Step, about: string): Command {
   };
 }
 
-export const promote = steer('promote', 'go on with a canary: to its next step, or to all traffic');
-export const pause = steer('pause', 'hold a canary at its share');
-export const resume = steer('resume', 'go on with a paused canary; its step begins anew');
-export const abort = steer('abort', 'end a deployment; the revision before serves all traffic');
+export const promote = rolloutCommand('promote', 'go on with a canary: to its next step, or to all traffic');
+export const pause = rolloutCommand('pause', 'hold a canary at its share');
+export const resume = rolloutCommand('resume', 'go on with a paused canary; its step begins anew');
+export const abort = rolloutCommand('abort', 'end a deployment; the previous revision serves all traffic');

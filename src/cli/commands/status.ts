@@ -39,21 +39,21 @@ export const command: Command = {
     '': verb({
       about: 'show environments with their revisions and traffic, of one project or of all',
       options: inProject,
-      async run(ask) {
-        const sluice = await connect(ask);
-        const named = ask.text('project') ?? (ask.io.env.SLUICE_PROJECT || undefined);
+      async run(context) {
+        const sluice = await connect(context);
+        const named = context.text('project') ?? (context.io.env.SLUICE_PROJECT || undefined);
         const projects = named ? [await findProject(sluice, named)] : await take(sluice.projects.list(), 50);
         const rows = (await Promise.all(projects.map((project) => rowsOf(sluice, project)))).flat();
-        if (ask.out.json) {
+        if (context.out.json) {
           const plain = rows.map(({ project, environment, ...rest }) => ({
             project: project.slug,
             ...rest,
             environment,
           }));
-          ask.out.result(plain, () => {});
+          context.out.result(plain, () => {});
           return exit.done;
         }
-        ask.out.list(
+        context.out.list(
           rows,
           [
             { title: 'PROJECT', of: ({ project }) => project.slug },

@@ -17,24 +17,24 @@ async function chooseAccount(db: Db, id: string | undefined): Promise<string> {
 export const command: Command = {
   verbs: {
     create: verb({
-      about: 'make a token without having one',
+      about: 'create a token without having one',
       args: 'NAME',
       options: {
         account: { type: 'string', value: 'ID', about: 'whose (default: the first account)' },
         scope: { type: 'string', multiple: true, value: 'S', choices: scopes, about: 'what it may do (default: *)' },
         days: { type: 'string', value: 'N', about: 'valid for so long (default: for ever)' },
       },
-      async run(ask) {
-        const days = ask.whole('days', 1, 99_999);
-        const wanted = ask.texts('scope') as Scope[];
+      async run(context) {
+        const days = context.whole('days', 1, 99_999);
+        const wanted = context.texts('scope') as Scope[];
         const { systemClock: clock } = await import('../../lib/clock.ts');
         const { createIds } = await import('../../lib/ids.ts');
         const { makeToken } = await import('../../tokens/make.ts');
-        const made = await withStore(ask, async ({ db }) => {
-          const accountId = await chooseAccount(db, ask.text('account'));
+        const made = await withStore(context, async ({ db }) => {
+          const accountId = await chooseAccount(db, context.text('account'));
           const token = {
             accountId,
-            name: ask.args[0]!,
+            name: context.args[0]!,
             scopes: wanted.length > 0 ? wanted : (['*'] satisfies Scope[]),
             expiresAt: days === undefined ? null : clock.now() + days * 86_400_000,
           };
@@ -42,9 +42,9 @@ export const command: Command = {
           const { row, secret } = await db.transaction().execute((tx) => makeToken(tx, parts, token));
           return { id: row.id, account_id: accountId, token: secret };
         });
-        ask.out.result(made, () => {
-          ask.out.line(`token ${made.id} of account ${made.account_id}`);
-          ask.out.line(`${made.token}   (shown this once)`);
+        context.out.result(made, () => {
+          context.out.line(`token ${made.id} of account ${made.account_id}`);
+          context.out.line(`${made.token}   (shown this once)`);
         });
         return exit.done;
       },

@@ -10,20 +10,20 @@ export const command: Command = {
     list: verb({
       about: 'list tokens, never their secrets',
       options: paged,
-      async run(ask) {
-        const sluice = await connect(ask);
+      async run(context) {
+        const sluice = await connect(context);
         const stateOf = (token: Token) => {
           if (token.revoked_at) return 'revoked';
-          return token.expires_at && Date.parse(token.expires_at) <= ask.io.now() ? 'expired' : 'valid';
+          return token.expires_at && Date.parse(token.expires_at) <= context.io.now() ? 'expired' : 'valid';
         };
-        ask.out.list(
-          await takePaged(ask, sluice.tokens.list()),
+        context.out.list(
+          await takePaged(context, sluice.tokens.list()),
           [
             { title: 'ID', of: ({ id }) => id },
             { title: 'NAME', of: ({ name }) => name },
             { title: 'STATE', of: stateOf, colour: (token) => (stateOf(token) === 'valid' ? 'green' : 'dim') },
             { title: 'SCOPES', of: ({ scopes: held }) => held.join(' ') },
-            { title: 'LAST USED', of: ({ last_used_at }) => ask.out.time(last_used_at) },
+            { title: 'LAST USED', of: ({ last_used_at }) => context.out.time(last_used_at) },
           ],
           'There is no token.',
         );
@@ -31,7 +31,7 @@ export const command: Command = {
       },
     }),
     create: verb({
-      about: 'make a token that can do no more than yours; its secret is shown this once',
+      about: 'create a token that can do no more than yours; its secret is shown this once',
       args: 'NAME',
       options: {
         scope: {
@@ -44,20 +44,20 @@ export const command: Command = {
         project: { type: 'string', short: 'p', multiple: true, value: 'P', about: 'the only projects it may see' },
         days: { type: 'string', value: 'N', about: 'valid for so long (default: for ever)' },
       },
-      async run(ask) {
-        const sluice = await connect(ask);
-        const days = ask.whole('days', 1, 99_999);
-        const projects = await Promise.all(ask.texts('project').map((named) => findProject(sluice, named)));
-        const chosen = ask.texts('scope') as Scope[];
+      async run(context) {
+        const sluice = await connect(context);
+        const days = context.whole('days', 1, 99_999);
+        const projects = await Promise.all(context.texts('project').map((named) => findProject(sluice, named)));
+        const chosen = context.texts('scope') as Scope[];
         const made = await sluice.tokens.create({
-          name: ask.args[0]!,
+          name: context.args[0]!,
           scopes: chosen.length > 0 ? chosen : (await sluice.token.get()).scopes,
           ...(projects.length > 0 && { project_ids: projects.map(({ id }) => id) }),
-          ...(days !== undefined && { expires_at: new Date(ask.io.now() + days * 86_400_000).toISOString() }),
+          ...(days !== undefined && { expires_at: new Date(context.io.now() + days * 86_400_000).toISOString() }),
         });
-        ask.out.result(made, () => {
-          ask.out.note(`${made.id}, with ${made.scopes.join(' ')}. Shown this once:`);
-          ask.out.line(made.token);
+        context.out.result(made, () => {
+          context.out.note(`${made.id}, with ${made.scopes.join(' ')}. Shown this once:`);
+          context.out.line(made.token);
         });
         return exit.done;
       },
@@ -65,21 +65,23 @@ export const command: Command = {
     revoke: verb({
       about: 'revoke a token, at once and for ever',
       args: 'ID',
-      async run(ask) {
-        const sluice = await connect(ask);
-        await sluice.tokens.revoke(ask.args[0]!);
-        ask.out.result({ id: ask.args[0], revoked: true }, () => ask.out.line(`${ask.args[0]} is revoked`));
+      async run(context) {
+        const sluice = await connect(context);
+        await sluice.tokens.revoke(context.args[0]!);
+        context.out.result({ id: context.args[0], revoked: true }, () =>
+          context.out.line(`${context.args[0]} is revoked`),
+        );
         return exit.done;
       },
     }),
     current: verb({
       about: 'show the token this command line uses',
-      async run(ask) {
-        const sluice = await connect(ask);
+      async run(context) {
+        const sluice = await connect(context);
         const token = await sluice.token.get();
-        ask.out.result(token, () => {
-          ask.out.line(`${token.id}  ${token.name}: ${token.scopes.join(' ')}`);
-          ask.out.note(`at ${ask.found!.url}, found by ${ask.found!.from}`);
+        context.out.result(token, () => {
+          context.out.line(`${token.id}  ${token.name}: ${token.scopes.join(' ')}`);
+          context.out.note(`at ${context.found!.url}, found by ${context.found!.from}`);
         });
         return exit.done;
       },

@@ -6,18 +6,18 @@ import { exit, UsageError } from '../io.ts';
 import { takePaged } from '../reach/choose.ts';
 import { connect } from '../reach/connect.ts';
 import { colourOf } from '../terminal/output.ts';
+import { plural } from '../terminal/quantities.ts';
 import { clean } from '../terminal/width.ts';
-import { plural } from '../terminal/words.ts';
 
 export const testVerb = verb({
   about: 'send a test',
   args: 'ID',
-  async run(ask) {
-    const sluice = await connect(ask);
-    const delivery = await sluice.webhooks.test(ask.args[0]!);
-    ask.out.result(delivery, () => {
-      ask.out.line(`${delivery.id} is on its way`);
-      ask.out.note(`How it went: sluice webhooks delivery ${ask.args[0]} ${delivery.id}`);
+  async run(context) {
+    const sluice = await connect(context);
+    const delivery = await sluice.webhooks.test(context.args[0]!);
+    context.out.result(delivery, () => {
+      context.out.line(`${delivery.id} is on its way`);
+      context.out.note(`How it went: sluice webhooks delivery ${context.args[0]} ${delivery.id}`);
     });
     return exit.done;
   },
@@ -27,19 +27,19 @@ export const deliveriesVerb = verb({
   about: 'list deliveries of a webhook',
   args: 'ID',
   options: { ...paged, state: { type: 'string', value: 'S', choices: deliveryStates, about: 'only in this state' } },
-  async run(ask) {
-    const sluice = await connect(ask);
-    const state = ask.text('state') as DeliveryState | undefined;
-    const list = sluice.deliveries.list(ask.args[0]!, state ? { state } : {});
-    ask.out.list(
-      await takePaged(ask, list),
+  async run(context) {
+    const sluice = await connect(context);
+    const state = context.text('state') as DeliveryState | undefined;
+    const list = sluice.deliveries.list(context.args[0]!, state ? { state } : {});
+    context.out.list(
+      await takePaged(context, list),
       [
         { title: 'ID', of: ({ id }) => id },
         { title: 'STATE', of: (delivery) => delivery.state, colour: (delivery) => colourOf(delivery.state) },
         { title: 'EVENT', of: ({ event_type }) => event_type },
         { title: 'TRIES', of: ({ attempt_count }) => attempt_count, right: true },
-        { title: 'NEXT', of: ({ next_attempt_at }) => ask.out.time(next_attempt_at) },
-        { title: 'CREATED', of: ({ created_at }) => ask.out.time(created_at) },
+        { title: 'NEXT', of: ({ next_attempt_at }) => context.out.time(next_attempt_at) },
+        { title: 'CREATED', of: ({ created_at }) => context.out.time(created_at) },
       ],
       'There is no such delivery. Send a test: sluice webhooks test ID',
     );
@@ -50,10 +50,10 @@ export const deliveriesVerb = verb({
 export const deliveryVerb = verb({
   about: 'show every attempt of a delivery',
   args: 'ID DELIVERY',
-  async run(ask) {
-    const { out } = ask;
-    const sluice = await connect(ask);
-    const delivery = await sluice.deliveries.get(ask.args[0]!, ask.args[1]!);
+  async run(context) {
+    const { out } = context;
+    const sluice = await connect(context);
+    const delivery = await sluice.deliveries.get(context.args[0]!, context.args[1]!);
     out.result(delivery, () => {
       out.line(`${delivery.id}  ${out.paint(colourOf(delivery.state), delivery.state)}  ${delivery.event_type}`);
       for (const { number, at, duration_ms, status, error, answer } of delivery.attempts) {
@@ -69,10 +69,10 @@ export const deliveryVerb = verb({
 export const redeliverVerb = verb({
   about: 'send a delivery again, now',
   args: 'ID DELIVERY',
-  async run(ask) {
-    const sluice = await connect(ask);
-    const delivery = await sluice.deliveries.redeliver(ask.args[0]!, ask.args[1]!);
-    ask.out.result(delivery, () => ask.out.line(`${delivery.id} is on its way`));
+  async run(context) {
+    const sluice = await connect(context);
+    const delivery = await sluice.deliveries.redeliver(context.args[0]!, context.args[1]!);
+    context.out.result(delivery, () => context.out.line(`${delivery.id} is on its way`));
     return exit.done;
   },
 });
@@ -84,14 +84,14 @@ export const replayVerb = verb({
     since: { type: 'string', value: 'TIME', about: 'such as 2026-11-15T00:00:00Z, or 6h, 30m, 2d before now' },
     missing: { type: 'boolean', about: 'also events that never had a delivery' },
   },
-  async run(ask) {
-    const since = timeOf(ask.text('since'), ask.io.now());
-    const sluice = await connect(ask);
-    const only = ask.flag('missing') ? ('missing' as const) : ('failed' as const);
-    const replayed = await sluice.webhooks.replay(ask.args[0]!, { since, only });
-    ask.out.result(replayed, () => {
-      ask.out.line(`${plural(replayed.scheduled, 'delivery', 'deliveries')} on the way`);
-      if (replayed.has_more) ask.out.note('There are more: ask again.');
+  async run(context) {
+    const since = timeOf(context.text('since'), context.io.now());
+    const sluice = await connect(context);
+    const only = context.flag('missing') ? ('missing' as const) : ('failed' as const);
+    const replayed = await sluice.webhooks.replay(context.args[0]!, { since, only });
+    context.out.result(replayed, () => {
+      context.out.line(`${plural(replayed.scheduled, 'delivery', 'deliveries')} on the way`);
+      if (replayed.has_more) context.out.note('There are more: ask again.');
     });
     return exit.done;
   },

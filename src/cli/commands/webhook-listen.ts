@@ -5,7 +5,7 @@ import type { Sluice } from '../../client/index.ts';
 import type { EventKind } from '../../contract/events.ts';
 import type { Webhook } from '../../contract/webhooks.ts';
 import { eventKinds } from '../frame/choices.ts';
-import { type Ask, verb } from '../frame/command.ts';
+import { type CommandContext, verb } from '../frame/command.ts';
 import { CliError, exit, UsageError } from '../io.ts';
 import { findProject } from '../reach/choose.ts';
 import { connect } from '../reach/connect.ts';
@@ -14,7 +14,7 @@ import { projectNames } from '../reach/project-names.ts';
 import { type Arrival, openReceiver } from '../reach/receiver.ts';
 
 interface Wish {
-  ask: Ask;
+  context: CommandContext;
   sluice: Sluice;
   projectId: string | null;
   events: EventKind[];
@@ -43,7 +43,7 @@ async function register(
 }
 
 function show(wish: Wish, nameOf: (id: string | null | undefined) => Promise<string>) {
-  const { out } = wish.ask;
+  const { out } = wish.context;
   return async (event: Told, verified: boolean | null, answer: string | null): Promise<void> => {
     if (out.json) return out.jsonLine({ verified, answer, event });
     const word = verified ? out.paint('green', 'verified') : out.paint('red', 'WRONG SIGNATURE');
@@ -53,20 +53,20 @@ function show(wish: Wish, nameOf: (id: string | null | undefined) => Promise<str
 }
 
 async function receive(wish: Wish): Promise<boolean> {
-  const { ask, sluice, forward } = wish;
+  const { context, sluice, forward } = wish;
   const tell = show(wish, projectNames(sluice));
   const told: Promise<void>[] = [];
   const onArrival = ({ event, verified, answer }: Arrival) => void told.push(tell(event, verified, answer));
   const receiver = await openReceiver({ forward, onArrival });
   let webhook: Awaited<ReturnType<typeof register>> = null;
   try {
-    const ended = new Promise((resolve) => ask.signal.addEventListener('abort', resolve));
+    const ended = new Promise((resolve) => context.signal.addEventListener('abort', resolve));
     webhook = await register(wish, receiver.url);
     if (webhook === null) return false;
     receiver.secret(webhook.secret);
-    ask.out.note(`Listening at ${receiver.url} as ${webhook.id}; Ctrl-C ends it and removes the webhook.`);
-    if (forward) ask.out.note(`Forwarding to ${forward}; deliveries are signed with ${webhook.secret}`);
-    if (!ask.signal.aborted) await ended;
+    context.out.note(`Listening at ${receiver.url} as ${webhook.id}; Ctrl-C ends it and removes the webhook.`);
+    if (forward) context.out.note(`Forwarding to ${forward}; deliveries are signed with ${webhook.secret}`);
+    if (!context.signal.aborted) await ended;
     return true;
   } finally {
     if (webhook !== null) await sluice.webhooks.delete(webhook.id);
@@ -76,18 +76,20 @@ async function receive(wish: Wish): Promise<boolean> {
 }
 
 async function followInstead(wish: Wish): Promise<void> {
-  const { ask, sluice, projectId, events, forward } = wish;
+  const { context, sluice, projectId, events, forward } = wish;
   if (forward)
     throw new CliError(
       exit.failed,
       'The service does not send webhooks to this machine, so there is nothing signed to forward.',
       'Have its operator open the range: SLUICE_WEBHOOK_ALLOW_CIDRS',
     );
-  ask.out.note(
+  context.out.note(
     'The service does not send webhooks to this machine; following the event stream instead (no signatures).',
   );
   const tell = show(wish, projectNames(sluice));
-  for await (const event of sluice.events.stream(projectId ? { project_id: projectId } : {}, { signal: ask.signal })) {
+  for await (const event of sluice.events.stream(projectId ? { project_id: projectId } : {}, {
+    signal: context.signal,
+  })) {
     if (events.length === 0 || events.includes(event.type)) await tell(event, null, null);
   }
 }
@@ -110,14 +112,14 @@ export const listenVerb = verb({
     },
     forward: { type: 'string', value: 'URL', about: 'hand each delivery on, and its answer back' },
   },
-  async run(ask) {
-    const forward = ask.text('forward');
+  async run(context) {
+    const forward = context.text('forward');
     if (forward !== undefined && !/^https?:$/.test(URL.parse(forward)?.protocol ?? ''))
       throw new UsageError('--forward takes an address that begins with http:// or https://');
-    const sluice = await connect(ask);
-    const named = ask.text('project') ?? (ask.io.env.SLUICE_PROJECT || undefined);
+    const sluice = await connect(context);
+    const named = context.text('project') ?? (context.io.env.SLUICE_PROJECT || undefined);
     const projectId = named ? (await findProject(sluice, named)).id : null;
-    const wish: Wish = { ask, sluice, projectId, events: ask.texts('events') as EventKind[], forward };
+    const wish: Wish = { context, sluice, projectId, events: context.texts('events') as EventKind[], forward };
     if (!(await receive(wish))) await followInstead(wish);
     return exit.done;
   },

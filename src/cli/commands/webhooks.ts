@@ -1,7 +1,7 @@
 // sluice webhooks …: endpoints. What was sent to them is webhook-deliveries.ts, the local receiver webhook-listen.ts.
 import type { Webhook } from '../../contract/webhooks.ts';
 import { eventKinds, orderings } from '../frame/choices.ts';
-import type { Ask, Command } from '../frame/command.ts';
+import type { Command, CommandContext } from '../frame/command.ts';
 import { paged, verb } from '../frame/command.ts';
 import { exit } from '../io.ts';
 import { findProject, takePaged } from '../reach/choose.ts';
@@ -10,7 +10,7 @@ import { colourOf } from '../terminal/output.ts';
 import { deliveriesVerb, deliveryVerb, redeliverVerb, replayVerb, testVerb } from './webhook-deliveries.ts';
 import { listenVerb } from './webhook-listen.ts';
 
-function tell({ out }: Ask, webhook: Webhook): number {
+function tell({ out }: CommandContext, webhook: Webhook): number {
   out.result(webhook, () =>
     out.line(`${webhook.id}  ${out.paint(colourOf(webhook.state), webhook.state)}  ${webhook.url}`),
   );
@@ -18,7 +18,7 @@ function tell({ out }: Ask, webhook: Webhook): number {
 }
 
 /** The secret alone on standard output, so that it can be piped to where it is kept. */
-function tellSecret({ out }: Ask, webhook: Webhook & { secret: string }): number {
+function tellSecret({ out }: CommandContext, webhook: Webhook & { secret: string }): number {
   out.result(webhook, () => {
     out.note(`${webhook.id} tells ${webhook.url} of ${webhook.events.join(', ')}. Its secret, shown this once:`);
     out.line(webhook.secret);
@@ -30,9 +30,9 @@ const turn = (state: 'enabled' | 'paused', about: string) =>
   verb({
     about,
     args: 'ID',
-    async run(ask) {
-      const sluice = await connect(ask);
-      return tell(ask, await sluice.webhooks.update(ask.args[0]!, { state }));
+    async run(context) {
+      const sluice = await connect(context);
+      return tell(context, await sluice.webhooks.update(context.args[0]!, { state }));
     },
   });
 
@@ -41,16 +41,16 @@ export const command: Command = {
     list: verb({
       about: 'list webhooks',
       options: paged,
-      async run(ask) {
-        const sluice = await connect(ask);
-        ask.out.list(
-          await takePaged(ask, sluice.webhooks.list()),
+      async run(context) {
+        const sluice = await connect(context);
+        context.out.list(
+          await takePaged(context, sluice.webhooks.list()),
           [
             { title: 'ID', of: ({ id }) => id },
             { title: 'STATE', of: ({ state }) => state, colour: ({ state }) => colourOf(state) },
             { title: 'URL', of: ({ url }) => url },
             { title: 'EVENTS', of: ({ events }) => events.join(' ') },
-            { title: 'FAILING SINCE', of: ({ failing_since }) => ask.out.time(failing_since) },
+            { title: 'FAILING SINCE', of: ({ failing_since }) => context.out.time(failing_since) },
           ],
           'There is no webhook. Try one here: sluice webhooks listen',
         );
@@ -72,18 +72,22 @@ export const command: Command = {
         description: { type: 'string', value: 'TEXT', about: 'for people' },
         ordering: { type: 'string', value: 'O', choices: orderings, about: 'strict: one at a time, in sequence' },
       },
-      async run(ask) {
-        const sluice = await connect(ask);
-        const [project, description, ordering] = [ask.text('project'), ask.text('description'), ask.text('ordering')];
-        const events = ask.texts('events') as Webhook['events'];
+      async run(context) {
+        const sluice = await connect(context);
+        const [project, description, ordering] = [
+          context.text('project'),
+          context.text('description'),
+          context.text('ordering'),
+        ];
+        const events = context.texts('events') as Webhook['events'];
         const made = await sluice.webhooks.create({
-          url: ask.args[0]!,
+          url: context.args[0]!,
           events: events.length > 0 ? events : ['*'],
           ...(project && { project_id: (await findProject(sluice, project)).id }),
           ...(description && { description }),
           ...(ordering && { ordering: ordering as Webhook['ordering'] }),
         });
-        return tellSecret(ask, made);
+        return tellSecret(context, made);
       },
     }),
     listen: listenVerb,
@@ -96,12 +100,12 @@ export const command: Command = {
       about: 'replace the secret; for a while deliveries are signed with both',
       args: 'ID',
       options: { overlap: { type: 'string', value: 'S', about: 'seconds the old one stays valid (default: a day)' } },
-      async run(ask) {
-        const sluice = await connect(ask);
-        const overlap = ask.whole('overlap', 0, 604_800);
+      async run(context) {
+        const sluice = await connect(context);
+        const overlap = context.whole('overlap', 0, 604_800);
         return tellSecret(
-          ask,
-          await sluice.webhooks.rotateSecret(ask.args[0]!, overlap === undefined ? {} : { overlap_s: overlap }),
+          context,
+          await sluice.webhooks.rotateSecret(context.args[0]!, overlap === undefined ? {} : { overlap_s: overlap }),
         );
       },
     }),
@@ -110,10 +114,12 @@ export const command: Command = {
     delete: verb({
       about: 'delete a webhook and its deliveries',
       args: 'ID',
-      async run(ask) {
-        const sluice = await connect(ask);
-        await sluice.webhooks.delete(ask.args[0]!);
-        ask.out.result({ id: ask.args[0], deleted: true }, () => ask.out.line(`${ask.args[0]} is deleted`));
+      async run(context) {
+        const sluice = await connect(context);
+        await sluice.webhooks.delete(context.args[0]!);
+        context.out.result({ id: context.args[0], deleted: true }, () =>
+          context.out.line(`${context.args[0]} is deleted`),
+        );
         return exit.done;
       },
     }),

@@ -1,5 +1,4 @@
-// What the doctor looks at, one after the other. Nothing is changed: no database is made or migrated, no container
-// started.
+// The checks of the doctor, in order. They change nothing: no database is created or migrated, no container started.
 import { accessSync, constants, existsSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname } from 'node:path';
@@ -8,19 +7,8 @@ import { StartError } from '../../lib/start-error.ts';
 import { CliError, exit, type Io } from '../io.ts';
 import { clientFor, findService } from '../reach/connect.ts';
 import { lookAtDatabase } from './database.ts';
+import { type Finding, note, ok, problem } from './finding.ts';
 
-export type Level = 'ok' | 'note' | 'problem';
-
-export interface Finding {
-  level: Level;
-  what: string;
-  found: string;
-  todo?: string;
-}
-
-const ok = (what: string, found: string): Finding => ({ level: 'ok', what, found });
-const note = (what: string, found: string, todo: string): Finding => ({ level: 'note', what, found, todo });
-const problem = (what: string, found: string, todo: string): Finding => ({ level: 'problem', what, found, todo });
 const messageOf = (error: unknown): string => (error as Error).message.split('\n')[0]!;
 
 export async function* look(io: Io): AsyncGenerator<Finding> {
@@ -38,7 +26,7 @@ export async function* look(io: Io): AsyncGenerator<Finding> {
   yield await lookAtApi(io);
 }
 
-export function lookAtNode(version: string): Finding {
+function lookAtNode(version: string): Finding {
   const [major = 0, minor = 0] = version.split('.').map(Number);
   if (major > 24 || (major === 24 && minor >= 12)) return ok('Node.js', version);
   return problem('Node.js', version, 'install 24.12 or newer, or run npm ci, which brings one');
@@ -107,7 +95,7 @@ function isFree(host: string, port: number): Promise<true | NodeJS.ErrnoExceptio
   });
 }
 
-/** What every answer of the API and of the router carries. */
+/** Recognises the API and the router by the request id in their responses. */
 async function isSluice(url: string): Promise<boolean> {
   try {
     const response = await fetch(`${url}/v1/openapi.json`, { method: 'HEAD', signal: AbortSignal.timeout(3000) });
@@ -128,7 +116,7 @@ async function* lookAtPorts({ host, port, routerPort, routerTlsPort }: Config): 
   yield lookAtPort(['router TLS', routerTlsPort, 'SLUICE_ROUTER_TLS_PORT'], host, tls);
 }
 
-/** `taken`: by whom, where it is no problem that it is. */
+/** `taken`: who has the port, where that is fine. */
 async function lookAtPort([what, port, setting]: Port, host: string, taken: string | null): Promise<Finding> {
   if (port === 0) return ok(what, 'any free one');
   const free = await isFree(host, port);

@@ -3,32 +3,29 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { Config } from '../../config.ts';
-import type { Finding } from './checks.ts';
+import { type Finding, ok, problem } from './finding.ts';
 
 const what = 'database';
-const ask = 'select max(version) as version from migration';
+const versionQuery = 'select max(version) as version from migration';
 
 async function judge(found: string, version: number): Promise<Finding> {
   const { latestVersion } = await import('../../db/migrate.ts');
-  if (version > latestVersion) {
-    const todo = 'start a newer Sluice, or restore a backup made before the upgrade';
-    return {
-      level: 'problem',
+  if (version > latestVersion)
+    return problem(
       what,
-      found: `${found} is at version ${version}, this Sluice knows ${latestVersion}`,
-      todo,
-    };
-  }
-  if (version === latestVersion) return { level: 'ok', what, found: `${found}, at version ${version}` };
-  return { level: 'ok', what, found: `${found}, at version ${version}; the next start brings it to ${latestVersion}` };
+      `${found} is at version ${version}, this Sluice knows ${latestVersion}`,
+      'start a newer Sluice, or restore a backup made before the upgrade',
+    );
+  if (version === latestVersion) return ok(what, `${found}, at version ${version}`);
+  return ok(what, `${found}, at version ${version}; the next start brings it to ${latestVersion}`);
 }
 
 async function lookAtSqlite(dataDir: string): Promise<Finding> {
   const path = join(dataDir, 'sluice.db');
-  if (!existsSync(path)) return { level: 'ok', what, found: 'SQLite; the first start makes it' };
+  if (!existsSync(path)) return ok(what, 'SQLite; the first start makes it');
   const database = new DatabaseSync(path, { readOnly: true, timeout: 2000 });
   try {
-    return await judge('SQLite', Number(database.prepare(ask).get()?.version ?? 0));
+    return await judge('SQLite', Number(database.prepare(versionQuery).get()?.version ?? 0));
   } finally {
     database.close();
   }
@@ -41,7 +38,7 @@ async function lookAtPostgres(url: string): Promise<Finding> {
   try {
     await client.connect();
     const there = await client.query(`select to_regclass('migration') as name`);
-    const version = there.rows[0]?.name === null ? 0 : Number((await client.query(ask)).rows[0]?.version ?? 0);
+    const version = there.rows[0]?.name === null ? 0 : Number((await client.query(versionQuery)).rows[0]?.version ?? 0);
     return await judge('PostgreSQL', version);
   } finally {
     await client.end().catch(() => {});
@@ -55,6 +52,6 @@ export async function lookAtDatabase({ databaseUrl, dataDir }: Config): Promise<
     const { code, message } = error as NodeJS.ErrnoException;
     const reason = message || code || 'it does not answer';
     const todo = databaseUrl === null ? 'is it a database of Sluice?' : 'is it running, and SLUICE_DATABASE_URL right?';
-    return { level: 'problem', what, found: `${databaseUrl === null ? 'SQLite' : 'PostgreSQL'}: ${reason}`, todo };
+    return problem(what, `${databaseUrl === null ? 'SQLite' : 'PostgreSQL'}: ${reason}`, todo);
   }
 }

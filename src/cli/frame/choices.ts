@@ -1,5 +1,5 @@
-// Words of the contract that options take. Told once more here, because loading the contract's schemas takes longer than
-// most commands; what is missing or wrong does not compile.
+// Values of the contract that options take. They are repeated here because loading the contract's schemas takes longer than
+// most commands; the types make sure that none is missing or wrong.
 import type { AlertMetric, OnCanary, Severity } from '../../contract/alert-rules.ts';
 import type { AlertState } from '../../contract/alerts.ts';
 import type { DeliveryState } from '../../contract/deliveries.ts';

@@ -1,8 +1,9 @@
 // What a command is: verbs, each with its arguments, its options and what it does. Parsing, help and completion all read
-// this, so that none of them can say something else than the others.
+// this declaration, so they cannot disagree.
 import type { Io } from '../io.ts';
-import type { Found } from '../reach/connect.ts';
+import type { FoundService } from '../reach/found-service.ts';
 import type { Output } from '../terminal/output.ts';
+import type { Explained } from './explain.ts';
 
 export interface Option {
   type: 'string' | 'boolean';
@@ -16,11 +17,13 @@ export interface Option {
 
 export type Options = Record<string, Option>;
 
-/** What every command takes. */
+const helpOption = { help: { type: 'boolean', short: 'h', about: 'this text' } } as const satisfies Options;
+
+/** What every verb takes, except that those with `textOnly` take just --help. */
 export const common = {
   json: { type: 'boolean', about: 'print JSON: one document, or a line for each thing that is followed' },
   quiet: { type: 'boolean', short: 'q', about: 'no messages, only results' },
-  help: { type: 'boolean', short: 'h', about: 'this text' },
+  ...helpOption,
 } as const satisfies Options;
 
 export const inProject = {
@@ -41,13 +44,13 @@ export const paged = {
   limit: { type: 'string', short: 'n', value: 'N', about: 'at most so many, newest first (default: 20)' },
 } as const satisfies Options;
 
-export interface Ask<O extends string = string> {
+export interface CommandContext<O extends string = string> {
   args: string[];
   io: Io;
   out: Output;
-  /** The service that was asked, once one was: errors name it. */
-  found: Found | null;
-  /** Aborted by Ctrl-C and SIGTERM, which end the process unless a command looks here. */
+  /** The service the command called, once it did: errors name it. */
+  found: FoundService | null;
+  /** Aborted by Ctrl-C and SIGTERM; they end the process unless the command has read this. */
   readonly signal: AbortSignal;
   text(name: O): string | undefined;
   texts(name: O): string[];
@@ -59,8 +62,10 @@ export interface Verb {
   about: string;
   /** `NAME [OTHER] MORE…`: what is not in brackets has to be there. */
   args: string;
+  /** The error where an argument is missing; without it, the frame names the argument. */
+  missing?: string;
   options: Options;
-  run(ask: Ask): Promise<number>;
+  run(context: CommandContext): Promise<number>;
 }
 
 export interface Command {
@@ -68,24 +73,32 @@ export interface Command {
   verbs: Record<string, Verb>;
   /** The verb that is meant where none is given. */
   fallback?: string;
+  /** Without a verb it prints its help; the exit code is that of wrong use. */
+  helpWithoutVerb?: true;
   notes?: string;
   examples: string[];
-  /** Parses its arguments itself. */
-  passOn?(args: string[]): Promise<number>;
+  /** The error where a verb does not exist; without it, the frame suggests one. */
+  unknownVerb?(word: string): string;
+  /** Explains errors that only this command knows, or formats all of them its own way; null leaves it to the frame. */
+  explain?(error: unknown, context: CommandContext | null): Explained | null;
 }
 
 interface VerbSpec<O extends Options> {
   about: string;
   args?: string;
+  missing?: string;
   options?: O;
-  run(ask: Ask<(keyof O & string) | keyof typeof common>): Promise<number>;
+  /** Prints text only: no --json and no --quiet. */
+  textOnly?: true;
+  run(context: CommandContext<(keyof O & string) | keyof typeof common>): Promise<number>;
 }
 
 export function verb<const O extends Options = Record<never, Option>>(spec: VerbSpec<O>): Verb {
   return {
     about: spec.about,
     args: spec.args ?? '',
-    options: { ...spec.options, ...common },
-    run: (ask) => spec.run(ask as Ask<(keyof O & string) | keyof typeof common>),
+    ...(spec.missing !== undefined && { missing: spec.missing }),
+    options: { ...spec.options, ...(spec.textOnly ? helpOption : common) },
+    run: (context) => spec.run(context as CommandContext<(keyof O & string) | keyof typeof common>),
   };
 }

@@ -1,19 +1,25 @@
-// From an error to what a person is told, and the exit code. What nobody foresaw keeps its stack.
+// From an error to what a person is told, and the exit code. An error that nothing here knows keeps its stack.
 import type { SluiceError } from '../../client/error.ts';
 import { StartError } from '../../lib/start-error.ts';
 import { CliError, exit, UsageError } from '../io.ts';
-import type { Found } from '../reach/connect.ts';
+import type { FoundService } from '../reach/found-service.ts';
 import { clean } from '../terminal/width.ts';
 
 export interface Explained {
   code: number;
+  /** As they are printed. */
   lines: string[];
 }
 
-/** By name: the class itself is loaded only by commands that ask a service. */
+/** By name: the class itself is loaded only by commands that call a service. */
 const isSluiceError = (error: unknown): error is SluiceError => (error as Error | null)?.name === 'SluiceError';
 
-export function explain(error: unknown, name: string, found: Found | null): Explained {
+export function explain(error: unknown, name: string, found: FoundService | null): Explained {
+  const { code, lines } = reasonOf(error, name, found);
+  return { code, lines: lines.map((line, index) => `${index === 0 ? 'sluice: ' : '  '}${line}`) };
+}
+
+function reasonOf(error: unknown, name: string, found: FoundService | null): Explained {
   if (error instanceof StartError) return { code: exit.settings, lines: error.lines };
   if (error instanceof UsageError) return { code: exit.usage, lines: [error.message, `See: sluice ${name} --help`] };
   if (error instanceof CliError) return { code: error.exitCode, lines: [error.message, ...error.advice] };
@@ -34,7 +40,7 @@ function exitCodeOf({ code, status }: SluiceError): number {
   return exit.failed;
 }
 
-function explainAnswer(error: SluiceError, found: Found | null): Explained {
+function explainAnswer(error: SluiceError, found: FoundService | null): Explained {
   const code = exitCodeOf(error);
   const asked = found ? [`Asked ${found.url}, found by ${found.from}.`] : [];
   const where = code === exit.notAllowed || code === exit.unreachable ? asked : [];
@@ -44,7 +50,7 @@ function explainAnswer(error: SluiceError, found: Found | null): Explained {
   return { code, lines };
 }
 
-/** What to do, in the words of this command line; the page behind `docs` says it in those of the API. */
+/** What to do, as commands of this command line; the page behind `docs` says it for the API. */
 function adviceFor({ code, status, retryAfterS, details }: SluiceError): string[] {
   if (code === 'network') return ['Is it running? Start one with: sluice serve; look closer with: sluice doctor'];
   if (status === 401) return ['Log in with a valid token: sluice login'];

@@ -7,7 +7,7 @@ import { optionsOf } from './parse.ts';
 /** The page of `sluice --help`: also printed by bin/sluice.js, which cannot read TypeScript on an old Node.js. */
 export const overview = (): string => readFileSync(new URL('../overview.txt', import.meta.url), 'utf8');
 
-/** Name and what it does, of every command, as the overview tells it. */
+/** Every command's name and description, from the overview. */
 export function abouts(): Map<string, string> {
   const lines = overview().matchAll(/^ {2}([a-z]+) {2,}(.+)$/gm);
   return new Map([...lines].map(([, name, about]) => [name!, about!]));
@@ -21,8 +21,9 @@ function optionLabel([name, option]: [string, Option]): string {
 }
 
 function optionLines(options: Options): string[] {
-  const own = Object.entries(options).filter(([name]) => !(name in common));
-  return [...own, ...Object.entries<Option>(common)].map((entry) => {
+  const isCommon = ([name]: [string, Option]) => name in common;
+  const own = Object.entries(options).filter((entry) => !isCommon(entry));
+  return [...own, ...Object.entries(options).filter(isCommon)].map((entry) => {
     const choices = entry[1].choices ? `: ${entry[1].choices.join(', ')}` : '';
     return line(optionLabel(entry), `${entry[1].about}${choices}`, 22);
   });
@@ -31,7 +32,7 @@ function optionLines(options: Options): string[] {
 const callOf = (name: string, verbName: string, verb: Verb): string =>
   ['sluice', name, verbName, verb.args].filter((word) => word !== '').join(' ');
 
-/** Of one verb, or of the whole command where none is named. */
+/** The help of one verb, or of the whole command where none is named. */
 export function commandHelp(name: string, command: Command, verbName: string): string {
   const verb = command.verbs[verbName];
   const head = verb

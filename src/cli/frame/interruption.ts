@@ -3,8 +3,8 @@ import { constants } from 'node:os';
 let controller: AbortController | null = null;
 
 /**
- * Aborted by the first SIGINT or SIGTERM. Listening begins with the first call, so that a command which does not ask
- * still ends the way processes end; a second signal ends at once.
+ * Aborted by the first SIGINT or SIGTERM. Listening begins with the first call, so that a signal ends
+ * commands that never call it, as it ends any process; a second signal ends the process at once.
  */
 export function interruption(): AbortSignal {
   if (controller) return controller.signal;

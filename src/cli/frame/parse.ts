@@ -1,45 +1,53 @@
-// From words to what is asked: which verb, with which arguments and options.
+// From the words of a command line to a verb with its arguments and options.
 import { parseArgs } from 'node:util';
-import { type Io, UsageError } from '../io.ts';
+import { exit, type Io, UsageError } from '../io.ts';
 import { createOutput } from '../terminal/output.ts';
-import { type Ask, type Command, common, type Options, type Verb } from './command.ts';
+import type { Command, CommandContext, Options, Verb } from './command.ts';
 import { interruption } from './interruption.ts';
 import { didYouMean } from './suggest.ts';
 
-export interface Parsed {
+interface Parsed {
   verbName: string;
   verb: Verb;
-  ask: Ask;
+  context: CommandContext;
+}
+
+/** The help is what is wanted: of a verb, or of the whole command where `verbName` is empty. */
+interface HelpWanted {
+  verbName: string;
+  exitCode: number;
 }
 
 type Values = Record<string, string | boolean | (string | boolean)[] | undefined>;
 
 export function optionsOf(command: Command): Options {
-  return Object.assign({}, ...Object.values(command.verbs).map((verb) => verb.options), common);
+  return Object.assign({}, ...Object.values(command.verbs).map((verb) => verb.options));
 }
 
-export function parseCommand(command: Command, words: string[], io: Io): Parsed {
+export function parseCommand(command: Command, words: string[], io: Io): Parsed | HelpWanted {
   const { positionals, values } = readWords(words, optionsOf(command));
-  const single = '' in command.verbs;
-  const given = single ? '' : positionals.shift();
-  const asksHelp = values.help === true;
-  const verbName = given ?? (asksHelp ? '' : (command.fallback ?? ''));
-  const verb = Object.hasOwn(command.verbs, verbName) ? command.verbs[verbName] : undefined;
-  if (verb === undefined) {
-    if (asksHelp) return { verbName: '', verb: Object.values(command.verbs)[0]!, ask: askOf([], values, io) };
-    const known = Object.keys(command.verbs);
-    if (verbName === '') throw new UsageError(`One of ${known.join(', ')} is needed.`);
-    throw new UsageError(
-      `There is no ${verbName} here.${didYouMean(verbName, known) || ` Verbs: ${known.join(', ')}.`}`,
-    );
-  }
-  if (!asksHelp) {
-    const foreign = Object.keys(values).find((name) => !Object.hasOwn(verb.options, name));
-    if (foreign !== undefined) throw new UsageError(`--${foreign} does not belong to ${verbName}.`);
-    checkCount(verb, positionals);
-    checkChoices(verb, values);
-  }
-  return { verbName, verb, ask: askOf(positionals, values, io) };
+  const given = '' in command.verbs ? '' : positionals.shift();
+  if (values.help === true) return { verbName: verbNamed(command, given ?? '') ? given! : '', exitCode: exit.done };
+  if (given === undefined && command.helpWithoutVerb) return { verbName: '', exitCode: exit.usage };
+  const verbName = given ?? command.fallback ?? '';
+  const verb = verbNamed(command, verbName);
+  if (verb === undefined) throw new UsageError(unknownVerb(command, verbName));
+  const foreign = Object.keys(values).find((name) => !Object.hasOwn(verb.options, name));
+  if (foreign !== undefined) throw new UsageError(`--${foreign} does not belong to ${verbName}.`);
+  checkCount(verb, positionals);
+  checkChoices(verb, values);
+  return { verbName, verb, context: contextOf(positionals, values, io) };
+}
+
+function verbNamed({ verbs }: Command, name: string): Verb | undefined {
+  return Object.hasOwn(verbs, name) ? verbs[name] : undefined;
+}
+
+function unknownVerb(command: Command, word: string): string {
+  const known = Object.keys(command.verbs);
+  if (word === '') return `One of ${known.join(', ')} is needed.`;
+  if (command.unknownVerb) return command.unknownVerb(word);
+  return `There is no ${word} here.${didYouMean(word, known) || ` Verbs: ${known.join(', ')}.`}`;
 }
 
 function readWords(words: string[], options: Options): { positionals: string[]; values: Values } {
@@ -55,7 +63,7 @@ function readWords(words: string[], options: Options): { positionals: string[]; 
   }
 }
 
-/** What `NAME [OTHER] MORE…` asks for. */
+/** How many arguments `NAME [OTHER] MORE…` takes. */
 export function countOf(args: string): { least: number; most: number } {
   const names = args.split(' ').filter((name) => name !== '');
   return {
@@ -64,12 +72,12 @@ export function countOf(args: string): { least: number; most: number } {
   };
 }
 
-function checkCount({ args }: Verb, given: string[]): void {
+function checkCount({ args, missing }: Verb, given: string[]): void {
   const { least, most } = countOf(args);
   if (given.length > most) throw new UsageError(`${given[most]} is one argument too many.`);
   if (given.length >= least) return;
   const names = args.split(' ').filter((name) => !name.startsWith('['));
-  throw new UsageError(`${names[given.length]} is missing.`);
+  throw new UsageError(missing ?? `${names[given.length]} is missing.`);
 }
 
 function checkChoices({ options }: Verb, values: Values): void {
@@ -85,7 +93,7 @@ function checkChoices({ options }: Verb, values: Values): void {
   }
 }
 
-function askOf(args: string[], values: Values, io: Io): Ask {
+function contextOf(args: string[], values: Values, io: Io): CommandContext {
   const text = (name: string) => values[name] as string | undefined;
   return {
     args,

@@ -1,8 +1,8 @@
-// Which project, environment and deployment are meant.
+// Which project, environment and deployment a command is about.
 import type { Sluice } from '../../client/index.ts';
 import type { Deployment } from '../../contract/deployments.ts';
 import type { Project } from '../../contract/projects.ts';
-import type { Ask } from '../frame/command.ts';
+import type { CommandContext } from '../frame/command.ts';
 import { didYouMean } from '../frame/suggest.ts';
 import { CliError, exit, UsageError } from '../io.ts';
 import { connect } from './connect.ts';
@@ -19,9 +19,9 @@ export interface There extends Here {
 }
 
 /** The project of --project or SLUICE_PROJECT, or the only one there is. */
-export async function chooseProject(ask: Ask<'project'>): Promise<Here> {
-  const sluice = await connect(ask as Ask);
-  const named = ask.text('project') ?? (ask.io.env.SLUICE_PROJECT || undefined);
+export async function chooseProject(context: CommandContext<'project'>): Promise<Here> {
+  const sluice = await connect(context as CommandContext);
+  const named = context.text('project') ?? (context.io.env.SLUICE_PROJECT || undefined);
   return { sluice, project: named === undefined ? await onlyProject(sluice) : await findProject(sluice, named) };
 }
 
@@ -53,9 +53,9 @@ async function onlyProject(sluice: Sluice): Promise<Project> {
 const some = (names: string[]): string => names.slice(0, listed).join(', ') + (names.length > listed ? ', …' : '');
 
 /** The environment of --env, or production, or the only one. */
-export async function chooseEnvironment(ask: Ask<'project' | 'env'>, named?: string): Promise<There> {
-  const here = await chooseProject(ask);
-  return { ...here, environment: environmentOf(here.project, named ?? ask.text('env')) };
+export async function chooseEnvironment(context: CommandContext<'project' | 'env'>, named?: string): Promise<There> {
+  const here = await chooseProject(context);
+  return { ...here, environment: environmentOf(here.project, named ?? context.text('env')) };
 }
 
 export function environmentOf({ slug, environments }: Project, named: string | undefined): string {
@@ -69,21 +69,21 @@ export function environmentOf({ slug, environments }: Project, named: string | u
   throw new UsageError(`Which environment? Add --env: ${environments.join(', ')}`);
 }
 
-export interface Meant extends Here {
+interface Meant extends Here {
   deployment: Deployment;
 }
 
 /** The deployment with that id, or the one in progress; where `orLatest`, else the latest. */
 export async function chooseDeployment(
-  ask: Ask<'project' | 'env'>,
+  context: CommandContext<'project' | 'env'>,
   id: string | undefined,
   orLatest = false,
 ): Promise<Meant> {
   if (id !== undefined) {
-    const here = await chooseProject(ask);
+    const here = await chooseProject(context);
     return { ...here, deployment: await here.sluice.deployments.get(here.project.id, id) };
   }
-  const { sluice, project, environment } = await chooseEnvironment(ask);
+  const { sluice, project, environment } = await chooseEnvironment(context);
   const { in_progress_deployment: running } = await sluice.environments.get(project.id, environment);
   if (running !== null) return { sluice, project, deployment: await sluice.deployments.get(project.id, running) };
   const { data } = await sluice.deployments.list(project.id, { environment, limit: 1 }).page();
@@ -91,11 +91,11 @@ export async function chooseDeployment(
   throw new CliError(
     exit.notFound,
     `No deployment is in progress in ${project.slug} ${environment}.`,
-    'Name one, or make one: sluice deployments, sluice deploy IMAGE',
+    'Name one, or create one: sluice deployments, sluice deploy IMAGE',
   );
 }
 
-/** At most so many of a list. */
+/** The first items of a list, at most `limit`. */
 export async function take<T>(items: AsyncIterable<T>, limit: number): Promise<T[]> {
   const taken: T[] = [];
   for await (const item of items) {
@@ -106,10 +106,10 @@ export async function take<T>(items: AsyncIterable<T>, limit: number): Promise<T
 
 const usualLimit = 20;
 
-/** As many as --limit says, with a word where there are more. */
-export async function takePaged<T>(ask: Ask<'limit'>, items: AsyncIterable<T>): Promise<T[]> {
-  const limit = ask.whole('limit', 1, 10_000) ?? usualLimit;
+/** As many as --limit says; a note says where there are more. */
+export async function takePaged<T>(context: CommandContext<'limit'>, items: AsyncIterable<T>): Promise<T[]> {
+  const limit = context.whole('limit', 1, 10_000) ?? usualLimit;
   const taken = await take(items, limit + 1);
-  if (taken.length > limit) ask.out.note(`There are more than ${limit}: --limit ${Math.min(10_000, limit * 5)}`);
+  if (taken.length > limit) context.out.note(`There are more than ${limit}: --limit ${Math.min(10_000, limit * 5)}`);
   return taken.slice(0, limit);
 }

@@ -1,23 +1,17 @@
-// Finding the service. Address and token each come from the first place that has one: the environment, what `sluice
+// Finding the service. Address and token each come from the first source that has one: the environment, what `sluice
 // login` stored, the data directory of a service on this machine. A stored token is only ever sent to the address it was
 // stored for.
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Sluice } from '../../client/index.ts';
-import type { Ask } from '../frame/command.ts';
+import type { CommandContext } from '../frame/command.ts';
 import { CliError, exit, type Io } from '../io.ts';
+import type { FoundService } from './found-service.ts';
 import { loginPath, readLogin } from './login-file.ts';
-
-export interface Found {
-  url: string;
-  token: string;
-  /** Where both came from, for people. */
-  from: string;
-}
 
 export const defaultUrl = 'http://127.0.0.1:8080';
 
-interface Place {
+interface Source {
   url: string | null;
   token: string | null;
   name: string;
@@ -32,7 +26,7 @@ export function normalUrl(text: string, name: string): string {
   return `${url.origin}${url.pathname}`.replace(/\/+$/, '').replace(/\/v1$/, '');
 }
 
-function fromEnvironment(env: Io['env']): Place {
+function fromEnvironment(env: Io['env']): Source {
   const url = env.SLUICE_API_URL ? normalUrl(env.SLUICE_API_URL, 'SLUICE_API_URL') : null;
   const names = [...(url ? ['SLUICE_API_URL'] : []), ...(env.SLUICE_TOKEN ? ['SLUICE_TOKEN'] : [])];
   const token = env.SLUICE_TOKEN?.trim() || null;
@@ -41,7 +35,7 @@ function fromEnvironment(env: Io['env']): Place {
   return { url, token, name: names.join(' and ') };
 }
 
-function fromLogin(env: Io['env']): Place {
+function fromLogin(env: Io['env']): Source {
   const login = readLogin(env);
   return { url: login?.url ?? null, token: login?.token ?? null, name: `the login in ${loginPath(env)}` };
 }
@@ -54,21 +48,21 @@ function readLine(path: string): string | null {
   }
 }
 
-/** A running service has written down where it listens; a token alone is one of the address that is the default. */
-export function fromDataDirectory({ env, cwd }: Pick<Io, 'env' | 'cwd'>): Place {
+/** A running service writes its address there; without one, the token belongs to the default address. */
+export function fromDataDirectory({ env, cwd }: Pick<Io, 'env' | 'cwd'>): Source {
   const dir = resolve(cwd, env.SLUICE_DATA_DIR || 'data');
   const token = env.SLUICE_ADMIN_TOKEN || readLine(join(dir, 'admin-token'));
   const address = readLine(join(dir, 'address'));
   return { url: address ?? (token ? defaultUrl : null), token, name: `the data directory ${dir}` };
 }
 
-export function findService(io: Pick<Io, 'env' | 'cwd'>): Found {
+export function findService(io: Pick<Io, 'env' | 'cwd'>): FoundService {
   const environment = fromEnvironment(io.env);
   const stored = [fromLogin(io.env), fromDataDirectory(io)];
   if (environment.url !== null && environment.token !== null)
     return { url: environment.url, token: environment.token, from: environment.name };
   if (environment.url !== null) {
-    const fitting = stored.find((place) => place.url === environment.url && place.token !== null);
+    const fitting = stored.find((source) => source.url === environment.url && source.token !== null);
     if (fitting) return { url: environment.url, token: fitting.token!, from: `SLUICE_API_URL and ${fitting.name}` };
     throw new CliError(
       exit.notAllowed,
@@ -77,12 +71,12 @@ export function findService(io: Pick<Io, 'env' | 'cwd'>): Found {
     );
   }
   if (environment.token !== null) {
-    const place = stored.find(({ url }) => url !== null);
-    const from = place ? `SLUICE_TOKEN and ${place.name}` : 'SLUICE_TOKEN and the default address';
-    return { url: place?.url ?? defaultUrl, token: environment.token, from };
+    const source = stored.find(({ url }) => url !== null);
+    const from = source ? `SLUICE_TOKEN and ${source.name}` : 'SLUICE_TOKEN and the default address';
+    return { url: source?.url ?? defaultUrl, token: environment.token, from };
   }
-  const place = stored.find(({ url, token }) => url !== null && token !== null);
-  if (place) return { url: place.url!, token: place.token!, from: place.name };
+  const source = stored.find(({ url, token }) => url !== null && token !== null);
+  if (source) return { url: source.url!, token: source.token!, from: source.name };
   throw new CliError(
     exit.notAllowed,
     'No service is known.',
@@ -91,14 +85,14 @@ export function findService(io: Pick<Io, 'env' | 'cwd'>): Found {
   );
 }
 
-/** The client is loaded only by commands that ask a service. */
-export async function connect(ask: Ask): Promise<Sluice> {
-  const found = findService(ask.io);
-  ask.found = found;
+/** The client is loaded only by commands that call a service. */
+export async function connect(context: CommandContext): Promise<Sluice> {
+  const found = findService(context.io);
+  context.found = found;
   return clientFor(found);
 }
 
-export async function clientFor({ url, token }: Pick<Found, 'url' | 'token'>): Promise<Sluice> {
+export async function clientFor({ url, token }: Pick<FoundService, 'url' | 'token'>): Promise<Sluice> {
   const { createClient } = await import('../../client/index.ts');
   return createClient({ url, token });
 }

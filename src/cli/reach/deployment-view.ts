@@ -2,11 +2,11 @@
 import type { Deployment } from '../../contract/deployments.ts';
 import { frameAt } from '../terminal/live.ts';
 import { colourOf, type Paint } from '../terminal/output.ts';
+import { count, milliseconds, percent, span, timeOfDay } from '../terminal/quantities.ts';
 import { type Cell, layOut } from '../terminal/table.ts';
 import { clean } from '../terminal/width.ts';
-import { count, milliseconds, percent, span, timeOfDay } from '../terminal/words.ts';
 
-export interface Scene {
+interface Scene {
   now: number;
   columns: number;
   paint: Paint;
@@ -17,7 +17,7 @@ type Entry = Deployment['timeline'][number];
 export const timelineLine = ({ at, state, message }: Entry, paint: Paint): string =>
   `${paint('dim', timeOfDay(at))}  ${paint(colourOf(state), state.padEnd(9))}  ${clean(message)}`;
 
-/** What is drawn again and again while it has not ended. */
+/** The lines that are redrawn until the deployment has ended. */
 export function liveLines(deployment: Deployment, scene: Scene): string[] {
   const { state, revision, image, started_at, created_at, canary } = deployment;
   const { now, paint } = scene;
@@ -40,7 +40,7 @@ function canaryLines(deployment: Deployment, canary: Canary, scene: Scene): stri
   ];
 }
 
-/** The stable side first; whoever has a share has at least one cell. */
+/** The stable side first; each side that has traffic gets at least one cell. */
 export function splitBar(canaryPercent: number, width: number, paint: Paint): string {
   const cells = Math.min(width - 1, Math.max(1, Math.round((canaryPercent / 100) * width)));
   return paint('green', '█'.repeat(width - cells)) + paint('yellow', '▒'.repeat(cells));
@@ -71,7 +71,7 @@ function figures(stable: string, revision: string, canary: Canary, { columns, pa
   return layOut(rows, { columns, right: new Set([1, 2, 3]) });
 }
 
-/** What is left when it has ended. */
+/** The lines that stay once the deployment has ended. */
 export function summaryLines(deployment: Deployment, address: string | null, paint: Paint): string[] {
   const { state, revision, environment, failure, previous_revision, started_at, created_at, finished_at } = deployment;
   const took =

@@ -1,6 +1,6 @@
 import type { Paint } from '../terminal/output.ts';
+import { timeOfDay } from '../terminal/quantities.ts';
 import { clean } from '../terminal/width.ts';
-import { timeOfDay } from '../terminal/words.ts';
 
 /** What events, deliveries and tests have in common. */
 export interface Told {
@@ -11,8 +11,8 @@ export interface Told {
   data?: unknown;
 }
 
-/** The record of an event in a few words; of a kind to come, nothing. */
-export function gist({ type, data }: Told): string {
+/** The record of an event in short; empty for a kind this version does not know. */
+function gist({ type, data }: Told): string {
   const record = (data ?? {}) as Record<string, unknown>;
   const of = (name: string) => clean(String(record[name] ?? '-'));
   if (type.startsWith('deployment.')) {

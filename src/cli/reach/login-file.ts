@@ -4,7 +4,7 @@ import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { CliError, exit, type Io } from '../io.ts';
 
-export interface Login {
+interface Login {
   url: string;
   token: string;
 }

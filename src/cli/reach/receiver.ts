@@ -1,4 +1,4 @@
-// A receiver of webhooks on a free loopback port: checks each delivery, and hands it on if told to.
+// A receiver of webhooks on a free loopback port: checks each delivery, and forwards it where `forward` is set.
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -8,11 +8,11 @@ import type { Told } from './event-line.ts';
 export interface Arrival {
   event: Told;
   verified: boolean;
-  /** What the address it was handed on to answered; null: it was not. */
+  /** The response of the address it was forwarded to; null: it was not forwarded. */
   answer: string | null;
 }
 
-export interface ReceiverOptions {
+interface ReceiverOptions {
   forward: string | undefined;
   onArrival(arrival: Arrival): void;
 }
@@ -27,7 +27,7 @@ export interface Receiver {
 const mostBytes = 2 * 1024 * 1024;
 const forwardTimeoutMs = 14_000;
 
-/** The header's name is a setting of the service; its neighbour of Standard Webhooks is signed otherwise. */
+/** The header's name is a setting of the service; the one of Standard Webhooks is computed differently. */
 function signatureOf(headers: IncomingHttpHeaders): string | undefined {
   const names = Object.keys(headers).filter((name) => name.endsWith('-signature') && name !== 'webhook-signature');
   return headers[names[0] ?? ''] as string | undefined;

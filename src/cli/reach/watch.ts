@@ -2,7 +2,7 @@
 import { clearInterval, setInterval } from 'node:timers';
 import type { Sluice } from '../../client/index.ts';
 import type { Deployment } from '../../contract/deployments.ts';
-import type { Ask } from '../frame/command.ts';
+import type { CommandContext } from '../frame/command.ts';
 import { exit } from '../io.ts';
 import { Live } from '../terminal/live.ts';
 import { columnsOf, painter } from '../terminal/output.ts';
@@ -11,26 +11,26 @@ import { liveLines, summaryLines, timelineLine } from './deployment-view.ts';
 const redrawMs = 100;
 const lookMs = 500;
 
-/** 0 only where it succeeded. Ctrl-C lets go of it; the deployment goes on. */
-export async function watch(ask: Ask, sluice: Sluice, first: Deployment): Promise<number> {
-  const view = ask.out.isLive ? liveView(ask, first) : plainView(ask);
+/** Exit code 0 only where the deployment succeeded. Ctrl-C ends the watching, not the deployment. */
+export async function watch(context: CommandContext, sluice: Sluice, first: Deployment): Promise<number> {
+  const view = context.out.isLive ? liveView(context, first) : plainView(context);
   const { project_id, id } = first;
   let ended: Deployment;
   try {
-    const options = { signal: ask.signal, intervalMs: lookMs, onChange: view.show };
+    const options = { signal: context.signal, intervalMs: lookMs, onChange: view.show };
     ended = await sluice.waitFor(project_id, id, options);
   } catch (error) {
-    if (!ask.signal.aborted) throw error;
+    if (!context.signal.aborted) throw error;
     view.end();
-    ask.out.note(`The deployment goes on. Watch it again: sluice deployments watch ${id} --project ${project_id}`);
+    context.out.note(`The deployment goes on. Watch it again: sluice deployments watch ${id} --project ${project_id}`);
     return exit.interrupted;
   } finally {
     view.end();
   }
-  return conclude(ask, sluice, ended);
+  return conclude(context, sluice, ended);
 }
 
-async function conclude({ out }: Ask, sluice: Sluice, ended: Deployment): Promise<number> {
+async function conclude({ out }: CommandContext, sluice: Sluice, ended: Deployment): Promise<number> {
   const succeeded = ended.state === 'succeeded';
   const address = succeeded && !out.json ? await addressOf(sluice, ended) : null;
   out.result(ended, () => {
@@ -51,7 +51,7 @@ interface View {
   end(): void;
 }
 
-function plainView({ io, out }: Ask): View {
+function plainView({ io, out }: CommandContext): View {
   const paint = painter(io.env, io.stderr);
   let told = 0;
   return {
@@ -63,7 +63,7 @@ function plainView({ io, out }: Ask): View {
   };
 }
 
-function liveView({ io }: Ask, first: Deployment): View {
+function liveView({ io }: CommandContext, first: Deployment): View {
   const live = new Live(io.stderr);
   const paint = painter(io.env, io.stderr);
   let latest = first;

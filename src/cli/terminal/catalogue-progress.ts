@@ -1,6 +1,7 @@
-// Telling how a build goes: on a terminal one line that is redrawn, with the time left; elsewhere plain lines, few enough
+// The progress of a build: on a terminal one line that is redrawn, with the time left; elsewhere plain lines, few enough
 // for a log.
 import type { BuildEvent } from '../../catalogue/build.ts';
+import type { Sink } from '../io.ts';
 
 export const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
 
@@ -16,19 +17,13 @@ export function bar(share: number, width: number): string {
   return '█'.repeat(filled) + '░'.repeat(width - filled);
 }
 
-interface Output {
-  write(text: string): unknown;
-  isTTY?: boolean;
-  columns?: number;
-}
-
-export interface Progress {
+interface Progress {
   report(event: BuildEvent): void;
   end(): void;
 }
 
 class BuildProgress implements Progress {
-  #output: Output;
+  #output: Sink;
   #now: () => number;
   #startedMs: number;
   #total = 0;
@@ -36,7 +31,7 @@ class BuildProgress implements Progress {
   #shares = new Map<string, number>();
   #told = new Map<string, number>();
 
-  constructor(output: Output, now: () => number) {
+  constructor(output: Sink, now: () => number) {
     this.#output = output;
     this.#now = now;
     this.#startedMs = now();
@@ -89,6 +84,6 @@ class BuildProgress implements Progress {
   }
 }
 
-export function createProgress(output: Output, now: () => number = Date.now): Progress {
+export function createProgress(output: Sink, now: () => number = Date.now): Progress {
   return new BuildProgress(output, now);
 }

@@ -1,5 +1,5 @@
 // A few lines at the bottom of a terminal that are drawn again in place. Each redraw is one write that overwrites and
-// then erases what is left over, so nothing flickers; lines said meanwhile move up above them.
+// then erases what is left over, so nothing flickers. Lines that stay are printed above them.
 import type { Sink } from '../io.ts';
 import { cut } from './width.ts';
 
@@ -19,12 +19,12 @@ export class Live {
     this.#sink = sink;
   }
 
-  /** Draws the lines in place of those before, below what is to stay. */
+  /** Replaces the lines drawn before; `said` stays above them. */
   draw(lines: string[], said: string[] = []): void {
     const columns = (this.#sink.columns || 80) - 1;
     const rows = Math.max(1, (this.#sink.rows || 24) - 1);
     const shown = lines.slice(0, rows);
-    // What stays may wrap; what is drawn again may not, or it could not be found again.
+    // Lines that stay may wrap. Redrawn ones may not: the cursor goes back by their number.
     const text = [...said, ...shown.map((line) => cut(line, columns))].map((line) => `${line}${eraseLine}\n`).join('');
     this.#sink.write(`${beginUpdate}${this.#isOpen ? '' : hideCursor}${this.#back()}${text}${eraseBelow}${endUpdate}`);
     this.#drawn = shown.length;

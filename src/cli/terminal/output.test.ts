@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { processIo, type Sink } from '../io.ts';
 import { createOutput, hasColours } from './output.ts';
-import { ago, count, milliseconds, percent, span } from './words.ts';
+import { ago, count, milliseconds, percent, span } from './quantities.ts';
 
 test('colours only on a terminal that can show them, or where they are asked for', () => {
   const [terminal, pipe]: Sink[] = [{ write() {}, isTTY: true }, { write() {} }];

@@ -1,14 +1,14 @@
-// What a command says: results on standard output, as JSON if that is asked for; messages on standard error. Colours only
+// What a command prints: results on standard output, as JSON with --json; messages on standard error. Colours only
 // on a terminal, or where FORCE_COLOR asks for them.
 import { styleText } from 'node:util';
 import type { Io, Sink } from '../io.ts';
+import { ago } from './quantities.ts';
 import { type Cell, layOut } from './table.ts';
 import { clean } from './width.ts';
-import { ago } from './words.ts';
 
 export type Colour = 'green' | 'red' | 'yellow' | 'cyan' | 'dim' | 'bold';
 
-export interface Column<T> {
+interface Column<T> {
   title: string;
   of(item: T): string | number | null;
   colour?(item: T): Colour | undefined;
@@ -18,16 +18,16 @@ export interface Column<T> {
 export interface Output {
   readonly json: boolean;
   readonly quiet: boolean;
-  /** Redraws and questions make sense on standard error. */
+  /** Standard error is a terminal that can be redrawn. */
   readonly isLive: boolean;
-  /** Of standard output; null where nothing has to be cut. */
+  /** The width of standard output; null where it is no terminal, and nothing is cut. */
   readonly columns: number | null;
   readonly paint: Paint;
   /** A time: how long ago on a terminal, as it is elsewhere. */
   time(iso: string | null): string;
   line(text?: string): void;
   note(text: string): void;
-  /** The result: JSON where asked for, else what `tell` writes. */
+  /** The result: as JSON with --json, else as `tell` prints it. */
   result(value: unknown, tell: () => void): void;
   /** One line of JSON, for things that are followed. */
   jsonLine(value: unknown): void;

@@ -7,10 +7,10 @@ export interface Cell {
   paint?: (text: string) => string;
 }
 
-export interface Layout {
-  /** Columns of the terminal; null: as wide as it gets. */
+interface Layout {
+  /** Columns of the terminal; null: no limit. */
   columns: number | null;
-  /** Which columns stand right. */
+  /** Columns that are aligned right. */
   right?: ReadonlySet<number>;
 }
 

@@ -1,5 +1,5 @@
-// How much room a text takes on a terminal, and how to make it take less. Texts come from other people: what would move
-// the cursor or change colours is taken out before anything is shown.
+// How much room a text takes on a terminal, and how to make it take less. Texts come from other people: codes that
+// move the cursor or change colours are removed before anything is shown.
 import { stripVTControlCharacters } from 'node:util';
 
 const segmenter = new Intl.Segmenter();
@@ -27,11 +27,9 @@ export function widthOf(text: string): number {
 
 export const pad = (text: string, width: number): string => text + ' '.repeat(Math.max(0, width - widthOf(text)));
 
-export const padLeft = (text: string, width: number): string => ' '.repeat(Math.max(0, width - widthOf(text))) + text;
-
 const colour = /\x1b\[[0-9;]*m/y;
 
-/** At most so many columns, with … at the end where something is missing. Colours stay whole and are switched off again. */
+/** Cuts a text to a width and ends it with …; colour codes stay whole, and colours are switched off at the end. */
 export function cut(text: string, width: number): string {
   if (widthOf(text) <= width) return text;
   if (width < 1) return '';

@@ -1,4 +1,4 @@
-// Times, shares and sizes in words.
+// Durations, times, rates and counts as people read them.
 
 export function span(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000));
