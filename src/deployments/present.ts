@@ -3,8 +3,8 @@ import { revisionId } from '../contract/revision-id.ts';
 import type { Revision } from '../contract/revisions.ts';
 import type { Db } from '../db/database.ts';
 import { isoTime, isoTimeOrNull } from '../lib/iso-time.ts';
-import { bucketOf, type Side } from '../traffic/measure/measurements.ts';
-import { sumTraffic } from '../traffic/queries.ts';
+import type { Side } from '../traffic/measure/measurements.ts';
+import { compareTraffic } from './canary-traffic.ts';
 import { type DeploymentRow, listTimelines, type RevisionRow, type TimelineRow } from './queries.ts';
 import type { Comparison } from './rules/analysis.ts';
 
@@ -50,16 +50,6 @@ export function presentDeployment(
     started_at: isoTimeOrNull(row.started_at),
     finished_at: isoTimeOrNull(row.finished_at),
     timeline: timeline.map(({ at, state, message }) => ({ at: isoTime(at), state, message })),
-  };
-}
-
-/** What both sides did since the canary's step began. */
-export async function compareTraffic(db: Db, row: DeploymentRow): Promise<Comparison> {
-  const since = bucketOf(row.step_since ?? row.created_at);
-  const key = { projectId: row.project_id, environment: row.environment };
-  return {
-    stable: await sumTraffic(db, key, row.previous_revision ?? 0, since),
-    canary: await sumTraffic(db, key, row.revision, since),
   };
 }
 

@@ -61,11 +61,11 @@ export async function createRollouts(
     tlsPort: router?.tlsPort() ?? null,
     urlOf: at,
     kick(key) {
-      reconciler.kick(key);
+      reconciler.enqueue(key);
       router?.wake();
     },
     changed() {
-      reconciler.kickSweep();
+      reconciler.enqueueSweep();
       router?.wake();
     },
     start() {

@@ -1,27 +1,37 @@
+// Which share of the requests each revision gets (`traffic_percent`) is written here and nowhere else.
+
 import { announce } from '../../db/after-commit.ts';
 import type { Db } from '../../db/database.ts';
-import { ChangedMeanwhile } from '../../db/guarded.ts';
+import { keyOf } from '../../environments/key.ts';
 import { touchRouting } from '../../traffic/queries.ts';
-import { type DeploymentRow, findInProgress, type RevisionRow, updateRevision } from '../queries.ts';
+import { type DeploymentRow, lockDeployment, type RevisionRow, updateShare } from '../queries.ts';
 
-/** Writes who gets which share while a deployment goes on; false: that is how it is already. */
-export async function saveShares(
+/**
+ * The new revision gets this share, the previous one the rest. Throws ChangedMeanwhile where the deployment has changed
+ * since it was read: somebody may have aborted it.
+ */
+export async function saveShares(tx: Db, deployment: DeploymentRow, freshPercent: number): Promise<void> {
+  await lockDeployment(tx, deployment);
+  const { revision, previous_revision } = deployment;
+  await updateShare(tx, keyOf(deployment), revision, freshPercent);
+  if (previous_revision !== null) await updateShare(tx, keyOf(deployment), previous_revision, 100 - freshPercent);
+  await touchRouting(tx);
+}
+
+/** Saves the shares while a deployment goes on; false: they are like that already. */
+export async function moveTraffic(
   db: Db,
   deployment: DeploymentRow,
   fresh: RevisionRow,
-  active: RevisionRow | undefined,
-  percent: number,
+  active: RevisionRow | null,
+  freshPercent: number,
 ): Promise<boolean> {
-  if (fresh.traffic_percent === percent && (!active || active.traffic_percent === 100 - percent)) return false;
-  const key = { projectId: deployment.project_id, environment: deployment.environment };
+  const previous = active?.number === deployment.previous_revision ? active : null;
+  const isRestSaved = !previous || previous.traffic_percent === 100 - freshPercent;
+  if (fresh.traffic_percent === freshPercent && isRestSaved) return false;
   await db.transaction().execute(async (tx) => {
-    // Somebody may have aborted meanwhile; then these shares are old news.
-    const now = await findInProgress(tx, key);
-    if (now?.version !== deployment.version) throw new ChangedMeanwhile();
-    await updateRevision(tx, key, fresh.number, { traffic_percent: percent });
-    if (active) await updateRevision(tx, key, active.number, { traffic_percent: 100 - percent });
-    await touchRouting(tx);
-    announce(tx, 'change', { accountId: deployment.account_id, ...key });
+    await saveShares(tx, deployment, freshPercent);
+    announce(tx, 'change', { accountId: deployment.account_id, ...keyOf(deployment) });
   });
   return true;
 }

@@ -12,7 +12,7 @@ const quiet = { requests: 0, errorRate: null, p95Ms: null };
 const calm: Observed = {
   regionAvailable: true,
   image: null,
-  fresh: { wanted: 2, healthy: 0, existing: 2 },
+  fresh: { wanted: 2, healthy: 0, existing: 2, percent: 0 },
   previous: { wanted: 2, healthy: 2 },
   trouble: null,
   traffic: { stable: quiet, canary: quiet },
@@ -28,10 +28,20 @@ const observations = {
   regionDown: { regionAvailable: false },
   imageReady: { image: { digest: 'sha256:1' } },
   imageMissing: { image: { code: 'image_not_found', message: 'no' } },
-  healthy: { fresh: { wanted: 2, healthy: 2, existing: 2 } },
-  healthyAndOldGone: { fresh: { wanted: 2, healthy: 2, existing: 2 }, previous: { wanted: 0, healthy: 0 } },
-  freshGone: { fresh: { wanted: 0, healthy: 0, existing: 0 } },
-  freshGoneOldMissing: { fresh: { wanted: 0, healthy: 0, existing: 0 }, previous: { wanted: 2, healthy: 1 } },
+  healthy: { fresh: { wanted: 2, healthy: 2, existing: 2, percent: 0 } },
+  healthyWithoutTraffic: {
+    fresh: { wanted: 2, healthy: 2, existing: 2, percent: 0 },
+    previous: { wanted: 0, healthy: 2 },
+  },
+  healthyAndOldGone: {
+    fresh: { wanted: 2, healthy: 2, existing: 2, percent: 100 },
+    previous: { wanted: 0, healthy: 0 },
+  },
+  freshGone: { fresh: { wanted: 0, healthy: 0, existing: 0, percent: 0 } },
+  freshGoneOldMissing: {
+    fresh: { wanted: 0, healthy: 0, existing: 0, percent: 0 },
+    previous: { wanted: 2, healthy: 1 },
+  },
   crashed: { trouble: { code: 'crashed', message: 'boom' } },
   badTraffic: { traffic: busy(0.5) },
   goodTraffic: { traffic: busy(0) },
@@ -59,6 +69,7 @@ const table: Record<DeploymentState, Record<Name, Outcome>> = {
   }),
   starting: row('wait', {
     healthy: 'canary',
+    healthyWithoutTraffic: 'canary',
     healthyAndOldGone: 'canary',
     crashed: 'failed crashed',
     alarmedAndCrashed: 'failed crashed',
@@ -202,7 +213,7 @@ test('whatever is seen, every unfinished state gets a deadline, and a deadline t
   const seen = fc.record({
     regionAvailable: fc.boolean(),
     image: fc.constantFrom(null, { digest: 'sha256:1' }, { code: 'image_denied' as const, message: '' }),
-    fresh: fc.record({ wanted: fc.nat(3), healthy: fc.nat(3), existing: fc.nat(3) }),
+    fresh: fc.record({ wanted: fc.nat(3), healthy: fc.nat(3), existing: fc.nat(3), percent: fc.nat(100) }),
     previous: fc.record({ wanted: fc.nat(3), healthy: fc.nat(3) }),
     trouble: fc.constantFrom(null, { code: 'crashed' as const, message: '' }),
     traffic: fc.constantFrom(calm.traffic, busy(0), busy(1)),

@@ -36,12 +36,12 @@ export interface Observed {
   regionAvailable: boolean;
   /** What became of making the image ready; null: not known yet. */
   image: { digest: string } | Failure | null;
-  /** Instances of the new revision: how many should run in this state, how many are healthy, how many exist at all. */
-  fresh: { wanted: number; healthy: number; existing: number };
+  /** Instances of the new revision: how many should run in this state, are healthy, exist at all; its share of requests. */
+  fresh: { wanted: number; healthy: number; existing: number; percent: number };
   previous: { wanted: number; healthy: number };
   /** The new instances do not stay up, or answer but not as they should. */
   trouble: Failure | null;
-  /** Since the step began. */
+  /** Since the canary's step began; nothing in other states. */
   traffic: Comparison;
   /** What fired since the canary began and is to end it; measured: by the router, as the analysis is. */
   alert: { message: string; measured: boolean } | null;
@@ -193,7 +193,7 @@ function alertOf(rollout: Rollout, { alert, traffic }: Observed, policy: Policy)
 }
 
 function whenPromoting(rollout: Rollout, seen: Observed, nowMs: number): Step | null {
-  if (seen.fresh.healthy >= seen.fresh.wanted && seen.previous.wanted === 0) {
+  if (seen.fresh.healthy >= seen.fresh.wanted && seen.previous.wanted === 0 && seen.fresh.percent === 100) {
     return { to: 'succeeded', message: 'It serves all traffic.', deadlineAt: null };
   }
   if (seen.trouble?.code === 'crashed') return undo('analysis', seen.trouble, nowMs);
