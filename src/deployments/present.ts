@@ -1,11 +1,11 @@
+// Rows as the API and the events show them. No I/O.
+
 import type { Deployment } from '../contract/deployments.ts';
 import { revisionId } from '../contract/revision-id.ts';
 import type { Revision } from '../contract/revisions.ts';
-import type { Db } from '../db/database.ts';
 import { isoTime, isoTimeOrNull } from '../lib/iso-time.ts';
 import type { Side } from '../traffic/measure/measurements.ts';
-import { compareTraffic } from './canary-traffic.ts';
-import { type DeploymentRow, listTimelines, type RevisionRow, type TimelineRow } from './queries.ts';
+import type { DeploymentRow, RevisionRow, TimelineRow } from './queries.ts';
 import type { Comparison } from './rules/analysis.ts';
 
 const revisionIdOrNull = (number: number | null): string | null => (number === null ? null : revisionId(number));
@@ -51,18 +51,6 @@ export function presentDeployment(
     finished_at: isoTimeOrNull(row.finished_at),
     timeline: timeline.map(({ at, state, message }) => ({ at: isoTime(at), state, message })),
   };
-}
-
-export async function loadDeployments(db: Db, rows: DeploymentRow[]): Promise<Deployment[]> {
-  const timelines = await listTimelines(
-    db,
-    rows.map((row) => row.id),
-  );
-  return Promise.all(
-    rows.map(async (row) =>
-      presentDeployment(row, timelines.get(row.id)!, row.canary_phase === null ? null : await compareTraffic(db, row)),
-    ),
-  );
 }
 
 export function presentRevision(row: RevisionRow): Revision {
