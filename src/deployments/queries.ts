@@ -33,7 +33,7 @@ export async function findInProgress(db: Db, key: EnvironmentKey): Promise<Deplo
     .executeTakeFirst();
 }
 
-export interface DeploymentFilter {
+interface DeploymentFilter {
   environment?: string | undefined;
   state?: DeploymentState | undefined;
 }
@@ -50,7 +50,7 @@ export async function listDeployments(
   return newestFirst(query, page).execute();
 }
 
-/** The one door by which a deployment changes: only from the version that was read. */
+/** All changes of a deployment go through here: only from the version that was read, else ChangedMeanwhile. */
 export async function updateDeployment(
   tx: Db,
   row: DeploymentRow,
@@ -93,7 +93,7 @@ export async function listTimelines(db: Db, deploymentIds: string[]): Promise<Ma
   return timelines;
 }
 
-/** Takes the next number of the environment; until the transaction ends nobody else can. */
+/** Takes the environment's next number; other transactions that want one wait until this one ends. */
 export async function takeRevisionNumber(tx: Db, key: EnvironmentKey): Promise<number> {
   const { number } = await tx
     .updateTable('environment')
@@ -187,7 +187,7 @@ export async function updateShare(tx: Db, key: EnvironmentKey, number: number, p
     .execute();
 }
 
-/** Environments that need looking after: one is being changed, or something should run or still runs there. */
+/** Environments to reconcile: with a deployment in progress, an active revision, or instances. */
 export async function listEnvironmentsToKeep(db: Db): Promise<EnvironmentKey[]> {
   const rows = await db
     .selectFrom('revision')

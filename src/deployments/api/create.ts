@@ -23,7 +23,7 @@ import {
 } from '../queries.ts';
 import { queuedForMs } from '../rules/rollout.ts';
 
-export interface NewDeployment {
+interface NewDeployment {
   kind: 'deploy' | 'rollback';
   image: string;
   /** Known already where an earlier revision is restored, else null. */

@@ -1,5 +1,5 @@
-// Which process looks after an environment. On SQLite there is only one; on PostgreSQL each environment is leased, and
-// the lease of a process that died runs out.
+// Which process reconciles an environment. On SQLite there is only one; on PostgreSQL each environment is leased, and the
+// lease of a process that died runs out.
 
 import type { Db } from '../../db/database.ts';
 import { type EnvironmentKey, keyText } from '../../environments/key.ts';
@@ -8,9 +8,9 @@ import type { Clock } from '../../lib/clock.ts';
 const leaseMs = 20_000;
 
 export interface Leases {
-  /** Whether this process may look after the environment now. */
+  /** Takes or renews the lease. Gives whether this process has it. */
   hold(key: EnvironmentKey): Promise<boolean>;
-  /** There is nothing to look after any more. */
+  /** The environment has nothing to reconcile any more. */
   release(key: EnvironmentKey): Promise<void>;
   releaseAll(): Promise<void>;
 }

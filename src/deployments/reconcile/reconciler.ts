@@ -22,7 +22,7 @@ import { removeOrphans } from './orphans.ts';
 import { busyEveryMs, idleEveryMs, type NextLook, reconcile } from './reconcile.ts';
 import { Schedule } from './schedule.ts';
 
-export interface ReconcilerParts {
+interface ReconcilerParts {
   db: Db;
   clock: Clock;
   ids: IdSource;

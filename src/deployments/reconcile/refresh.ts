@@ -10,7 +10,7 @@ import type { ReconcileContext } from './context.ts';
 import { deleteInstance, type InstanceRow, markInstance, setInstanceAddress } from './instances.ts';
 import { readLogTail } from './log-tail.ts';
 
-export interface Refreshed {
+interface Refreshed {
   key: EnvironmentKey;
   engine: Engine;
   healthCheck: HealthCheck;

@@ -1,4 +1,4 @@
-// Writes one step of a rollout: the record, its timeline, what it means for the revisions, and the events, together.
+// Writes one step of a rollout in one transaction: the record, its timeline, its revisions, and the events.
 
 import { announce } from '../../db/after-commit.ts';
 import type { Db } from '../../db/database.ts';
@@ -20,7 +20,7 @@ import {
 import type { Step } from '../rules/rollout.ts';
 import { saveShares } from './shares.ts';
 
-export interface SaveParts {
+interface SaveParts {
   ids: IdSource;
   clock: Clock;
 }
@@ -118,7 +118,7 @@ async function changeRevisions(
   }
 }
 
-/** Of the revisions that once served, only the latest stay eligible for rollback. */
+/** Only the latest of the revisions that once served stay eligible for rollback. */
 async function retireOld(tx: Db, key: EnvironmentKey, retention: number, nowMs: number): Promise<void> {
   for (const { number } of (await listSuperseded(tx, key)).slice(retention)) {
     await updateRevision(tx, key, number, { state: 'retired', retired_at: nowMs });

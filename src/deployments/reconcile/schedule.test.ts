@@ -19,7 +19,7 @@ test('an environment is taken when it is due, and once', () => {
   assert.deepEqual(take(schedule, 200), ['a']);
 });
 
-test('the longest due come first, as many as asked for', () => {
+test('the longest due come first, up to the limit', () => {
   const schedule = new Schedule();
   schedule.enqueue(key('late'), 30);
   schedule.enqueue(key('early'), 10);

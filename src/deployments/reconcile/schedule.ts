@@ -1,5 +1,5 @@
-// Which environments to look at, and when. Holds one entry per environment that has something to look after; an
-// environment that is enqueued while it is being looked at is looked at again.
+// Which environments to look at, and when. Holds one entry per environment that has something to reconcile. An environment
+// that is enqueued during a look is looked at again.
 
 import { type EnvironmentKey, keyText } from '../../environments/key.ts';
 
@@ -8,7 +8,7 @@ interface Entry {
   at: number;
 }
 
-/** In the hands of a look, which plans the next one. */
+/** A look is under way, which plans the next one. */
 const takenAt = Number.POSITIVE_INFINITY;
 
 export class Schedule {
@@ -44,7 +44,7 @@ export class Schedule {
     this.#moveUp(key, at);
   }
 
-  /** There is nothing to look after, unless the environment was enqueued in the meantime. */
+  /** The environment has nothing to reconcile. It stays if it was enqueued in the meantime. */
   remove(key: EnvironmentKey): void {
     const name = keyText(key);
     if (this.#entries.get(name)?.at === takenAt) this.#entries.delete(name);

@@ -8,7 +8,7 @@ import { type DeploymentRow, lockDeployment, type RevisionRow, updateShare } fro
 
 /**
  * The new revision gets this share, the previous one the rest. Throws ChangedMeanwhile where the deployment has changed
- * since it was read: somebody may have aborted it.
+ * since it was read, for example because it was aborted.
  */
 export async function saveShares(tx: Db, deployment: DeploymentRow, freshPercent: number): Promise<void> {
   await lockDeployment(tx, deployment);

@@ -77,7 +77,7 @@ const table: Record<DeploymentState, Record<Name, Outcome>> = {
     late: 'failed start_timeout',
     lateRegionDown: 'failed region_lost',
   }),
-  // The step is over: without a word against it, it goes on.
+  // The step's time is over: it goes on unless something speaks against it.
   canary: row('promoting', {
     crashed: 'aborting crashed',
     badTraffic: 'aborting analysis_failed',
@@ -132,7 +132,7 @@ for (const state of deploymentStates) {
   }
 }
 
-test('only a canary with something to compare to takes the canary’s way', () => {
+test('only a canary with something to compare to goes through canary', () => {
   const healthy = { ...calm, ...observations.healthy };
   for (const more of [{ hasPrevious: false }, { strategy: 'rolling' }, { strategy: 'blue_green' }] as const) {
     assert.equal(decide(rolloutIn('starting', more), healthy, policy, now)?.to, 'promoting');
@@ -189,7 +189,7 @@ test('an alert about what was measured needs as many requests as the analysis, a
 });
 
 test('abort: queued ends at once, what runs is undone, what ended stays', () => {
-  const outcomes = deploymentStates.map((state) => [state, abort(rolloutIn(state), now)?.to ?? 'wait']);
+  const outcomes = deploymentStates.map((state) => [state, abort(rolloutIn(state), 'ci', now)?.to ?? 'wait']);
   assert.deepEqual(Object.fromEntries(outcomes), {
     queued: 'canceled',
     preparing: 'aborting',

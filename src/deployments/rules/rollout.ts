@@ -6,8 +6,8 @@
 //   preparing | starting → failed | aborting
 //   canary | promoting → aborting → failed | canceled      abort, analysis, alert, deadline
 //
-// decide() is asked again and again with what is seen now, and says at most one step. It is total: every pair of a state
-// and an observation has an answer, and "wait" is one. Every state that has not ended has a deadline.
+// decide() is called again and again with the latest observation, and gives at most one step. It is total: every pair of
+// a state and an observation has an answer, and null ("wait") is one. Every state but the final ones has a deadline.
 import type { CanaryPhase, DeploymentState, FailureCode, RollbackCause, Strategy } from '../../contract/deployments.ts';
 import type { CanaryPolicy } from '../../contract/environments.ts';
 import { type Comparison, judge } from './analysis.ts';
@@ -15,7 +15,7 @@ import { type Comparison, judge } from './analysis.ts';
 export interface Rollout {
   state: DeploymentState;
   strategy: Strategy;
-  /** Is another revision serving? */
+  /** Whether another revision serves already. */
   hasPrevious: boolean;
   /** The shares a canary goes through, rising. */
   percents: readonly number[];
@@ -34,16 +34,16 @@ export interface Failure {
 
 export interface Observed {
   regionAvailable: boolean;
-  /** What became of making the image ready; null: not known yet. */
+  /** What became of pulling the image; null: not known yet. */
   image: { digest: string } | Failure | null;
   /** Instances of the new revision: how many should run in this state, are healthy, exist at all; its share of requests. */
   fresh: { wanted: number; healthy: number; existing: number; percent: number };
   previous: { wanted: number; healthy: number };
-  /** The new instances do not stay up, or answer but not as they should. */
+  /** The new instances do not stay up, or answer their health check badly. */
   trouble: Failure | null;
   /** Since the canary's step began; nothing in other states. */
   traffic: Comparison;
-  /** What fired since the canary began and is to end it; measured: by the router, as the analysis is. */
+  /** An alert that fired since the canary began and ends it; measured: by the router, like the analysis. */
   alert: { message: string; measured: boolean } | null;
 }
 
@@ -92,10 +92,9 @@ export function decide(rollout: Rollout, seen: Observed, policy: Policy, nowMs: 
   }
 }
 
-const aborted: Failure = { code: 'aborted', message: 'Somebody aborted it.' };
-
-/** What `abort` does; null: there is nothing left to abort. */
-export function abort({ state }: Rollout, nowMs: number): Step | null {
+/** What `abort` does, `by` the token of this name; null: there is nothing left to abort. */
+export function abort({ state }: Rollout, by: string, nowMs: number): Step | null {
+  const aborted: Failure = { code: 'aborted', message: `Aborted by ${by}.` };
   switch (state) {
     case 'queued':
       return end('canceled', aborted);
@@ -114,7 +113,7 @@ export function abort({ state }: Rollout, nowMs: number): Step | null {
 
 function whenQueued(rollout: Rollout, seen: Observed, nowMs: number): Step | null {
   if (seen.regionAvailable) {
-    return { to: 'preparing', message: 'Making the image ready.', deadlineAt: nowMs + preparingForMs };
+    return { to: 'preparing', message: 'Pulling the image.', deadlineAt: nowMs + preparingForMs };
   }
   return nowMs >= rollout.deadlineAt ? end('failed', lost) : null;
 }
@@ -154,7 +153,7 @@ function whenCanary(rollout: Rollout, seen: Observed, policy: Policy, nowMs: num
   const alarmed = alertOf(rollout, seen, policy);
   if (rollout.phase !== 'baking') {
     if (alarmed) return undo('alert', alarmed, nowMs);
-    const waited: Failure = { code: 'approval_timeout', message: 'Nobody promoted or resumed it in time.' };
+    const waited: Failure = { code: 'approval_timeout', message: 'It was not promoted or resumed in time.' };
     return isLate ? undo('deadline', waited, nowMs) : null;
   }
   const verdict = judge(seen.traffic, policy.canary);
@@ -180,8 +179,8 @@ function whenCanary(rollout: Rollout, seen: Observed, policy: Policy, nowMs: num
 }
 
 /**
- * An alert about what the router measured of the canary has the same evidence as the analysis: it needs as many
- * requests, and what the analysis has put before people, where `auto_rollback` is off, is theirs to decide.
+ * An alert about what the router measured of the canary rests on the same evidence as the analysis. So it needs as many
+ * requests, and it leaves a canary alone that the analysis has paused for people to decide on (`auto_rollback` off).
  */
 function alertOf(rollout: Rollout, { alert, traffic }: Observed, policy: Policy): Failure | null {
   if (!alert) return null;
@@ -207,21 +206,21 @@ function whenAborting(rollout: Rollout, seen: Observed, nowMs: number): Step | n
   if ((restored && seen.fresh.existing === 0) || nowMs >= rollout.deadlineAt) {
     return {
       to: rollout.cause === 'abort' ? 'canceled' : 'failed',
-      message: rollout.hasPrevious ? 'The revision before serves all traffic.' : 'Nothing of it runs any more.',
+      message: rollout.hasPrevious ? 'The previous revision serves all traffic.' : 'All its instances are stopped.',
       deadlineAt: null,
     };
   }
   return null;
 }
 
-/** To the next share, or, after the last, to all traffic. Also what `promote` does. */
+/** To the next share, or to all traffic after the last one. Also what `promote` does. */
 export function advance(rollout: Rollout, policy: Policy, nowMs: number): Step {
   return rollout.step < rollout.percents.length
     ? beginStep(rollout, rollout.step + 1, policy, nowMs)
     : promote(policy, nowMs, 'The canary is good.');
 }
 
-/** Begins the given share, or begins it anew. Also what `resume` does. */
+/** Begins the given step, or restarts it. Also what `resume` does. */
 export function beginStep({ percents }: Rollout, step: number, policy: Policy, nowMs: number): Step {
   const until = nowMs + policy.canary.bake_s * 1000;
   return {
@@ -232,7 +231,7 @@ export function beginStep({ percents }: Rollout, step: number, policy: Policy, n
   };
 }
 
-/** Keeps the share as it is until somebody says otherwise. Also what `pause` does. */
+/** Keeps the share as it is until a person resumes, promotes or aborts. Also what `pause` does. */
 export function hold(rollout: Rollout, policy: Policy, nowMs: number, message: string): Step {
   return {
     to: 'canary',
