@@ -13,7 +13,7 @@ import type { DeploymentRow } from '../queries.ts';
 import { listInstances } from '../reconcile/instances.ts';
 import { saveStep } from '../reconcile/save.ts';
 import { percentsOf, policyOf, rolloutOf } from '../reconcile/situation.ts';
-import { abort, advance, beginStep, hold, type Policy, type Rollout, type Step } from '../rules/rollout.ts';
+import { abort, advance, beginStep, hold, type Policy, type Rollout, type Step } from '../rules/steps.ts';
 import { loadDeployments } from './load.ts';
 import type { DeploymentParts } from './parts.ts';
 import { requireDeployment } from './require.ts';

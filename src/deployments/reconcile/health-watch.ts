@@ -2,7 +2,7 @@
 
 import type { HealthCheck } from '../../contract/environments.ts';
 import { type EnvironmentKey, keyText } from '../../environments/key.ts';
-import type { Failure } from '../rules/rollout.ts';
+import type { Failure } from '../rules/steps.ts';
 import { type ProbeResult, probe } from './probe.ts';
 
 /** Until it is healthy for the first time an instance is probed often: people are waiting for the deployment. */

@@ -17,7 +17,7 @@ import {
   updateDeployment,
   updateRevision,
 } from '../queries.ts';
-import type { Step } from '../rules/rollout.ts';
+import type { Step } from '../rules/steps.ts';
 import { saveShares } from './shares.ts';
 
 interface SaveParts {

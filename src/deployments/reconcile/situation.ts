@@ -3,7 +3,7 @@ import type { CanaryPolicy, HealthCheck } from '../../contract/environments.ts';
 import type { EnvironmentRow } from '../../environments/queries.ts';
 import type { DeploymentRow } from '../queries.ts';
 import { type Desired, desiredOf } from '../rules/desired.ts';
-import type { Policy, Rollout } from '../rules/rollout.ts';
+import type { Policy, Rollout } from '../rules/steps.ts';
 import type { InstanceRow } from './instances.ts';
 
 export interface Counts {

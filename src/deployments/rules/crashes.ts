@@ -1,6 +1,6 @@
 // How often instances of a revision ended by themselves, and when the next one may start. No I/O.
 import { type EnvironmentKey, keyText } from '../../environments/key.ts';
-import type { Failure } from './rollout.ts';
+import type { Failure } from './steps.ts';
 
 const firstWaitMs = 500;
 const longestWaitMs = 30_000;

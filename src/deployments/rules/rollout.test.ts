@@ -4,7 +4,8 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { type DeploymentState, deploymentStates } from '../../contract/deployments.ts';
 import { environmentDefaults } from '../../contract/environments.ts';
-import { abort, decide, type Observed, type Policy, type Rollout } from './rollout.ts';
+import { decide, type Observed } from './rollout.ts';
+import { abort, type Policy, type Rollout } from './steps.ts';
 
 const now = 1_000_000;
 const policy: Policy = { canary: environmentDefaults.canary, autoRollback: true, startTimeoutS: 60 };

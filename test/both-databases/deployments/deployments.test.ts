@@ -322,7 +322,7 @@ describe('failing', () => {
     const { body } = await shop.api('POST', `/deployments/${id}/abort`);
     assert.equal(body.state, 'aborting');
     const ended = await shop.reaches(id, 'canceled');
-    assert.equal(ended.failure!.code, 'aborted');
+    assert.deepEqual([ended.failure!.code, ended.failure!.message], ['aborted', 'Aborted by admin.']);
     assert.deepEqual(
       (await events(shop)).map(({ type }) => type),
       ['deployment.created', 'deployment.failed'],
