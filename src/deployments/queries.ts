@@ -161,7 +161,7 @@ export async function listSuperseded(db: Db, key: EnvironmentKey): Promise<Revis
     .execute();
 }
 
-/** Everything but its share of the requests, which has one writer: reconcile/shares.ts. */
+/** Everything but its share of the requests, which has one writer: shares.ts. */
 export async function updateRevision(
   tx: Db,
   key: EnvironmentKey,
@@ -171,16 +171,6 @@ export async function updateRevision(
   await tx
     .updateTable('revision')
     .set(changes)
-    .where('project_id', '=', key.projectId)
-    .where('environment', '=', key.environment)
-    .where('number', '=', number)
-    .execute();
-}
-
-export async function updateShare(tx: Db, key: EnvironmentKey, number: number, percent: number): Promise<void> {
-  await tx
-    .updateTable('revision')
-    .set({ traffic_percent: percent })
     .where('project_id', '=', key.projectId)
     .where('environment', '=', key.environment)
     .where('number', '=', number)

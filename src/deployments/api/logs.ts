@@ -5,8 +5,8 @@ import { type EnvironmentRow, findEnvironment } from '../../environments/queries
 import { type ApiCall, type ServedRoute, serve } from '../../http/api/route.ts';
 import { isoTime } from '../../lib/iso-time.ts';
 import type { Regions } from '../../regions/regions.ts';
+import { listInstances } from '../instances.ts';
 import type { DeploymentRow } from '../queries.ts';
-import { listInstances } from '../reconcile/instances.ts';
 import { requireDeployment } from './require.ts';
 
 const defaultLogTail = 100;

@@ -5,9 +5,9 @@ import type { InstanceSpec } from '../../engines/engine.ts';
 import { EngineError } from '../../engines/engine.ts';
 import { openSealedVariables } from '../../environments/change.ts';
 import { touchRouting } from '../../traffic/queries.ts';
+import { deleteInstance, type InstanceRow, insertInstance, markInstance } from '../instances.ts';
 import type { RevisionRow } from '../queries.ts';
 import type { ReconcileContext } from './context.ts';
-import { deleteInstance, type InstanceRow, insertInstance, markInstance } from './instances.ts';
 import type { Observation, ObservedRegion } from './observe.ts';
 
 /** How many instances of a revision should run. */

@@ -8,15 +8,15 @@ import type { Engine, EngineInstance } from '../../engines/engine.ts';
 import type { EnvironmentKey } from '../../environments/key.ts';
 import { type EnvironmentRow, findEnvironment } from '../../environments/queries.ts';
 import { compareTraffic } from '../canary-traffic.ts';
+import { type InstanceRow, listInstances } from '../instances.ts';
 import { type DeploymentRow, findInProgress, listCurrentRevisions, type RevisionRow } from '../queries.ts';
 import type { Comparison } from '../rules/analysis.ts';
 import type { Desired } from '../rules/desired.ts';
 import type { Observed } from '../rules/rollout.ts';
+import { countInstances } from '../rules/situation.ts';
 import type { Failure } from '../rules/steps.ts';
 import type { ReconcileContext } from './context.ts';
-import { type InstanceRow, listInstances } from './instances.ts';
 import { refreshInstances } from './refresh.ts';
-import { countInstances } from './situation.ts';
 
 export interface Observation {
   key: EnvironmentKey;

@@ -1,7 +1,7 @@
 import type { Db } from '../../db/database.ts';
 import type { Log } from '../../lib/log.ts';
 import type { Regions } from '../../regions/regions.ts';
-import { listInstanceIds } from './instances.ts';
+import { listInstanceIds } from '../instances.ts';
 
 /** Stops instances that have no row: those of deleted environments, and what a crash left behind. */
 export async function removeOrphans({ db, regions, log }: { db: Db; regions: Regions; log: Log }): Promise<void> {

@@ -8,13 +8,13 @@
 import type { EnvironmentKey } from '../../environments/key.ts';
 import type { DeploymentRow } from '../queries.ts';
 import { decide } from '../rules/rollout.ts';
+import { countInstances, desiredFor, percentsOf, policyOf, rolloutOf } from '../rules/situation.ts';
+import { saveStep } from '../save-step.ts';
+import { moveTraffic } from '../shares.ts';
 import type { ReconcileContext } from './context.ts';
 import { type DesiredSet, keepInstances } from './keeper.ts';
 import { readLogTail } from './log-tail.ts';
 import { type Observation, observe, observeRollout } from './observe.ts';
-import { saveStep } from './save.ts';
-import { moveTraffic } from './shares.ts';
-import { countInstances, desiredFor, percentsOf, policyOf, rolloutOf } from './situation.ts';
 
 export const busyEveryMs = 300;
 export const idleEveryMs = 10_000;

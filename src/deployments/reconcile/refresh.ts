@@ -5,9 +5,9 @@ import { ChangedMeanwhile } from '../../db/guarded.ts';
 import type { Engine, EngineInstance } from '../../engines/engine.ts';
 import type { EnvironmentKey } from '../../environments/key.ts';
 import { touchRouting } from '../../traffic/queries.ts';
+import { deleteInstance, type InstanceRow, markInstance, setInstanceAddress } from '../instances.ts';
 import type { Failure } from '../rules/steps.ts';
 import type { ReconcileContext } from './context.ts';
-import { deleteInstance, type InstanceRow, markInstance, setInstanceAddress } from './instances.ts';
 import { readLogTail } from './log-tail.ts';
 
 interface Refreshed {

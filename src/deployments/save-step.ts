@@ -1,13 +1,13 @@
 // Writes one step of a rollout in one transaction: the record, its timeline, its revisions, and the events.
 
-import { announce } from '../../db/after-commit.ts';
-import type { Db } from '../../db/database.ts';
-import { type EnvironmentKey, keyOf } from '../../environments/key.ts';
-import type { EnvironmentRow } from '../../environments/queries.ts';
-import { insertEvent } from '../../events/outbox.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { IdSource } from '../../lib/ids.ts';
-import { presentDeployment, presentRevision } from '../present.ts';
+import { announce } from '../db/after-commit.ts';
+import type { Db } from '../db/database.ts';
+import { type EnvironmentKey, keyOf } from '../environments/key.ts';
+import type { EnvironmentRow } from '../environments/queries.ts';
+import { insertEvent } from '../events/outbox.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { IdSource } from '../lib/ids.ts';
+import { presentDeployment, presentRevision } from './present.ts';
 import {
   type DeploymentRow,
   findRevision,
@@ -16,8 +16,8 @@ import {
   listTimelines,
   updateDeployment,
   updateRevision,
-} from '../queries.ts';
-import type { Step } from '../rules/steps.ts';
+} from './queries.ts';
+import type { Step } from './rules/steps.ts';
 import { saveShares } from './shares.ts';
 
 interface SaveParts {

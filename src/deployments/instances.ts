@@ -2,11 +2,11 @@
 // without a row is an orphan.
 
 import type { Selectable } from 'kysely';
-import type { Db } from '../../db/database.ts';
-import { changesOne } from '../../db/guarded.ts';
-import type { InstanceState } from '../../db/tables/rollouts.ts';
-import type { Tables } from '../../db/tables.ts';
-import type { EnvironmentKey } from '../../environments/key.ts';
+import type { Db } from '../db/database.ts';
+import { changesOne } from '../db/guarded.ts';
+import type { InstanceState } from '../db/tables/rollouts.ts';
+import type { Tables } from '../db/tables.ts';
+import type { EnvironmentKey } from '../environments/key.ts';
 
 export type InstanceRow = Selectable<Tables['instance']>;
 

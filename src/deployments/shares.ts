@@ -1,10 +1,10 @@
 // Which share of the requests each revision gets (`traffic_percent`) is written here and nowhere else.
 
-import { announce } from '../../db/after-commit.ts';
-import type { Db } from '../../db/database.ts';
-import { keyOf } from '../../environments/key.ts';
-import { touchRouting } from '../../traffic/queries.ts';
-import { type DeploymentRow, lockDeployment, type RevisionRow, updateShare } from '../queries.ts';
+import { announce } from '../db/after-commit.ts';
+import type { Db } from '../db/database.ts';
+import { type EnvironmentKey, keyOf } from '../environments/key.ts';
+import { touchRouting } from '../traffic/queries.ts';
+import { type DeploymentRow, lockDeployment, type RevisionRow } from './queries.ts';
 
 /**
  * The new revision gets this share, the previous one the rest. Throws ChangedMeanwhile where the deployment has changed
@@ -34,4 +34,14 @@ export async function moveTraffic(
     announce(tx, 'change', { accountId: deployment.account_id, ...keyOf(deployment) });
   });
   return true;
+}
+
+async function updateShare(tx: Db, key: EnvironmentKey, number: number, percent: number): Promise<void> {
+  await tx
+    .updateTable('revision')
+    .set({ traffic_percent: percent })
+    .where('project_id', '=', key.projectId)
+    .where('environment', '=', key.environment)
+    .where('number', '=', number)
+    .execute();
 }

@@ -1,10 +1,10 @@
 // Turns rows into what the pure rules ask about.
 import type { CanaryPolicy, HealthCheck } from '../../contract/environments.ts';
 import type { EnvironmentRow } from '../../environments/queries.ts';
+import type { InstanceRow } from '../instances.ts';
 import type { DeploymentRow } from '../queries.ts';
-import { type Desired, desiredOf } from '../rules/desired.ts';
-import type { Policy, Rollout } from '../rules/steps.ts';
-import type { InstanceRow } from './instances.ts';
+import { type Desired, desiredOf } from './desired.ts';
+import type { Policy, Rollout } from './steps.ts';
 
 export interface Counts {
   freshHealthy: number;
