@@ -1,11 +1,10 @@
+// Rows as the API and the events show them. No I/O.
 import type { Deployment } from '../contract/deployments.ts';
 import { revisionId } from '../contract/revision-id.ts';
 import type { Revision } from '../contract/revisions.ts';
-import type { Db } from '../db/database.ts';
 import { isoTime, isoTimeOrNull } from '../lib/iso-time.ts';
-import { bucketOf, type Side } from '../traffic/measure/measurements.ts';
-import { sumTraffic } from '../traffic/queries.ts';
-import { type DeploymentRow, listTimelines, type RevisionRow, type TimelineRow } from './queries.ts';
+import type { Side } from '../traffic/measure/measurements.ts';
+import type { DeploymentRow, RevisionRow, TimelineRow } from './queries.ts';
 import type { Comparison } from './rules/analysis.ts';
 
 const revisionIdOrNull = (number: number | null): string | null => (number === null ? null : revisionId(number));
@@ -51,28 +50,6 @@ export function presentDeployment(
     finished_at: isoTimeOrNull(row.finished_at),
     timeline: timeline.map(({ at, state, message }) => ({ at: isoTime(at), state, message })),
   };
-}
-
-/** What both sides did since the canary's step began. */
-export async function compareTraffic(db: Db, row: DeploymentRow): Promise<Comparison> {
-  const since = bucketOf(row.step_since ?? row.created_at);
-  const key = { projectId: row.project_id, environment: row.environment };
-  return {
-    stable: await sumTraffic(db, key, row.previous_revision ?? 0, since),
-    canary: await sumTraffic(db, key, row.revision, since),
-  };
-}
-
-export async function loadDeployments(db: Db, rows: DeploymentRow[]): Promise<Deployment[]> {
-  const timelines = await listTimelines(
-    db,
-    rows.map((row) => row.id),
-  );
-  return Promise.all(
-    rows.map(async (row) =>
-      presentDeployment(row, timelines.get(row.id)!, row.canary_phase === null ? null : await compareTraffic(db, row)),
-    ),
-  );
 }
 
 export function presentRevision(row: RevisionRow): Revision {

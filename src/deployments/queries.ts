@@ -4,7 +4,7 @@ import type { Db } from '../db/database.ts';
 import { changeOne } from '../db/guarded.ts';
 import { newestFirst, type Page } from '../db/page.ts';
 import type { Tables } from '../db/tables.ts';
-import type { EnvironmentKey } from '../environments/key.ts';
+import { type EnvironmentKey, keyOf } from '../environments/key.ts';
 
 export type DeploymentRow = Selectable<Tables['deployment']>;
 export type RevisionRow = Selectable<Tables['revision']>;
@@ -33,7 +33,7 @@ export async function findInProgress(db: Db, key: EnvironmentKey): Promise<Deplo
     .executeTakeFirst();
 }
 
-export interface DeploymentFilter {
+interface DeploymentFilter {
   environment?: string | undefined;
   state?: DeploymentState | undefined;
 }
@@ -50,7 +50,7 @@ export async function listDeployments(
   return newestFirst(query, page).execute();
 }
 
-/** The one door by which a deployment changes: only from the version that was read. */
+/** All changes of a deployment go through here: only from the version that was read, else ChangedMeanwhile. */
 export async function updateDeployment(
   tx: Db,
   row: DeploymentRow,
@@ -61,6 +61,11 @@ export async function updateDeployment(
     tx.updateTable('deployment').set(changed).where('id', '=', row.id).where('version', '=', row.version),
   );
   return { ...row, ...changed };
+}
+
+/** Until the transaction ends the deployment stays as it was read; throws ChangedMeanwhile where it is not any more. */
+export async function lockDeployment(tx: Db, { id, version }: DeploymentRow): Promise<void> {
+  await changeOne(tx.updateTable('deployment').set({ version }).where('id', '=', id).where('version', '=', version));
 }
 
 export async function insertTimeline(tx: Db, row: Omit<TimelineRow, 'seq'>): Promise<void> {
@@ -88,7 +93,7 @@ export async function listTimelines(db: Db, deploymentIds: string[]): Promise<Ma
   return timelines;
 }
 
-/** Takes the next number of the environment; until the transaction ends nobody else can. */
+/** Takes the environment's next number; other transactions that want one wait until this one ends. */
 export async function takeRevisionNumber(tx: Db, key: EnvironmentKey): Promise<number> {
   const { number } = await tx
     .updateTable('environment')
@@ -123,6 +128,27 @@ export async function findActiveRevision(db: Db, key: EnvironmentKey): Promise<R
   return revisionsOf(db, key).where('state', '=', 'active').executeTakeFirst();
 }
 
+/** The active revision, and the one that the deployment in progress rolls out. */
+export async function listCurrentRevisions(db: Db, key: EnvironmentKey): Promise<RevisionRow[]> {
+  return revisionsOf(db, key)
+    .where((e) =>
+      e.or([
+        e('state', '=', 'active'),
+        e(
+          'number',
+          'in',
+          e
+            .selectFrom('deployment')
+            .select('deployment.revision')
+            .where('deployment.project_id', '=', key.projectId)
+            .where('deployment.environment', '=', key.environment)
+            .where('deployment.finished_at', 'is', null),
+        ),
+      ]),
+    )
+    .execute();
+}
+
 export async function findLastSuperseded(db: Db, key: EnvironmentKey): Promise<RevisionRow | undefined> {
   return revisionsOf(db, key).where('state', '=', 'superseded').orderBy('number', 'desc').executeTakeFirst();
 }
@@ -135,11 +161,12 @@ export async function listSuperseded(db: Db, key: EnvironmentKey): Promise<Revis
     .execute();
 }
 
+/** Everything but its share of the requests, which has one writer: shares.ts. */
 export async function updateRevision(
   tx: Db,
   key: EnvironmentKey,
   number: number,
-  changes: Partial<RevisionRow>,
+  changes: Partial<Omit<RevisionRow, 'traffic_percent'>>,
 ): Promise<void> {
   await tx
     .updateTable('revision')
@@ -150,7 +177,7 @@ export async function updateRevision(
     .execute();
 }
 
-/** Environments that need looking after: one is being changed, or something should run or still runs there. */
+/** Environments to reconcile: with a deployment in progress, an active revision, or instances. */
 export async function listEnvironmentsToKeep(db: Db): Promise<EnvironmentKey[]> {
   const rows = await db
     .selectFrom('revision')
@@ -158,7 +185,7 @@ export async function listEnvironmentsToKeep(db: Db): Promise<EnvironmentKey[]> 
     .where('state', 'in', ['pending', 'canary', 'active'])
     .union((e) => e.selectFrom('instance').select(['project_id', 'environment']))
     .execute();
-  return rows.map((row) => ({ projectId: row.project_id, environment: row.environment }));
+  return rows.map(keyOf);
 }
 
 /** Environments with a deployment that has not ended. */
@@ -168,5 +195,5 @@ export async function listEnvironmentsInProgress(db: Db): Promise<EnvironmentKey
     .select(['project_id', 'environment'])
     .where('finished_at', 'is', null)
     .execute();
-  return rows.map((row) => ({ projectId: row.project_id, environment: row.environment }));
+  return rows.map(keyOf);
 }

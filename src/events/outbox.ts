@@ -1,6 +1,5 @@
 // An event and its deliveries are written in the transaction of the change they report, with the bytes that will be
 // delivered. The commit then wakes the dispatcher and the live streams.
-
 import { type Db, dialectOf } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';

@@ -22,6 +22,8 @@ export interface RouterAgentParts {
 
 /** The safety net: a change whose signal got lost is noticed within this time. */
 export const routerPollMs = 1000;
+/** How old what rollouts and alerts know of the traffic is at most. */
+const storeEveryMs = 500;
 const drainMs = 10_000;
 const forgetEveryMs = 3600_000;
 
@@ -29,7 +31,7 @@ export class RouterAgent {
   readonly #parts: RouterAgentParts;
   #version: string | null = null;
   #forgotAt = 0;
-  #loop: Loop | null = null;
+  #loops: Loop[] = [];
   #unsubscribe: (() => void) | null = null;
 
   constructor(parts: RouterAgentParts) {
@@ -37,15 +39,12 @@ export class RouterAgent {
   }
 
   start(): void {
-    this.#loop = startLoop({
-      intervalMs: routerPollMs,
-      step: async () => {
-        await this.#refresh();
-        await this.#store();
-      },
-      onError: (error) => this.#parts.log.error({ err: error, loop: 'router' }, 'a loop failed'),
-    });
-    this.#unsubscribe = subscribe(this.#parts.db, 'routing', () => this.#loop?.wake());
+    const { db, log } = this.#parts;
+    const every = (intervalMs: number, loop: string, step: () => Promise<void>) =>
+      startLoop({ intervalMs, step, onError: (error) => log.error({ err: error, loop }, 'a loop failed') });
+    const routing = every(routerPollMs, 'routing', () => this.#refresh());
+    this.#loops = [routing, every(storeEveryMs, 'measurements', () => this.#store())];
+    this.#unsubscribe = subscribe(db, 'routing', () => routing.wake());
   }
 
   port(): number {
@@ -58,7 +57,7 @@ export class RouterAgent {
 
   async stop(): Promise<void> {
     this.#unsubscribe?.();
-    await this.#loop?.stop();
+    await Promise.all(this.#loops.map((loop) => loop.stop()));
     await this.#parts.dataPlane.stop(drainMs);
     await this.#store().catch((error) => this.#parts.log.warn({ err: error }, 'measurements not stored'));
   }

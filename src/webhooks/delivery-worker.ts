@@ -1,5 +1,4 @@
 // What a process with the role `worker` does for webhooks: it sends deliveries and clears away old ones.
-
 import type { Db } from '../db/database.ts';
 import type { AddressPolicy } from '../lib/address.ts';
 import type { Clock } from '../lib/clock.ts';

@@ -2,9 +2,7 @@
 import type { Config } from '../config.ts';
 import { databaseLeases, onlyProcess } from '../deployments/reconcile/leases.ts';
 import { Reconciler } from '../deployments/reconcile/reconciler.ts';
-import type { EnvironmentKey } from '../environments/key.ts';
 import type { Regions } from '../regions/regions.ts';
-import { publish, subscribe } from '../signals/signals.ts';
 import { RouterAgent, routerPollMs } from '../traffic/agent.ts';
 import type { Measurement } from '../traffic/measure/measurements.ts';
 import { startProxy } from '../traffic/proxy/proxy.ts';
@@ -13,7 +11,6 @@ import type { Addresses } from './addresses.ts';
 import type { Common } from './common.ts';
 
 export interface Rollouts {
-  kick(key: EnvironmentKey): void;
   start(): void;
   stop(): Promise<void>;
 }
@@ -43,24 +40,13 @@ export async function createRollouts(
     regions,
     leases: dialect === 'sqlite' ? onlyProcess : databaseLeases(db, processId, clock),
     settleMs: dialect === 'sqlite' ? routerPollMs / 2 : 2 * routerPollMs,
-    onRouting: () => {},
   });
-  let unsubscribe: (() => void)[] = [];
   return {
-    kick: (key) => publish(db, 'environments', key),
     start() {
       router?.start();
-      if (!config.roles.includes('worker')) return;
-      reconciler.start();
-      unsubscribe = [
-        subscribe(db, 'environments', (keys) => {
-          for (const key of keys) reconciler.kick(key);
-        }),
-        subscribe(db, 'removals', () => reconciler.kickSweep()),
-      ];
+      if (config.roles.includes('worker')) reconciler.start();
     },
     async stop() {
-      for (const end of unsubscribe) end();
       await reconciler.stop();
       await router?.stop();
     },

@@ -1,5 +1,5 @@
-// A deployment comes into being in one local transaction: number, revision, record, timeline, event. No engine and no
-// registry is asked.
+// Creates a deployment in one local transaction: revision number, revision, record, timeline, event. It asks no engine
+// and no registry.
 import type { Caller } from '../../contract/caller.ts';
 import type { Deployment, Strategy } from '../../contract/deployments.ts';
 import { ApiError } from '../../contract/errors.ts';
@@ -22,10 +22,10 @@ import {
 } from '../queries.ts';
 import { queuedForMs } from '../rules/rollout.ts';
 
-export interface Wanted {
+interface NewDeployment {
   kind: 'deploy' | 'rollback';
   image: string;
-  /** Known already where an earlier revision is restored. */
+  /** Known already where an earlier revision is restored, else null. */
   digest: string | null;
   strategy: Strategy;
   canaryPercent: number | null;
@@ -46,18 +46,18 @@ export async function createDeployment(
   { ids, clock, regions }: CreateParts,
   caller: Caller,
   environment: EnvironmentRow,
-  wanted: Wanted,
+  order: NewDeployment,
 ): Promise<{ row: DeploymentRow; body: Deployment }> {
   if (environment.locked_reason !== null) throw locked(environment);
   const key = { projectId: environment.project_id, environment: environment.name };
-  // Taking the number locks the environment: whoever comes at the same time waits here, and then sees this one.
+  // Taking the number locks the environment: a request at the same time waits here, and then sees this deployment.
   const number = await takeRevisionNumber(tx, key);
   const busy = await findInProgress(tx, key);
   if (busy) throw deploymentInProgress(busy);
   regions.requireAvailable(environment.region);
 
   const nowMs = clock.now();
-  const row = newRow(ids('dpl'), caller, environment, wanted, number, nowMs);
+  const row = newRow(ids('dpl'), caller, environment, order, number, nowMs);
   row.previous_revision = (await findActiveRevision(tx, key))?.number ?? null;
   await insertDeployment(tx, row);
   await insertRevision(tx, {
@@ -65,13 +65,13 @@ export async function createDeployment(
     environment: key.environment,
     number,
     deployment_id: row.id,
-    image: wanted.image,
-    digest: wanted.digest,
-    port: wanted.port,
-    variables_sealed: wanted.variablesSealed,
+    image: order.image,
+    digest: order.digest,
+    port: order.port,
+    variables_sealed: order.variablesSealed,
     state: 'pending',
     traffic_percent: 0,
-    restored_from: wanted.restoredFrom,
+    restored_from: order.restoredFrom,
     created_at: nowMs,
     activated_at: null,
     retired_at: null,
@@ -91,7 +91,7 @@ function newRow(
   id: string,
   caller: Caller,
   environment: EnvironmentRow,
-  wanted: Wanted,
+  order: NewDeployment,
   revision: number,
   nowMs: number,
 ): DeploymentRow {
@@ -100,13 +100,13 @@ function newRow(
     account_id: caller.accountId,
     project_id: environment.project_id,
     environment: environment.name,
-    kind: wanted.kind,
+    kind: order.kind,
     revision,
     previous_revision: null,
-    image: wanted.image,
-    digest: wanted.digest,
-    strategy: wanted.strategy,
-    canary_percent: wanted.canaryPercent,
+    image: order.image,
+    digest: order.digest,
+    strategy: order.strategy,
+    canary_percent: order.canaryPercent,
     state: 'queued',
     state_since: nowMs,
     deadline_at: nowMs + queuedForMs,
@@ -119,7 +119,7 @@ function newRow(
     failure_message: null,
     failure_log: null,
     cause: null,
-    note: wanted.note,
+    note: order.note,
     created_by: caller.tokenId,
     created_at: nowMs,
     started_at: null,

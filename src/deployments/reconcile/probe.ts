@@ -1,10 +1,10 @@
-// One look at an instance: does it answer?
+// One health check of an instance.
 import { get } from 'node:http';
 import { connect } from 'node:net';
 
 export type ProbeResult = { ok: true } | { ok: false; fault: 'no_connection' | 'bad_answer'; message: string };
 
-export interface ProbeTarget {
+interface ProbeTarget {
   host: string;
   port: number;
   /** null: a TCP connect is enough. */
@@ -13,8 +13,8 @@ export interface ProbeTarget {
 }
 
 /**
- * A proxy in front of a container accepts connections for a program that does not listen yet, and then hangs up. So a
- * connection counts once it has stayed open for a moment.
+ * Docker's proxy accepts connections for a program that does not listen yet, and then closes them. So a connection
+ * counts only once it has stayed open for a moment.
  */
 const mustStayOpenMs = 60;
 

@@ -1,4 +1,4 @@
-// Is the canary good enough? What the router measured of it, against the limits and against the stable revision.
+// Whether a canary is good enough: compares what the router measured of it with the limits and the stable revision.
 import type { CanaryPolicy } from '../../contract/environments.ts';
 import type { Side } from '../../traffic/measure/measurements.ts';
 
@@ -15,7 +15,7 @@ export type Verdict =
 
 export function judge({ stable, canary }: Comparison, policy: CanaryPolicy): Verdict {
   if (canary.requests < policy.min_requests) {
-    // Where nobody comes at all, waiting would teach nothing.
+    // Where the stable revision gets no requests either, waiting would not help.
     return stable.requests < policy.min_requests ? { kind: 'good' } : { kind: 'unknown' };
   }
   const errors = canary.errorRate ?? 0;

@@ -1,4 +1,4 @@
-// What should run and who should get which share, from the state of the deployment alone. No I/O.
+// How many instances of each revision should run, and which share of the requests each should get. No I/O.
 import type { DeploymentState, Strategy } from '../../contract/deployments.ts';
 
 export interface Situation {
@@ -6,7 +6,7 @@ export interface Situation {
   state: DeploymentState | null;
   strategy: Strategy;
   hasPrevious: boolean;
-  /** The share of the canary's present step, or of its first. */
+  /** The share of the canary's current step, or of its first. */
   percent: number;
   replicas: number;
   freshHealthy: number;
@@ -17,7 +17,7 @@ export interface Situation {
 export interface Desired {
   fresh: number;
   previous: number;
-  /** Share of requests that the new revision gets; the rest goes to the one before. */
+  /** Share of requests that the new revision gets; the rest goes to the previous one. */
   freshPercent: number;
 }
 
@@ -37,7 +37,7 @@ export function desiredOf(s: Situation): Desired {
     case 'promoting':
       return promoting(s, previous);
     case 'aborting': {
-      // What was drained of the revision before comes back first; only then the new one goes.
+      // The drained instances of the previous revision come back before those of the new one go.
       const restored = s.previousHealthy >= previous;
       const serves = !s.hasPrevious || s.previousHealthy > 0;
       return { fresh: restored ? 0 : s.freshExisting, previous, freshPercent: serves ? 0 : 100 };
@@ -62,7 +62,7 @@ function promoting(s: Situation, previous: number): Desired {
   if (complete) return { fresh: s.replicas, previous: 0, freshPercent: 100 };
   if (!s.hasPrevious) return { fresh: s.replicas, previous: 0, freshPercent: healthy > 0 ? 100 : 0 };
   if (s.strategy === 'rolling') {
-    // One more than what is healthy; as many old ones go as new ones have come, so never fewer than before serve.
+    // One more than are healthy. As many old ones leave as new ones have become healthy, so never fewer serve.
     return {
       fresh: Math.min(s.replicas, healthy + 1),
       previous: previous - healthy,

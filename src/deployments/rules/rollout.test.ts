@@ -4,7 +4,8 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { type DeploymentState, deploymentStates } from '../../contract/deployments.ts';
 import { environmentDefaults } from '../../contract/environments.ts';
-import { abort, decide, type Observed, type Policy, type Rollout } from './rollout.ts';
+import { decide, type Observed } from './rollout.ts';
+import { abort, type Policy, type Rollout } from './steps.ts';
 
 const now = 1_000_000;
 const policy: Policy = { canary: environmentDefaults.canary, autoRollback: true, startTimeoutS: 60 };
@@ -12,7 +13,7 @@ const quiet = { requests: 0, errorRate: null, p95Ms: null };
 const calm: Observed = {
   regionAvailable: true,
   image: null,
-  fresh: { wanted: 2, healthy: 0, existing: 2 },
+  fresh: { wanted: 2, healthy: 0, existing: 2, percent: 0 },
   previous: { wanted: 2, healthy: 2 },
   trouble: null,
   traffic: { stable: quiet, canary: quiet },
@@ -28,10 +29,20 @@ const observations = {
   regionDown: { regionAvailable: false },
   imageReady: { image: { digest: 'sha256:1' } },
   imageMissing: { image: { code: 'image_not_found', message: 'no' } },
-  healthy: { fresh: { wanted: 2, healthy: 2, existing: 2 } },
-  healthyAndOldGone: { fresh: { wanted: 2, healthy: 2, existing: 2 }, previous: { wanted: 0, healthy: 0 } },
-  freshGone: { fresh: { wanted: 0, healthy: 0, existing: 0 } },
-  freshGoneOldMissing: { fresh: { wanted: 0, healthy: 0, existing: 0 }, previous: { wanted: 2, healthy: 1 } },
+  healthy: { fresh: { wanted: 2, healthy: 2, existing: 2, percent: 0 } },
+  healthyWithoutTraffic: {
+    fresh: { wanted: 2, healthy: 2, existing: 2, percent: 0 },
+    previous: { wanted: 0, healthy: 2 },
+  },
+  healthyAndOldGone: {
+    fresh: { wanted: 2, healthy: 2, existing: 2, percent: 100 },
+    previous: { wanted: 0, healthy: 0 },
+  },
+  freshGone: { fresh: { wanted: 0, healthy: 0, existing: 0, percent: 0 } },
+  freshGoneOldMissing: {
+    fresh: { wanted: 0, healthy: 0, existing: 0, percent: 0 },
+    previous: { wanted: 2, healthy: 1 },
+  },
   crashed: { trouble: { code: 'crashed', message: 'boom' } },
   badTraffic: { traffic: busy(0.5) },
   goodTraffic: { traffic: busy(0) },
@@ -59,6 +70,7 @@ const table: Record<DeploymentState, Record<Name, Outcome>> = {
   }),
   starting: row('wait', {
     healthy: 'canary',
+    healthyWithoutTraffic: 'canary',
     healthyAndOldGone: 'canary',
     crashed: 'failed crashed',
     alarmedAndCrashed: 'failed crashed',
@@ -66,7 +78,7 @@ const table: Record<DeploymentState, Record<Name, Outcome>> = {
     late: 'failed start_timeout',
     lateRegionDown: 'failed region_lost',
   }),
-  // The step is over: without a word against it, it goes on.
+  // The step's time is over: it goes on unless something speaks against it.
   canary: row('promoting', {
     crashed: 'aborting crashed',
     badTraffic: 'aborting analysis_failed',
@@ -121,7 +133,7 @@ for (const state of deploymentStates) {
   }
 }
 
-test('only a canary with something to compare to takes the canary’s way', () => {
+test('only a canary with something to compare to goes through canary', () => {
   const healthy = { ...calm, ...observations.healthy };
   for (const more of [{ hasPrevious: false }, { strategy: 'rolling' }, { strategy: 'blue_green' }] as const) {
     assert.equal(decide(rolloutIn('starting', more), healthy, policy, now)?.to, 'promoting');
@@ -178,7 +190,7 @@ test('an alert about what was measured needs as many requests as the analysis, a
 });
 
 test('abort: queued ends at once, what runs is undone, what ended stays', () => {
-  const outcomes = deploymentStates.map((state) => [state, abort(rolloutIn(state), now)?.to ?? 'wait']);
+  const outcomes = deploymentStates.map((state) => [state, abort(rolloutIn(state), 'ci', now)?.to ?? 'wait']);
   assert.deepEqual(Object.fromEntries(outcomes), {
     queued: 'canceled',
     preparing: 'aborting',
@@ -202,7 +214,7 @@ test('whatever is seen, every unfinished state gets a deadline, and a deadline t
   const seen = fc.record({
     regionAvailable: fc.boolean(),
     image: fc.constantFrom(null, { digest: 'sha256:1' }, { code: 'image_denied' as const, message: '' }),
-    fresh: fc.record({ wanted: fc.nat(3), healthy: fc.nat(3), existing: fc.nat(3) }),
+    fresh: fc.record({ wanted: fc.nat(3), healthy: fc.nat(3), existing: fc.nat(3), percent: fc.nat(100) }),
     previous: fc.record({ wanted: fc.nat(3), healthy: fc.nat(3) }),
     trouble: fc.constantFrom(null, { code: 'crashed' as const, message: '' }),
     traffic: fc.constantFrom(calm.traffic, busy(0), busy(1)),

@@ -6,70 +6,40 @@
 //   preparing | starting → failed | aborting
 //   canary | promoting → aborting → failed | canceled      abort, analysis, alert, deadline
 //
-// decide() is asked again and again with what is seen now, and says at most one step. It is total: every pair of a state
-// and an observation has an answer, and "wait" is one. Every state that has not ended has a deadline.
-import type { CanaryPhase, DeploymentState, FailureCode, RollbackCause, Strategy } from '../../contract/deployments.ts';
-import type { CanaryPolicy } from '../../contract/environments.ts';
+// decide() is called again and again with the latest observation, and gives at most one step. It is total: every pair of
+// a state and an observation has an answer, and null ("wait") is one. Every state but the final ones has a deadline.
 import { type Comparison, judge } from './analysis.ts';
-
-export interface Rollout {
-  state: DeploymentState;
-  strategy: Strategy;
-  /** Is another revision serving? */
-  hasPrevious: boolean;
-  /** The shares a canary goes through, rising. */
-  percents: readonly number[];
-  /** Which of them it is at, from 1; 0 before. */
-  step: number;
-  phase: CanaryPhase | null;
-  stepUntil: number | null;
-  deadlineAt: number;
-  cause: RollbackCause | null;
-}
-
-export interface Failure {
-  code: FailureCode;
-  message: string;
-}
+import {
+  advance,
+  beginStep,
+  end,
+  type Failure,
+  hold,
+  type Policy,
+  promote,
+  type Rollout,
+  type Step,
+  undo,
+} from './steps.ts';
 
 export interface Observed {
   regionAvailable: boolean;
-  /** What became of making the image ready; null: not known yet. */
+  /** What became of pulling the image; null: not known yet. */
   image: { digest: string } | Failure | null;
-  /** Instances of the new revision: how many should run in this state, how many are healthy, how many exist at all. */
-  fresh: { wanted: number; healthy: number; existing: number };
+  /** Instances of the new revision: how many should run in this state, are healthy, exist at all; its share of requests. */
+  fresh: { wanted: number; healthy: number; existing: number; percent: number };
   previous: { wanted: number; healthy: number };
-  /** The new instances do not stay up, or answer but not as they should. */
+  /** The new instances do not stay up, or answer their health check badly. */
   trouble: Failure | null;
-  /** Since the step began. */
+  /** Since the canary's step began; nothing in other states. */
   traffic: Comparison;
-  /** What fired since the canary began and is to end it; measured: by the router, as the analysis is. */
+  /** An alert that fired since the canary began and ends it; measured: by the router, like the analysis. */
   alert: { message: string; measured: boolean } | null;
-}
-
-export interface Policy {
-  canary: CanaryPolicy;
-  autoRollback: boolean;
-  startTimeoutS: number;
-}
-
-export interface Step {
-  to: DeploymentState;
-  message: string;
-  deadlineAt: number | null;
-  digest?: string;
-  canary?: { phase: CanaryPhase; step: number; until: number | null };
-  failure?: Failure;
-  cause?: RollbackCause;
 }
 
 const minuteMs = 60_000;
 export const queuedForMs = 15 * minuteMs;
 const preparingForMs = 15 * minuteMs;
-const abortingForMs = 5 * minuteMs;
-const promotingExtraMs = 5 * minuteMs;
-/** How long a step waits for enough requests after its bake. */
-const bakeExtraMs = 30 * minuteMs;
 
 export function decide(rollout: Rollout, seen: Observed, policy: Policy, nowMs: number): Step | null {
   switch (rollout.state) {
@@ -92,29 +62,9 @@ export function decide(rollout: Rollout, seen: Observed, policy: Policy, nowMs: 
   }
 }
 
-const aborted: Failure = { code: 'aborted', message: 'Somebody aborted it.' };
-
-/** What `abort` does; null: there is nothing left to abort. */
-export function abort({ state }: Rollout, nowMs: number): Step | null {
-  switch (state) {
-    case 'queued':
-      return end('canceled', aborted);
-    case 'preparing':
-    case 'starting':
-    case 'canary':
-    case 'promoting':
-      return undo('abort', aborted, nowMs);
-    case 'aborting':
-    case 'succeeded':
-    case 'failed':
-    case 'canceled':
-      return null;
-  }
-}
-
 function whenQueued(rollout: Rollout, seen: Observed, nowMs: number): Step | null {
   if (seen.regionAvailable) {
-    return { to: 'preparing', message: 'Making the image ready.', deadlineAt: nowMs + preparingForMs };
+    return { to: 'preparing', message: 'Pulling the image.', deadlineAt: nowMs + preparingForMs };
   }
   return nowMs >= rollout.deadlineAt ? end('failed', lost) : null;
 }
@@ -154,7 +104,7 @@ function whenCanary(rollout: Rollout, seen: Observed, policy: Policy, nowMs: num
   const alarmed = alertOf(rollout, seen, policy);
   if (rollout.phase !== 'baking') {
     if (alarmed) return undo('alert', alarmed, nowMs);
-    const waited: Failure = { code: 'approval_timeout', message: 'Nobody promoted or resumed it in time.' };
+    const waited: Failure = { code: 'approval_timeout', message: 'It was not promoted or resumed in time.' };
     return isLate ? undo('deadline', waited, nowMs) : null;
   }
   const verdict = judge(seen.traffic, policy.canary);
@@ -180,8 +130,8 @@ function whenCanary(rollout: Rollout, seen: Observed, policy: Policy, nowMs: num
 }
 
 /**
- * An alert about what the router measured of the canary has the same evidence as the analysis: it needs as many
- * requests, and what the analysis has put before people, where `auto_rollback` is off, is theirs to decide.
+ * An alert about what the router measured of the canary rests on the same evidence as the analysis. So it needs as many
+ * requests, and it leaves a canary alone that the analysis has paused for people to decide on (`auto_rollback` off).
  */
 function alertOf(rollout: Rollout, { alert, traffic }: Observed, policy: Policy): Failure | null {
   if (!alert) return null;
@@ -193,7 +143,7 @@ function alertOf(rollout: Rollout, { alert, traffic }: Observed, policy: Policy)
 }
 
 function whenPromoting(rollout: Rollout, seen: Observed, nowMs: number): Step | null {
-  if (seen.fresh.healthy >= seen.fresh.wanted && seen.previous.wanted === 0) {
+  if (seen.fresh.healthy >= seen.fresh.wanted && seen.previous.wanted === 0 && seen.fresh.percent === 100) {
     return { to: 'succeeded', message: 'It serves all traffic.', deadlineAt: null };
   }
   if (seen.trouble?.code === 'crashed') return undo('analysis', seen.trouble, nowMs);
@@ -207,59 +157,12 @@ function whenAborting(rollout: Rollout, seen: Observed, nowMs: number): Step | n
   if ((restored && seen.fresh.existing === 0) || nowMs >= rollout.deadlineAt) {
     return {
       to: rollout.cause === 'abort' ? 'canceled' : 'failed',
-      message: rollout.hasPrevious ? 'The revision before serves all traffic.' : 'Nothing of it runs any more.',
+      message: rollout.hasPrevious ? 'The previous revision serves all traffic.' : 'All its instances are stopped.',
       deadlineAt: null,
     };
   }
   return null;
 }
-
-/** To the next share, or, after the last, to all traffic. Also what `promote` does. */
-export function advance(rollout: Rollout, policy: Policy, nowMs: number): Step {
-  return rollout.step < rollout.percents.length
-    ? beginStep(rollout, rollout.step + 1, policy, nowMs)
-    : promote(policy, nowMs, 'The canary is good.');
-}
-
-/** Begins the given share, or begins it anew. Also what `resume` does. */
-export function beginStep({ percents }: Rollout, step: number, policy: Policy, nowMs: number): Step {
-  const until = nowMs + policy.canary.bake_s * 1000;
-  return {
-    to: 'canary',
-    message: `${percents[step - 1]} % of requests go to the new revision.`,
-    deadlineAt: until + Math.max(bakeExtraMs, 10 * policy.canary.bake_s * 1000),
-    canary: { phase: 'baking', step, until },
-  };
-}
-
-/** Keeps the share as it is until somebody says otherwise. Also what `pause` does. */
-export function hold(rollout: Rollout, policy: Policy, nowMs: number, message: string): Step {
-  return {
-    to: 'canary',
-    message,
-    deadlineAt: nowMs + policy.canary.approval_timeout_s * 1000,
-    canary: { phase: 'paused', step: rollout.step, until: null },
-  };
-}
-
-function promote(policy: Policy, nowMs: number, message: string): Step {
-  return {
-    to: 'promoting',
-    message: `${message} Moving all traffic.`,
-    deadlineAt: nowMs + policy.startTimeoutS * 1000 + promotingExtraMs,
-  };
-}
-
-function undo(cause: RollbackCause, failure: Failure, nowMs: number): Step {
-  return { to: 'aborting', message: failure.message, deadlineAt: nowMs + abortingForMs, failure, cause };
-}
-
-const end = (to: 'failed' | 'canceled', failure: Failure): Step => ({
-  to,
-  message: failure.message,
-  deadlineAt: null,
-  failure,
-});
 
 const lost: Failure = { code: 'region_lost', message: 'The region did not answer in time.' };
 

@@ -44,8 +44,7 @@ export async function carryOut(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const afterCommit: (() => void)[] = [];
-  const call = readCall(platform, route.declaration, request, afterCommit);
+  const call = readCall(platform, route.declaration, request);
   if (route.follow) {
     const header = (name: string) => request.headers[name]?.toString();
     const stream = await route.follow(call, platform.db, header);
@@ -56,16 +55,10 @@ export async function carryOut(
     return send(reply, present(platform, route.declaration, answer));
   }
   const response = await change(platform, route, request, call);
-  for (const then of afterCommit) then();
   return send(reply, response);
 }
 
-function readCall(
-  { seal, log }: Platform,
-  declaration: RouteDeclaration,
-  request: FastifyRequest,
-  afterCommit: (() => void)[],
-): ApiCall {
+function readCall({ seal, log }: Platform, declaration: RouteDeclaration, request: FastifyRequest): ApiCall {
   const caller = request.caller as Caller;
   const params = readParams(declaration, request.params);
   const rawQuery = request.query as Record<string, unknown>;
@@ -96,7 +89,6 @@ function readCall(
         details: [{ path: 'header.if-match', message: `the current version is ${etagOf(version)}` }],
       });
     },
-    afterCommit: (then) => afterCommit.push(then),
   };
 }
 

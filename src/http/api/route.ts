@@ -24,8 +24,6 @@ export interface ApiCall<R extends RouteDeclaration = RouteDeclaration> {
   ): { data: Item[]; page: { next: string | null; has_more: boolean } };
   /** Throws 412 where the request has an If-Match that is not this version. */
   expectVersion(version: number): void;
-  /** Runs once the change is committed; not at all if it is not. */
-  afterCommit(then: () => void): void;
 }
 
 export interface Answer<T> {

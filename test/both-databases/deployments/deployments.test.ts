@@ -197,7 +197,7 @@ describe('rolling out', () => {
     let moved = 0;
     for (const [cookie, side] of sides) {
       const { revision } = await shop.visit(cookie);
-      if (side === 'r2') assert.equal(revision, 'r2', 'nobody flips back');
+      if (side === 'r2') assert.equal(revision, 'r2', 'no visitor flips back');
       else if (revision === 'r2') moved++;
     }
     assert.ok(moved > 20, `${moved} moved forward`);
@@ -280,7 +280,7 @@ describe('failing', () => {
     ['an instance that does not listen', { STANDIN_UNHEALTHY: '1' }, 'start_timeout'],
     ['an instance that ends again and again', { STANDIN_EXIT_AFTER_S: '0.05' }, 'crashed'],
   ] as const) {
-    test(`${what}: ${code}, and the revision before goes on`, async () => {
+    test(`${what}: ${code}, and the previous revision goes on serving`, async () => {
       const shop = await open({ health_check: { start_timeout_s: code === 'crashed' ? 20 : 2, healthy_after: 5 } });
       await shop.released(image(1));
       await shop.set({ variables });
@@ -322,7 +322,7 @@ describe('failing', () => {
     const { body } = await shop.api('POST', `/deployments/${id}/abort`);
     assert.equal(body.state, 'aborting');
     const ended = await shop.reaches(id, 'canceled');
-    assert.equal(ended.failure!.code, 'aborted');
+    assert.deepEqual([ended.failure!.code, ended.failure!.message], ['aborted', 'Aborted by admin.']);
     assert.deepEqual(
       (await events(shop)).map(({ type }) => type),
       ['deployment.created', 'deployment.failed'],

@@ -1,11 +1,11 @@
-// The rows of instances: what should be there according to this installation. A row comes before its instance and goes
-// after it, so that an instance without a row is nobody's.
+// The rows of instances. A row is inserted before its instance is started and deleted after it is stopped, so an instance
+// without a row is an orphan.
 import type { Selectable } from 'kysely';
-import type { Db } from '../../db/database.ts';
-import { changesOne } from '../../db/guarded.ts';
-import type { InstanceState } from '../../db/tables/rollouts.ts';
-import type { Tables } from '../../db/tables.ts';
-import type { EnvironmentKey } from '../../environments/key.ts';
+import type { Db } from '../db/database.ts';
+import { changesOne } from '../db/guarded.ts';
+import type { InstanceState } from '../db/tables/rollouts.ts';
+import type { Tables } from '../db/tables.ts';
+import type { EnvironmentKey } from '../environments/key.ts';
 
 export type InstanceRow = Selectable<Tables['instance']>;
 

@@ -1,10 +1,10 @@
-// From rows to what the pure rules ask about.
+// Turns rows into what the pure rules ask about.
 import type { CanaryPolicy, HealthCheck } from '../../contract/environments.ts';
 import type { EnvironmentRow } from '../../environments/queries.ts';
+import type { InstanceRow } from '../instances.ts';
 import type { DeploymentRow } from '../queries.ts';
-import { type Desired, desiredOf } from '../rules/desired.ts';
-import type { Observed, Policy, Rollout } from '../rules/rollout.ts';
-import type { InstanceRow } from './instances.ts';
+import { type Desired, desiredOf } from './desired.ts';
+import type { Policy, Rollout } from './steps.ts';
 
 export interface Counts {
   freshHealthy: number;
@@ -12,7 +12,7 @@ export interface Counts {
   previousHealthy: number;
 }
 
-/** Draining instances count for nothing: they only finish what they have. */
+/** Without draining instances: they only finish the requests they have. */
 export function countInstances(rows: InstanceRow[], deployment: DeploymentRow): Counts {
   const of = (revision: number | null) => rows.filter((row) => row.revision === revision && row.state !== 'draining');
   const healthy = (list: InstanceRow[]) => list.filter((row) => row.state === 'healthy').length;
@@ -61,16 +61,4 @@ export function desiredFor(deployment: DeploymentRow, replicas: number, counts: 
     replicas,
     ...counts,
   });
-}
-
-export function observedOf(
-  desired: Desired,
-  counts: Counts,
-  more: Pick<Observed, 'regionAvailable' | 'image' | 'trouble' | 'traffic' | 'alert'>,
-): Observed {
-  return {
-    ...more,
-    fresh: { wanted: desired.fresh, healthy: counts.freshHealthy, existing: counts.freshExisting },
-    previous: { wanted: desired.previous, healthy: counts.previousHealthy },
-  };
 }

@@ -1,13 +1,13 @@
-// Writes one step of a rollout: the record, its timeline, what it means for the revisions, and the events, together.
-import type { Db } from '../../db/database.ts';
-import type { EnvironmentKey } from '../../environments/key.ts';
-import type { EnvironmentRow } from '../../environments/queries.ts';
-import { insertEvent } from '../../events/outbox.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { IdSource } from '../../lib/ids.ts';
-import { publish } from '../../signals/signals.ts';
-import { touchRouting } from '../../traffic/queries.ts';
-import { presentDeployment, presentRevision } from '../present.ts';
+// Writes one step of a rollout in one transaction: the record, its timeline, its revisions, and the events.
+
+import type { Db } from '../db/database.ts';
+import { type EnvironmentKey, keyOf } from '../environments/key.ts';
+import type { EnvironmentRow } from '../environments/queries.ts';
+import { insertEvent } from '../events/outbox.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { IdSource } from '../lib/ids.ts';
+import { publish } from '../signals/signals.ts';
+import { presentDeployment, presentRevision } from './present.ts';
 import {
   type DeploymentRow,
   findRevision,
@@ -16,10 +16,11 @@ import {
   listTimelines,
   updateDeployment,
   updateRevision,
-} from '../queries.ts';
-import type { Step } from '../rules/rollout.ts';
+} from './queries.ts';
+import type { Step } from './rules/steps.ts';
+import { saveShares } from './shares.ts';
 
-export interface SaveParts {
+interface SaveParts {
   ids: IdSource;
   clock: Clock;
 }
@@ -36,10 +37,10 @@ export async function saveStep(
   const nowMs = parts.clock.now();
   const saved = await updateDeployment(tx, row, changesOf(row, step, percents, nowMs, logTail));
   await insertTimeline(tx, { deployment_id: row.id, at: nowMs, state: step.to, message: step.message });
-  const key = { projectId: row.project_id, environment: row.environment };
+  const key = keyOf(row);
   if (step.digest) await updateRevision(tx, key, row.revision, { digest: step.digest });
   await changeRevisions(tx, parts, environment, key, row, saved);
-  if (saved.finished_at !== null) await tellOfEnd(tx, parts, saved);
+  if (saved.finished_at !== null) await insertEndEvent(tx, parts, saved);
   publish(tx, 'changes', { accountId: row.account_id, ...key });
   return saved;
 }
@@ -86,52 +87,46 @@ async function changeRevisions(
   const nowMs = parts.clock.now();
   const { revision, previous_revision } = after;
   switch (after.state) {
-    case 'canary': {
-      const percent = after.canary_percent_now;
-      await updateRevision(tx, key, revision, { state: 'canary', traffic_percent: percent });
-      if (previous_revision !== null)
-        await updateRevision(tx, key, previous_revision, { traffic_percent: 100 - percent });
-      return touchRouting(tx);
-    }
+    case 'canary':
+      await updateRevision(tx, key, revision, { state: 'canary' });
+      return saveShares(tx, after, after.canary_percent_now);
     case 'aborting': {
       const current = await findRevision(tx, key, revision);
       if (previous_revision === null || !current || current.traffic_percent === 0) return;
       await updateRevision(tx, key, revision, { state: 'rolled_back' });
-      return tellOfRollback(tx, parts, after, revision);
+      return insertRollbackEvent(tx, parts, after, revision);
     }
     case 'failed':
     case 'canceled': {
       const current = await findRevision(tx, key, revision);
       const state = current?.state === 'rolled_back' ? 'rolled_back' : 'failed';
-      await updateRevision(tx, key, revision, { state, traffic_percent: 0 });
-      if (previous_revision !== null) await updateRevision(tx, key, previous_revision, { traffic_percent: 100 });
-      return touchRouting(tx);
+      await updateRevision(tx, key, revision, { state });
+      return saveShares(tx, after, 0);
     }
     case 'succeeded': {
-      await updateRevision(tx, key, revision, { state: 'active', traffic_percent: 100, activated_at: nowMs });
+      await saveShares(tx, after, 100);
+      await updateRevision(tx, key, revision, { state: 'active', activated_at: nowMs });
       if (previous_revision !== null) {
         const state = before.kind === 'rollback' ? 'rolled_back' : 'superseded';
-        await updateRevision(tx, key, previous_revision, { state, traffic_percent: 0 });
-        if (state === 'rolled_back') await tellOfRollback(tx, parts, after, previous_revision);
+        await updateRevision(tx, key, previous_revision, { state });
+        if (state === 'rolled_back') await insertRollbackEvent(tx, parts, after, previous_revision);
       }
-      await retireOld(tx, key, environment.retention, nowMs);
-      return touchRouting(tx);
+      return retireOld(tx, key, environment.retention, nowMs);
     }
     default:
       return;
   }
 }
 
-/** Of the revisions that once served, only the latest stay eligible for rollback. */
+/** Only the latest of the revisions that once served stay eligible for rollback. */
 async function retireOld(tx: Db, key: EnvironmentKey, retention: number, nowMs: number): Promise<void> {
   for (const { number } of (await listSuperseded(tx, key)).slice(retention)) {
     await updateRevision(tx, key, number, { state: 'retired', retired_at: nowMs });
   }
 }
 
-async function tellOfRollback(tx: Db, parts: SaveParts, deployment: DeploymentRow, number: number): Promise<void> {
-  const key = { projectId: deployment.project_id, environment: deployment.environment };
-  const revision = await findRevision(tx, key, number);
+async function insertRollbackEvent(tx: Db, parts: SaveParts, deployment: DeploymentRow, number: number): Promise<void> {
+  const revision = await findRevision(tx, keyOf(deployment), number);
   const cause = deployment.kind === 'rollback' && deployment.state === 'succeeded' ? 'manual' : deployment.cause;
   await insertEvent(tx, parts, {
     type: 'revision.rolled_back',
@@ -141,7 +136,7 @@ async function tellOfRollback(tx: Db, parts: SaveParts, deployment: DeploymentRo
   });
 }
 
-async function tellOfEnd(tx: Db, parts: SaveParts, row: DeploymentRow): Promise<void> {
+async function insertEndEvent(tx: Db, parts: SaveParts, row: DeploymentRow): Promise<void> {
   const timeline = (await listTimelines(tx, [row.id])).get(row.id)!;
   await insertEvent(tx, parts, {
     type: row.state === 'succeeded' ? 'deployment.succeeded' : 'deployment.failed',

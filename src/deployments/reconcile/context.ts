@@ -1,0 +1,28 @@
+import type { Db } from '../../db/database.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { IdSource } from '../../lib/ids.ts';
+import type { Log } from '../../lib/log.ts';
+import type { Seal } from '../../lib/seal.ts';
+import type { Regions } from '../../regions/regions.ts';
+import type { Crashes } from '../rules/crashes.ts';
+import type { EngineCalls } from './engine-calls.ts';
+import type { EngineLists } from './engine-lists.ts';
+import type { HealthWatch } from './health-watch.ts';
+import type { Images } from './images.ts';
+
+/** What a look at an environment works with, and what this process remembers from one look to the next. */
+export interface ReconcileContext {
+  db: Db;
+  clock: Clock;
+  ids: IdSource;
+  log: Log;
+  seal: Seal;
+  regions: Regions;
+  /** How long routers may take to notice that an instance is draining. */
+  settleMs: number;
+  engineLists: EngineLists;
+  engineCalls: EngineCalls;
+  health: HealthWatch;
+  images: Images;
+  crashes: Crashes;
+}

@@ -1,0 +1,114 @@
+// What a look sees: one read of the environment's rows, one list from the engine. What only some states of a rollout need
+// is read in those states alone.
+import { findCanaryAlert } from '../../alerts/queries.ts';
+import type { HealthCheck } from '../../contract/environments.ts';
+import { ChangedMeanwhile } from '../../db/guarded.ts';
+import type { Engine, EngineInstance } from '../../engines/engine.ts';
+import type { EnvironmentKey } from '../../environments/key.ts';
+import { type EnvironmentRow, findEnvironment } from '../../environments/queries.ts';
+import { compareTraffic } from '../canary-traffic.ts';
+import { type InstanceRow, listInstances } from '../instances.ts';
+import { type DeploymentRow, findInProgress, listCurrentRevisions, type RevisionRow } from '../queries.ts';
+import type { Comparison } from '../rules/analysis.ts';
+import type { Desired } from '../rules/desired.ts';
+import type { Observed } from '../rules/rollout.ts';
+import { countInstances } from '../rules/situation.ts';
+import type { Failure } from '../rules/steps.ts';
+import type { ReconcileContext } from './context.ts';
+import { refreshInstances } from './refresh.ts';
+
+export interface Observation {
+  key: EnvironmentKey;
+  environment: EnvironmentRow;
+  active: RevisionRow | null;
+  /** The deployment in progress, and the revision it rolls out. */
+  rollout: { deployment: DeploymentRow; fresh: RevisionRow } | null;
+  /** As the engine and the health checks see them now; as last known where the region does not answer. */
+  instances: InstanceRow[];
+  /** null: the region does not answer. */
+  region: ObservedRegion | null;
+  /** Instances with a call to the engine under way when the rows were read. */
+  busy: ReadonlySet<string>;
+}
+
+export interface ObservedRegion {
+  name: string;
+  engine: Engine;
+  /** What the engine runs, by id. */
+  running: ReadonlyMap<string, EngineInstance>;
+}
+
+/** null: there is no such environment. */
+export async function observe(context: ReconcileContext, key: EnvironmentKey): Promise<Observation | null> {
+  const { db, regions, engineLists, engineCalls } = context;
+  // Before the rows are read: a call that ends during the look has changed a row that the look still has as it was.
+  const busy = engineCalls.busy();
+  const [environment, deployment, revisions, rows] = await Promise.all([
+    findEnvironment(db, key.projectId, key.environment),
+    findInProgress(db, key),
+    listCurrentRevisions(db, key),
+    listInstances(db, key),
+  ]);
+  if (!environment) return null;
+  const rollout = deployment ? { deployment, fresh: freshOf(deployment, revisions) } : null;
+  const active = revisions.find(({ state }) => state === 'active') ?? null;
+  const found = regions.find(environment.region);
+  if (!found?.available) return { key, environment, active, rollout, instances: rows, region: null, busy };
+  const region = { name: found.name, engine: found.engine, running: await engineLists.of(found) };
+  const healthCheck = JSON.parse(environment.health_check) as HealthCheck;
+  const instances = await refreshInstances(context, { key, healthCheck, busy, ...region }, rows);
+  return { key, environment, active, rollout, instances, region, busy };
+}
+
+function freshOf(deployment: DeploymentRow, revisions: RevisionRow[]): RevisionRow {
+  const fresh = revisions.find(({ number }) => number === deployment.revision);
+  // The deployment ended, or its project was deleted, between two of the reads.
+  if (!fresh) throw new ChangedMeanwhile();
+  return fresh;
+}
+
+/** What the rules decide the next step of a rollout from. */
+export async function observeRollout(
+  context: ReconcileContext,
+  seen: Observation,
+  { deployment, fresh }: NonNullable<Observation['rollout']>,
+  desired: Desired,
+): Promise<Observed> {
+  const { db, regions, images } = context;
+  const counts = countInstances(seen.instances, deployment);
+  const isCanary = deployment.state === 'canary';
+  // Before the traffic, which is then at least as new as what the alert was about.
+  const alert = isCanary ? await findCanaryAlert(db, deployment) : null;
+  return {
+    regionAvailable: seen.region !== null,
+    image:
+      deployment.state === 'preparing' ? images.look(deployment, fresh, regions.find(seen.environment.region)) : null,
+    fresh: {
+      wanted: desired.fresh,
+      healthy: counts.freshHealthy,
+      existing: counts.freshExisting,
+      percent: fresh.traffic_percent,
+    },
+    previous: { wanted: desired.previous, healthy: counts.previousHealthy },
+    trouble: troubleOf(context, seen, deployment),
+    traffic: isCanary ? await compareTraffic(db, deployment) : noTraffic,
+    alert,
+  };
+}
+
+const nothingMeasured = { requests: 0, errorRate: null, p95Ms: null };
+const noTraffic: Comparison = { stable: nothingMeasured, canary: nothingMeasured };
+
+function troubleOf(
+  { crashes, health }: ReconcileContext,
+  { key, instances }: Observation,
+  { revision }: DeploymentRow,
+): Failure | null {
+  const crashed = crashes.troubleOf(key, revision);
+  if (crashed) return crashed;
+  for (const row of instances) {
+    const failure = row.revision === revision ? health.badAnswerOf(row.id) : null;
+    if (failure) return failure;
+  }
+  return null;
+}

@@ -1,0 +1,69 @@
+// One look at an environment: observe → decide → save → act.
+//
+// A look that decides a step only saves it; the next look, which follows at once, reads what was saved and acts on it. So
+// nothing is started, drained or given traffic for a state that is not in the database, and a crash at any point only
+// means that the next look comes later, from this process or another. For the same reason a step that says how things are
+// ("It serves all traffic.") is decided by the look after the one that made them so.
+import type { EnvironmentKey } from '../../environments/key.ts';
+import type { DeploymentRow } from '../queries.ts';
+import { decide } from '../rules/rollout.ts';
+import { countInstances, desiredFor, percentsOf, policyOf, rolloutOf } from '../rules/situation.ts';
+import { saveStep } from '../save-step.ts';
+import { moveTraffic } from '../shares.ts';
+import type { ReconcileContext } from './context.ts';
+import { type DesiredSet, keepInstances } from './keeper.ts';
+import { readLogTail } from './log-tail.ts';
+import { type Observation, observe, observeRollout } from './observe.ts';
+
+export const busyEveryMs = 300;
+export const idleEveryMs = 10_000;
+
+/** In how many milliseconds to look again; idle: not until something changes; gone: the environment was deleted. */
+export type NextLook = number | 'idle' | 'gone';
+
+export async function reconcile(context: ReconcileContext, key: EnvironmentKey): Promise<NextLook> {
+  const seen = await observe(context, key);
+  if (!seen) return 'gone';
+  if (!seen.rollout) return keepActive(context, seen);
+
+  const { deployment, fresh } = seen.rollout;
+  const { environment, active } = seen;
+  const policy = policyOf(environment);
+  const desired = desiredFor(deployment, environment.replicas, countInstances(seen.instances, deployment));
+  const observed = await observeRollout(context, seen, seen.rollout, desired);
+  const step = decide(rolloutOf(deployment, policy), observed, policy, context.clock.now());
+  if (step) {
+    const logTail = step.failure ? await failureLog(context, seen, deployment) : [];
+    await context.db
+      .transaction()
+      .execute((tx) => saveStep(tx, context, environment, deployment, step, percentsOf(deployment, policy), logTail));
+    if (step.to !== 'preparing') context.images.forget(key);
+    return 0;
+  }
+
+  const moved = await moveTraffic(context.db, deployment, fresh, active, desired.freshPercent);
+  const sets: DesiredSet[] = [{ revision: fresh, instances: desired.fresh }];
+  if (active) sets.push({ revision: active, instances: desired.previous });
+  const changed = await keepInstances(context, seen, sets);
+  return moved || changed ? 0 : busyEveryMs;
+}
+
+async function keepActive(context: ReconcileContext, seen: Observation): Promise<NextLook> {
+  const { active, environment, instances } = seen;
+  const replicas = active ? environment.replicas : 0;
+  const changed = await keepInstances(context, seen, active ? [{ revision: active, instances: replicas }] : []);
+  if (!active && instances.length === 0) return 'idle';
+  const isCalm = !changed && instances.length === replicas && instances.every(({ state }) => state === 'healthy');
+  return isCalm ? idleEveryMs : busyEveryMs;
+}
+
+/** What an instance that failed wrote last; else what one that runs did. */
+async function failureLog(
+  { crashes }: ReconcileContext,
+  { key, instances, region }: Observation,
+  { revision }: DeploymentRow,
+): Promise<string[]> {
+  const kept = crashes.logTailOf(key, revision);
+  const instance = instances.find((row) => row.revision === revision);
+  return kept.length > 0 || !instance || !region ? kept : readLogTail(region.engine, instance.id);
+}

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { EnvironmentKey } from '../../environments/key.ts';
+import { Schedule } from './schedule.ts';
+
+const key = (environment: string): EnvironmentKey => ({ projectId: 'prj_1', environment });
+const take = (schedule: Schedule, nowMs: number, limit = 10) =>
+  schedule.take(nowMs, limit).map(({ environment }) => environment);
+
+test('an environment is taken when it is due, and once', () => {
+  const schedule = new Schedule();
+  schedule.plan(key('a'), 100);
+  assert.deepEqual(take(schedule, 99), []);
+  assert.equal(schedule.isAnyDue(99), false);
+  assert.equal(schedule.isAnyDue(100), true);
+  assert.deepEqual(take(schedule, 100), ['a']);
+  assert.deepEqual(take(schedule, 1_000_000), []);
+  schedule.plan(key('a'), 200);
+  assert.deepEqual(take(schedule, 200), ['a']);
+});
+
+test('the longest due come first, up to the limit', () => {
+  const schedule = new Schedule();
+  schedule.enqueue(key('late'), 30);
+  schedule.enqueue(key('early'), 10);
+  schedule.plan(key('middle'), 20);
+  assert.deepEqual(take(schedule, 50, 2), ['early', 'middle']);
+  assert.deepEqual(take(schedule, 50, 2), ['late']);
+});
+
+test('enqueueing moves a planned look up, and never back', () => {
+  const schedule = new Schedule();
+  schedule.plan(key('a'), 1000);
+  schedule.enqueue(key('a'), 10);
+  schedule.enqueue(key('a'), 20);
+  assert.deepEqual(take(schedule, 10), ['a']);
+});
+
+test('enqueued during a look: looked at again, whether the look plans the next one or removes it', () => {
+  for (const end of [(s: Schedule) => s.plan(key('a'), 1000), (s: Schedule) => s.remove(key('a'))]) {
+    const schedule = new Schedule();
+    schedule.enqueue(key('a'), 0);
+    take(schedule, 0);
+    schedule.enqueue(key('a'), 5);
+    end(schedule);
+    assert.deepEqual(take(schedule, 5), ['a']);
+  }
+});
+
+test('discovering adds what is missing and leaves the rest as planned', () => {
+  const schedule = new Schedule();
+  schedule.plan(key('planned'), 1000);
+  schedule.enqueue(key('taken'), 0);
+  take(schedule, 0);
+  schedule.discover([key('planned'), key('taken'), key('new')], 10);
+  assert.deepEqual(take(schedule, 10), ['new']);
+});
+
+test('what is removed is gone', () => {
+  const schedule = new Schedule();
+  for (let i = 0; i < 1000; i++) {
+    schedule.enqueue(key(String(i)), i);
+    for (const taken of schedule.take(i, 10)) schedule.remove(taken);
+  }
+  assert.equal(schedule.size, 0);
+});
+
+test('a sweep and a search are due at first, then after their interval; a sweep also when it is enqueued', () => {
+  const schedule = new Schedule();
+  assert.deepEqual(
+    [schedule.takeSweep(0, 100), schedule.takeSweep(99, 100), schedule.takeSweep(100, 100)],
+    [true, false, true],
+  );
+  schedule.enqueueSweep();
+  assert.equal(schedule.takeSweep(101, 100), true);
+  assert.deepEqual(
+    [schedule.takeSearch(0, 10), schedule.takeSearch(9, 10), schedule.takeSearch(10, 10)],
+    [true, false, true],
+  );
+});
