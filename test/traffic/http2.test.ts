@@ -1,7 +1,7 @@
 // HTTP/2 to visitors: everything that travels over HTTP/1.1, on streams of one connection; what is malformed, and floods.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import type { RequestListener } from 'node:http';
+import type { RequestListener, ServerResponse } from 'node:http';
 import { constants } from 'node:http2';
 import { describe, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -205,12 +205,10 @@ function bodies() {
   });
 
   test('an answer that breaks off is told from one that ends', async () => {
-    const { tls, counted } = await serving((request, response) => {
-      response.write('half');
-      setTimeout(() => request.socket.destroy(), 20);
-    });
+    const { tls, instance, counted } = await serving((_, response) => void response.write('half'));
     const { open } = await openSession(tls);
     const stream = open();
+    stream.once('data', () => instance.seen[0]!.socket.destroy());
     const [error] = await once(stream, 'error').then(
       (args) => args,
       (thrown) => [thrown],
@@ -462,11 +460,13 @@ function draining() {
   });
 
   test('a client of Node sees every answer to what it asked before', async () => {
-    const { tls, instance, stop } = await serving((_, response) => setTimeout(() => response.end('ok'), 50));
+    const held: ServerResponse[] = [];
+    const { tls, instance, stop } = await serving((_, response) => void held.push(response));
     const { ask, session } = await openSession(tls);
     const under = Array.from({ length: 50 }, () => ask());
     await until('all are asked', () => instance.seen.length === 50);
     const stopping = stop(10_000);
+    for (const response of held) response.end('ok');
     for (const { status } of await Promise.all(under)) assert.equal(status, 200);
     await stopping;
     await until('the session is over', () => session.destroyed);
