@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import type { EventKind } from '../../../src/contract/events.ts';
 import { eventKinds, eventSchemas } from '../../../src/contract/events.ts';
 import type { Db } from '../../../src/db/database.ts';
@@ -8,15 +8,12 @@ import { conforms } from '../../../src/http/api/validate.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createIds, idFloor } from '../../../src/lib/ids.ts';
 import { sweepOld } from '../../../src/webhooks/queue/sweep.ts';
-import { adminToken, call, onPostgres, startApp, type TestApp } from '../../helpers/app.ts';
+import { adminToken, call, onPostgres, startApp } from '../../helpers/app.ts';
+import { sharedApp } from '../../helpers/shared-app.ts';
 import { Shop } from '../../helpers/shop.ts';
 import { until } from '../../helpers/wait.ts';
 
-let t: TestApp;
-before(async () => {
-  t = await startApp({ tokenLimit: 1_000_000 });
-});
-after(() => t.stop());
+const t = sharedApp({ tokenLimit: 1_000_000 });
 
 const ids = createIds(systemClock);
 
