@@ -1,7 +1,8 @@
 // npm test [-- file or folder …]: format, lint and types; then every test on SQLite, and those of test/both-databases/ on PostgreSQL too.
-// With CI=true a skipped test is a failure.
+// With CI=true a skipped test is a failure. So is, always, a file that does not end by itself after its last test.
 import { spawnSync } from 'node:child_process';
 import { globSync, statSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { startPostgres } from '../test/helpers/postgres.ts';
@@ -19,22 +20,42 @@ function testFiles(roots: string[]): string[] {
   );
 }
 
-async function runTests(label: string, files: string[], env: Record<string, string>) {
+interface Counts {
+  passed: number;
+  failed: number;
+  skipped: number;
+}
+
+const preload = import.meta.resolve('../test/helpers/ends-by-itself.ts');
+
+/** A file sends its summary as the last thing when it ends in order: without one, some of its tests may not be counted. */
+function reportUnfinished(files: string[], summed: Set<string>, failed: Set<string>): number {
+  const unfinished = files.map((file) => resolve(file)).filter((file) => !summed.has(file) && !failed.has(file));
+  for (const file of unfinished) console.log(`✖ ${file} ended before it had reported all its tests`);
+  return unfinished.length;
+}
+
+async function runTests(label: string, files: string[], env: Record<string, string>): Promise<Counts> {
   console.log(`\n— ${label}: ${files.length} files`);
   const counts = { passed: 0, failed: 0, skipped: 0 };
+  const summed = new Set<string>();
+  const failed = new Set<string>();
   Object.assign(process.env, env);
-  const stream = run({ files, concurrency: 2, timeout: 600_000, forceExit: true });
+  const stream = run({ files, concurrency: 2, timeout: 600_000, execArgv: ['--import', preload] });
   stream.on('test:pass', (event) => {
     if (event.details.type === 'suite') return;
     if (event.skip !== undefined || event.todo !== undefined) counts.skipped++;
     else counts.passed++;
   });
-  stream.on('test:fail', () => {
+  stream.on('test:fail', (event) => {
     counts.failed++;
+    if (event.file) failed.add(event.file);
   });
-  const ended = new Promise((resolve) => stream.once('end', resolve));
-  stream.compose(spec).pipe(process.stdout, { end: false });
-  await ended;
+  stream.on('test:summary', (event) => {
+    if (event.file) summed.add(event.file);
+  });
+  for await (const text of stream.compose(spec)) process.stdout.write(text);
+  counts.failed += reportUnfinished(files, summed, failed);
   return counts;
 }
 
@@ -45,7 +66,7 @@ function check(program: string, args: string[]): boolean {
 installMissing(testPrograms);
 installOpenApiTools();
 const checked = chosen.length > 0 || (check('biome', ['check', '.']) && check('tsc', ['--noEmit']));
-const total = { passed: 0, failed: checked ? 0 : 1, skipped: 0 };
+const total: Counts = { passed: 0, failed: checked ? 0 : 1, skipped: 0 };
 
 const everything = testFiles(chosen.length > 0 ? chosen : ['src', 'test']);
 const onBoth = everything.filter((file) => file.startsWith('test/both-databases/'));

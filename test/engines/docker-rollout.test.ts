@@ -34,15 +34,8 @@ describe('on Docker', { skip: dockerMissing }, () => {
     await isolated?.clean();
   });
 
-  /** The same shop, asked no more often than a token may: its limit is that of production here. */
-  const patient = (of: Shop) => {
-    const deployment = of.deployment.bind(of);
-    of.deployment = async (id) => {
-      await new Promise((resolve) => setTimeout(resolve, 150));
-      return deployment(id);
-    };
-    return of;
-  };
+  /** The service runs with the rate limit of production. */
+  const patient = (of: Shop) => Object.assign(of, { pollMs: 150 });
 
   async function restart(): Promise<void> {
     service = startService(env);
@@ -138,6 +131,7 @@ describe('on Docker', { skip: dockerMissing }, () => {
         return deployment.timeline.some((entry) => entry.state === state) ? deployment : undefined;
       },
       60_000,
+      shop.pollMs,
     );
   }
 });

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { until } from './wait.ts';
 
 export const limitMs = 30_000;
 export const sbin = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` };
@@ -61,10 +62,8 @@ export function makeBridge(home: string): string {
  * dead one for living and waits for it.
  */
 export async function forgetContainerd(pidFile: string): Promise<void> {
-  const giveUpAt = Date.now() + limitMs;
-  while (existsSync(pidFile) && isAlive(readFileSync(pidFile, 'utf8').trim()) && Date.now() < giveUpAt) {
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+  const isGone = () => !existsSync(pidFile) || !isAlive(readFileSync(pidFile, 'utf8').trim());
+  await until('containerd to end', isGone, limitMs).catch(() => {});
   rmSync(pidFile, { force: true });
 }
 
@@ -78,11 +77,8 @@ function isAlive(pid: string): boolean {
 
 /** What a killed dockerd left running: its containerd, and the containers' keepers, which end the containers. */
 async function endAllOf(home: string): Promise<void> {
-  const giveUpAt = Date.now() + limitMs;
-  for (;;) {
+  const killLeft = () => {
     const left = processesOf(home);
-    if (left.length === 0) return;
-    if (Date.now() > giveUpAt) throw new Error(`still running: ${left.join(', ')}`);
     for (const pid of left) {
       try {
         process.kill(pid, 'SIGKILL');
@@ -90,8 +86,9 @@ async function endAllOf(home: string): Promise<void> {
         if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
       }
     }
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+    return left.length === 0;
+  };
+  await until(`the processes of ${home} to end`, killLeft, limitMs);
 }
 
 function processesOf(home: string): number[] {

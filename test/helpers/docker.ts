@@ -11,6 +11,7 @@ import Docker from 'dockerode';
 import { dockerPrograms, onPath } from '../../scripts/packages.ts';
 import { forgetContainerd, limitMs, makeBridge, makeHome, removeHome, sbin } from './docker-leftovers.ts';
 import { freePort } from './postgres.ts';
+import { until } from './wait.ts';
 
 /** Why there is no Docker here to test with, or false. For `{ skip: dockerMissing }`. */
 export const dockerMissing: string | false = missing();
@@ -180,20 +181,21 @@ function inBackground(home: string, program: string, args: string[]): ChildProce
 }
 
 async function answers(child: ChildProcess, ask: () => Promise<unknown>): Promise<void> {
-  const giveUpAt = Date.now() + limitMs;
-  for (;;) {
+  const answered = async () => {
     try {
       await ask();
-      return;
+      return true;
     } catch (error) {
-      if (child.exitCode === null && child.signalCode === null && Date.now() < giveUpAt) {
-        await new Promise((resolve) => setTimeout(resolve, 20));
-        continue;
-      }
-      const said = (child as ChildProcess & { tail: string[] }).tail.join('');
-      await ended(child, 'SIGKILL');
-      throw new Error(`${child.spawnargs.join(' ')} does not answer:\n${said}`, { cause: error });
+      if (child.exitCode !== null || child.signalCode !== null) throw error;
+      return false;
     }
+  };
+  try {
+    await until('an answer', answered, limitMs);
+  } catch (error) {
+    const said = (child as ChildProcess & { tail: string[] }).tail.join('');
+    await ended(child, 'SIGKILL');
+    throw new Error(`${child.spawnargs.join(' ')} does not answer:\n${said}`, { cause: error });
   }
 }
 

@@ -8,6 +8,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import pg from 'pg';
+import { until } from './wait.ts';
 
 export interface TestPostgres {
   /** Of a server, with the database `postgres`. */
@@ -103,18 +104,13 @@ export async function startPostgres(): Promise<TestPostgres> {
 }
 
 async function accepts(url: string): Promise<void> {
-  const giveUpAt = Date.now() + 30_000;
-  for (;;) {
+  const connects = async () => {
     const client = new pg.Client({ connectionString: url });
-    try {
-      await client.connect();
-      await client.end();
-      return;
-    } catch (error) {
-      if (Date.now() > giveUpAt) throw error;
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-  }
+    await client.connect();
+    await client.end();
+    return true;
+  };
+  await until('PostgreSQL to accept connections', () => connects().catch(() => false), 30_000, 50);
 }
 
 /** A new, empty database on that server. */

@@ -22,6 +22,8 @@ export class Shop {
   readonly url: string;
   readonly project: string;
   host = '';
+  /** How often a deployment is asked for while waiting: a service with the usual rate limit allows ten a second. */
+  pollMs = 25;
 
   private constructor(url: string, project: string) {
     this.url = url;
@@ -83,6 +85,7 @@ export class Shop {
         return undefined;
       },
       60_000,
+      this.pollMs,
     );
   }
 

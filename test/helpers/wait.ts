@@ -1,6 +1,6 @@
 type Not = undefined | null | false;
 
-/** Asks again and again until there is an answer; says what it waited for when the time is up. */
+/** Polls until `ask` returns something; after the timeout it throws an error that names what it waited for. */
 export async function until<T>(
   what: string,
   ask: () => Promise<T | Not> | T | Not,

@@ -1,6 +1,7 @@
 // HTTP/2 for visitors: everything that HTTP/1.1 carries, on streams of one connection, and how sessions drain.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import { constants } from 'node:http2';
 import { describe, test } from 'node:test';
 import { type Frame, frameTypes, RawHttp2, requestLines } from '../helpers/raw-http2.ts';
@@ -119,11 +120,13 @@ function draining() {
   });
 
   test('a Node client gets the response to every request it sent before', async () => {
-    const { tls, instance, stop } = await serveTls((_, response) => setTimeout(() => response.end('ok'), 50));
+    const held: ServerResponse[] = [];
+    const { tls, instance, stop } = await serveTls((_, response) => void held.push(response));
     const { ask, session } = await openSession(tls);
     const under = Array.from({ length: 50 }, () => ask());
     await until('all are asked', () => instance.seen.length === 50);
     const stopping = stop(10_000);
+    for (const response of held) response.end('ok');
     for (const { status } of await Promise.all(under)) assert.equal(status, 200);
     await stopping;
     await until('the session is over', () => session.destroyed);

@@ -75,6 +75,13 @@ function handshakes() {
     assert.equal((await askTls(router.tls)).body.toString(), 'ok');
   });
 
+  test('a visitor that leaves during the handshake is let go at once', async () => {
+    const router = await serveTls((_, response) => response.end('ok'), { handshakeMs: 120_000 });
+    const leaving = new Wire(router.tls);
+    leaving.socket.end();
+    await leaving.untilClosed();
+  });
+
   test('a handshake that takes too long is cut off', async () => {
     const router = await serveTls((_, response) => response.end('ok'), { handshakeMs: 100 });
     const silent = new Wire(router.tls);

@@ -1,21 +1,15 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { insertDomainRule } from '../../../src/alerts/defaults.ts';
 import { alertmanagerMessage } from '../../helpers/alertmanager.ts';
-import { startApp, type TestApp } from '../../helpers/app.ts';
 import { cli } from '../../helpers/cli.ts';
+import { sharedApp } from '../../helpers/shared-app.ts';
 
-let t: TestApp;
 let nowMs = Date.parse('2026-11-15T08:30:07.000Z');
 const clock = { now: () => nowMs };
-before(async () => {
-  t = await startApp({ tokenLimit: 1_000_000, clock, env: { SLUICE_ROLES: 'api' } });
-});
-after(() => t.stop());
+const t = sharedApp({ tokenLimit: 1_000_000, clock, env: { SLUICE_ROLES: 'api' } });
 
-async function newProject(name = 'Shop'): Promise<string> {
-  return (await t.call('POST', '/v1/projects', { body: { name } })).body.id;
-}
+const { newProject } = t;
 
 const rulesOf = async (project: string, query = '') =>
   (await t.call('GET', `/v1/projects/${project}/alert-rules${query}`)).body.data;

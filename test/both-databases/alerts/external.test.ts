@@ -1,20 +1,14 @@
 // Messages of Alertmanager, as it would send them; alertmanager.test.ts has the real one send some.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { alertmanagerMessage as message } from '../../helpers/alertmanager.ts';
-import { startApp, type TestApp } from '../../helpers/app.ts';
+import { sharedApp } from '../../helpers/shared-app.ts';
 
-let t: TestApp;
 let nowMs = Date.parse('2026-11-15T08:30:07.000Z');
 const clock = { now: () => nowMs };
-before(async () => {
-  t = await startApp({ tokenLimit: 1_000_000, clock, env: { SLUICE_ROLES: 'api' } });
-});
-after(() => t.stop());
+const t = sharedApp({ tokenLimit: 1_000_000, clock, env: { SLUICE_ROLES: 'api' } });
 
-async function newProject(name = 'Shop'): Promise<string> {
-  return (await t.call('POST', '/v1/projects', { body: { name } })).body.id;
-}
+const { newProject } = t;
 
 const rulesOf = async (project: string, query = '') =>
   (await t.call('GET', `/v1/projects/${project}/alert-rules${query}`)).body.data;

@@ -1,20 +1,14 @@
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { bucketMs, latencyBoundsMs } from '../../../src/traffic/measure/measurements.ts';
 import { storeMeasurements } from '../../../src/traffic/queries.ts';
-import { startApp, type TestApp } from '../../helpers/app.ts';
+import { sharedApp } from '../../helpers/shared-app.ts';
 
-let t: TestApp;
 const nowMs = Date.parse('2026-11-15T08:30:07.000Z');
 const clock = { now: () => nowMs };
-before(async () => {
-  t = await startApp({ tokenLimit: 1_000_000, clock, env: { SLUICE_ROLES: 'api' } });
-});
-after(() => t.stop());
+const t = sharedApp({ tokenLimit: 1_000_000, clock, env: { SLUICE_ROLES: 'api' } });
 
-async function newProject(name = 'Shop'): Promise<string> {
-  return (await t.call('POST', '/v1/projects', { body: { name } })).body.id;
-}
+const { newProject } = t;
 
 const latency = (index: number, count: number) =>
   Array.from({ length: latencyBoundsMs.length + 1 }, (_, i) => (i === index ? count : 0));

@@ -1,14 +1,10 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
-import { startApp, type TestApp } from '../../helpers/app.ts';
+import { describe, test } from 'node:test';
+import { sharedApp } from '../../helpers/shared-app.ts';
 import { Shop } from '../../helpers/shop.ts';
 import { until } from '../../helpers/wait.ts';
 
-let t: TestApp;
-before(async () => {
-  t = await startApp({ tokenLimit: 1_000_000 }); // these tests poll more than a client should
-});
-after(() => t.stop());
+const t = sharedApp({ tokenLimit: 1_000_000 }); // these tests poll more than a client should
 
 const open = (settings?: object) => Shop.open(t.url, settings);
 const image = (tag: number | string) => `registry.example/shop:${tag}`;

@@ -1,4 +1,4 @@
-// What the stream tells beyond events: that something changed, so that whoever shows it reads it again.
+// What the stream tells beyond events: that something changed, so that a screen that shows it reads it again.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type App, createApp } from '../../../src/app.ts';
@@ -52,7 +52,7 @@ describe('GET /events/stream?changes=true', () => {
     assert.ok(follower.hints().length > before);
     const count = ofShop().length;
     await shop.set({ replicas: 2 });
-    await until('a hint for the change', () => ofShop().length > count || undefined, 1000);
+    await until('a hint for the change', () => ofShop().length > count || undefined);
     follower.stop();
   });
 

@@ -1,14 +1,11 @@
 // One test per row of the specification's tables for interface B, named after the row.
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { errorCatalogue } from '../../../src/contract/errors.ts';
-import { adminToken, startApp, type TestApp } from '../../helpers/app.ts';
+import { adminToken, startApp } from '../../helpers/app.ts';
+import { sharedApp } from '../../helpers/shared-app.ts';
 
-let t: TestApp;
-before(async () => {
-  t = await startApp();
-});
-after(() => t.stop());
+const t = sharedApp();
 
 const newProject = async (body: object = {}) =>
   (await t.call('POST', '/v1/projects', { body: { name: 'Shop', ...body } })).body;

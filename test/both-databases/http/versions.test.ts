@@ -1,14 +1,10 @@
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { routes } from '../../../src/contract/api.ts';
-import { startApp, type TestApp } from '../../helpers/app.ts';
 import { Names } from '../../helpers/names.ts';
+import { sharedApp } from '../../helpers/shared-app.ts';
 
-let t: TestApp;
-before(async () => {
-  t = await startApp();
-});
-after(() => t.stop());
+const t = sharedApp();
 
 const create = async (path: string, body: object) => (await t.call('POST', path, { body })).body;
 

@@ -46,7 +46,6 @@ export function createTlsListener({ certificates, log, handshakeMs, onSecure }: 
     ALPNProtocols: ['h2', 'http/1.1'],
     handshakeTimeout: handshakeMs,
     sessionTimeout: ticketSeconds,
-    allowHalfOpen: true,
     noDelay: true,
     SNICallback: sniCallback(certificates, log),
   });
@@ -61,7 +60,11 @@ export function createTlsListener({ certificates, log, handshakeMs, onSecure }: 
     log.debug({ code: codeOf(error) }, 'a handshake failed');
     socket.destroy();
   });
-  server.on('secureConnection', onSecure);
+  server.on('secureConnection', (socket) => {
+    // Only now: a visitor that leaves during the handshake is gone, and would be kept until the handshake's time is up.
+    socket.allowHalfOpen = true;
+    onSecure(socket);
+  });
   return {
     server,
     destroyAll() {
