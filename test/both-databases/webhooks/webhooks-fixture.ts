@@ -2,10 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, before } from 'node:test';
 import type { EventKind } from '../../../src/contract/events.ts';
-import { insertEvent } from '../../../src/events/outbox.ts';
-import { systemClock } from '../../../src/lib/clock.ts';
-import { createIds } from '../../../src/lib/ids.ts';
 import { startApp, type TestApp } from '../../helpers/app.ts';
+import { emit as emitInto } from '../../helpers/emit.ts';
 import { answering, Receiver } from '../../helpers/receiver.ts';
 import { until } from '../../helpers/wait.ts';
 
@@ -23,8 +21,6 @@ export function setUpApp(): void {
     for (const receiver of receivers) await receiver.close();
   });
 }
-
-const ids = createIds(systemClock);
 
 export async function receive(behave = answering(200)): Promise<Receiver> {
   const receiver = await Receiver.open(behave);
@@ -48,18 +44,8 @@ export async function register(url: string, projectId: string, more: object = {}
 export const get = async (path: string) => (await t.call('GET', `/v1/webhooks/${path}`)).body;
 export const post = (path: string, body?: object) => t.call('POST', `/v1/webhooks/${path}`, { body });
 
-/** An event as any change writes it. */
-export async function emit(projectId: string, type: EventKind = 'alert.fired', data: object = {}): Promise<void> {
-  const { db } = t.app.store;
-  const { account_id } = await db
-    .selectFrom('project')
-    .select('account_id')
-    .where('id', '=', projectId)
-    .executeTakeFirstOrThrow();
-  await db
-    .transaction()
-    .execute((tx) => insertEvent(tx, { ids, clock: systemClock }, { type, accountId: account_id, projectId, data }));
-}
+export const emit = (projectId: string, type?: EventKind, data?: object) =>
+  emitInto(t.app.store.db, projectId, type, data);
 
 /** The first delivery of a webhook, once all of them are as expected. */
 export const deliveryWhen = (whk: string, expected: (delivery: { state: string; attempt_count: number }) => boolean) =>
