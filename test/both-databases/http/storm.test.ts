@@ -6,9 +6,10 @@ import fc from 'fast-check';
 import { Compile } from 'typebox/compile';
 import { errorCatalogue } from '../../../src/contract/errors.ts';
 import { adminToken, startApp } from '../../helpers/app.ts';
-import { type Fixture, type Operation, requestsOf, type Schema, type StormRequest } from '../../helpers/bad-input.ts';
+import { type Fixture, type Operation, requestsOf, type StormRequest } from '../../helpers/bad-input.ts';
+import type { Schema } from '../../helpers/schema-values.ts';
 
-/** More of them, to look for what is rare: STORM_RUNS=5000 node --test test/storm.test.ts */
+/** Raise it to look for rare faults: STORM_RUNS=5000 npm test -- test/both-databases/http/storm.test.ts */
 const runsPerRoute = Number(process.env.STORM_RUNS ?? 250);
 const answerWithinMs = 5000;
 
