@@ -1,10 +1,11 @@
 // Domains with the local CA: rules, routes, isolation, what visitors are shown, renewal.
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import type { Domain } from '../../../src/contract/domains.ts';
-import { call, startApp, type TestApp } from '../../helpers/app.ts';
+import { call } from '../../helpers/app.ts';
 import { isActive, Names } from '../../helpers/names.ts';
+import { sharedApp } from '../../helpers/shared-app.ts';
 import { Shop } from '../../helpers/shop.ts';
 import { handshake, type TlsVisitor, tlsLoad, visitPlain, visitTls } from '../../helpers/tls-visit.ts';
 import { until } from '../../helpers/wait.ts';
@@ -13,21 +14,18 @@ const dayMs = 24 * 3600_000;
 /** Visitors live now and the service earlier, so that its first certificates are old when it catches up with them. */
 let behindMs = 61 * dayMs;
 const clock = { now: () => Date.now() - behindMs };
-let t: TestApp;
 let shop: Shop;
 let names: Names;
 let visitor: TlsVisitor;
 
-before(async () => {
-  const env = { SLUICE_ROUTER_DOMAIN: 'apps.example', SLUICE_API_URL: 'https://api.example.com' };
-  t = await startApp({ tokenLimit: 1_000_000, clock, env });
+const env = { SLUICE_ROUTER_DOMAIN: 'apps.example', SLUICE_API_URL: 'https://api.example.com' };
+const t = sharedApp({ tokenLimit: 1_000_000, clock, env }, async () => {
   t.url = `http://127.0.0.1:${(t.app.server.server.address() as { port: number }).port}`;
   shop = await Shop.open(t.url);
   names = new Names(t.url, shop.project);
   const root = await (await fetch(`${t.url}/local-ca.pem`)).text();
   visitor = { port: t.app.routerTlsPort!, root };
 });
-after(() => t.stop());
 
 let count = 0;
 const newName = () => `shop-${++count}.example`;

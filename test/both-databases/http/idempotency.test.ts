@@ -1,13 +1,9 @@
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { startApp, type TestApp } from '../../helpers/app.ts';
+import { test } from 'node:test';
+import { sharedApp } from '../../helpers/shared-app.ts';
 
-let t: TestApp;
 let offsetMs = 0;
-before(async () => {
-  t = await startApp({ clock: { now: () => Date.now() + offsetMs } });
-});
-after(() => t.stop());
+const t = sharedApp({ clock: { now: () => Date.now() + offsetMs } });
 
 const post = (key: string, body: object, path = '/v1/projects') =>
   t.call('POST', path, { body, headers: { 'idempotency-key': key } });

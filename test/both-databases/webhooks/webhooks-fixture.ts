@@ -1,23 +1,20 @@
 // The app with short retries, its receivers, and what the tests of webhooks do with them.
 import assert from 'node:assert/strict';
-import { after, before } from 'node:test';
+import { after } from 'node:test';
 import type { EventKind } from '../../../src/contract/events.ts';
-import { startApp, type TestApp } from '../../helpers/app.ts';
 import { emit as emitInto } from '../../helpers/emit.ts';
 import { answering, Receiver } from '../../helpers/receiver.ts';
+import { type SharedApp, sharedApp } from '../../helpers/shared-app.ts';
 import { until } from '../../helpers/wait.ts';
 
-export let t: TestApp;
+export let t: SharedApp;
 const receivers: Receiver[] = [];
 
 /** Started before the tests of a file, stopped after them. */
 export function setUpApp(): void {
-  before(async () => {
-    const webhookTimings = { scheduleMs: [50, 50, 50, 50, 50, 50], timeoutMs: 1500 };
-    t = await startApp({ tokenLimit: 1_000_000, webhookTimings });
-  });
+  const webhookTimings = { scheduleMs: [50, 50, 50, 50, 50, 50], timeoutMs: 1500 };
+  t = sharedApp({ tokenLimit: 1_000_000, webhookTimings });
   after(async () => {
-    await t.stop();
     for (const receiver of receivers) await receiver.close();
   });
 }
@@ -28,10 +25,7 @@ export async function receive(behave = answering(200)): Promise<Receiver> {
   return receiver;
 }
 
-export async function newProject(): Promise<string> {
-  const { body } = await t.call('POST', '/v1/projects', { body: { name: `P ${Math.random()}` } });
-  return body.id;
-}
+export const newProject = (): Promise<string> => t.newProject();
 
 export async function register(url: string, projectId: string, more: object = {}) {
   const { status, body } = await t.call('POST', '/v1/webhooks', {
