@@ -1,4 +1,4 @@
-// Deploying, steering and watching from the command line, on the real app.
+// Deploying, rollout commands and watching from the command line, on the real app.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { widthOf } from '../../src/cli/terminal/width.ts';

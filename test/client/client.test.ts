@@ -25,7 +25,7 @@ const newShop = () => newShopOf(sluice);
 const deploy = (project: string, image: string, more?: object) => deployWith(sluice, project, image, more);
 
 describe('resources', () => {
-  test('projects and environments: made, read, changed under their version, deleted', async () => {
+  test('projects and environments: created, read, changed with If-Match, deleted', async () => {
     const project = await sluice.projects.create({ name: 'Harbour shop', labels: ['a'] });
     let etag = '';
     const read = await sluice.projects.get(project.id, {
@@ -55,7 +55,7 @@ describe('resources', () => {
     assert.match(error.docs, /docs\/errors#project_not_found$/);
   });
 
-  test('deployments: a canary is watched, paused, promoted; its logs and revisions; the way back', async () => {
+  test('deployments: a canary is watched, paused, promoted; its logs and revisions; a rollback', async () => {
     const project = await newShop();
     const states: string[] = [];
     const first = await deploy(project, 'shop:1');

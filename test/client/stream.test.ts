@@ -56,7 +56,7 @@ test('tells what happens, and with `changes` of what else changed; ends quietly 
   );
 });
 
-test('gives up where coming back would not help, and where nobody ever answered', async () => {
+test('gives up on errors that a retry cannot fix, and if the service never answered', async () => {
   for (const [token, code] of [['slc_wrong', 'token_invalid']] as const)
     await assert.rejects(collect(createClient({ url: t.url, token }).events.stream()), { code });
   const elsewhere = sluice.events.stream({ project_id: 'prj_01k9xw3v5qfk2t8m7c4b6d9e0h' });

@@ -30,15 +30,15 @@ async function change(shop: Shop, name: string, body: object): Promise<void> {
   assert.equal(status, 200);
 }
 
-/** Hears of alerts, over a webhook. */
+/** Sends alerts to the receiver. */
 async function subscribe(url: string, receiver: Receiver): Promise<{ id: string; secret: string }> {
   const body = { url: receiver.url, events: ['alert.fired', 'alert.resolved'] };
   return (await call(url, 'POST', '/v1/webhooks', { body })).body;
 }
 
-/** That it arrived is written down: whatever happens now, it is not sent again. */
+/** Waits until the deliveries are stored as succeeded: from then on, they are not sent again. */
 async function settled(url: string, webhook: { id: string }, count: number): Promise<void> {
-  await until('the deliveries to be written down', async () => {
+  await until('the deliveries to succeed', async () => {
     const { data } = (await call(url, 'GET', `/v1/webhooks/${webhook.id}/deliveries?state=succeeded`)).body;
     return data.length >= count ? true : undefined;
   });
@@ -113,7 +113,7 @@ describe('one process', () => {
     await receiver.close();
   });
 
-  test('/metrics has the same figures, and forgets nothing that is routed to', async () => {
+  test('/metrics has the same figures, and a series for every routed revision', async () => {
     const shop = await Shop.open(t.url);
     await shop.released(image(1));
     for (let i = 0; i < 20; i++) await shop.visit();
@@ -137,7 +137,7 @@ describe('one process', () => {
     }
   });
 
-  test('a canary is ended by what the router measured of it', async () => {
+  test('an alert on what the router measured aborts a canary', async () => {
     const shop = await Shop.open(t.url, { canary: { bake_s: 120, min_requests: 10 } });
     await shop.api('POST', '/alert-rules', {
       ...{ environment: 'production', name: 'Strict', metric: 'error_rate', comparator: 'gt', threshold: 0.005 },
@@ -158,7 +158,7 @@ describe('one process', () => {
     );
   });
 
-  test('a canary is ended by Alertmanager where the rule says so; what fired before it began does not matter', async () => {
+  test('an alert of Alertmanager aborts a canary if its rule says so; alerts that fired before the canary do not', async () => {
     const shop = await Shop.open(t.url, { auto_rollback: false, canary: { bake_s: 120 } });
     await shop.released(image(1));
     const tell = async (alert: object) => {
@@ -182,7 +182,7 @@ describe('one process', () => {
   });
 });
 
-test('killed between fired and resolved: nothing changes but the delay', async () => {
+test('killed between fired and resolved: still one event each, only later', async () => {
   const isolated = await isolatedEnv();
   const receiver = await Receiver.open();
   const first = startService(isolated.env);
@@ -199,7 +199,7 @@ test('killed between fired and resolved: nothing changes but the delay', async (
 
   const second = startService(isolated.env);
   const there = await Shop.at(await second.url, shop.project);
-  // It still fails; that is no news.
+  // It still fails, which must not fire a second alert.
   await underLoad(there, async () => {
     await until('it to fail again', async () => ((await there.visit()).status === 500 ? true : undefined), 40_000);
     await there.set(failing(null));

@@ -18,7 +18,7 @@ describe('every metric', () => {
     assert.equal(alert!.revision, 'r1');
   });
 
-  test('requests a second, of the environment, while something is active', async () => {
+  test('requests a second, of an environment with an active revision', async () => {
     const rule = { metric: 'request_rate', comparator: 'lt', threshold: 5, window_s: 30 };
     const site = await Site.open(time, rule);
     await time.pass(60, () => site.serve({ requests: 10 }));
@@ -37,7 +37,7 @@ describe('every metric', () => {
     assert.equal((await site.alerts()).at(-1)!.state, 'resolved');
   });
 
-  test('days of a certificate, of each domain or of the one it names', async () => {
+  test('days left of a certificate, of every domain or of the one the rule names', async () => {
     const rule = { metric: 'certificate_days_left', comparator: 'lt', threshold: 10 };
     const site = await Site.open(time, { ...rule, name: 'all' }, { ...rule, name: 'one', hostname: 'b.example' });
     const { db } = time.app.app.store;
@@ -71,7 +71,7 @@ describe('every metric', () => {
     assert.deepEqual(new Set((await site.alerts()).map(({ state }) => state)), new Set(['resolved']));
   });
 
-  test('external: only who fired it resolves it', async () => {
+  test('external: the watcher does not resolve alerts of Alertmanager', async () => {
     const site = await Site.open(time, { metric: 'external' });
     const alerts = [{ status: 'firing', labels: { alertname: 'R' }, annotations: {}, fingerprint: 'f' }];
     const times = { startsAt: '2026-11-15T08:00:00Z', endsAt: '0001-01-01T00:00:00Z' };

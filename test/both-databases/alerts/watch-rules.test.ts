@@ -9,7 +9,7 @@ const time = movedTime();
 describe('rules that change while they have something firing', () => {
   const rule = { metric: 'healthy_instances', comparator: 'lt', threshold: 1 };
 
-  test('switched off or deleted: resolved with it, and not fired again', async () => {
+  test('disabled or deleted: the alert resolves at once and does not fire again', async () => {
     for (const [method, body] of [
       ['PATCH', { enabled: false }],
       ['DELETE', undefined],
@@ -26,7 +26,7 @@ describe('rules that change while they have something firing', () => {
     }
   });
 
-  test('another threshold counts from the next look on; the alert keeps the name it had', async () => {
+  test('a new threshold applies from the next look; the alert keeps the name it had', async () => {
     const site = await Site.open(time, rule);
     await site.instance('unhealthy');
     await time.look();
@@ -39,7 +39,7 @@ describe('rules that change while they have something firing', () => {
     );
   });
 
-  test('old ones are cleared away once they are resolved, and not before', async () => {
+  test('old alerts are deleted once they are resolved, not before', async () => {
     const site = await Site.open(time, rule);
     await site.instance('unhealthy');
     await time.look();
@@ -54,7 +54,7 @@ describe('rules that change while they have something firing', () => {
     assert.deepEqual(await site.alerts(), []);
   });
 
-  test('the end of the environment or the project is the end of its alerts, and is told', async () => {
+  test('deleting the environment or the project resolves its alerts, with an event', async () => {
     for (const path of ['/environments/production', '']) {
       const site = await Site.open(time, rule);
       await site.instance('unhealthy');

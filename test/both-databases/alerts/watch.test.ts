@@ -36,7 +36,11 @@ describe('the default rule about errors', () => {
       ['alert.fired', alert],
       ['alert.resolved', after],
     ]);
-    assert.equal(time.signalled.filter((id) => id === site.id).length, 2, 'of three that looked, one did each');
+    assert.equal(
+      time.signalled.filter((id) => id === site.id).length,
+      2,
+      'of three watchers, one fired and one resolved it',
+    );
   });
 
   test('at 100 % it takes 10 s, with minutes of good answers before', async () => {
@@ -51,7 +55,7 @@ describe('the default rule about errors', () => {
     assert.ok(fired !== null && fired <= 10_000, `${fired} ms`);
   });
 
-  test('each revision is judged apart, and one that gets no more requests is no longer bad', async () => {
+  test('each revision is judged separately, and the alert of one without requests resolves', async () => {
     const site = await Site.open(time);
     await site.instance('healthy');
     await time.pass(30, async () => {
@@ -70,7 +74,7 @@ describe('the default rule about errors', () => {
 describe('for_s', () => {
   const rule = { metric: 'healthy_instances', comparator: 'lt', threshold: 1, for_s: 30 };
 
-  test('what comes and goes within it never fires; what stays does, and ends as slowly', async () => {
+  test('a condition shorter than for_s never fires; a longer one does, and takes as long to resolve', async () => {
     const site = await Site.open(time, rule);
     for (let i = 0; i < 5; i++) {
       await site.instance('unhealthy');
@@ -99,7 +103,7 @@ describe('for_s', () => {
     );
   });
 
-  test('a process that begins anew goes on where the last one was', async () => {
+  test('a restarted process continues where the last one stopped', async () => {
     const site = await Site.open(time, rule);
     await site.instance('unhealthy');
     await time.pass(20);
@@ -109,7 +113,7 @@ describe('for_s', () => {
   });
 });
 
-test('a service that was away for long does not take that for recovery, nor for news', async () => {
+test('an alert that fires outlives a long downtime of the service without a second event', async () => {
   const site = await Site.open(time);
   await site.instance('healthy');
   const bad = () => site.serve({ errors: 5 });

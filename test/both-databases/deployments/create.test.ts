@@ -83,7 +83,7 @@ describe('creating', () => {
     assert.equal((await shop.deploy(image('next'))).revision, 'r2');
   });
 
-  test('409 on deleting a project or environment that is being deployed to; afterwards nothing of it answers', async () => {
+  test('409 on deleting a project or environment during a deployment; once it is deleted, its route is gone', async () => {
     const shop = await open({ variables: { STANDIN_UNHEALTHY: '1' } });
     const { id } = await shop.deploy(image(1));
     for (const path of ['', '/environments/production']) {

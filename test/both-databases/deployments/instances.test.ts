@@ -29,7 +29,7 @@ describe('keeping', () => {
     );
   });
 
-  test('a changed number of replicas is followed', async () => {
+  test('instances follow a changed number of replicas', async () => {
     const shop = await open();
     await shop.released(image(1));
     for (const replicas of [4, 1]) {

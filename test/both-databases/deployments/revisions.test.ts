@@ -61,7 +61,7 @@ describe('revisions', () => {
     assert.equal((await shop.api('GET', '/environments/production/revisions/x')).body.error.code, 'revision_not_found');
   });
 
-  test('only the latest stay eligible', async () => {
+  test('only the latest revisions stay eligible for rollback', async () => {
     const shop = await open({ retention: 1 });
     for (const tag of [1, 2, 3]) await shop.released(image(tag));
     assert.deepEqual([(await shop.revision('r1')).state, (await shop.revision('r2')).state], ['retired', 'superseded']);

@@ -11,7 +11,7 @@ const t = sharedApp({ tokenLimit: 1_000_000 }); // these tests poll more than a 
 const open = (settings?: object) => Shop.open(t.url, settings);
 
 describe('rolling out', () => {
-  test('the first deployment serves, and tells of its end', async () => {
+  test('the first deployment serves, and ends with an event', async () => {
     const shop = await open({ replicas: 2 });
     const done = await shop.released(image(1));
     assert.deepEqual(
@@ -92,7 +92,7 @@ describe('rolling out', () => {
     await shop.reaches(id, 'canceled');
   });
 
-  test('a canary goes through its steps, and at the end gets everything', async () => {
+  test('a canary goes through its steps and ends with all traffic', async () => {
     const shop = await open({ canary: { bake_s: 1, steps: [50, 80], min_requests: 0 } });
     await shop.released(image(1));
     const { id } = await shop.deploy(image(2), { strategy: 'canary', canary_percent: 5 });
@@ -138,7 +138,7 @@ describe('rolling out', () => {
     await shop.reaches(id, 'canceled');
   });
 
-  test('pause, resume, promote and abort by hand, and 409 where they make no sense', async () => {
+  test('pause, resume, promote and abort by hand; 409 in states that do not allow them', async () => {
     const shop = await open({ canary: { advance: 'manual', bake_s: 1, min_requests: 0 } });
     await shop.released(image(1));
     const { id } = await shop.deploy(image(2), { strategy: 'canary' });

@@ -39,7 +39,7 @@ const active = (hostname: string) => names.active(hostname);
 const renewals = (hostname: string) => names.renewals(hostname);
 
 describe('adding', () => {
-  test('201: pending at first, then a certificate that visitors of the root believe', async () => {
+  test('201: pending at first, then a certificate that clients which trust the root accept', async () => {
     const { status, headers, body } = await add('Bücher.Example.');
     assert.equal(status, 201);
     assert.equal(body.hostname, 'xn--bcher-kva.example');
@@ -58,7 +58,7 @@ describe('adding', () => {
     assert.match(certificate!.issuer, /Sluice local CA/);
   });
 
-  test('400: what is no name to add, with the reason', async () => {
+  test('400: a hostname that cannot be added, with the reason', async () => {
     const wrong: [string, RegExp][] = [
       ['*.shop.example', /wildcard/],
       ['192.0.2.1', /address/],
@@ -79,12 +79,12 @@ describe('adding', () => {
     }
   });
 
-  test('422: an environment that is not there', async () => {
+  test('422: an unknown environment', async () => {
     const { status, body } = await add(newName(), { environment: 'nowhere' });
     assert.deepEqual([status, body.error.code], [422, 'environment_unknown']);
   });
 
-  test('409: taken, by whomever, without saying by whom', async () => {
+  test('409: the hostname is taken; the answer does not say by which project', async () => {
     const hostname = newName();
     await active(hostname);
     const other = await Shop.open(t.url);
@@ -95,7 +95,7 @@ describe('adding', () => {
     assert.deepEqual(many.map((answer) => answer.status).sort(), [201, ...Array(7).fill(409)]);
   });
 
-  test('422: the thousand-and-first', async () => {
+  test('422: more than 1,000 domains in a project', async () => {
     const full = await Shop.open(t.url);
     const { db } = t.app.store;
     const { body } = await add(newName(), {}, full.project);
@@ -136,7 +136,7 @@ describe('reading', () => {
     assert.deepEqual(await listed('?environment=nowhere'), []);
   });
 
-  test('404: of another project or account', async () => {
+  test('404: a domain of another project or account', async () => {
     const { id } = await active(newName());
     const other = await Shop.open(t.url);
     for (const [method, rest] of [
@@ -160,7 +160,7 @@ describe('reading', () => {
     assert.deepEqual([refused.status, refused.body.error.code], [403, 'insufficient_scope']);
   });
 
-  test('no answer and no column holds a key that can be read', async () => {
+  test('no answer and no column holds a private key in plain text', async () => {
     const { id } = await active(newName());
     const rows = await t.app.store.db.selectFrom('certificate').selectAll().where('domain_id', '=', id).execute();
     const root = await t.app.store.db.selectFrom('meta').selectAll().where('name', '=', 'local_ca').execute();
@@ -191,7 +191,7 @@ describe('serving', () => {
     assert.equal((await handshake(visitor, own)).serialNumber, serial);
   });
 
-  test('nobody’s name gets no certificate', async () => {
+  test('a handshake for an unknown name fails', async () => {
     for (const name of ['nobody.example', 'nobody.apps.example', 'apps.example'])
       await assert.rejects(handshake(visitor, name), name);
   });
@@ -203,7 +203,7 @@ describe('serving', () => {
     for (const { serialNumber } of shown) assert.equal(serialNumber.toLowerCase(), certificate!.serial);
   });
 
-  test('the root: public, an authority for no other authority, and the same for ever', async () => {
+  test('the root certificate is public, signs itself, and stays the same', async () => {
     const answer = await fetch(`${t.url}/local-ca.pem`);
     assert.equal(answer.headers.get('content-type'), 'application/x-pem-file');
     const pem = await answer.text();
@@ -235,7 +235,7 @@ describe('removing', () => {
     await handshake(visitor, hostname);
   });
 
-  test('an environment takes its domains along', async () => {
+  test('deleting an environment deletes its domains', async () => {
     const other = await Shop.open(t.url);
     const hostname = newName();
     const { body } = await add(hostname, {}, other.project);
@@ -255,7 +255,7 @@ describe('removing', () => {
 });
 
 describe('renewing', () => {
-  test('202: a new certificate now, told of once', async () => {
+  test('202: a new certificate at once, with one event', async () => {
     const hostname = newName();
     const { id, certificate } = await active(hostname);
     assert.deepEqual(await renewals(hostname), []);
@@ -269,7 +269,7 @@ describe('renewing', () => {
     assert.deepEqual(event, renewed);
   });
 
-  test('verify changes nothing where all is well', async () => {
+  test('verify changes nothing when the certificate is valid', async () => {
     const { id, certificate } = await active(newName());
     const { status, body } = await api('POST', path(shop.project, `/${id}/verify`));
     assert.equal(status, 200);

@@ -73,7 +73,7 @@ test('nested objects merge, null clears, values of variables never come back', a
   assert.ok(!JSON.stringify([create.body, body, cleared.body]).includes('secret-'));
 });
 
-test('409 environment_exists, 422 region_unknown, 400 for what cannot be, 404 for what is not', async () => {
+test('409 environment_exists, 422 region_unknown, 400 for invalid settings, 404 for an unknown environment', async () => {
   const refused = async (method: string, path: string, body?: object) => {
     const result = await t.call(method, path, { body });
     return [result.status, result.body.error.code];

@@ -1,4 +1,4 @@
-// What the stream tells beyond events: that something changed, so that a screen that shows it reads it again.
+// Hints in the event stream that something changed, so that a screen that shows it reads it again.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type App, createApp } from '../../../src/app.ts';
@@ -21,7 +21,7 @@ after(async () => {
 });
 
 describe('GET /events/stream?changes=true', () => {
-  test('a hint for every step of a deployment, and for what is set, also where another process did it', async () => {
+  test('a hint for every step of a deployment and every changed setting, also from another process', async () => {
     const shop = await Shop.open(apps[0]!.apiUrl());
     const follower = await Follower.open(apps.at(-1)!.apiUrl(), { query: '?changes=true' });
     const before = follower.hints.length;
@@ -37,7 +37,7 @@ describe('GET /events/stream?changes=true', () => {
     follower.close();
   });
 
-  test('not for who did not ask, and only of what the token may see', async () => {
+  test('no hints without changes=true, and only of projects that the token may read', async () => {
     const url = apps[0]!.apiUrl();
     const [mine, other] = [await Shop.open(url), await Shop.open(url)];
     const { body } = await call(url, 'POST', '/v1/tokens', {
@@ -54,7 +54,7 @@ describe('GET /events/stream?changes=true', () => {
     bound.close();
   });
 
-  test('400 where it says something else than true', async () => {
+  test('400 for any value but true', async () => {
     const { body } = await call(apps[0]!.apiUrl(), 'GET', '/v1/events/stream?changes=yes');
     assert.equal(body.error.code, 'invalid_request');
   });

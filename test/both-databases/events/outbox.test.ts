@@ -57,7 +57,7 @@ describe('the outbox', () => {
     await shop.released('registry.example/shop:1');
   });
 
-  test('what a deployment tells of conforms to the published schema of its kind', async () => {
+  test('the events of a deployment conform to the published schema of their kind', async () => {
     const shop = await Shop.open(t.url);
     await shop.released('registry.example/shop:1');
     await shop.released('registry.example/shop:2');

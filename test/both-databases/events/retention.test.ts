@@ -8,7 +8,7 @@ import { sharedApp } from '../../helpers/shared-app.ts';
 
 const t = sharedApp({ tokenLimit: 1_000_000 });
 
-test('what is older than it has to be kept goes, a little at a time; what is pending stays', async () => {
+test('events and deliveries past their retention are deleted in batches; pending deliveries stay', async () => {
   const { db } = t.app.store;
   const project = await t.newProject();
   const account_id = await accountOf(db, project);

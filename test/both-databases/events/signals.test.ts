@@ -15,7 +15,7 @@ import { until } from '../../helpers/wait.ts';
 const t = sharedApp();
 
 if (onPostgres) {
-  test('another process gets what was committed here, however much it is', async () => {
+  test('another process receives all signals of a commit, however many they are', async () => {
     const { config } = t.app;
     const other = await openStore(config, () => {});
     const processes = connectProcesses({
@@ -46,7 +46,7 @@ if (onPostgres) {
   });
 }
 
-test('an event is held back while an older transaction is open, and says so', async () => {
+test('an event is held back while an older transaction is open, and the reader is told', async () => {
   const { db, dialect } = t.app.store;
   const projectId = await t.newProject();
   const accountId = await accountOf(db, projectId);

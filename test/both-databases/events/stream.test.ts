@@ -10,7 +10,7 @@ import { until } from '../../helpers/wait.ts';
 const t = sharedApp({ tokenLimit: 1_000_000 });
 
 describe('GET /events/stream', () => {
-  test('200 with what happens from now on, in order, without polling', async (c) => {
+  test('200 with the events from now on, in order, without polling', async (c) => {
     const project = await t.newProject();
     await emit(t.app.store.db, project);
     // This stream never polls: only a notification can bring it an event.

@@ -92,7 +92,7 @@ test('keys are 1 to 255 printable characters', async () => {
   assert.equal((await post('x'.repeat(255), { name: 'a' })).status, 201);
   for (const key of ['', ' ', 'x'.repeat(256), 'tab\tbed']) {
     const { status, body } = await post(key, { name: 'a' });
-    if (key === '' && status === 201) continue; // an empty header may be dropped on the way
+    if (key === '' && status === 201) continue; // an empty header may be dropped in transit
     assert.equal(status, 400, JSON.stringify(key));
     assert.equal(body.error.code, 'invalid_request');
   }

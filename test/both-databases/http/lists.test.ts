@@ -60,7 +60,7 @@ test('a cursor of another list, of other filters, of another account or made by 
   }
 });
 
-test('environments page the same way', async () => {
+test('lists of environments have pages too', async () => {
   const project = (await t.call('POST', '/v1/projects', { body: { name: 'many' } })).body.id;
   for (const name of ['staging', 'preview', 'qa']) {
     assert.equal((await t.call('POST', `/v1/projects/${project}/environments`, { body: { name } })).status, 201);

@@ -99,8 +99,8 @@ describe('isolation', () => {
       assert.deepEqual(outcome(theirs), missing(code), `${method} ${path}`);
       const id = path.split('/')[3]!;
       const never = `${id.slice(0, 4)}0${id.slice(5, -4)}zzzz`;
-      const nobodys = await t.call(method, path.replace(id, never), options);
-      assert.equal(theirs.body.error.message.replace(id, never), nobodys.body.error.message);
+      const unknown = await t.call(method, path.replace(id, never), options);
+      assert.equal(theirs.body.error.message.replace(id, never), unknown.body.error.message);
     }
     assert.equal((await t.call('GET', `/v1/projects/${project}`)).status, 200);
   });
