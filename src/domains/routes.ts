@@ -1,4 +1,4 @@
-import { deleteDomainRule, insertDomainRule } from '../alerts/defaults.ts';
+import { deleteDomainRules, insertDomainRule } from '../alerts/defaults.ts';
 import * as contract from '../contract/domains.ts';
 import { ApiError, quotaExceeded } from '../contract/errors.ts';
 import type { Db } from '../db/database.ts';
@@ -93,7 +93,7 @@ function changingRoutes({ ids, clock, reserved, urlOf }: DomainParts): ServedRou
       call.expectVersion(row.version);
       const { project_id: projectId, environment, hostname } = row;
       await deleteDomain(tx, row);
-      await deleteDomainRule(tx, { projectId, environment, hostname });
+      await deleteDomainRules(tx, { projectId, environment, hostname });
       await touchRouting(tx);
       publish(tx, 'domains', { hostname });
       return { body: undefined };
