@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { Kysely, PostgresDialect } from 'kysely';
 import type { Database } from './database.ts';
 import { readDirectly } from './prepared.ts';
-import { sqliteDialect } from './sqlite-driver.ts';
+import { sqliteDialect } from './sqlite/driver.ts';
 import type { Tables } from './tables.ts';
 import { trackTransactions } from './transactions.ts';
 

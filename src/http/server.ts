@@ -1,7 +1,6 @@
 // The HTTP server: connection limits, the API under /v1 behind its gate, and the envelope for everything that fails,
 // down to requests that are not HTTP.
 
-import type { Socket } from 'node:net';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Caller } from '../contract/caller.ts';
 import { ApiError } from '../contract/errors.ts';
@@ -9,9 +8,9 @@ import type { RouteDeclaration } from '../contract/route.ts';
 import { isAmong, type Range } from '../lib/address.ts';
 import { carryOut, type Platform } from './api/carry-out.ts';
 import type { Gate } from './api/gate.ts';
-import { envelope, toApiError } from './api/present-error.ts';
 import type { ServedRoute } from './api/route.ts';
 import { parseJson } from './api/validate.ts';
+import { fail, failConnection } from './failures.ts';
 import type { HttpMetrics } from './metrics.ts';
 
 declare module 'fastify' {
@@ -27,8 +26,6 @@ declare module 'fastify' {
 export const bodyLimitBytes = 1024 * 1024;
 /** Of an address and its headers together: what is longer is cut off before it is a request. */
 const headLimitBytes = 64 * 1024;
-
-const lingerMs = 1000;
 
 export interface ServerTimeouts {
   headersMs: number;
@@ -168,59 +165,6 @@ async function failBeforeRouting(
     thrown = earlier;
   }
   fail(parts, thrown, request, reply);
-}
-
-function fail(parts: ServerParts, thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const error = toApiError(thrown);
-  if (error.status >= 500 && error.code !== 'shutting_down') {
-    parts.log.error({ request_id: request.id, err: error.cause ?? thrown }, error.message);
-  }
-  // What is left of a body that was refused is not read: the connection ends with the answer.
-  if (error.status === 413 || error.status === 415) {
-    reply.header('connection', 'close');
-    lingerBeforeClose(request.raw.socket);
-  }
-  reply.header('x-request-id', request.id);
-  reply.header('cache-control', 'no-store');
-  for (const name in error.headers) reply.header(name, error.headers[name]);
-  return reply
-    .code(error.status)
-    .header('content-type', 'application/json; charset=utf-8')
-    .send(JSON.stringify(envelope(error, request.id, parts.apiUrl())));
-}
-
-/**
- * To close a connection on which more is arriving resets it, and a reset takes away the answer that the other side has
- * not read yet. So our side ends, nothing more is read, and the other side gets a moment to see why.
- */
-function lingerBeforeClose(socket: Socket): void {
-  socket.destroySoon = () => {
-    socket.end();
-    setImmediate(() => socket.pause());
-    const timer = setTimeout(() => socket.destroy(), lingerMs);
-    socket.once('close', () => clearTimeout(timer));
-  };
-}
-
-/** Not a request at all, or one that did not arrive in time: there is no reply object, only the socket. */
-function failConnection(parts: ServerParts, cause: Error & { code?: string }, socket: Socket): void {
-  if (cause.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy();
-    return;
-  }
-  const late = cause.code === 'ERR_HTTP_REQUEST_TIMEOUT';
-  const error = late
-    ? new ApiError('request_timeout', 'The request did not arrive completely in time.')
-    : new ApiError('invalid_request', 'That is not a well-formed HTTP request.');
-  const requestId = parts.ids('req');
-  const body = JSON.stringify(envelope(error, requestId, parts.apiUrl()));
-  socket.end(
-    `HTTP/1.1 ${error.status} ${late ? 'Request Timeout' : 'Bad Request'}\r\n` +
-      `Content-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
-      `X-Request-Id: ${requestId}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n${body}`,
-    () => socket.destroy(),
-  );
-  parts.log.info({ request_id: requestId, status: error.status, address: socket.remoteAddress }, 'not a request');
 }
 
 function record(parts: ServerParts, request: FastifyRequest, reply: FastifyReply): void {

@@ -3,7 +3,7 @@ import { routes } from '../../contract/api.ts';
 import { errorCatalogue } from '../../contract/errors.ts';
 import { type RouteDeclaration, tagCatalogue } from '../../contract/route.ts';
 import { scopeCatalogue } from '../../contract/scopes.ts';
-import { errorsOf } from './openapi.ts';
+import { errorsOf } from './route-errors.ts';
 
 const escapeHtml = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');

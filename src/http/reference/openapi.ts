@@ -1,36 +1,13 @@
-// The OpenAPI 3.1 document, made from the same declarations that validate requests.
-import type { TObject, TSchema } from 'typebox';
+// The OpenAPI 3.1 document, generated from the same declarations that validate requests.
+import type { TObject } from 'typebox';
 import { routes } from '../../contract/api.ts';
 import { type ErrorCode, errorCatalogue } from '../../contract/errors.ts';
 import { eventCatalogue, eventKinds, eventSchemas } from '../../contract/events.ts';
 import { type RouteDeclaration, tagCatalogue } from '../../contract/route.ts';
 import { ErrorBody } from '../../contract/shapes.ts';
-
-type Json = Record<string, unknown>;
-
-/** What every route behind the gate may answer with. */
-const gateErrors: ErrorCode[] = [
-  'invalid_request',
-  'token_in_query',
-  'rate_limited',
-  'internal_error',
-  'database_unavailable',
-  'shutting_down',
-];
-const tokenErrors: ErrorCode[] = ['token_missing', 'token_invalid', 'token_expired', 'token_revoked'];
-const bodyErrors: ErrorCode[] = ['invalid_json', 'body_too_large', 'unsupported_media_type', 'request_timeout'];
-const postErrors: ErrorCode[] = ['idempotency_in_flight', 'idempotency_key_reused'];
-
-export function errorsOf(route: RouteDeclaration): ErrorCode[] {
-  const codes = new Set<ErrorCode>([...gateErrors, ...route.errors]);
-  const add = (more: ErrorCode[]) => more.forEach((code) => void codes.add(code));
-  if (route.scope !== 'public') add(tokenErrors);
-  if (route.scope !== 'public' && route.scope !== null) add(['insufficient_scope']);
-  if (route.method !== 'GET') add(bodyErrors);
-  if (route.method === 'POST') add(postErrors);
-  if (route.versioned && (route.method === 'PATCH' || route.method === 'DELETE')) add(['version_conflict']);
-  return [...codes];
-}
+import { errorResponses, headerComponents, success } from './openapi-responses.ts';
+import { type Json, plain, refer } from './openapi-schemas.ts';
+import { errorsOf } from './route-errors.ts';
 
 export function openApiDocument(version: string): Json {
   const schemas: Json = {};
@@ -171,99 +148,4 @@ function located(schema: TObject, place: 'path' | 'query'): Json[] {
     const { description, ...rest } = plain(property, {}) as { description?: string };
     return { name, in: place, required: place === 'path' || required.has(name), description, schema: rest };
   });
-}
-
-function success(route: RouteDeclaration, schemas: Json): Json {
-  const headers: Json = { ...everyHeader };
-  if (route.versioned && route.status !== 204) headers.ETag = ref('ETag');
-  if (route.status === 201) headers.Location = ref('Location');
-  return {
-    description: route.summary,
-    headers,
-    ...(route.response && {
-      content: { [route.media ?? 'application/json']: { schema: refer(route.response, schemas) } },
-    }),
-  };
-}
-
-const ref = (name: string) => ({ $ref: `#/components/headers/${name}` });
-const everyHeader = {
-  'X-RateLimit-Limit': ref('RateLimitLimit'),
-  'X-RateLimit-Remaining': ref('RateLimitRemaining'),
-  'X-RateLimit-Reset': ref('RateLimitReset'),
-  'X-Request-Id': ref('RequestId'),
-  'Access-Control-Allow-Origin': ref('Access-Control-Allow-Origin'),
-};
-const whole = { type: 'integer', format: 'int64', minimum: 0, maximum: 9_007_199_254_740_991 };
-const headerComponents = {
-  RequestId: {
-    description: 'Names this request in the logs.',
-    schema: { type: 'string', maxLength: 40, pattern: '^req_[0-9a-z]{26}$' },
-  },
-  ETag: { description: 'Version of the resource.', schema: { type: 'string', maxLength: 40, pattern: '^"v[0-9]+"$' } },
-  Location: { description: 'Where it is.', schema: { type: 'string', format: 'uri', maxLength: 500 } },
-  'Access-Control-Allow-Origin': {
-    description: 'The address of this service: pages from elsewhere may not call it.',
-    schema: { type: 'string', format: 'uri', maxLength: 500 },
-  },
-  RateLimitLimit: { description: 'Requests a minute.', schema: whole },
-  RateLimitRemaining: { description: 'How many are left.', schema: whole },
-  RateLimitReset: { description: 'Unix seconds at which the current cell ends.', schema: whole },
-  RetryAfter: { description: 'Whole seconds after which to try again.', schema: whole },
-};
-
-const withRetryAfter = new Set([409, 429, 503]);
-
-function errorResponses(schema: Json): Json {
-  const used = new Set(routes.flatMap(errorsOf).map((code) => errorCatalogue[code].status));
-  const statuses = [...used].sort();
-  return Object.fromEntries(
-    statuses.map((status) => {
-      const codes = Object.entries(errorCatalogue).filter(([, entry]) => entry.status === status);
-      return [
-        `E${status}`,
-        {
-          description: codes.map(([code, { means }]) => `\`${code}\`: ${means}`).join('\n\n'),
-          headers: {
-            ...everyHeader,
-            ...(withRetryAfter.has(status) && { 'Retry-After': ref('RetryAfter') }),
-          },
-          content: { 'application/json': { schema } },
-        },
-      ];
-    }),
-  );
-}
-
-/** A reference for a schema that has a name, with the schema itself among the components. */
-function refer(schema: TSchema, schemas: Json): Json {
-  const { $id } = schema as { $id?: string };
-  if ($id === undefined) return plain(schema, schemas);
-  if (!(($id as string) in schemas)) {
-    schemas[$id] = {};
-    schemas[$id] = plain(schema, schemas);
-  }
-  return { $ref: `#/components/schemas/${$id}` };
-}
-
-/** JSON without TypeBox's own marks; `T | null` becomes one schema with two types where it can. */
-function plain(schema: TSchema, schemas: Json): Json {
-  const { $id: _, ...rest } = JSON.parse(JSON.stringify(schema)) as Json;
-  return walk(rest, schema as unknown as Json, schemas) as Json;
-}
-
-function walk(value: unknown, source: unknown, schemas: Json): unknown {
-  if (Array.isArray(value)) return value.map((item, index) => child(item, (source as unknown[])[index], schemas));
-  if (typeof value !== 'object' || value === null) return value;
-  const out: Json = {};
-  for (const [name, item] of Object.entries(value)) {
-    if (name.startsWith('~')) continue;
-    out[name] = child(item, (source as Json)[name], schemas);
-  }
-  return out;
-}
-
-function child(value: unknown, source: unknown, schemas: Json): unknown {
-  const named = typeof source === 'object' && source !== null && '$id' in source;
-  return named ? refer(source as TSchema, schemas) : walk(value, source, schemas);
 }
