@@ -41,7 +41,7 @@ export const errorCatalogue = {
   },
   token_invalid: {
     status: 401,
-    means: 'The token is not one of this service.',
+    means: 'Invalid token: this service does not know it.',
     remedy: 'Check for a truncated copy or the token of another installation.',
   },
   token_expired: {
@@ -112,8 +112,8 @@ export const errorCatalogue = {
   },
   domain_taken: {
     status: 409,
-    means: 'Somebody has added that hostname already, here or in another account.',
-    remedy: 'Remove it where it is, or ask whoever runs the service.',
+    means: 'The hostname is already in use, in this account or another one.',
+    remedy: 'Remove the domain that has it, or ask the operator of the service.',
   },
   idempotency_in_flight: {
     status: 409,
@@ -147,7 +147,7 @@ export const errorCatalogue = {
   },
   environment_locked: {
     status: 422,
-    means: 'Somebody locked the environment. `error.details` has the reason.',
+    means: 'The environment is locked. `error.details` has the reason.',
     remedy: 'Unlock it with PATCH `{"locked": null}` when the reason is gone.',
   },
   revision_not_eligible: {
@@ -162,7 +162,7 @@ export const errorCatalogue = {
   },
   domain_not_pointed: {
     status: 422,
-    means: 'The name does not lead to this service, so no certificate would be given for it.',
+    means: 'The DNS check failed: the hostname does not resolve to an address, so no certificate can be issued.',
     remedy: 'Point its DNS records here; `error.details` says what was found. Then verify again.',
   },
   webhook_url_not_allowed: {
@@ -192,7 +192,7 @@ export const errorCatalogue = {
   },
   internal_error: {
     status: 500,
-    means: 'A fault of the service. It is in its log under the request id.',
+    means: 'Internal error. The log of the service has it under the request id.',
     remedy: 'Try again; if it stays, look for the request id in the log.',
   },
   database_unavailable: {

@@ -19,7 +19,7 @@ export function fail(parts: FailureParts, thrown: unknown, request: FastifyReque
   if (error.status >= 500 && error.code !== 'shutting_down') {
     parts.log.error({ request_id: request.id, err: error.cause ?? thrown }, error.message);
   }
-  // What is left of a body that was refused is not read: the connection ends with the answer.
+  // The rest of a refused body is not read, so the connection is closed after the response.
   if (error.status === 413 || error.status === 415) {
     reply.header('connection', 'close');
     lingerBeforeClose(request.raw.socket);
@@ -34,8 +34,8 @@ export function fail(parts: FailureParts, thrown: unknown, request: FastifyReque
 }
 
 /**
- * To close a connection on which more is arriving resets it, and a reset takes away the answer that the other side has
- * not read yet. So our side ends, nothing more is read, and the other side gets a moment to see why.
+ * Closing a connection on which data is still arriving resets it, and the reset can discard the response before the client
+ * has read it. So we end our side, stop reading, and give the client a moment.
  */
 function lingerBeforeClose(socket: Socket): void {
   socket.destroySoon = () => {
@@ -46,23 +46,23 @@ function lingerBeforeClose(socket: Socket): void {
   };
 }
 
-/** Not a request at all, or one that did not arrive in time: there is no reply object, only the socket. */
+/** For bytes that are not HTTP, or a request that did not arrive in time: there is no reply object, only the socket. */
 export function failConnection(parts: FailureParts, cause: Error & { code?: string }, socket: Socket): void {
   if (cause.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
     return;
   }
-  const late = cause.code === 'ERR_HTTP_REQUEST_TIMEOUT';
-  const error = late
+  const isLate = cause.code === 'ERR_HTTP_REQUEST_TIMEOUT';
+  const error = isLate
     ? new ApiError('request_timeout', 'The request did not arrive completely in time.')
-    : new ApiError('invalid_request', 'That is not a well-formed HTTP request.');
+    : new ApiError('invalid_request', 'This is not a well-formed HTTP request.');
   const requestId = parts.ids('req');
   const body = JSON.stringify(envelope(error, requestId, parts.apiUrl()));
   socket.end(
-    `HTTP/1.1 ${error.status} ${late ? 'Request Timeout' : 'Bad Request'}\r\n` +
+    `HTTP/1.1 ${error.status} ${isLate ? 'Request Timeout' : 'Bad Request'}\r\n` +
       `Content-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
       `X-Request-Id: ${requestId}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n${body}`,
     () => socket.destroy(),
   );
-  parts.log.info({ request_id: requestId, status: error.status, address: socket.remoteAddress }, 'not a request');
+  parts.log.info({ request_id: requestId, status: error.status, address: socket.remoteAddress }, 'malformed request');
 }

@@ -1,5 +1,5 @@
-// The HTTP server: connection limits, the API under /v1 behind its gate, and the envelope for everything that fails,
-// down to requests that are not HTTP.
+// The HTTP server: connection limits, the API under /v1 behind its gate, and the error envelope for every failure, even for
+// bytes that are not HTTP.
 
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Caller } from '../contract/caller.ts';
@@ -23,8 +23,8 @@ declare module 'fastify' {
   }
 }
 
-export const bodyLimitBytes = 1024 * 1024;
-/** Of an address and its headers together: what is longer is cut off before it is a request. */
+const bodyLimitBytes = 1024 * 1024;
+/** The limit for the request line and the headers together. */
 const headLimitBytes = 64 * 1024;
 
 export interface ServerTimeouts {
@@ -35,12 +35,12 @@ export interface ServerTimeouts {
 
 export const defaultTimeouts: ServerTimeouts = { headersMs: 10_000, requestMs: 30_000, keepAliveMs: 65_000 };
 
-export interface ServerParts extends Platform {
+interface ServerParts extends Platform {
   gate: Gate;
   routes: ServedRoute[];
   metrics: HttpMetrics;
   timeouts: ServerTimeouts;
-  /** Whose word about who asks is believed. */
+  /** Proxies whose X-Forwarded-For is trusted. */
   trustedProxies: Range[];
   isStopping(): boolean;
 }
@@ -65,7 +65,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     frameworkErrors: (error, request, reply) => void failBeforeRouting(parts, error, request, reply),
     clientErrorHandler: (error, socket) => failConnection(parts, error, socket),
   });
-  // Nothing is promised to who expects more than to go on; the request is answered as if it did not.
+  // An Expect header other than 100-continue is ignored.
   server.server.on('checkExpectation', (request, response) => server.server.emit('request', request, response));
   server.decorateRequest('caller', null);
   server.decorateRequest('startedAt', 0);
@@ -83,7 +83,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     reply.header('x-content-type-options', 'nosniff');
     done();
   });
-  // A connection whose answer was under way when the stop came would otherwise stay open, and the stop wait for it.
+  // Otherwise a keep-alive connection that is in use during the stop would stay open and delay it.
   server.addHook('onSend', (_request, reply, payload, done) => {
     if (parts.isStopping()) reply.header('connection', 'close');
     done(null, payload);
@@ -126,7 +126,7 @@ function mountApi(api: FastifyInstance, parts: ServerParts): void {
   });
 }
 
-/** What every request of the API passes first, so that each answer tells how much room the rate limit has left. */
+/** Runs first for every API request, so that every response has the headers of the rate limit. */
 async function enter(
   parts: ServerParts,
   request: FastifyRequest,
@@ -134,7 +134,7 @@ async function enter(
   declaration: RouteDeclaration | null,
 ): Promise<void> {
   reply.header('cache-control', 'no-store');
-  // Pages of this service only: no other page has a reason to hold a token.
+  // Only pages of this service may call the API: no other page has a reason to hold a token.
   reply.header('access-control-allow-origin', originOf(parts.apiUrl()));
   const stopping = parts.isStopping();
   if (stopping) reply.header('connection', 'close');
@@ -149,7 +149,7 @@ function originOf(url: string): string {
   return lastOrigin.origin;
 }
 
-/** A path that cannot be decoded finds no route and so meets no hook: the gate stands before it all the same. */
+/** For a path that cannot be decoded. Fastify runs no hooks for it, so this calls the gate itself. */
 async function failBeforeRouting(
   parts: ServerParts,
   error: Error,

@@ -1,5 +1,5 @@
-// Carries out a declared route: validate, run, present. A change runs in one transaction with its audit row and, where
-// the request has an Idempotency-Key, its remembered answer.
+// Carries out a call of a declared route. A change runs in one transaction with its audit row and, if the request has an
+// Idempotency-Key, its stored response.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { RouteDeclaration } from '../../contract/route.ts';
@@ -12,12 +12,12 @@ import type { Log } from '../../lib/log.ts';
 import type { Seal } from '../../lib/seal.ts';
 import { publish } from '../../signals/signals.ts';
 import {
+  claimIdempotencyKey,
   completeIdempotencyKey,
   type IdempotentRequest,
   readIdempotencyKey,
   releaseIdempotencyKey,
   type StoredResponse,
-  takeIdempotencyKey,
 } from './idempotency.ts';
 import { envelope, toApiError } from './present-error.ts';
 import { etagOf, readCall } from './read-call.ts';
@@ -32,8 +32,8 @@ export interface Platform {
   apiUrl(): string;
 }
 
-// Each round of a conflict has a winner, and a pool has ten connections: twenty rounds are enough for any crowd.
-const attempts = 20;
+// In every round of a conflict one transaction succeeds, and a pool has ten connections: twenty rounds are plenty.
+const maxAttempts = 20;
 
 export async function carryOut(
   platform: Platform,
@@ -74,7 +74,7 @@ async function change(
     body: call.body,
     owner: call.requestId,
   };
-  const earlier = await takeIdempotencyKey(db, seal, idempotent, clock.now());
+  const earlier = await claimIdempotencyKey(db, seal, idempotent, clock.now());
   if (earlier) return replayed(earlier, call.requestId);
   try {
     return await commit(platform, route, request, call, idempotent);
@@ -112,14 +112,14 @@ async function commit(
         return response;
       });
     } catch (error) {
-      if (!(error instanceof ChangedMeanwhile) || attempt === attempts) throw error;
+      if (!(error instanceof ChangedMeanwhile) || attempt === maxAttempts) throw error;
     }
   }
 }
 
 const insertAuditRow = preparedInsert('audit');
 
-/** Writes down who changed what, and publishes it for people who may be looking at it. */
+/** Also publishes the change, so that open pages of the console refresh. */
 async function insertAudit(
   { ids, clock }: Platform,
   tx: Db,
@@ -158,7 +158,7 @@ function present(platform: Platform, declaration: RouteDeclaration, answer: Answ
   };
 }
 
-/** An error names the request it answers, so a remembered one gets the id of the request that asks again. */
+/** An error names its request, so a stored one gets the id of the new request. */
 function replayed(response: StoredResponse, requestId: string): StoredResponse {
   const headers = { ...response.headers, 'idempotency-replayed': 'true' };
   if (response.status < 400) return { ...response, headers };

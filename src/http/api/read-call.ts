@@ -53,7 +53,7 @@ export function readCall(
   };
 }
 
-/** An id of the wrong form names nothing: that is the same 404 as an id nobody has. */
+/** A malformed id is a 404, like an id that does not exist. */
 function readParams({ params: schema }: RouteDeclaration, params: unknown): ApiCall['params'] {
   for (const [name, property] of Object.entries(schema.properties)) {
     const value = (params as Record<string, string>)[name]!;
@@ -66,7 +66,7 @@ function readBody(declaration: RouteDeclaration, body: unknown): unknown {
   if (declaration.body) return validate(declaration.body, declaration.bodyOptional ? (body ?? {}) : body, 'body');
   if (body === undefined || (typeof body === 'object' && body !== null && Object.keys(body).length === 0))
     return undefined;
-  throw new ApiError('invalid_request', 'This request takes no body.', {
-    details: [{ path: 'body', message: 'is not taken' }],
+  throw new ApiError('invalid_request', 'This request must not have a body.', {
+    details: [{ path: 'body', message: 'must be empty' }],
   });
 }

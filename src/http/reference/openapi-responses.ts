@@ -29,17 +29,23 @@ const commonHeaders = {
 const whole = { type: 'integer', format: 'int64', minimum: 0, maximum: 9_007_199_254_740_991 };
 export const headerComponents = {
   RequestId: {
-    description: 'Names this request in the logs.',
+    description: 'Identifies the request in the logs.',
     schema: { type: 'string', maxLength: 40, pattern: '^req_[0-9a-z]{26}$' },
   },
-  ETag: { description: 'Version of the resource.', schema: { type: 'string', maxLength: 40, pattern: '^"v[0-9]+"$' } },
-  Location: { description: 'Where it is.', schema: { type: 'string', format: 'uri', maxLength: 500 } },
-  'Access-Control-Allow-Origin': {
-    description: 'The address of this service: pages from elsewhere may not call it.',
+  ETag: {
+    description: 'The version of the resource.',
+    schema: { type: 'string', maxLength: 40, pattern: '^"v[0-9]+"$' },
+  },
+  Location: {
+    description: 'The address of the created resource.',
     schema: { type: 'string', format: 'uri', maxLength: 500 },
   },
-  RateLimitLimit: { description: 'Requests a minute.', schema: whole },
-  RateLimitRemaining: { description: 'How many are left.', schema: whole },
+  'Access-Control-Allow-Origin': {
+    description: 'The origin of this service: pages of other origins may not call it.',
+    schema: { type: 'string', format: 'uri', maxLength: 500 },
+  },
+  RateLimitLimit: { description: 'Requests allowed per minute.', schema: whole },
+  RateLimitRemaining: { description: 'Requests left.', schema: whole },
   RateLimitReset: { description: 'Unix seconds at which the current cell ends.', schema: whole },
   RetryAfter: { description: 'Whole seconds after which to try again.', schema: whole },
 };

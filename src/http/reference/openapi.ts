@@ -28,7 +28,7 @@ export function openApiDocument(version: string): Json {
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       contact: { name: 'The operator of this service', url: 'https://example.com/' },
     },
-    servers: [{ url: '/v1', description: 'This installation: what answers here is production.', 'x-internal': false }],
+    servers: [{ url: '/v1', description: 'This installation.', 'x-internal': false }],
     security: [{ bearer: [] }],
     tags: Object.entries(tagCatalogue).map(([name, description]) => ({ name, description })),
     paths,
@@ -75,7 +75,7 @@ function operation(route: RouteDeclaration, schemas: Json): Json {
   };
 }
 
-/** What this service sends to a webhook, and what it takes for an answer. */
+/** The request that the service sends to a webhook, and the responses that it understands. */
 function delivery(kind: keyof typeof eventCatalogue, schemas: Json): Json {
   const header = (name: string, description: string) => ({
     name,
@@ -92,18 +92,18 @@ function delivery(kind: keyof typeof eventCatalogue, schemas: Json): Json {
     security: [{}],
     parameters: [
       header('X-Service-Signature', 'Lowercase hexadecimal HMAC-SHA256 of the raw body, keyed with the secret.'),
-      header('X-Service-Event', 'The kind.'),
-      header('X-Service-Delivery', 'The delivery; the same at every attempt.'),
-      header('webhook-id', 'The event; the same at every attempt.'),
+      header('X-Service-Event', 'The kind of the event.'),
+      header('X-Service-Delivery', 'The id of the delivery; the same in every attempt.'),
+      header('webhook-id', 'The id of the event; the same in every attempt.'),
       header('webhook-timestamp', 'Unix seconds of the attempt.'),
       header('webhook-signature', 'Standard Webhooks: one signature for each valid secret, separated by spaces.'),
     ],
     requestBody: { required: true, content: { 'application/json': { schema: refer(eventSchemas[kind], schemas) } } },
     responses: {
-      '2XX': { description: 'It arrived.' },
-      '410': { description: 'The receiver wants nothing more: the webhook is disabled.' },
-      '4XX': { description: 'It is sent again later; `Retry-After` is honoured.' },
-      '5XX': { description: 'It is sent again later; `Retry-After` is honoured.' },
+      '2XX': { description: 'The delivery succeeded.' },
+      '410': { description: 'The receiver wants no more deliveries: the webhook is disabled.' },
+      '4XX': { description: 'The delivery is retried later; `Retry-After` is honoured.' },
+      '5XX': { description: 'The delivery is retried later; `Retry-After` is honoured.' },
     },
   };
 }
@@ -126,7 +126,7 @@ function parametersOf(route: RouteDeclaration): Json[] {
       name: 'Idempotency-Key',
       in: 'header',
       required: false,
-      description: 'For 24 hours the same key with the same body gives the first answer again.',
+      description: 'For 24 hours, the same key with the same body returns the first response again.',
       schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[ -~]+$' },
     });
   }
@@ -135,17 +135,17 @@ function parametersOf(route: RouteDeclaration): Json[] {
       name: 'If-Match',
       in: 'header',
       required: false,
-      description: 'The `ETag` the change is meant for.',
+      description: 'The change is made only if the resource still has this `ETag`.',
       schema: { type: 'string', maxLength: 200, pattern: '^(\\*|".*")$' },
     });
   }
   return parameters;
 }
 
-function located(schema: TObject, place: 'path' | 'query'): Json[] {
+function located(schema: TObject, location: 'path' | 'query'): Json[] {
   const required = new Set<string>((schema.required as string[] | undefined) ?? []);
   return Object.entries(schema.properties).map(([name, property]) => {
     const { description, ...rest } = plain(property, {}) as { description?: string };
-    return { name, in: place, required: place === 'path' || required.has(name), description, schema: rest };
+    return { name, in: location, required: location === 'path' || required.has(name), description, schema: rest };
   });
 }
