@@ -28,7 +28,7 @@ export function openApiDocument(version: string): Json {
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       contact: { name: 'The operator of this service', url: 'https://example.com/' },
     },
-    servers: [{ url: '/v1', description: 'This installation.', 'x-internal': false }],
+    servers: [{ url: '/v1', description: 'This installation, in production.', 'x-internal': false }],
     security: [{ bearer: [] }],
     tags: Object.entries(tagCatalogue).map(([name, description]) => ({ name, description })),
     paths,
