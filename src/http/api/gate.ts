@@ -60,7 +60,7 @@ export function createGate(
   async function charge(reply: FastifyReply, key: string, limit: number): Promise<void> {
     const nowMs = clock.now();
     const taken = await cells.take(key, limit, nowMs);
-    setRateHeaders(reply, limit, stateOf(limit, taken, nowMs), nowMs);
+    setRateHeaders(reply, stateOf(limit, taken, nowMs), nowMs);
     if (taken.admitted) return;
     const waitS = retryAfterS(limit, taken, nowMs);
     throw new ApiError('rate_limited', `Too many requests: ${limit} a minute. Try again in ${waitS} s.`, {
@@ -94,7 +94,7 @@ export function createGate(
   };
 }
 
-function setRateHeaders(reply: FastifyReply, limit: number, { remaining, resetAtS }: RateState, nowMs: number): void {
+function setRateHeaders(reply: FastifyReply, { limit, remaining, resetAtS }: RateState, nowMs: number): void {
   const resetInS = Math.max(0, Math.ceil(resetAtS - nowMs / 1000));
   reply.header('x-ratelimit-limit', limit);
   reply.header('x-ratelimit-remaining', remaining);

@@ -20,6 +20,7 @@ export function capOf(limit: number, previous: number, nowMs: number): number {
 }
 
 export interface RateState {
+  limit: number;
   remaining: number;
   /** Unix seconds at which the current cell ends. */
   resetAtS: number;
@@ -27,6 +28,7 @@ export interface RateState {
 
 export function stateOf(limit: number, { previous, current }: Usage, nowMs: number): RateState {
   return {
+    limit,
     remaining: Math.max(0, capOf(limit, previous, nowMs) - current),
     resetAtS: ((cellOf(nowMs) + 1) * cellMs) / 1000,
   };
