@@ -24,10 +24,11 @@ import {
   saveOrder,
   storeCertificate,
 } from './certificate-leases.ts';
-import { keyContext, orderKeyContext } from './key-context.ts';
+import { orderKeyContext } from './key-context.ts';
+import { newCertificate } from './new-certificate.ts';
 import { type CertificateRow, type DomainRow, presentDomain } from './queries.ts';
 import { readCertificate } from './read-certificate.ts';
-import { firstRenewAt, retryDelayMs } from './retry.ts';
+import { retryDelayMs } from './retry.ts';
 
 interface IssuerParts {
   db: Db;
@@ -141,20 +142,10 @@ export class Issuer {
   async #store(row: DomainRow, obtained: Obtained): Promise<void> {
     const { db, seal, ids, clock, log, authority, urlOf } = this.#parts;
     const facts = readCertificate(obtained, row.hostname);
-    const id = ids('crt');
     const nowMs = clock.now();
-    const ari_id = await authority.ariIdOf(obtained.chainPem).catch(() => null);
-    const certificate: CertificateRow = {
-      id,
-      domain_id: row.id,
-      ...facts,
-      renew_at: firstRenewAt(facts.not_before, facts.not_after, nowMs),
-      chain_pem: obtained.chainPem,
-      key_sealed: seal.seal(obtained.keyPem, keyContext(id)),
-      ari_id,
-      ari_ask_at: ari_id === null ? null : nowMs + askAgainMs(null),
-      created_at: nowMs,
-    };
+    const ariId = await authority.ariIdOf(obtained.chainPem).catch(() => null);
+    const fresh = { id: ids('crt'), domainId: row.id, obtained, facts, ariId };
+    const certificate = newCertificate(fresh, seal, nowMs);
     const first = row.certificate_id === null;
     await db.transaction().execute(async (tx) => {
       const saved = await storeCertificate(tx, row, certificate);

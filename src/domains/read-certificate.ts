@@ -3,7 +3,10 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { NotIssued, type Obtained } from './authority.ts';
 import type { CertificateRow } from './queries.ts';
 
-type CertificateFacts = Pick<CertificateRow, 'issuer' | 'serial' | 'not_before' | 'not_after' | 'fingerprint_sha256'>;
+export type CertificateFacts = Pick<
+  CertificateRow,
+  'issuer' | 'serial' | 'not_before' | 'not_after' | 'fingerprint_sha256'
+>;
 
 /** Throws NotIssued if the certificate is not for this hostname and key. */
 export function readCertificate({ chainPem, keyPem }: Obtained, hostname: string): CertificateFacts {

@@ -77,6 +77,13 @@ export function createServer(parts: ServerParts): FastifyInstance {
       done(error as Error);
     }
   });
+  addHooks(server, parts);
+  server.setErrorHandler((error, request, reply) => fail(parts, error, request, reply));
+  server.register(async (api) => mountApi(api, parts), { prefix: '/v1' });
+  return server;
+}
+
+function addHooks(server: FastifyInstance, parts: ServerParts): void {
   server.addHook('onRequest', (request, reply, done) => {
     request.startedAt = performance.now();
     reply.header('x-request-id', request.id);
@@ -92,9 +99,6 @@ export function createServer(parts: ServerParts): FastifyInstance {
     record(parts, request, reply);
     done();
   });
-  server.setErrorHandler((error, request, reply) => fail(parts, error, request, reply));
-  server.register(async (api) => mountApi(api, parts), { prefix: '/v1' });
-  return server;
 }
 
 function mountApi(api: FastifyInstance, parts: ServerParts): void {

@@ -1,4 +1,4 @@
-// One order at a certificate authority (RFC 8555, 7.1.6), from wherever it stands:
+// One order at a certificate authority (RFC 8555, 7.1.6), started or continued from its current state:
 //
 //   (none) → pending → ready → processing → valid → the certificate
 //               └─────────┴─────────┴→ invalid

@@ -68,11 +68,7 @@ export function databaseRateCells(db: Db): RateCells {
       try {
         const previous = await previousCount(key, cell);
         const cap = Math.max(0, capOf(limit, previous, nowMs));
-        const { count, granted } = await grant(db, key, cell, group.length, cap);
-        group.forEach(({ resolve }, index) => {
-          const admitted = index < granted;
-          resolve({ admitted, previous, current: admitted ? count - granted + index + 1 : count });
-        });
+        settle(group, previous, await grant(db, key, cell, group.length, cap));
       } catch (error) {
         for (const { reject } of group) reject(error);
       }
@@ -103,6 +99,18 @@ export function databaseRateCells(db: Db): RateCells {
         .execute();
     },
   };
+}
+
+/** Admits the first `granted` requests of the group. */
+function settle(
+  group: QueuedRequest[],
+  previous: number,
+  { count, granted }: { count: number; granted: number },
+): void {
+  for (const [index, { resolve }] of group.entries()) {
+    const admitted = index < granted;
+    resolve({ admitted, previous, current: admitted ? count - granted + index + 1 : count });
+  }
 }
 
 async function findCount(db: Db, key: string, cell: number): Promise<number> {
