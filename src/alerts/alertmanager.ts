@@ -3,12 +3,13 @@
 import { type Severity, severities } from '../contract/alert-rules.ts';
 import type { AlertmanagerMessage } from '../contract/alerts.ts';
 import type { Db } from '../db/database.ts';
+import { environmentUnknown } from '../environments/unknown.ts';
 import { listEnvironmentNames } from '../projects/queries.ts';
 import { defaultWindowS } from './defaults.ts';
 import { type IncidentParts, insertAlerts, lockRule, markResolved, type NewAlert } from './incidents.ts';
 import type { AlertRow } from './queries.ts';
 import { type AlertRuleRow, insertAlertRule, listRulesNamed } from './rule-queries.ts';
-import { environmentUnknown, refuseTooMany } from './rule-routes.ts';
+import { refuseTooMany } from './rule-routes.ts';
 
 type SentAlert = AlertmanagerMessage['alerts'][number];
 

@@ -4,12 +4,13 @@ import { revisionNumber } from '../contract/revision-id.ts';
 import { isUniqueViolation } from '../db/errors.ts';
 import { ChangedMeanwhile } from '../db/guarded.ts';
 import { findEnvironment } from '../environments/queries.ts';
+import { environmentUnknown } from '../environments/unknown.ts';
 import { type ServedRoute, serve } from '../http/api/route.ts';
 import { requireProject } from '../projects/queries.ts';
 import { receiveMessage } from './alertmanager.ts';
 import { type IncidentParts, insertAlertEvents } from './incidents.ts';
 import { listAlerts, presentAlert, requireAlert } from './queries.ts';
-import { alertRuleRoutes, environmentUnknown } from './rule-routes.ts';
+import { alertRuleRoutes } from './rule-routes.ts';
 import { readSeries, spanOf } from './series.ts';
 
 export function alertRoutes(parts: IncidentParts): ServedRoute[] {

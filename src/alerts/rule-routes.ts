@@ -3,6 +3,7 @@ import { ApiError, type ErrorDetail, quotaExceeded } from '../contract/errors.ts
 import type { Db } from '../db/database.ts';
 import { isUniqueViolation } from '../db/errors.ts';
 import { findEnvironment } from '../environments/queries.ts';
+import { environmentUnknown } from '../environments/unknown.ts';
 import { type ServedRoute, serve } from '../http/api/route.ts';
 import { requireProject } from '../projects/queries.ts';
 import { defaultWindowS } from './defaults.ts';
@@ -134,11 +135,6 @@ export async function refuseTooMany(
   if ((await countAlertRules(tx, projectId, environment, ofHostname)) + more <= maxRules) return;
   throw quotaExceeded(`An environment has at most ${maxRules} alert rules.`, 'alert_rules', maxRules);
 }
-
-export const environmentUnknown = (name: string, path = 'body.environment') =>
-  new ApiError('environment_unknown', `The project has no environment ${name}.`, {
-    details: [{ path, message: name }],
-  });
 
 const ruleExists = (name: string) =>
   new ApiError('alert_rule_exists', 'The environment already has an alert rule with this name.', {

@@ -4,6 +4,7 @@ import { ApiError, quotaExceeded } from '../contract/errors.ts';
 import type { Db } from '../db/database.ts';
 import { isUniqueViolation } from '../db/errors.ts';
 import { findEnvironment } from '../environments/queries.ts';
+import { environmentUnknown } from '../environments/unknown.ts';
 import { type ServedRoute, serve } from '../http/api/route.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
@@ -164,11 +165,6 @@ function newDomain(
 const invalidHostname = (mistake: string) =>
   new ApiError('invalid_request', 'The hostname is not allowed.', {
     details: [{ path: 'body.hostname', message: mistake }],
-  });
-
-const environmentUnknown = (name: string) =>
-  new ApiError('environment_unknown', `The project has no environment ${name}.`, {
-    details: [{ path: 'body.environment', message: name }],
   });
 
 const domainTaken = (hostname: string) =>
