@@ -1,5 +1,4 @@
 // The router's measurements as series for charts: one series per revision, one point per step.
-
 import { ApiError } from '../contract/errors.ts';
 import { type Metrics, maxPoints } from '../contract/metrics.ts';
 import { revisionId } from '../contract/revision-id.ts';

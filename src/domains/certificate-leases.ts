@@ -1,10 +1,9 @@
 // The issuer's queries. A process leases a domain before it gets a certificate for it. Every update is guarded by the
 // lease, so a process that has lost it can change nothing.
-
 import { sql } from 'kysely';
 import type { Db } from '../db/database.ts';
 import { publish } from '../signals/signals.ts';
-import { touchRouting } from '../traffic/queries.ts';
+import { markRoutingChanged } from '../traffic/queries.ts';
 import type { CertificateRow, DomainRow } from './queries.ts';
 
 /** Another process has leased the domain, or the domain is gone. */
@@ -140,7 +139,7 @@ export async function storeCertificate(tx: Db, row: DomainRow, certificate: Cert
     .where('domain_id', '=', row.id)
     .where('id', 'not in', [certificate.id, row.certificate_id ?? ''])
     .execute();
-  if (row.certificate_id === null) await touchRouting(tx);
+  if (row.certificate_id === null) await markRoutingChanged(tx);
   publish(tx, 'domains', { hostname: row.hostname });
   publishChange(tx, row);
   return saved;

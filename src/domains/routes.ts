@@ -10,7 +10,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import { requireProject } from '../projects/queries.ts';
 import { publish } from '../signals/signals.ts';
-import { touchRouting } from '../traffic/queries.ts';
+import { markRoutingChanged } from '../traffic/queries.ts';
 import { type Resolve, requireAddress } from './dns-check.ts';
 import { checkHostname, type ReservedNames } from './hostname.ts';
 import {
@@ -80,7 +80,7 @@ function changingRoutes({ ids, clock, reserved, urlOf }: DomainParts): ServedRou
         throw isUniqueViolation(error) ? domainTaken(hostname) : error;
       }
       await insertDomainRule(tx, { ids, clock }, { projectId: project.id, environment, hostname });
-      await touchRouting(tx);
+      await markRoutingChanged(tx);
       publish(tx, 'domains', { hostname });
       return {
         body: presentDomain(row, null, urlOf),
@@ -95,7 +95,7 @@ function changingRoutes({ ids, clock, reserved, urlOf }: DomainParts): ServedRou
       const { project_id: projectId, environment, hostname } = row;
       await deleteDomain(tx, row);
       await deleteDomainRules(tx, { projectId, environment, hostname });
-      await touchRouting(tx);
+      await markRoutingChanged(tx);
       publish(tx, 'domains', { hostname });
       return { body: undefined };
     }),

@@ -1,6 +1,5 @@
 // The live stream: server-sent events in commit order. Each stream has a position and reads on from there when a signal
 // arrives, or every second. A client that reads slowly is sent nothing more until it has caught up.
-
 import { Readable } from 'node:stream';
 import { quotaExceeded } from '../contract/errors.ts';
 import type { Db } from '../db/database.ts';

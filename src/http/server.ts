@@ -1,6 +1,5 @@
 // The HTTP server: connection limits, the API under /v1 behind its gate, and the error envelope for every failure, even for
 // bytes that are not HTTP.
-
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Caller } from '../contract/caller.ts';
 import { ApiError } from '../contract/errors.ts';

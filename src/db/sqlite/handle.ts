@@ -1,5 +1,6 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import type { CompiledQuery, QueryResult } from 'kysely';
+import { Memo } from '../../lib/memo.ts';
 
 const maxStatements = 500;
 
@@ -11,7 +12,7 @@ interface Statement {
 /** An open database file with its prepared statements. */
 export class Handle {
   readonly database: DatabaseSync;
-  readonly #statements = new Map<string, Statement>();
+  readonly #statements = new Memo<Statement>(maxStatements);
 
   constructor(path: string, readOnly: boolean) {
     this.database = new DatabaseSync(path, { readOnly, timeout: 5000 });
@@ -32,12 +33,9 @@ export class Handle {
   }
 
   #statement(sql: string): Statement {
-    const known = this.#statements.get(sql);
-    if (known) return known;
-    if (this.#statements.size >= maxStatements) this.#statements.clear();
-    const statement = this.database.prepare(sql);
-    const fresh = { statement, givesRows: statement.columns().length > 0 };
-    this.#statements.set(sql, fresh);
-    return fresh;
+    return this.#statements.get(sql, () => {
+      const statement = this.database.prepare(sql);
+      return { statement, givesRows: statement.columns().length > 0 };
+    });
   }
 }

@@ -2,6 +2,7 @@
 // this process, and SQLite's `data_version` shows those of others.
 import type { StatementSync } from 'node:sqlite';
 import type { CompiledQuery } from 'kysely';
+import { Memo } from '../../lib/memo.ts';
 import type { Handle } from './handle.ts';
 
 const maxCached = 2000;
@@ -12,7 +13,7 @@ const maxStaleMs = 20;
 export class Reader {
   readonly handle: Handle;
   readonly #dataVersion: StatementSync;
-  readonly #cached = new Map<string, unknown[]>();
+  readonly #cached = new Memo<unknown[]>(maxCached);
   #version: unknown = null;
   #checkAt = 0;
 
@@ -26,12 +27,7 @@ export class Reader {
     const now = performance.now();
     if (now >= this.#checkAt) this.#checkVersion(now);
     const key = query.sql + query.parameters.join('\n');
-    const known = this.#cached.get(key);
-    if (known) return known as R[];
-    const { rows } = this.handle.run<R>(query);
-    if (this.#cached.size >= maxCached) this.#cached.clear();
-    this.#cached.set(key, rows);
-    return rows;
+    return this.#cached.get(key, () => this.handle.run<R>(query).rows) as R[];
   }
 
   /** Called after every commit of this process. */

@@ -1,7 +1,6 @@
 // Certificates ready for handshakes. A certificate is loaded when a visitor first asks for its name, so neither start-up
 // time nor handshakes depend on the number of domains. The current certificate of a name is looked up at most once a
 // second.
-
 import { createSecureContext, type SecureContext } from 'node:tls';
 import type { Db } from '../../db/database.ts';
 import { prepared } from '../../db/prepared.ts';

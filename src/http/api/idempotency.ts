@@ -1,7 +1,6 @@
 // Idempotency keys. A request claims a row before it is carried out, and stores its response there in the transaction of
 // the change. So after a crash there is either the change with its response, or a row without a response whose lease
 // expires, and which the next attempt takes over. No change is made twice.
-
 import { createHash } from 'node:crypto';
 import { ApiError } from '../../contract/errors.ts';
 import type { Db } from '../../db/database.ts';

@@ -17,7 +17,6 @@ export function readCall(
   { seal, log }: { seal: Seal; log: Log },
   declaration: RouteDeclaration,
   request: FastifyRequest,
-  afterCommit: (() => void)[],
 ): ApiCall {
   const caller = request.caller as Caller;
   const params = readParams(declaration, request.params);
@@ -49,7 +48,6 @@ export function readCall(
         details: [{ path: 'header.if-match', message: `the current version is ${etagOf(version)}` }],
       });
     },
-    afterCommit: (then) => afterCommit.push(then),
   };
 }
 
