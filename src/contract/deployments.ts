@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
-import { declareCommand, declareCreate, declareGet, declareList } from './declare.ts';
+import { declareCommand, declareCreate, declareGet, declareList } from './declare/declare.ts';
+import { declare } from './declare/route.ts';
+import { Choice, Id, Int, List, Nullable, type Of, Rate, Shape, Text, Time } from './declare/shapes.ts';
 import { EnvironmentName, projectParams } from './projects.ts';
-import { declare } from './route.ts';
-import { Choice, Id, Int, List, Nullable, type Of, Rate, Shape, Text, Time } from './shapes.ts';
 
 export const strategies = ['rolling', 'canary', 'blue_green'] as const;
 export type Strategy = (typeof strategies)[number];

@@ -2,8 +2,8 @@
 // bytes that are not HTTP.
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Caller } from '../contract/caller.ts';
+import type { RouteDeclaration } from '../contract/declare/route.ts';
 import { ApiError } from '../contract/errors.ts';
-import type { RouteDeclaration } from '../contract/route.ts';
 import { isAmong, type Range } from '../lib/address.ts';
 import { carryOut, type Platform } from './api/carry-out.ts';
 import type { Gate } from './api/gate.ts';

@@ -1,7 +1,7 @@
 // Carries out a call of a declared route. A change runs in one transaction with its audit row and, if the request has an
 // Idempotency-Key, its stored response.
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { RouteDeclaration } from '../../contract/route.ts';
+import type { RouteDeclaration } from '../../contract/declare/route.ts';
 import type { Db } from '../../db/database.ts';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
 import { preparedInsert } from '../../db/prepared.ts';

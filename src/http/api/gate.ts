@@ -3,8 +3,8 @@
 import { hash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Caller } from '../../contract/caller.ts';
+import type { RouteDeclaration } from '../../contract/declare/route.ts';
 import { ApiError } from '../../contract/errors.ts';
-import type { RouteDeclaration } from '../../contract/route.ts';
 import { allows } from '../../contract/scopes.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { RateCells } from './rate-cells.ts';

@@ -1,8 +1,8 @@
 // Reads and validates a request against its declaration: what a handler is called with.
 import type { FastifyRequest } from 'fastify';
 import type { Caller } from '../../contract/caller.ts';
+import type { RouteDeclaration } from '../../contract/declare/route.ts';
 import { ApiError, notFound, type ParamName } from '../../contract/errors.ts';
-import type { RouteDeclaration } from '../../contract/route.ts';
 import type { Log } from '../../lib/log.ts';
 import type { Seal } from '../../lib/seal.ts';
 import { readCursor, writeCursor } from './cursor.ts';

@@ -2,7 +2,7 @@
 // audit row and the stored response: they commit together or not at all.
 import type { Readable } from 'node:stream';
 import type { Caller } from '../../contract/caller.ts';
-import type { BodyOf, ParamsOf, QueryOf, ResponseOf, RouteDeclaration } from '../../contract/route.ts';
+import type { BodyOf, ParamsOf, QueryOf, ResponseOf, RouteDeclaration } from '../../contract/declare/route.ts';
 import type { Db } from '../../db/database.ts';
 import type { Page } from '../../db/page.ts';
 import type { Log } from '../../lib/log.ts';

@@ -1,7 +1,7 @@
 // The reference at /docs and the error page that `error.docs` links to: plain HTML from the declarations, no scripts.
 import { routes } from '../../contract/api.ts';
+import { type RouteDeclaration, tagCatalogue } from '../../contract/declare/route.ts';
 import { errorCatalogue } from '../../contract/errors.ts';
-import { type RouteDeclaration, tagCatalogue } from '../../contract/route.ts';
 import { scopeCatalogue } from '../../contract/scopes.ts';
 import { errorsOf } from './route-errors.ts';
 

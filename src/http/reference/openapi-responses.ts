@@ -1,7 +1,7 @@
 // Responses and their headers in the OpenAPI document.
 import { routes } from '../../contract/api.ts';
+import type { RouteDeclaration } from '../../contract/declare/route.ts';
 import { errorCatalogue } from '../../contract/errors.ts';
-import type { RouteDeclaration } from '../../contract/route.ts';
 import { type Json, refer } from './openapi-schemas.ts';
 import { errorsOf } from './route-errors.ts';
 

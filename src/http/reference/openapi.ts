@@ -1,10 +1,10 @@
 // The OpenAPI 3.1 document, generated from the same declarations that validate requests.
 import type { TObject } from 'typebox';
 import { routes } from '../../contract/api.ts';
+import { type RouteDeclaration, tagCatalogue } from '../../contract/declare/route.ts';
+import { ErrorBody } from '../../contract/declare/shapes.ts';
 import { type ErrorCode, errorCatalogue } from '../../contract/errors.ts';
 import { eventCatalogue, eventKinds, eventSchemas } from '../../contract/events.ts';
-import { type RouteDeclaration, tagCatalogue } from '../../contract/route.ts';
-import { ErrorBody } from '../../contract/shapes.ts';
 import { errorResponses, headerComponents, success } from './openapi-responses.ts';
 import { type Json, plain, refer } from './openapi-schemas.ts';
 import { errorsOf } from './route-errors.ts';

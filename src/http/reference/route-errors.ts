@@ -1,6 +1,7 @@
 // The errors that a route may respond with: those it declares, and those of every route of its kind.
+
+import type { RouteDeclaration } from '../../contract/declare/route.ts';
 import type { ErrorCode } from '../../contract/errors.ts';
-import type { RouteDeclaration } from '../../contract/route.ts';
 
 const gateErrors: ErrorCode[] = [
   'invalid_request',

@@ -1,7 +1,7 @@
 // The building blocks of all resources. Each string has a maximum length and a pattern or format; a linter checks the
 // OpenAPI document for that.
 import { type Static, type TSchema, Type } from 'typebox';
-import { idPattern } from '../lib/ids.ts';
+import { idPattern } from '../../lib/ids.ts';
 
 export const Id = (prefix: string, description: string) =>
   Type.String({
