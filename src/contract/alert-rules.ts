@@ -14,7 +14,7 @@ export const alertMetrics = [
 ] as const;
 export type AlertMetric = (typeof alertMetrics)[number];
 
-export const comparators = ['gt', 'lt'] as const;
+const comparators = ['gt', 'lt'] as const;
 export type Comparator = (typeof comparators)[number];
 
 export const severities = ['info', 'warning', 'critical'] as const;

@@ -20,7 +20,7 @@ export const deploymentStates = [
 ] as const;
 export type DeploymentState = (typeof deploymentStates)[number];
 
-export const failureCodes = [
+const failureCodes = [
   'image_not_found',
   'image_denied',
   'start_timeout',
@@ -35,7 +35,7 @@ export const failureCodes = [
 ] as const;
 export type FailureCode = (typeof failureCodes)[number];
 
-export const canaryPhases = ['baking', 'paused', 'awaiting_approval'] as const;
+const canaryPhases = ['baking', 'paused', 'awaiting_approval'] as const;
 export type CanaryPhase = (typeof canaryPhases)[number];
 
 export const rollbackCauses = ['manual', 'analysis', 'alert', 'deadline', 'abort'] as const;

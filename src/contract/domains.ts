@@ -3,7 +3,7 @@ import { declareCommand, declareCreate, declareDelete, declareGet, declareList }
 import { Choice, Id, Nullable, type Of, Shape, Text, Time } from './declare/shapes.ts';
 import { EnvironmentName, projectParams } from './projects.ts';
 
-export const domainStates = ['pending', 'issuing', 'active', 'failed'] as const;
+const domainStates = ['pending', 'issuing', 'active', 'failed'] as const;
 export type DomainState = (typeof domainStates)[number];
 
 const Hostname = Type.String({

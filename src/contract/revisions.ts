@@ -5,15 +5,7 @@ import { Deployment, Image, RevisionId } from './deployments.ts';
 import { environmentParams } from './environments.ts';
 import { EnvironmentName } from './projects.ts';
 
-export const revisionStates = [
-  'pending',
-  'canary',
-  'active',
-  'superseded',
-  'retired',
-  'failed',
-  'rolled_back',
-] as const;
+const revisionStates = ['pending', 'canary', 'active', 'superseded', 'retired', 'failed', 'rolled_back'] as const;
 export type RevisionState = (typeof revisionStates)[number];
 
 export const Revision = Shape(

@@ -7,7 +7,7 @@ import { eventKinds } from './events.ts';
 export const orderings = ['none', 'strict'] as const;
 export type Ordering = (typeof orderings)[number];
 
-export const webhookStates = ['enabled', 'paused', 'disabled'] as const;
+const webhookStates = ['enabled', 'paused', 'disabled'] as const;
 export type WebhookState = (typeof webhookStates)[number];
 
 const Url = Type.String({

@@ -21,7 +21,7 @@ import { markRoutingChanged } from '../traffic/queries.ts';
 
 const maxEnvironments = 100;
 
-export interface EnvironmentLifecycleParts {
+interface EnvironmentLifecycleParts {
   ids: IdSource;
   clock: Clock;
   seal: Seal;

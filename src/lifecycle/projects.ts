@@ -23,7 +23,7 @@ import { markRoutingChanged } from '../traffic/queries.ts';
 
 const firstEnvironment = 'production';
 
-export interface ProjectLifecycleParts {
+interface ProjectLifecycleParts {
   ids: IdSource;
   clock: Clock;
   regions: Regions;

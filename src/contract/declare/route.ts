@@ -47,7 +47,7 @@ export const tagCatalogue = {
   service: 'The service itself: regions, audit log, this document.',
 } as const;
 
-export type Tag = keyof typeof tagCatalogue;
+type Tag = keyof typeof tagCatalogue;
 
 export type ParamsOf<R extends RouteDeclaration> = Static<R['params']>;
 export type QueryOf<R extends RouteDeclaration> = Static<R['query']>;

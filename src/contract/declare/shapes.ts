@@ -34,7 +34,7 @@ export const Shape = <T extends Record<string, TSchema>>(properties: T, options:
 export const List = <T extends TSchema>(items: T, maxItems: number, description: string) =>
   Type.Array(items, { maxItems, description });
 
-export const Cursor = Type.String({
+const Cursor = Type.String({
   maxLength: 200,
   pattern: '^[A-Za-z0-9_-]+$',
   description: '`page.next` of the previous page, unchanged.',
