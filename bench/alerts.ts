@@ -1,7 +1,7 @@
 // What one look at every alert rule costs: 1,000 environments with the two rules that each has, all of them busy, then
 // with a rule about latency and one over a whole day on top. On PostgreSQL with SLUICE_TEST_POSTGRES=postgres://….
 import { insertDefaultRules } from '../src/alerts/defaults.ts';
-import { insertAlertRule } from '../src/alerts/queries.ts';
+import { insertAlertRule } from '../src/alerts/rule-queries.ts';
 import { Watcher } from '../src/alerts/watcher.ts';
 import { createApp } from '../src/app.ts';
 import { readConfig } from '../src/config.ts';

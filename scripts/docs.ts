@@ -25,7 +25,7 @@ export function generatedDocs(): Record<string, string> {
     ),
     'docs/events.md': page(
       'Events',
-      'Everything the service tells of: to webhooks (see [webhooks.md](webhooks.md)), at `GET /v1/events` and on its ' +
+      'Every event that the service publishes: to webhooks (see [webhooks.md](webhooks.md)), at `GET /v1/events` and on its ' +
         'stream. `data` is the record as the API shows it; its schema is in the `webhooks` section of `/v1/openapi.json`.',
       table(
         ['kind', 'when', '`data`'],

@@ -19,7 +19,7 @@ import {
 import { StartError } from './lib/start-error.ts';
 
 export const roles = ['api', 'catalogue', 'router', 'worker'] as const;
-export type Role = (typeof roles)[number];
+type Role = (typeof roles)[number];
 
 export interface Config {
   host: string;
@@ -203,7 +203,7 @@ export const settings = {
   },
 } satisfies Record<string, Setting<unknown>>;
 
-export type SettingName = keyof typeof settings;
+type SettingName = keyof typeof settings;
 
 /** Read by the command line, not by the service; no mistake if they are set where it runs. */
 const foreign = new Set(['SLUICE_TOKEN', 'SLUICE_PROJECT']);

@@ -1,18 +1,20 @@
-// Alertmanager's webhook: what fires and ends at Prometheus fires and ends here. It sends the same again and again, in
-// any order and perhaps to several processes at once; only what is new changes anything.
+// Alertmanager's webhook: an alert that fires or is resolved in Prometheus fires or is resolved here. Alertmanager repeats
+// its messages, in any order and perhaps to several processes at once; a repetition changes nothing.
 import { type Severity, severities } from '../contract/alert-rules.ts';
 import type { AlertmanagerMessage } from '../contract/alerts.ts';
 import type { Db } from '../db/database.ts';
+import { environmentUnknown } from '../environments/unknown.ts';
 import { listEnvironmentNames } from '../projects/queries.ts';
 import { defaultWindowS } from './defaults.ts';
 import { type IncidentParts, insertAlerts, lockRule, markResolved, type NewAlert } from './incidents.ts';
-import { type AlertRow, type AlertRuleRow, insertAlertRule, listRulesNamed } from './queries.ts';
-import { environmentUnknown, refuseTooMany } from './rule-routes.ts';
+import type { AlertRow } from './queries.ts';
+import { type AlertRuleRow, insertAlertRule, listRulesNamed } from './rule-queries.ts';
+import { refuseTooMany } from './rule-routes.ts';
 
-type Incoming = AlertmanagerMessage['alerts'][number];
+type SentAlert = AlertmanagerMessage['alerts'][number];
 
-/** What one alert of a message means here. */
-export interface Reading {
+/** An alert of a message, in our terms. */
+interface ExternalAlert {
   environment: string;
   name: string;
   severity: Severity;
@@ -23,17 +25,16 @@ export interface Reading {
   value: number;
 }
 
-const usualEnvironment = 'production';
+const defaultEnvironment = 'production';
 
-/** Where nothing else is said, an alert is about production. */
-export function readAlert(alert: Incoming, environments: readonly string[], asked: string | undefined): Reading {
+function readAlert(alert: SentAlert, environments: readonly string[], requested: string | undefined): ExternalAlert {
   const { labels, annotations } = alert;
   const name = cut(labels.alertname, 100) || 'Alertmanager';
   const revision = /^r([1-9][0-9]{0,9})$/.exec(labels.revision ?? '');
   const value = Number(annotations.value?.trim() || Number.NaN);
   const isSensible = Number.isFinite(value) && Math.abs(value) <= 1e12;
   return {
-    environment: environmentOf(labels.environment, environments, asked),
+    environment: environmentOf(labels.environment, environments, requested),
     name,
     severity: severities.find((severity) => severity === labels.severity) ?? 'warning',
     isFiring: alert.status === 'firing',
@@ -44,34 +45,39 @@ export function readAlert(alert: Incoming, environments: readonly string[], aske
   };
 }
 
-function environmentOf(label: string | undefined, environments: readonly string[], asked: string | undefined): string {
+/** The environment that the label names, else the one of the request, else production. */
+function environmentOf(
+  label: string | undefined,
+  environments: readonly string[],
+  requested: string | undefined,
+): string {
   if (label !== undefined && environments.includes(label)) return label;
-  const name = asked ?? usualEnvironment;
+  const name = requested ?? defaultEnvironment;
   if (environments.includes(name)) return name;
-  throw environmentUnknown(name, asked === undefined ? 'body.alerts.labels.environment' : 'query.environment');
+  throw environmentUnknown(name, requested === undefined ? 'body.alerts.labels.environment' : 'query.environment');
 }
 
 const cut = (text: string | undefined, length: number): string => (text ?? '').trim().slice(0, length).toWellFormed();
 
-/** Gives the alerts that began and ended. */
-export async function takeMessage(
+/** Returns the alerts that the message fired and resolved. */
+export async function receiveMessage(
   tx: Db,
   parts: IncidentParts,
   project: { id: string; account_id: string },
   message: AlertmanagerMessage,
   environment: string | undefined,
 ): Promise<{ fired: AlertRow[]; resolved: AlertRow[] }> {
-  const names = await listEnvironmentNames(tx, project.id);
-  const readings = message.alerts.map((alert) => readAlert(alert, names, environment));
-  const groups = [...Map.groupBy(readings, (reading) => reading.environment)].sort(([a], [b]) => (a < b ? -1 : 1));
+  const environments = await listEnvironmentNames(tx, project.id);
+  const alerts = message.alerts.map((alert) => readAlert(alert, environments, environment));
+  const groups = [...Map.groupBy(alerts, (alert) => alert.environment)].sort(([a], [b]) => (a < b ? -1 : 1));
   const rules = new Map<string, Map<string, AlertRuleRow>>();
   for (const [name, group] of groups) rules.set(name, await rulesFor(tx, parts, project.id, name, group));
-  const ruleOf = (reading: Reading) => rules.get(reading.environment)?.get(reading.name);
-  const fresh = readings.filter((reading) => reading.isFiring).flatMap((reading) => alertOf(ruleOf(reading), reading));
+  const ruleOf = (alert: ExternalAlert) => rules.get(alert.environment)?.get(alert.name);
+  const fresh = alerts.filter((alert) => alert.isFiring).flatMap((alert) => newAlert(ruleOf(alert), alert));
   const fired = await insertAlerts(tx, parts, project.account_id, fresh);
   const resolved: AlertRow[] = [];
   for (const [rule, group] of Map.groupBy(
-    readings.filter((reading) => !reading.isFiring),
+    alerts.filter((alert) => !alert.isFiring),
     ruleOf,
   )) {
     const subjects = group.map(({ subject }) => subject);
@@ -80,43 +86,46 @@ export async function takeMessage(
   return { fired, resolved };
 }
 
-function alertOf(rule: AlertRuleRow | undefined, { subject, message, revision, value }: Reading): NewAlert[] {
+function newAlert(rule: AlertRuleRow | undefined, { subject, message, revision, value }: ExternalAlert): NewAlert[] {
   return rule ? [{ rule, subject, message, revision, hostname: null, value }] : [];
 }
 
-/** By the names that Alertmanager uses: those that are looked at, held until the commit. What fires first makes its rule. */
+/**
+ * The enabled rules by the names that Alertmanager uses, locked until the commit. A firing alert without a rule creates
+ * one.
+ */
 async function rulesFor(
   tx: Db,
   parts: IncidentParts,
   projectId: string,
   environment: string,
-  readings: Reading[],
+  alerts: ExternalAlert[],
 ): Promise<Map<string, AlertRuleRow>> {
-  const wanted = [...new Set(readings.map(({ name }) => name))].sort();
-  const known = await listRulesNamed(tx, projectId, environment, [...wanted, ...wanted.map(otherName)]);
+  const names = [...new Set(alerts.map(({ name }) => name))].sort();
+  const known = await listRulesNamed(tx, projectId, environment, [...names, ...names.map(alternativeName)]);
   const find = (name: string) =>
-    [name, otherName(name)]
+    [name, alternativeName(name)]
       .map((one) => known.find((rule) => rule.name === one && rule.metric === 'external'))
       .find((rule) => rule !== undefined);
-  const missing = wanted.filter((name) => !find(name) && readings.some((one) => one.isFiring && one.name === name));
+  const missing = names.filter((name) => !find(name) && alerts.some((one) => one.isFiring && one.name === name));
   if (missing.length > 0) await refuseTooMany(tx, projectId, environment, false, missing.length);
   for (const name of missing) {
     const isTaken = known.some((rule) => rule.name === name);
-    const { severity } = readings.find((reading) => reading.isFiring && reading.name === name)!;
-    const rule = externalRule(parts, projectId, environment, isTaken ? otherName(name) : name, severity);
+    const { severity } = alerts.find((alert) => alert.isFiring && alert.name === name)!;
+    const rule = externalRule(parts, projectId, environment, isTaken ? alternativeName(name) : name, severity);
     await insertAlertRule(tx, rule);
     known.push(rule);
   }
   const rules = new Map<string, AlertRuleRow>();
-  for (const name of wanted) {
+  for (const name of names) {
     const rule = find(name);
     if (rule && (await lockRule(tx, rule))) rules.set(name, rule);
   }
   return rules;
 }
 
-/** Where a rule that is measured here has the name already. */
-const otherName = (name: string): string => `${name.slice(0, 85).toWellFormed()} (Alertmanager)`;
+/** For an external rule whose name belongs to a measured rule. */
+const alternativeName = (name: string): string => `${name.slice(0, 85).toWellFormed()} (Alertmanager)`;
 
 const externalRule = (
   { ids, clock }: IncidentParts,

@@ -1,24 +1,20 @@
-// The rules that nobody has to make: two of every environment, one of every domain.
+// The rules that are created automatically: two for every environment, one for every domain.
 import type { CompiledQuery } from 'kysely';
 import type { Db } from '../db/database.ts';
 import type { Tables } from '../db/tables.ts';
+import type { EnvironmentKey } from '../environments/key.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 
-export interface RuleSource {
+interface RuleParts {
   ids: IdSource;
   clock: Clock;
 }
 
-export interface RulePlace {
-  projectId: string;
-  environment: string;
-}
-
 type RuleRow = Tables['alert_rule'];
-type Chosen = Pick<RuleRow, 'name' | 'metric' | 'comparator' | 'threshold' | 'for_s' | 'severity' | 'on_canary'>;
+type Preset = Pick<RuleRow, 'name' | 'metric' | 'comparator' | 'threshold' | 'for_s' | 'severity' | 'on_canary'>;
 
-const errors: Chosen = {
+const errors: Preset = {
   name: 'Errors',
   metric: 'error_rate',
   comparator: 'gt',
@@ -28,7 +24,7 @@ const errors: Chosen = {
   on_canary: 'abort',
 };
 
-const instances: Chosen = {
+const instances: Preset = {
   name: 'Instances',
   metric: 'healthy_instances',
   comparator: 'lt',
@@ -38,7 +34,7 @@ const instances: Chosen = {
   on_canary: 'none',
 };
 
-const certificate: Chosen = {
+const certificate: Preset = {
   name: '',
   metric: 'certificate_days_left',
   comparator: 'lt',
@@ -50,20 +46,20 @@ const certificate: Chosen = {
 
 export const defaultWindowS = 60;
 
-/** The columns always come in this order: a prepared insert relies on it. */
-const rowOf = ({ ids, clock }: RuleSource, { projectId, environment }: RulePlace, chosen: Chosen): RuleRow => ({
+/** The prepared insert relies on the order of these columns. */
+const rowOf = ({ ids, clock }: RuleParts, { projectId, environment }: EnvironmentKey, preset: Preset): RuleRow => ({
   id: ids('rul'),
   project_id: projectId,
   environment,
-  name: chosen.name,
-  metric: chosen.metric,
-  comparator: chosen.comparator,
-  threshold: chosen.threshold,
+  name: preset.name,
+  metric: preset.metric,
+  comparator: preset.comparator,
+  threshold: preset.threshold,
   hostname: null,
   window_s: defaultWindowS,
-  for_s: chosen.for_s,
-  severity: chosen.severity,
-  on_canary: chosen.on_canary,
+  for_s: preset.for_s,
+  severity: preset.severity,
+  on_canary: preset.on_canary,
   enabled: 1,
   created_at: clock.now(),
   updated_at: clock.now(),
@@ -72,31 +68,31 @@ const rowOf = ({ ids, clock }: RuleSource, { projectId, environment }: RulePlace
 
 let insertTwo: CompiledQuery | undefined;
 
-/** In the transaction that makes the environment. */
-export async function insertDefaultRules(tx: Db, source: RuleSource, place: RulePlace): Promise<void> {
-  const rows = [rowOf(source, place, errors), rowOf(source, place, instances)];
+/** Called in the transaction that creates the environment. */
+export async function insertDefaultRules(tx: Db, parts: RuleParts, key: EnvironmentKey): Promise<void> {
+  const rows = [rowOf(parts, key, errors), rowOf(parts, key, instances)];
   insertTwo ??= tx.insertInto('alert_rule').values(rows).compile();
   await tx.executeQuery({ ...insertTwo, parameters: rows.flatMap((row) => Object.values(row)) });
 }
 
-/** In the transaction that makes the domain. */
+/** Called in the transaction that creates the domain. */
 export async function insertDomainRule(
   tx: Db,
-  source: RuleSource,
-  { hostname, ...place }: RulePlace & { hostname: string },
+  parts: RuleParts,
+  { hostname, ...key }: EnvironmentKey & { hostname: string },
 ): Promise<void> {
   await tx
     .insertInto('alert_rule')
-    .values({ ...rowOf(source, place, { ...certificate, name: domainRuleName(hostname) }), hostname })
-    // Somebody has made one of that name: then that is the one.
+    .values({ ...rowOf(parts, key, { ...certificate, name: domainRuleName(hostname) }), hostname })
+    // A rule of that name that a user created stays as it is.
     .onConflict((conflict) => conflict.columns(['project_id', 'environment', 'name']).doNothing())
     .execute();
 }
 
-/** In the transaction that deletes the domain: every rule about it. The watcher resolves what they have firing. */
-export async function deleteDomainRule(
+/** Called in the transaction that deletes the domain. The watcher then resolves the firing alerts of these rules. */
+export async function deleteDomainRules(
   tx: Db,
-  { projectId, environment, hostname }: RulePlace & { hostname: string },
+  { projectId, environment, hostname }: EnvironmentKey & { hostname: string },
 ): Promise<void> {
   await tx
     .deleteFrom('alert_rule')

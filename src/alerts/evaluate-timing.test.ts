@@ -1,7 +1,7 @@
 // How soon it is noticed: the window, the buckets, the looks and the storing together.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { measure, next, nothingSeen, type Rule, type Sample } from './evaluate.ts';
+import { measure, next, noObservation, type Rule, type Sample } from './evaluate.ts';
 
 const now = 10_000_000;
 const rule = (window_s: number): Rule => ({
@@ -29,7 +29,7 @@ describe('a revision that begins to fail', () => {
         errors -= failed;
         buckets.set(at, sample(at, bucket.requests + 1, bucket.errors + failed));
       }
-      const value = measure(rule(windowS), { ...nothingSeen, samples: [...buckets.values()] }, look);
+      const value = measure(rule(windowS), { ...noObservation, samples: [...buckets.values()] }, look);
       if (next(null, false, value, rule(windowS), look).act === 'fire') return look - beginsAt;
       assert.ok(look < beginsAt + 1000 * windowS + 60_000, 'it is never noticed');
     }

@@ -8,10 +8,10 @@ import {
   measure,
   type Next,
   next,
-  nothingSeen,
+  noObservation,
+  type Observation,
   type Rule,
   type Sample,
-  type Seen,
   type Watch,
 } from './evaluate.ts';
 
@@ -31,14 +31,14 @@ const sample = (at: number, requests: number, errors = 0, latency: number[] | nu
   errors,
   latency,
 });
-const seenOf = (...samples: Sample[]): Seen => ({ ...nothingSeen, samples });
+const seenOf = (...samples: Sample[]): Observation => ({ ...noObservation, samples });
 const latencyAt = (index: number, count: number): number[] =>
   Array.from({ length: latencyBoundsMs.length + 1 }, (_, i) => (i === index ? count : 0));
 
 describe('measure', () => {
-  const rows: [string, Partial<Rule>, Seen, number | null][] = [
+  const rows: [string, Partial<Rule>, Observation, number | null][] = [
     ['errors of all requests', {}, seenOf(sample(now - 20_000, 60, 6), sample(now - 10_000, 40, 4)), 0.1],
-    ['no requests: no value', {}, nothingSeen, null],
+    ['no requests: no value', {}, noObservation, null],
     ['no requests within the window: no value', {}, seenOf(sample(now - 70_000, 10, 10)), null],
     ['an answer that broke off is no more than one error', {}, seenOf(sample(now - 5000, 1, 3)), 1],
     ['broken off without requests: no value', {}, seenOf(sample(now - 5000, 0, 3)), null],
@@ -47,7 +47,7 @@ describe('measure', () => {
     ['half a bucket counts half', {}, seenOf(sample(now - 65_000, 100, 100), sample(now - 10_000, 50, 0)), 0.5],
     ['rounded', {}, seenOf(sample(now, 3, 1)), 0.333333],
     ['p95', { metric: 'p95_ms' }, seenOf(sample(now, 100, 0, latencyAt(5, 100))), 9.85],
-    ['p95 of nothing', { metric: 'p95_ms' }, nothingSeen, null],
+    ['p95 of nothing', { metric: 'p95_ms' }, noObservation, null],
     [
       'p95 of what has left the window',
       { metric: 'p95_ms' },
@@ -55,19 +55,19 @@ describe('measure', () => {
       null,
     ],
     ['requests a second', { metric: 'request_rate' }, { ...seenOf(sample(now, 30)), healthyInstances: 1 }, 0.5],
-    ['none of them', { metric: 'request_rate' }, { ...nothingSeen, healthyInstances: 0 }, 0],
+    ['none of them', { metric: 'request_rate' }, { ...noObservation, healthyInstances: 0 }, 0],
     ['nothing is active', { metric: 'request_rate' }, seenOf(sample(now, 30)), null],
-    ['instances', { metric: 'healthy_instances' }, { ...nothingSeen, healthyInstances: 0 }, 0],
-    ['nothing should run', { metric: 'healthy_instances' }, nothingSeen, null],
-    ['days', { metric: 'certificate_days_left' }, { ...nothingSeen, notAfterMs: now + 2.5 * day }, 2.5],
+    ['instances', { metric: 'healthy_instances' }, { ...noObservation, healthyInstances: 0 }, 0],
+    ['nothing should run', { metric: 'healthy_instances' }, noObservation, null],
+    ['days', { metric: 'certificate_days_left' }, { ...noObservation, notAfterMs: now + 2.5 * day }, 2.5],
     [
       'days, never rounded up',
       { metric: 'certificate_days_left' },
-      { ...nothingSeen, notAfterMs: now + 7 * day - 1 },
+      { ...noObservation, notAfterMs: now + 7 * day - 1 },
       6.99,
     ],
-    ['ended', { metric: 'certificate_days_left' }, { ...nothingSeen, notAfterMs: now - day }, -1],
-    ['no certificate', { metric: 'certificate_days_left' }, nothingSeen, null],
+    ['ended', { metric: 'certificate_days_left' }, { ...noObservation, notAfterMs: now - day }, -1],
+    ['no certificate', { metric: 'certificate_days_left' }, noObservation, null],
     ['external', { metric: 'external' }, { ...seenOf(sample(now, 1, 1)), healthyInstances: 0, notAfterMs: 0 }, null],
   ];
   for (const [name, more, seen, expected] of rows) {
@@ -75,10 +75,10 @@ describe('measure', () => {
   }
 
   test('who has just come does not take the time before for a time without requests', () => {
-    const early = (more: Partial<Rule>, watchedMs: number, seen = nothingSeen) =>
+    const early = (more: Partial<Rule>, watchedMs: number, seen = noObservation) =>
       measure(rule(more), seen, now, watchedMs);
     for (const metric of ['error_rate', 'p95_ms', 'request_rate'] as const) {
-      const active = { ...nothingSeen, healthyInstances: 1 };
+      const active = { ...noObservation, healthyInstances: 1 };
       const calm = metric === 'request_rate' ? 0 : null;
       assert.equal(early({ metric, window_s: 10 }, 9999, active), undefined);
       assert.equal(early({ metric, window_s: 10 }, 10_000, active), calm);
@@ -195,7 +195,7 @@ describe('next', () => {
     test(name, () => assert.deepEqual(next(before, firing, value, held, now), expected));
   }
 
-  test('as long as nobody can tell, everything stays as it is', () => {
+  test('as long as the value is not known, everything stays as it is', () => {
     for (const before of [null, { holds: true, since: long }, { holds: false, since: long }]) {
       for (const firing of [false, true]) {
         assert.deepEqual(next(before, firing, undefined, held, now), { watch: before, act: null });
@@ -216,7 +216,7 @@ describe('next', () => {
     assert.equal(next({ holds: true, since: now }, true, 0, rule(), now).act, 'resolve');
   });
 
-  test('whatever comes: fired and resolved take turns, and neither comes before its wait is over', () => {
+  test('fired and resolved always take turns, and neither comes before its wait is over', () => {
     const looks = fc.array(fc.record({ bad: fc.boolean(), laterMs: fc.integer({ min: -3000, max: 8000 }) }));
     fc.assert(
       fc.property(looks, fc.integer({ min: 0, max: 20 }), (all, forS) => {
@@ -254,7 +254,7 @@ test('every metric has a measure', () => {
     external: true,
   };
   for (const metric of Object.keys(metrics) as AlertMetric[])
-    assert.equal(measure(rule({ metric }), nothingSeen, now), null);
+    assert.equal(measure(rule({ metric }), noObservation, now), null);
 });
 
 test('a rule with a long window has its turn every hundredth of it, a short one always', () => {

@@ -1,12 +1,12 @@
-// When an alert fires and when it is resolved, without I/O. A condition has to hold for `for_s` before the alert fires,
-// and to be gone for as long before it is resolved: in between, nothing happens, however often it comes and goes.
+// When an alert fires and when it is resolved, without I/O. The condition must hold for `for_s` before the alert fires, and
+// must be gone for `for_s` before the alert is resolved. A condition that comes and goes faster than that changes nothing.
 import type { AlertMetric } from '../contract/alert-rules.ts';
 import type { Tables } from '../db/tables.ts';
 import { bucketMs, latencyBoundsMs, quantileMs } from '../traffic/measure/measurements.ts';
 
 export type Rule = Pick<Tables['alert_rule'], 'metric' | 'comparator' | 'threshold' | 'window_s' | 'for_s'>;
 
-/** What was measured in a bucket, or, for buckets that are wholly within the window, in several. */
+/** Measurements of one bucket, or the sum of several buckets that are entirely within the window. */
 export interface Sample {
   /** Start of the first bucket. */
   at: number;
@@ -15,60 +15,60 @@ export interface Sample {
   latency: readonly number[] | null;
 }
 
-/** What is known about the subject of a rule. */
-export interface Seen {
+/** What is known about one subject of a rule. */
+export interface Observation {
   samples: readonly Sample[];
-  /** Of the active revision; null: there is none. */
+  /** Healthy instances of the active revision; null: there is no active revision. */
   healthyInstances: number | null;
-  /** When its certificate ends; null: there is none. */
+  /** When the certificate expires; null: there is no certificate. */
   notAfterMs: number | null;
 }
 
-export const nothingSeen: Seen = { samples: [], healthyInstances: null, notAfterMs: null };
+export const noObservation: Observation = { samples: [], healthyInstances: null, notAfterMs: null };
 
-/** Judged for each revision apart. */
+/** Whether the metric is evaluated for each revision separately. */
 export const perRevision = (metric: AlertMetric): boolean => metric === 'error_rate' || metric === 'p95_ms';
 
 const dayMs = 86_400_000;
 
-/** null: there is none, and so nothing is wrong; undefined: nobody can tell yet. */
-export type Value = number | null | undefined;
+/** null: there is no value, so the condition does not hold; undefined: it is too early to know. */
+type Value = number | null | undefined;
 
-/** A service that was away has counted nothing: for so long after its start, no requests are no news. */
+/** A process that has just started has no measurements yet: for this long, their absence means nothing. */
 const graceMs = 60_000;
 
-/** The value that is held against the threshold, by somebody who has been there for `watchedMs`. */
-export function measure(rule: Rule, seen: Seen, nowMs: number, watchedMs = Number.POSITIVE_INFINITY): Value {
+/** The value to compare with the threshold. `watchedMs`: how long this process has been watching. */
+export function measure(rule: Rule, observed: Observation, nowMs: number, watchedMs = Number.POSITIVE_INFINITY): Value {
   const isEarly = watchedMs < Math.min(rule.window_s * 1000, graceMs);
   switch (rule.metric) {
     case 'error_rate':
-      return errorRate(rule, seen, nowMs) ?? (isEarly ? undefined : null);
+      return errorRate(rule, observed, nowMs) ?? (isEarly ? undefined : null);
     case 'p95_ms':
-      return quantileMs(latencyOf(rule, seen, nowMs), 0.95) ?? (isEarly ? undefined : null);
+      return quantileMs(latencyOf(rule, observed, nowMs), 0.95) ?? (isEarly ? undefined : null);
     case 'request_rate':
-      return isEarly ? undefined : requestRate(rule, seen, nowMs);
+      return isEarly ? undefined : requestRate(rule, observed, nowMs);
     case 'healthy_instances':
-      return seen.healthyInstances;
+      return observed.healthyInstances;
     case 'certificate_days_left':
-      return seen.notAfterMs === null ? null : Math.floor(((seen.notAfterMs - nowMs) / dayMs) * 100) / 100;
+      return observed.notAfterMs === null ? null : Math.floor(((observed.notAfterMs - nowMs) / dayMs) * 100) / 100;
     case 'external':
       return null;
   }
 }
 
-function errorRate(rule: Rule, seen: Seen, nowMs: number): number | null {
-  const requests = sum(rule, seen, nowMs, (sample) => sample.requests);
+function errorRate(rule: Rule, observed: Observation, nowMs: number): number | null {
+  const requests = sum(rule, observed, nowMs, (sample) => sample.requests);
   if (requests === 0) return null;
-  // An answer that breaks off is an error without being another request.
-  return Math.min(1, rounded(sum(rule, seen, nowMs, (sample) => sample.errors) / requests));
+  // A response that breaks off counts as an error but not as another request, so errors can exceed requests.
+  return Math.min(1, rounded(sum(rule, observed, nowMs, (sample) => sample.errors) / requests));
 }
 
-function requestRate(rule: Rule, seen: Seen, nowMs: number): number | null {
-  if (seen.healthyInstances === null) return null;
-  return rounded(sum(rule, seen, nowMs, (sample) => sample.requests) / rule.window_s);
+function requestRate(rule: Rule, observed: Observation, nowMs: number): number | null {
+  if (observed.healthyInstances === null) return null;
+  return rounded(sum(rule, observed, nowMs, (sample) => sample.requests) / rule.window_s);
 }
 
-function latencyOf(rule: Rule, { samples }: Seen, nowMs: number): number[] {
+function latencyOf(rule: Rule, { samples }: Observation, nowMs: number): number[] {
   const fromMs = nowMs - rule.window_s * 1000;
   const total = new Array<number>(latencyBoundsMs.length + 1).fill(0);
   for (const { at, latency } of samples) {
@@ -78,12 +78,12 @@ function latencyOf(rule: Rule, { samples }: Seen, nowMs: number): number[] {
   return total;
 }
 
-function sum(rule: Rule, { samples }: Seen, nowMs: number, count: (sample: Sample) => number): number {
+function sum(rule: Rule, { samples }: Observation, nowMs: number, count: (sample: Sample) => number): number {
   const fromMs = nowMs - rule.window_s * 1000;
   return samples.reduce((total, sample) => total + count(sample) * shareWithin(sample.at, fromMs, nowMs), 0);
 }
 
-/** How much of a bucket the window covers. Its end reaches into the window for a while after its start has left. */
+/** The share of a bucket that the window covers. */
 function shareWithin(at: number, fromMs: number, nowMs: number): number {
   if (at > nowMs) return 0;
   return Math.min(1, Math.max(0, (at + bucketMs - fromMs) / bucketMs));
@@ -91,7 +91,7 @@ function shareWithin(at: number, fromMs: number, nowMs: number): number {
 
 const rounded = (value: number): number => Math.round(value * 1e6) / 1e6;
 
-/** Since when the condition holds, or no longer does. */
+/** Whether the condition holds, and since when. */
 export interface Watch {
   holds: boolean;
   since: number;
@@ -106,7 +106,7 @@ export interface Next {
 export function next(before: Watch | null, firing: boolean, value: Value, rule: Rule, nowMs: number): Next {
   if (value === undefined) return { watch: before, act: null };
   const holds = value !== null && (rule.comparator === 'gt' ? value > rule.threshold : value < rule.threshold);
-  // A clock that goes back begins the wait anew; it must not make it longer than that.
+  // If the clock goes backwards, the wait restarts; it must not become longer than that.
   const since = before?.holds === holds ? Math.min(before.since, nowMs) : nowMs;
   const waited = nowMs - since >= rule.for_s * 1000;
   if (holds) return { watch: { holds, since }, act: waited && !firing ? 'fire' : null };
@@ -117,8 +117,8 @@ export function next(before: Watch | null, firing: boolean, value: Value, rule: 
 export const lookEveryMs = 5000;
 
 /**
- * Of a long window, one look changes little and costs much: such a rule has its turn every hundredth of its window,
- * each at another moment.
+ * Evaluating a long window is expensive, and its value changes slowly: such a rule is due once per hundredth of its
+ * window. The phase spreads the rules over time.
  */
 export function isDue(rule: { id: string; window_s: number }, lastMs: number, nowMs: number): boolean {
   const everyMs = rule.window_s * 10;

@@ -7,7 +7,8 @@ import { insertEvent } from '../events/outbox.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import { publish } from '../signals/signals.ts';
-import { type AlertRow, type AlertRuleRow, presentAlert } from './queries.ts';
+import { type AlertRow, presentAlert } from './queries.ts';
+import type { AlertRuleRow } from './rule-queries.ts';
 
 export interface IncidentParts {
   ids: IdSource;
@@ -25,7 +26,7 @@ export interface NewAlert {
 
 const atOnce = 200;
 
-/** Holds the rule until the commit, if it is still as it was read; false: it is not. */
+/** Locks the rule until the commit. false: it has changed since it was read, or is disabled. */
 export async function lockRule(tx: Db, { id, version }: Pick<AlertRuleRow, 'id' | 'version'>): Promise<boolean> {
   return changesOne(
     tx
@@ -37,14 +38,14 @@ export async function lockRule(tx: Db, { id, version }: Pick<AlertRuleRow, 'id' 
   );
 }
 
-/** Of one account. Those whose rule and subject have one firing already change nothing. Gives those that began. */
+/** Skips alerts whose rule and subject already have one firing. Returns the alerts that fired. */
 export async function insertAlerts(
   tx: Db,
   { ids, clock }: IncidentParts,
   accountId: string,
   alerts: NewAlert[],
 ): Promise<AlertRow[]> {
-  const began: AlertRow[] = [];
+  const fired: AlertRow[] = [];
   const rows = alerts.map(({ rule, ...alert }) => ({
     id: ids('alr'),
     account_id: accountId,
@@ -64,19 +65,19 @@ export async function insertAlerts(
       .onConflict((conflict) => conflict.columns(['rule_id', 'subject']).where('resolved_at', 'is', null).doNothing())
       .returningAll()
       .execute();
-    began.push(...inserted);
+    fired.push(...inserted);
   }
-  return began;
+  return fired;
 }
 
-/** Which firing alerts: these, those of a rule, some of its subjects, or all of an environment or project. */
-export type Firing =
+/** Selects firing alerts: by id, by rule (and subjects of it), or all of a project or one of its environments. */
+type FiringFilter =
   | { ids: string[] }
   | { ruleId: string; subjects?: string[] }
   | { projectId: string; environment?: string };
 
-/** Gives those that ended. */
-export async function markResolved(tx: Db, { clock }: IncidentParts, which: Firing): Promise<AlertRow[]> {
+/** Returns the alerts that were resolved. */
+export async function markResolved(tx: Db, { clock }: IncidentParts, which: FiringFilter): Promise<AlertRow[]> {
   let query = tx.updateTable('alert').set({ resolved_at: clock.now() }).where('resolved_at', 'is', null);
   if ('ids' in which) query = query.where('id', 'in', which.ids);
   else if ('ruleId' in which) {
@@ -89,7 +90,7 @@ export async function markResolved(tx: Db, { clock }: IncidentParts, which: Firi
   return query.returningAll().execute();
 }
 
-/** The events of alerts that fired or were resolved in this transaction; last of all, because they lock the project. */
+/** Call it last in the transaction: events lock the project. */
 export async function insertAlertEvents(tx: Db, parts: IncidentParts, rows: AlertRow[]): Promise<void> {
   for (const row of rows) {
     await insertEvent(tx, parts, {
@@ -103,7 +104,7 @@ export async function insertAlertEvents(tx: Db, parts: IncidentParts, rows: Aler
   }
 }
 
-/** Before an environment, or all of a project, is deleted: its firing alerts are resolved. */
+/** Resolves the firing alerts of an environment, or of a whole project, before it is deleted. */
 export async function endAlertsOf(
   tx: Db,
   parts: IncidentParts,

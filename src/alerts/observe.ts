@@ -1,21 +1,21 @@
-// What the rules ask about, of all of them at once: the cost is a few queries, however many rules there are.
+// Reads what the rules are about, with a few queries for all rules together.
 import { sql } from 'kysely';
 import type { AlertMetric } from '../contract/alert-rules.ts';
 import { revisionId } from '../contract/revision-id.ts';
 import type { Db } from '../db/database.ts';
 import { bucketMs } from '../traffic/measure/measurements.ts';
-import { lookEveryMs, nothingSeen, perRevision, type Sample, type Seen } from './evaluate.ts';
-import type { AlertRuleRow } from './queries.ts';
+import { lookEveryMs, noObservation, type Observation, perRevision, type Sample } from './evaluate.ts';
+import type { AlertRuleRow } from './rule-queries.ts';
 
 export type WatchedRule = Omit<AlertRuleRow, 'hostname' | 'on_canary' | 'enabled' | 'created_at' | 'updated_at'>;
 
-/** About the environment as a whole. */
-export const wholeEnvironment = 'environment';
+/** The subject of rules about the environment as a whole. */
+const wholeEnvironment = 'environment';
 
-/** By rule, then by subject. */
-export type Observations = Map<string, Map<string, Known>>;
+/** By rule id, then by subject. */
+type Observations = Map<string, Map<string, Collected>>;
 
-interface Known extends Seen {
+interface Collected extends Observation {
   samples: Sample[];
 }
 
@@ -30,13 +30,13 @@ export async function listWatchedRules(db: Db): Promise<WatchedRule[]> {
 }
 
 export async function observe(db: Db, rules: WatchedRule[], nowMs: number): Promise<Observations> {
-  const seen: Observations = new Map();
-  const of = (rule: string, subject: string): Known => {
-    const subjects = seen.get(rule) ?? new Map<string, Known>();
-    seen.set(rule, subjects);
-    const known = subjects.get(subject) ?? { ...nothingSeen, samples: [] };
-    subjects.set(subject, known);
-    return known;
+  const observations: Observations = new Map();
+  const of = (rule: string, subject: string): Collected => {
+    const subjects = observations.get(rule) ?? new Map<string, Collected>();
+    observations.set(rule, subjects);
+    const collected = subjects.get(subject) ?? { ...noObservation, samples: [] };
+    subjects.set(subject, collected);
+    return collected;
   };
   const has = (...metrics: AlertMetric[]) => rules.some(({ metric }) => metrics.includes(metric));
   if (has('healthy_instances', 'request_rate')) {
@@ -53,16 +53,16 @@ export async function observe(db: Db, rules: WatchedRule[], nowMs: number): Prom
   if (has('certificate_days_left')) {
     for (const row of await listCertificateEnds(db)) of(row.rule, row.hostname).notAfterMs = row.not_after;
   }
-  return seen;
+  return observations;
 }
 
-interface TrafficRow extends Sample {
+interface RuleSample extends Sample {
   rule: string;
   metric: AlertMetric;
   revision: number;
 }
 
-/** Rules of a short window always, those of a long one when it is their turn. */
+/** All rules with a short window, and of those with a long window the ones in `rules`, which are due. */
 function measuredRules(db: Db, rules: WatchedRule[], nowMs: number) {
   const alwaysS = lookEveryMs / 10;
   const longOnes = rules.filter((rule) => rule.window_s > alwaysS).map((rule) => rule.id);
@@ -78,8 +78,8 @@ function measuredRules(db: Db, rules: WatchedRule[], nowMs: number) {
     .where((e) => e.or([e('r.window_s', '<=', alwaysS), e('r.id', 'in', [...longOnes, ''])]));
 }
 
-/** Buckets wholly within the window come as one sample, the one that reaches into it as another. */
-async function sumRequests(db: Db, rules: WatchedRule[], nowMs: number): Promise<TrafficRow[]> {
+/** One sample for the buckets entirely within the window, another for the bucket that is partly in it. */
+async function sumRequests(db: Db, rules: WatchedRule[], nowMs: number): Promise<RuleSample[]> {
   const rows = await measuredRules(db, rules, nowMs)
     .where('r.metric', 'in', ['error_rate', 'request_rate'])
     .where('t.at', '<=', nowMs)
@@ -103,7 +103,7 @@ async function sumRequests(db: Db, rules: WatchedRule[], nowMs: number): Promise
   }));
 }
 
-async function listLatencies(db: Db, rules: WatchedRule[], nowMs: number): Promise<TrafficRow[]> {
+async function listLatencies(db: Db, rules: WatchedRule[], nowMs: number): Promise<RuleSample[]> {
   const rows = await measuredRules(db, rules, nowMs)
     .where('r.metric', '=', 'p95_ms')
     .select(['r.id as rule', 'r.metric', 't.revision', 't.at', 't.requests', 't.errors', 't.latency'])
@@ -119,7 +119,7 @@ async function listLatencies(db: Db, rules: WatchedRule[], nowMs: number): Promi
   }));
 }
 
-/** Only of environments that have an active revision. */
+/** Leaves out environments without an active revision. */
 async function countHealthy(db: Db) {
   return db
     .selectFrom('alert_rule as r')
@@ -143,7 +143,7 @@ async function countHealthy(db: Db) {
     .execute();
 }
 
-/** A rule of one hostname finds it by name: where there are many domains, each has one. */
+/** Rules of one hostname join by that name: every domain has such a rule, and there may be many domains. */
 async function listCertificateEnds(db: Db) {
   const rules = db
     .selectFrom('alert_rule as r')

@@ -1,95 +1,17 @@
 import type { Selectable } from 'kysely';
-import type { AlertRule } from '../contract/alert-rules.ts';
 import type { Alert, AlertState } from '../contract/alerts.ts';
 import { notFound } from '../contract/errors.ts';
 import { revisionId } from '../contract/revision-id.ts';
 import type { Db } from '../db/database.ts';
-import { changeOne } from '../db/guarded.ts';
 import { newestFirst, type Page } from '../db/page.ts';
 import type { Tables } from '../db/tables.ts';
 import { idFloor } from '../lib/ids.ts';
 import { isoTime, isoTimeOrNull } from '../lib/iso-time.ts';
 import { perRevision } from './evaluate.ts';
 
-export type AlertRuleRow = Selectable<Tables['alert_rule']>;
 export type AlertRow = Selectable<Tables['alert']>;
 
-export async function listAlertRules(
-  db: Db,
-  projectId: string,
-  { environment }: { environment?: string | undefined },
-  page: Page,
-): Promise<AlertRuleRow[]> {
-  let query = db.selectFrom('alert_rule').selectAll().where('project_id', '=', projectId);
-  if (environment !== undefined) query = query.where('environment', '=', environment);
-  return newestFirst(query, page).execute();
-}
-
-export async function requireAlertRule(db: Db, projectId: string, id: string): Promise<AlertRuleRow> {
-  const row = await db
-    .selectFrom('alert_rule')
-    .selectAll()
-    .where('id', '=', id)
-    .where('project_id', '=', projectId)
-    .executeTakeFirst();
-  if (!row) throw notFound('rul', id);
-  return row;
-}
-
-export async function listRulesNamed(
-  db: Db,
-  projectId: string,
-  environment: string,
-  names: string[],
-): Promise<AlertRuleRow[]> {
-  return db
-    .selectFrom('alert_rule')
-    .selectAll()
-    .where('project_id', '=', projectId)
-    .where('environment', '=', environment)
-    .where('name', 'in', names)
-    .execute();
-}
-
-/** Those of one hostname, of which every domain brings one, are counted apart from the rest. */
-export async function countAlertRules(
-  db: Db,
-  projectId: string,
-  environment: string,
-  ofHostnames: boolean,
-): Promise<number> {
-  const row = await db
-    .selectFrom('alert_rule')
-    .select((e) => e.fn.countAll<number>().as('count'))
-    .where('project_id', '=', projectId)
-    .where('environment', '=', environment)
-    .where('hostname', ofHostnames ? 'is not' : 'is', null)
-    .executeTakeFirstOrThrow();
-  return Number(row.count);
-}
-
-export async function insertAlertRule(tx: Db, row: AlertRuleRow): Promise<void> {
-  await tx.insertInto('alert_rule').values(row).execute();
-}
-
-/** The one door by which a rule changes: only from the version that was read. */
-export async function updateAlertRule(
-  tx: Db,
-  row: AlertRuleRow,
-  changes: Partial<Omit<AlertRuleRow, 'id' | 'version'>>,
-): Promise<AlertRuleRow> {
-  const changed = { ...changes, version: row.version + 1 };
-  await changeOne(
-    tx.updateTable('alert_rule').set(changed).where('id', '=', row.id).where('version', '=', row.version),
-  );
-  return { ...row, ...changed };
-}
-
-export async function deleteAlertRule(tx: Db, row: AlertRuleRow): Promise<void> {
-  await changeOne(tx.deleteFrom('alert_rule').where('id', '=', row.id).where('version', '=', row.version));
-}
-
-export interface AlertFilter {
+interface AlertFilter {
   environment?: string | undefined;
   state?: AlertState | undefined;
   rule_id?: string | undefined;
@@ -108,7 +30,7 @@ export async function listAlerts(
   return newestFirst(query, page).execute();
 }
 
-/** Resolved ones that began before then. Ids sort by time: what is old is at the beginning of the table. */
+/** Deletes resolved alerts that fired before `ms`. Ids sort by time, so this reads only the start of the index. */
 export async function deleteAlertsBefore(db: Db, ms: number): Promise<void> {
   await db.deleteFrom('alert').where('id', '<', idFloor('alr', ms)).where('resolved_at', 'is not', null).execute();
 }
@@ -124,14 +46,17 @@ export async function requireAlert(db: Db, projectId: string, id: string): Promi
   return row;
 }
 
-/** An alert that is to end a canary. */
-export interface CanaryAlert {
+/** An alert that aborts a canary. */
+interface CanaryAlert {
   message: string;
-  /** It comes from what the router measured of the canary, as the analysis does. */
+  /** It rests on the router's measurements of the canary, as the analysis does. */
   measured: boolean;
 }
 
-/** What fired since the canary began, still does, is about its revision or about the whole environment, and ends it. */
+/**
+ * A firing alert whose rule aborts canaries, that fired since the canary began and is about its revision or about the
+ * whole environment.
+ */
 export async function findCanaryAlert(
   db: Db,
   { project_id, environment, revision, state_since }: Selectable<Tables['deployment']>,
@@ -154,25 +79,6 @@ export async function findCanaryAlert(
     measured: perRevision(metric),
   }));
   return found.find(({ measured }) => !measured) ?? found[0] ?? null;
-}
-
-export function presentAlertRule(row: AlertRuleRow): AlertRule {
-  return {
-    id: row.id,
-    environment: row.environment,
-    hostname: row.hostname,
-    name: row.name,
-    metric: row.metric,
-    comparator: row.comparator,
-    threshold: row.threshold,
-    window_s: row.window_s,
-    for_s: row.for_s,
-    severity: row.severity,
-    on_canary: row.on_canary,
-    enabled: row.enabled === 1,
-    created_at: isoTime(row.created_at),
-    updated_at: isoTime(row.updated_at),
-  };
 }
 
 export function presentAlert(row: AlertRow): Alert {

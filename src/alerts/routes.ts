@@ -4,12 +4,13 @@ import { revisionNumber } from '../contract/revision-id.ts';
 import { isUniqueViolation } from '../db/errors.ts';
 import { ChangedMeanwhile } from '../db/guarded.ts';
 import { findEnvironment } from '../environments/queries.ts';
+import { environmentUnknown } from '../environments/unknown.ts';
 import { type ServedRoute, serve } from '../http/api/route.ts';
 import { requireProject } from '../projects/queries.ts';
-import { takeMessage } from './alertmanager.ts';
+import { receiveMessage } from './alertmanager.ts';
 import { type IncidentParts, insertAlertEvents } from './incidents.ts';
 import { listAlerts, presentAlert, requireAlert } from './queries.ts';
-import { alertRuleRoutes, environmentUnknown } from './rule-routes.ts';
+import { alertRuleRoutes } from './rule-routes.ts';
 import { readSeries, spanOf } from './series.ts';
 
 export function alertRoutes(parts: IncidentParts): ServedRoute[] {
@@ -29,11 +30,11 @@ export function alertRoutes(parts: IncidentParts): ServedRoute[] {
 
     serve(contract.receiveAlertmanager, async (call, tx) => {
       const project = await requireProject(tx, call.caller, call.params.id);
-      const taken = await takeMessage(tx, parts, project, call.body, call.query.environment).catch((error) => {
-        // Another message has made the rule in between.
+      const received = await receiveMessage(tx, parts, project, call.body, call.query.environment).catch((error) => {
+        // Another message has created the rule in the meantime.
         throw isUniqueViolation(error) ? new ChangedMeanwhile() : error;
       });
-      const { fired, resolved } = taken;
+      const { fired, resolved } = received;
       await insertAlertEvents(tx, parts, [...fired, ...resolved]);
       return { body: { fired: fired.length, resolved: resolved.length } };
     }),

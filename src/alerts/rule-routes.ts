@@ -3,6 +3,7 @@ import { ApiError, type ErrorDetail, quotaExceeded } from '../contract/errors.ts
 import type { Db } from '../db/database.ts';
 import { isUniqueViolation } from '../db/errors.ts';
 import { findEnvironment } from '../environments/queries.ts';
+import { environmentUnknown } from '../environments/unknown.ts';
 import { type ServedRoute, serve } from '../http/api/route.ts';
 import { requireProject } from '../projects/queries.ts';
 import { defaultWindowS } from './defaults.ts';
@@ -16,12 +17,15 @@ import {
   presentAlertRule,
   requireAlertRule,
   updateAlertRule,
-} from './queries.ts';
+} from './rule-queries.ts';
 
-export const maxRules = 100;
+const maxRules = 100;
 
 export function alertRuleRoutes(parts: IncidentParts): ServedRoute[] {
-  const { ids, clock } = parts;
+  return [...readingRoutes(), createRoute(parts), ...changingRoutes(parts)];
+}
+
+function readingRoutes(): ServedRoute[] {
   return [
     serve(contract.listAlertRules, async (call, db) => {
       const project = await requireProject(db, call.caller, call.params.id);
@@ -29,46 +33,53 @@ export function alertRuleRoutes(parts: IncidentParts): ServedRoute[] {
       return { body: call.paginate(rows, (row) => row.id, presentAlertRule) };
     }),
 
-    serve(contract.createAlertRule, async (call, tx) => {
-      const project = await requireProject(tx, call.caller, call.params.id);
-      const { body } = call;
-      refuseIncomplete(body);
-      if (!(await findEnvironment(tx, project.id, body.environment))) throw environmentUnknown(body.environment);
-      await refuseTooMany(tx, project.id, body.environment, body.hostname != null);
-      const row: AlertRuleRow = {
-        id: ids('rul'),
-        project_id: project.id,
-        environment: body.environment,
-        name: body.name,
-        metric: body.metric,
-        comparator: body.comparator ?? 'gt',
-        threshold: body.threshold ?? 0,
-        hostname: body.hostname ?? null,
-        window_s: body.window_s ?? defaultWindowS,
-        for_s: body.for_s ?? 0,
-        severity: body.severity ?? 'warning',
-        on_canary: body.on_canary ?? 'none',
-        enabled: body.enabled === false ? 0 : 1,
-        created_at: clock.now(),
-        updated_at: clock.now(),
-        version: 1,
-      };
-      await insertAlertRule(tx, row).catch((error) => {
-        throw isUniqueViolation(error) ? ruleExists(row.name) : error;
-      });
-      return {
-        body: presentAlertRule(row),
-        version: row.version,
-        location: `/projects/${project.id}/alert-rules/${row.id}`,
-      };
-    }),
-
     serve(contract.getAlertRule, async (call, db) => {
       const project = await requireProject(db, call.caller, call.params.id);
       const row = await requireAlertRule(db, project.id, call.params.rul);
       return { body: presentAlertRule(row), version: row.version };
     }),
+  ];
+}
 
+const createRoute = (parts: IncidentParts): ServedRoute =>
+  serve(contract.createAlertRule, async (call, tx) => {
+    const project = await requireProject(tx, call.caller, call.params.id);
+    const { body } = call;
+    refuseIncomplete(body);
+    if (!(await findEnvironment(tx, project.id, body.environment))) throw environmentUnknown(body.environment);
+    await refuseTooMany(tx, project.id, body.environment, body.hostname != null);
+    const row = newRule(parts, project.id, body);
+    await insertAlertRule(tx, row).catch((error) => {
+      throw isUniqueViolation(error) ? ruleExists(row.name) : error;
+    });
+    return {
+      body: presentAlertRule(row),
+      version: row.version,
+      location: `/projects/${project.id}/alert-rules/${row.id}`,
+    };
+  });
+
+const newRule = ({ ids, clock }: IncidentParts, projectId: string, body: contract.CreateAlertRule): AlertRuleRow => ({
+  id: ids('rul'),
+  project_id: projectId,
+  environment: body.environment,
+  name: body.name,
+  metric: body.metric,
+  comparator: body.comparator ?? 'gt',
+  threshold: body.threshold ?? 0,
+  hostname: body.hostname ?? null,
+  window_s: body.window_s ?? defaultWindowS,
+  for_s: body.for_s ?? 0,
+  severity: body.severity ?? 'warning',
+  on_canary: body.on_canary ?? 'none',
+  enabled: body.enabled === false ? 0 : 1,
+  created_at: clock.now(),
+  updated_at: clock.now(),
+  version: 1,
+});
+
+function changingRoutes(parts: IncidentParts): ServedRoute[] {
+  return [
     serve(contract.updateAlertRule, async (call, tx) => {
       const project = await requireProject(tx, call.caller, call.params.id);
       const row = await requireAlertRule(tx, project.id, call.params.rul);
@@ -77,7 +88,7 @@ export function alertRuleRoutes(parts: IncidentParts): ServedRoute[] {
       const changed = await updateAlertRule(tx, row, {
         ...changes,
         ...(enabled !== undefined && { enabled: enabled ? 1 : 0 }),
-        updated_at: clock.now(),
+        updated_at: parts.clock.now(),
       }).catch((error) => {
         throw isUniqueViolation(error) ? ruleExists(call.body.name!) : error;
       });
@@ -95,7 +106,7 @@ export function alertRuleRoutes(parts: IncidentParts): ServedRoute[] {
     }),
   ];
 
-  /** After the rule was changed, so that nobody can fire for it any more. */
+  /** Call it after the change of the rule, which keeps other processes from firing another alert for it. */
   async function endAlertsOfRule(tx: Db, ruleId: string): Promise<void> {
     await tx.deleteFrom('alert_watch').where('rule_id', '=', ruleId).execute();
     await insertAlertEvents(tx, parts, await markResolved(tx, parts, { ruleId }));
@@ -113,7 +124,7 @@ function refuseIncomplete(body: contract.CreateAlertRule): void {
   if (details.length > 0) throw new ApiError('invalid_request', 'The rule does not fit its metric.', { details });
 }
 
-/** One more must have room. */
+/** Throws quota_exceeded if the environment has no room for `more` rules. */
 export async function refuseTooMany(
   tx: Db,
   projectId: string,
@@ -125,12 +136,7 @@ export async function refuseTooMany(
   throw quotaExceeded(`An environment has at most ${maxRules} alert rules.`, 'alert_rules', maxRules);
 }
 
-export const environmentUnknown = (name: string, path = 'body.environment') =>
-  new ApiError('environment_unknown', `The project has no environment ${name}.`, {
-    details: [{ path, message: name }],
-  });
-
 const ruleExists = (name: string) =>
-  new ApiError('alert_rule_exists', 'The environment has an alert rule of that name.', {
+  new ApiError('alert_rule_exists', 'The environment already has an alert rule with this name.', {
     details: [{ path: 'body.name', message: name }],
   });

@@ -1,4 +1,4 @@
-// What the router measured, as series to draw: one of every revision, one point for every step.
+// The router's measurements as series for charts: one series per revision, one point per step.
 import { ApiError } from '../contract/errors.ts';
 import { type Metrics, maxPoints } from '../contract/metrics.ts';
 import { revisionId } from '../contract/revision-id.ts';
@@ -8,27 +8,27 @@ import { isoTime } from '../lib/iso-time.ts';
 import { bucketMs, latencyBoundsMs, quantileMs } from '../traffic/measure/measurements.ts';
 import { keptForMs, listTraffic, type TrafficRow } from '../traffic/queries.ts';
 
-export interface Span {
+interface Span {
   fromMs: number;
-  /** A whole number of steps later. */
+  /** A whole number of steps after `fromMs`. */
   toMs: number;
   stepMs: number;
 }
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
-const usualPoints = 120;
+const defaultPoints = 120;
 const maxSeries = 50;
-/** Read at once, so that a long span does not keep everybody else waiting. */
+/** How much one query reads, so that a long span does not block other requests. */
 const sliceMs = 6 * hourMs;
 
-export function spanOf(asked: { from?: string; to?: string; step_s?: number }, nowMs: number): Span {
-  const to = asked.to === undefined ? nowMs : Date.parse(asked.to);
-  const from = asked.from === undefined ? to - hourMs : Date.parse(asked.from);
+export function spanOf(query: { from?: string; to?: string; step_s?: number }, nowMs: number): Span {
+  const to = query.to === undefined ? nowMs : Date.parse(query.to);
+  const from = query.from === undefined ? to - hourMs : Date.parse(query.from);
   if (!(from >= 0)) throw refused('from', 'must not be before 1970');
   if (!(from < to)) throw refused('from', 'must be before to');
-  const least = Math.min(dayMs, Math.ceil((to - from) / usualPoints / bucketMs) * bucketMs);
-  const stepMs = asked.step_s === undefined ? least : asked.step_s * 1000;
+  const defaultStepMs = Math.min(dayMs, Math.ceil((to - from) / defaultPoints / bucketMs) * bucketMs);
+  const stepMs = query.step_s === undefined ? defaultStepMs : query.step_s * 1000;
   if (stepMs % bucketMs !== 0) throw refused('step_s', 'must be a multiple of 10');
   const steps = Math.ceil((to - from) / stepMs);
   if (steps > maxPoints) throw refused('step_s', `must give at most ${maxPoints} steps`);
@@ -45,8 +45,8 @@ interface Step {
   latency: number[];
 }
 
-/** Adds up by revision and step. */
-export class Series {
+/** Sums measurements by revision and step. */
+class Series {
   readonly #span: Span;
   readonly #nowMs: number;
   readonly #revisions = new Map<number, Map<number, Step>>();
@@ -72,7 +72,7 @@ export class Series {
     return newest.map(([revision, steps]) => ({ revision: revisionId(revision), points: this.#points(steps) }));
   }
 
-  /** The step that is not over yet has had less time for its requests than the others. */
+  /** Shorter than a step for the one that is still going on. */
   #lastedMs(startMs: number): number {
     return Math.min(this.#span.stepMs, Math.max(1000, this.#nowMs - startMs));
   }

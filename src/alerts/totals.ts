@@ -9,27 +9,31 @@ const settledMs = 3 * 60_000;
 /** A revision without traffic is shown for this long after its last request. */
 const forgottenMs = 5 * 60_000;
 
-interface Counts {
+interface RequestCounts {
   requests: number;
   errors: number;
   /** Requests per interval of `latencyBoundsMs`, and those above the last bound. */
   latency: number[];
 }
 
-export interface RevisionTotal extends Counts {
+export interface RevisionTotal extends RequestCounts {
   labels: { project: string; environment: string; revision: string };
 }
 
 interface RevisionCounts {
   labels: RevisionTotal['labels'];
-  settled: Counts;
-  open: Map<number, Counts>;
+  settled: RequestCounts;
+  open: Map<number, RequestCounts>;
   lastAt: number;
 }
 
-const noCounts = (): Counts => ({ requests: 0, errors: 0, latency: new Array(latencyBoundsMs.length + 1).fill(0) });
+const noCounts = (): RequestCounts => ({
+  requests: 0,
+  errors: 0,
+  latency: new Array(latencyBoundsMs.length + 1).fill(0),
+});
 
-function add(to: Counts, more: Counts): void {
+function add(to: RequestCounts, more: RequestCounts): void {
   to.requests += more.requests;
   to.errors += more.errors;
   for (const [index, count] of more.latency.entries()) to.latency[index]! += count;

@@ -1,4 +1,4 @@
-// What the watcher remembers from one look to the next.
+// What the watcher remembers from one evaluation to the next.
 import type { Selectable } from 'kysely';
 import type { Db } from '../db/database.ts';
 import type { Tables } from '../db/tables.ts';
@@ -10,11 +10,11 @@ export interface FiringAlert {
   environment: string;
   rule_id: string;
   subject: string;
-  /** Its rule is gone, or no longer looked at. */
+  /** Its rule is deleted or disabled. */
   orphan: boolean;
 }
 
-/** All but those that somebody else resolves. */
+/** All but those of enabled external rules, which Alertmanager resolves. */
 export async function listFiring(db: Db): Promise<FiringAlert[]> {
   const rows = await db
     .selectFrom('alert as a')
@@ -33,13 +33,13 @@ export async function listWatches(db: Db): Promise<Selectable<Tables['alert_watc
 export interface WatchChange {
   rule_id: string;
   subject: string;
-  /** null: nothing to wait for any more. */
+  /** null: there is nothing left to wait for. */
   watch: Watch | null;
 }
 
 const atOnce = 200;
 
-/** Where two processes see the same begin, the earlier beginning counts. */
+/** If two processes see the same condition begin, the earlier time counts. */
 export async function writeWatches(db: Db, changes: WatchChange[]): Promise<void> {
   for (let i = 0; i < changes.length; i += atOnce) {
     const part = changes.slice(i, i + atOnce);
@@ -61,11 +61,11 @@ async function deleteWatches(tx: Db, gone: WatchChange[]): Promise<void> {
     .execute();
 }
 
-/** A rule that was deleted since it was read has nothing to remember. */
+/** Skips rules that were deleted since they were read. */
 async function upsertWatches(tx: Db, rows: Tables['alert_watch'][]): Promise<void> {
   const rules = [...new Set(rows.map((row) => row.rule_id))];
-  const there = await tx.selectFrom('alert_rule').select('id').where('id', 'in', rules).execute();
-  const known = new Set(there.map(({ id }) => id));
+  const found = await tx.selectFrom('alert_rule').select('id').where('id', 'in', rules).execute();
+  const known = new Set(found.map(({ id }) => id));
   const left = rows.filter((row) => known.has(row.rule_id)).sort((a, b) => (a.rule_id < b.rule_id ? -1 : 1));
   if (left.length === 0) return;
   await tx

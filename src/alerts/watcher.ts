@@ -1,19 +1,19 @@
-// Looks at every rule again and again: observe → evaluate → write down what changed. Nothing is remembered between two
-// looks that is not in the database, so a crash only means that the next look comes later. Several processes may look at
-// the same time: of two that see the same, the database lets one through.
+// Evaluates every rule periodically: observe → evaluate → write what changed. All state between two evaluations is in the
+// database, so a crash only delays the next one. Several processes may evaluate at the same time: if two come to the same
+// conclusion, the database accepts it from one of them.
 import { revisionNumber } from '../contract/revision-id.ts';
 import type { Db } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import type { Log } from '../lib/log.ts';
 import { type Loop, startLoop } from '../lib/loop.ts';
-import { messageOf } from './alert-message.ts';
-import { isDue, lookEveryMs, measure, next, nothingSeen, perRevision, type Watch } from './evaluate.ts';
+import { alertMessage } from './alert-message.ts';
+import { isDue, lookEveryMs, measure, next, noObservation, perRevision, type Watch } from './evaluate.ts';
 import { insertAlertEvents, insertAlerts, lockRule, markResolved, type NewAlert } from './incidents.ts';
 import { listWatchedRules, observe, type WatchedRule } from './observe.ts';
 import { type FiringAlert, listFiring, listWatches, type WatchChange, writeWatches } from './watch-queries.ts';
 
-export interface WatcherParts {
+interface WatcherParts {
   db: Db;
   clock: Clock;
   ids: IdSource;
@@ -30,7 +30,7 @@ const atOnce = 8;
 
 export class Watcher {
   readonly #parts: WatcherParts;
-  /** Since when this process has been there, and when it last looked. */
+  /** When this process began to watch. */
   #since: number;
   #lookedAt: number;
   #loop: Loop | null = null;
@@ -61,7 +61,7 @@ export class Watcher {
     const { watches, fire, resolve } = await this.#evaluate(rules, nowMs);
     this.#lookedAt = nowMs;
     await writeWatches(db, watches);
-    await this.#inTurns([
+    await this.#writeAll([
       ...fire.map((one) => () => this.#fire(one.rule, one.alert)),
       ...resolve.map((one) => () => this.#resolve(one)),
     ]);
@@ -71,12 +71,12 @@ export class Watcher {
     const { db } = this.#parts;
     const firing = await listFiring(db);
     const watches = await listWatches(db);
-    const seen = await observe(db, rules, nowMs);
+    const observations = await observe(db, rules, nowMs);
     const found: Findings = { watches: [], fire: [], resolve: firing.filter(({ orphan }) => orphan) };
     const firingOf = Map.groupBy(firing, (alert) => alert.rule_id);
     const watchesOf = Map.groupBy(watches, (watch) => watch.rule_id);
     for (const rule of rules) {
-      const known = seen.get(rule.id);
+      const known = observations.get(rule.id);
       const alerts = firingOf.get(rule.id) ?? [];
       const waits = watchesOf.get(rule.id) ?? [];
       const subjects = new Set([...alerts, ...waits].map(({ subject }) => subject));
@@ -85,7 +85,7 @@ export class Watcher {
         const alert = alerts.find((one) => one.subject === subject);
         const row = waits.find((one) => one.subject === subject);
         const before: Watch | null = row ? { holds: row.holds === 1, since: row.since } : null;
-        const value = measure(rule, known?.get(subject) ?? nothingSeen, nowMs, nowMs - this.#since);
+        const value = measure(rule, known?.get(subject) ?? noObservation, nowMs, nowMs - this.#since);
         const { watch, act } = next(before, alert !== undefined, value, rule, nowMs);
         if (watch?.holds !== before?.holds || watch?.since !== before?.since) {
           found.watches.push({ rule_id: rule.id, subject, watch });
@@ -116,12 +116,12 @@ export class Watcher {
     });
   }
 
-  /** One that fails does not keep the others from being told: it has its next turn at the next look. */
-  async #inTurns(work: (() => Promise<void>)[]): Promise<void> {
-    for (let i = 0; i < work.length; i += atOnce) {
-      const done = await Promise.allSettled(work.slice(i, i + atOnce).map((step) => step()));
+  /** A write that fails does not hold up the others; the next evaluation tries it again. */
+  async #writeAll(writes: (() => Promise<void>)[]): Promise<void> {
+    for (let i = 0; i < writes.length; i += atOnce) {
+      const done = await Promise.allSettled(writes.slice(i, i + atOnce).map((write) => write()));
       for (const result of done) {
-        if (result.status === 'rejected') this.#parts.log.error({ err: result.reason }, 'an alert was not written');
+        if (result.status === 'rejected') this.#parts.log.error({ err: result.reason }, 'failed to write an alert');
       }
     }
   }
@@ -131,7 +131,7 @@ function alertOf(rule: WatchedRule, subject: string, value: number): NewAlert {
   return {
     rule,
     subject,
-    message: messageOf(rule, subject, value),
+    message: alertMessage(rule, subject, value),
     revision: perRevision(rule.metric) ? revisionNumber(subject) : null,
     hostname: rule.metric === 'certificate_days_left' ? subject : null,
     value,

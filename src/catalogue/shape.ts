@@ -16,11 +16,11 @@ type Node = Record<string, unknown>;
 /** Everything in which a value does not match the schema, each once, up to `most`. */
 export function faultsIn(schema: TSchema, value: unknown, most: number): Fault[] {
   if (Compile(schema).Check(value)) return [];
-  const told = new Map<string, Fault>();
+  const faults = new Map<string, Fault>();
   for (const error of errorsOf(schema, value, most)) {
-    for (const fault of faultsOf(error, schema, value)) told.set(`${fault.path} ${fault.message}`, fault);
+    for (const fault of faultsOf(error, schema, value)) faults.set(`${fault.path} ${fault.message}`, fault);
   }
-  return [...told.values()].slice(0, most);
+  return [...faults.values()].slice(0, most);
 }
 
 /** TypeBox stops at eight errors. The limit is one for the whole process, so it is raised and set back in one go. */

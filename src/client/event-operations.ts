@@ -1,7 +1,8 @@
 // The operations on events have a file of their own, because the type of an event is built from the records that the
 // other operations return.
+
+import type { QueryOf } from '../contract/declare/route.ts';
 import type * as events from '../contract/events.ts';
-import type { QueryOf } from '../contract/route.ts';
 import type { ChangeNotice, SluiceEvent } from './events.ts';
 import { get, list } from './method.ts';
 import { operation } from './operation.ts';

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
-import { declareCreate, declareDelete, declareGet, declareList, declareUpdate } from './declare.ts';
+import { declareCreate, declareDelete, declareGet, declareList, declareUpdate } from './declare/declare.ts';
+import { Choice, Id, Int, Nullable, type Of, Shape, Text, Time } from './declare/shapes.ts';
 import { EnvironmentName, projectParams } from './projects.ts';
-import { Choice, Id, Int, Nullable, type Of, Shape, Text, Time } from './shapes.ts';
 
 /** What a rule measures. `external` measures nothing: another system, such as Prometheus, reports when it fires. */
 export const alertMetrics = [
@@ -14,7 +14,7 @@ export const alertMetrics = [
 ] as const;
 export type AlertMetric = (typeof alertMetrics)[number];
 
-export const comparators = ['gt', 'lt'] as const;
+const comparators = ['gt', 'lt'] as const;
 export type Comparator = (typeof comparators)[number];
 
 export const severities = ['info', 'warning', 'critical'] as const;

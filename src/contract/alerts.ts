@@ -1,10 +1,10 @@
 import { Type } from 'typebox';
 import { severities } from './alert-rules.ts';
-import { declareGet, declareList } from './declare.ts';
+import { declareGet, declareList } from './declare/declare.ts';
+import { declare } from './declare/route.ts';
+import { Choice, Id, Int, List, Nullable, type Of, Shape, Text, Time } from './declare/shapes.ts';
 import { RevisionId } from './deployments.ts';
 import { EnvironmentName, projectParams } from './projects.ts';
-import { declare } from './route.ts';
-import { Choice, Id, Int, List, Nullable, type Of, Shape, Text, Time } from './shapes.ts';
 
 export const alertStates = ['firing', 'resolved'] as const;
 export type AlertState = (typeof alertStates)[number];

@@ -1,6 +1,7 @@
 // Every route of the API, in the order the reference shows them.
 import * as alertRules from './alert-rules.ts';
 import * as alerts from './alerts.ts';
+import type { RouteDeclaration } from './declare/route.ts';
 import * as deliveries from './deliveries.ts';
 import * as deployments from './deployments.ts';
 import * as domains from './domains.ts';
@@ -9,7 +10,6 @@ import * as events from './events.ts';
 import * as metrics from './metrics.ts';
 import * as projects from './projects.ts';
 import * as revisions from './revisions.ts';
-import type { RouteDeclaration } from './route.ts';
 import * as service from './service.ts';
 import * as tokens from './tokens.ts';
 import * as webhooks from './webhooks.ts';

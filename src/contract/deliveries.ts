@@ -1,9 +1,9 @@
 // The deliveries of a webhook, and the commands that create more of them.
 import { Type } from 'typebox';
-import { declareCommand, declareGet, declareList, none } from './declare.ts';
+import { declareCommand, declareGet, declareList, none } from './declare/declare.ts';
+import { declare } from './declare/route.ts';
+import { Choice, Id, Int, List, Nullable, type Of, Shape, Text, Time } from './declare/shapes.ts';
 import { type EventKind, eventKinds } from './events.ts';
-import { declare } from './route.ts';
-import { Choice, Id, Int, List, Nullable, type Of, Shape, Text, Time } from './shapes.ts';
 
 export const deliveryStates = ['pending', 'succeeded', 'failed'] as const;
 export type DeliveryState = (typeof deliveryStates)[number];

@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
-import { declareCommand, declareCreate, declareGet, declareList } from './declare.ts';
+import { declareCommand, declareCreate, declareGet, declareList } from './declare/declare.ts';
+import { declare } from './declare/route.ts';
+import { Choice, Id, Int, List, Nullable, type Of, Rate, Shape, Text, Time } from './declare/shapes.ts';
 import { EnvironmentName, projectParams } from './projects.ts';
-import { declare } from './route.ts';
-import { Choice, Id, Int, List, Nullable, type Of, Rate, Shape, Text, Time } from './shapes.ts';
 
 export const strategies = ['rolling', 'canary', 'blue_green'] as const;
 export type Strategy = (typeof strategies)[number];
@@ -20,7 +20,7 @@ export const deploymentStates = [
 ] as const;
 export type DeploymentState = (typeof deploymentStates)[number];
 
-export const failureCodes = [
+const failureCodes = [
   'image_not_found',
   'image_denied',
   'start_timeout',
@@ -35,7 +35,7 @@ export const failureCodes = [
 ] as const;
 export type FailureCode = (typeof failureCodes)[number];
 
-export const canaryPhases = ['baking', 'paused', 'awaiting_approval'] as const;
+const canaryPhases = ['baking', 'paused', 'awaiting_approval'] as const;
 export type CanaryPhase = (typeof canaryPhases)[number];
 
 export const rollbackCauses = ['manual', 'analysis', 'alert', 'deadline', 'abort'] as const;

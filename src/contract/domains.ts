@@ -1,9 +1,9 @@
 import { Type } from 'typebox';
-import { declareCommand, declareCreate, declareDelete, declareGet, declareList } from './declare.ts';
+import { declareCommand, declareCreate, declareDelete, declareGet, declareList } from './declare/declare.ts';
+import { Choice, Id, Nullable, type Of, Shape, Text, Time } from './declare/shapes.ts';
 import { EnvironmentName, projectParams } from './projects.ts';
-import { Choice, Id, Nullable, type Of, Shape, Text, Time } from './shapes.ts';
 
-export const domainStates = ['pending', 'issuing', 'active', 'failed'] as const;
+const domainStates = ['pending', 'issuing', 'active', 'failed'] as const;
 export type DomainState = (typeof domainStates)[number];
 
 const Hostname = Type.String({

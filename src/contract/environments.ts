@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
-import { declareCreate, declareDelete, declareGet, declareList, declareUpdate } from './declare.ts';
+import { declareCreate, declareDelete, declareGet, declareList, declareUpdate } from './declare/declare.ts';
+import { Choice, Int, List, Nullable, type Of, Rate, Shape, Text, Time } from './declare/shapes.ts';
 import { EnvironmentName, projectParams, RegionName } from './projects.ts';
-import { Choice, Int, List, Nullable, type Of, Rate, Shape, Text, Time } from './shapes.ts';
 
 const healthCheckFields = {
   path: Nullable(

@@ -113,8 +113,8 @@ export const errorCatalogue = {
   },
   domain_taken: {
     status: 409,
-    means: 'The hostname has already been added, in this account or another one.',
-    remedy: 'Remove it there, or ask the operator of the service.',
+    means: 'The hostname is already in use, in this account or another one.',
+    remedy: 'Remove the domain that has it, or ask the operator of the service.',
   },
   idempotency_in_flight: {
     status: 409,
@@ -163,7 +163,7 @@ export const errorCatalogue = {
   },
   domain_not_pointed: {
     status: 422,
-    means: 'The DNS records of the name do not point to this service, so no certificate can be issued.',
+    means: 'The DNS check failed: the hostname does not resolve to an address, so no certificate can be issued.',
     remedy: 'Point its DNS records here; `error.details` says what was found. Then verify again.',
   },
   webhook_url_not_allowed: {

@@ -1,11 +1,11 @@
 import { type TSchema, Type } from 'typebox';
 import { Alert } from './alerts.ts';
-import { declareGet, declareList } from './declare.ts';
+import { declareGet, declareList } from './declare/declare.ts';
+import { declare } from './declare/route.ts';
+import { Choice, Id, Int, Shape, Time } from './declare/shapes.ts';
 import { Deployment, rollbackCauses } from './deployments.ts';
 import { Domain } from './domains.ts';
 import { Revision } from './revisions.ts';
-import { declare } from './route.ts';
-import { Choice, Id, Int, Shape, Time } from './shapes.ts';
 
 /** Every kind of event, and when it happens. */
 export const eventCatalogue = {

@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
+import { declare } from './declare/route.ts';
+import { Int, List, Nullable, type Of, Rate, Shape, Time } from './declare/shapes.ts';
 import { RevisionId } from './deployments.ts';
 import { EnvironmentName, projectParams } from './projects.ts';
-import { declare } from './route.ts';
-import { Int, List, Nullable, type Of, Rate, Shape, Time } from './shapes.ts';
 
 export const maxPoints = 1000;
 

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
-import { declareCreate, declareDelete, declareGet, declareList, declareUpdate, none } from './declare.ts';
-import { Id, List, Nullable, type Of, Shape, Text, Time } from './shapes.ts';
+import { declareCreate, declareDelete, declareGet, declareList, declareUpdate, none } from './declare/declare.ts';
+import { Id, List, Nullable, type Of, Shape, Text, Time } from './declare/shapes.ts';
 
 export const EnvironmentName = Type.String({
   pattern: '^[a-z][a-z0-9-]{0,22}$',

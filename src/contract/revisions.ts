@@ -1,19 +1,11 @@
 import { Type } from 'typebox';
-import { declareCreate, declareGet, declareList } from './declare.ts';
+import { declareCreate, declareGet, declareList } from './declare/declare.ts';
+import { Choice, Id, Int, Nullable, type Of, Shape, Text, Time } from './declare/shapes.ts';
 import { Deployment, Image, RevisionId } from './deployments.ts';
 import { environmentParams } from './environments.ts';
 import { EnvironmentName } from './projects.ts';
-import { Choice, Id, Int, Nullable, type Of, Shape, Text, Time } from './shapes.ts';
 
-export const revisionStates = [
-  'pending',
-  'canary',
-  'active',
-  'superseded',
-  'retired',
-  'failed',
-  'rolled_back',
-] as const;
+const revisionStates = ['pending', 'canary', 'active', 'superseded', 'retired', 'failed', 'rolled_back'] as const;
 export type RevisionState = (typeof revisionStates)[number];
 
 export const Revision = Shape(

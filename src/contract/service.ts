@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
-import { declareGet, declareList, none } from './declare.ts';
+import { declareGet, declareList, none } from './declare/declare.ts';
+import { Choice, Id, Nullable, type Of, Shape, Text, Time } from './declare/shapes.ts';
 import { RegionName } from './projects.ts';
-import { Choice, Id, Nullable, type Of, Shape, Text, Time } from './shapes.ts';
 
 export const Region = Shape(
   {

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
-import { declareCreate, declareDelete, declareGet, declareList, none } from './declare.ts';
+import { declareCreate, declareDelete, declareGet, declareList, none } from './declare/declare.ts';
+import { Choice, Id, Nullable, type Of, Shape, Text, Time } from './declare/shapes.ts';
 import { scopes } from './scopes.ts';
-import { Choice, Id, Nullable, type Of, Shape, Text, Time } from './shapes.ts';
 
 const Scopes = Type.Array(Choice(scopes, 'A scope.'), {
   minItems: 1,

@@ -1,13 +1,13 @@
 import { Type } from 'typebox';
-import { declareCreate, declareDelete, declareGet, declareList, declareUpdate, none } from './declare.ts';
+import { declareCreate, declareDelete, declareGet, declareList, declareUpdate, none } from './declare/declare.ts';
+import { declare } from './declare/route.ts';
+import { Choice, Id, Int, Nullable, type Of, Shape, Text, Time } from './declare/shapes.ts';
 import { eventKinds } from './events.ts';
-import { declare } from './route.ts';
-import { Choice, Id, Int, Nullable, type Of, Shape, Text, Time } from './shapes.ts';
 
 export const orderings = ['none', 'strict'] as const;
 export type Ordering = (typeof orderings)[number];
 
-export const webhookStates = ['enabled', 'paused', 'disabled'] as const;
+const webhookStates = ['enabled', 'paused', 'disabled'] as const;
 export type WebhookState = (typeof webhookStates)[number];
 
 const Url = Type.String({

@@ -1,22 +1,21 @@
-// Everything of one database into another that is empty: how an installation grows from SQLite to PostgreSQL. All of it
-// goes into one transaction, so the target has everything or nothing.
+// Copies a SQLite database to an empty PostgreSQL database, in one transaction: the target gets everything or nothing.
 import { sql } from 'kysely';
 import { StartError } from '../lib/start-error.ts';
 import type { Db } from './database.ts';
 import type { AnyDb } from './migrations/types.ts';
 
-/** Of no use anywhere else: the version of the schema, and what runs out by itself. */
-const leftOut = new Set(['migration', 'rate_cell', 'environment_lease']);
+/** Not copied: the schema version, which the target has itself, and rows that soon expire. */
+const skippedTables = new Set(['migration', 'rate_cell', 'environment_lease']);
 const batchRows = 500;
 
-export interface Copied {
+interface Copied {
   table: string;
   rows: number;
 }
 
 export async function copyDatabase(from: Db, to: Db): Promise<Copied[]> {
   if (await to.selectFrom('account').select('id').limit(1).executeTakeFirst()) {
-    throw new StartError('The target has accounts already: it must be a new, empty database.');
+    throw new StartError('The target already has accounts: it must be a new, empty database.');
   }
   const tables = await listTables(from);
   return to.transaction().execute(async (tx) => {
@@ -42,7 +41,7 @@ async function copyTable(from: AnyDb, tx: AnyDb, table: string): Promise<number>
     rows += page.length;
     const values = page.map(({ row_number: _, ...row }) => row);
     const insert = tx.insertInto(table).values(values);
-    // Opening the target wrote a few of its own.
+    // Opening the target has already written some of these rows.
     await (table === 'meta'
       ? insert.onConflict((conflict) =>
           conflict.column('name').doUpdateSet((e) => ({ value: e.ref('excluded.value') })),
@@ -52,11 +51,11 @@ async function copyTable(from: AnyDb, tx: AnyDb, table: string): Promise<number>
   }
 }
 
-/** Those that others refer to first. */
+/** Sorted so that a table comes after those that it refers to. */
 async function listTables(db: AnyDb): Promise<string[]> {
   const { rows } = await sql<{ name: string }>`
     select name from sqlite_schema where type = 'table' and name not like 'sqlite_%' order by name`.execute(db);
-  const waiting = new Set(rows.map(({ name }) => name).filter((name) => !leftOut.has(name)));
+  const waiting = new Set(rows.map(({ name }) => name).filter((name) => !skippedTables.has(name)));
   const needs = new Map<string, string[]>();
   for (const name of waiting) {
     const keys = await sql<{ table: string }>`select "table" from pragma_foreign_key_list(${name})`.execute(db);

@@ -4,7 +4,7 @@ import type { Tables } from './tables.ts';
 
 export type Db = Kysely<Tables>;
 
-/** Also of a transaction. */
+/** Works for a transaction too. */
 export const dialectOf = (db: Db): DialectName =>
   db.getExecutor().adapter instanceof PostgresAdapter ? 'postgres' : 'sqlite';
 

@@ -1,4 +1,4 @@
-// What went wrong, in words both databases share.
+// Recognises database errors, on both databases alike.
 
 function field(error: unknown, name: 'code' | 'message' | 'errcode'): unknown {
   return typeof error === 'object' && error !== null && name in error
@@ -7,9 +7,9 @@ function field(error: unknown, name: 'code' | 'message' | 'errcode'): unknown {
 }
 
 const sqliteUnique = new Set([1555, 2067]); // primary key, unique
-const sqliteOutOfReach = new Set([5, 10, 13, 14]); // busy, I/O error, disk full, cannot open
+const sqliteUnavailable = new Set([5, 10, 13, 14]); // busy, I/O error, disk full, cannot open
 
-/** The statement would have made a second row where only one may be. */
+/** A primary key or a unique index refused the statement. */
 export function isUniqueViolation(error: unknown): boolean {
   if (field(error, 'code') === '23505') return true;
   const errcode = field(error, 'errcode');
@@ -21,10 +21,10 @@ const connectionCodes =
 const connectionMessages =
   /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|rolled back by SQLite/;
 
-/** The database could not be reached or could not take the change; the same request may well succeed later. */
+/** The database could not be reached or could not write; the same request may succeed later. */
 export function isUnavailable(error: unknown): boolean {
   const errcode = field(error, 'errcode');
-  if (typeof errcode === 'number') return sqliteOutOfReach.has(errcode & 0xff);
+  if (typeof errcode === 'number') return sqliteUnavailable.has(errcode & 0xff);
   const code = field(error, 'code');
   if (typeof code === 'string' && connectionCodes.test(code)) return true;
   const message = field(error, 'message');

@@ -1,19 +1,19 @@
-// A state changes by one guarded statement: `… where id = … and version = …` (or `state = …`) hits one row or none.
+// A state changes by one guarded statement: `… where id = … and version = …` (or `state = …`) changes one row or none.
 
-/** The row has changed since it was read. The API runs the transaction again; the reconciler looks again. */
+/** The row has changed since it was read. The API and the reconciler then read it again and retry. */
 export class ChangedMeanwhile extends Error {}
 
 interface GuardedStatement {
   executeTakeFirst(): Promise<{ numUpdatedRows?: bigint; numDeletedRows?: bigint }>;
 }
 
-/** Whether the statement found its row. */
+/** Whether the statement changed its row. */
 export async function changesOne(statement: GuardedStatement): Promise<boolean> {
   const { numUpdatedRows, numDeletedRows } = await statement.executeTakeFirst();
   return (numUpdatedRows ?? numDeletedRows) === 1n;
 }
 
-/** Throws ChangedMeanwhile where the statement found no row. */
+/** Throws ChangedMeanwhile if the statement changed no row. */
 export async function changeOne(statement: GuardedStatement): Promise<void> {
   if (!(await changesOne(statement))) throw new ChangedMeanwhile();
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Db } from './database.ts';
 
-/** A name of this installation for ever, made with its database: engines keep apart by it what belongs to whom. */
+/** The permanent id of this installation. Engines that several installations share use it to tell their instances apart. */
 export async function findInstallation(db: Db): Promise<string> {
   await db
     .insertInto('meta')

@@ -4,7 +4,7 @@ import type { Db } from './database.ts';
 
 const context = 'key check';
 
-/** Refuses a key that is not the one this database was encrypted with, before it does any harm. */
+/** Refuses to start with a key other than the one that this database was encrypted with. */
 export async function checkSecretKey(db: Db, seal: Seal): Promise<void> {
   await db
     .insertInto('meta')

@@ -12,7 +12,7 @@ const migrations: Migration[] = [foundation, deployments, webhooks, alerts, doma
 
 export const latestVersion = migrations.length;
 
-/** Brings the database up to this program's version, in one transaction; several processes may try at once. */
+/** Migrates the database to the latest version, in one transaction. Several processes may call it at once. */
 export async function migrate(db: AnyDb, dialect: DialectName): Promise<void> {
   await db.transaction().execute(async (tx) => {
     if (dialect === 'postgres') await sql`select pg_advisory_xact_lock(7310391)`.execute(tx);

@@ -1,5 +1,5 @@
-// A connection of its own for LISTEN and NOTIFY, so that a notification waits for no other statement. It reconnects when
-// it is lost; what was sent in the meantime does not arrive.
+// A separate connection for LISTEN and NOTIFY, so that notifications do not wait for other statements. It reconnects when
+// it is lost; notifications that were sent in the meantime are lost.
 import type pg from 'pg';
 
 const reconnectAfterMs = 1000;
@@ -9,7 +9,7 @@ export interface NotifyChannel {
   stop(): Promise<void>;
 }
 
-/** `onPayload` also gets this process's own payloads, and null after a (re)connect: some may have been missed. */
+/** `onPayload` also gets this process's own payloads, and null after every (re)connect: some may have been missed. */
 export function openNotifyChannel(
   databaseUrl: string,
   channel: string,
@@ -21,7 +21,7 @@ export function openNotifyChannel(
   let timer: NodeJS.Timeout | null = null;
 
   const connect = async () => {
-    // Loaded only where it is used, like the pool.
+    // Imported here so that a start on SQLite does not load it.
     const { default: postgres } = await import('pg');
     if (stopped) return;
     const fresh = new postgres.Client({

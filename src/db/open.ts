@@ -2,11 +2,11 @@ import { join } from 'node:path';
 import { Kysely, PostgresDialect } from 'kysely';
 import type { Database } from './database.ts';
 import { readDirectly } from './prepared.ts';
-import { sqliteDialect } from './sqlite-driver.ts';
+import { sqliteDialect } from './sqlite/driver.ts';
 import type { Tables } from './tables.ts';
 import { trackTransactions } from './transactions.ts';
 
-export interface DatabaseOptions {
+interface DatabaseOptions {
   /** postgres://…, or null for SQLite in the data directory. */
   url: string | null;
   dataDir: string;
@@ -21,7 +21,7 @@ export async function openDatabase({ url, dataDir, onConnectionLost }: DatabaseO
     trackTransactions(db);
     return { db, dialect: 'sqlite', close: () => db.destroy() };
   }
-  // Loaded only where it is used: a start on SQLite does not wait for it.
+  // Imported here so that a start on SQLite does not load it.
   const { openPool } = await import('./postgres-pool.ts');
   const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: openPool(url, onConnectionLost) }) });
   trackTransactions(db);

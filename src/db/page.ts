@@ -1,4 +1,4 @@
-// Keyset pages: a page starts right below the last key of the previous one, so its cost does not depend on how deep it is.
+// Keyset pages: a page starts right below the last key of the previous one, so deep pages cost no more than the first.
 import type { SelectQueryBuilder } from 'kysely';
 import type { Tables } from './tables.ts';
 
@@ -8,7 +8,7 @@ export interface Page {
   after: string | null;
 }
 
-/** One row more than the page holds, which tells whether another page follows. `key` is a unique column. */
+/** Selects one row more than the page holds, which shows whether another page follows. `key` is a unique column. */
 export function newestFirst<T extends keyof Tables, Row>(
   query: SelectQueryBuilder<Tables, T, Row>,
   { limit, after }: Page,

@@ -10,7 +10,7 @@ export const poolOptions = (url: string): pg.PoolConfig => ({
   connectionString: url,
   max: 10,
   connectionTimeoutMillis: 5000,
-  // A request that waits longer than this on one statement is better told to come again.
+  // After this the request fails as retryable, which is better than waiting longer.
   statement_timeout: 15_000,
   idle_in_transaction_session_timeout: 30_000,
   keepAlive: true,

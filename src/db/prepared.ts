@@ -1,5 +1,4 @@
-// Queries of the hot path, built and compiled once. On SQLite a read outside of a transaction goes straight to its
-// connection.
+// Queries of the hot path, built and compiled once. On SQLite, reads outside of a transaction bypass Kysely.
 import type { CompiledQuery } from 'kysely';
 import type { Db } from './database.ts';
 import type { Tables } from './tables.ts';
@@ -8,12 +7,12 @@ type Read = <R>(query: CompiledQuery<R>) => R[];
 
 const direct = new WeakMap<Db, Read>();
 
-/** From now on, prepared reads of this database that are not in a transaction are done by `read`. */
+/** Makes prepared reads of this database use `read`, unless they are in a transaction. */
 export function readDirectly(db: Db, read: Read): void {
   direct.set(db, read);
 }
 
-/** A read. `build` uses any values; the real ones are given later, in the order in which they stand in the query. */
+/** A prepared read. `build` uses placeholder values; callers pass the real ones in the order of the query. */
 export function prepared<R>(build: (db: Db) => { compile(): CompiledQuery<R> }) {
   let compiled: CompiledQuery<R> | undefined;
   return async (db: Db, ...parameters: unknown[]): Promise<R[]> => {
@@ -25,7 +24,7 @@ export function prepared<R>(build: (db: Db) => { compile(): CompiledQuery<R> }) 
   };
 }
 
-/** An insert of one row. Every row has all columns of the table, so the first one tells their names. */
+/** A prepared insert of one row. Every row has all columns of the table, so the names come from the first one. */
 export function preparedInsert<T extends keyof Tables>(table: T) {
   let compiled: CompiledQuery | undefined;
   let columns: (keyof Tables[T])[] = [];

@@ -1,5 +1,5 @@
-// The tables as the queries see them, on both databases alike: text, whole numbers (times are milliseconds since the
-// epoch, truth is 0 or 1) and JSON kept as text.
+// The tables, the same on both databases: text, integers (times are milliseconds since the epoch, booleans are 0 or 1) and
+// JSON stored as text.
 import type { AlertTables } from './tables/alerts.ts';
 import type { DomainTables } from './tables/domains.ts';
 import type { EventTables } from './tables/events.ts';
@@ -31,7 +31,7 @@ export interface Tables extends RolloutTables, AlertTables, EventTables, DomainT
     slug: string;
     description: string | null;
     labels: string;
-    /** Of its next event. */
+    /** The sequence number of its next event. */
     next_sequence: number;
     created_at: number;
     updated_at: number;
@@ -41,7 +41,7 @@ export interface Tables extends RolloutTables, AlertTables, EventTables, DomainT
     project_id: string;
     name: string;
     region: string;
-    /** The first label of its address, unique in the service. */
+    /** The first label of its address; unique. */
     host: string;
     replicas: number;
     port: number;
@@ -75,7 +75,7 @@ export interface Tables extends RolloutTables, AlertTables, EventTables, DomainT
     key: string;
     route: string;
     body_hash: string;
-    /** The request that is carrying it out; null once there is a response. */
+    /** The request in progress; null once there is a response. */
     owner: string | null;
     lease_until: number;
     response_sealed: string | null;

@@ -1,4 +1,4 @@
-// What a transaction causes outside of the database must wait for its commit. A transaction collects it in its scope.
+// Effects of a transaction outside of the database must wait for its commit. The scope of a transaction collects them.
 import type { Transaction } from 'kysely';
 import type { Db } from './database.ts';
 import type { Tables } from './tables.ts';

@@ -1,5 +1,4 @@
 // Writes one step of a rollout in one transaction: the record, its timeline, its revisions, and the events.
-
 import type { Db } from '../db/database.ts';
 import { type EnvironmentKey, keyOf } from '../environments/key.ts';
 import type { EnvironmentRow } from '../environments/queries.ts';

@@ -1,9 +1,8 @@
 // Which share of the requests each revision gets (`traffic_percent`) is written here and nowhere else.
-
 import type { Db } from '../db/database.ts';
 import { type EnvironmentKey, keyOf } from '../environments/key.ts';
 import { publish } from '../signals/signals.ts';
-import { touchRouting } from '../traffic/queries.ts';
+import { markRoutingChanged } from '../traffic/queries.ts';
 import { type DeploymentRow, lockDeployment, type RevisionRow } from './queries.ts';
 
 /**
@@ -15,7 +14,7 @@ export async function saveShares(tx: Db, deployment: DeploymentRow, freshPercent
   const { revision, previous_revision } = deployment;
   await updateShare(tx, keyOf(deployment), revision, freshPercent);
   if (previous_revision !== null) await updateShare(tx, keyOf(deployment), previous_revision, 100 - freshPercent);
-  await touchRouting(tx);
+  await markRoutingChanged(tx);
 }
 
 /** Saves the shares while a deployment goes on; false: they are like that already. */

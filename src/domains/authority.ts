@@ -1,53 +1,52 @@
-// What the issuer asks of whoever signs certificates: an ACME directory, or the local CA.
+// What the issuer needs from a certificate authority: an ACME directory or the local CA.
 import type { CertificateRow, DomainRow } from './queries.ts';
 
 export interface Obtained {
-  /** The certificate first, then what leads from it to a root. */
+  /** The certificate first, then the intermediates. */
   chainPem: string;
   keyPem: string;
 }
 
-/** An order under way: kept with the domain, so that a crash costs no second one. */
+/** An order in progress. It is saved with the domain, so that a process continues it after a crash. */
 export interface OpenOrder {
   url: string;
   keyPem: string;
 }
 
-export interface Work {
+export interface CertificateRequest {
   domain: DomainRow;
-  /** What it serves now. */
+  /** The certificate that it replaces. */
   current: CertificateRow | null;
   order: OpenOrder | null;
   saveOrder(order: OpenOrder | null): Promise<void>;
-  /** The process stops, or somebody else has the domain now. */
+  /** Aborted when the process stops or has lost the lease of the domain. */
   signal: AbortSignal;
 }
 
-export interface RenewalAdvice {
-  /** When the authority wants it renewed, by its own document; null: it has no opinion. */
+interface RenewalAdvice {
+  /** When the authority suggests to renew; null: it suggests nothing. */
   window: { start: number; end: number } | null;
-  /** How long not to ask again. */
-  askedMs: number | null;
+  retryAfterMs: number | null;
 }
 
 export interface Authority {
-  /** Orders under way are of one authority only. */
+  /** Identifies the authority: an order can only be continued where it was created. */
   name: string;
-  obtain(work: Work): Promise<Obtained>;
-  /** The name of the certificate for renewal information; null: the authority has none. */
+  obtain(request: CertificateRequest): Promise<Obtained>;
+  /** The certificate's identifier in renewal information; null: the authority offers none. */
   ariIdOf(chainPem: string): Promise<string | null>;
   adviceOn(ariId: string): Promise<RenewalAdvice>;
-  /** Whatever waits for an answer stops waiting. */
+  /** Cancels requests that are waiting for a response. */
   close(): Promise<void>;
 }
 
-/** No certificate was given, and people can read why. */
+/** No certificate was issued. The message is shown to users. */
 export class NotIssued extends Error {
-  /** For how long the authority asked not to be asked; null: it did not. */
-  readonly askedMs: number | null;
+  /** How long the authority asked us to wait; null: it did not ask. */
+  readonly retryAfterMs: number | null;
 
-  constructor(message: string, askedMs: number | null = null, cause?: unknown) {
+  constructor(message: string, retryAfterMs: number | null = null, cause?: unknown) {
     super(message, { cause });
-    this.askedMs = askedMs;
+    this.retryAfterMs = retryAfterMs;
   }
 }

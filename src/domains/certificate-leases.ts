@@ -1,15 +1,15 @@
-// The issuer's side of the tables. A domain is leased to whoever looks after it; every update is guarded by the lease, so
-// whoever lost it changes nothing any more.
+// The issuer's queries. A process leases a domain before it gets a certificate for it. Every update is guarded by the
+// lease, so a process that has lost it can change nothing.
 import { sql } from 'kysely';
 import type { Db } from '../db/database.ts';
 import { publish } from '../signals/signals.ts';
-import { touchRouting } from '../traffic/queries.ts';
+import { markRoutingChanged } from '../traffic/queries.ts';
 import type { CertificateRow, DomainRow } from './queries.ts';
 
-/** Somebody else has the domain now, or it is gone. */
+/** Another process has leased the domain, or the domain is gone. */
 export class LeaseLost extends Error {}
 
-/** Domains whose time has come and whom nobody looks after, the longest due first. */
+/** Leases up to `room` domains that are due, the longest due first. */
 export async function claimDue(
   db: Db,
   owner: () => string,
@@ -32,7 +32,7 @@ export async function claimDue(
       .set({
         lease_owner: owner(),
         lease_until: nowMs + leaseMs,
-        // A renewal goes on behind a certificate that serves; a first one is what people wait for.
+        // During a renewal the domain stays active: it still serves its current certificate.
         state: sql<DomainRow['state']>`case when certificate_id is null then 'issuing' else state end`,
         version: sql<number>`case when certificate_id is null then version + 1 else version end`,
       })
@@ -52,7 +52,7 @@ export async function extendLease(db: Db, row: DomainRow, untilMs: number): Prom
   await guarded(db, row, { lease_until: untilMs });
 }
 
-/** Before anything is asked of the authority that could not be found again after a crash. */
+/** Called before the order is acted upon, so that it can be found again after a crash. */
 export async function saveOrder(
   db: Db,
   row: DomainRow,
@@ -61,12 +61,12 @@ export async function saveOrder(
   await guarded(db, row, order);
 }
 
-/** Nothing was found out: it is due again at once, for whoever comes next. */
+/** The attempt ended without a result: the domain is due again at once. */
 export async function release(db: Db, row: DomainRow): Promise<void> {
   await guarded(db, row, { lease_owner: null, lease_until: 0 });
 }
 
-/** On SQLite there is one process: what was leased when it starts was leased by one that died. */
+/** For SQLite, which has one process: leases that it finds at its start belong to a process that died. */
 export async function releaseAll(db: Db): Promise<void> {
   await db.updateTable('domain').set({ lease_owner: null, lease_until: 0 }).where('lease_until', '>', 0).execute();
 }
@@ -94,7 +94,7 @@ export async function markFailed(
   publishChange(db, row);
 }
 
-/** The certificate serves on; only when it is to be looked at again has changed. */
+/** Changes only when the certificate is due again. */
 export async function reschedule(
   db: Db,
   row: DomainRow,
@@ -111,7 +111,7 @@ export async function reschedule(
 const dueAt = ({ renew_at, ari_ask_at }: Pick<CertificateRow, 'renew_at' | 'ari_ask_at'>) =>
   Math.min(renew_at, ari_ask_at ?? renew_at);
 
-/** From the commit on it serves the new certificate. The one before is kept, older ones are not. */
+/** The domain serves the new certificate once this is committed. Keeps the previous certificate, deletes older ones. */
 export async function storeCertificate(tx: Db, row: DomainRow, certificate: CertificateRow): Promise<DomainRow> {
   const saved = await guarded(
     tx,
@@ -139,7 +139,7 @@ export async function storeCertificate(tx: Db, row: DomainRow, certificate: Cert
     .where('domain_id', '=', row.id)
     .where('id', 'not in', [certificate.id, row.certificate_id ?? ''])
     .execute();
-  if (row.certificate_id === null) await touchRouting(tx);
+  if (row.certificate_id === null) await markRoutingChanged(tx);
   publish(tx, 'domains', { hostname: row.hostname });
   publishChange(tx, row);
   return saved;
@@ -151,15 +151,16 @@ export async function findFullCertificate(db: Db, id: string | null): Promise<Ce
   return row ?? null;
 }
 
+/** A change that API users can see also raises the version. */
 async function guarded(
   db: Db,
   { id, lease_owner }: DomainRow,
   changed: Partial<DomainRow>,
-  seen: 'visible' | 'unseen' = 'unseen',
+  kind: 'visible' | 'internal' = 'internal',
 ): Promise<DomainRow> {
   const row = await db
     .updateTable('domain')
-    .set((e) => ({ ...changed, ...(seen === 'visible' && { version: e('version', '+', 1) }) }))
+    .set((e) => ({ ...changed, ...(kind === 'visible' && { version: e('version', '+', 1) }) }))
     .where('id', '=', id)
     .where('lease_owner', '=', lease_owner)
     .returningAll()

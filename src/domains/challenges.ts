@@ -1,11 +1,11 @@
-// What the router answers a certificate authority that checks a name: written by whoever orders, read by whoever is asked.
+// Responses to http-01 challenges. The process that carries out an order writes them; any router process serves them.
 import type { Db } from '../db/database.ts';
 import { prepared } from '../db/prepared.ts';
 
-/** Long after any order has ended: of a domain that was removed while its order was under way. */
-const forgottenAfterMs = 7 * 24 * 3600_000;
+/** Removes leftovers of domains that were deleted during an order. */
+const keptForMs = 7 * 24 * 3600_000;
 
-export interface Challenge {
+interface Challenge {
   token: string;
   hostname: string;
   keyAuthorization: string;
@@ -28,7 +28,7 @@ export async function insertChallenge(db: Db, challenge: Challenge, nowMs: numbe
 export async function deleteChallenges(db: Db, hostname: string, nowMs: number): Promise<void> {
   await db
     .deleteFrom('acme_challenge')
-    .where((e) => e.or([e('hostname', '=', hostname), e('created_at', '<', nowMs - forgottenAfterMs)]))
+    .where((e) => e.or([e('hostname', '=', hostname), e('created_at', '<', nowMs - keptForMs)]))
     .execute();
 }
 

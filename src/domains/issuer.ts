@@ -1,5 +1,5 @@
-// Looks after certificates: finds domains whose time has come → leases each → gets a certificate, or goes on with the
-// order that is under way → stores it. A lease is kept alive while the work goes on, and runs out if the process dies.
+// Issues and renews certificates: finds domains that are due → leases each → gets a certificate, continuing the order in
+// progress if there is one → stores it. The lease is extended in the meantime, and expires if the process dies.
 import type { Db } from '../db/database.ts';
 import type { DialectName } from '../db/migrations/types.ts';
 import { insertEvent } from '../events/outbox.ts';
@@ -23,19 +23,20 @@ import {
   saveOrder,
   storeCertificate,
 } from './certificate-leases.ts';
-import { keyContext, orderKeyContext } from './key-context.ts';
+import { orderKeyContext } from './key-context.ts';
+import { newCertificate } from './new-certificate.ts';
 import { type CertificateRow, type DomainRow, presentDomain } from './queries.ts';
 import { readCertificate } from './read-certificate.ts';
-import { firstRenewAt, retryDelayMs } from './retry.ts';
+import { retryDelayMs } from './retry.ts';
 
-export interface IssuerParts {
+interface IssuerParts {
   db: Db;
   dialect: DialectName;
   seal: Seal;
   ids: IdSource;
   clock: Clock;
   log: Log;
-  /** Unlike that of any other process. */
+  /** Unique among the processes that share the database. */
   processId: string;
   authority: Authority;
   random: () => number;
@@ -46,7 +47,7 @@ const lookEveryMs = 2000;
 const atOnce = 4;
 const leaseMs = 30_000;
 const extendEveryMs = 10_000;
-const longestMessage = 2000;
+const maxMessageLength = 2000;
 
 export class Issuer {
   readonly #parts: IssuerParts;
@@ -71,7 +72,7 @@ export class Issuer {
     this.#unsubscribe = subscribe(db, 'domains', () => this.#loop?.wake());
   }
 
-  /** What is under way is given back; its order is kept, so nothing is lost. */
+  /** Releases the leases. Orders in progress stay saved, so another process can continue them. */
   async stop(): Promise<void> {
     this.#unsubscribe?.();
     this.#stopping.abort();
@@ -86,7 +87,7 @@ export class Issuer {
     if (room === 0 || this.#stopping.signal.aborted) return;
     const owner = () => `${processId}.${++this.#claims}`;
     for (const row of await claimDue(db, owner, room, clock.now(), leaseMs)) {
-      const done = this.#lookAfter(row).finally(() => {
+      const done = this.#process(row).finally(() => {
         this.#running.delete(done);
         this.#loop?.wake();
       });
@@ -94,7 +95,7 @@ export class Issuer {
     }
   }
 
-  async #lookAfter(row: DomainRow): Promise<void> {
+  async #process(row: DomainRow): Promise<void> {
     const { db, clock, log } = this.#parts;
     const lost = new AbortController();
     const beat = setInterval(
@@ -104,14 +105,14 @@ export class Issuer {
     const signal = AbortSignal.any([this.#stopping.signal, lost.signal]);
     try {
       const current = await findFullCertificate(db, row.certificate_id);
-      const early = current !== null && row.renew_asked === 0 && clock.now() < current.renew_at;
-      if (early) await this.#askAdvice(row, current);
+      const isEarly = current !== null && row.renew_asked === 0 && clock.now() < current.renew_at;
+      if (isEarly) await this.#askAdvice(row, current);
       else await this.#store(row, await this.#obtain(row, current, signal));
     } catch (error) {
       if (error instanceof LeaseLost || lost.signal.aborted) return;
       await (this.#stopping.signal.aborted ? release(db, row) : this.#fail(row, error)).catch((failed) =>
-        // The lease runs out; then it is tried again.
-        log.warn({ err: failed, hostname: row.hostname }, 'how a certificate went could not be written'),
+        // The domain is tried again when its lease expires.
+        log.warn({ err: failed, hostname: row.hostname }, 'failed to write the outcome of a certificate request'),
       );
     } finally {
       clearInterval(beat);
@@ -122,11 +123,11 @@ export class Issuer {
     const { db, seal, authority } = this.#parts;
     const context = orderKeyContext(row.id);
     const { order_url: url, order_key_sealed: sealed } = row;
-    const mine = row.order_directory === authority.name && url !== null && sealed !== null;
+    const canContinue = row.order_directory === authority.name && url !== null && sealed !== null;
     return authority.obtain({
       domain: row,
       current,
-      order: mine ? { url, keyPem: seal.open(sealed, context) } : null,
+      order: canContinue ? { url, keyPem: seal.open(sealed, context) } : null,
       saveOrder: (order: OpenOrder | null) =>
         saveOrder(db, row, {
           order_directory: order && authority.name,
@@ -140,20 +141,10 @@ export class Issuer {
   async #store(row: DomainRow, obtained: Obtained): Promise<void> {
     const { db, seal, ids, clock, log, authority, urlOf } = this.#parts;
     const facts = readCertificate(obtained, row.hostname);
-    const id = ids('crt');
     const nowMs = clock.now();
-    const ari_id = await authority.ariIdOf(obtained.chainPem).catch(() => null);
-    const certificate: CertificateRow = {
-      id,
-      domain_id: row.id,
-      ...facts,
-      renew_at: firstRenewAt(facts.not_before, facts.not_after, nowMs),
-      chain_pem: obtained.chainPem,
-      key_sealed: seal.seal(obtained.keyPem, keyContext(id)),
-      ari_id,
-      ari_ask_at: ari_id === null ? null : nowMs + askAgainMs(null),
-      created_at: nowMs,
-    };
+    const ariId = await authority.ariIdOf(obtained.chainPem).catch(() => null);
+    const fresh = { id: ids('crt'), domainId: row.id, obtained, facts, ariId };
+    const certificate = newCertificate(fresh, seal, nowMs);
     const first = row.certificate_id === null;
     await db.transaction().execute(async (tx) => {
       const saved = await storeCertificate(tx, row, certificate);
@@ -168,35 +159,35 @@ export class Issuer {
     );
   }
 
-  /** It is not time yet; perhaps the authority wants it sooner. */
+  /** The renewal is not due yet; the authority may suggest an earlier time. */
   async #askAdvice(row: DomainRow, current: CertificateRow): Promise<void> {
     const { db, clock, log, random, authority } = this.#parts;
     const { ari_id, ari_ask_at } = current;
     if (ari_id === null || ari_ask_at === null || clock.now() < ari_ask_at) return reschedule(db, row, current);
     const advice = await authority.adviceOn(ari_id).catch((error) => {
-      log.warn({ err: error, hostname: row.hostname }, 'no renewal information');
+      log.warn({ err: error, hostname: row.hostname }, 'failed to get renewal information');
       return null;
     });
     const renew_at = advice ? renewalMoment(current, advice.window, random()) : current.renew_at;
-    const ask = { ari_ask_at: clock.now() + askAgainMs(advice?.askedMs ?? null) };
+    const ask = { ari_ask_at: clock.now() + askAgainMs(advice?.retryAfterMs ?? null) };
     await reschedule(db, row, { ...current, renew_at, ...ask });
   }
 
   async #fail(row: DomainRow, error: unknown): Promise<void> {
     const { db, clock, log, random } = this.#parts;
     const nowMs = clock.now();
-    const askedMs = error instanceof NotIssued ? error.askedMs : null;
-    const nextAttemptAt = nowMs + retryDelayMs(row.failures + 1, askedMs, random());
-    const waitUntil = askedMs === null ? null : nextAttemptAt;
+    const retryAfterMs = error instanceof NotIssued ? error.retryAfterMs : null;
+    const nextAttemptAt = nowMs + retryDelayMs(row.failures + 1, retryAfterMs, random());
+    const waitUntil = retryAfterMs === null ? null : nextAttemptAt;
     const message = messageOf(error);
-    if (error instanceof NotIssued) log.warn({ hostname: row.hostname, reason: message }, 'no certificate');
-    else log.error({ err: error, hostname: row.hostname }, 'a certificate could not be got');
+    if (error instanceof NotIssued) log.warn({ hostname: row.hostname, reason: message }, 'certificate not issued');
+    else log.error({ err: error, hostname: row.hostname }, 'failed to get a certificate');
     await markFailed(db, row, { message, nextAttemptAt, waitUntil, nowMs });
   }
 }
 
-/** For people: what only the log may know stays there. */
+/** The message that users see. Internal errors go to the log only. */
 function messageOf(error: unknown): string {
-  if (!(error instanceof NotIssued)) return 'The service could not carry it out; its log says why.';
-  return error.message.toWellFormed().slice(0, longestMessage);
+  if (!(error instanceof NotIssued)) return 'Internal error; the log of the service has the details.';
+  return error.message.toWellFormed().slice(0, maxMessageLength);
 }

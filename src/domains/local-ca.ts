@@ -1,5 +1,5 @@
-// The certificate authority that comes with the service, for where no ACME directory is set. Its root is made when it is
-// first needed, once for all processes that share the database.
+// The built-in certificate authority, used if no ACME directory is set. Its root is created on first use; all processes
+// that share the database share it.
 import { randomBytes } from 'node:crypto';
 import type { Db } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -7,7 +7,7 @@ import type { Seal } from '../lib/seal.ts';
 import type { Authority, Obtained } from './authority.ts';
 
 export interface LocalCa extends Authority {
-  /** The root, for people who want to trust it. */
+  /** The root certificate, for users to trust. */
   rootPem(): Promise<string>;
   issue(hostname: string): Promise<Obtained>;
 }
@@ -17,27 +17,27 @@ interface Root {
   key_sealed: string;
 }
 
-interface Opened {
+interface OpenRoot {
   pem: string;
-  /** What turns a name into a certificate under this root. */
+  /** Returns the certificate for a hostname, signed by this root. */
   sign(hostname: string, publicKey: CryptoKey): Promise<string>;
 }
 
 const dayMs = 24 * 3600_000;
 const rootDays = 3652;
 const leafDays = 90;
-/** Clocks of visitors may be a little behind. */
-const earlierMs = 3600_000;
+/** Certificates are valid from a little earlier, because visitors' clocks may be slow. */
+const backdateMs = 3600_000;
 const metaName = 'local_ca';
 const sealContext = 'local ca key';
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 const { subtle } = globalThis.crypto;
 
-// A megabyte of code that most starts never need.
+// Loaded on first use: it is a megabyte of code that most starts never need.
 const loadX509 = () => import('@peculiar/x509');
 
 export function createLocalCa({ db, seal, clock }: { db: Db; seal: Seal; clock: Clock }): LocalCa {
-  let opened: Promise<Opened> | null = null;
+  let opened: Promise<OpenRoot> | null = null;
   const open = () => {
     opened ??= openRoot(db, seal, clock).catch((error) => {
       opened = null;
@@ -56,12 +56,12 @@ export function createLocalCa({ db, seal, clock }: { db: Db; seal: Seal; clock: 
     issue,
     obtain: ({ domain }) => issue(domain.hostname),
     ariIdOf: async () => null,
-    adviceOn: async () => ({ window: null, askedMs: null }),
+    adviceOn: async () => ({ window: null, retryAfterMs: null }),
     close: async () => {},
   };
 }
 
-async function openRoot(db: Db, seal: Seal, clock: Clock): Promise<Opened> {
+async function openRoot(db: Db, seal: Seal, clock: Clock): Promise<OpenRoot> {
   const x509 = await loadX509();
   const { certificate, key_sealed } = await findRoot(db, seal, clock);
   const root = new x509.X509Certificate(certificate);
@@ -70,7 +70,7 @@ async function openRoot(db: Db, seal: Seal, clock: Clock): Promise<Opened> {
   return {
     pem: certificate,
     async sign(hostname, publicKey) {
-      const fromMs = wholeSeconds(clock.now() - earlierMs);
+      const fromMs = wholeSeconds(clock.now() - backdateMs);
       const leaf = await x509.X509CertificateGenerator.create({
         serialNumber: newSerial(),
         issuer: root.subjectName,
@@ -83,7 +83,7 @@ async function openRoot(db: Db, seal: Seal, clock: Clock): Promise<Opened> {
           new x509.BasicConstraintsExtension(false, undefined, true),
           new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
           new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]),
-          // Critical, as it must be where the subject is empty.
+          // It must be critical because the subject is empty.
           new x509.SubjectAlternativeNameExtension([{ type: 'dns', value: hostname }], true),
           await x509.AuthorityKeyIdentifierExtension.create(root.publicKey),
           await x509.SubjectKeyIdentifierExtension.create(publicKey),
@@ -94,7 +94,7 @@ async function openRoot(db: Db, seal: Seal, clock: Clock): Promise<Opened> {
   };
 }
 
-/** Of several processes that make one at once, the first to write it wins. */
+/** If several processes create a root at once, the first to write it wins. */
 async function findRoot(db: Db, seal: Seal, clock: Clock): Promise<Root> {
   const read = () => db.selectFrom('meta').select('value').where('name', '=', metaName).executeTakeFirst();
   let row = await read();
@@ -113,10 +113,10 @@ async function findRoot(db: Db, seal: Seal, clock: Clock): Promise<Root> {
 async function makeRoot(seal: Seal, clock: Clock): Promise<Root> {
   const x509 = await loadX509();
   const keys = await generateKeys();
-  const fromMs = wholeSeconds(clock.now() - earlierMs);
+  const fromMs = wholeSeconds(clock.now() - backdateMs);
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
     serialNumber: newSerial(),
-    // Unlike that of another installation: a browser may know several.
+    // The random part distinguishes installations, in case a browser trusts several.
     name: `CN=Sluice local CA ${randomBytes(3).toString('hex')}`,
     notBefore: new Date(fromMs),
     notAfter: new Date(fromMs + rootDays * dayMs),
@@ -148,5 +148,5 @@ function newSerial(): string {
   return bytes.toString('hex');
 }
 
-/** Certificates know no shorter times. */
+/** Times in certificates have no fractions of a second. */
 const wholeSeconds = (ms: number) => Math.floor(ms / 1000) * 1000;

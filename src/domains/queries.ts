@@ -12,9 +12,9 @@ import { requireProject } from '../projects/queries.ts';
 export type DomainRow = Selectable<Tables['domain']>;
 export type CertificateRow = Selectable<Tables['certificate']>;
 
-/** What the API shows of a certificate: without the key. */
+/** The columns that the API shows, which leave out the key. */
 const shown = ['id', 'issuer', 'serial', 'not_before', 'not_after', 'renew_at', 'fingerprint_sha256'] as const;
-export type ShownCertificate = Pick<CertificateRow, (typeof shown)[number]>;
+type ShownCertificate = Pick<CertificateRow, (typeof shown)[number]>;
 
 export async function listDomains(
   db: Db,
@@ -57,7 +57,7 @@ export async function insertDomain(tx: Db, row: DomainRow): Promise<void> {
   await tx.insertInto('domain').values(row).execute();
 }
 
-/** What people ask for. How its certificate is doing is the issuer's. */
+/** For changes that users ask for. The issuer writes the state of the certificate in certificate-leases.ts. */
 export async function updateDomain(
   tx: Db,
   { id, version }: DomainRow,

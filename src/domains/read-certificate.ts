@@ -1,4 +1,4 @@
-// What a certificate says of itself.
+// Reads a certificate and checks that it fits.
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { NotIssued, type Obtained } from './authority.ts';
 import type { CertificateRow } from './queries.ts';
@@ -8,13 +8,13 @@ export type CertificateFacts = Pick<
   'issuer' | 'serial' | 'not_before' | 'not_after' | 'fingerprint_sha256'
 >;
 
-/** Throws where it is not for this name and key: such a one would serve nobody. */
+/** Throws NotIssued if the certificate is not for this hostname and key. */
 export function readCertificate({ chainPem, keyPem }: Obtained, hostname: string): CertificateFacts {
   const certificate = new X509Certificate(chainPem);
   if (!certificate.checkHost(hostname, { subject: 'never' }))
-    throw new NotIssued('The certificate is for another name.');
+    throw new NotIssued('The certificate is for a different hostname.');
   if (!certificate.checkPrivateKey(createPrivateKey(keyPem)))
-    throw new NotIssued('The certificate is for another key.');
+    throw new NotIssued('The certificate is for a different key.');
   return {
     issuer: inOneLine(certificate.issuer),
     serial: certificate.serialNumber.toLowerCase(),
@@ -24,7 +24,7 @@ export function readCertificate({ chainPem, keyPem }: Obtained, hostname: string
   };
 }
 
-/** The lines of a distinguished name, in the order people read it. */
+/** A distinguished name on one line, its most specific part first. */
 function inOneLine(name: string): string {
   return name.split('\n').reverse().join(', ').slice(0, 500);
 }

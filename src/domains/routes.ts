@@ -1,15 +1,16 @@
-import { deleteDomainRule, insertDomainRule } from '../alerts/defaults.ts';
+import { deleteDomainRules, insertDomainRule } from '../alerts/defaults.ts';
 import * as contract from '../contract/domains.ts';
 import { ApiError, quotaExceeded } from '../contract/errors.ts';
 import type { Db } from '../db/database.ts';
 import { isUniqueViolation } from '../db/errors.ts';
 import { findEnvironment } from '../environments/queries.ts';
+import { environmentUnknown } from '../environments/unknown.ts';
 import { type ServedRoute, serve } from '../http/api/route.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import { requireProject } from '../projects/queries.ts';
 import { publish } from '../signals/signals.ts';
-import { touchRouting } from '../traffic/queries.ts';
+import { markRoutingChanged } from '../traffic/queries.ts';
 import { type Resolve, requireAddress } from './dns-check.ts';
 import { checkHostname, type ReservedNames } from './hostname.ts';
 import {
@@ -28,21 +29,21 @@ import {
 
 const maxDomains = 1000;
 
-export interface DomainParts {
+interface DomainParts {
   db: Db;
   ids: IdSource;
   clock: Clock;
   reserved: ReservedNames;
-  /** How names become addresses; null: it does not matter, the local CA signs. */
+  /** For the DNS check; null: the local CA issues certificates, which needs no DNS. */
   resolve: Resolve | null;
   urlOf(hostname: string): string;
 }
 
 export function domainRoutes(parts: DomainParts): ServedRoute[] {
-  return [...listingRoutes(parts), ...changingRoutes(parts), ...askingRoutes(parts)];
+  return [...readingRoutes(parts), ...changingRoutes(parts), ...issuingRoutes(parts)];
 }
 
-function listingRoutes({ urlOf }: DomainParts): ServedRoute[] {
+function readingRoutes({ urlOf }: DomainParts): ServedRoute[] {
   return [
     serve(contract.listDomains, async (call, db) => {
       const project = await requireProject(db, call.caller, call.params.id);
@@ -79,7 +80,7 @@ function changingRoutes({ ids, clock, reserved, urlOf }: DomainParts): ServedRou
         throw isUniqueViolation(error) ? domainTaken(hostname) : error;
       }
       await insertDomainRule(tx, { ids, clock }, { projectId: project.id, environment, hostname });
-      await touchRouting(tx);
+      await markRoutingChanged(tx);
       publish(tx, 'domains', { hostname });
       return {
         body: presentDomain(row, null, urlOf),
@@ -93,29 +94,29 @@ function changingRoutes({ ids, clock, reserved, urlOf }: DomainParts): ServedRou
       call.expectVersion(row.version);
       const { project_id: projectId, environment, hostname } = row;
       await deleteDomain(tx, row);
-      await deleteDomainRule(tx, { projectId, environment, hostname });
-      await touchRouting(tx);
+      await deleteDomainRules(tx, { projectId, environment, hostname });
+      await markRoutingChanged(tx);
       publish(tx, 'domains', { hostname });
       return { body: undefined };
     }),
   ];
 }
 
-/** Nothing of this makes the authority be asked sooner than it wants. */
-function askingRoutes({ db: root, clock, resolve, urlOf }: DomainParts): ServedRoute[] {
-  const again = async (tx: Db, row: DomainRow, changed: Partial<Pick<DomainRow, 'failures' | 'renew_asked'>>) => {
+/** Both make the domain due now, but not before the time until which the authority asked us to wait. */
+function issuingRoutes({ db: root, clock, resolve, urlOf }: DomainParts): ServedRoute[] {
+  const retryNow = async (tx: Db, row: DomainRow, changed: Partial<Pick<DomainRow, 'failures' | 'renew_asked'>>) => {
     const nowMs = clock.now();
-    const soon = { ...changed, next_attempt_at: Math.max(nowMs, row.wait_until ?? 0), updated_at: nowMs };
-    await updateDomain(tx, row, soon);
+    const due = { ...changed, next_attempt_at: Math.max(nowMs, row.wait_until ?? 0), updated_at: nowMs };
+    await updateDomain(tx, row, due);
     publish(tx, 'domains', { hostname: row.hostname });
-    return presentDomain({ ...row, ...soon }, await findCertificate(tx, row), urlOf);
+    return presentDomain({ ...row, ...due }, await findCertificate(tx, row), urlOf);
   };
   return [
     serve(
       contract.verifyDomain,
       async (call, tx) => {
         const row = await requireDomain(tx, call.caller, call.params);
-        const body = await again(tx, row, { failures: 0 });
+        const body = await retryNow(tx, row, { failures: 0 });
         return { body, version: row.version + 1 };
       },
       async (call) => {
@@ -126,7 +127,7 @@ function askingRoutes({ db: root, clock, resolve, urlOf }: DomainParts): ServedR
 
     serve(contract.renewDomain, async (call, tx) => {
       const row = await requireDomain(tx, call.caller, call.params);
-      const body = await again(tx, row, { renew_asked: 1 });
+      const body = await retryNow(tx, row, { renew_asked: 1 });
       return { body, version: row.version + 1 };
     }),
   ];
@@ -162,17 +163,12 @@ function newDomain(
 }
 
 const invalidHostname = (mistake: string) =>
-  new ApiError('invalid_request', 'The hostname cannot be added.', {
+  new ApiError('invalid_request', 'The hostname is not allowed.', {
     details: [{ path: 'body.hostname', message: mistake }],
   });
 
-const environmentUnknown = (name: string) =>
-  new ApiError('environment_unknown', `The project has no environment ${name}.`, {
-    details: [{ path: 'body.environment', message: name }],
-  });
-
 const domainTaken = (hostname: string) =>
-  new ApiError('domain_taken', 'Somebody has added that hostname already.', {
+  new ApiError('domain_taken', 'This hostname is already in use.', {
     details: [{ path: 'body.hostname', message: hostname }],
   });
 

@@ -2,10 +2,10 @@
 // (test/engines/conformance.ts) checks what callers may rely on. Every method is idempotent, so that it can be called
 // again after a crash.
 
-export type EngineKind = 'standin' | 'docker' | 'kubernetes';
+type EngineKind = 'standin' | 'docker' | 'kubernetes';
 
 /** The revision that an instance belongs to. Stored in the engine as labels, so that it is known after a crash. */
-export interface InstanceLabels {
+interface InstanceLabels {
   project: string;
   environment: string;
   revision: number;
@@ -41,7 +41,7 @@ export interface LogLine {
   text: string;
 }
 
-export interface LogQuery {
+interface LogQuery {
   /** How many of the latest lines to return at most. */
   tail: number;
   /** Only lines after this time. */

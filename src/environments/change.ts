@@ -1,4 +1,4 @@
-// What a change does to an environment, without I/O: fields left out stay, nested objects merge, null clears.
+// Creates and changes environments, without I/O. In a change, omitted fields stay, nested objects merge, null clears.
 import { type EnvironmentChanges, environmentDefaults } from '../contract/environments.ts';
 import { ApiError, quotaExceeded } from '../contract/errors.ts';
 import type { Seal } from '../lib/seal.ts';
@@ -6,7 +6,7 @@ import type { EnvironmentRow } from './queries.ts';
 
 const maxVariables = 200;
 
-export interface NewEnvironment {
+interface NewEnvironment {
   projectId: string;
   name: string;
   region: string;
@@ -62,8 +62,8 @@ export function changeEnvironment(
 
 function refuseFallingSteps(steps: number[]): void {
   if (steps.every((step, index) => index === 0 || step > steps[index - 1]!)) return;
-  throw new ApiError('invalid_request', 'The steps of a canary must rise.', {
-    details: [{ path: 'body.canary.steps', message: 'each step must be greater than the one before' }],
+  throw new ApiError('invalid_request', 'The steps of a canary must be in ascending order.', {
+    details: [{ path: 'body.canary.steps', message: 'each step must be greater than the previous one' }],
   });
 }
 
@@ -77,7 +77,7 @@ type Owner = Pick<EnvironmentRow, 'project_id' | 'name'>;
 
 const contextOf = (row: Owner): string => `variables ${row.project_id} ${row.name}`;
 
-/** Of the environment, or of one of its revisions, which keeps a copy. */
+/** Opens the variables of an environment, or the copy that one of its revisions keeps. */
 export function openSealedVariables(sealed: string | null, owner: Owner, seal: Seal): Record<string, string> {
   return sealed === null ? {} : JSON.parse(seal.open(sealed, contextOf(owner)));
 }

@@ -31,7 +31,8 @@ export async function listEnvironments(db: Db, projectId: string, { limit, after
     .execute();
 }
 
-export const environmentKey = (row: EnvironmentRow): string => `${row.created_at} ${row.name}`;
+/** The environment's position in the list, for cursors. */
+export const pageKeyOf = (row: EnvironmentRow): string => `${row.created_at} ${row.name}`;
 
 export async function findEnvironment(db: Db, projectId: string, name: string): Promise<EnvironmentRow | undefined> {
   return db
@@ -92,8 +93,8 @@ export async function deleteEnvironment(db: Db, row: EnvironmentRow): Promise<vo
   );
 }
 
-/** What serves an environment now. */
-export interface Live {
+/** What an environment is running now. */
+interface Live {
   active: number | null;
   traffic: { revision: number; percent: number }[];
   inProgress: string | null;

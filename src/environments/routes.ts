@@ -8,15 +8,15 @@ import { publish } from '../signals/signals.ts';
 import { changeEnvironment } from './change.ts';
 import {
   type EnvironmentRow,
-  environmentKey,
   findLive,
   listEnvironments,
+  pageKeyOf,
   presentEnvironment,
   requireEnvironment,
   updateEnvironment,
 } from './queries.ts';
 
-export interface EnvironmentParts {
+interface EnvironmentParts {
   clock: Clock;
   seal: Seal;
   urlOf(host: string): string;
@@ -34,7 +34,7 @@ export function environmentRoutes({ clock, seal, urlOf }: EnvironmentParts): Ser
         project.id,
         rows.map((row) => row.name),
       );
-      return { body: call.paginate(rows, environmentKey, (row) => presentEnvironment(row, urlOf, live.get(row.name))) };
+      return { body: call.paginate(rows, pageKeyOf, (row) => presentEnvironment(row, urlOf, live.get(row.name))) };
     }),
 
     serve(contract.getEnvironment, async (call, db) => {

@@ -6,11 +6,11 @@ import type { DialectName } from '../db/migrations/types.ts';
 import { newestFirst, type Page } from '../db/page.ts';
 import type { Tables } from '../db/tables.ts';
 
-export type EventRow = Selectable<Tables['event']>;
+type EventRow = Selectable<Tables['event']>;
 
 export interface EventFilter {
   accountId: string;
-  /** null: of every project of the account. */
+  /** null: all projects of the account. */
   projectIds: readonly string[] | null;
   type: EventKind | undefined;
 }
@@ -20,7 +20,7 @@ export function filterFor(caller: Caller, query: { type?: EventKind; project_id?
   return { accountId: caller.accountId, projectIds, type: query.type };
 }
 
-/** Newest first. Each combination of project and kind is a stretch of an index: a page of each makes a page of all. */
+/** Newest first. Reads one page per project and kind, each a range of an index, and merges them. */
 export async function listEvents(db: Db, filter: EventFilter, page: Page): Promise<EventRow[]> {
   const { accountId, projectIds, type } = filter;
   const pageOf = (narrow: { project_id?: string; type?: EventKind }) => {
@@ -43,7 +43,7 @@ export async function findEvent(db: Db, caller: Caller, id: string): Promise<Eve
   return query.executeTakeFirst();
 }
 
-/** A place in the order of commits. */
+/** A position in commit order. */
 export interface Position {
   tx: number;
   id: string;
@@ -51,9 +51,9 @@ export interface Position {
 
 const last = '~';
 
-/** Transactions below this number have ended: whatever they wrote is visible, and nothing more will come of them. */
+/** All transactions below this number have ended: what they wrote is visible, and they will write nothing more. */
 const settled = sql<number>`pg_snapshot_xmin(pg_current_snapshot())::text::bigint`;
-/** No transaction is open for longer: a number from before a restore of the database says nothing. */
+/** No transaction is open for this long. Needed because transaction numbers from before a restore mean nothing. */
 const surelySettledMs = 60_000;
 
 export async function findLatestPosition(db: Db, dialect: DialectName, accountId: string): Promise<Position> {
@@ -71,7 +71,7 @@ export async function findLatestPosition(db: Db, dialect: DialectName, accountId
   return { tx: 0, id: row?.id ?? '' };
 }
 
-/** Right behind an event; where it is no longer kept, before the first one after it. */
+/** The position right after an event; if the event is no longer stored, right before the next one. */
 export async function findPositionAfter(
   db: Db,
   dialect: DialectName,
@@ -91,14 +91,14 @@ export async function findPositionAfter(
   return row.id === id ? row : { tx: row.tx - 1, id: last };
 }
 
-export interface CommittedEvents {
-  /** In the order of commits. */
+interface CommittedEvents {
+  /** In commit order. */
   rows: EventRow[];
-  /** More events are there, held back while an older transaction, which may still write one before them, is open. */
+  /** More events exist, but an older transaction is still open and may write events that come before them. */
   held: boolean;
 }
 
-/** What was committed after a position, as far as no event can come in between any more. */
+/** The events committed after a position, up to the point before which no more events can appear. */
 export async function listCommitted(
   db: Db,
   dialect: DialectName,
@@ -112,7 +112,7 @@ export async function listCommitted(
     .selectAll()
     .where('account_id', '=', filter.accountId)
     .where((e) => e.or([e('tx', '>', after.tx), e.and([e('tx', '=', after.tx), e('id', '>', after.id)])]));
-  // Redundant, but without it the index is read from its beginning.
+  // Redundant, but without it the database reads the index from its beginning.
   query = query.where('tx', '>=', after.tx);
   if (filter.projectIds !== null) query = query.where('project_id', 'in', [...filter.projectIds, '']);
   if (filter.type !== undefined) query = query.where('type', '=', filter.type);

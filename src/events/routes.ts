@@ -11,7 +11,7 @@ import type { EventStreams } from './stream.ts';
 
 const eventId = new RegExp(idPattern('evt'));
 
-export interface EventParts {
+interface EventParts {
   dialect: DialectName;
   clock: Clock;
   streams: EventStreams;

@@ -1,5 +1,5 @@
-// The live stream: server-sent events in the order of commits. Each follower has a position; when a signal arrives, or a
-// second has passed, it reads on from there. A follower that reads slowly is sent no more until it has read.
+// The live stream: server-sent events in commit order. Each stream has a position and reads on from there when a signal
+// arrives, or every second. A client that reads slowly is sent nothing more until it has caught up.
 import { Readable } from 'node:stream';
 import { quotaExceeded } from '../contract/errors.ts';
 import type { Db } from '../db/database.ts';
@@ -9,7 +9,7 @@ import type { Log } from '../lib/log.ts';
 import { subscribe, type Topics } from '../signals/signals.ts';
 import { type EventFilter, listCommitted, type Position } from './queries.ts';
 
-export interface StreamParts {
+interface StreamParts {
   db: Db;
   dialect: DialectName;
   clock: Clock;
@@ -17,7 +17,7 @@ export interface StreamParts {
 }
 
 const pollMs = 1000;
-/** How soon to look again for events that an older open transaction holds back. */
+/** How soon to read again if an older open transaction holds events back. */
 const heldBackMs = 20;
 const heartbeatMs = 15_000;
 const pageSize = 100;
@@ -26,12 +26,12 @@ const maxWaitingBytes = 64 * 1024;
 
 type Change = Topics['changes'];
 
-export interface Follower {
+interface Follower {
   filter: EventFilter;
   from: Position;
-  /** Also gets hints about changes that are no events. */
+  /** Whether the client also gets hints about changes that are not events. */
   changes: boolean;
-  /** Asked now and then: whether the token may still see this. */
+  /** Checked with every heartbeat: whether the token is still valid. */
   isAllowed(): Promise<boolean>;
 }
 
@@ -40,7 +40,8 @@ class EventStream extends Readable {
   readonly #parts: StreamParts;
   readonly #follower: Follower;
   #position: Position;
-  #wanted = false;
+  /** The client can take more. */
+  #hasRoom = false;
   #reading = false;
   #again = false;
   #beatAt: number;
@@ -55,12 +56,12 @@ class EventStream extends Readable {
     this.#position = follower.from;
     this.#beatAt = parts.clock.now() + heartbeatMs;
     this.#timer = setInterval(() => this.readOn(), pollMs);
-    // The head goes out at once, and clients that lost the connection come back soon.
+    // Sends the headers at once, and tells clients to reconnect soon after a lost connection.
     this.push('retry: 2000\n\n');
   }
 
   override _read(): void {
-    this.#wanted = true;
+    this.#hasRoom = true;
     this.readOn();
   }
 
@@ -69,10 +70,10 @@ class EventStream extends Readable {
     callback(error);
   }
 
-  /** Only a hint: a client that reads slowly, or lost its connection, reads everything again anyway. */
+  /** Hints may be dropped: a client that reads slowly or lost its connection reads everything again anyway. */
   hint(changes: Change[]): void {
-    const { filter, changes: wants } = this.#follower;
-    if (!wants || this.destroyed || this.readableEnded || this.readableLength > maxWaitingBytes) return;
+    const { filter, changes: wantsHints } = this.#follower;
+    if (!wantsHints || this.destroyed || this.readableEnded || this.readableLength > maxWaitingBytes) return;
     for (const { accountId, projectId, environment } of changes) {
       if (accountId !== filter.accountId) continue;
       if (filter.projectIds !== null && (projectId === null || !filter.projectIds.includes(projectId))) continue;
@@ -82,16 +83,16 @@ class EventStream extends Readable {
 
   readOn(): void {
     this.#again = true;
-    if (this.#reading || !this.#wanted || this.destroyed || this.readableEnded) return;
+    if (this.#reading || !this.#hasRoom || this.destroyed || this.readableEnded) return;
     this.#reading = true;
     this.#readAll()
       .catch((error) => {
-        this.#parts.log.warn({ err: error }, 'an event stream ended');
+        this.#parts.log.warn({ err: error }, 'event stream failed');
         this.end();
       })
       .finally(() => {
         this.#reading = false;
-        // A signal that came after the last read ended would otherwise be lost.
+        // A signal may have arrived after the last read.
         if (this.#again) this.readOn();
       });
   }
@@ -99,7 +100,7 @@ class EventStream extends Readable {
   end(): void {
     this.#clearTimers();
     if (!this.destroyed && !this.readableEnded) this.push(null);
-    this.#wanted = false;
+    this.#hasRoom = false;
   }
 
   #clearTimers(): void {
@@ -109,14 +110,14 @@ class EventStream extends Readable {
 
   async #readAll(): Promise<void> {
     const { db, dialect, clock } = this.#parts;
-    while (this.#again && this.#wanted && !this.destroyed) {
+    while (this.#again && this.#hasRoom && !this.destroyed) {
       this.#again = false;
       const { filter } = this.#follower;
       const { rows, held } = await listCommitted(db, dialect, filter, this.#position, clock.now(), pageSize);
-      if (this.destroyed || !this.#wanted) return;
+      if (this.destroyed || !this.#hasRoom) return;
       for (const row of rows) {
         this.#position = { tx: row.tx, id: row.id };
-        this.#wanted = this.push(`id: ${row.id}\nevent: ${row.type}\ndata: ${row.body}\n\n`);
+        this.#hasRoom = this.push(`id: ${row.id}\nevent: ${row.type}\ndata: ${row.body}\n\n`);
       }
       if (rows.length === pageSize) this.#again = true;
       else if (held) this.#lookAgainSoon();
@@ -132,7 +133,7 @@ class EventStream extends Readable {
   async #beat(): Promise<void> {
     this.#beatAt = this.#parts.clock.now() + heartbeatMs;
     if (!(await this.#follower.isAllowed())) return this.end();
-    if (!this.destroyed && this.#wanted) this.#wanted = this.push(': still here\n\n');
+    if (!this.destroyed && this.#hasRoom) this.#hasRoom = this.push(': still here\n\n');
   }
 }
 
@@ -164,7 +165,7 @@ export class EventStreams {
     return stream;
   }
 
-  /** Followers come back to another process, and resume where they were. */
+  /** Clients reconnect, perhaps to another process, and resume where they were. */
   stop(): void {
     for (const unsubscribe of this.#unsubscribe) unsubscribe();
     for (const stream of this.#open) stream.end();

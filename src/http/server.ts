@@ -1,16 +1,15 @@
-// The HTTP server: connection limits, the API under /v1 behind its gate, and the envelope for everything that fails,
-// down to requests that are not HTTP.
-import type { Socket } from 'node:net';
+// The HTTP server: connection limits, the API under /v1 behind its gate, and the error envelope for every failure, even for
+// bytes that are not HTTP.
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Caller } from '../contract/caller.ts';
+import type { RouteDeclaration } from '../contract/declare/route.ts';
 import { ApiError } from '../contract/errors.ts';
-import type { RouteDeclaration } from '../contract/route.ts';
 import { isAmong, type Range } from '../lib/address.ts';
 import { carryOut, type Platform } from './api/carry-out.ts';
 import type { Gate } from './api/gate.ts';
-import { envelope, toApiError } from './api/present-error.ts';
 import type { ServedRoute } from './api/route.ts';
 import { parseJson } from './api/validate.ts';
+import { fail, failConnection } from './failures.ts';
 import type { HttpMetrics } from './metrics.ts';
 
 declare module 'fastify' {
@@ -23,11 +22,9 @@ declare module 'fastify' {
   }
 }
 
-export const bodyLimitBytes = 1024 * 1024;
-/** Of an address and its headers together: what is longer is cut off before it is a request. */
+const bodyLimitBytes = 1024 * 1024;
+/** The limit for the request line and the headers together. */
 const headLimitBytes = 64 * 1024;
-
-const lingerMs = 1000;
 
 export interface ServerTimeouts {
   headersMs: number;
@@ -37,12 +34,12 @@ export interface ServerTimeouts {
 
 export const defaultTimeouts: ServerTimeouts = { headersMs: 10_000, requestMs: 30_000, keepAliveMs: 65_000 };
 
-export interface ServerParts extends Platform {
+interface ServerParts extends Platform {
   gate: Gate;
   routes: ServedRoute[];
   metrics: HttpMetrics;
   timeouts: ServerTimeouts;
-  /** Whose word about who asks is believed. */
+  /** Proxies whose X-Forwarded-For is trusted. */
   trustedProxies: Range[];
   isStopping(): boolean;
 }
@@ -67,7 +64,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     frameworkErrors: (error, request, reply) => void failBeforeRouting(parts, error, request, reply),
     clientErrorHandler: (error, socket) => failConnection(parts, error, socket),
   });
-  // Nothing is promised to who expects more than to go on; the request is answered as if it did not.
+  // An Expect header other than 100-continue is ignored.
   server.server.on('checkExpectation', (request, response) => server.server.emit('request', request, response));
   server.decorateRequest('caller', null);
   server.decorateRequest('startedAt', 0);
@@ -79,13 +76,20 @@ export function createServer(parts: ServerParts): FastifyInstance {
       done(error as Error);
     }
   });
+  addHooks(server, parts);
+  server.setErrorHandler((error, request, reply) => fail(parts, error, request, reply));
+  server.register(async (api) => mountApi(api, parts), { prefix: '/v1' });
+  return server;
+}
+
+function addHooks(server: FastifyInstance, parts: ServerParts): void {
   server.addHook('onRequest', (request, reply, done) => {
     request.startedAt = performance.now();
     reply.header('x-request-id', request.id);
     reply.header('x-content-type-options', 'nosniff');
     done();
   });
-  // A connection whose answer was under way when the stop came would otherwise stay open, and the stop wait for it.
+  // Otherwise a keep-alive connection that is in use during the stop would stay open and delay it.
   server.addHook('onSend', (_request, reply, payload, done) => {
     if (parts.isStopping()) reply.header('connection', 'close');
     done(null, payload);
@@ -94,9 +98,6 @@ export function createServer(parts: ServerParts): FastifyInstance {
     record(parts, request, reply);
     done();
   });
-  server.setErrorHandler((error, request, reply) => fail(parts, error, request, reply));
-  server.register(async (api) => mountApi(api, parts), { prefix: '/v1' });
-  return server;
 }
 
 function mountApi(api: FastifyInstance, parts: ServerParts): void {
@@ -128,7 +129,7 @@ function mountApi(api: FastifyInstance, parts: ServerParts): void {
   });
 }
 
-/** What every request of the API passes first, so that each answer tells how much room the rate limit has left. */
+/** Runs first for every API request, so that every response has the headers of the rate limit. */
 async function enter(
   parts: ServerParts,
   request: FastifyRequest,
@@ -136,7 +137,7 @@ async function enter(
   declaration: RouteDeclaration | null,
 ): Promise<void> {
   reply.header('cache-control', 'no-store');
-  // Pages of this service only: no other page has a reason to hold a token.
+  // Only pages of this service may call the API: no other page has a reason to hold a token.
   reply.header('access-control-allow-origin', originOf(parts.apiUrl()));
   const stopping = parts.isStopping();
   if (stopping) reply.header('connection', 'close');
@@ -151,7 +152,7 @@ function originOf(url: string): string {
   return lastOrigin.origin;
 }
 
-/** A path that cannot be decoded finds no route and so meets no hook: the gate stands before it all the same. */
+/** For a path that cannot be decoded. Fastify runs no hooks for it, so this calls the gate itself. */
 async function failBeforeRouting(
   parts: ServerParts,
   error: Error,
@@ -167,59 +168,6 @@ async function failBeforeRouting(
     thrown = earlier;
   }
   fail(parts, thrown, request, reply);
-}
-
-function fail(parts: ServerParts, thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const error = toApiError(thrown);
-  if (error.status >= 500 && error.code !== 'shutting_down') {
-    parts.log.error({ request_id: request.id, err: error.cause ?? thrown }, error.message);
-  }
-  // What is left of a body that was refused is not read: the connection ends with the answer.
-  if (error.status === 413 || error.status === 415) {
-    reply.header('connection', 'close');
-    lingerBeforeClose(request.raw.socket);
-  }
-  reply.header('x-request-id', request.id);
-  reply.header('cache-control', 'no-store');
-  for (const name in error.headers) reply.header(name, error.headers[name]);
-  return reply
-    .code(error.status)
-    .header('content-type', 'application/json; charset=utf-8')
-    .send(JSON.stringify(envelope(error, request.id, parts.apiUrl())));
-}
-
-/**
- * To close a connection on which more is arriving resets it, and a reset takes away the answer that the other side has
- * not read yet. So our side ends, nothing more is read, and the other side gets a moment to see why.
- */
-function lingerBeforeClose(socket: Socket): void {
-  socket.destroySoon = () => {
-    socket.end();
-    setImmediate(() => socket.pause());
-    const timer = setTimeout(() => socket.destroy(), lingerMs);
-    socket.once('close', () => clearTimeout(timer));
-  };
-}
-
-/** Not a request at all, or one that did not arrive in time: there is no reply object, only the socket. */
-function failConnection(parts: ServerParts, cause: Error & { code?: string }, socket: Socket): void {
-  if (cause.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy();
-    return;
-  }
-  const late = cause.code === 'ERR_HTTP_REQUEST_TIMEOUT';
-  const error = late
-    ? new ApiError('request_timeout', 'The request did not arrive completely in time.')
-    : new ApiError('invalid_request', 'That is not a well-formed HTTP request.');
-  const requestId = parts.ids('req');
-  const body = JSON.stringify(envelope(error, requestId, parts.apiUrl()));
-  socket.end(
-    `HTTP/1.1 ${error.status} ${late ? 'Request Timeout' : 'Bad Request'}\r\n` +
-      `Content-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
-      `X-Request-Id: ${requestId}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n${body}`,
-    () => socket.destroy(),
-  );
-  parts.log.info({ request_id: requestId, status: error.status, address: socket.remoteAddress }, 'not a request');
 }
 
 function record(parts: ServerParts, request: FastifyRequest, reply: FastifyReply): void {

@@ -17,11 +17,11 @@ import type { Seal } from '../lib/seal.ts';
 import { requireProject } from '../projects/queries.ts';
 import type { Regions } from '../regions/regions.ts';
 import { publish } from '../signals/signals.ts';
-import { touchRouting } from '../traffic/queries.ts';
+import { markRoutingChanged } from '../traffic/queries.ts';
 
 const maxEnvironments = 100;
 
-export interface EnvironmentLifecycleParts {
+interface EnvironmentLifecycleParts {
   ids: IdSource;
   clock: Clock;
   seal: Seal;
@@ -63,7 +63,7 @@ export function environmentLifecycleRoutes(parts: EnvironmentLifecycleParts): Se
       if (busy) throw deploymentInProgress(busy);
       await endAlertsOf(tx, { ids, clock }, key);
       await environments.deleteEnvironment(tx, row);
-      await touchRouting(tx);
+      await markRoutingChanged(tx);
       publish(tx, 'environments', key);
       publish(tx, 'removals', null);
       return { body: undefined };

@@ -19,11 +19,11 @@ import * as projects from '../projects/queries.ts';
 import { slugOf } from '../projects/slug.ts';
 import type { Regions } from '../regions/regions.ts';
 import { publish } from '../signals/signals.ts';
-import { touchRouting } from '../traffic/queries.ts';
+import { markRoutingChanged } from '../traffic/queries.ts';
 
 const firstEnvironment = 'production';
 
-export interface ProjectLifecycleParts {
+interface ProjectLifecycleParts {
   ids: IdSource;
   clock: Clock;
   regions: Regions;
@@ -74,7 +74,7 @@ export function projectLifecycleRoutes({ ids, clock, regions }: ProjectLifecycle
       if (busy) throw deploymentInProgress(busy);
       await endAlertsOf(tx, { ids, clock }, { projectId: row.id });
       await projects.deleteProject(tx, row);
-      await touchRouting(tx);
+      await markRoutingChanged(tx);
       publish(tx, 'removals', null);
       return { body: undefined };
     }),

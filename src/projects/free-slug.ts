@@ -4,7 +4,7 @@ import type { IdSource } from '../lib/ids.ts';
 import { isSlugTaken, listTakenSlugs } from './queries.ts';
 import { suffixed } from './slug.ts';
 
-/** The slug itself, or with a small number, or, where an account has many projects of one name, with a random suffix. */
+/** The slug itself, else with a number from 2 to 9, else with a random suffix. */
 export async function freeSlug(db: Db, ids: IdSource, accountId: string, slug: string): Promise<string> {
   if (!(await isSlugTaken(db, accountId, slug))) return slug;
   const candidates = Array.from({ length: 8 }, (_, index) => suffixed(slug, `-${index + 2}`));
@@ -13,6 +13,6 @@ export async function freeSlug(db: Db, ids: IdSource, accountId: string, slug: s
 }
 
 export const slugTaken = (slug: string) =>
-  new ApiError('slug_taken', `Another project of this account has the slug ${slug}.`, {
+  new ApiError('slug_taken', `Another project in this account already has the slug ${slug}.`, {
     details: [{ path: 'body.slug', message: slug }],
   });

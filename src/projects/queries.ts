@@ -15,8 +15,8 @@ const selectById = prepared((db) =>
   db.selectFrom('project').selectAll().where('id', '=', '').where('account_id', '=', ''),
 );
 
-/** The project, if this caller may see it. */
-export async function findProject(db: Db, caller: Caller, id: string): Promise<ProjectRow | undefined> {
+/** undefined: there is no such project, or the caller may not see it. */
+async function findProject(db: Db, caller: Caller, id: string): Promise<ProjectRow | undefined> {
   if (caller.projectIds !== null && !caller.projectIds.includes(id)) return undefined;
   const [row] = await selectById(db, id, caller.accountId);
   return row;
@@ -34,7 +34,7 @@ export async function listProjects(db: Db, caller: Caller, page: Page): Promise<
   return newestFirst(query, page).execute();
 }
 
-/** Those of the ids that are projects this caller may see. */
+/** The ids among these that are projects the caller may see. */
 export async function listKnownProjects(db: Db, caller: Caller, ids: string[]): Promise<string[]> {
   if (ids.length === 0) return [];
   const rows = await db

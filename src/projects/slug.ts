@@ -1,4 +1,4 @@
-/** A slug made from a name: ASCII letters and digits, the rest as dashes. */
+/** Derives a slug from a name: ASCII letters and digits, everything else becomes a dash. */
 export function slugOf(name: string): string {
   const plain = name
     .normalize('NFKD')
@@ -11,7 +11,7 @@ export function slugOf(name: string): string {
   return plain === '' ? 'project' : plain;
 }
 
-/** A slug with something behind it, no longer than a slug may be. */
+/** The slug with a suffix, cut to the length that a slug may have. */
 export function suffixed(slug: string, suffix: string): string {
   return slug.slice(0, 39 - suffix.length).replace(/-+$/, '') + suffix;
 }

@@ -1,4 +1,4 @@
-// The regions of this service and whether their engines answer, as last seen by this process.
+// The regions of this service, and whether their engines were available when this process last checked.
 import { ApiError } from '../contract/errors.ts';
 import type { Engine } from '../engines/engine.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -25,7 +25,7 @@ export class Regions {
     return [...this.#states.values()];
   }
 
-  /** The named region, or the first one where none is named. */
+  /** The named region, or the first one if none is named. */
   choose(name: string | undefined): string {
     if (name === undefined) return this.all()[0]!.name;
     if (this.#states.has(name)) return name;
@@ -39,10 +39,10 @@ export class Regions {
     return this.#states.get(name);
   }
 
-  /** Throws 503 while the region does not answer, or is not one of this service any more. */
+  /** Throws 503 if the region's engine does not answer, or if the region is no longer configured. */
   requireAvailable(name: string): void {
     if (this.find(name)?.available) return;
-    throw new ApiError('region_unavailable', `The region ${name} does not answer.`, {
+    throw new ApiError('region_unavailable', `The region ${name} is not available.`, {
       headers: { 'Retry-After': '5' },
       details: [{ path: 'region', message: name }],
     });

@@ -9,7 +9,7 @@ const channelName = 'sluice_signals';
 /** PostgreSQL takes fewer than 8,000 bytes. */
 const maxPayloadBytes = 7000;
 
-export interface ProcessParts {
+interface ProcessParts {
   db: Db;
   databaseUrl: string;
   /** Unique among the processes that share the database. */

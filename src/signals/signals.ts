@@ -25,7 +25,7 @@ export interface Topics {
 export type Topic = keyof Topics;
 
 /** Gets the signals of one commit together. An empty list: some of another process may be lost, look at everything. */
-export type Listener<T extends Topic> = (signals: Topics[T][]) => void;
+type Listener<T extends Topic> = (signals: Topics[T][]) => void;
 
 /** Signals by topic, each once: the key is its JSON. */
 export type Batch = Map<Topic, Map<string, Topics[Topic]>>;

@@ -1,5 +1,5 @@
-// The first account and its admin token. The token comes from SLUICE_ADMIN_TOKEN, or from the file in the data
-// directory, or, on the first start, from here: then it is printed once and kept in that file.
+// The first account and its admin token. The token is SLUICE_ADMIN_TOKEN, or else the one in the data directory. If there
+// is neither, the first start creates one, prints it once and saves it in the data directory.
 import { rmSync } from 'node:fs';
 import { adminTokenPath, readAdminToken, writeSecretFile } from '../data-dir.ts';
 import type { Db } from '../db/database.ts';
@@ -7,10 +7,10 @@ import { isUniqueViolation } from '../db/errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import { insertAccount } from './accounts.ts';
-import { makeToken } from './make.ts';
+import { createToken } from './create.ts';
 import { hashOfSecret, newTokenSecret } from './secret.ts';
 
-export interface AdminOptions {
+interface AdminOptions {
   db: Db;
   ids: IdSource;
   clock: Clock;
@@ -18,7 +18,7 @@ export interface AdminOptions {
   configured: string | null;
 }
 
-/** Gives the token back only if it was made just now. */
+/** Returns the token only if this call created it. */
 export async function ensureAdminToken(options: AdminOptions): Promise<string | null> {
   const { db, dataDir, configured } = options;
   const kept = configured ?? readAdminToken(dataDir);
@@ -28,12 +28,12 @@ export async function ensureAdminToken(options: AdminOptions): Promise<string | 
     return null;
   }
   const secret = kept ?? newTokenSecret();
-  // First the file, then the row: a crash in between leaves a token that the next start takes up.
+  // The file comes before the row: after a crash in between, the next start uses the token in the file.
   if (kept === null) writeSecretFile(adminTokenPath(dataDir), `${secret}\n`);
   try {
     await insertAdmin(options, secret);
   } catch (error) {
-    // Another process that shares the database was first. Its token counts, unless this one was told its own.
+    // Another process that shares the database was first. Its token stays, unless this process was given one.
     if (!isUniqueViolation(error)) throw error;
     if (kept === null) rmSync(adminTokenPath(dataDir));
     return ensureAdminToken(options);
@@ -52,6 +52,6 @@ async function replaceHash(db: Db, id: string, secret: string): Promise<void> {
 async function insertAdmin({ db, ids, clock }: AdminOptions, secret: string): Promise<void> {
   await db.transaction().execute(async (tx) => {
     const accountId = await insertAccount(tx, ids, 'default', clock.now());
-    await makeToken(tx, { ids, clock }, { accountId, kind: 'admin', name: 'admin', scopes: ['*'], secret });
+    await createToken(tx, { ids, clock }, { accountId, kind: 'admin', name: 'admin', scopes: ['*'], secret });
   });
 }

@@ -1,4 +1,4 @@
-// When a token was last used, to the minute: collected in memory and written now and then, so that a read stays a read.
+// When tokens were last used, to the minute. Collected in memory and written periodically, so that a GET writes nothing.
 import type { Db } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
 import { markTokensUsed } from './queries.ts';

@@ -34,7 +34,7 @@ export async function findTokenByHash(db: Db, hash: string): Promise<FoundToken 
 
 const scopeSets = new Memo<ReadonlySet<Scope>>(1000);
 
-/** Few different lists of scopes are in use: each is parsed once. */
+/** Few different lists of scopes are in use, so each is parsed only once. */
 function scopeSet(json: string): ReadonlySet<Scope> {
   return scopeSets.get(json, () => new Set(JSON.parse(json) as Scope[]));
 }
@@ -57,7 +57,7 @@ async function withProjects(db: Db, rows: Selectable<Tables['token']>[]): Promis
   return rows.map((row) => ({ ...row, project_ids: projects.get(row.id) ?? null }));
 }
 
-/** The tokens a caller may see: those of its account; for one bound to projects, those bound to no others. */
+/** The caller sees the tokens of its account. If it is bound to projects, it sees only tokens bound to no other ones. */
 function visibleTokens(db: Db, caller: Caller) {
   const query = db.selectFrom('token').selectAll().where('account_id', '=', caller.accountId);
   const own = caller.projectIds;

@@ -7,7 +7,7 @@ import { type ApiCall, type ServedRoute, serve } from '../http/api/route.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import { listKnownProjects } from '../projects/queries.ts';
-import { makeToken } from './make.ts';
+import { createToken } from './create.ts';
 import { countTokens, findToken, listTokens, markTokenRevoked, presentToken, type TokenRow } from './queries.ts';
 
 const maxTokens = 1000;
@@ -24,7 +24,7 @@ export function tokenRoutes({ ids, clock }: { ids: IdSource; clock: Clock }): Se
       if ((await countTokens(tx, call.caller.accountId)) >= maxTokens) {
         throw quotaExceeded(`An account has at most ${maxTokens} tokens that are not revoked.`, 'tokens', maxTokens);
       }
-      const { row, secret } = await makeToken(
+      const { row, secret } = await createToken(
         tx,
         { ids, clock },
         {
@@ -67,7 +67,7 @@ async function requireToken(db: Db, caller: Caller, id: string): Promise<TokenRo
   return row;
 }
 
-/** A token that is bound to projects makes, unless told otherwise, tokens bound to the same ones. */
+/** By default, a token that is bound to projects creates tokens bound to the same projects. */
 function requestedProjects(call: ApiCall<typeof contract.createToken>): string[] | null {
   const { project_ids } = call.body;
   if (project_ids !== undefined) return project_ids;
@@ -78,13 +78,13 @@ async function refuseMoreThanOwn(call: ApiCall<typeof contract.createToken>, db:
   const { caller, body } = call;
   const beyond = body.scopes.filter((scope: Scope) => !allows(caller.scopes, scope));
   if (beyond.length > 0) {
-    throw new ApiError('insufficient_scope', 'A token cannot make a token that can do more than itself.', {
+    throw new ApiError('insufficient_scope', 'A token cannot create a token with more permissions than its own.', {
       details: beyond.map((scope) => ({ path: 'body.scopes', message: scope })),
     });
   }
   const projects = requestedProjects(call);
   if (caller.projectIds !== null && projects === null) {
-    throw new ApiError('insufficient_scope', 'A token bound to projects cannot make one for all projects.', {
+    throw new ApiError('insufficient_scope', 'A token bound to projects cannot create a token for all projects.', {
       details: [{ path: 'body.project_ids', message: 'must be some of the projects this token is bound to' }],
     });
   }
@@ -97,7 +97,7 @@ function readExpiry(text: string | null | undefined, nowMs: number): number | nu
   if (text === null || text === undefined) return null;
   const ms = Date.parse(text);
   if (ms > nowMs) return ms;
-  throw new ApiError('invalid_request', 'The token would have expired already.', {
+  throw new ApiError('invalid_request', 'The expiry time is in the past.', {
     details: [{ path: 'body.expires_at', message: 'must be a time in the future' }],
   });
 }

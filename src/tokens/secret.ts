@@ -1,5 +1,5 @@
-// The form of a token: `slc_`, 30 random base62 characters, and 6 of their CRC-32, so that scanners for leaked secrets
-// can tell a real one from a look-alike without asking anybody.
+// The format of a token: `slc_`, 30 random base62 characters, and 6 characters of their CRC-32, so that secret scanners
+// can recognise a real token without calling the service.
 import { hash, randomInt } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 

@@ -8,7 +8,7 @@ import type { DataPlane } from './data-plane.ts';
 import type { Measurement } from './measure/measurements.ts';
 import { deleteTrafficBefore, keptForMs, loadRoutingTable, readRoutingVersion, storeMeasurements } from './queries.ts';
 
-export interface RouterAgentParts {
+interface RouterAgentParts {
   db: Db;
   clock: Clock;
   log: Log;

@@ -97,7 +97,7 @@ export async function deleteTrafficBefore(db: Db, ms: number): Promise<void> {
 const routingVersion = 'routing_version';
 
 /** In the transaction of every change of which instances get which requests. */
-export async function touchRouting(tx: Db): Promise<void> {
+export async function markRoutingChanged(tx: Db): Promise<void> {
   await tx
     .insertInto('meta')
     .values({ name: routingVersion, value: '1' })

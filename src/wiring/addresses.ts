@@ -2,7 +2,7 @@
 // settings.
 import type { Config } from '../config.ts';
 
-export interface RouterPorts {
+interface RouterPorts {
   http: number;
   /** null: there is no listener for TLS. */
   tls: number | null;

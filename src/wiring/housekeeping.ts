@@ -9,7 +9,7 @@ import type { Common } from './common.ts';
 
 const dayMs = 86_400_000;
 
-export interface HousekeepingParts extends Pick<Common, 'db' | 'clock' | 'log'> {
+interface HousekeepingParts extends Pick<Common, 'db' | 'clock' | 'log'> {
   cells: RateCells;
   lastUsed: LastUsed;
   regions: Regions;

@@ -16,7 +16,7 @@ export interface NotificationOverrides {
   lookup?: Lookup;
 }
 
-export interface Notifications {
+interface Notifications {
   routes: ServedRoute[];
   start(): Promise<void>;
   /** Ends what would otherwise stay open as long as its client likes. */

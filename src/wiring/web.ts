@@ -12,7 +12,7 @@ import { mountServicePages } from '../http/web/service-pages.ts';
 import { mountSite } from '../http/web/site.ts';
 import type { Common } from './common.ts';
 
-export interface WebParts {
+interface WebParts {
   gate: Gate;
   metrics: HttpMetrics;
   timeouts: ServerTimeouts;

@@ -96,3 +96,10 @@ test('only main.ts and the command line read the environment', () => {
     assert.ok(!readFileSync(path, 'utf8').includes('process.env'), path);
   }
 });
+
+test('every path that ARCHITECTURE.md names exists', () => {
+  const named = [...page.matchAll(/`([a-z0-9/-]+\.ts)`/g)].map(([, path]) => path!);
+  const missing = named.filter((path) => !files.some((file) => file === `src/${path}` || file.endsWith(`/${path}`)));
+  assert.deepEqual(missing, []);
+  assert.ok(named.length > 40);
+});

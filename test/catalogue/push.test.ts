@@ -168,7 +168,7 @@ describe('push', () => {
     const refuse = ({ method, path }: Seen) => method === 'PUT' && path.endsWith('streams.json');
     const recorder = await startRecorder(t, s3, refuse);
     const pushing = pushSite({ paths: good, store: storeAt(recorder.base, 'race'), prune: false });
-    await assert.rejects(pushing, /somebody else changed the store/);
+    await assert.rejects(pushing, /another push changed the store/);
   });
 
   test('an interrupted push goes on where it was', async (t) => {

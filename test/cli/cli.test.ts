@@ -24,7 +24,7 @@ test('login tries the token, keeps it where only its owner reads, and logout rem
   const path = join(home, 'config/sluice/login.json');
   const refused = await cli(['login', t.url, '--token-stdin'], env, { input: 'slc_not_a_token_of_this_service\n' });
   assert.equal(refused.code, 4, refused.stderr);
-  assert.match(refused.stderr, /not one of this service[\s\S]*Request req_/);
+  assert.match(refused.stderr, /Invalid token[\s\S]*Request req_/);
   assert.ok(!existsSync(path), 'what does not work is not stored');
 
   const done = await cli(['login', `${t.url}/v1/`, '--token-stdin', '--json'], env, { input: `${adminToken}\n` });

@@ -96,7 +96,7 @@ describe('console', { skip: noBrowser }, () => {
   test('a wrong token is rejected with the reason; one that is revoked later ends the session', async () => {
     const { page } = await openPage(browser);
     await signIn(page, t.url, '/tokens', 'slc_not-a-token');
-    await shown(page, 'The token is not one of this service.');
+    await shown(page, 'Invalid token.');
     const { body } = await t.call('POST', '/v1/tokens', {
       body: { name: 'short-lived', scopes: ['tokens:read', 'events:read'] },
     });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Tables } from '../../src/db/tables.ts';
-import { loadRoutingTable, touchRouting } from '../../src/traffic/queries.ts';
+import { loadRoutingTable, markRoutingChanged } from '../../src/traffic/queries.ts';
 import { startApp, type TestApp } from '../helpers/app.ts';
 import { ask, named, route, share, startRouter } from '../helpers/router.ts';
 import { Shop } from '../helpers/shop.ts';
@@ -29,7 +29,7 @@ async function insertDomains(project: string, hostnames: string[], certificate: 
   }));
   await db.transaction().execute(async (tx) => {
     await tx.insertInto('domain').values(rows).execute();
-    await touchRouting(tx);
+    await markRoutingChanged(tx);
   });
 }
 

@@ -103,7 +103,7 @@ class Pusher {
       return;
     }
     if (await this.#put(path, sha256, condition)) return;
-    throw new CatalogueError(`${path}: somebody else changed the store meanwhile; push again`);
+    throw new CatalogueError(`${path}: another push changed the store in the meantime; push again`);
   }
 
   /** Removes media that the checksums do not name; to be called after the document is written. */

@@ -26,12 +26,12 @@ export const command: Command = {
         const { systemClock: clock } = await import('../../lib/clock.ts');
         const { createIds } = await import('../../lib/ids.ts');
         const { insertAccount } = await import('../../tokens/accounts.ts');
-        const { makeToken } = await import('../../tokens/make.ts');
+        const { createToken } = await import('../../tokens/create.ts');
         const ids = createIds(clock);
         const made = await withStore(context, ({ db }) =>
           db.transaction().execute(async (tx) => {
             const accountId = await insertAccount(tx, ids, name, clock.now());
-            const token = await makeToken(tx, { ids, clock }, { accountId, name: 'first', scopes: ['*'] });
+            const token = await createToken(tx, { ids, clock }, { accountId, name: 'first', scopes: ['*'] });
             return { id: accountId, name, token: token.secret };
           }),
         );

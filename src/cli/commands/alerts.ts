@@ -4,7 +4,7 @@ import { alertMetrics, alertStates, onCanaryChoices, severities } from '../frame
 import { type Command, type CommandContext, inEnvironment, inProject, paged, verb } from '../frame/command.ts';
 import { didYouMean } from '../frame/suggest.ts';
 import { CliError, exit, UsageError } from '../io.ts';
-import { chooseEnvironment, chooseProject, type Here, take, takePaged } from '../reach/choose.ts';
+import { chooseEnvironment, chooseProject, type ProjectTarget, take, takePaged } from '../reach/choose.ts';
 import { colourOf } from '../terminal/output.ts';
 
 const ruleOptions = {
@@ -42,11 +42,11 @@ function changesOf(context: CommandContext<RuleOption>) {
 
 const conditionOf = (rule: AlertRule): string =>
   rule.metric === 'external'
-    ? 'told from outside'
+    ? 'reported by another system'
     : `${rule.metric} ${rule.comparator === 'gt' ? '>' : '<'} ${rule.threshold} over ${rule.window_s} s, for ${rule.for_s} s`;
 
 /** By id or name. */
-async function chooseRule(context: CommandContext<'project'>): Promise<Here & { rule: AlertRule }> {
+async function chooseRule(context: CommandContext<'project'>): Promise<ProjectTarget & { rule: AlertRule }> {
   const here = await chooseProject(context);
   const named = context.args[0]!;
   const rules = await take(here.sluice.alertRules.list(here.project.id), 10_000);
@@ -61,7 +61,7 @@ async function chooseRule(context: CommandContext<'project'>): Promise<Here & { 
   throw new CliError(exit.notFound, `${here.project.slug} has no rule ${named}.${hint}`, 'See: sluice alerts rules');
 }
 
-function tell({ out }: CommandContext, rule: AlertRule): number {
+function showRule({ out }: CommandContext, rule: AlertRule): number {
   out.result(rule, () =>
     out.line(`${rule.id}  ${rule.name}: ${conditionOf(rule)}${rule.enabled ? '' : ' (disabled)'}`),
   );
@@ -75,7 +75,7 @@ const turn = (enabled: boolean, about: string) =>
     options: inProject,
     async run(context) {
       const { sluice, project, rule } = await chooseRule(context);
-      return tell(context, await sluice.alertRules.update(project.id, rule.id, { enabled }));
+      return showRule(context, await sluice.alertRules.update(project.id, rule.id, { enabled }));
     },
   });
 
@@ -137,7 +137,7 @@ export const command: Command = {
         if (!alertMetrics.includes(metric))
           throw new UsageError(`A metric is one of ${alertMetrics.join(', ')}.${didYouMean(metric, alertMetrics)}`);
         const { sluice, project, environment } = await chooseEnvironment(context);
-        return tell(
+        return showRule(
           context,
           await sluice.alertRules.create(project.id, { environment, name, metric, ...changesOf(context) }),
         );
@@ -149,7 +149,7 @@ export const command: Command = {
       options: { ...inProject, ...ruleOptions },
       async run(context) {
         const { sluice, project, rule } = await chooseRule(context);
-        return tell(context, await sluice.alertRules.update(project.id, rule.id, changesOf(context)));
+        return showRule(context, await sluice.alertRules.update(project.id, rule.id, changesOf(context)));
       },
     }),
     enable: turn(true, 'look at a rule again'),

@@ -2,12 +2,12 @@ import type { Domain } from '../../contract/domains.ts';
 import { type Command, type CommandContext, inEnvironment, inProject, verb } from '../frame/command.ts';
 import { didYouMean } from '../frame/suggest.ts';
 import { CliError, exit } from '../io.ts';
-import { chooseEnvironment, chooseProject, type Here, take } from '../reach/choose.ts';
+import { chooseEnvironment, chooseProject, type ProjectTarget, take } from '../reach/choose.ts';
 import { colourOf } from '../terminal/output.ts';
 import { clean } from '../terminal/width.ts';
 
 /** By id or by hostname. */
-async function chooseDomain(context: CommandContext<'project'>): Promise<Here & { domain: Domain }> {
+async function chooseDomain(context: CommandContext<'project'>): Promise<ProjectTarget & { domain: Domain }> {
   const here = await chooseProject(context);
   const named = context.args[0]!;
   const domains = await take(here.sluice.domains.list(here.project.id), 10_000);
@@ -20,7 +20,7 @@ async function chooseDomain(context: CommandContext<'project'>): Promise<Here & 
   throw new CliError(exit.notFound, `${here.project.slug} has no domain ${named}.${hint}`, 'See: sluice domains');
 }
 
-function tell({ out }: CommandContext, domain: Domain): number {
+function showDomain({ out }: CommandContext, domain: Domain): number {
   const { hostname, environment, state, certificate, last_error: wrong } = domain;
   out.result(domain, () => {
     const until = certificate ? `, certificate valid until ${out.time(certificate.not_after)}` : '';
@@ -37,7 +37,7 @@ const act = (step: 'verify' | 'renew', about: string) =>
     options: inProject,
     async run(context) {
       const { sluice, project, domain } = await chooseDomain(context);
-      return tell(context, await sluice.domains[step](project.id, domain.id));
+      return showDomain(context, await sluice.domains[step](project.id, domain.id));
     },
   });
 
@@ -68,14 +68,17 @@ export const command: Command = {
       options: inEnvironment,
       async run(context) {
         const { sluice, project, environment } = await chooseEnvironment(context);
-        return tell(context, await sluice.domains.create(project.id, { hostname: context.args[0]!, environment }));
+        return showDomain(
+          context,
+          await sluice.domains.create(project.id, { hostname: context.args[0]!, environment }),
+        );
       },
     }),
     show: verb({
       about: 'show a domain',
       args: 'HOSTNAME',
       options: inProject,
-      run: async (context) => tell(context, (await chooseDomain(context)).domain),
+      run: async (context) => showDomain(context, (await chooseDomain(context)).domain),
     }),
     verify: act('verify', 'check that the name leads here, and if so try for its certificate'),
     renew: act('renew', 'get a new certificate now; the old one serves until then'),

@@ -1,7 +1,7 @@
 import type { Sluice } from '../../client/index.ts';
 import { type Command, type CommandContext, inEnvironment, verb } from '../frame/command.ts';
 import { CliError, exit } from '../io.ts';
-import { chooseEnvironment, chooseProject, type Here } from '../reach/choose.ts';
+import { chooseEnvironment, chooseProject, type ProjectTarget } from '../reach/choose.ts';
 import { timeOfDay } from '../terminal/quantities.ts';
 import { clean } from '../terminal/width.ts';
 
@@ -14,7 +14,7 @@ const most = 1000;
 type Which = () => Promise<string>;
 
 /** The one that is named, else the one in progress, else the one whose revision serves. */
-async function whichOf(context: CommandContext<'project' | 'env'>): Promise<Here & { which: Which }> {
+async function whichOf(context: CommandContext<'project' | 'env'>): Promise<ProjectTarget & { which: Which }> {
   const [named] = context.args;
   if (named !== undefined) return { ...(await chooseProject(context)), which: async () => named };
   const { sluice, project, environment } = await chooseEnvironment(context);
@@ -77,7 +77,7 @@ function show({ out }: CommandContext, line: Line): void {
 /** Switches to the next deployment when one begins. */
 async function follow(
   context: CommandContext,
-  { sluice, project, which }: Here & { which: Which },
+  { sluice, project, which }: ProjectTarget & { which: Which },
   tail: number,
 ): Promise<void> {
   const { signal } = context;

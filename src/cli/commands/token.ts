@@ -29,7 +29,7 @@ export const command: Command = {
         const wanted = context.texts('scope') as Scope[];
         const { systemClock: clock } = await import('../../lib/clock.ts');
         const { createIds } = await import('../../lib/ids.ts');
-        const { makeToken } = await import('../../tokens/make.ts');
+        const { createToken } = await import('../../tokens/create.ts');
         const made = await withStore(context, async ({ db }) => {
           const accountId = await chooseAccount(db, context.text('account'));
           const token = {
@@ -39,7 +39,7 @@ export const command: Command = {
             expiresAt: days === undefined ? null : clock.now() + days * 86_400_000,
           };
           const parts = { ids: createIds(clock), clock };
-          const { row, secret } = await db.transaction().execute((tx) => makeToken(tx, parts, token));
+          const { row, secret } = await db.transaction().execute((tx) => createToken(tx, parts, token));
           return { id: row.id, account_id: accountId, token: secret };
         });
         context.out.result(made, () => {

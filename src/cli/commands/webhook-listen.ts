@@ -9,11 +9,11 @@ import { type CommandContext, verb } from '../frame/command.ts';
 import { CliError, exit, UsageError } from '../io.ts';
 import { findProject } from '../reach/choose.ts';
 import { connect } from '../reach/connect.ts';
-import { eventLine, type Told } from '../reach/event-line.ts';
+import { type EventSummary, eventLine } from '../reach/event-line.ts';
 import { projectNames } from '../reach/project-names.ts';
 import { type Arrival, openReceiver } from '../reach/receiver.ts';
 
-interface Wish {
+interface ListenOptions {
   context: CommandContext;
   sluice: Sluice;
   projectId: string | null;
@@ -25,7 +25,7 @@ const description = 'sluice webhooks listen';
 
 /** null: the service does not send to this machine. */
 async function register(
-  { sluice, projectId, events }: Wish,
+  { sluice, projectId, events }: ListenOptions,
   url: string,
 ): Promise<(Webhook & { secret: string }) | null> {
   const wanted = events.length > 0 ? events : ['*' as const];
@@ -42,9 +42,9 @@ async function register(
   }
 }
 
-function show(wish: Wish, nameOf: (id: string | null | undefined) => Promise<string>) {
-  const { out } = wish.context;
-  return async (event: Told, verified: boolean | null, answer: string | null): Promise<void> => {
+function show(options: ListenOptions, nameOf: (id: string | null | undefined) => Promise<string>) {
+  const { out } = options.context;
+  return async (event: EventSummary, verified: boolean | null, answer: string | null): Promise<void> => {
     if (out.json) return out.jsonLine({ verified, answer, event });
     const word = verified ? out.paint('green', 'verified') : out.paint('red', 'WRONG SIGNATURE');
     const marks = [...(verified === null ? [] : [word]), ...(answer === null ? [] : [`→ ${answer}`])].join(' ');
@@ -52,16 +52,16 @@ function show(wish: Wish, nameOf: (id: string | null | undefined) => Promise<str
   };
 }
 
-async function receive(wish: Wish): Promise<boolean> {
-  const { context, sluice, forward } = wish;
-  const tell = show(wish, projectNames(sluice));
-  const told: Promise<void>[] = [];
-  const onArrival = ({ event, verified, answer }: Arrival) => void told.push(tell(event, verified, answer));
+async function receive(options: ListenOptions): Promise<boolean> {
+  const { context, sluice, forward } = options;
+  const showEvent = show(options, projectNames(sluice));
+  const shown: Promise<void>[] = [];
+  const onArrival = ({ event, verified, answer }: Arrival) => void shown.push(showEvent(event, verified, answer));
   const receiver = await openReceiver({ forward, onArrival });
   let webhook: Awaited<ReturnType<typeof register>> = null;
   try {
     const ended = new Promise((resolve) => context.signal.addEventListener('abort', resolve));
-    webhook = await register(wish, receiver.url);
+    webhook = await register(options, receiver.url);
     if (webhook === null) return false;
     receiver.secret(webhook.secret);
     context.out.note(`Listening at ${receiver.url} as ${webhook.id}; Ctrl-C ends it and removes the webhook.`);
@@ -71,12 +71,12 @@ async function receive(wish: Wish): Promise<boolean> {
   } finally {
     if (webhook !== null) await sluice.webhooks.delete(webhook.id);
     await receiver.close();
-    await Promise.all(told);
+    await Promise.all(shown);
   }
 }
 
-async function followInstead(wish: Wish): Promise<void> {
-  const { context, sluice, projectId, events, forward } = wish;
+async function followInstead(options: ListenOptions): Promise<void> {
+  const { context, sluice, projectId, events, forward } = options;
   if (forward)
     throw new CliError(
       exit.failed,
@@ -86,11 +86,11 @@ async function followInstead(wish: Wish): Promise<void> {
   context.out.note(
     'The service does not send webhooks to this machine; following the event stream instead (no signatures).',
   );
-  const tell = show(wish, projectNames(sluice));
+  const showEvent = show(options, projectNames(sluice));
   for await (const event of sluice.events.stream(projectId ? { project_id: projectId } : {}, {
     signal: context.signal,
   })) {
-    if (events.length === 0 || events.includes(event.type)) await tell(event, null, null);
+    if (events.length === 0 || events.includes(event.type)) await showEvent(event, null, null);
   }
 }
 
@@ -119,8 +119,14 @@ export const listenVerb = verb({
     const sluice = await connect(context);
     const named = context.text('project') ?? (context.io.env.SLUICE_PROJECT || undefined);
     const projectId = named ? (await findProject(sluice, named)).id : null;
-    const wish: Wish = { context, sluice, projectId, events: context.texts('events') as EventKind[], forward };
-    if (!(await receive(wish))) await followInstead(wish);
+    const options: ListenOptions = {
+      context,
+      sluice,
+      projectId,
+      events: context.texts('events') as EventKind[],
+      forward,
+    };
+    if (!(await receive(options))) await followInstead(options);
     return exit.done;
   },
 });

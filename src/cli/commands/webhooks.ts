@@ -10,7 +10,7 @@ import { colourOf } from '../terminal/output.ts';
 import { deliveriesVerb, deliveryVerb, redeliverVerb, replayVerb, testVerb } from './webhook-deliveries.ts';
 import { listenVerb } from './webhook-listen.ts';
 
-function tell({ out }: CommandContext, webhook: Webhook): number {
+function showWebhook({ out }: CommandContext, webhook: Webhook): number {
   out.result(webhook, () =>
     out.line(`${webhook.id}  ${out.paint(colourOf(webhook.state), webhook.state)}  ${webhook.url}`),
   );
@@ -18,9 +18,9 @@ function tell({ out }: CommandContext, webhook: Webhook): number {
 }
 
 /** The secret alone on standard output, so that it can be piped to where it is kept. */
-function tellSecret({ out }: CommandContext, webhook: Webhook & { secret: string }): number {
+function showSecret({ out }: CommandContext, webhook: Webhook & { secret: string }): number {
   out.result(webhook, () => {
-    out.note(`${webhook.id} tells ${webhook.url} of ${webhook.events.join(', ')}. Its secret, shown this once:`);
+    out.note(`${webhook.id} sends ${webhook.events.join(', ')} to ${webhook.url}. Its secret, shown this once:`);
     out.line(webhook.secret);
   });
   return exit.done;
@@ -32,7 +32,7 @@ const turn = (state: 'enabled' | 'paused', about: string) =>
     args: 'ID',
     async run(context) {
       const sluice = await connect(context);
-      return tell(context, await sluice.webhooks.update(context.args[0]!, { state }));
+      return showWebhook(context, await sluice.webhooks.update(context.args[0]!, { state }));
     },
   });
 
@@ -66,7 +66,7 @@ export const command: Command = {
           multiple: true,
           value: 'KIND',
           choices: [...eventKinds, '*'],
-          about: 'what it is told of (default: all)',
+          about: 'which events it gets (default: all)',
         },
         project: { type: 'string', short: 'p', value: 'P', about: 'only events of this project (default: of all)' },
         description: { type: 'string', value: 'TEXT', about: 'for people' },
@@ -87,7 +87,7 @@ export const command: Command = {
           ...(description && { description }),
           ...(ordering && { ordering: ordering as Webhook['ordering'] }),
         });
-        return tellSecret(context, made);
+        return showSecret(context, made);
       },
     }),
     listen: listenVerb,
@@ -103,7 +103,7 @@ export const command: Command = {
       async run(context) {
         const sluice = await connect(context);
         const overlap = context.whole('overlap', 0, 604_800);
-        return tellSecret(
+        return showSecret(
           context,
           await sluice.webhooks.rotateSecret(context.args[0]!, overlap === undefined ? {} : { overlap_s: overlap }),
         );

@@ -9,17 +9,17 @@ import { connect } from './connect.ts';
 
 const listed = 10;
 
-export interface Here {
+export interface ProjectTarget {
   sluice: Sluice;
   project: Project;
 }
 
-export interface There extends Here {
+interface EnvironmentTarget extends ProjectTarget {
   environment: string;
 }
 
 /** The project of --project or SLUICE_PROJECT, or the only one there is. */
-export async function chooseProject(context: CommandContext<'project'>): Promise<Here> {
+export async function chooseProject(context: CommandContext<'project'>): Promise<ProjectTarget> {
   const sluice = await connect(context as CommandContext);
   const named = context.text('project') ?? (context.io.env.SLUICE_PROJECT || undefined);
   return { sluice, project: named === undefined ? await onlyProject(sluice) : await findProject(sluice, named) };
@@ -53,7 +53,10 @@ async function onlyProject(sluice: Sluice): Promise<Project> {
 const some = (names: string[]): string => names.slice(0, listed).join(', ') + (names.length > listed ? ', …' : '');
 
 /** The environment of --env, or production, or the only one. */
-export async function chooseEnvironment(context: CommandContext<'project' | 'env'>, named?: string): Promise<There> {
+export async function chooseEnvironment(
+  context: CommandContext<'project' | 'env'>,
+  named?: string,
+): Promise<EnvironmentTarget> {
   const here = await chooseProject(context);
   return { ...here, environment: environmentOf(here.project, named ?? context.text('env')) };
 }
@@ -69,7 +72,7 @@ export function environmentOf({ slug, environments }: Project, named: string | u
   throw new UsageError(`Which environment? Add --env: ${environments.join(', ')}`);
 }
 
-interface Meant extends Here {
+interface DeploymentTarget extends ProjectTarget {
   deployment: Deployment;
 }
 
@@ -78,7 +81,7 @@ export async function chooseDeployment(
   context: CommandContext<'project' | 'env'>,
   id: string | undefined,
   orLatest = false,
-): Promise<Meant> {
+): Promise<DeploymentTarget> {
   if (id !== undefined) {
     const here = await chooseProject(context);
     return { ...here, deployment: await here.sluice.deployments.get(here.project.id, id) };

@@ -3,7 +3,7 @@ import { timeOfDay } from '../terminal/quantities.ts';
 import { clean } from '../terminal/width.ts';
 
 /** What events, deliveries and tests have in common. */
-export interface Told {
+export interface EventSummary {
   id: string;
   type: string;
   created_at: string;
@@ -12,7 +12,7 @@ export interface Told {
 }
 
 /** The record of an event in short; empty for a kind this version does not know. */
-function gist({ type, data }: Told): string {
+function gist({ type, data }: EventSummary): string {
   const record = (data ?? {}) as Record<string, unknown>;
   const of = (name: string) => clean(String(record[name] ?? '-'));
   if (type.startsWith('deployment.')) {
@@ -25,7 +25,7 @@ function gist({ type, data }: Told): string {
   return '';
 }
 
-export function eventLine(event: Told, project: string, paint: Paint): string {
+export function eventLine(event: EventSummary, project: string, paint: Paint): string {
   const bad = /failed|fired|rolled_back/.test(event.type);
   const kind = paint(bad ? 'red' : /succeeded|resolved|renewed/.test(event.type) ? 'green' : 'cyan', event.type);
   return `${paint('dim', timeOfDay(event.created_at))}  ${kind}  ${paint('bold', clean(project))}  ${gist(event)}`.trimEnd();

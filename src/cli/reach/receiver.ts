@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { verifySignature } from '../../client/signature.ts';
-import type { Told } from './event-line.ts';
+import type { EventSummary } from './event-line.ts';
 
 export interface Arrival {
-  event: Told;
+  event: EventSummary;
   verified: boolean;
   /** The response of the address it was forwarded to; null: it was not forwarded. */
   answer: string | null;
@@ -44,7 +44,7 @@ async function readBody(request: IncomingMessage): Promise<Buffer | null> {
   return Buffer.concat(chunks);
 }
 
-function eventOf(body: Buffer): Told | null {
+function eventOf(body: Buffer): EventSummary | null {
   try {
     const event = JSON.parse(body.toString('utf8'));
     return typeof event?.id === 'string' && typeof event.type === 'string' && typeof event.created_at === 'string'

@@ -53,11 +53,11 @@ interface View {
 
 function plainView({ io, out }: CommandContext): View {
   const paint = painter(io.env, io.stderr);
-  let told = 0;
+  let shown = 0;
   return {
     show({ timeline }) {
-      if (!out.json) for (const entry of timeline.slice(told)) out.note(timelineLine(entry, paint));
-      told = timeline.length;
+      if (!out.json) for (const entry of timeline.slice(shown)) out.note(timelineLine(entry, paint));
+      shown = timeline.length;
     },
     end() {},
   };
@@ -67,10 +67,10 @@ function liveView({ io }: CommandContext, first: Deployment): View {
   const live = new Live(io.stderr);
   const paint = painter(io.env, io.stderr);
   let latest = first;
-  let told = 0;
+  let shown = 0;
   const draw = () => {
-    const said = latest.timeline.slice(told).map((entry) => timelineLine(entry, paint));
-    told = latest.timeline.length;
+    const said = latest.timeline.slice(shown).map((entry) => timelineLine(entry, paint));
+    shown = latest.timeline.length;
     live.draw(liveLines(latest, { now: io.now(), columns: columnsOf(io.stderr), paint }), said);
   };
   const timer = setInterval(draw, redrawMs);

@@ -29,7 +29,7 @@ class BuildProgress implements Progress {
   #total = 0;
   #finished = 0;
   #shares = new Map<string, number>();
-  #told = new Map<string, number>();
+  #shown = new Map<string, number>();
 
   constructor(output: Sink, now: () => number) {
     this.#output = output;
@@ -62,8 +62,8 @@ class BuildProgress implements Progress {
     if (event.kind === 'finish') this.#line(`${event.id}: ready (${this.#finished} of ${this.#total})`);
     if (event.kind !== 'progress') return;
     const quarter = Math.floor(event.share * 4);
-    if (quarter < 1 || quarter > 3 || quarter <= (this.#told.get(event.id) ?? 0)) return;
-    this.#told.set(event.id, quarter);
+    if (quarter < 1 || quarter > 3 || quarter <= (this.#shown.get(event.id) ?? 0)) return;
+    this.#shown.set(event.id, quarter);
     this.#line(`${event.id}: ${quarter * 25} %`);
   }
 

@@ -27,8 +27,8 @@ export interface Output {
   time(iso: string | null): string;
   line(text?: string): void;
   note(text: string): void;
-  /** The result: as JSON with --json, else as `tell` prints it. */
-  result(value: unknown, tell: () => void): void;
+  /** The result: as JSON with --json, else as `print` prints it. */
+  result(value: unknown, print: () => void): void;
   /** One line of JSON, for things that are followed. */
   jsonLine(value: unknown): void;
   /** The result as a table; `empty` says what to do where there is nothing. */
@@ -77,9 +77,9 @@ export function createOutput(io: Io, json: boolean, quiet: boolean): Output {
   const columns = stdout.isTTY ? columnsOf(stdout) : null;
   const paint = painter(env, stdout);
   const line = (text = '') => void stdout.write(`${text}\n`);
-  const result = (value: unknown, tell: () => void) => {
+  const result = (value: unknown, print: () => void) => {
     if (json) line(JSON.stringify(value, null, stdout.isTTY ? 2 : undefined));
-    else tell();
+    else print();
   };
   const note = (text: string) => {
     if (!quiet) stderr.write(`${text}\n`);

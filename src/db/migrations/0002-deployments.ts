@@ -61,7 +61,7 @@ async function createDeployment(db: AnyDb, { text, int }: Columns): Promise<void
       (c) => c.onDelete('cascade'),
     )
     .execute();
-  // One that has not ended per environment: the database says so, whoever asks and however many at once.
+  // At most one unfinished deployment per environment, even if several are created at the same time.
   await sql`create unique index deployment_in_progress on deployment (project_id, environment) where finished_at is null`.execute(
     db,
   );

@@ -13,8 +13,7 @@ export const webhooks: Migration = {
 
 /**
  * Ids follow the clock, not the order of commits: while one transaction is open, others with later ids commit. The
- * number of the transaction tells what a follower of the stream may be shown without missing anything. SQLite has one
- * writer, and needs none.
+ * transaction number shows how far a stream can read without missing an event. SQLite has one writer and needs none.
  */
 async function positionEvents(db: AnyDb, { int, transactionNumber }: Columns): Promise<void> {
   await db.schema

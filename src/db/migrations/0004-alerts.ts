@@ -9,7 +9,7 @@ export const alerts: Migration = {
     await createRule(db, columns);
     await createAlert(db, columns);
     await createWatch(db, columns);
-    // Which revision is active is asked of every environment again and again, and old ones pile up.
+    // The active revision of every environment is read often, and old revisions pile up.
     await sql`create index revision_active on revision (project_id, environment, number) where state = 'active'`.execute(
       db,
     );
@@ -48,7 +48,7 @@ async function createRule(db: AnyDb, { text, int, real }: Columns): Promise<void
   await db.schema.createIndex('alert_rule_by_project').on('alert_rule').columns(['project_id', 'id']).execute();
 }
 
-/** Its rule may be gone: what happened stays. */
+/** An alert has no foreign key to its rule: it stays when the rule is deleted. */
 async function createAlert(db: AnyDb, { text, int, real }: Columns): Promise<void> {
   await db.schema
     .createTable('alert')
@@ -74,7 +74,7 @@ async function createAlert(db: AnyDb, { text, int, real }: Columns): Promise<voi
       (c) => c.onDelete('cascade'),
     )
     .execute();
-  // An incident exists once, whoever looks and however many at once.
+  // At most one firing alert per rule and subject, however many processes evaluate at the same time.
   await sql`create unique index alert_firing on alert (rule_id, subject) where resolved_at is null`.execute(db);
   await sql`create index alert_firing_by_environment on alert (project_id, environment, id) where resolved_at is null`.execute(
     db,
@@ -117,7 +117,7 @@ const instances = {
 };
 const atOnce = 200;
 
-/** Environments that are there already get what new ones get. */
+/** Existing environments get the default rules too. */
 async function insertFirstRules(db: AnyDb): Promise<void> {
   const ids = createIds(systemClock);
   const nowMs = systemClock.now();

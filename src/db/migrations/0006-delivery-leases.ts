@@ -2,8 +2,8 @@ import { sql } from 'kysely';
 import type { Migration } from './types.ts';
 
 /**
- * A lease of its own, in no index: taking a delivery no longer moves it in five of them. On PostgreSQL pages keep room,
- * so that the row as it was taken stands beside the one it replaces.
+ * The end of the lease gets a column of its own that is in no index, so that claiming a delivery updates none of the
+ * five indexes. On PostgreSQL, pages keep free space, so that the new version of the row fits on the same page.
  */
 export const deliveryLeases: Migration = {
   name: 'delivery leases',

@@ -7,7 +7,7 @@ export interface Columns {
   text: RawBuilder<unknown> | ColumnDataType;
   int: ColumnDataType;
   real: ColumnDataType;
-  /** The number of the transaction that writes a row, where several may write at once. */
+  /** Default of a column that holds the number of the writing transaction; null on SQLite, which has one writer. */
   transactionNumber: RawBuilder<unknown> | null;
 }
 
@@ -21,7 +21,7 @@ export const columnsFor = (dialect: DialectName): Columns =>
       }
     : { text: 'text', int: 'integer', real: 'real', transactionNumber: null };
 
-// biome-ignore lint/suspicious/noExplicitAny: a migration knows the tables of its own time only
+// biome-ignore lint/suspicious/noExplicitAny: a migration knows only the tables of its time
 export type AnyDb = Kysely<any>;
 
 /** Numbered without gaps; once landed, never edited. */

@@ -24,10 +24,10 @@ export interface AlertTables {
     id: string;
     account_id: string;
     project_id: string;
-    /** It may be gone. */
+    /** The rule may be deleted. */
     rule_id: string;
     environment: string;
-    /** What of the environment it is about; of a rule and a subject, one alert is firing at most. */
+    /** A revision, a hostname or the environment itself. At most one alert per rule and subject is firing. */
     subject: string;
     name: string;
     severity: Severity;
@@ -38,6 +38,6 @@ export interface AlertTables {
     fired_at: number;
     resolved_at: number | null;
   };
-  /** Since when a condition holds, or, while its alert is firing, no longer does. No row: nothing to wait for. */
+  /** Since when a condition holds, or, for a firing alert, no longer holds. No row: there is nothing to wait for. */
   alert_watch: { rule_id: string; subject: string; holds: number; since: number };
 }

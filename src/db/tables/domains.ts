@@ -7,25 +7,25 @@ export interface DomainTables {
     account_id: string;
     project_id: string;
     environment: string;
-    /** In ASCII, unique in the service. */
+    /** In ASCII; unique. */
     hostname: string;
     state: DomainState;
-    /** What it serves. */
+    /** The certificate that it serves. */
     certificate_id: string | null;
     last_error: string | null;
-    /** One after the other, since the last success. */
+    /** Consecutive failures. */
     failures: number;
-    /** When its certificate is to be looked after; null: never. */
+    /** When the issuer processes it next; null: never. */
     next_attempt_at: number | null;
-    /** The certificate authority asked not to be asked before. */
+    /** The certificate authority asked us to wait until then. */
     wait_until: number | null;
-    /** 1: somebody asked for a new certificate before its time. */
+    /** 1: a user asked for an early renewal. */
     renew_asked: number;
-    /** Who is looking after it. Whoever has lost the lease can no longer say how it went. */
+    /** The claim that holds the lease. Only its holder can write the outcome. */
     lease_owner: string | null;
-    /** When it may be taken from them; 0: nobody is. */
+    /** 0: not leased. */
     lease_until: number;
-    /** An order under way at a certificate authority, and the key of the certificate it is for. */
+    /** The order in progress at a certificate authority, and the key of its certificate. */
     order_directory: string | null;
     order_url: string | null;
     order_key_sealed: string | null;
@@ -44,12 +44,12 @@ export interface DomainTables {
     fingerprint_sha256: string;
     chain_pem: string;
     key_sealed: string;
-    /** Its name for renewal information, and when to ask for that again; null: the authority has none. */
+    /** Its identifier in renewal information, and when to ask for that again; null: the authority offers none. */
     ari_id: string | null;
     ari_ask_at: number | null;
     created_at: number;
   };
   acme_account: { directory: string; url: string | null; key_sealed: string };
-  /** What the router answers a certificate authority that checks a name. */
+  /** Responses to http-01 challenges. */
   acme_challenge: { token: string; hostname: string; key_authorization: string; created_at: number };
 }

@@ -13,7 +13,7 @@ export interface EventTables {
     sequence: number;
     body: string;
     created_at: number;
-    /** Of the transaction that wrote it, on PostgreSQL; the database fills it in. */
+    /** The number of the transaction that wrote it. PostgreSQL fills it in. */
     tx: Generated<number>;
   };
   webhook: {
@@ -21,22 +21,22 @@ export interface EventTables {
     account_id: string;
     project_id: string | null;
     url: string;
-    /** JSON: kinds, or "*". */
+    /** JSON: a list of kinds, or "*". */
     events: string;
     description: string | null;
     ordering: Ordering;
-    /** A deleted one stays until its deliveries are gone. */
+    /** A deleted webhook stays until its deliveries are deleted. */
     state: WebhookState | 'deleted';
     disabled_reason: string | null;
     secret_sealed: string;
     old_secret_sealed: string | null;
     old_secret_until: number | null;
-    /** Of its next delivery, where the ordering is strict. */
+    /** The position of its next delivery if the ordering is strict. */
     next_position: number;
-    /** One after the other, since the last success. */
+    /** Consecutive failures. */
     failures: number;
     failing_since: number | null;
-    /** While the breaker is open: when one delivery may try again. */
+    /** While the circuit breaker is open: when one delivery may be tried. */
     probe_at: number | null;
     created_at: number;
     updated_at: number;
@@ -47,19 +47,19 @@ export interface EventTables {
     webhook_id: string;
     event_id: string;
     type: DeliveryType;
-    /** What a test sends; anything else sends the body of its event. */
+    /** The body of a test; other deliveries send the body of their event. */
     test_body: string | null;
     state: DeliveryState;
-    /** Its place in a strict order; 0: none. */
+    /** Its position in a strict order; 0: none. */
     position: number;
     /** While pending: when it may be sent. */
     due_at: number;
-    /** Who is sending it. Whoever has lost the lease can no longer say how it went. */
+    /** The claim that holds the lease. Only its holder can write the outcome. */
     lease: string | null;
-    /** When it may be taken from them; 0: nobody is sending it. */
+    /** 0: not leased. */
     lease_until: number;
     attempts: number;
-    /** Attempts since it was last asked for: these count for the schedule. */
+    /** Attempts since it was created or replayed; these count for the retry schedule. */
     tried: number;
     created_at: number;
     finished_at: number | null;

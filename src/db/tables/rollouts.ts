@@ -1,4 +1,4 @@
-// Deployments, revisions, instances, and what the router measured of them.
+// Deployments, revisions, instances and the router's measurements.
 import type { CanaryPhase, DeploymentState, FailureCode, RollbackCause, Strategy } from '../../contract/deployments.ts';
 import type { RevisionState } from '../../contract/revisions.ts';
 
@@ -18,12 +18,12 @@ export interface RolloutTables {
     strategy: Strategy;
     canary_percent: number | null;
     state: DeploymentState;
-    /** When the state began, and when it must have ended. */
+    /** When the state began, and when it must have ended at the latest. */
     state_since: number;
     deadline_at: number | null;
     canary_phase: CanaryPhase | null;
     canary_step: number;
-    /** Share of the new revision while it is a canary. */
+    /** The canary's current share of the traffic. */
     canary_percent_now: number;
     /** When the step began, and when it ends at the earliest. */
     step_since: number | null;
@@ -31,7 +31,7 @@ export interface RolloutTables {
     failure_code: FailureCode | null;
     failure_message: string | null;
     failure_log: string | null;
-    /** Why it is being undone. */
+    /** Why it is being rolled back. */
     cause: RollbackCause | null;
     note: string | null;
     created_by: string;
@@ -63,14 +63,14 @@ export interface RolloutTables {
     environment: string;
     revision: number;
     region: string;
-    /** starting → healthy ⇄ unhealthy → draining; gone: no row. */
+    /** starting → healthy ⇄ unhealthy → draining → the row is deleted. */
     state: InstanceState;
     host: string | null;
     port: number | null;
     created_at: number;
     state_since: number;
   };
-  /** Which process looks after an environment, and until when nobody else may. */
+  /** Which process reconciles an environment, and until when it alone may. */
   environment_lease: { project_id: string; environment: string; owner: string; until: number };
   traffic: {
     project_id: string;

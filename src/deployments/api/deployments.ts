@@ -1,5 +1,4 @@
 // Listing, creating and reading deployments.
-
 import * as contract from '../../contract/deployments.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { parseImage } from '../../contract/image-reference.ts';

@@ -1,5 +1,4 @@
 // promote, pause, resume and abort: each is one step of the rollout, taken in the request itself.
-
 import type { Caller } from '../../contract/caller.ts';
 import * as contract from '../../contract/deployments.ts';
 import { ApiError } from '../../contract/errors.ts';

@@ -3,7 +3,7 @@
 import type { InstanceSpec } from '../../engines/engine.ts';
 import { EngineError } from '../../engines/engine.ts';
 import { openSealedVariables } from '../../environments/change.ts';
-import { touchRouting } from '../../traffic/queries.ts';
+import { markRoutingChanged } from '../../traffic/queries.ts';
 import { deleteInstance, type InstanceRow, insertInstance, markInstance } from '../instances.ts';
 import type { RevisionRow } from '../queries.ts';
 import type { ReconcileContext } from './context.ts';
@@ -121,7 +121,7 @@ async function drain(context: ReconcileContext, seen: Kept, row: InstanceRow): P
   const nowMs = clock.now();
   const isMarked = await db.transaction().execute(async (tx) => {
     if (!(await markInstance(tx, row.id, ['starting', 'healthy', 'unhealthy'], 'draining', nowMs))) return false;
-    await touchRouting(tx);
+    await markRoutingChanged(tx);
     return true;
   });
   if (isMarked && row.state !== 'healthy') stop(context, seen, row);

@@ -1,6 +1,5 @@
 // Looks at environments again and again. Every look begins from what is in the database and what the engine says, so what
 // this process remembers only saves time.
-
 import type { Db } from '../../db/database.ts';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
 import type { EnvironmentKey } from '../../environments/key.ts';

@@ -3,7 +3,7 @@ import type { HealthCheck } from '../../contract/environments.ts';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
 import type { Engine, EngineInstance } from '../../engines/engine.ts';
 import type { EnvironmentKey } from '../../environments/key.ts';
-import { touchRouting } from '../../traffic/queries.ts';
+import { markRoutingChanged } from '../../traffic/queries.ts';
 import { deleteInstance, type InstanceRow, markInstance, setInstanceAddress } from '../instances.ts';
 import type { Failure } from '../rules/steps.ts';
 import type { ReconcileContext } from './context.ts';
@@ -77,7 +77,7 @@ async function saveAddress(
 ): Promise<InstanceRow> {
   if (row.host === host && row.port === port) return row;
   await setInstanceAddress(db, row.id, { host, port });
-  if (row.state === 'healthy') await touchRouting(db);
+  if (row.state === 'healthy') await markRoutingChanged(db);
   return { ...row, host, port };
 }
 
@@ -89,7 +89,7 @@ async function mark(
   const nowMs = clock.now();
   await db.transaction().execute(async (tx) => {
     if (!(await markInstance(tx, row.id, [row.state], state, nowMs))) throw new ChangedMeanwhile();
-    await touchRouting(tx);
+    await markRoutingChanged(tx);
   });
   return { ...row, state, state_since: nowMs };
 }
@@ -113,6 +113,6 @@ async function removeInstance({ db, health }: ReconcileContext, row: InstanceRow
   health.forget(row.id);
   await db.transaction().execute(async (tx) => {
     await deleteInstance(tx, row.id);
-    await touchRouting(tx);
+    await markRoutingChanged(tx);
   });
 }

@@ -6,14 +6,14 @@ import type { DeploymentRow } from '../queries.ts';
 import { type Desired, desiredOf } from './desired.ts';
 import type { Policy, Rollout } from './steps.ts';
 
-export interface Counts {
+export interface InstanceCounts {
   freshHealthy: number;
   freshExisting: number;
   previousHealthy: number;
 }
 
 /** Without draining instances: they only finish the requests they have. */
-export function countInstances(rows: InstanceRow[], deployment: DeploymentRow): Counts {
+export function countInstances(rows: InstanceRow[], deployment: DeploymentRow): InstanceCounts {
   const of = (revision: number | null) => rows.filter((row) => row.revision === revision && row.state !== 'draining');
   const healthy = (list: InstanceRow[]) => list.filter((row) => row.state === 'healthy').length;
   const fresh = of(deployment.revision);
@@ -52,7 +52,7 @@ export function rolloutOf(deployment: DeploymentRow, policy: Policy): Rollout {
   };
 }
 
-export function desiredFor(deployment: DeploymentRow, replicas: number, counts: Counts): Desired {
+export function desiredFor(deployment: DeploymentRow, replicas: number, counts: InstanceCounts): Desired {
   return desiredOf({
     state: deployment.state,
     strategy: deployment.strategy,

@@ -1,4 +1,4 @@
-// The account at the certificate authority: one for all processes, its key sealed in the database.
+// The account at the certificate authority. All processes share it; its key is sealed in the database.
 import { generateKeyPairSync } from 'node:crypto';
 import type { Client } from 'acme-client';
 import type { Db } from '../../db/database.ts';
@@ -6,7 +6,7 @@ import type { Seal } from '../../lib/seal.ts';
 import { accountKeyContext } from '../key-context.ts';
 import type { AcmeTransport } from './transport.ts';
 
-export interface AccountParts {
+interface AccountParts {
   db: Db;
   seal: Seal;
   directory: string;
@@ -14,8 +14,8 @@ export interface AccountParts {
   transport: AcmeTransport;
 }
 
-/** Of the library's own parts, those that have to be other than they are. */
-interface Inner {
+/** Internals of acme-client that we replace or call directly. */
+interface Internals {
   http: {
     request: AcmeTransport['request'];
     maxBadNonceRetries: number;
@@ -31,7 +31,7 @@ export interface AcmeSession {
 
 const maxBadNonceRetries = 20;
 
-/** A new key for a certificate or an account. */
+/** A new private key for a certificate or an account. */
 export const newKeyPem = (): string =>
   generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' }) as string;
 
@@ -52,7 +52,7 @@ export class AcmeAccount {
     return this.#session;
   }
 
-  /** The authority does not know the account any more: the next session registers it anew. */
+  /** For an account that the authority no longer knows: the next session registers it again. */
   async forget(url: string): Promise<void> {
     this.#session = null;
     const { db, directory } = this.#parts;
@@ -66,7 +66,7 @@ export class AcmeAccount {
 
   async #open(): Promise<AcmeSession> {
     const { db, seal, directory, email, transport } = this.#parts;
-    // Some twenty megabytes that most starts never need.
+    // Loaded here because it takes some twenty megabytes that most installations never need.
     const { default: acme } = await import('acme-client');
     const row = await this.#find();
     const client = new acme.Client({
@@ -74,11 +74,11 @@ export class AcmeAccount {
       accountKey: seal.open(row.key_sealed, accountKeyContext(directory)),
       ...(row.url !== null && { accountUrl: row.url }),
     });
-    const { http, api } = client as unknown as Inner;
+    const { http, api } = client as unknown as Internals;
     http.request = transport.request;
     http.maxBadNonceRetries = maxBadNonceRetries;
     if (row.url === null) {
-      // Not the client's own: of an account that is there already, it asks for a change of nothing, which is refused.
+      // Not client.createAccount(): if the account exists, that sends an empty update, which authorities refuse.
       await api.createAccount({ termsOfServiceAgreed: true, ...(email !== null && { contact: [`mailto:${email}`] }) });
       const url = client.getAccountUrl();
       await db.updateTable('acme_account').set({ url }).where('directory', '=', directory).execute();
@@ -86,7 +86,7 @@ export class AcmeAccount {
     return { client, directory: () => http.getDirectory() };
   }
 
-  /** Of several processes that make a key at once, the first to write it wins. */
+  /** If several processes create a key at once, the first to write it wins. */
   async #find() {
     const { db, seal, directory } = this.#parts;
     await db

@@ -4,20 +4,20 @@ import type { Db } from '../../db/database.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { readRetryAfter } from '../../lib/retry-after.ts';
 import type { Seal } from '../../lib/seal.ts';
-import { type Authority, NotIssued, type Obtained, type Work } from '../authority.ts';
+import { type Authority, type CertificateRequest, NotIssued, type Obtained } from '../authority.ts';
 import { defaultLimitMs } from '../retry.ts';
 import { AcmeAccount } from './account.ts';
 import { ariId, readWindow } from './ari.ts';
-import { carryOut } from './order.ts';
+import { completeOrder } from './order.ts';
 import { AcmeProblem, createTransport } from './transport.ts';
 
-export interface AcmeParts {
+interface AcmeParts {
   db: Db;
   seal: Seal;
   clock: Clock;
   directory: string;
   email: string | null;
-  /** Roots to trust for the directory itself, besides those everybody does. */
+  /** A root to trust for the directory, in addition to the default ones. */
   ca: string | null;
   userAgent: string;
 }
@@ -27,51 +27,51 @@ const authorityKeyIdentifier = '2.5.29.35';
 export function createAcme(parts: AcmeParts): Authority {
   const transport = createTransport(parts);
   const account = new AcmeAccount({ ...parts, transport });
-  const renewalInfo = async () => {
+  const renewalInfoUrl = async () => {
     const { renewalInfo } = await (await account.session()).directory();
     return typeof renewalInfo === 'string' ? renewalInfo.replace(/\/$/, '') : null;
   };
   return {
     name: parts.directory,
-    obtain: (work) => obtain(account, work, parts),
+    obtain: (request) => obtain(account, request, parts),
 
     async ariIdOf(chainPem) {
-      if ((await renewalInfo()) === null) return null;
+      if ((await renewalInfoUrl()) === null) return null;
       return ariIdOf(chainPem);
     },
 
     async adviceOn(id) {
-      const base = await renewalInfo();
-      if (base === null) return { window: null, askedMs: null };
+      const base = await renewalInfoUrl();
+      if (base === null) return { window: null, retryAfterMs: null };
       const { data, headers } = await transport.request(`${base}/${id}`, 'get');
-      return { window: readWindow(data), askedMs: readRetryAfter(headers['retry-after'], parts.clock.now()) };
+      return { window: readWindow(data), retryAfterMs: readRetryAfter(headers['retry-after'], parts.clock.now()) };
     },
 
     close: () => transport.close(),
   };
 }
 
-async function obtain(account: AcmeAccount, work: Work, parts: AcmeParts): Promise<Obtained> {
+async function obtain(account: AcmeAccount, request: CertificateRequest, parts: AcmeParts): Promise<Obtained> {
   try {
-    return await tryOnce(account, work, parts);
+    return await tryOnce(account, request, parts);
   } catch (error) {
     if (!(error instanceof AcmeProblem)) throw error;
-    const asked = error.type === 'rateLimited' ? (error.askedMs ?? defaultLimitMs) : error.askedMs;
+    const retryAfterMs = error.type === 'rateLimited' ? (error.retryAfterMs ?? defaultLimitMs) : error.retryAfterMs;
     const kind = error.type === '' ? '' : ` (${error.type})`;
-    throw new NotIssued(`The certificate authority refused: ${error.message}${kind}`, asked, error);
+    throw new NotIssued(`The certificate authority refused: ${error.message}${kind}`, retryAfterMs, error);
   }
 }
 
-/** An authority that has forgotten the account has forgotten the orders too. */
-async function tryOnce(account: AcmeAccount, work: Work, parts: AcmeParts): Promise<Obtained> {
+/** If the authority no longer knows the account, its orders are lost too: starts again with a new account and order. */
+async function tryOnce(account: AcmeAccount, request: CertificateRequest, parts: AcmeParts): Promise<Obtained> {
   const session = await account.session();
   try {
-    return await carryOut(session, work, parts);
+    return await completeOrder(session, request, parts);
   } catch (error) {
     if (!(error instanceof AcmeProblem) || error.type !== 'accountDoesNotExist') throw error;
     await account.forget(session.client.getAccountUrl());
-    await work.saveOrder(null);
-    return carryOut(await account.session(), { ...work, order: null }, parts);
+    await request.saveOrder(null);
+    return completeOrder(await account.session(), { ...request, order: null }, parts);
   }
 }
 

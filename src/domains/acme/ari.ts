@@ -2,23 +2,23 @@
 import { renewAt } from '../retry.ts';
 
 const hourMs = 3600_000;
-const askEveryMs = 6 * hourMs;
-const askAtLeastEveryMs = 24 * hourMs;
+const minAskMs = 6 * hourMs;
+const maxAskMs = 24 * hourMs;
 
-export interface Window {
+interface Window {
   start: number;
   end: number;
 }
 
-/** The name of a certificate there: its issuer's key and its serial number, both in hexadecimal here. */
+/** The certificate's identifier in renewal information. Both parameters are hexadecimal. */
 export function ariId(authorityKeyHex: string, serialHex: string): string {
   const even = serialHex.length % 2 === 0 ? serialHex : `0${serialHex}`;
-  // As DER writes a number: one whose first bit is set has a zero byte in front.
+  // DER puts a zero byte in front of a number whose first bit is set.
   const der = Number.parseInt(even.slice(0, 2), 16) >= 0x80 ? `00${even}` : even;
   return [authorityKeyHex, der].map((hex) => Buffer.from(hex, 'hex').toString('base64url')).join('.');
 }
 
-/** The window the authority suggests; null: its answer is none. */
+/** The window that the authority suggests; null: the document has no valid one. */
 export function readWindow(document: unknown): Window | null {
   const { suggestedWindow } = (document ?? {}) as { suggestedWindow?: { start?: unknown; end?: unknown } };
   const [start, end] = [suggestedWindow?.start, suggestedWindow?.end].map((at) => Date.parse(String(at)));
@@ -26,7 +26,7 @@ export function readWindow(document: unknown): Window | null {
   return end > start ? { start, end } : null;
 }
 
-/** Somewhere in the window, and never later than two thirds of the certificate's life. */
+/** A random time in the window, but no later than at two thirds of the certificate's lifetime. */
 export function renewalMoment(
   certificate: { not_before: number; not_after: number },
   window: Window | null,
@@ -37,7 +37,7 @@ export function renewalMoment(
   return Math.min(ownMs, Math.round(window.start + (window.end - window.start) * random));
 }
 
-/** When the authority is asked again: not sooner than every six hours, later if it wants, once a day at least. */
-export function askAgainMs(askedMs: number | null): number {
-  return Math.min(Math.max(askedMs ?? askEveryMs, askEveryMs), askAtLeastEveryMs);
+/** When to ask for renewal information again: after what Retry-After says, but within 6 to 24 hours. */
+export function askAgainMs(retryAfterMs: number | null): number {
+  return Math.min(Math.max(retryAfterMs ?? minAskMs, minAskMs), maxAskMs);
 }

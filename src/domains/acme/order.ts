@@ -1,25 +1,25 @@
-// One order at a certificate authority (RFC 8555, 7.1.6), from wherever it stands:
+// One order at a certificate authority (RFC 8555, 7.1.6), started or continued from its current state:
 //
 //   (none) → pending → ready → processing → valid → the certificate
 //               └─────────┴─────────┴→ invalid
 //
-// Its address and the key of the certificate are saved before it is carried out, so whoever comes after a crash goes on
-// with it.
+// Its URL and the certificate's key are saved before the first challenge is answered, so after a crash any process can
+// continue the order.
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Authorization, Order } from 'acme-client';
 import type { Db } from '../../db/database.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { NotIssued, type Obtained, type Work } from '../authority.ts';
+import { type CertificateRequest, NotIssued, type Obtained } from '../authority.ts';
 import { deleteChallenges, insertChallenge } from '../challenges.ts';
 import { type AcmeSession, newKeyPem } from './account.ts';
 import { AcmeProblem } from './transport.ts';
 
-export interface OrderParts {
+interface OrderParts {
   db: Db;
   clock: Clock;
 }
 
-interface Held {
+interface OrderInProgress {
   order: Order;
   keyPem: string;
 }
@@ -28,29 +28,33 @@ const firstPollMs = 250;
 const longestPollMs = 5000;
 const patienceMs = 90_000;
 
-export async function carryOut(session: AcmeSession, work: Work, parts: OrderParts): Promise<Obtained> {
+export async function completeOrder(
+  session: AcmeSession,
+  request: CertificateRequest,
+  parts: OrderParts,
+): Promise<Obtained> {
   const { client } = session;
-  const { hostname } = work.domain;
-  const { order: begun, keyPem } = (await resume(session, work)) ?? (await begin(session, work));
+  const { hostname } = request.domain;
+  const { order: begun, keyPem } = (await resume(session, request)) ?? (await begin(session, request));
   let order = begun;
   try {
     if (order.status === 'pending') {
-      await answerChallenges(session, work, order, parts);
-      order = await settled(session, work, order, ['pending']);
+      await answerChallenges(session, request, order, parts);
+      order = await settled(session, request, order, ['pending']);
     }
     if (order.status === 'ready') {
-      order = await client.finalizeOrder(order, await requestFor(hostname, keyPem));
+      order = await client.finalizeOrder(order, await signingRequest(hostname, keyPem));
     }
-    order = await settled(session, work, order, ['ready', 'processing']);
-    if (order.status !== 'valid') throw await refusal(session, work, order);
+    order = await settled(session, request, order, ['ready', 'processing']);
+    if (order.status !== 'valid') throw await refusal(session, request, order);
     return { chainPem: await client.getCertificate(order), keyPem };
   } finally {
     await deleteChallenges(parts.db, hostname, parts.clock.now());
   }
 }
 
-/** The order that was under way, if it can still become a certificate. */
-async function resume({ client }: AcmeSession, { order }: Work): Promise<Held | null> {
+/** The saved order, if it can still lead to a certificate. */
+async function resume({ client }: AcmeSession, { order }: CertificateRequest): Promise<OrderInProgress | null> {
   if (!order) return null;
   try {
     const found = await client.getOrder({ url: order.url } as Order);
@@ -61,12 +65,15 @@ async function resume({ client }: AcmeSession, { order }: Work): Promise<Held | 
   }
 }
 
-async function begin(session: AcmeSession, { domain, current, saveOrder }: Work): Promise<Held> {
+async function begin(
+  session: AcmeSession,
+  { domain, current, saveOrder }: CertificateRequest,
+): Promise<OrderInProgress> {
   const identifiers = [{ type: 'dns', value: domain.hostname }];
   const replaces = current?.ari_id && (await session.directory()).renewalInfo ? { replaces: current.ari_id } : null;
   const keyPem = newKeyPem();
   const order = await session.client.createOrder({ identifiers, ...replaces }).catch((error) => {
-    // That certificate is not the authority's, or was replaced already: then this one replaces none.
+    // The authority does not know the certificate to replace, or it was already replaced.
     if (!replaces || !(error instanceof AcmeProblem) || error.status >= 429) throw error;
     return session.client.createOrder({ identifiers });
   });
@@ -74,30 +81,34 @@ async function begin(session: AcmeSession, { domain, current, saveOrder }: Work)
   return { order, keyPem };
 }
 
-async function answerChallenges({ client }: AcmeSession, work: Work, order: Order, { db, clock }: OrderParts) {
-  const { hostname } = work.domain;
+async function answerChallenges(
+  { client }: AcmeSession,
+  request: CertificateRequest,
+  order: Order,
+  { db, clock }: OrderParts,
+) {
+  const { hostname } = request.domain;
   for (const authorization of await client.getAuthorizations(order)) {
     if (authorization.status !== 'pending') continue;
     const challenge = authorization.challenges.find(({ type }) => type === 'http-01');
-    if (!challenge)
-      throw new NotIssued('The certificate authority does not offer to check the name over HTTP (http-01).');
+    if (!challenge) throw new NotIssued('The certificate authority does not offer the http-01 challenge.');
     const keyAuthorization = await client.getChallengeKeyAuthorization(challenge);
     await insertChallenge(db, { token: challenge.token, hostname, keyAuthorization }, clock.now());
     if (challenge.status === 'pending') await client.completeChallenge(challenge);
   }
 }
 
-/** Looks until the order is in none of these states. An authority that takes longer is asked again another time. */
+/** Polls until the order has left these states. Gives up after `patienceMs`; the next attempt continues the order. */
 async function settled(
   { client }: AcmeSession,
-  { signal }: Work,
+  { signal }: CertificateRequest,
   order: Order,
   passing: Order['status'][],
 ): Promise<Order> {
   let found = order;
   let waitMs = firstPollMs;
   for (let waitedMs = 0; passing.includes(found.status); waitedMs += waitMs) {
-    if (waitedMs > patienceMs) throw new NotIssued('The certificate authority is still busy with the order.');
+    if (waitedMs > patienceMs) throw new NotIssued('The certificate authority is still processing the order.');
     await pause(waitMs, undefined, { signal });
     found = await client.getOrder(found);
     waitMs = Math.min(waitMs * 1.5, longestPollMs);
@@ -105,16 +116,16 @@ async function settled(
   return found;
 }
 
-async function requestFor(hostname: string, keyPem: string): Promise<Buffer> {
+async function signingRequest(hostname: string, keyPem: string): Promise<Buffer> {
   const { default: acme } = await import('acme-client');
-  const [, request] = await acme.crypto.createCsr({ altNames: [hostname] }, keyPem);
-  return request;
+  const [, csr] = await acme.crypto.createCsr({ altNames: [hostname] }, keyPem);
+  return csr;
 }
 
-/** Such an order will never be anything else: the next attempt begins with a new one. */
-async function refusal({ client }: AcmeSession, work: Work, order: Order): Promise<NotIssued> {
+/** An order that ended without a certificate stays that way: the next attempt creates a new one. */
+async function refusal({ client }: AcmeSession, request: CertificateRequest, order: Order): Promise<NotIssued> {
   const authorizations = await client.getAuthorizations(order).catch(() => []);
-  await work.saveOrder(null);
+  await request.saveOrder(null);
   const detail = [order.error, ...authorizations.flatMap(errorsOf)].map(detailOf).find((text) => text !== null);
   return new NotIssued(detail ?? `The certificate authority ended the order as ${order.status}.`);
 }

@@ -1,5 +1,5 @@
-// Requests to a certificate authority. acme-client's own transport keeps what the authority says was wrong to itself, and
-// sleeps through a Retry-After of hours; this one tells both.
+// Requests to a certificate authority. Unlike acme-client's own transport, this one reports the authority's error and
+// Retry-After instead of hiding the former and sleeping through the latter.
 import { getCACertificates } from 'node:tls';
 import { Agent, request } from 'undici';
 import type { Clock } from '../../lib/clock.ts';
@@ -10,11 +10,11 @@ const timeoutMs = 30_000;
 const maxBytes = 1024 * 1024;
 const errorPrefix = 'urn:ietf:params:acme:error:';
 
-/** As acme-client wants it. */
-export interface AcmeResponse {
+/** The form that acme-client expects. */
+interface AcmeResponse {
   status: number;
   headers: Record<string, string | undefined>;
-  // biome-ignore lint/suspicious/noExplicitAny: what it is depends on what was asked for
+  // biome-ignore lint/suspicious/noExplicitAny: its form depends on the request
   data: any;
 }
 
@@ -23,22 +23,22 @@ export interface AcmeTransport {
   close(): Promise<void>;
 }
 
-/** What an authority says was wrong (RFC 7807). */
+/** The authority's error (RFC 7807). */
 export class AcmeProblem extends Error {
   readonly status: number;
-  /** Without the prefix they all share; empty: it did not say. */
+  /** Without the common prefix; empty: the authority gave none. */
   readonly type: string;
-  readonly askedMs: number | null;
+  readonly retryAfterMs: number | null;
 
-  constructor(status: number, type: string, detail: string, askedMs: number | null) {
+  constructor(status: number, type: string, detail: string, retryAfterMs: number | null) {
     super(detail);
     this.status = status;
     this.type = type;
-    this.askedMs = askedMs;
+    this.retryAfterMs = retryAfterMs;
   }
 }
 
-/** `ca`: roots to trust besides those everybody does. */
+/** `ca`: a root to trust in addition to the default ones. */
 export function createTransport({ ca, clock, userAgent }: { ca: string | null; clock: Clock; userAgent: string }) {
   const trusted = ca === null ? {} : { ca: [...getCACertificates('default'), ca] };
   const agent = new Agent({ connect: { timeout: timeoutMs, ...trusted }, maxResponseSize: maxBytes });
@@ -50,7 +50,7 @@ export function createTransport({ ca, clock, userAgent }: { ca: string | null; c
       } catch (error) {
         throw new NotIssued(`The certificate authority does not answer: ${reasonOf(error)}.`, null, error);
       }
-      // The library repeats a request with a new nonce by itself.
+      // acme-client itself repeats the request with a new nonce.
       if (response.status >= 400 && typeOf(response) !== 'badNonce') throw problemOf(response, clock.now());
       return response;
     },
@@ -89,8 +89,8 @@ function typeOf({ data }: AcmeResponse): string {
 
 function problemOf(response: AcmeResponse, nowMs: number): AcmeProblem {
   const detail = typeof response.data?.detail === 'string' ? response.data.detail : `status ${response.status}`;
-  const askedMs = readRetryAfter(response.headers['retry-after'], nowMs);
-  return new AcmeProblem(response.status, typeOf(response), detail, askedMs);
+  const retryAfterMs = readRetryAfter(response.headers['retry-after'], nowMs);
+  return new AcmeProblem(response.status, typeOf(response), detail, retryAfterMs);
 }
 
 function reasonOf(error: unknown): string {

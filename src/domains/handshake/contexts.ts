@@ -1,5 +1,6 @@
-// Certificates ready for handshakes. One is loaded when its name is first asked for, never before, so neither the start
-// nor a handshake knows how many domains there are. Which certificate a name has is looked up once a second at most.
+// Certificates ready for handshakes. A certificate is loaded when a visitor first asks for its name, so neither start-up
+// time nor handshakes depend on the number of domains. The current certificate of a name is looked up at most once a
+// second.
 import { createSecureContext, type SecureContext } from 'node:tls';
 import type { Db } from '../../db/database.ts';
 import { prepared } from '../../db/prepared.ts';
@@ -12,7 +13,7 @@ import type { Obtained } from '../authority.ts';
 import { keyContext } from '../key-context.ts';
 
 interface Entry {
-  /** null: nobody here has the name. */
+  /** null: no domain has the name, or it has no certificate yet. */
   certificateId: string | null;
   context: SecureContext | null;
   checkedAt: number;
@@ -27,12 +28,12 @@ const selectCertificate = prepared((db) =>
   db.selectFrom('certificate').select(['chain_pem', 'key_sealed']).where('id', '=', ''),
 );
 
-export interface ContextParts {
+interface ContextParts {
   db: Db;
   seal: Seal;
   clock: Clock;
   log: Log;
-  /** For names that are no domain of anybody: the addresses of environments, where the local CA signs. */
+  /** For names that are not domains, such as the addresses of environments. */
   otherwise(hostname: string): Promise<SecureContext | null>;
 }
 
@@ -67,7 +68,7 @@ export class Contexts {
     return (await loading).context;
   }
 
-  /** The next handshake looks its certificate up. */
+  /** Makes the next handshake look the certificate up. */
   #expire(hostname: string): void {
     const entry = this.#known.get(hostname);
     if (entry) entry.checkedAt = 0;
@@ -81,9 +82,9 @@ export class Contexts {
       (fresh.context ? this.#unknown : this.#known).delete(hostname);
       return fresh;
     } catch (error) {
-      // A certificate that served a second ago serves on while the database is away.
+      // While the database is unavailable, the last known certificate stays in use.
       if (!entry?.context) throw error;
-      this.#parts.log.warn({ err: error, hostname }, 'a certificate could not be looked up');
+      this.#parts.log.warn({ err: error, hostname }, 'failed to look up a certificate');
       entry.checkedAt = nowMs;
       return entry;
     }
@@ -103,6 +104,6 @@ export class Contexts {
   }
 }
 
-/** Visitors show no certificates of their own, so no roots are loaded to judge them by. */
+/** No client certificates are verified, so no roots are loaded. */
 export const secureContext = ({ chainPem, keyPem }: Obtained): SecureContext =>
   createSecureContext({ cert: chainPem, key: keyPem, ca: [], minVersion: 'TLSv1.2' });

@@ -1,5 +1,5 @@
-// Environments answer below the router's own domain. Where the local CA signs, they have certificates too: made when they
-// are first asked for, kept in memory only, and made again when they are old.
+// Certificates for the environments' own addresses below the router's domain, which only the local CA can issue. They are
+// created on first use, kept in memory only, and replaced before they expire.
 import type { SecureContext } from 'node:tls';
 import type { Db } from '../../db/database.ts';
 import { isHostTaken } from '../../environments/queries.ts';
@@ -12,14 +12,14 @@ import { secureContext } from './contexts.ts';
 
 const maxHosts = 1000;
 
-export interface OwnHostParts {
+interface OwnHostParts {
   db: Db;
   clock: Clock;
   ca: LocalCa;
   routerDomain: string;
 }
 
-/** The certificate of an environment's address; null: it is not one. */
+/** Finds the certificate of an environment's address; null: the hostname is not one. */
 export function ownHosts({ db, clock, ca, routerDomain }: OwnHostParts) {
   const made = new Recent<{ context: SecureContext; renewAt: number }>(maxHosts);
   const below = `.${routerDomain}`;

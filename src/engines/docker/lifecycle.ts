@@ -8,7 +8,7 @@ import { type DockerClient, isErrorResponse, unless } from './client.ts';
 import { containerName, createOptions, isInstance } from './container.ts';
 import { prepareImage } from './image.ts';
 
-export interface DockerContext {
+interface DockerContext {
   client: DockerClient;
   installation: string;
   reach: Reach;

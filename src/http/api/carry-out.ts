@@ -1,9 +1,7 @@
-// Carries out a declared route: validate, run, present. A change runs in one transaction with its audit row and, where
-// the request has an Idempotency-Key, its remembered answer.
+// Carries out a call of a declared route. A change runs in one transaction with its audit row and, if the request has an
+// Idempotency-Key, its stored response.
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Caller } from '../../contract/caller.ts';
-import { ApiError, notFound, type ParamName } from '../../contract/errors.ts';
-import type { RouteDeclaration } from '../../contract/route.ts';
+import type { RouteDeclaration } from '../../contract/declare/route.ts';
 import type { Db } from '../../db/database.ts';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
 import { preparedInsert } from '../../db/prepared.ts';
@@ -12,18 +10,17 @@ import type { IdSource } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
 import type { Seal } from '../../lib/seal.ts';
 import { publish } from '../../signals/signals.ts';
-import { readCursor, writeCursor } from './cursor.ts';
 import {
+  claimIdempotencyKey,
   completeIdempotencyKey,
   type IdempotentRequest,
   readIdempotencyKey,
   releaseIdempotencyKey,
   type StoredResponse,
-  takeIdempotencyKey,
 } from './idempotency.ts';
 import { envelope, toApiError } from './present-error.ts';
+import { etagOf, readCall } from './read-call.ts';
 import type { Answer, ApiCall, ServedRoute } from './route.ts';
-import { coerceQuery, conforms, validate } from './validate.ts';
 
 export interface Platform {
   db: Db;
@@ -34,9 +31,8 @@ export interface Platform {
   apiUrl(): string;
 }
 
-const defaultLimit = 20;
-// Each round of a conflict has a winner, and a pool has ten connections: twenty rounds are enough for any crowd.
-const attempts = 20;
+// In every round of a conflict one transaction succeeds, and a pool has ten connections: twenty rounds are plenty.
+const maxAttempts = 20;
 
 export async function carryOut(
   platform: Platform,
@@ -58,58 +54,6 @@ export async function carryOut(
   return send(reply, response);
 }
 
-function readCall({ seal, log }: Platform, declaration: RouteDeclaration, request: FastifyRequest): ApiCall {
-  const caller = request.caller as Caller;
-  const params = readParams(declaration, request.params);
-  const rawQuery = request.query as Record<string, unknown>;
-  const query = validate(declaration.query, coerceQuery(declaration.query, rawQuery), 'query') as ApiCall['query'];
-  const body = readBody(declaration, request.body);
-  const { limit = defaultLimit, cursor, ...filters } = query as { limit?: number; cursor?: string };
-  const list = () => `${caller?.accountId} ${request.routeOptions.url} ${JSON.stringify([params, filters])}`;
-  const ifMatch = request.headers['if-match'];
-  return {
-    params,
-    query,
-    body: body as ApiCall['body'],
-    caller,
-    requestId: request.id,
-    address: request.ip,
-    log,
-    page: { limit, after: cursor === undefined ? null : readCursor(seal, list(), cursor) },
-    paginate(rows, keyOf, presentRow) {
-      const data = rows.slice(0, limit);
-      const hasMore = rows.length > limit;
-      const next = hasMore ? writeCursor(seal, list(), keyOf(data.at(-1)!)) : null;
-      return { data: data.map(presentRow), page: { next, has_more: hasMore } };
-    },
-    expectVersion(version) {
-      if (ifMatch === undefined || ifMatch === '*') return;
-      if (ifMatch.split(',').some((tag) => tag.trim() === etagOf(version))) return;
-      throw new ApiError('version_conflict', 'The resource has changed since the version in If-Match.', {
-        details: [{ path: 'header.if-match', message: `the current version is ${etagOf(version)}` }],
-      });
-    },
-  };
-}
-
-/** An id of the wrong form names nothing: that is the same 404 as an id nobody has. */
-function readParams({ params: schema }: RouteDeclaration, params: unknown): ApiCall['params'] {
-  for (const [name, property] of Object.entries(schema.properties)) {
-    const value = (params as Record<string, string>)[name]!;
-    if (!conforms(property, value)) throw notFound(name as ParamName, value);
-  }
-  return params as ApiCall['params'];
-}
-
-function readBody(declaration: RouteDeclaration, body: unknown): unknown {
-  if (declaration.body) return validate(declaration.body, declaration.bodyOptional ? (body ?? {}) : body, 'body');
-  if (body === undefined || (typeof body === 'object' && body !== null && Object.keys(body).length === 0))
-    return undefined;
-  throw new ApiError('invalid_request', 'This request takes no body.', {
-    details: [{ path: 'body', message: 'is not taken' }],
-  });
-}
-
 async function change(
   platform: Platform,
   route: ServedRoute,
@@ -127,7 +71,7 @@ async function change(
     body: call.body,
     owner: call.requestId,
   };
-  const earlier = await takeIdempotencyKey(db, seal, idempotent, clock.now());
+  const earlier = await claimIdempotencyKey(db, seal, idempotent, clock.now());
   if (earlier) return replayed(earlier, call.requestId);
   try {
     return await commit(platform, route, request, call, idempotent);
@@ -165,14 +109,14 @@ async function commit(
         return response;
       });
     } catch (error) {
-      if (!(error instanceof ChangedMeanwhile) || attempt === attempts) throw error;
+      if (!(error instanceof ChangedMeanwhile) || attempt === maxAttempts) throw error;
     }
   }
 }
 
 const insertAuditRow = preparedInsert('audit');
 
-/** Writes down who changed what, and publishes it for people who may be looking at it. */
+/** Also publishes the change, so that open pages of the console refresh. */
 async function insertAudit(
   { ids, clock }: Platform,
   tx: Db,
@@ -200,8 +144,6 @@ async function insertAudit(
 
 const pathOf = (request: FastifyRequest): string => request.url.split('?', 1)[0]!;
 
-export const etagOf = (version: number): string => `"v${version}"`;
-
 function present(platform: Platform, declaration: RouteDeclaration, answer: Answer<unknown>): StoredResponse {
   const headers: Record<string, string> = {};
   if (answer.version !== undefined) headers.etag = etagOf(answer.version);
@@ -213,7 +155,7 @@ function present(platform: Platform, declaration: RouteDeclaration, answer: Answ
   };
 }
 
-/** An error names the request it answers, so a remembered one gets the id of the request that asks again. */
+/** An error names its request, so a stored one gets the id of the new request. */
 function replayed(response: StoredResponse, requestId: string): StoredResponse {
   const headers = { ...response.headers, 'idempotency-replayed': 'true' };
   if (response.status < 400) return { ...response, headers };

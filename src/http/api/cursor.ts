@@ -1,5 +1,5 @@
-// A cursor names the last item of a page and carries a keyed digest over the list, its filters and the account, so that
-// one made elsewhere, or by hand, is refused.
+// A cursor holds the key of the last item of a page and a MAC over the list, its filters and the account, so that a cursor
+// of another list, or a forged one, is refused.
 import { timingSafeEqual } from 'node:crypto';
 import { ApiError } from '../../contract/errors.ts';
 import type { Seal } from '../../lib/seal.ts';

@@ -1,20 +1,20 @@
-// The gate every request of the API passes before its body is read: no credential in the address, a valid token, room in
-// the rate limit, the needed scope. In that order, and each answer says how much room is left.
+// The gate that every API request passes before its body is read. It checks, in this order: no credential in the query
+// string, a valid token, the rate limit, the scope. Every response carries the state of the rate limit.
 import { hash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Caller } from '../../contract/caller.ts';
+import type { RouteDeclaration } from '../../contract/declare/route.ts';
 import { ApiError } from '../../contract/errors.ts';
-import type { RouteDeclaration } from '../../contract/route.ts';
 import { allows } from '../../contract/scopes.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { RateCells } from './rate-cells.ts';
-import { retryAfterS, stateOf } from './rate-limit.ts';
+import { type RateState, retryAfterS, stateOf } from './rate-limit.ts';
 
 export const tokenLimit = 600;
-export const addressLimit = 60;
+const addressLimit = 60;
 
-/** The token behind a secret, whatever its state. */
-export type FindToken = (hash: string) => Promise<FoundToken | undefined>;
+/** Finds a token by its hash, even if it is revoked or expired. */
+type FindToken = (hash: string) => Promise<FoundToken | undefined>;
 
 export interface FoundToken extends Caller {
   expiresAt: number | null;
@@ -28,8 +28,8 @@ export interface Gate {
 const credentialNames =
   /(?:^|&)(?:token|access_token|api_?key|key|auth|authorization|bearer|secret)(?:\[[^=&]*)?(?:=|&|$)/i;
 
-/** Does the query string name a credential, however it is written? */
-export function hasCredential(url: string): boolean {
+/** Also recognises percent-encoded names. */
+function hasCredential(url: string): boolean {
   const start = url.indexOf('?');
   if (start === -1) return false;
   let query = url.slice(start + 1);
@@ -54,36 +54,18 @@ export function createGate(
   findToken: FindToken,
   cells: RateCells,
   clock: Clock,
-  used: (tokenId: string) => void,
+  onUse: (tokenId: string) => void,
   limit = tokenLimit,
 ): Gate {
   async function charge(reply: FastifyReply, key: string, limit: number): Promise<void> {
     const nowMs = clock.now();
     const taken = await cells.take(key, limit, nowMs);
-    const state = stateOf(limit, taken, nowMs);
-    const resetInS = Math.max(0, Math.ceil(state.resetAtS - nowMs / 1000));
-    reply.header('x-ratelimit-limit', limit);
-    reply.header('x-ratelimit-remaining', state.remaining);
-    reply.header('x-ratelimit-reset', state.resetAtS);
-    reply.header('ratelimit-policy', `"default";q=${limit};w=60`);
-    reply.header('ratelimit', `"default";r=${state.remaining};t=${resetInS}`);
+    setRateHeaders(reply, stateOf(limit, taken, nowMs), nowMs);
     if (taken.admitted) return;
-    const wait = retryAfterS(limit, taken, nowMs);
-    throw new ApiError('rate_limited', `Too many requests: ${limit} a minute. Try again in ${wait} s.`, {
-      headers: { 'Retry-After': String(wait) },
+    const waitS = retryAfterS(limit, taken, nowMs);
+    throw new ApiError('rate_limited', `Too many requests: ${limit} a minute. Try again in ${waitS} s.`, {
+      headers: { 'Retry-After': String(waitS) },
     });
-  }
-
-  async function identify(header: string | undefined): Promise<FoundToken | ApiError> {
-    if (header === undefined) return unauthorized('token_missing', 'Send the token as Authorization: Bearer <token>.');
-    const secret = /^Bearer +([!-~]{1,200})$/i.exec(header)?.[1];
-    const token = secret === undefined ? undefined : await findToken(hash('sha256', secret));
-    if (!token) return unauthorized('token_invalid', 'The token is not one of this service.');
-    if (token.revokedAt !== null) return unauthorized('token_revoked', 'The token was revoked.');
-    if (token.expiresAt !== null && token.expiresAt <= clock.now()) {
-      return unauthorized('token_expired', 'The token has expired.');
-    }
-    return token;
   }
 
   return {
@@ -91,19 +73,16 @@ export function createGate(
       const address = `ip ${request.ip}`;
       if (hasCredential(request.raw.url!)) {
         await charge(reply, address, addressLimit);
-        throw new ApiError(
-          'token_in_query',
-          'A credential in the query string is refused. Use the Authorization header.',
-        );
+        throw new ApiError('token_in_query', 'The query string contains a credential. Use the Authorization header.');
       }
-      const token = await identify(request.headers.authorization);
+      const token = await identify(findToken, request.headers.authorization, clock.now());
       if (token instanceof ApiError) {
         await charge(reply, address, addressLimit);
         if (declaration === null || declaration.scope === 'public') return null;
         throw token;
       }
       await charge(reply, token.tokenId, limit);
-      used(token.tokenId);
+      onUse(token.tokenId);
       const scope = declaration?.scope;
       if (scope && scope !== 'public' && !allows(token.scopes, scope)) {
         throw new ApiError('insufficient_scope', `The token lacks the scope ${scope}.`, {
@@ -113,6 +92,31 @@ export function createGate(
       return token;
     },
   };
+}
+
+function setRateHeaders(reply: FastifyReply, { limit, remaining, resetAtS }: RateState, nowMs: number): void {
+  const resetInS = Math.max(0, Math.ceil(resetAtS - nowMs / 1000));
+  reply.header('x-ratelimit-limit', limit);
+  reply.header('x-ratelimit-remaining', remaining);
+  reply.header('x-ratelimit-reset', resetAtS);
+  reply.header('ratelimit-policy', `"default";q=${limit};w=60`);
+  reply.header('ratelimit', `"default";r=${remaining};t=${resetInS}`);
+}
+
+async function identify(
+  findToken: FindToken,
+  header: string | undefined,
+  nowMs: number,
+): Promise<FoundToken | ApiError> {
+  if (header === undefined) return unauthorized('token_missing', 'Send the token as Authorization: Bearer <token>.');
+  const secret = /^Bearer +([!-~]{1,200})$/i.exec(header)?.[1];
+  const token = secret === undefined ? undefined : await findToken(hash('sha256', secret));
+  if (!token) return unauthorized('token_invalid', 'Invalid token.');
+  if (token.revokedAt !== null) return unauthorized('token_revoked', 'The token was revoked.');
+  if (token.expiresAt !== null && token.expiresAt <= nowMs) {
+    return unauthorized('token_expired', 'The token has expired.');
+  }
+  return token;
 }
 
 function unauthorized(code: 'token_missing' | 'token_invalid' | 'token_revoked' | 'token_expired', message: string) {

@@ -1,13 +1,13 @@
-// Idempotency keys. A row is taken before the request is carried out, and gets its response in the transaction of the
-// change itself: after a crash there is either the change with its response, or a row without one whose lease runs out
-// and that the next try takes over. Nothing is ever done twice.
+// Idempotency keys. A request claims a row before it is carried out, and stores its response there in the transaction of
+// the change. So after a crash there is either the change with its response, or a row without a response whose lease
+// expires, and which the next attempt takes over. No change is made twice.
 import { createHash } from 'node:crypto';
 import { ApiError } from '../../contract/errors.ts';
 import type { Db } from '../../db/database.ts';
 import { changesOne } from '../../db/guarded.ts';
 import type { Seal } from '../../lib/seal.ts';
 
-export const rememberedForMs = 24 * 3600_000;
+const keptForMs = 24 * 3600_000;
 const leaseMs = 60_000;
 
 export interface IdempotentRequest {
@@ -16,7 +16,7 @@ export interface IdempotentRequest {
   /** Method and path. */
   route: string;
   body: unknown;
-  /** The request id: nobody else's. */
+  /** The request id, which is unique. */
   owner: string;
 }
 
@@ -41,8 +41,8 @@ const hashOf = (body: unknown): string =>
 
 const contextOf = (request: IdempotentRequest): string => `idempotency ${request.tokenId} ${request.key}`;
 
-/** The response to give again, or null: the request now belongs to the caller, who must complete or release it. */
-export async function takeIdempotencyKey(
+/** The stored response; null: the caller has claimed the key and must complete or release it. */
+export async function claimIdempotencyKey(
   db: Db,
   seal: Seal,
   request: IdempotentRequest,
@@ -58,8 +58,8 @@ export async function takeIdempotencyKey(
     response_sealed: null,
     created_at: nowMs,
   };
-  // A row that is too old counts as none; one whose lease ran out belonged to a process that died.
-  const taken = await db
+  // Takes over a row that is too old, or whose lease expired because its process died.
+  const claimed = await db
     .insertInto('idempotency')
     .values(row)
     .onConflict((conflict) =>
@@ -68,23 +68,23 @@ export async function takeIdempotencyKey(
         .doUpdateSet(row)
         .where((e) =>
           e.or([
-            e('idempotency.created_at', '<=', nowMs - rememberedForMs),
+            e('idempotency.created_at', '<=', nowMs - keptForMs),
             e.and([e('idempotency.owner', 'is not', null), e('idempotency.lease_until', '<=', nowMs)]),
           ]),
         ),
     )
     .returning('owner')
     .executeTakeFirst();
-  if (taken) return null;
+  if (claimed) return null;
 
   const found = await rowsOf(db, request).selectAll().executeTakeFirst();
   if (found && found.body_hash !== row.body_hash) {
-    throw new ApiError('idempotency_key_reused', 'This Idempotency-Key was used with another body.', {
-      details: [{ path: 'header.idempotency-key', message: 'belongs to a request with another body' }],
+    throw new ApiError('idempotency_key_reused', 'This Idempotency-Key was used with a different body.', {
+      details: [{ path: 'header.idempotency-key', message: 'belongs to a request with a different body' }],
     });
   }
   if (!found?.response_sealed) {
-    throw new ApiError('idempotency_in_flight', 'A request with this Idempotency-Key is still being carried out.', {
+    throw new ApiError('idempotency_in_flight', 'A request with this Idempotency-Key is still in progress.', {
       headers: { 'Retry-After': '1' },
     });
   }
@@ -98,7 +98,7 @@ const rowsOf = (db: Db, request: IdempotentRequest) =>
     .where('key', '=', request.key)
     .where('route', '=', request.route);
 
-/** In the transaction of the change. Fails if the lease was lost to another request. */
+/** Called in the transaction of the change. Throws if another request has taken over the key. */
 export async function completeIdempotencyKey(
   db: Db,
   seal: Seal,
@@ -124,7 +124,7 @@ export async function completeIdempotencyKey(
   }
 }
 
-/** The request was not carried out: its key is free again. */
+/** For a request that changed nothing: its key can be used again. */
 export async function releaseIdempotencyKey(db: Db, request: IdempotentRequest): Promise<void> {
   await db
     .deleteFrom('idempotency')
@@ -138,6 +138,6 @@ export async function releaseIdempotencyKey(db: Db, request: IdempotentRequest):
 export async function sweepIdempotencyKeys(db: Db, nowMs: number): Promise<void> {
   await db
     .deleteFrom('idempotency')
-    .where('created_at', '<=', nowMs - rememberedForMs)
+    .where('created_at', '<=', nowMs - keptForMs)
     .execute();
 }

@@ -1,8 +1,8 @@
-// Whatever is thrown becomes the error envelope. A client sees its code and text; the log sees the cause.
+// Turns anything that was thrown into the error envelope. The client gets a code and a message; the cause goes to the log.
 import { ApiError, type ErrorCode, type ErrorDetail, errorCatalogue } from '../../contract/errors.ts';
 import { isUnavailable } from '../../db/errors.ts';
 
-export interface ErrorEnvelope {
+interface ErrorEnvelope {
   error: {
     code: ErrorCode;
     message: string;
@@ -31,7 +31,7 @@ const fastifyErrors: Record<string, () => ApiError> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: () =>
     new ApiError('unsupported_media_type', 'A body needs Content-Type: application/json.'),
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: () =>
-    new ApiError('invalid_request', 'The body is not as long as Content-Length says.'),
+    new ApiError('invalid_request', 'The length of the body does not match Content-Length.'),
   FST_ERR_BAD_URL: () => new ApiError('invalid_request', 'The path is not properly percent-encoded.'),
   FST_ERR_MAX_PARAM_LENGTH: () => new ApiError('route_not_found', 'There is no such path.'),
 };
@@ -39,7 +39,7 @@ const fastifyErrors: Record<string, () => ApiError> = {
 export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   if (isUnavailable(error)) {
-    return new ApiError('database_unavailable', 'The database does not answer. Try again shortly.', {
+    return new ApiError('database_unavailable', 'The database is not available. Try again shortly.', {
       headers: { 'Retry-After': '2' },
       cause: error,
     });
@@ -47,7 +47,7 @@ export function toApiError(error: unknown): ApiError {
   const { code, statusCode } = (error ?? {}) as { code?: unknown; statusCode?: unknown };
   if (typeof code === 'string' && Object.hasOwn(fastifyErrors, code)) return fastifyErrors[code]!();
   if (typeof code === 'string' && code.startsWith('FST_ERR_') && Number(statusCode) < 500) {
-    return new ApiError('invalid_request', 'That is not a request this service can read.', { cause: error });
+    return new ApiError('invalid_request', 'The request is malformed.', { cause: error });
   }
-  return new ApiError('internal_error', 'A fault of the service; it is in its log.', { cause: error });
+  return new ApiError('internal_error', 'Internal error; the log of the service has the details.', { cause: error });
 }

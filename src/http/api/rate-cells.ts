@@ -1,16 +1,16 @@
-// Where the counts of the rate limit live. One process on SQLite keeps them in memory. On PostgreSQL all processes share
-// one row per key and cell: a single statement grants what still fits, so that together they admit exactly the limit.
-// Requests of one key that arrive while its statement is under way share the next one.
+// Stores the counts of the rate limit. On SQLite there is one process, which keeps them in memory. On PostgreSQL all
+// processes share one row per key and cell; a single statement grants as many requests as the limit still allows, so that
+// together they admit exactly the limit. Requests that arrive during a statement of the same key share the next one.
 import type { Db } from '../../db/database.ts';
-import { capOf, cellMs, cellOf, type Usage } from './rate-limit.ts';
+import { capOf, cellOf, type Usage } from './rate-limit.ts';
 
-export interface Taken extends Usage {
+interface Taken extends Usage {
   admitted: boolean;
 }
 
 export interface RateCells {
   take(key: string, limit: number, nowMs: number): Promise<Taken> | Taken;
-  /** Forgets cells that no longer count. */
+  /** Deletes cells that no longer count. */
   sweep(nowMs: number): Promise<void>;
 }
 
@@ -41,59 +41,34 @@ function currentCell(cells: Map<string, Cell>, key: string, cell: number): Cell 
   return fresh;
 }
 
-interface Waiting {
+interface QueuedRequest {
   nowMs: number;
   resolve: (taken: Taken) => void;
   reject: (error: unknown) => void;
 }
 
 export function databaseRateCells(db: Db): RateCells {
-  const queues = new Map<string, Waiting[]>();
+  const queues = new Map<string, QueuedRequest[]>();
   const previousOf = new Map<string, { cell: number; count: number }>();
 
-  async function previous(key: string, cell: number): Promise<number> {
+  /** It no longer changes, so one read per key and cell is enough. */
+  async function previousCount(key: string, cell: number): Promise<number> {
     const known = previousOf.get(key);
     if (known?.cell === cell) return known.count;
-    const row = await db
-      .selectFrom('rate_cell')
-      .select('count')
-      .where('key', '=', key)
-      .where('cell', '=', cell - 1)
-      .executeTakeFirst();
-    const count = row?.count ?? 0;
+    const count = await findCount(db, key, cell - 1);
     previousOf.set(key, { cell, count });
     return count;
   }
 
-  async function grant(key: string, want: number, limit: number, nowMs: number) {
-    const cell = cellOf(nowMs);
-    const before = await previous(key, cell);
-    const cap = Math.max(0, capOf(limit, before, nowMs));
-    const fits = Math.min(want, cap);
-    const row = await db
-      .insertInto('rate_cell')
-      .values({ key, cell, count: fits, granted: fits })
-      .onConflict((conflict) =>
-        conflict.columns(['key', 'cell']).doUpdateSet((e) => {
-          const room = e(e.val(cap), '-', e.ref('rate_cell.count'));
-          const granted = e.case().when(room, '>=', want).then(want).when(room, '<', 0).then(0).else(room).end();
-          return { granted, count: e('rate_cell.count', '+', granted) };
-        }),
-      )
-      .returning(['count', 'granted'])
-      .executeTakeFirstOrThrow();
-    return { previous: before, count: row.count, granted: row.granted };
-  }
-
-  async function drain(key: string, queue: Waiting[], limit: number): Promise<void> {
+  async function drain(key: string, queue: QueuedRequest[], limit: number): Promise<void> {
     while (queue.length > 0) {
       const group = queue.splice(0);
+      const { nowMs } = group.at(-1)!;
+      const cell = cellOf(nowMs);
       try {
-        const { previous, count, granted } = await grant(key, group.length, limit, group.at(-1)!.nowMs);
-        group.forEach(({ resolve }, index) => {
-          const admitted = index < granted;
-          resolve({ admitted, previous, current: admitted ? count - granted + index + 1 : count });
-        });
+        const previous = await previousCount(key, cell);
+        const cap = Math.max(0, capOf(limit, previous, nowMs));
+        settle(group, previous, await grant(db, key, cell, group.length, cap));
       } catch (error) {
         for (const { reject } of group) reject(error);
       }
@@ -104,12 +79,12 @@ export function databaseRateCells(db: Db): RateCells {
   return {
     take(key, limit, nowMs) {
       return new Promise((resolve, reject) => {
-        const waiting = { nowMs, resolve, reject };
+        const queued = { nowMs, resolve, reject };
         const queue = queues.get(key);
         if (queue) {
-          queue.push(waiting);
+          queue.push(queued);
         } else {
-          const fresh = [waiting];
+          const fresh = [queued];
           queues.set(key, fresh);
           void drain(key, fresh, limit);
         }
@@ -126,4 +101,41 @@ export function databaseRateCells(db: Db): RateCells {
   };
 }
 
-export const sweepEveryMs = cellMs;
+/** Admits the first `granted` requests of the group. */
+function settle(
+  group: QueuedRequest[],
+  previous: number,
+  { count, granted }: { count: number; granted: number },
+): void {
+  for (const [index, { resolve }] of group.entries()) {
+    const admitted = index < granted;
+    resolve({ admitted, previous, current: admitted ? count - granted + index + 1 : count });
+  }
+}
+
+async function findCount(db: Db, key: string, cell: number): Promise<number> {
+  const row = await db
+    .selectFrom('rate_cell')
+    .select('count')
+    .where('key', '=', key)
+    .where('cell', '=', cell)
+    .executeTakeFirst();
+  return row?.count ?? 0;
+}
+
+/** Counts as many of the requested ones as fit below the cap. */
+function grant(db: Db, key: string, cell: number, requested: number, cap: number) {
+  const first = Math.min(requested, cap);
+  return db
+    .insertInto('rate_cell')
+    .values({ key, cell, count: first, granted: first })
+    .onConflict((conflict) =>
+      conflict.columns(['key', 'cell']).doUpdateSet((e) => {
+        const room = e(e.val(cap), '-', e.ref('rate_cell.count'));
+        const some = e.case().when(room, '>=', requested).then(requested).when(room, '<', 0).then(0).else(room).end();
+        return { granted: some, count: e('rate_cell.count', '+', some) };
+      }),
+    )
+    .returning(['count', 'granted'])
+    .executeTakeFirstOrThrow();
+}

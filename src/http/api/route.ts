@@ -1,8 +1,8 @@
-// What a handler is given and what it gives back. A handler of GET reads; any other one changes, inside a transaction
-// that also takes the audit row and the remembered answer: they commit together or not at all.
+// What a handler gets and returns. The handler of a GET reads. Any other handler runs in a transaction that also writes the
+// audit row and the stored response: they commit together or not at all.
 import type { Readable } from 'node:stream';
 import type { Caller } from '../../contract/caller.ts';
-import type { BodyOf, ParamsOf, QueryOf, ResponseOf, RouteDeclaration } from '../../contract/route.ts';
+import type { BodyOf, ParamsOf, QueryOf, ResponseOf, RouteDeclaration } from '../../contract/declare/route.ts';
 import type { Db } from '../../db/database.ts';
 import type { Page } from '../../db/page.ts';
 import type { Log } from '../../lib/log.ts';
@@ -16,13 +16,13 @@ export interface ApiCall<R extends RouteDeclaration = RouteDeclaration> {
   address: string;
   log: Log;
   page: Page;
-  /** Makes a page of rows, of which one more than the page's limit was read. */
+  /** Makes a page of rows. The caller reads one row more than the limit, which shows whether another page follows. */
   paginate<Row, Item>(
     rows: Row[],
     keyOf: (row: Row) => string,
     present: (row: Row) => Item,
   ): { data: Item[]; page: { next: string | null; has_more: boolean } };
-  /** Throws 412 where the request has an If-Match that is not this version. */
+  /** Throws 412 if the request has an If-Match that does not match this version. */
   expectVersion(version: number): void;
 }
 
@@ -32,16 +32,16 @@ export interface Answer<T> {
   version?: number;
   /** Path below /v1 of what was created. */
   location?: string;
-  /** Where the path does not tell it: the project a created thing belongs to, for the audit log. */
+  /** For the audit log: the project that the resource belongs to, if the path does not contain it. */
   projectId?: string;
 }
 
 export interface ServedRoute {
   declaration: RouteDeclaration;
   handle(call: ApiCall, db: Db): Promise<Answer<unknown>>;
-  /** Before the transaction begins: what takes its time and needs no database. */
+  /** Runs before the transaction: for slow steps, such as network calls, that must not hold it open. */
   prepare?(call: ApiCall): Promise<void>;
-  /** In place of an answer: what is sent for as long as the other side listens. */
+  /** Instead of handle: returns a stream that is sent until the client disconnects. */
   follow?(call: ApiCall, db: Db, header: (name: string) => string | undefined): Promise<Readable>;
 }
 
@@ -58,6 +58,6 @@ export function serveStream<R extends RouteDeclaration>(
   declaration: R,
   follow: (call: ApiCall<R>, db: Db, header: (name: string) => string | undefined) => Promise<Readable>,
 ): ServedRoute {
-  const handle = () => Promise.reject(new Error('a stream has no answer'));
+  const handle = () => Promise.reject(new Error('a stream has no single response'));
   return { declaration, handle, follow: follow as ServedRoute['follow'] };
 }

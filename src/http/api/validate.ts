@@ -1,5 +1,5 @@
-// A request against its declaration. Schemas, and the compiler itself, are loaded at their first use: a start does not
-// wait for them.
+// Validates requests against their declarations. Schemas are compiled, and the compiler is loaded, on first use, to keep
+// the start fast.
 import { createRequire } from 'node:module';
 import type { TObject, TSchema } from 'typebox';
 import type * as TypeboxCompile from 'typebox/compile';
@@ -14,7 +14,7 @@ type Validator = TypeboxCompile.Validator;
 const require = createRequire(import.meta.url);
 let compiler: typeof TypeboxCompile | undefined;
 
-/** Loads the compiler, if nothing has yet. */
+/** Loads the compiler if it is not loaded yet. */
 export function loadCompiler(): typeof TypeboxCompile {
   compiler ??= require('typebox/compile') as typeof TypeboxCompile;
   return compiler;
@@ -33,7 +33,7 @@ function validatorOf(schema: TSchema): Validator {
 
 export const conforms = (schema: TSchema, value: unknown): boolean => validatorOf(schema).Check(value);
 
-/** The value, if it is what the schema says; else 400 with every fault named by its path below `root`. */
+/** Returns the value if it is valid; else throws 400 with the path of every fault, beginning with `root`. */
 export function validate(schema: TObject, value: unknown, root: 'body' | 'query'): unknown {
   const faults = textFaults(value, root);
   const validator = validatorOf(schema);
@@ -70,17 +70,17 @@ function explain(at: string, { keyword, message, params }: SchemaError): [path: 
   if (keyword === 'required') {
     return of<string[]>('requiredProperties').map((name) => [`${at}.${name}`, 'is required']);
   }
-  // Comes once for each field that is not known, before additionalProperties does, and may take all the room there is.
+  // TypeBox also reports each unknown field this way, before additionalProperties, and these may fill the whole list.
   if (keyword === 'boolean') return [[at, 'is not a known field']];
   if (keyword === 'enum') return [[at, `must be one of ${of<string[]>('allowedValues').join(', ')}`]];
   return [[at, message]];
 }
 
-/** Short enough to be sent back, and whole characters only. */
+/** Cuts the text without splitting a character. */
 const clip = (text: string, length: number): string =>
   (text.length > length ? `${text.slice(0, length)}…` : text).toWellFormed();
 
-/** What no string may hold (NUL, half a surrogate pair) and no value may be (nested without end). */
+/** Faults that apply to any schema: NUL or a lone surrogate in a string, and nesting that is too deep. */
 function textFaults(value: unknown, path: string, depth = 0): ErrorDetail[] {
   if (typeof value === 'string') {
     if (value.includes('\0')) return [{ path, message: 'must not contain NUL' }];
@@ -90,16 +90,17 @@ function textFaults(value: unknown, path: string, depth = 0): ErrorDetail[] {
   if (depth >= maxDepth) return [{ path, message: `is nested deeper than ${maxDepth} levels` }];
   const faults: ErrorDetail[] = [];
   for (const [name, item] of Object.entries(value)) {
-    if (!name.isWellFormed() || name.includes('\0')) faults.push({ path, message: 'has a name that is not text' });
+    if (!name.isWellFormed() || name.includes('\0'))
+      faults.push({ path, message: 'has a field name with invalid characters' });
     faults.push(...textFaults(item, clip(`${path}.${name}`, maxPath), depth + 1));
     if (faults.length >= maxDetails) break;
   }
   return faults;
 }
 
-/** Query parameters arrive as text: what the schema wants as a number or a truth value becomes one. */
+/** Converts query parameters, which arrive as text, to numbers and booleans where the schema asks for them. */
 export function coerceQuery(schema: TObject, query: Record<string, unknown>): Record<string, unknown> {
-  // fromEntries makes `__proto__` a name like any other, which an assignment would not.
+  // Unlike an assignment, fromEntries treats `__proto__` as an ordinary name.
   return Object.fromEntries(
     Object.entries(query).map(([name, value]) => {
       const type = (schema.properties[name] as { type?: string } | undefined)?.type;

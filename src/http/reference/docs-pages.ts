@@ -1,9 +1,9 @@
-// The reference at /docs and the error page behind `error.docs`: plain HTML made from the declarations, no script.
+// The reference at /docs and the error page that `error.docs` links to: plain HTML from the declarations, no scripts.
 import { routes } from '../../contract/api.ts';
+import { type RouteDeclaration, tagCatalogue } from '../../contract/declare/route.ts';
 import { errorCatalogue } from '../../contract/errors.ts';
-import { type RouteDeclaration, tagCatalogue } from '../../contract/route.ts';
 import { scopeCatalogue } from '../../contract/scopes.ts';
-import { errorsOf } from './openapi.ts';
+import { errorsOf } from './route-errors.ts';
 
 const escapeHtml = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
@@ -64,20 +64,20 @@ function routeSection(route: RouteDeclaration, apiUrl: string): string {
   const errors = errorsOf(route)
     .filter((code) => route.errors.includes(code))
     .map((code) => `<a href="/docs/errors#${code}">${code}</a>`);
-  return `<section id="${id}"><h3><span class="m">${route.method}</span><code>/v1${escapeHtml(route.path)}</code></h3><p>${inline(route.summary)}. <span class="s">Scope: <code>${escapeHtml(scope)}</code>. Answers ${route.status}.</span></p>
-${fields.length > 0 ? `<div class="scroll"><table>${fields.join('')}</table></div>` : ''}${errors.length > 0 ? `<p class="s">Errors of its own: ${errors.join(', ')}</p>` : ''}
+  return `<section id="${id}"><h3><span class="m">${route.method}</span><code>/v1${escapeHtml(route.path)}</code></h3><p>${inline(route.summary)}. <span class="s">Scope: <code>${escapeHtml(scope)}</code>. Responds with ${route.status}.</span></p>
+${fields.length > 0 ? `<div class="scroll"><table>${fields.join('')}</table></div>` : ''}${errors.length > 0 ? `<p class="s">Specific errors: ${errors.join(', ')}</p>` : ''}
 <pre><code>${escapeHtml(example(route, apiUrl))}</code></pre></section>`;
 }
 
 type Described = { description?: string; type?: string; enum?: string[]; anyOf?: Described[] };
 
-function fieldRows(place: string, schema: { properties: Record<string, unknown>; required?: unknown }): string[] {
+function fieldRows(location: string, schema: { properties: Record<string, unknown>; required?: unknown }): string[] {
   const required = new Set((schema.required as string[] | undefined) ?? []);
   return Object.entries(schema.properties).map(([name, property]) => {
     const { description = '', ...rest } = property as Described;
     const about = description || (rest.anyOf?.[0]?.description ?? '');
     const need = required.has(name) ? '' : ' <span class="s">optional</span>';
-    return `<tr><td class="s">${place}</td><td><code>${name}</code>${need}</td><td>${typeOf(rest)}</td><td>${inline(about)}</td></tr>`;
+    return `<tr><td class="s">${location}</td><td><code>${name}</code>${need}</td><td>${typeOf(rest)}</td><td>${inline(about)}</td></tr>`;
   });
 }
 

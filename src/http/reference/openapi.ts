@@ -1,36 +1,13 @@
-// The OpenAPI 3.1 document, made from the same declarations that validate requests.
-import type { TObject, TSchema } from 'typebox';
+// The OpenAPI 3.1 document, generated from the same declarations that validate requests.
+import type { TObject } from 'typebox';
 import { routes } from '../../contract/api.ts';
+import { type RouteDeclaration, tagCatalogue } from '../../contract/declare/route.ts';
+import { ErrorBody } from '../../contract/declare/shapes.ts';
 import { type ErrorCode, errorCatalogue } from '../../contract/errors.ts';
 import { eventCatalogue, eventKinds, eventSchemas } from '../../contract/events.ts';
-import { type RouteDeclaration, tagCatalogue } from '../../contract/route.ts';
-import { ErrorBody } from '../../contract/shapes.ts';
-
-type Json = Record<string, unknown>;
-
-/** What every route behind the gate may answer with. */
-const gateErrors: ErrorCode[] = [
-  'invalid_request',
-  'token_in_query',
-  'rate_limited',
-  'internal_error',
-  'database_unavailable',
-  'shutting_down',
-];
-const tokenErrors: ErrorCode[] = ['token_missing', 'token_invalid', 'token_expired', 'token_revoked'];
-const bodyErrors: ErrorCode[] = ['invalid_json', 'body_too_large', 'unsupported_media_type', 'request_timeout'];
-const postErrors: ErrorCode[] = ['idempotency_in_flight', 'idempotency_key_reused'];
-
-export function errorsOf(route: RouteDeclaration): ErrorCode[] {
-  const codes = new Set<ErrorCode>([...gateErrors, ...route.errors]);
-  const add = (more: ErrorCode[]) => more.forEach((code) => void codes.add(code));
-  if (route.scope !== 'public') add(tokenErrors);
-  if (route.scope !== 'public' && route.scope !== null) add(['insufficient_scope']);
-  if (route.method !== 'GET') add(bodyErrors);
-  if (route.method === 'POST') add(postErrors);
-  if (route.versioned && (route.method === 'PATCH' || route.method === 'DELETE')) add(['version_conflict']);
-  return [...codes];
-}
+import { errorResponses, headerComponents, success } from './openapi-responses.ts';
+import { type Json, plain, refer } from './openapi-schemas.ts';
+import { errorsOf } from './route-errors.ts';
 
 export function openApiDocument(version: string): Json {
   const schemas: Json = {};
@@ -51,7 +28,7 @@ export function openApiDocument(version: string): Json {
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       contact: { name: 'The operator of this service', url: 'https://example.com/' },
     },
-    servers: [{ url: '/v1', description: 'This installation: what answers here is production.', 'x-internal': false }],
+    servers: [{ url: '/v1', description: 'This installation, in production.', 'x-internal': false }],
     security: [{ bearer: [] }],
     tags: Object.entries(tagCatalogue).map(([name, description]) => ({ name, description })),
     paths,
@@ -98,7 +75,7 @@ function operation(route: RouteDeclaration, schemas: Json): Json {
   };
 }
 
-/** What this service sends to a webhook, and what it takes for an answer. */
+/** The request that the service sends to a webhook, and the responses that it understands. */
 function delivery(kind: keyof typeof eventCatalogue, schemas: Json): Json {
   const header = (name: string, description: string) => ({
     name,
@@ -115,18 +92,18 @@ function delivery(kind: keyof typeof eventCatalogue, schemas: Json): Json {
     security: [{}],
     parameters: [
       header('X-Service-Signature', 'Lowercase hexadecimal HMAC-SHA256 of the raw body, keyed with the secret.'),
-      header('X-Service-Event', 'The kind.'),
-      header('X-Service-Delivery', 'The delivery; the same at every attempt.'),
-      header('webhook-id', 'The event; the same at every attempt.'),
+      header('X-Service-Event', 'The kind of the event.'),
+      header('X-Service-Delivery', 'The id of the delivery; the same in every attempt.'),
+      header('webhook-id', 'The id of the event; the same in every attempt.'),
       header('webhook-timestamp', 'Unix seconds of the attempt.'),
       header('webhook-signature', 'Standard Webhooks: one signature for each valid secret, separated by spaces.'),
     ],
     requestBody: { required: true, content: { 'application/json': { schema: refer(eventSchemas[kind], schemas) } } },
     responses: {
-      '2XX': { description: 'It arrived.' },
-      '410': { description: 'The receiver wants nothing more: the webhook is disabled.' },
-      '4XX': { description: 'It is sent again later; `Retry-After` is honoured.' },
-      '5XX': { description: 'It is sent again later; `Retry-After` is honoured.' },
+      '2XX': { description: 'The delivery succeeded.' },
+      '410': { description: 'The receiver wants no more deliveries: the webhook is disabled.' },
+      '4XX': { description: 'The delivery is retried later; `Retry-After` is honoured.' },
+      '5XX': { description: 'The delivery is retried later; `Retry-After` is honoured.' },
     },
   };
 }
@@ -149,7 +126,7 @@ function parametersOf(route: RouteDeclaration): Json[] {
       name: 'Idempotency-Key',
       in: 'header',
       required: false,
-      description: 'For 24 hours the same key with the same body gives the first answer again.',
+      description: 'For 24 hours, the same key with the same body returns the first response again.',
       schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[ -~]+$' },
     });
   }
@@ -158,112 +135,17 @@ function parametersOf(route: RouteDeclaration): Json[] {
       name: 'If-Match',
       in: 'header',
       required: false,
-      description: 'The `ETag` the change is meant for.',
+      description: 'The change is made only if the resource still has this `ETag`.',
       schema: { type: 'string', maxLength: 200, pattern: '^(\\*|".*")$' },
     });
   }
   return parameters;
 }
 
-function located(schema: TObject, place: 'path' | 'query'): Json[] {
+function located(schema: TObject, location: 'path' | 'query'): Json[] {
   const required = new Set<string>((schema.required as string[] | undefined) ?? []);
   return Object.entries(schema.properties).map(([name, property]) => {
     const { description, ...rest } = plain(property, {}) as { description?: string };
-    return { name, in: place, required: place === 'path' || required.has(name), description, schema: rest };
+    return { name, in: location, required: location === 'path' || required.has(name), description, schema: rest };
   });
-}
-
-function success(route: RouteDeclaration, schemas: Json): Json {
-  const headers: Json = { ...everyHeader };
-  if (route.versioned && route.status !== 204) headers.ETag = ref('ETag');
-  if (route.status === 201) headers.Location = ref('Location');
-  return {
-    description: route.summary,
-    headers,
-    ...(route.response && {
-      content: { [route.media ?? 'application/json']: { schema: refer(route.response, schemas) } },
-    }),
-  };
-}
-
-const ref = (name: string) => ({ $ref: `#/components/headers/${name}` });
-const everyHeader = {
-  'X-RateLimit-Limit': ref('RateLimitLimit'),
-  'X-RateLimit-Remaining': ref('RateLimitRemaining'),
-  'X-RateLimit-Reset': ref('RateLimitReset'),
-  'X-Request-Id': ref('RequestId'),
-  'Access-Control-Allow-Origin': ref('Access-Control-Allow-Origin'),
-};
-const whole = { type: 'integer', format: 'int64', minimum: 0, maximum: 9_007_199_254_740_991 };
-const headerComponents = {
-  RequestId: {
-    description: 'Names this request in the logs.',
-    schema: { type: 'string', maxLength: 40, pattern: '^req_[0-9a-z]{26}$' },
-  },
-  ETag: { description: 'Version of the resource.', schema: { type: 'string', maxLength: 40, pattern: '^"v[0-9]+"$' } },
-  Location: { description: 'Where it is.', schema: { type: 'string', format: 'uri', maxLength: 500 } },
-  'Access-Control-Allow-Origin': {
-    description: 'The address of this service: pages from elsewhere may not call it.',
-    schema: { type: 'string', format: 'uri', maxLength: 500 },
-  },
-  RateLimitLimit: { description: 'Requests a minute.', schema: whole },
-  RateLimitRemaining: { description: 'How many are left.', schema: whole },
-  RateLimitReset: { description: 'Unix seconds at which the current cell ends.', schema: whole },
-  RetryAfter: { description: 'Whole seconds after which to try again.', schema: whole },
-};
-
-const withRetryAfter = new Set([409, 429, 503]);
-
-function errorResponses(schema: Json): Json {
-  const used = new Set(routes.flatMap(errorsOf).map((code) => errorCatalogue[code].status));
-  const statuses = [...used].sort();
-  return Object.fromEntries(
-    statuses.map((status) => {
-      const codes = Object.entries(errorCatalogue).filter(([, entry]) => entry.status === status);
-      return [
-        `E${status}`,
-        {
-          description: codes.map(([code, { means }]) => `\`${code}\`: ${means}`).join('\n\n'),
-          headers: {
-            ...everyHeader,
-            ...(withRetryAfter.has(status) && { 'Retry-After': ref('RetryAfter') }),
-          },
-          content: { 'application/json': { schema } },
-        },
-      ];
-    }),
-  );
-}
-
-/** A reference for a schema that has a name, with the schema itself among the components. */
-function refer(schema: TSchema, schemas: Json): Json {
-  const { $id } = schema as { $id?: string };
-  if ($id === undefined) return plain(schema, schemas);
-  if (!(($id as string) in schemas)) {
-    schemas[$id] = {};
-    schemas[$id] = plain(schema, schemas);
-  }
-  return { $ref: `#/components/schemas/${$id}` };
-}
-
-/** JSON without TypeBox's own marks; `T | null` becomes one schema with two types where it can. */
-function plain(schema: TSchema, schemas: Json): Json {
-  const { $id: _, ...rest } = JSON.parse(JSON.stringify(schema)) as Json;
-  return walk(rest, schema as unknown as Json, schemas) as Json;
-}
-
-function walk(value: unknown, source: unknown, schemas: Json): unknown {
-  if (Array.isArray(value)) return value.map((item, index) => child(item, (source as unknown[])[index], schemas));
-  if (typeof value !== 'object' || value === null) return value;
-  const out: Json = {};
-  for (const [name, item] of Object.entries(value)) {
-    if (name.startsWith('~')) continue;
-    out[name] = child(item, (source as Json)[name], schemas);
-  }
-  return out;
-}
-
-function child(value: unknown, source: unknown, schemas: Json): unknown {
-  const named = typeof source === 'object' && source !== null && '$id' in source;
-  return named ? refer(source as TSchema, schemas) : walk(value, source, schemas);
 }

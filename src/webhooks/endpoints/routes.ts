@@ -1,6 +1,6 @@
 import type { Caller } from '../../contract/caller.ts';
+import type { Of } from '../../contract/declare/shapes.ts';
 import { ApiError, quotaExceeded } from '../../contract/errors.ts';
-import type { Of } from '../../contract/shapes.ts';
 import * as contract from '../../contract/webhooks.ts';
 import { type ServedRoute, serve } from '../../http/api/route.ts';
 import type { AddressPolicy } from '../../lib/address.ts';

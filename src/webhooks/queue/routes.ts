@@ -86,7 +86,7 @@ async function insertTest(tx: Db, webhook: WebhookRow, ids: IdSource, nowMs: num
     created_at: isoTime(nowMs),
     project_id: webhook.project_id,
     sequence: 0,
-    data: { webhook_id: webhook.id, message: 'A test, asked for by somebody who may change this webhook.' },
+    data: { webhook_id: webhook.id, message: 'A test event, requested through the API.' },
   };
   const id = ids('dlv');
   await insertDeliveries(tx, [

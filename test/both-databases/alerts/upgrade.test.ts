@@ -1,7 +1,7 @@
 // A database from before there were alerts: its environments get the rules that new ones have.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { listAlertRules, presentAlertRule } from '../../../src/alerts/queries.ts';
+import { listAlertRules, presentAlertRule } from '../../../src/alerts/rule-queries.ts';
 import { migrate } from '../../../src/db/migrate.ts';
 import { foundation } from '../../../src/db/migrations/0001-foundation.ts';
 import { deployments } from '../../../src/db/migrations/0002-deployments.ts';

@@ -1,7 +1,7 @@
 // What the watcher makes of each metric.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { deleteDomainRule, insertDomainRule } from '../../../src/alerts/defaults.ts';
+import { deleteDomainRules, insertDomainRule } from '../../../src/alerts/defaults.ts';
 import { dayMs, movedTime, Site } from '../../helpers/measured-site.ts';
 
 const time = movedTime();
@@ -57,7 +57,7 @@ describe('every metric', () => {
       ['one', 'b.example', null, 8],
     ]);
     const place = { projectId: site.id, environment: 'production', hostname: 'b.example' };
-    await db.transaction().execute((tx) => deleteDomainRule(tx, place));
+    await db.transaction().execute((tx) => deleteDomainRules(tx, place));
     await time.look();
     const ended = (await site.alerts()).filter(({ state }) => state === 'resolved').map(({ name }) => name);
     assert.deepEqual(ended, ['one'], 'a rule that went with its domain resolves what it had firing');

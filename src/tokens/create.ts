@@ -5,19 +5,19 @@ import type { IdSource } from '../lib/ids.ts';
 import { insertToken, type TokenRow } from './queries.ts';
 import { hashOfSecret, newTokenSecret } from './secret.ts';
 
-export interface NewToken {
+interface NewToken {
   accountId: string;
   name: string;
   scopes: Scope[];
   kind?: 'user' | 'admin';
   projectIds?: string[] | null;
   expiresAt?: number | null;
-  /** Made here where it is not given. */
+  /** Default: a new random one. */
   secret?: string;
 }
 
-/** The one door by which tokens come into being. */
-export async function makeToken(
+/** All tokens are created here. */
+export async function createToken(
   db: Db,
   { ids, clock }: { ids: IdSource; clock: Clock },
   token: NewToken,

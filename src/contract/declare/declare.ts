@@ -1,6 +1,6 @@
 // The usual kinds of routes. What all lists, all GETs of one resource and all DELETEs have in common is declared here.
 import type { TObject, TSchema } from 'typebox';
-import type { ErrorCode } from './errors.ts';
+import type { ErrorCode } from '../errors.ts';
 import { declare, type RouteDeclaration } from './route.ts';
 import { Page, pageQuery, Shape } from './shapes.ts';
 

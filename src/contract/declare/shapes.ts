@@ -1,7 +1,7 @@
 // The building blocks of all resources. Each string has a maximum length and a pattern or format; a linter checks the
 // OpenAPI document for that.
 import { type Static, type TSchema, Type } from 'typebox';
-import { idPattern } from '../lib/ids.ts';
+import { idPattern } from '../../lib/ids.ts';
 
 export const Id = (prefix: string, description: string) =>
   Type.String({
@@ -34,7 +34,7 @@ export const Shape = <T extends Record<string, TSchema>>(properties: T, options:
 export const List = <T extends TSchema>(items: T, maxItems: number, description: string) =>
   Type.Array(items, { maxItems, description });
 
-export const Cursor = Type.String({
+const Cursor = Type.String({
   maxLength: 200,
   pattern: '^[A-Za-z0-9_-]+$',
   description: '`page.next` of the previous page, unchanged.',

@@ -1,8 +1,8 @@
 // A route is one declaration: its name, who may call it, its parameters, its response and its errors. The server,
 // validation, the OpenAPI document and the docs all use it.
 import type { Static, TObject, TSchema } from 'typebox';
-import type { ErrorCode } from './errors.ts';
-import type { Scope } from './scopes.ts';
+import type { ErrorCode } from '../errors.ts';
+import type { Scope } from '../scopes.ts';
 
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
@@ -47,7 +47,7 @@ export const tagCatalogue = {
   service: 'The service itself: regions, audit log, this document.',
 } as const;
 
-export type Tag = keyof typeof tagCatalogue;
+type Tag = keyof typeof tagCatalogue;
 
 export type ParamsOf<R extends RouteDeclaration> = Static<R['params']>;
 export type QueryOf<R extends RouteDeclaration> = Static<R['query']>;

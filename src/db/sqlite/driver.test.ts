@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { Kysely, sql } from 'kysely';
-import { sqliteDialect } from './sqlite-driver.ts';
+import { sqliteDialect } from './driver.ts';
 
 interface Schema {
   item: { id: number; owner: string };

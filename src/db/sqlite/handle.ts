@@ -1,0 +1,41 @@
+import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
+import type { CompiledQuery, QueryResult } from 'kysely';
+import { Memo } from '../../lib/memo.ts';
+
+const maxStatements = 500;
+
+interface Statement {
+  statement: StatementSync;
+  givesRows: boolean;
+}
+
+/** An open database file with its prepared statements. */
+export class Handle {
+  readonly database: DatabaseSync;
+  readonly #statements = new Memo<Statement>(maxStatements);
+
+  constructor(path: string, readOnly: boolean) {
+    this.database = new DatabaseSync(path, { readOnly, timeout: 5000 });
+    if (!readOnly) this.database.exec('pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on');
+    this.database.exec('pragma cache_size = -16384; pragma temp_store = memory');
+  }
+
+  run<R>({ sql, parameters }: CompiledQuery): QueryResult<R> {
+    const { statement, givesRows } = this.#statement(sql);
+    const values = parameters as SQLInputValue[];
+    if (givesRows) return { rows: statement.all(...values) as R[] };
+    const { changes, lastInsertRowid } = statement.run(...values);
+    return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };
+  }
+
+  control(sql: 'begin immediate' | 'savepoint one' | 'release one' | 'commit'): void {
+    this.#statement(sql).statement.run();
+  }
+
+  #statement(sql: string): Statement {
+    return this.#statements.get(sql, () => {
+      const statement = this.database.prepare(sql);
+      return { statement, givesRows: statement.columns().length > 0 };
+    });
+  }
+}
