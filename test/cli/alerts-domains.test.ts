@@ -1,17 +1,14 @@
 // Alert rules, alerts and domains from the command line.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { adminToken, startApp, type TestApp } from '../helpers/app.ts';
-import { cli } from '../helpers/cli.ts';
+import { test } from 'node:test';
+import { cli, envOf } from '../helpers/cli.ts';
+import { sharedApp } from '../helpers/shared-app.ts';
 
-let t: TestApp;
 let env: Record<string, string>;
-before(async () => {
-  t = await startApp();
-  env = { SLUICE_API_URL: t.url, SLUICE_TOKEN: adminToken };
+const t = sharedApp({}, async () => {
+  env = envOf(t.url);
   await cli(['projects', 'create', 'Shop'], env);
 });
-after(() => t.stop());
 
 test('alert rules: add, list, change, disable, remove', async () => {
   const added = await cli(

@@ -5,18 +5,16 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync 
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
-import { adminToken, isolatedEnv, onPostgres, startApp, type TestApp } from '../helpers/app.ts';
-import { cli, onTerminal } from '../helpers/cli.ts';
+import { test } from 'node:test';
+import { adminToken, isolatedEnv, onPostgres, startApp } from '../helpers/app.ts';
+import { cli, envOf, onTerminal } from '../helpers/cli.ts';
 import { startService } from '../helpers/service.ts';
+import { sharedApp } from '../helpers/shared-app.ts';
 
-let t: TestApp;
 let known: Record<string, string>;
-before(async () => {
-  t = await startApp();
-  known = { SLUICE_API_URL: t.url, SLUICE_TOKEN: adminToken };
+const t = sharedApp({}, () => {
+  known = envOf(t.url);
 });
-after(() => t.stop());
 
 const folder = () => mkdtempSync(join(tmpdir(), 'sluice-cli-test-'));
 

@@ -1,20 +1,16 @@
-// Deploying, steering and watching from the command line, on the real app.
+// Deploying, rollout commands and watching from the command line, on the real app.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { widthOf } from '../../src/cli/terminal/width.ts';
-import { adminToken, startApp, type TestApp } from '../helpers/app.ts';
-import { cli, onTerminal, startCli } from '../helpers/cli.ts';
+import { cli, envOf, onTerminal, startCli } from '../helpers/cli.ts';
+import { sharedApp } from '../helpers/shared-app.ts';
 import { Shop } from '../helpers/shop.ts';
 
-let t: TestApp;
-before(async () => {
-  t = await startApp();
-});
-after(() => t.stop());
+const t = sharedApp();
 
 async function open(settings: object = {}): Promise<{ shop: Shop; env: Record<string, string> }> {
   const shop = await Shop.open(t.url, settings);
-  return { shop, env: { SLUICE_API_URL: t.url, SLUICE_TOKEN: adminToken, SLUICE_PROJECT: shop.project } };
+  return { shop, env: { ...envOf(t.url), SLUICE_PROJECT: shop.project } };
 }
 
 test('deploy --wait: the timeline as it comes, exit code 0 when it serves', async () => {

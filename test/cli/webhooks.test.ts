@@ -1,19 +1,17 @@
 // Events and webhooks from the command line: following, listening, forwarding, sending again.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { adminToken, startApp, type TestApp } from '../helpers/app.ts';
-import { cli, startCli } from '../helpers/cli.ts';
+import { test } from 'node:test';
+import { startApp } from '../helpers/app.ts';
+import { cli, envOf, startCli } from '../helpers/cli.ts';
 import { answering, Receiver } from '../helpers/receiver.ts';
+import { sharedApp } from '../helpers/shared-app.ts';
 import { Shop } from '../helpers/shop.ts';
 import { until } from '../helpers/wait.ts';
 
-let t: TestApp;
 let env: Record<string, string>;
-before(async () => {
-  t = await startApp();
-  env = { SLUICE_API_URL: t.url, SLUICE_TOKEN: adminToken };
+const t = sharedApp({}, () => {
+  env = envOf(t.url);
 });
-after(() => t.stop());
 
 test('listen: shows each event, verifies its signature, and removes its webhook at the end', async () => {
   const shop = await Shop.open(t.url);
@@ -68,7 +66,7 @@ test('listen --forward hands each delivery on with its signature, and gives the 
 
 test('where the service may not send here, listen follows the stream and says so', async () => {
   const wide = await startApp({ env: { SLUICE_HOST: '0.0.0.0' } });
-  const there = { SLUICE_API_URL: wide.url, SLUICE_TOKEN: adminToken };
+  const there = envOf(wide.url);
   const shop = await Shop.open(wide.url);
   const listening = startCli(['webhooks', 'listen'], there);
   await listening.says(/following the event stream instead/);

@@ -2,26 +2,18 @@
 import assert from 'node:assert/strict';
 import { request as ask, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { createClient, type Sluice, SluiceError, verifySignature, verifyWebhook } from '../../src/client/index.ts';
-import { adminToken, startApp, type TestApp } from '../helpers/app.ts';
+import { adminToken } from '../helpers/app.ts';
 import { Receiver } from '../helpers/receiver.ts';
-import { quick } from '../helpers/shop.ts';
+import { sharedApp } from '../helpers/shared-app.ts';
 import { until } from '../helpers/wait.ts';
+import { collect, deployWith, newShopOf } from './client-fixture.ts';
 
-let t: TestApp;
 let sluice: Sluice;
-before(async () => {
-  t = await startApp({ tokenLimit: 1_000_000 });
+const t = sharedApp({ tokenLimit: 1_000_000 }, () => {
   sluice = createClient({ url: t.url, token: adminToken });
 });
-after(() => t.stop());
-
-async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
-  const all: T[] = [];
-  for await (const item of items) all.push(item);
-  return all;
-}
 
 const codeOf = (promise: Promise<unknown>): Promise<string> =>
   promise.then(
@@ -29,17 +21,11 @@ const codeOf = (promise: Promise<unknown>): Promise<string> =>
     (error) => (error instanceof SluiceError ? error.code : String(error)),
   );
 
-async function newShop(): Promise<string> {
-  const { id } = await sluice.projects.create({ name: `Shop ${Math.random()}` });
-  await sluice.environments.update(id, 'production', quick);
-  return id;
-}
-
-const deploy = (project: string, image: string, more: object = {}) =>
-  sluice.deployments.create(project, { environment: 'production', image, ...more });
+const newShop = () => newShopOf(sluice);
+const deploy = (project: string, image: string, more?: object) => deployWith(sluice, project, image, more);
 
 describe('resources', () => {
-  test('projects and environments: made, read, changed under their version, deleted', async () => {
+  test('projects and environments: created, read, changed with If-Match, deleted', async () => {
     const project = await sluice.projects.create({ name: 'Harbour shop', labels: ['a'] });
     let etag = '';
     const read = await sluice.projects.get(project.id, {
@@ -69,7 +55,7 @@ describe('resources', () => {
     assert.match(error.docs, /docs\/errors#project_not_found$/);
   });
 
-  test('deployments: a canary is watched, paused, promoted; its logs and revisions; the way back', async () => {
+  test('deployments: a canary is watched, paused, promoted; its logs and revisions; a rollback', async () => {
     const project = await newShop();
     const states: string[] = [];
     const first = await deploy(project, 'shop:1');

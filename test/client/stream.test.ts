@@ -1,35 +1,21 @@
 // The client's stream of events against the real service, also while that restarts.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { type App, createApp } from '../../src/app.ts';
 import { type ChangeNotice, createClient, type Sluice, type SluiceEvent } from '../../src/client/index.ts';
 import { readConfig } from '../../src/config.ts';
-import { adminToken, isolatedEnv, startApp, type TestApp } from '../helpers/app.ts';
-import { quick } from '../helpers/shop.ts';
+import { adminToken, isolatedEnv } from '../helpers/app.ts';
+import { sharedApp } from '../helpers/shared-app.ts';
 import { until } from '../helpers/wait.ts';
+import { collect, deployWith, newShopOf } from './client-fixture.ts';
 
-let t: TestApp;
 let sluice: Sluice;
-before(async () => {
-  t = await startApp({ tokenLimit: 1_000_000 });
+const t = sharedApp({ tokenLimit: 1_000_000 }, () => {
   sluice = createClient({ url: t.url, token: adminToken });
 });
-after(() => t.stop());
 
-async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
-  const all: T[] = [];
-  for await (const item of items) all.push(item);
-  return all;
-}
-
-async function newShop(client = sluice): Promise<string> {
-  const { id } = await client.projects.create({ name: `Shop ${Math.random()}` });
-  await client.environments.update(id, 'production', quick);
-  return id;
-}
-
-const deploy = (project: string, image: string, client = sluice) =>
-  client.deployments.create(project, { environment: 'production', image });
+const newShop = (client = sluice) => newShopOf(client);
+const deploy = (project: string, image: string, client = sluice) => deployWith(client, project, image);
 
 /** Follows in the background. */
 function follow(client: Sluice, query: { changes?: 'true' } = {}, lastEventId?: string) {
@@ -70,7 +56,7 @@ test('tells what happens, and with `changes` of what else changed; ends quietly 
   );
 });
 
-test('gives up where coming back would not help, and where nobody ever answered', async () => {
+test('gives up on errors that a retry cannot fix, and if the service never answered', async () => {
   for (const [token, code] of [['slc_wrong', 'token_invalid']] as const)
     await assert.rejects(collect(createClient({ url: t.url, token }).events.stream()), { code });
   const elsewhere = sluice.events.stream({ project_id: 'prj_01k9xw3v5qfk2t8m7c4b6d9e0h' });

@@ -74,7 +74,7 @@ describe('on Docker', { skip: dockerMissing }, () => {
     });
   }
 
-  test('kill -9 in aborting: the revision before serves, and no container is left over', async () => {
+  test('kill -9 in aborting: the previous revision serves, and no container is left over', async () => {
     const before = (await shop.environment()).active_revision!;
     const { id } = await shop.deploy(images[0]!, { strategy: 'canary', canary_percent: 20 });
     await shop.reaches(id, 'canary');
@@ -87,7 +87,7 @@ describe('on Docker', { skip: dockerMissing }, () => {
     await nothingElseRuns();
   });
 
-  test('dockerd stopped in the middle: 503 for new ones; started again, all recovers without a hand', async () => {
+  test('dockerd stops during a rollout: 503 for new deployments; once it is back, everything recovers by itself', async () => {
     const { id } = await shop.deploy(images[1]!, { strategy: 'canary', canary_percent: 20 });
     await shop.reaches(id, 'canary');
     await docker.pause();

@@ -109,7 +109,7 @@ describe('Docker', { skip: dockerMissing, timeout: 120_000 }, () => {
     assert.deepEqual(HostConfig.LogConfig, { Type: 'json-file', Config: { 'max-size': '10m', 'max-file': '2' } });
   });
 
-  test('starts what a crash left created, and gives it up where nobody does', async () => {
+  test('starts a container that a crash left created, and reports it as exited if it is not started again', async () => {
     const clock = { now: () => Date.now() };
     const { engine, installation, inspect } = await create({ clock });
     const spec = await specOf(engine, of('web'));

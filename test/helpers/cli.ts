@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { adminToken } from './app.ts';
 import { until } from './wait.ts';
 
 export const program = fileURLToPath(new URL('../../bin/sluice.js', import.meta.url));
@@ -16,6 +17,9 @@ process.on('exit', () => {
   for (const child of children) child.kill('SIGKILL');
   rmSync(home, { recursive: true, force: true });
 });
+
+/** What tells the command line which service to call, as the administrator. */
+export const envOf = (url: string): Record<string, string> => ({ SLUICE_API_URL: url, SLUICE_TOKEN: adminToken });
 
 export interface CliResult {
   code: number;

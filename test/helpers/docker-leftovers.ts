@@ -8,7 +8,7 @@ import { until } from './wait.ts';
 export const limitMs = 30_000;
 export const sbin = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` };
 
-/** A folder that names the process whose it is. Those of processes that were killed are cleaned up on the way. */
+/** A folder that names the process that owns it. Folders of processes that were killed are removed too. */
 export async function makeHome(kind: 'docker' | 'registry'): Promise<string> {
   const prefix = `sluice-${kind}-`;
   for (const name of readdirSync(tmpdir()).filter((each) => each.startsWith(prefix))) {

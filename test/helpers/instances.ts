@@ -4,14 +4,14 @@ import { until } from './wait.ts';
 
 export type InstanceAddress = NonNullable<EngineInstance['address']>;
 
-/** What to run, and how to tell it to behave. */
+/** What to run, and the variables that make it behave. */
 export interface Workload {
   image: string;
   variables: Record<string, string>;
 }
 
 let count = 0;
-/** Unlike any other of this machine. */
+/** An id that no other test on this machine uses. */
 export const ids = (prefix: string): string => `${prefix}-${process.pid}-${Date.now().toString(36)}-${count++}`;
 
 /** Prepares the image and says what to start. */

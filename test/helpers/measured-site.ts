@@ -1,4 +1,5 @@
 // Environments as if they had been deployed and visited, on a clock that the test moves. Watchers read what was stored.
+import { after, before } from 'node:test';
 import { Watcher } from '../../src/alerts/watcher.ts';
 import type { Alert } from '../../src/contract/alerts.ts';
 import { insertRevision } from '../../src/deployments/queries.ts';
@@ -7,8 +8,11 @@ import { subscribe } from '../../src/signals/signals.ts';
 import { bucketOf, latencyBoundsMs } from '../../src/traffic/measure/measurements.ts';
 import { storeMeasurements } from '../../src/traffic/queries.ts';
 import { startApp, type TestApp } from './app.ts';
+import { accountOf } from './emit.ts';
 
-export class MovedTime {
+export const dayMs = 86_400_000;
+
+class MovedTime {
   nowMs = Date.parse('2026-11-15T08:30:03.210Z');
   readonly clock = { now: () => this.nowMs };
   readonly ids = createIds(this.clock);
@@ -53,6 +57,14 @@ export class MovedTime {
   }
 }
 
+/** For all tests of a file: started before the first, stopped after the last. */
+export function movedTime(): MovedTime {
+  const time = new MovedTime();
+  before(() => time.start());
+  after(() => time.app?.stop());
+  return time;
+}
+
 /** A project whose environment is served by revision 1, as if it had been deployed. */
 export class Site {
   readonly id: string;
@@ -91,6 +103,31 @@ export class Site {
       .values({
         ...{ id: ids('ins'), project_id: this.id, environment: 'production', revision: 1, region: 'local', state },
         ...{ host: '127.0.0.1', port: 1, created_at: nowMs, state_since: nowMs },
+      })
+      .execute();
+  }
+
+  /** A domain with a certificate that ends in so many days. */
+  async domain(hostname: string, days: number): Promise<void> {
+    const { app, ids, nowMs } = this.#time;
+    const { db } = app.app.store;
+    const [id, certificate] = [ids('dom'), ids('crt')];
+    const account_id = await accountOf(db, this.id);
+    await db
+      .insertInto('domain')
+      .values({
+        ...{ id, account_id, project_id: this.id, environment: 'production', hostname, state: 'active' },
+        ...{ certificate_id: certificate, last_error: null, failures: 0, next_attempt_at: null, wait_until: null },
+        ...{ renew_asked: 0, lease_owner: null, lease_until: 0, order_directory: null, order_url: null },
+        ...{ order_key_sealed: null, created_at: nowMs, updated_at: nowMs, version: 1 },
+      })
+      .execute();
+    await db
+      .insertInto('certificate')
+      .values({
+        ...{ id: certificate, domain_id: id, issuer: 'x', serial: '1', not_before: nowMs, renew_at: nowMs },
+        ...{ not_after: nowMs + days * dayMs, fingerprint_sha256: '', chain_pem: '', key_sealed: '' },
+        ...{ ari_id: null, ari_ask_at: null, created_at: nowMs },
       })
       .execute();
   }

@@ -30,7 +30,7 @@ export interface Pebble {
   directoryDocument(): Promise<object>;
   /** Of the server's own address, for another that stands beside it. */
   own: { cert: string; key: string };
-  /** Where a name leads. Those that were not pointed anywhere lead to 127.0.0.1; without an address, to nowhere. */
+  /** Sets what a name resolves to. Names that were not set resolve to 127.0.0.1; with null, the lookup fails. */
   point(hostname: string, address: string | null): Promise<void>;
   /** Asks the same DNS. */
   lookup: Lookup;

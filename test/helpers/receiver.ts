@@ -1,4 +1,4 @@
-// A receiver of webhooks on a free loopback port that keeps what arrives and behaves as it is told.
+// A receiver of webhooks on a free loopback port that keeps what arrives and answers as the test says.
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -2,13 +2,14 @@
 import { after, before } from 'node:test';
 import { startApp, type TestApp, type TestAppOptions } from './app.ts';
 
-/** Its fields are there in tests, not in other root hooks of the file: those may run before the app has started. */
+/** Its fields are there in tests and in `prepare`, not in other root hooks of the file, which may run before it starts. */
 export interface SharedApp extends TestApp {
   /** Creates a project and returns its id. */
   newProject(name?: string): Promise<string>;
 }
 
-export function sharedApp(options: TestAppOptions = {}): SharedApp {
+/** `prepare` runs once the app has started, before the first test. */
+export function sharedApp(options: TestAppOptions = {}, prepare?: (app: SharedApp) => unknown): SharedApp {
   const shared = {
     async newProject(name = 'Shop') {
       return (await shared.call('POST', '/v1/projects', { body: { name } })).body.id;
@@ -16,6 +17,7 @@ export function sharedApp(options: TestAppOptions = {}): SharedApp {
   } as SharedApp;
   before(async () => {
     Object.assign(shared, await startApp(options));
+    await prepare?.(shared);
   });
   after(() => shared.stop?.());
   return shared;

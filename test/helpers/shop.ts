@@ -40,7 +40,7 @@ export class Shop {
     return shop;
   }
 
-  /** One that is there already, perhaps at another address than before. */
+  /** A project that exists already, perhaps on a service with another address. */
   static async at(url: string, project: string): Promise<Shop> {
     const shop = new Shop(url, project);
     shop.host = new URL((await shop.environment()).url).host;
@@ -120,7 +120,7 @@ export class Shop {
     });
   }
 
-  /** Visits without pause until told to stop; gives every visit that did not end well. */
+  /** Visits without pause until it is stopped; returns every visit that failed. */
   load(clients = 4): { stop(): Promise<{ visits: number; failed: string[] }> } {
     let stopped = false;
     let visits = 0;

@@ -24,7 +24,7 @@ const tell = (project: string, body: object, query = '') =>
   t.call('POST', `/v1/projects/${project}/alerts/alertmanager${query}`, { body });
 
 describe('rules', () => {
-  test('a new environment has two, whether it came with its project or later', async () => {
+  test('a new environment has two default rules, whether it was created with its project or later', async () => {
     const project = await newProject();
     await t.call('POST', `/v1/projects/${project}/environments`, { body: { name: 'staging' } });
     for (const environment of ['production', 'staging']) {
@@ -53,7 +53,7 @@ describe('rules', () => {
     assert.equal((await rulesOf(project)).length, 4);
   });
 
-  test('201 with what was asked for and the defaults; GET gives the same', async () => {
+  test('201 with the given fields and the defaults; GET returns the same', async () => {
     const project = await newProject();
     const { status, body, headers } = await t.call('POST', `/v1/projects/${project}/alert-rules`, { body: slow });
     assert.equal(status, 201);
@@ -65,7 +65,7 @@ describe('rules', () => {
     assert.deepEqual((await t.call('GET', `/v1/projects/${project}/alert-rules/${id}`)).body, body);
   });
 
-  test('400, 409, 422: what does not fit together, a name twice, no such environment, too many', async () => {
+  test('400 for fields that contradict each other, 409 for a name twice, 422 for an unknown environment or too many rules', async () => {
     const project = await newProject();
     const { comparator, threshold, ...bare } = slow;
     assert.deepEqual(await post(project, bare), [
@@ -120,7 +120,7 @@ describe('rules', () => {
     assert.deepEqual([taken.status, taken.body.error.code], [409, 'alert_rule_exists']);
   });
 
-  test('DELETE: gone; the environment’s end takes its rules along', async () => {
+  test('DELETE removes a rule; deleting an environment deletes its rules', async () => {
     const project = await newProject();
     const [rule] = await rulesOf(project);
     const at = `/v1/projects/${project}/alert-rules/${rule.id}`;
@@ -130,7 +130,7 @@ describe('rules', () => {
     assert.deepEqual(await rulesOf(project), []);
   });
 
-  test('a domain’s rule has a name that fits, and is made once', async () => {
+  test('the rule of a domain has a name within the limit, and is created once', async () => {
     const project = await newProject();
     const hostname = `${'a'.repeat(60)}.${'b'.repeat(60)}.example`;
     const source = { ids: (prefix: string) => `${prefix}_${Math.random()}`, clock };

@@ -132,7 +132,7 @@ test('20 messages at once that bring a new rule: one rule, one alert, one event'
   assert.equal((await eventsOf(project)).length, 1);
 });
 
-test('a rule that is switched off resolves what it has firing and hears nothing; a deleted one leaves its alerts', async () => {
+test('a disabled rule resolves its alerts and ignores messages; a deleted rule leaves its alerts', async () => {
   const project = await newProject();
   await tell(project, message({}));
   const [rule] = await rulesOf(project);

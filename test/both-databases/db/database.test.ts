@@ -12,7 +12,7 @@ test('a newer database is refused with a clear line', async () => {
   const { env, clean } = await isolatedEnv();
   const config = readConfig(env, false);
   const store = await openStore(config, () => {});
-  // biome-ignore lint/suspicious/noExplicitAny: the table of migrations belongs to nobody's queries
+  // biome-ignore lint/suspicious/noExplicitAny: the table of migrations has no type of its own
   await (store.db as any)
     .insertInto('migration')
     .values({ version: latestVersion + 1, name: 'future' })
@@ -88,7 +88,7 @@ if (onPostgres) {
     });
     after(() => server.stop());
 
-    test('503 while it is away, and recovery without a hand', async () => {
+    test('503 while it is away; the service recovers by itself', async () => {
       const database = await createDatabase(server.url);
       const t = await startApp({ env: { SLUICE_DATABASE_URL: database.url } });
       assert.equal((await t.call('GET', '/v1/projects')).status, 200);

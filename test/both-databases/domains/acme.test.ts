@@ -43,7 +43,7 @@ describe('with an ACME server', { skip: pebbleMissing }, () => {
     await pebble.stop();
   });
 
-  test('from POST to a handshake that visitors believe', async () => {
+  test('from POST to a handshake that clients accept', async () => {
     const { certificate, last_error } = await names.active('first.example');
     assert.equal(last_error, null);
     assert.match(certificate!.issuer, /Pebble/);
@@ -69,13 +69,13 @@ describe('with an ACME server', { skip: pebbleMissing }, () => {
     assert.equal(pebble.orders() - before, 8);
   });
 
-  test('there is no local root; a challenge nobody asked for has no answer', async () => {
+  test('there is no local root; an unknown challenge has no answer', async () => {
     assert.equal((await fetch(`${t.url}/local-ca.pem`)).status, 404);
     const { status } = await visitPlain(plainPort, 'first.example', '/.well-known/acme-challenge/nothing');
     assert.notEqual(status, 200);
   });
 
-  test('a name that leads elsewhere fails with the reason, and recovers through verify', async () => {
+  test('a name that resolves elsewhere fails with the reason, and recovers through verify', async () => {
     await pebble.point('elsewhere.example', '127.0.0.2');
     const { id } = await names.add('elsewhere.example');
     const failed = await names.becomes(id, ({ state }) => state === 'failed');
@@ -98,7 +98,7 @@ describe('with an ACME server', { skip: pebbleMissing }, () => {
     assert.deepEqual(await names.renewals('elsewhere.example'), []);
   });
 
-  test('one that fails is tried again by itself', async () => {
+  test('a failed order is tried again without a request', async () => {
     await pebble.point('later.example', '127.0.0.2');
     const { id } = await names.add('later.example');
     await names.becomes(id, ({ state }) => state === 'failed');
@@ -144,7 +144,7 @@ describe('with an ACME server', { skip: pebbleMissing }, () => {
     assert.equal((await names.renewals('patient.example')).length, 1);
   });
 
-  test('a domain removed while its order is under way leaves nothing behind', async () => {
+  test('a domain deleted during its order leaves nothing behind', async () => {
     const { id } = await names.add('gone.example');
     assert.equal((await names.api('DELETE', `/${id}`)).status, 204);
     const { db } = t.app.store;

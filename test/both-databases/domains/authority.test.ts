@@ -62,7 +62,7 @@ describe('an authority', { skip: pebbleMissing }, () => {
     return { t, names: new Names(t.url, (await Shop.open(t.url)).project) };
   }
 
-  test('with renewal information is asked for it, and its window is kept', async () => {
+  test('with renewal information (ARI): certificates are renewed within its window', async () => {
     const asked: string[] = [];
     let window = { start: clock.now() + 80 * 24 * hourMs, end: clock.now() + 81 * 24 * hourMs };
     const directory = await startDirectory(
@@ -102,7 +102,7 @@ describe('an authority', { skip: pebbleMissing }, () => {
     }
   });
 
-  test('that knows the account already gives the same one again', async () => {
+  test('that knows the account key returns the same account', async () => {
     const { t } = await start(pebble.directory);
     const transport = createTransport({ ca: pebble.own.cert, clock, userAgent: 'test' });
     try {
@@ -121,7 +121,7 @@ describe('an authority', { skip: pebbleMissing }, () => {
     }
   });
 
-  test('that says "too many" is left alone for as long as it wants, whoever asks', async () => {
+  test('that answers "too many requests" is not asked again before the time it names, even on verify or renew', async () => {
     let orders = 0;
     const directory = await startDirectory(
       pebble,

@@ -1,10 +1,11 @@
 // Domains with the local CA: rules, routes, isolation, what visitors are shown, renewal.
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import type { Domain } from '../../../src/contract/domains.ts';
-import { call, startApp, type TestApp } from '../../helpers/app.ts';
+import { call } from '../../helpers/app.ts';
 import { isActive, Names } from '../../helpers/names.ts';
+import { sharedApp } from '../../helpers/shared-app.ts';
 import { Shop } from '../../helpers/shop.ts';
 import { handshake, type TlsVisitor, tlsLoad, visitPlain, visitTls } from '../../helpers/tls-visit.ts';
 import { until } from '../../helpers/wait.ts';
@@ -13,21 +14,18 @@ const dayMs = 24 * 3600_000;
 /** Visitors live now and the service earlier, so that its first certificates are old when it catches up with them. */
 let behindMs = 61 * dayMs;
 const clock = { now: () => Date.now() - behindMs };
-let t: TestApp;
 let shop: Shop;
 let names: Names;
 let visitor: TlsVisitor;
 
-before(async () => {
-  const env = { SLUICE_ROUTER_DOMAIN: 'apps.example', SLUICE_API_URL: 'https://api.example.com' };
-  t = await startApp({ tokenLimit: 1_000_000, clock, env });
+const env = { SLUICE_ROUTER_DOMAIN: 'apps.example', SLUICE_API_URL: 'https://api.example.com' };
+const t = sharedApp({ tokenLimit: 1_000_000, clock, env }, async () => {
   t.url = `http://127.0.0.1:${(t.app.server.server.address() as { port: number }).port}`;
   shop = await Shop.open(t.url);
   names = new Names(t.url, shop.project);
   const root = await (await fetch(`${t.url}/local-ca.pem`)).text();
   visitor = { port: t.app.routerTlsPort!, root };
 });
-after(() => t.stop());
 
 let count = 0;
 const newName = () => `shop-${++count}.example`;
@@ -41,7 +39,7 @@ const active = (hostname: string) => names.active(hostname);
 const renewals = (hostname: string) => names.renewals(hostname);
 
 describe('adding', () => {
-  test('201: pending at first, then a certificate that visitors of the root believe', async () => {
+  test('201: pending at first, then a certificate that clients which trust the root accept', async () => {
     const { status, headers, body } = await add('Bücher.Example.');
     assert.equal(status, 201);
     assert.equal(body.hostname, 'xn--bcher-kva.example');
@@ -60,7 +58,7 @@ describe('adding', () => {
     assert.match(certificate!.issuer, /Sluice local CA/);
   });
 
-  test('400: what is no name to add, with the reason', async () => {
+  test('400: a hostname that cannot be added, with the reason', async () => {
     const wrong: [string, RegExp][] = [
       ['*.shop.example', /wildcard/],
       ['192.0.2.1', /address/],
@@ -81,12 +79,12 @@ describe('adding', () => {
     }
   });
 
-  test('422: an environment that is not there', async () => {
+  test('422: an unknown environment', async () => {
     const { status, body } = await add(newName(), { environment: 'nowhere' });
     assert.deepEqual([status, body.error.code], [422, 'environment_unknown']);
   });
 
-  test('409: taken, by whomever, without saying by whom', async () => {
+  test('409: the hostname is taken; the answer does not say by which project', async () => {
     const hostname = newName();
     await active(hostname);
     const other = await Shop.open(t.url);
@@ -97,7 +95,7 @@ describe('adding', () => {
     assert.deepEqual(many.map((answer) => answer.status).sort(), [201, ...Array(7).fill(409)]);
   });
 
-  test('422: the thousand-and-first', async () => {
+  test('422: more than 1,000 domains in a project', async () => {
     const full = await Shop.open(t.url);
     const { db } = t.app.store;
     const { body } = await add(newName(), {}, full.project);
@@ -138,7 +136,7 @@ describe('reading', () => {
     assert.deepEqual(await listed('?environment=nowhere'), []);
   });
 
-  test('404: of another project or account', async () => {
+  test('404: a domain of another project or account', async () => {
     const { id } = await active(newName());
     const other = await Shop.open(t.url);
     for (const [method, rest] of [
@@ -162,7 +160,7 @@ describe('reading', () => {
     assert.deepEqual([refused.status, refused.body.error.code], [403, 'insufficient_scope']);
   });
 
-  test('no answer and no column holds a key that can be read', async () => {
+  test('no answer and no column holds a private key in plain text', async () => {
     const { id } = await active(newName());
     const rows = await t.app.store.db.selectFrom('certificate').selectAll().where('domain_id', '=', id).execute();
     const root = await t.app.store.db.selectFrom('meta').selectAll().where('name', '=', 'local_ca').execute();
@@ -193,7 +191,7 @@ describe('serving', () => {
     assert.equal((await handshake(visitor, own)).serialNumber, serial);
   });
 
-  test('nobody’s name gets no certificate', async () => {
+  test('a handshake for an unknown name fails', async () => {
     for (const name of ['nobody.example', 'nobody.apps.example', 'apps.example'])
       await assert.rejects(handshake(visitor, name), name);
   });
@@ -205,7 +203,7 @@ describe('serving', () => {
     for (const { serialNumber } of shown) assert.equal(serialNumber.toLowerCase(), certificate!.serial);
   });
 
-  test('the root: public, an authority for no other authority, and the same for ever', async () => {
+  test('the root certificate is public, signs itself, and stays the same', async () => {
     const answer = await fetch(`${t.url}/local-ca.pem`);
     assert.equal(answer.headers.get('content-type'), 'application/x-pem-file');
     const pem = await answer.text();
@@ -237,7 +235,7 @@ describe('removing', () => {
     await handshake(visitor, hostname);
   });
 
-  test('an environment takes its domains along', async () => {
+  test('deleting an environment deletes its domains', async () => {
     const other = await Shop.open(t.url);
     const hostname = newName();
     const { body } = await add(hostname, {}, other.project);
@@ -257,7 +255,7 @@ describe('removing', () => {
 });
 
 describe('renewing', () => {
-  test('202: a new certificate now, told of once', async () => {
+  test('202: a new certificate at once, with one event', async () => {
     const hostname = newName();
     const { id, certificate } = await active(hostname);
     assert.deepEqual(await renewals(hostname), []);
@@ -271,7 +269,7 @@ describe('renewing', () => {
     assert.deepEqual(event, renewed);
   });
 
-  test('verify changes nothing where all is well', async () => {
+  test('verify changes nothing when the certificate is valid', async () => {
     const { id, certificate } = await active(newName());
     const { status, body } = await api('POST', path(shop.project, `/${id}/verify`));
     assert.equal(status, 200);

@@ -1,15 +1,11 @@
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { startApp, type TestApp } from '../../helpers/app.ts';
+import { test } from 'node:test';
+import { sharedApp } from '../../helpers/shared-app.ts';
 
-let t: TestApp;
 let base: string;
-before(async () => {
-  t = await startApp();
-  const { body } = await t.call('POST', '/v1/projects', { body: { name: 'Shop' } });
-  base = `/v1/projects/${body.id}/environments`;
+const t = sharedApp({}, async () => {
+  base = `/v1/projects/${await t.newProject()}/environments`;
 });
-after(() => t.stop());
 
 test('a new project has the environment production with the documented defaults', async () => {
   const { status, body } = await t.call('GET', `${base}/production`);
@@ -77,7 +73,7 @@ test('nested objects merge, null clears, values of variables never come back', a
   assert.ok(!JSON.stringify([create.body, body, cleared.body]).includes('secret-'));
 });
 
-test('409 environment_exists, 422 region_unknown, 400 for what cannot be, 404 for what is not', async () => {
+test('409 environment_exists, 422 region_unknown, 400 for invalid settings, 404 for an unknown environment', async () => {
   const refused = async (method: string, path: string, body?: object) => {
     const result = await t.call(method, path, { body });
     return [result.status, result.body.error.code];

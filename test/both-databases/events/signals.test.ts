@@ -1,25 +1,21 @@
 // Signals between processes, and events that an older transaction holds back.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { insertEvent } from '../../../src/events/outbox.ts';
+import { test } from 'node:test';
 import { listCommitted } from '../../../src/events/queries.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { createIds } from '../../../src/lib/ids.ts';
 import { createLog } from '../../../src/lib/log.ts';
 import { connectProcesses } from '../../../src/signals/processes.ts';
 import { publish, subscribe, type Topics } from '../../../src/signals/signals.ts';
 import { openStore } from '../../../src/store.ts';
-import { onPostgres, startApp, type TestApp } from '../../helpers/app.ts';
+import { onPostgres } from '../../helpers/app.ts';
+import { accountOf, emit } from '../../helpers/emit.ts';
+import { sharedApp } from '../../helpers/shared-app.ts';
 import { until } from '../../helpers/wait.ts';
 
-let t: TestApp;
-before(async () => {
-  t = await startApp();
-});
-after(() => t.stop());
+const t = sharedApp();
 
 if (onPostgres) {
-  test('another process gets what was committed here, however much it is', async () => {
+  test('another process receives all signals of a commit, however many they are', async () => {
     const { config } = t.app;
     const other = await openStore(config, () => {});
     const processes = connectProcesses({
@@ -50,16 +46,10 @@ if (onPostgres) {
   });
 }
 
-test('an event is held back while an older transaction is open, and says so', async () => {
+test('an event is held back while an older transaction is open, and the reader is told', async () => {
   const { db, dialect } = t.app.store;
-  const { id: projectId } = (await t.call('POST', '/v1/projects', { body: { name: 'Shop' } })).body;
-  const { account_id: accountId } = await db
-    .selectFrom('project')
-    .select('account_id')
-    .where('id', '=', projectId)
-    .executeTakeFirstOrThrow();
-  const parts = { ids: createIds(systemClock), clock: systemClock };
-  const event = { type: 'alert.fired' as const, accountId, projectId, data: {} };
+  const projectId = await t.newProject();
+  const accountId = await accountOf(db, projectId);
   const filter = { accountId, projectIds: null, type: undefined };
   const read = () => listCommitted(db, dialect, filter, { tx: 0, id: '' }, systemClock.now(), 10);
   const older = Promise.withResolvers<void>();
@@ -72,7 +62,7 @@ test('an event is held back while an older transaction is open, and says so', as
       })
     : begun.resolve();
   await begun.promise;
-  await db.transaction().execute((tx) => insertEvent(tx, parts, event));
+  await emit(db, projectId);
   const { rows, held } = await read();
   assert.deepEqual([rows.length, held], onPostgres ? [0, true] : [1, false]);
   older.resolve();

@@ -1,13 +1,9 @@
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { startApp, type TestApp } from '../../helpers/app.ts';
+import { test } from 'node:test';
+import { sharedApp } from '../../helpers/shared-app.ts';
 
-let t: TestApp;
 let offsetMs = 0;
-before(async () => {
-  t = await startApp({ clock: { now: () => Date.now() + offsetMs } });
-});
-after(() => t.stop());
+const t = sharedApp({ clock: { now: () => Date.now() + offsetMs } });
 
 const post = (key: string, body: object, path = '/v1/projects') =>
   t.call('POST', path, { body, headers: { 'idempotency-key': key } });
@@ -96,7 +92,7 @@ test('keys are 1 to 255 printable characters', async () => {
   assert.equal((await post('x'.repeat(255), { name: 'a' })).status, 201);
   for (const key of ['', ' ', 'x'.repeat(256), 'tab\tbed']) {
     const { status, body } = await post(key, { name: 'a' });
-    if (key === '' && status === 201) continue; // an empty header may be dropped on the way
+    if (key === '' && status === 201) continue; // an empty header may be dropped in transit
     assert.equal(status, 400, JSON.stringify(key));
     assert.equal(body.error.code, 'invalid_request');
   }

@@ -1,13 +1,10 @@
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { startApp, type TestApp } from '../../helpers/app.ts';
+import { test } from 'node:test';
+import { sharedApp } from '../../helpers/shared-app.ts';
 
-let t: TestApp;
-before(async () => {
-  t = await startApp();
-  for (let i = 0; i < 45; i++) await t.call('POST', '/v1/projects', { body: { name: `Project ${i}` } });
+const t = sharedApp({}, async () => {
+  for (let i = 0; i < 45; i++) await t.newProject(`Project ${i}`);
 });
-after(() => t.stop());
 
 async function pages(path: string, limit: number) {
   const names: string[] = [];
@@ -63,7 +60,7 @@ test('a cursor of another list, of other filters, of another account or made by 
   }
 });
 
-test('environments page the same way', async () => {
+test('lists of environments have pages too', async () => {
   const project = (await t.call('POST', '/v1/projects', { body: { name: 'many' } })).body.id;
   for (const name of ['staging', 'preview', 'qa']) {
     assert.equal((await t.call('POST', `/v1/projects/${project}/environments`, { body: { name } })).status, 201);

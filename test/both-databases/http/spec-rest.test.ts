@@ -1,8 +1,8 @@
-// One test per row of the specification's tables for interface B, named after the row.
+// One test per row of the specification's tables for interface B, named after the row; spec-authentication.test.ts and
+// spec-limits.test.ts have the others.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { errorCatalogue } from '../../../src/contract/errors.ts';
-import { adminToken, startApp } from '../../helpers/app.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';
 
 const t = sharedApp();
@@ -71,86 +71,6 @@ describe('spec: endpoints B', () => {
   test('all responses are JSON in UTF-8', async () => {
     const { headers } = await t.call('GET', '/v1/projects');
     assert.equal(headers.get('content-type'), 'application/json; charset=utf-8');
-  });
-});
-
-describe('spec: authentication', () => {
-  test('the token is accepted in the header', async () => {
-    assert.equal((await t.call('GET', '/v1/projects')).status, 200);
-  });
-
-  for (const name of [
-    'token',
-    'access_token',
-    'api_key',
-    'apikey',
-    'key',
-    'auth',
-    'authorization',
-    'bearer',
-    'secret',
-  ]) {
-    test(`a credential in the query string is 400: ${name}`, async () => {
-      for (const query of [`${name}=${adminToken}`, `limit=1&${name.toUpperCase()}=x`, `${name}`, `${name}[]=x`]) {
-        const { status, body } = await t.call('GET', `/v1/projects?${query}`, { token: null });
-        assert.equal(status, 400, query);
-        assert.equal(body.error.code, 'token_in_query');
-        assert.ok(!JSON.stringify(body).includes(adminToken));
-      }
-    });
-  }
-
-  test('a credential in the query string is 400 before anything else: unknown path, percent-encoded name', async () => {
-    for (const path of ['/v1/nothing?token=x', '/v1/projects?%74oken=x', '/v1/projects?bad=1&api%5Fkey=x']) {
-      assert.equal((await t.call('GET', path)).body.error.code, 'token_in_query', path);
-    }
-  });
-
-  test('a missing token gives 401', async () => {
-    const { status, body, headers } = await t.call('GET', '/v1/projects', { token: null });
-    assert.equal(status, 401);
-    assert.equal(body.error.code, 'token_missing');
-    assert.equal(headers.get('www-authenticate'), 'Bearer');
-  });
-
-  test('a token of another form or service gives 401', async () => {
-    for (const token of ['nonsense', 'slc_0000000000000000000000000000000000', 'a b']) {
-      const { status, body, headers } = await t.call('GET', '/v1/projects', { token });
-      assert.equal(status, 401);
-      assert.equal(body.error.code, 'token_invalid');
-      assert.match(headers.get('www-authenticate')!, /^Bearer /);
-    }
-    const basic = await t.call('GET', '/v1/projects', { token: null, headers: { authorization: 'Basic YTpi' } });
-    assert.equal(basic.body.error.code, 'token_invalid');
-  });
-
-  test('an expired token gives 401', async () => {
-    let offset = 0;
-    const later = await startApp({ clock: { now: () => Date.now() + offset } });
-    const expires_at = new Date(Date.now() + 60_000).toISOString();
-    const { body } = await later.call('POST', '/v1/tokens', { body: { name: 'x', scopes: ['*'], expires_at } });
-    assert.equal((await later.call('GET', '/v1/token', { token: body.token })).status, 200);
-    offset = 61_000;
-    const { status, body: refused } = await later.call('GET', '/v1/token', { token: body.token });
-    assert.equal(status, 401);
-    assert.equal(refused.error.code, 'token_expired');
-    await later.stop();
-  });
-
-  test('a revoked token gives 401', async () => {
-    const { body } = await t.call('POST', '/v1/tokens', { body: { name: 'x', scopes: ['*'] } });
-    assert.equal((await t.call('DELETE', `/v1/tokens/${body.id}`)).status, 204);
-    const { status, body: refused } = await t.call('GET', '/v1/token', { token: body.token });
-    assert.equal(status, 401);
-    assert.equal(refused.error.code, 'token_revoked');
-  });
-
-  test('a token lacking the needed scope gives 403', async () => {
-    const { body } = await t.call('POST', '/v1/tokens', { body: { name: 'x', scopes: ['projects:write'] } });
-    const { status, body: refused } = await t.call('GET', '/v1/projects', { token: body.token });
-    assert.equal(status, 403, ':write does not imply :read');
-    assert.equal(refused.error.code, 'insufficient_scope');
-    assert.deepEqual(refused.error.details, [{ path: 'scope', message: 'projects:read' }]);
   });
 });
 
@@ -240,62 +160,5 @@ describe('spec: status codes', () => {
     const { status, body } = await t.call('POST', '/v1/projects', { body: { name: 'x', region: 'mars' } });
     assert.equal(status, 422);
     assert.equal(body.error.code, 'region_unknown');
-  });
-});
-
-describe('spec: limits', () => {
-  test('600 requests a minute per token, reported on every response, 429 with Retry-After', async () => {
-    let nowMs = Math.ceil(Date.now() / 60_000) * 60_000;
-    const limited = await startApp({ clock: { now: () => nowMs } });
-    const statuses = { 200: 0, 429: 0 } as Record<number, number>;
-    const results = await Promise.all(Array.from({ length: 650 }, () => limited.call('GET', '/v1/token')));
-    for (const { status } of results) statuses[status]!++;
-    assert.deepEqual(statuses, { 200: 600, 429: 50 });
-    const remaining = results
-      .filter((r) => r.status === 200)
-      .map((r) => Number(r.headers.get('x-ratelimit-remaining')));
-    assert.deepEqual(
-      remaining.sort((a, b) => a - b),
-      Array.from({ length: 600 }, (_, i) => i),
-    );
-    for (const { headers } of results) {
-      assert.equal(headers.get('x-ratelimit-limit'), '600');
-      assert.equal(Number(headers.get('x-ratelimit-reset')), nowMs / 1000 + 60);
-      assert.match(headers.get('ratelimit')!, /^"default";r=\d+;t=60$/);
-      assert.equal(headers.get('ratelimit-policy'), '"default";q=600;w=60');
-    }
-    const refused = results.find((r) => r.status === 429)!;
-    assert.equal(refused.body.error.code, 'rate_limited');
-    const wait = Number(refused.headers.get('retry-after'));
-    nowMs += (wait - 1) * 1000;
-    assert.equal((await limited.call('GET', '/v1/token')).status, 429);
-    nowMs += 1000;
-    assert.equal((await limited.call('GET', '/v1/token')).status, 200);
-    await limited.stop();
-  });
-
-  test('requests without a valid token are limited per address, and do not use up a token', async () => {
-    const limited = await startApp({ clock: { now: () => 1_800_000_000_000 } });
-    const results = await Promise.all(
-      Array.from({ length: 61 }, () => limited.call('GET', '/v1/token', { token: 'no' })),
-    );
-    assert.deepEqual(results.map((r) => r.status).sort(), [...Array(60).fill(401), 429]);
-    for (const { headers } of results) assert.equal(headers.get('x-ratelimit-limit'), '60');
-    assert.equal((await limited.call('GET', '/v1/token')).status, 200);
-    await limited.stop();
-  });
-
-  test('errors carry the rate limit headers too', async () => {
-    const errors = [
-      await t.call('GET', '/v1/nothing'),
-      await t.call('PUT', '/v1/projects'),
-      await t.call('POST', '/v1/projects', { body: '{' }),
-      await t.call('GET', '/v1/projects?token=1'),
-      await t.call('GET', '/v1/projects', { token: null }),
-    ];
-    for (const { headers, status } of errors) {
-      assert.ok(status >= 400);
-      for (const name of ['limit', 'remaining', 'reset']) assert.match(headers.get(`x-ratelimit-${name}`)!, /^\d+$/);
-    }
   });
 });

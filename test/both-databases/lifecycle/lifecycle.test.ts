@@ -55,7 +55,7 @@ test('a changed SLUICE_ADMIN_TOKEN replaces the old one', async () => {
   await clean();
 });
 
-test('SIGTERM: a request under way is answered; the process then exits 0', async () => {
+test('SIGTERM: a request in progress is answered; the process then exits 0', async () => {
   const { env, clean } = await isolatedEnv();
   const service = start({ ...env, SLUICE_LOG_LEVEL: 'info' });
   const { port } = new URL(await service.url);
@@ -68,7 +68,7 @@ test('SIGTERM: a request under way is answered; the process then exits 0', async
   socket.write(
     `POST /v1/projects HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${adminToken}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nExpect: 100-continue\r\n\r\n`,
   );
-  await once(socket, 'data'); // 100 Continue: the request is under way
+  await once(socket, 'data'); // 100 Continue: the request is in progress
   service.child.kill('SIGTERM');
   while (!service.output().includes('"stopping"')) await once(service.child.stdout!, 'data');
   socket.write(body);
@@ -162,7 +162,7 @@ test('another key than the database was encrypted with is refused', async () => 
   await clean();
 });
 
-test('a port that is taken is said so', async () => {
+test('a port that is in use is reported', async () => {
   const [one, two] = [await isolatedEnv(), await isolatedEnv()];
   const service = start(one.env);
   const { port } = new URL(await service.url);

@@ -1,16 +1,14 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
-import { adminToken, startApp, type TestApp } from '../../helpers/app.ts';
+import { describe, test } from 'node:test';
+import { adminToken, startApp } from '../../helpers/app.ts';
 import { cli } from '../../helpers/cli.ts';
+import { sharedApp } from '../../helpers/shared-app.ts';
 
-let t: TestApp;
 let foreignToken: string;
-before(async () => {
-  t = await startApp();
+const t = sharedApp({}, async () => {
   const { stdout } = await cli(['account', 'create', 'Other', '--json'], t.env);
   foreignToken = JSON.parse(stdout).token;
 });
-after(() => t.stop());
 
 const newToken = async (body: object, token = adminToken) =>
   t.call('POST', '/v1/tokens', { token, body: { name: 'x', ...body } });
@@ -101,8 +99,8 @@ describe('isolation', () => {
       assert.deepEqual(outcome(theirs), missing(code), `${method} ${path}`);
       const id = path.split('/')[3]!;
       const never = `${id.slice(0, 4)}0${id.slice(5, -4)}zzzz`;
-      const nobodys = await t.call(method, path.replace(id, never), options);
-      assert.equal(theirs.body.error.message.replace(id, never), nobodys.body.error.message);
+      const unknown = await t.call(method, path.replace(id, never), options);
+      assert.equal(theirs.body.error.message.replace(id, never), unknown.body.error.message);
     }
     assert.equal((await t.call('GET', `/v1/projects/${project}`)).status, 200);
   });

@@ -207,7 +207,7 @@ test('connections are kept and used again', async () => {
   assert.ok(receiver.connections <= 3, String(receiver.connections));
 });
 
-test('a webhook hears of what it asked for and nothing else', async () => {
+test('a webhook receives the events it subscribed to and no others', async () => {
   const [all, some, other] = [await receive(), await receive(), await receive()];
   const [project, elsewhere] = [await newProject(), await newProject()];
   await register(all.url, project);

@@ -152,7 +152,7 @@ describe('strict order', () => {
     assert.deepEqual(idsOf(await claim(startMs + 5000)), [second]);
   });
 
-  test('none for an endpoint that has one under way in this process, whatever the database says', async () => {
+  test('none for an endpoint that this process is already sending to, whatever the database says', async () => {
     const webhook = await newWebhook({ ordering: 'strict' });
     await newDeliveries(webhook, 1);
     const loads = new Map([[webhook, { inFlight: 1, oldestAt: startMs, waiting: 0 }]]);

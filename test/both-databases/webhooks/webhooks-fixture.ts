@@ -1,30 +1,23 @@
 // The app with short retries, its receivers, and what the tests of webhooks do with them.
 import assert from 'node:assert/strict';
-import { after, before } from 'node:test';
+import { after } from 'node:test';
 import type { EventKind } from '../../../src/contract/events.ts';
-import { insertEvent } from '../../../src/events/outbox.ts';
-import { systemClock } from '../../../src/lib/clock.ts';
-import { createIds } from '../../../src/lib/ids.ts';
-import { startApp, type TestApp } from '../../helpers/app.ts';
+import { emit as emitInto } from '../../helpers/emit.ts';
 import { answering, Receiver } from '../../helpers/receiver.ts';
+import { type SharedApp, sharedApp } from '../../helpers/shared-app.ts';
 import { until } from '../../helpers/wait.ts';
 
-export let t: TestApp;
+export let t: SharedApp;
 const receivers: Receiver[] = [];
 
 /** Started before the tests of a file, stopped after them. */
 export function setUpApp(): void {
-  before(async () => {
-    const webhookTimings = { scheduleMs: [50, 50, 50, 50, 50, 50], timeoutMs: 1500 };
-    t = await startApp({ tokenLimit: 1_000_000, webhookTimings });
-  });
+  const webhookTimings = { scheduleMs: [50, 50, 50, 50, 50, 50], timeoutMs: 1500 };
+  t = sharedApp({ tokenLimit: 1_000_000, webhookTimings });
   after(async () => {
-    await t.stop();
     for (const receiver of receivers) await receiver.close();
   });
 }
-
-const ids = createIds(systemClock);
 
 export async function receive(behave = answering(200)): Promise<Receiver> {
   const receiver = await Receiver.open(behave);
@@ -32,10 +25,7 @@ export async function receive(behave = answering(200)): Promise<Receiver> {
   return receiver;
 }
 
-export async function newProject(): Promise<string> {
-  const { body } = await t.call('POST', '/v1/projects', { body: { name: `P ${Math.random()}` } });
-  return body.id;
-}
+export const newProject = (): Promise<string> => t.newProject();
 
 export async function register(url: string, projectId: string, more: object = {}) {
   const { status, body } = await t.call('POST', '/v1/webhooks', {
@@ -48,18 +38,8 @@ export async function register(url: string, projectId: string, more: object = {}
 export const get = async (path: string) => (await t.call('GET', `/v1/webhooks/${path}`)).body;
 export const post = (path: string, body?: object) => t.call('POST', `/v1/webhooks/${path}`, { body });
 
-/** An event as any change writes it. */
-export async function emit(projectId: string, type: EventKind = 'alert.fired', data: object = {}): Promise<void> {
-  const { db } = t.app.store;
-  const { account_id } = await db
-    .selectFrom('project')
-    .select('account_id')
-    .where('id', '=', projectId)
-    .executeTakeFirstOrThrow();
-  await db
-    .transaction()
-    .execute((tx) => insertEvent(tx, { ids, clock: systemClock }, { type, accountId: account_id, projectId, data }));
-}
+export const emit = (projectId: string, type?: EventKind, data?: object) =>
+  emitInto(t.app.store.db, projectId, type, data);
 
 /** The first delivery of a webhook, once all of them are as expected. */
 export const deliveryWhen = (whk: string, expected: (delivery: { state: string; attempt_count: number }) => boolean) =>

@@ -6,9 +6,10 @@ import fc from 'fast-check';
 import { Compile } from 'typebox/compile';
 import { errorCatalogue } from '../../../src/contract/errors.ts';
 import { adminToken, startApp } from '../../helpers/app.ts';
-import { type Fixture, type Operation, requestsOf, type Schema, type StormRequest } from '../../helpers/bad-input.ts';
+import { type Fixture, type Operation, requestsOf, type StormRequest } from '../../helpers/bad-input.ts';
+import type { Schema } from '../../helpers/schema-values.ts';
 
-/** More of them, to look for what is rare: STORM_RUNS=5000 node --test test/storm.test.ts */
+/** Raise it to look for rare faults: STORM_RUNS=5000 npm test -- test/both-databases/http/storm.test.ts */
 const runsPerRoute = Number(process.env.STORM_RUNS ?? 250);
 const answerWithinMs = 5000;
 
@@ -85,7 +86,7 @@ function assertWellFormed(value: unknown): void {
   if (typeof value === 'object' && value !== null) for (const item of Object.values(value)) assertWellFormed(item);
 }
 
-// Time goes on quickly, so that the rate limit never has its turn here.
+// The clock runs fast, so that no request is rate-limited.
 let nowMs = Date.now();
 let sent = 0;
 const agent = new http.Agent({ keepAlive: true, maxSockets: 4 });
@@ -110,7 +111,7 @@ describe('a storm of bad input', () => {
     return JSON.parse(text);
   }
 
-  /** New things for each route: what one storm deletes, the next one has again. */
+  /** New resources for each route, because the requests to one route may delete them. */
   async function makeFixture(count: number): Promise<Fixture> {
     const params: Record<string, string[]> = { id: [], name: ['production'], tok: [], rul: [] };
     for (let n = 0; n < count; n++) {
@@ -210,7 +211,7 @@ describe('a storm of bad input', () => {
     }
   });
 
-  test('names that objects have by birth are unknown fields and parameters like any other', async () => {
+  test('names that every object inherits are unknown fields and parameters like any other', async () => {
     const unknown = ['__proto__', 'constructor', 'toString', 'hasOwnProperty'];
     const manyFields = Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`field_${index}`, 1]));
     const bodies = [...unknown.map((name) => `{"name":"a","${name}":1}`), JSON.stringify({ name: 'a', ...manyFields })];

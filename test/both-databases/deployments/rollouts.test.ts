@@ -1,0 +1,162 @@
+// Rollouts of each strategy, with visitors.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { sharedApp } from '../../helpers/shared-app.ts';
+import { Shop } from '../../helpers/shop.ts';
+import { until } from '../../helpers/wait.ts';
+import { eventsOf, image } from './deployments-fixture.ts';
+
+const t = sharedApp({ tokenLimit: 1_000_000 }); // these tests poll more than a client should
+
+const open = (settings?: object) => Shop.open(t.url, settings);
+
+describe('rolling out', () => {
+  test('the first deployment serves, and ends with an event', async () => {
+    const shop = await open({ replicas: 2 });
+    const done = await shop.released(image(1));
+    assert.deepEqual(
+      done.timeline.map((entry) => entry.state),
+      ['queued', 'preparing', 'starting', 'promoting', 'succeeded'],
+    );
+    assert.match(done.digest!, /^sha256:[0-9a-f]{64}$/);
+    const visit = await shop.visit();
+    assert.deepEqual([visit.status, visit.image, visit.revision], [200, image(1), 'r1']);
+    assert.equal(visit.cookie, undefined, 'no cookie while there is nothing to choose');
+    const environment = await shop.environment();
+    assert.equal(environment.active_revision, 'r1');
+    assert.deepEqual(environment.traffic, [{ revision: 'r1', percent: 100 }]);
+    assert.equal(environment.in_progress_deployment, null);
+    assert.deepEqual(
+      (await eventsOf(t.app.store.db, shop)).map(({ type }) => type),
+      ['deployment.created', 'deployment.succeeded'],
+    );
+  });
+
+  test('under constant load rolling, blue_green, canary, abort and rollback in a row: 0 failed requests', async () => {
+    const shop = await open({ replicas: 2, canary: { bake_s: 1, min_requests: 5 } });
+    await shop.released(image(1));
+    const load = shop.load();
+    await shop.released(image(2), { strategy: 'rolling' });
+    await shop.released(image(3), { strategy: 'blue_green' });
+    await shop.released(image(4), { strategy: 'canary', canary_percent: 20 });
+    const aborted = await shop.deploy(image(5), { strategy: 'canary', canary_percent: 50 });
+    await shop.reaches(aborted.id, 'canary');
+    assert.equal((await shop.api('POST', `/deployments/${aborted.id}/abort`)).status, 200);
+    await shop.reaches(aborted.id, 'canceled');
+    const { status, body } = await shop.api('POST', '/environments/production/rollback', { reason: 'try' });
+    assert.equal(status, 201);
+    const rolledBack = await shop.reaches(body.id, 'succeeded');
+    assert.equal(rolledBack.kind, 'rollback');
+    const { visits, failed } = await load.stop();
+    assert.deepEqual(failed, []);
+    assert.ok(visits > 200, `${visits} visits`);
+    assert.equal((await shop.visit()).image, image(3));
+    const kinds = (await eventsOf(t.app.store.db, shop)).filter(({ type }) => type === 'revision.rolled_back');
+    assert.deepEqual(
+      kinds.map(({ data }) => [data.id, data.cause, data.state]),
+      [
+        ['r5', 'abort', 'rolled_back'],
+        ['r4', 'manual', 'rolled_back'],
+      ],
+    );
+  });
+
+  test('10,000 requests at 10 %: the canary’s share is within 1 percentage point; a visitor never flips back', async () => {
+    const shop = await open({ canary: { advance: 'manual', steps: [40] } });
+    await shop.released(image(1));
+    const { id } = await shop.deploy(image(2), { strategy: 'canary', canary_percent: 10 });
+    await shop.reaches(id, 'canary');
+    await until('both to serve', async () => ((await shop.visit()).cookie ? true : undefined));
+    const counts: Record<string, number> = {};
+    const sides = new Map<string, string>();
+    const visitors = Array.from({ length: 8 }, async () => {
+      for (let i = 0; i < 1250; i++) {
+        const { revision, cookie } = await shop.visit();
+        counts[revision!] = (counts[revision!] ?? 0) + 1;
+        if (sides.size < 200) sides.set(cookie!, revision!);
+      }
+    });
+    await Promise.all(visitors);
+    const share = (100 * counts.r2!) / 10_000;
+    assert.ok(Math.abs(share - 10) < 1, `${share} %`);
+    await shop.api('POST', `/deployments/${id}/promote`);
+    await until('40 %', async () => ((await shop.environment()).traffic[1]?.percent === 40 ? true : undefined));
+    let moved = 0;
+    for (const [cookie, side] of sides) {
+      const { revision } = await shop.visit(cookie);
+      if (side === 'r2') assert.equal(revision, 'r2', 'no visitor flips back');
+      else if (revision === 'r2') moved++;
+    }
+    assert.ok(moved > 20, `${moved} moved forward`);
+    await shop.api('POST', `/deployments/${id}/abort`);
+    await shop.reaches(id, 'canceled');
+  });
+
+  test('a canary goes through its steps and ends with all traffic', async () => {
+    const shop = await open({ canary: { bake_s: 1, steps: [50, 80], min_requests: 0 } });
+    await shop.released(image(1));
+    const { id } = await shop.deploy(image(2), { strategy: 'canary', canary_percent: 5 });
+    const done = await shop.reaches(id, 'succeeded');
+    const shares = done.timeline.flatMap(({ message }) => /^(\d+) % of requests/.exec(message)?.[1] ?? []);
+    assert.deepEqual(shares, ['5', '50', '80']);
+    assert.equal((await shop.revision('r1')).state, 'superseded');
+    assert.equal((await shop.revision('r2')).state, 'active');
+  });
+
+  test('a canary that answers 500 is aborted by analysis; the stable revision serves everything', async () => {
+    const shop = await open({ canary: { bake_s: 30, min_requests: 10 } });
+    await shop.released(image(1));
+    await shop.set({ variables: { STANDIN_ERROR_RATE: '1' } });
+    const { id } = await shop.deploy(image(2), { strategy: 'canary', canary_percent: 50 });
+    await shop.reaches(id, 'canary');
+    const load = shop.load(2);
+    const failed = await shop.reaches(id, 'failed');
+    await load.stop();
+    assert.equal(failed.failure!.code, 'analysis_failed');
+    assert.match(failed.failure!.message, /error rate 100 % is above 5 %/);
+    assert.deepEqual((await shop.environment()).traffic, [{ revision: 'r1', percent: 100 }]);
+    for (let i = 0; i < 20; i++) assert.equal((await shop.visit()).revision, 'r1');
+    assert.deepEqual((await shop.revision('r2')).state, 'rolled_back');
+    const told = (await eventsOf(t.app.store.db, shop)).slice(-2);
+    assert.deepEqual(
+      told.map(({ type }) => type),
+      ['revision.rolled_back', 'deployment.failed'],
+    );
+    assert.equal(told[0]!.data.cause, 'analysis');
+  });
+
+  test('auto_rollback false: a canary that fails its analysis is paused instead', async () => {
+    const shop = await open({ auto_rollback: false, canary: { bake_s: 30, min_requests: 5 } });
+    await shop.released(image(1));
+    await shop.set({ variables: { STANDIN_ERROR_RATE: '1' } });
+    const { id } = await shop.deploy(image(2), { strategy: 'canary', canary_percent: 50 });
+    await shop.reaches(id, 'canary');
+    const load = shop.load(2);
+    await until('a pause', async () => ((await shop.deployment(id)).canary?.phase === 'paused' ? true : undefined));
+    await load.stop();
+    await shop.api('POST', `/deployments/${id}/abort`);
+    await shop.reaches(id, 'canceled');
+  });
+
+  test('pause, resume, promote and abort by hand; 409 in states that do not allow them', async () => {
+    const shop = await open({ canary: { advance: 'manual', bake_s: 1, min_requests: 0 } });
+    await shop.released(image(1));
+    const { id } = await shop.deploy(image(2), { strategy: 'canary' });
+    const command = async (verb: string) => {
+      const { status, body } = await shop.api('POST', `/deployments/${id}/${verb}`);
+      return status === 200 ? (body.canary?.phase ?? body.state) : body.error.code;
+    };
+    await shop.reaches(id, 'canary');
+    assert.equal(await command('resume'), 'deployment_state_conflict');
+    assert.equal(await command('pause'), 'paused');
+    assert.equal(await command('pause'), 'deployment_state_conflict');
+    assert.equal(await command('resume'), 'baking');
+    await until('approval', async () =>
+      (await shop.deployment(id)).canary?.phase === 'awaiting_approval' ? true : undefined,
+    );
+    assert.equal(await command('promote'), 'promoting');
+    await shop.reaches(id, 'succeeded');
+    for (const verb of ['promote', 'pause', 'resume', 'abort'])
+      assert.equal(await command(verb), 'deployment_state_conflict');
+  });
+});
