@@ -86,3 +86,63 @@ test('a commit that fails rejects every transaction it would have made durable',
   await db.insertInto('item').values({ id: 901, owner: 'next' }).execute();
   assert.ok((await owners(db)).includes('next'));
 });
+
+test('after a commit that fails, its transactions end and no neighbour loses a row', async () => {
+  await sql`create table pair (id text primary key, half integer not null)`.execute(db);
+  const acknowledged: string[] = [];
+  const refused: string[] = [];
+  const write = (id: string, breaks: boolean) =>
+    db
+      .transaction()
+      .execute(async (tx) => {
+        await sql`insert into pair values (${`${id}a`}, 1)`.execute(tx);
+        if (breaks) await sql`insert into child values (1)`.execute(tx);
+        await new Promise(setImmediate);
+        await sql`insert into pair values (${`${id}b`}, 2)`.execute(tx);
+      })
+      .then(
+        () => void acknowledged.push(id),
+        () => void refused.push(id),
+      );
+  const turns = async (count: number) => {
+    for (let turn = 0; turn < count; turn++) await new Promise(setImmediate);
+  };
+  // The second begins while the first holds the lock, the third while the COMMIT of the first waits for it.
+  for (let round = 0; round < 30; round++) {
+    const first = write(`${round}x`, true);
+    await turns(round % 3);
+    const second = write(`${round}m`, false);
+    await turns(round % 5);
+    await Promise.all([first, second, write(`${round}n`, false), write(`${round}o`, false)]);
+  }
+  assert.ok(refused.length > 0 && acknowledged.length > 0, `${refused.length} refused`);
+  const { rows } = await sql<{ id: string }>`select id from pair order by id`.execute(other);
+  assert.deepEqual(
+    rows.map(({ id }) => id),
+    acknowledged.flatMap((id) => [`${id}a`, `${id}b`]).sort(),
+  );
+});
+
+test('a full disk refuses what does not fit, whole, and the writer goes on', async () => {
+  const { rows: pages } = await sql<{ page_count: number }>`pragma page_count`.execute(db);
+  await sql`create table blob_row (id text primary key, bytes blob)`.execute(db);
+  // The writer's own limit: only its connection has it. A pragma that gives rows runs where it is told to, in a transaction.
+  await db.transaction().execute((tx) => sql.raw(`pragma max_page_count = ${pages[0]!.page_count + 20}`).execute(tx));
+  const big = (id: string) =>
+    db.transaction().execute(async (tx) => {
+      await sql`insert into blob_row values (${`${id}1`}, zeroblob(10))`.execute(tx);
+      await sql`insert into blob_row values (${`${id}2`}, zeroblob(200000))`.execute(tx).catch(() => {});
+      await sql`insert into blob_row values (${`${id}3`}, zeroblob(10))`.execute(tx);
+    });
+  const small = (id: string) => sql`insert into blob_row values (${id}, zeroblob(10))`.execute(db);
+  const results = await Promise.allSettled([big('x'), small('y'), big('z')]);
+  assert.deepEqual([results[0]!.status, results[2]!.status], ['rejected', 'rejected']);
+  await db.transaction().execute((tx) => sql.raw('pragma max_page_count = 1073741823').execute(tx));
+  await small('after');
+  const { rows } = await sql<{ id: string }>`select id from blob_row order by id`.execute(other);
+  const expected = results[1]!.status === 'fulfilled' ? ['after', 'y'] : ['after'];
+  assert.deepEqual(
+    rows.map(({ id }) => id),
+    expected,
+  );
+});

@@ -13,12 +13,12 @@ import {
 } from 'kysely';
 import { Handle } from './handle.ts';
 import { Reader } from './reader.ts';
-import { Writer } from './writer.ts';
+import { type Savepoint, Writer } from './writer.ts';
 
 class Connection implements DatabaseConnection {
   readonly #writer: Writer;
   readonly #reader: Handle;
-  inTransaction = false;
+  savepoint: Savepoint | null = null;
 
   constructor(writer: Writer, reader: Handle) {
     this.#writer = writer;
@@ -26,18 +26,25 @@ class Connection implements DatabaseConnection {
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    if (this.inTransaction) return this.#writer.handle.run(query);
+    if (this.savepoint) return this.#runInTransaction(query);
     if (SelectQueryNode.is(query.query)) return this.#reader.run(query);
-    await this.#writer.begin();
+    const savepoint = await this.#writer.begin();
     let result: QueryResult<R>;
     try {
       result = this.#writer.handle.run(query);
     } catch (error) {
-      this.#writer.rollback();
+      this.#writer.rollback(savepoint);
       throw error;
     }
-    await this.#writer.commit();
+    await this.#writer.commit(savepoint);
     return result;
+  }
+
+  /** After SQLite has rolled back by itself, a statement would be committed at once, outside of any transaction. */
+  #runInTransaction<R>(query: CompiledQuery): QueryResult<R> {
+    const { handle } = this.#writer;
+    if (!handle.database.isTransaction) throw new Error('the transaction was rolled back by SQLite');
+    return handle.run(query);
   }
 
   // biome-ignore lint/correctness/useYield: the interface requires a generator; nothing here streams
@@ -56,10 +63,12 @@ class SqliteDriver implements Driver {
   }
 
   async init(): Promise<void> {
-    const writing = new Handle(this.#path, false); // opened first because it creates the file
-    const reader = new Reader(new Handle(this.#path, true));
-    this.#reader = reader;
-    this.#writer = new Writer(writing, reader.expire);
+    // The writer comes first because it creates the file.
+    this.#writer = new Writer(
+      () => new Handle(this.#path, false),
+      () => this.#reader.expire(),
+    );
+    this.#reader = new Reader(new Handle(this.#path, true));
   }
 
   read<R>(query: CompiledQuery<R>): R[] {
@@ -71,18 +80,17 @@ class SqliteDriver implements Driver {
   }
 
   async beginTransaction(connection: Connection): Promise<void> {
-    await this.#writer.begin();
-    connection.inTransaction = true;
+    connection.savepoint = await this.#writer.begin();
   }
 
   async commitTransaction(connection: Connection): Promise<void> {
-    connection.inTransaction = false;
-    await this.#writer.commit();
+    await this.#writer.commit(connection.savepoint!);
+    connection.savepoint = null;
   }
 
   async rollbackTransaction(connection: Connection): Promise<void> {
-    connection.inTransaction = false;
-    this.#writer.rollback();
+    this.#writer.rollback(connection.savepoint!);
+    connection.savepoint = null;
   }
 
   async releaseConnection(): Promise<void> {}

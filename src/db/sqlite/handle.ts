@@ -28,8 +28,17 @@ export class Handle {
     return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };
   }
 
-  control(sql: 'begin immediate' | 'savepoint one' | 'release one' | 'commit'): void {
+  control(sql: 'begin immediate' | 'commit' | `${'savepoint' | 'release' | 'rollback to'} ${string}`): void {
     this.#statement(sql).statement.run();
+  }
+
+  /** Also where it is in the middle of something. */
+  close(): void {
+    try {
+      this.database.close();
+    } catch {
+      // Nothing more can be done with it.
+    }
   }
 
   #statement(sql: string): Statement {

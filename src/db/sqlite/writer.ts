@@ -2,33 +2,47 @@
 //
 // A commit on SQLite is an fsync, which dominates the cost of a write. So transactions that run in the same turn of the
 // event loop share one: each runs alone, inside a savepoint of an open outer transaction, and all of them are acknowledged
-// together after the one COMMIT that makes them durable. A transaction that fails rolls back only its own savepoint.
+// together after the one COMMIT that makes them durable. A transaction that fails rolls back only its own savepoint. A
+// COMMIT that fails is the end of every transaction in its group, and of nothing else.
 import type { Handle } from './handle.ts';
+
+/** A transaction under way. Only its owner can end it, once: after that, ending it again changes nothing. */
+export interface Savepoint {
+  readonly name: string;
+  isOpen: boolean;
+}
 
 interface Unsettled {
   resolve: () => void;
   reject: (error: unknown) => void;
 }
 
+/** Only one savepoint is open at a time. Different names make a mix-up an error of SQLite instead of lost data. */
+const nameCount = 16;
+
 export class Writer {
-  readonly handle: Handle;
+  handle: Handle;
+  readonly #reopen: () => Handle;
+  readonly #onCommit: () => void;
+  #begun = 0;
   #locked = false;
   readonly #queue: (() => void)[] = [];
   #unsettled: Unsettled[] = [];
   #flush: Promise<void> | null = null;
 
-  readonly #onCommit: () => void;
-
-  constructor(handle: Handle, onCommit: () => void) {
-    this.handle = handle;
+  constructor(open: () => Handle, onCommit: () => void) {
+    this.#reopen = open;
+    this.handle = open();
     this.#onCommit = onCommit;
   }
 
-  async begin(): Promise<void> {
+  async begin(): Promise<Savepoint> {
     await this.#lock();
+    const name = `s${this.#begun++ % nameCount}`;
     try {
       if (!this.handle.database.isTransaction) this.handle.control('begin immediate');
-      this.handle.control('savepoint one');
+      this.handle.control(`savepoint ${name}`);
+      return { name, isOpen: true };
     } catch (error) {
       this.#unlock();
       throw error;
@@ -36,18 +50,32 @@ export class Writer {
   }
 
   /** Resolves when what was written since begin() is on disk. */
-  commit(): Promise<void> {
-    this.handle.control('release one');
+  commit(savepoint: Savepoint): Promise<void> {
+    try {
+      this.handle.control(`release ${savepoint.name}`);
+    } catch (error) {
+      this.rollback(savepoint);
+      return Promise.reject(error);
+    }
+    savepoint.isOpen = false;
     const settled = new Promise<void>((resolve, reject) => this.#unsettled.push({ resolve, reject }));
     this.#unlock();
     this.#planFlush();
     return settled;
   }
 
-  rollback(): void {
-    if (this.handle.database.isTransaction) this.handle.database.exec('rollback to one; release one');
-    // A full disk or an I/O error makes SQLite roll back the outer transaction, and with it all the others in the group.
-    else this.#settle(new Error('the transaction was rolled back by SQLite'));
+  /** Does nothing where the transaction has ended, for example because the COMMIT of its group failed. */
+  rollback(savepoint: Savepoint): void {
+    if (!savepoint.isOpen) return;
+    savepoint.isOpen = false;
+    try {
+      if (!this.handle.database.isTransaction) throw new Error('the transaction was rolled back by SQLite');
+      this.handle.control(`rollback to ${savepoint.name}`);
+      this.handle.control(`release ${savepoint.name}`);
+    } catch (error) {
+      // A full disk or an I/O error ends the outer transaction, and with it all the others in the group.
+      this.#abandonGroup(error);
+    }
     this.#unlock();
     this.#planFlush();
   }
@@ -70,11 +98,21 @@ export class Writer {
       this.#onCommit();
       this.#settle(null);
     } catch (error) {
-      if (this.handle.database.isTransaction) this.handle.database.exec('rollback');
-      this.#settle(error);
+      this.#abandonGroup(error);
     } finally {
       this.#unlock();
     }
+  }
+
+  /** What the group wrote is undone. A connection that cannot even do that is replaced by a new one. */
+  #abandonGroup(error: unknown): void {
+    try {
+      if (this.handle.database.isTransaction) this.handle.database.exec('rollback');
+    } catch {
+      this.handle.close();
+      this.handle = this.#reopen();
+    }
+    this.#settle(error);
   }
 
   #settle(error: unknown): void {
