@@ -1,33 +1,44 @@
 // Measurements and the routing table, in the database.
-import type { Db } from '../db/database.ts';
+import { CompiledQuery } from 'kysely';
+import { type Db, dialectOf } from '../db/database.ts';
+import { postgresRows, sqliteRows } from '../db/json-rows.ts';
 import type { Tables } from '../db/tables.ts';
 import { publish } from '../signals/signals.ts';
 import { latencyBoundsMs, type Measurement, quantileMs, type Side } from './measure/measurements.ts';
 import type { Route, RoutingTable } from './table.ts';
 
+const measuredFields = {
+  project_id: 'text',
+  environment: 'text',
+  revision: 'bigint',
+  at: 'bigint',
+  router: 'text',
+  requests: 'bigint',
+  errors: 'bigint',
+  latency: 'text',
+} as const;
+
+const measuredColumns = Object.keys(measuredFields).join(', ');
+const storing = (
+  rows: string,
+) => `insert into traffic (${measuredColumns}) select ${measuredColumns} from ${rows} where true
+  on conflict (project_id, environment, at, revision, router) do update
+    set requests = excluded.requests, errors = excluded.errors, latency = excluded.latency`;
+const statements = {
+  sqlite: storing(sqliteRows(measuredFields)),
+  postgres: storing(postgresRows('$1', measuredFields)),
+};
+
+/** Counts are absolute per bucket and router: storing a later count replaces the earlier one. */
 export async function storeMeasurements(db: Db, router: string, measurements: Measurement[]): Promise<void> {
   if (measurements.length === 0) return;
-  const rows = measurements.map((m) => ({
-    project_id: m.project,
-    environment: m.environment,
-    revision: m.revision,
-    at: m.at,
+  const rows = measurements.map(({ project, latency, ...measured }) => ({
+    ...measured,
+    project_id: project,
     router,
-    requests: m.requests,
-    errors: m.errors,
-    latency: JSON.stringify(m.latency),
+    latency: JSON.stringify(latency),
   }));
-  await db
-    .insertInto('traffic')
-    .values(rows)
-    .onConflict((conflict) =>
-      conflict.columns(['project_id', 'environment', 'at', 'revision', 'router']).doUpdateSet((e) => ({
-        requests: e.ref('excluded.requests'),
-        errors: e.ref('excluded.errors'),
-        latency: e.ref('excluded.latency'),
-      })),
-    )
-    .execute();
+  await db.executeQuery(CompiledQuery.raw(statements[dialectOf(db)], [JSON.stringify(rows)]));
 }
 
 /** What one revision did since then, over all routers. */

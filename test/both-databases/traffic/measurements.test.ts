@@ -1,0 +1,44 @@
+// What routers measured, in the database.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { latencyBoundsMs } from '../../../src/traffic/measure/measurements.ts';
+import { storeMeasurements, sumTraffic } from '../../../src/traffic/queries.ts';
+import { sharedApp } from '../../helpers/shared-app.ts';
+
+const t = sharedApp();
+
+const at = 1_800_000_000_000;
+const latency = new Array<number>(latencyBoundsMs.length + 1).fill(0).with(3, 5);
+const measured = (project: string, requests: number) => ({
+  project,
+  environment: 'production',
+  revision: 1,
+  at,
+  requests,
+  errors: 1,
+  latency,
+});
+
+test('20,000 busy environments are stored with one statement', async () => {
+  const { db } = t.app.store;
+  await storeMeasurements(
+    db,
+    'router',
+    Array.from({ length: 20_000 }, (_, n) => measured(`prj_${n}`, 5)),
+  );
+  const { count } = await db
+    .selectFrom('traffic')
+    .select((e) => e.fn.countAll<number>().as('count'))
+    .executeTakeFirstOrThrow();
+  assert.equal(Number(count), 20_000);
+});
+
+test('a later count of a bucket replaces the earlier one of the same router, and adds to those of others', async () => {
+  const { db } = t.app.store;
+  const key = { projectId: 'prj_shop', environment: 'production' };
+  await storeMeasurements(db, 'one', [measured('prj_shop', 5)]);
+  await storeMeasurements(db, 'one', [measured('prj_shop', 8)]);
+  await storeMeasurements(db, 'two', [measured('prj_shop', 2)]);
+  const { requests, errorRate } = await sumTraffic(db, key, 1, at);
+  assert.deepEqual([requests, errorRate], [10, 0.2]);
+});
