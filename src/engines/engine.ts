@@ -23,7 +23,8 @@ export interface InstanceSpec extends InstanceLabels {
   variables: Record<string, string>;
 }
 
-export type InstanceState = 'running' | 'exited';
+/** `created`: not started yet; `start` starts it. */
+export type InstanceState = 'created' | 'running' | 'exited';
 
 export interface EngineInstance extends InstanceLabels {
   id: string;

@@ -1,5 +1,7 @@
 // Rollouts on a real Docker engine: a service that is killed at any point, an engine that goes away.
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
 import type { Deployment } from '../../src/contract/deployments.ts';
 import { call, isolatedEnv } from '../helpers/app.ts';
@@ -72,6 +74,30 @@ describe('on Docker', { skip: dockerMissing }, () => {
       await until('the new revision to serve', async () => ((await shop.visit()).image === image ? true : undefined));
       await nothingElseRuns();
     });
+  }
+
+  test('kill -9 between the creation of a container and its start: it is started', async () => {
+    const id = await abandonedContainer();
+    await restart();
+    const isRunning = async () => (await docker.client.getContainer(id).inspect()).State.Running;
+    await until('the container to run', isRunning, 30_000);
+    await until('the service to answer', async () => (await shop.visit()).status === 200);
+    await nothingElseRuns();
+  });
+
+  /** Stops the service and leaves the one instance as a process that dies between create and start would. */
+  async function abandonedContainer(): Promise<string> {
+    service.child.kill('SIGKILL');
+    await service.exited;
+    const [running] = await docker.client.listContainers({ all: true });
+    const old = docker.client.getContainer(running!.Id);
+    const { Name, Config, HostConfig } = await old.inspect();
+    await old.remove({ force: true });
+    const fresh = await docker.client.createContainer({ ...Config, HostConfig, name: Name.slice(1) });
+    const database = new DatabaseSync(join(env.SLUICE_DATA_DIR!, 'sluice.db'));
+    database.exec("update instance set state = 'starting', host = null, port = null");
+    database.close();
+    return fresh.id;
   }
 
   test('kill -9 in aborting: the previous revision serves, and no container is left over', async () => {

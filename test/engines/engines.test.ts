@@ -118,7 +118,7 @@ describe('Docker', { skip: dockerMissing, timeout: 120_000 }, () => {
     await engine.stop(spec.id, 0);
     await docker.client.createContainer({ ...Config, HostConfig, name: containerName(installation, spec.id) });
     const [waiting] = await engine.list();
-    assert.deepEqual([waiting?.state, waiting?.address], ['running', null], 'it may be about to start');
+    assert.deepEqual([waiting?.state, waiting?.address], ['created', null], 'it may be about to start');
     clock.now = () => Date.now() + 3 * 60_000;
     const [forgotten] = await engine.list();
     assert.deepEqual([forgotten?.state, forgotten?.exitCode], ['exited', null]);

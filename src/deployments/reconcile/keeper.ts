@@ -53,11 +53,12 @@ function inOrderOfLeaving(rows: InstanceRow[]): InstanceRow[] {
   return rows.toSorted((a, b) => rank(a) - rank(b) || (a.id < b.id ? 1 : -1));
 }
 
-/** A row whose instance never came to be: the process ended before it was started, or the engine was away. */
+/** A row whose instance was not started: the process ended before it was created, or between that and its start. */
 function startAgain(context: ReconcileContext, seen: Kept, { revision }: DesiredSet, rows: InstanceRow[]): void {
   for (const { id, state } of rows) {
-    const isLost = state === 'starting' && !seen.busy.has(id) && !seen.region.running.has(id);
-    if (isLost) start(context, seen, { ...specOf(context, seen, revision), id });
+    const found = seen.region.running.get(id);
+    const isUnstarted = state === 'starting' && !seen.busy.has(id) && (!found || found.state === 'created');
+    if (isUnstarted) start(context, seen, { ...specOf(context, seen, revision), id });
   }
 }
 

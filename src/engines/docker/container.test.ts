@@ -33,7 +33,7 @@ test('a container in each of its states', () => {
   assert.deepEqual(seen('exited', 'Exited (137) 3 hours ago', 9), { ...ended, exitCode: 137 });
   assert.deepEqual(seen('dead', 'Dead', 9), ended);
   assert.equal(seen('removing', 'Removal In Progress', 9), null);
-  assert.equal(seen('created', 'Created', 2)?.state, 'running');
+  assert.equal(seen('created', 'Created', 2)?.state, 'created');
   assert.deepEqual(seen('created', 'Created', 121), ended);
 });
 

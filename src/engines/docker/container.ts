@@ -88,7 +88,7 @@ export function instanceOf(info: ContainerInfo, { host }: Reach, nowMs: number):
     project: info.Labels[label.project] ?? '',
     environment: info.Labels[label.environment] ?? '',
     revision: Number(info.Labels[label.revision]),
-    state: ended ? 'exited' : 'running',
+    state: ended ? 'exited' : info.State === 'created' ? 'created' : 'running',
     address: ended || !published?.PublicPort ? null : { host, port: published.PublicPort },
     exitCode: ended && exitCode !== undefined ? Number(exitCode) : null,
   };
