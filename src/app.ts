@@ -12,7 +12,7 @@ import { createIds } from './lib/ids.ts';
 import { createLog, type Log } from './lib/log.ts';
 import { startSample } from './sample.ts';
 import { connectProcesses } from './signals/processes.ts';
-import { openStore, type Store } from './store.ts';
+import { openStoreWhenReachable, type Store } from './store.ts';
 import { ensureAdminToken } from './tokens/admin.ts';
 import { LastUsed } from './tokens/last-used.ts';
 import { findTokenByHash } from './tokens/queries.ts';
@@ -169,7 +169,7 @@ async function openStoreAlone(config: Config, log: Log, undo: (() => unknown)[])
     const lock = lockDataDir(config.dataDir);
     undo.push(() => lock.release());
   }
-  const store = await openStore(config, (error) => log.warn({ err: error }, 'database connection lost'));
+  const store = await openStoreWhenReachable(config, log);
   undo.push(() => store.close());
   return store;
 }

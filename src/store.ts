@@ -7,8 +7,18 @@ import { isUnavailable } from './db/errors.ts';
 import { checkSecretKey } from './db/key-check.ts';
 import { migrate } from './db/migrate.ts';
 import { openDatabase } from './db/open.ts';
+import type { Log } from './lib/log.ts';
 import { createSeal, type Seal } from './lib/seal.ts';
 import { StartError } from './lib/start-error.ts';
+
+/** PostgreSQL does not answer. That is no mistake in the settings: it may answer in a moment. */
+export class DatabaseUnreachable extends Error {
+  override readonly name = 'DatabaseUnreachable';
+
+  constructor(cause: Error) {
+    super(`The database cannot be reached: ${cause.message}`, { cause });
+  }
+}
 
 export interface Store extends Database {
   seal: Seal;
@@ -23,8 +33,25 @@ export async function openStore(config: Config, onConnectionLost: (error: Error)
     await checkSecretKey(database.db, seal);
   } catch (error) {
     await database.close();
-    if (isUnavailable(error)) throw new StartError(`The database cannot be reached: ${(error as Error).message}`);
-    throw error;
+    if (!isUnavailable(error)) throw error;
+    if (config.databaseUrl !== null) throw new DatabaseUnreachable(error as Error);
+    throw new StartError(`The database in ${config.dataDir} cannot be opened: ${(error as Error).message}`);
   }
   return { ...database, seal };
+}
+
+const firstRetryMs = 500;
+const longestRetryMs = 5000;
+
+/** Waits for a PostgreSQL that does not answer yet, and logs that it does. */
+export async function openStoreWhenReachable(config: Config, log: Log): Promise<Store> {
+  for (let retryMs = firstRetryMs; ; retryMs = Math.min(retryMs * 2, longestRetryMs)) {
+    try {
+      return await openStore(config, (error) => log.warn({ err: error }, 'a database connection was lost'));
+    } catch (error) {
+      if (!(error instanceof DatabaseUnreachable)) throw error;
+      log.warn({ retry_ms: retryMs }, `waiting for the database. ${error.message}`);
+      await new Promise((resolve) => setTimeout(resolve, retryMs));
+    }
+  }
 }

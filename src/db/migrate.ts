@@ -15,7 +15,12 @@ export const latestVersion = migrations.length;
 /** Migrates the database to the latest version, in one transaction. Several processes may call it at once. */
 export async function migrate(db: AnyDb, dialect: DialectName): Promise<void> {
   await db.transaction().execute(async (tx) => {
-    if (dialect === 'postgres') await sql`select pg_advisory_xact_lock(7310391)`.execute(tx);
+    if (dialect === 'postgres') {
+      // Processes that start at once wait for the one that migrates, and a migration takes as long as it needs.
+      await sql`set local statement_timeout = 0`.execute(tx);
+      await sql`set local idle_in_transaction_session_timeout = 0`.execute(tx);
+      await sql`select pg_advisory_xact_lock(7310391)`.execute(tx);
+    }
     await tx.schema
       .createTable('migration')
       .ifNotExists()

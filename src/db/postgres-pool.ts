@@ -18,7 +18,15 @@ export const poolOptions = (url: string): pg.PoolConfig => ({
 });
 
 export function openPool(url: string, onConnectionLost: (error: Error) => void): pg.Pool {
-  const pool = new pg.Pool(poolOptions(url));
+  return surviveLostConnections(new pg.Pool(poolOptions(url)), onConnectionLost);
+}
+
+/**
+ * A lost connection is an error of the statement that runs on it, and nothing else. The pool reports the loss of idle
+ * connections; one in use is an emitter without listeners, whose error would end the process.
+ */
+export function surviveLostConnections(pool: pg.Pool, onConnectionLost: (error: Error) => void): pg.Pool {
   pool.on('error', onConnectionLost);
+  pool.on('connect', (client) => client.on('error', onConnectionLost));
   return pool;
 }

@@ -3,7 +3,7 @@
 // not for one that has grown a thousandfold within a minute.
 import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
-import { poolOptions } from './postgres-pool.ts';
+import { poolOptions, surviveLostConnections } from './postgres-pool.ts';
 import type { Tables } from './tables.ts';
 
 const maxConnections = 4;
@@ -42,6 +42,6 @@ export function openQueueDatabase(url: string, onConnectionLost: (error: Error) 
     max: maxConnections,
     options: '-c enable_seqscan=off',
   });
-  pool.on('error', onConnectionLost);
+  surviveLostConnections(pool, onConnectionLost);
   return new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
 }

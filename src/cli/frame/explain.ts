@@ -25,6 +25,7 @@ function reasonOf(error: unknown, name: string, found: FoundService | null): Exp
   if (error instanceof CliError) return { code: error.exitCode, lines: [error.message, ...error.advice] };
   if (isSluiceError(error)) return explainAnswer(error, found);
   const { code, stack, message } = error as NodeJS.ErrnoException;
+  if ((error as Error).name === 'DatabaseUnreachable') return { code: exit.unreachable, lines: [message] };
   if (error instanceof TypeError && message.includes('of the path cannot be'))
     return { code: exit.usage, lines: ['An id cannot be empty or dots.', `See: sluice ${name} --help`] };
   if (code !== undefined && /^E[A-Z]+$/.test(code)) return { code: exit.failed, lines: [message] };

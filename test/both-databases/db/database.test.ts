@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { sql } from 'kysely';
+import pg from 'pg';
 import { createApp } from '../../../src/app.ts';
 import { readConfig } from '../../../src/config.ts';
 import { latestVersion } from '../../../src/db/migrate.ts';
@@ -7,6 +9,8 @@ import { StartError } from '../../../src/lib/start-error.ts';
 import { openStore } from '../../../src/store.ts';
 import { call, isolatedEnv, onPostgres, startApp } from '../../helpers/app.ts';
 import { createDatabase, startPostgres, type TestPostgres } from '../../helpers/postgres.ts';
+import { startService } from '../../helpers/service.ts';
+import { until } from '../../helpers/wait.ts';
 
 test('a newer database is refused with a clear line', async () => {
   const { env, clean } = await isolatedEnv();
@@ -106,6 +110,53 @@ if (onPostgres) {
       assert.equal((await t.call('POST', '/v1/projects', { body: { name: 'after' } })).status, 201);
       assert.equal((await t.call('GET', '/readyz')).status, 200);
       await t.stop();
+    });
+
+    test('a restart ends the statements under way, and not the process', async () => {
+      const database = await createDatabase(server.url);
+      const t = await startApp({ env: { SLUICE_DATABASE_URL: database.url } });
+      const { db } = t.app.store;
+      const inUse = db.transaction().execute((tx) => sql`select pg_sleep(60)`.execute(tx));
+      const lost = assert.rejects(inUse, /terminat|connection/i);
+      const isSleeping = () => sql`select 1 from pg_stat_activity where query like 'select pg_sleep%'`.execute(db);
+      await until('the statement runs', async () => (await isSleeping()).rows.length > 0);
+      await server.pause();
+      await server.resume();
+      await lost;
+      assert.equal((await t.call('POST', '/v1/projects', { body: { name: 'after' } })).status, 201);
+      await t.stop();
+    });
+
+    test('a start while it is away waits for it, and says so', async () => {
+      const database = await createDatabase(server.url);
+      const { env, clean } = await isolatedEnv();
+      await server.pause();
+      const service = startService({ ...env, SLUICE_DATABASE_URL: database.url, SLUICE_LOG_LEVEL: 'info' });
+      await until('the line', () => /waiting for the database\. The database cannot be reached/.test(service.output()));
+      await server.resume();
+      const url = await service.url;
+      assert.equal((await call(url, 'GET', '/v1/projects')).status, 200);
+      service.child.kill('SIGTERM');
+      assert.deepEqual(await service.exited, [0, null]);
+      await clean();
+    });
+
+    test('a process that starts while another migrates waits longer than any statement may take', async () => {
+      const database = await createDatabase(server.url);
+      const client = new pg.Client({ connectionString: database.url });
+      await client.connect();
+      await client.query('select pg_advisory_lock(7310391)');
+      const config = readConfig({ ...(await isolatedEnv()).env, SLUICE_DATABASE_URL: database.url }, false);
+      const opening = openStore(config, () => {});
+      const isWaiting = () => client.query("select 1 from pg_locks where locktype = 'advisory' and not granted");
+      await until('it waits', async () => (await isWaiting()).rows.length > 0);
+      await client.query('select pg_sleep(16)');
+      await client.query('select pg_advisory_unlock(7310391)');
+      const store = await opening;
+      const { rows } = await sql<{ statement_timeout: string }>`show statement_timeout`.execute(store.db);
+      assert.equal(rows[0]!.statement_timeout, '15s', 'the limit of all other statements is as it was');
+      await store.close();
+      await client.end();
     });
   });
 }
