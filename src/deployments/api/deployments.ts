@@ -4,12 +4,12 @@ import { ApiError } from '../../contract/errors.ts';
 import { parseImage } from '../../contract/image-reference.ts';
 import { keyOf } from '../../environments/key.ts';
 import { findEnvironment } from '../../environments/queries.ts';
+import { environmentUnknown } from '../../environments/unknown.ts';
 import { type ServedRoute, serve } from '../../http/api/route.ts';
 import { requireProject } from '../../projects/queries.ts';
 import { publish } from '../../signals/signals.ts';
 import { listDeployments } from '../queries.ts';
-import type { CreateParts } from './create.ts';
-import { createDeployment } from './create.ts';
+import { type CreateParts, createDeployment } from './create.ts';
 import { loadDeployments } from './load.ts';
 import { requireDeployment } from './require.ts';
 
@@ -69,9 +69,4 @@ function refuseBadImage(image: string): void {
 const percentWithoutCanary = () =>
   new ApiError('invalid_request', 'canary_percent goes with strategy canary.', {
     details: [{ path: 'body.canary_percent', message: 'only with strategy canary' }],
-  });
-
-const environmentUnknown = (name: string) =>
-  new ApiError('environment_unknown', `The project has no environment ${name}.`, {
-    details: [{ path: 'body.environment', message: name }],
   });
