@@ -10,6 +10,7 @@ import { insertRevision } from '../src/deployments/queries.ts';
 import { newEnvironment } from '../src/environments/change.ts';
 import { insertEnvironment } from '../src/environments/queries.ts';
 import { createIds } from '../src/lib/ids.ts';
+import { createLoops } from '../src/lib/loops.ts';
 import { insertProject } from '../src/projects/queries.ts';
 import { bucketMs, bucketOf, latencyBoundsMs } from '../src/traffic/measure/measurements.ts';
 import { storeMeasurements } from '../src/traffic/queries.ts';
@@ -25,7 +26,7 @@ const ids = createIds(clock);
 const isolated = await isolatedEnv();
 const app = await createApp(readConfig({ ...isolated.env, SLUICE_ROLES: 'api' }, false));
 const { db } = app.store;
-const watcher = new Watcher({ db, clock, ids, log: app.log });
+const watcher = new Watcher({ db, clock, ids, log: app.log, loops: createLoops(app.log) });
 
 const projects = await db.transaction().execute((tx) => fill(tx));
 await measureLooks(`${environments} environments, 2 rules each`, targetMs);

@@ -10,6 +10,8 @@ import { defaultTimeouts, type ServerTimeouts } from './http/server.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
 import { createIds } from './lib/ids.ts';
 import { createLog, type Log } from './lib/log.ts';
+import { createLoops, type Loops } from './lib/loops.ts';
+import { StopSteps } from './lib/stop-steps.ts';
 import { startSample } from './sample.ts';
 import { connectProcesses } from './signals/processes.ts';
 import { openStoreWhenReachable, type Store } from './store.ts';
@@ -39,6 +41,8 @@ export interface Overrides extends NotificationOverrides {
 export interface App {
   config: Config;
   log: Log;
+  /** The background loops, and which of them are stuck. */
+  loops: Loops;
   server: FastifyInstance;
   store: Store;
   lastUsed: LastUsed;
@@ -58,35 +62,34 @@ export interface App {
   stop(): Promise<void>;
 }
 
-/** What was started is stopped in reverse order: when the app stops, or when a later part fails to start. */
 export async function createApp(config: Config, overrides: Overrides = {}): Promise<App> {
-  const undo: (() => unknown)[] = [];
-  const unwind = once(async () => {
-    for (const step of undo.reverse()) await step();
-  });
+  const log = overrides.log ?? createLog({ level: config.logLevel, format: config.logFormat });
+  const stopSteps = new StopSteps(log);
   try {
-    return { ...(await buildApp(config, overrides, undo)), stop: unwind };
+    return { ...(await buildApp(config, { ...overrides, log }, stopSteps)), stop: () => stopSteps.run() };
   } catch (error) {
-    await unwind();
+    await stopSteps.run();
     throw error;
   }
 }
 
-async function buildApp(config: Config, overrides: Overrides, undo: (() => unknown)[]): Promise<Omit<App, 'stop'>> {
-  const clock = overrides.clock ?? systemClock;
-  const log = overrides.log ?? createLog({ level: config.logLevel, format: config.logFormat });
+type Built = Omit<App, 'stop'>;
+
+async function buildApp(config: Config, overrides: Overrides & { log: Log }, stopSteps: StopSteps): Promise<Built> {
+  const { log, clock = systemClock } = overrides;
+  const loops = createLoops(log);
   const ids = createIds(clock);
-  const store = await openStoreAlone(config, log, undo);
+  const store = await openStoreAlone(config, log, stopSteps);
   const { db } = store;
-  const common: Common = { ...store, ids, clock, log, processId: ids('run') };
+  const common: Common = { ...store, ids, clock, log, loops, processId: ids('run') };
   const admin = { db, ids, clock, dataDir: config.dataDir, configured: config.adminToken };
   const newAdminToken = await ensureAdminToken(admin);
   const { regions, lines } = await openRegions(config, common);
-  undo.push(() => regions.close());
+  stopSteps.add('regions', () => regions.close());
   await regions.check();
   if (config.databaseUrl !== null) {
     const processes = connectProcesses({ ...common, databaseUrl: config.databaseUrl });
-    undo.push(() => processes.stop());
+    stopSteps.add('signals', () => processes.stop());
   }
 
   const addresses = createAddresses(config);
@@ -94,11 +97,11 @@ async function buildApp(config: Config, overrides: Overrides, undo: (() => unkno
   const alerts = createAlerts(common, config);
   const domains = createDomains(common, config, addresses, overrides.lookup ?? systemLookup);
   const rollouts = await createRollouts(common, config, addresses, regions, domains.certificates, alerts.measured);
-  undo.push(() => rollouts.stop());
-  undo.push(() => domains.stop());
+  stopSteps.add('rollouts', () => rollouts.stop());
+  stopSteps.add('domains', () => domains.stop());
   const notifications = createNotifications(common, config, overrides, metrics.observeAttempt);
-  undo.push(() => notifications.stop());
-  undo.push(() => alerts.stop());
+  stopSteps.add('webhooks', () => notifications.stop());
+  stopSteps.add('alerts', () => alerts.stop());
 
   const { gate, cells, lastUsed } = createAccess(common, overrides.tokenLimit);
   const web = createWeb(common, config, {
@@ -123,16 +126,17 @@ async function buildApp(config: Config, overrides: Overrides, undo: (() => unkno
     regions,
     alertsKeptDays: config.eventRetentionDays,
   });
-  undo.push(() => housekeeping.stop());
+  stopSteps.add('housekeeping', () => housekeeping.stop());
   const needsSample = config.roles.includes('catalogue') && config.sample;
   const sample = needsSample ? startSample(config, clock, log) : null;
-  undo.push(() => sample?.stop());
-  undo.push(() => web.stop());
-  undo.push(() => notifications.closeStreams());
+  stopSteps.add('sample', () => sample?.stop());
+  stopSteps.add('server', () => web.stop());
+  stopSteps.add('event streams', () => notifications.closeStreams());
 
   return {
     config,
     log,
+    loops,
     server: web.server,
     store,
     lastUsed,
@@ -142,14 +146,6 @@ async function buildApp(config: Config, overrides: Overrides, undo: (() => unkno
     routerTlsPort: addresses.router?.tls ?? null,
     newAdminToken,
     regionLines: lines,
-  };
-}
-
-function once(work: () => Promise<void>): () => Promise<void> {
-  let done: Promise<void> | undefined;
-  return () => {
-    done ??= work();
-    return done;
   };
 }
 
@@ -163,13 +159,13 @@ function createAccess({ db, dialect, clock }: Common, tokenLimit: number | undef
 }
 
 /** SQLite is for one process, which locks its data directory until it ends. */
-async function openStoreAlone(config: Config, log: Log, undo: (() => unknown)[]): Promise<Store> {
+async function openStoreAlone(config: Config, log: Log, stopSteps: StopSteps): Promise<Store> {
   if (config.databaseUrl === null) {
     makeDataDir(config.dataDir);
     const lock = lockDataDir(config.dataDir);
-    undo.push(() => lock.release());
+    stopSteps.add('data directory lock', () => lock.release());
   }
   const store = await openStoreWhenReachable(config, log);
-  undo.push(() => store.close());
+  stopSteps.add('database', () => store.close());
   return store;
 }

@@ -3,10 +3,12 @@
 // conclusion, the database accepts it from one of them.
 import { revisionNumber } from '../contract/revision-id.ts';
 import type { Db } from '../db/database.ts';
+import { isUnavailable } from '../db/errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import type { Log } from '../lib/log.ts';
-import { type Loop, startLoop } from '../lib/loop.ts';
+import type { Loop } from '../lib/loop.ts';
+import type { Loops } from '../lib/loops.ts';
 import { alertMessage } from './alert-message.ts';
 import { isDue, lookEveryMs, measure, next, noObservation, perRevision, type Watch } from './evaluate.ts';
 import { insertAlertEvents, insertAlerts, lockRule, markResolved, type NewAlert } from './incidents.ts';
@@ -18,6 +20,7 @@ interface WatcherParts {
   clock: Clock;
   ids: IdSource;
   log: Log;
+  loops: Loops;
 }
 
 interface Findings {
@@ -42,11 +45,7 @@ export class Watcher {
   }
 
   start(): void {
-    this.#loop = startLoop({
-      intervalMs: lookEveryMs,
-      step: () => this.look(),
-      onError: (error) => this.#parts.log.error({ err: error, loop: 'alerts' }, 'a loop failed'),
-    });
+    this.#loop = this.#parts.loops.start({ name: 'alerts', intervalMs: lookEveryMs, step: () => this.look() });
   }
 
   async stop(): Promise<void> {
@@ -116,12 +115,17 @@ export class Watcher {
     });
   }
 
-  /** A write that fails does not hold up the others; the next evaluation tries it again. */
+  /**
+   * A write that fails does not hold up the others; the next evaluation tries it again. A database that is away ends them
+   * all: waiting for it once per write would take for ever.
+   */
   async #writeAll(writes: (() => Promise<void>)[]): Promise<void> {
     for (let i = 0; i < writes.length; i += atOnce) {
       const done = await Promise.allSettled(writes.slice(i, i + atOnce).map((write) => write()));
       for (const result of done) {
-        if (result.status === 'rejected') this.#parts.log.error({ err: result.reason }, 'failed to write an alert');
+        if (result.status === 'fulfilled') continue;
+        if (isUnavailable(result.reason)) throw result.reason;
+        this.#parts.log.error({ err: result.reason }, 'failed to write an alert');
       }
     }
   }

@@ -16,8 +16,10 @@ export function isUniqueViolation(error: unknown): boolean {
   return typeof errcode === 'number' && sqliteUnique.has(errcode);
 }
 
+/** The server takes no writes: a standby, or a primary that became one. */
+const readOnly = '25006';
 const connectionCodes =
-  /^(08...|57P0[123]|53300|25P03|ECONNREFUSED|ECONNRESET|ENOTFOUND|EPIPE|ETIMEDOUT|EAI_AGAIN|ENOENT)$/;
+  /^(08...|57P0[123]|53300|25P03|25006|ECONNREFUSED|ECONNRESET|ENOTFOUND|EPIPE|ETIMEDOUT|EAI_AGAIN|ENOENT)$/;
 const connectionMessages =
   /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|rolled back by SQLite/;
 
@@ -29,4 +31,21 @@ export function isUnavailable(error: unknown): boolean {
   if (typeof code === 'string' && connectionCodes.test(code)) return true;
   const message = field(error, 'message');
   return typeof message === 'string' && connectionMessages.test(message);
+}
+
+/** The server that refused the statement takes no writes. */
+export const isReadOnly = (error: unknown): boolean => field(error, 'code') === readOnly;
+
+/** Why a database is not available, in words that give away neither addresses nor names. */
+export function reasonOf(error: unknown): string {
+  if (isReadOnly(error)) return 'it takes no writes';
+  const errcode = field(error, 'errcode');
+  if (typeof errcode === 'number')
+    return (errcode & 0xff) === 5 ? 'locked by another process' : `SQLite error ${errcode}`;
+  const code = field(error, 'code');
+  if (code === 'ECONNREFUSED' || code === 'ENOENT') return 'it refuses connections';
+  const message = field(error, 'message');
+  const isLate = typeof message === 'string' && /timeout/.test(message);
+  if (code === 'ETIMEDOUT' || isLate) return 'no answer';
+  return typeof code === 'string' ? `error ${code}` : 'the connection was lost';
 }

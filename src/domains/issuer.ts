@@ -6,7 +6,8 @@ import { insertEvent } from '../events/outbox.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import type { Log } from '../lib/log.ts';
-import { type Loop, startLoop } from '../lib/loop.ts';
+import type { Loop } from '../lib/loop.ts';
+import type { Loops } from '../lib/loops.ts';
 import type { Seal } from '../lib/seal.ts';
 import { subscribe } from '../signals/signals.ts';
 import { askAgainMs, renewalMoment } from './acme/ari.ts';
@@ -36,6 +37,7 @@ interface IssuerParts {
   ids: IdSource;
   clock: Clock;
   log: Log;
+  loops: Loops;
   /** Unique among the processes that share the database. */
   processId: string;
   authority: Authority;
@@ -62,13 +64,9 @@ export class Issuer {
   }
 
   async start(): Promise<void> {
-    const { db, dialect, log } = this.#parts;
+    const { db, dialect, loops } = this.#parts;
     if (dialect === 'sqlite') await releaseAll(db);
-    this.#loop = startLoop({
-      intervalMs: lookEveryMs,
-      step: () => this.#look(),
-      onError: (error) => log.error({ err: error, loop: 'certificates' }, 'a loop failed'),
-    });
+    this.#loop = loops.start({ name: 'certificates', intervalMs: lookEveryMs, step: () => this.#look() });
     this.#unsubscribe = subscribe(db, 'domains', () => this.#loop?.wake());
   }
 

@@ -1,5 +1,6 @@
 // A background loop: runs a step, then waits for the interval or for wake(). Two steps never run at once. If a step
 // throws, the error is reported and the loop continues. stop() waits for the running step.
+import { systemTimers, type Timers } from './timers.ts';
 
 export interface Loop {
   /** Runs the next step as soon as possible, without waiting for the interval. */
@@ -7,22 +8,23 @@ export interface Loop {
   stop(): Promise<void>;
 }
 
-interface LoopOptions {
+export interface LoopOptions {
   intervalMs: number;
   step: () => Promise<void>;
   onError: (error: unknown) => void;
+  timers?: Timers;
 }
 
-export function startLoop({ intervalMs, step, onError }: LoopOptions): Loop {
+export function startLoop({ intervalMs, step, onError, timers = systemTimers }: LoopOptions): Loop {
   let stopped = false;
   let woken = false;
   let rouse: (() => void) | null = null;
 
   const rest = () =>
     new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, intervalMs);
+      const cancel = timers.after(intervalMs, resolve);
       rouse = () => {
-        clearTimeout(timer);
+        cancel();
         resolve();
       };
     });

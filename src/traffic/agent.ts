@@ -2,7 +2,8 @@
 import type { Db } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
-import { type Loop, startLoop } from '../lib/loop.ts';
+import type { Loop } from '../lib/loop.ts';
+import type { Loops } from '../lib/loops.ts';
 import { subscribe } from '../signals/signals.ts';
 import type { DataPlane } from './data-plane.ts';
 import type { Measurement } from './measure/measurements.ts';
@@ -12,6 +13,7 @@ interface RouterAgentParts {
   db: Db;
   clock: Clock;
   log: Log;
+  loops: Loops;
   dataPlane: DataPlane;
   domain: string;
   /** Of this process: each keeps its own counts. */
@@ -39,11 +41,10 @@ export class RouterAgent {
   }
 
   start(): void {
-    const { db, log } = this.#parts;
-    const every = (intervalMs: number, loop: string, step: () => Promise<void>) =>
-      startLoop({ intervalMs, step, onError: (error) => log.error({ err: error, loop }, 'a loop failed') });
-    const routing = every(routerPollMs, 'routing', () => this.#refresh());
-    this.#loops = [routing, every(storeEveryMs, 'measurements', () => this.#store())];
+    const { db, loops } = this.#parts;
+    const routing = loops.start({ name: 'routing', intervalMs: routerPollMs, step: () => this.#refresh() });
+    const measurements = loops.start({ name: 'measurements', intervalMs: storeEveryMs, step: () => this.#store() });
+    this.#loops = [routing, measurements];
     this.#unsubscribe = subscribe(db, 'routing', () => routing.wake());
   }
 

@@ -3,7 +3,8 @@ import type { Db } from '../db/database.ts';
 import type { AddressPolicy } from '../lib/address.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
-import { type Loop, startLoop } from '../lib/loop.ts';
+import type { Loop } from '../lib/loop.ts';
+import type { Loops } from '../lib/loops.ts';
 import type { Seal } from '../lib/seal.ts';
 import { subscribe } from '../signals/signals.ts';
 import { type DeliveryQueue, openQueue } from './queue/queue.ts';
@@ -26,6 +27,7 @@ interface DeliveryWorkerParts {
   databaseUrl: string | null;
   clock: Clock;
   log: Log;
+  loops: Loops;
   seal: Seal;
   policy: AddressPolicy;
   lookup: Lookup;
@@ -54,7 +56,7 @@ export class DeliveryWorker {
 
   async start(): Promise<void> {
     const { db, databaseUrl, policy, lookup, timings, ...rest } = this.#parts;
-    const { log } = rest;
+    const { log, loops } = rest;
     const onConnectionLost = (error: Error) => log.warn({ err: error }, 'a database connection was lost');
     this.#queue = await openQueue({ db, databaseUrl, onConnectionLost });
     this.#dispatcher = new Dispatcher({
@@ -67,11 +69,8 @@ export class DeliveryWorker {
       ...(timings.leaseMs && { leaseMs: timings.leaseMs }),
     });
     await this.#dispatcher.start();
-    this.#sweeper = startLoop({
-      intervalMs: sweepEveryMs,
-      step: () => this.#sweep(),
-      onError: (error) => log.error({ err: error, loop: 'clearing away deliveries' }, 'a loop failed'),
-    });
+    const name = 'clearing away deliveries';
+    this.#sweeper = loops.start({ name, intervalMs: sweepEveryMs, step: () => this.#sweep() });
     const claim = () => this.#dispatcher?.wake();
     this.#unsubscribe = [
       subscribe(db, 'events', claim),

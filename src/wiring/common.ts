@@ -3,6 +3,7 @@ import type { DialectName } from '../db/migrations/types.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import type { Log } from '../lib/log.ts';
+import type { Loops } from '../lib/loops.ts';
 import type { Seal } from '../lib/seal.ts';
 
 /** What nearly every part of the service needs. */
@@ -13,6 +14,7 @@ export interface Common {
   ids: IdSource;
   clock: Clock;
   log: Log;
+  loops: Loops;
   /** Unlike that of any other process. */
   processId: string;
 }

@@ -2,24 +2,27 @@
 import { deleteAlertsBefore } from '../alerts/queries.ts';
 import { sweepIdempotencyKeys } from '../http/api/idempotency.ts';
 import type { RateCells } from '../http/api/rate-cells.ts';
-import { startLoop } from '../lib/loop.ts';
+import type { Log } from '../lib/log.ts';
+import type { Loops } from '../lib/loops.ts';
 import type { Regions } from '../regions/regions.ts';
 import type { LastUsed } from '../tokens/last-used.ts';
 import type { Common } from './common.ts';
 
 const dayMs = 86_400_000;
 
-interface HousekeepingParts extends Pick<Common, 'db' | 'clock' | 'log'> {
+interface HousekeepingParts extends Pick<Common, 'db' | 'clock' | 'log' | 'loops'> {
   cells: RateCells;
   lastUsed: LastUsed;
   regions: Regions;
   alertsKeptDays: number;
 }
 
-export function startHousekeeping({ db, clock, log, cells, lastUsed, regions, alertsKeptDays }: HousekeepingParts) {
+export function startHousekeeping(parts: HousekeepingParts) {
+  const { db, clock, log, loops, cells, lastUsed, regions, alertsKeptDays } = parts;
   const every = (intervalMs: number, name: string, step: () => Promise<void>) =>
-    startLoop({ intervalMs, step, onError: (error) => log.error({ err: error, loop: name }, 'a loop failed') });
-  const loops = [
+    loops.start({ name, intervalMs, step });
+  const running = [
+    every(10_000, 'heartbeats', async () => reportStuck(loops, log)),
     every(2_000, 'region health', () => regions.check()),
     every(10_000, 'last use of tokens', () => lastUsed.flush(db)),
     every(60_000, 'rate limit cells', () => cells.sweep(clock.now())),
@@ -28,8 +31,15 @@ export function startHousekeeping({ db, clock, log, cells, lastUsed, regions, al
   ];
   return {
     async stop(): Promise<void> {
-      await Promise.all(loops.map((loop) => loop.stop()));
+      await Promise.all(running.map((loop) => loop.stop()));
       await lastUsed.flush(db).catch((error) => log.warn({ err: error }, 'last use of tokens not written'));
     },
   };
+}
+
+/** `/livez` says the same, where something asks for it. */
+function reportStuck(loops: Loops, log: Log): void {
+  for (const { name, forMs } of loops.stuck()) {
+    log.error({ loop: name, for_s: Math.round(forMs / 1000) }, 'a loop is stuck; restart the process');
+  }
 }

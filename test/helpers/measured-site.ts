@@ -4,6 +4,7 @@ import { Watcher } from '../../src/alerts/watcher.ts';
 import type { Alert } from '../../src/contract/alerts.ts';
 import { insertRevision } from '../../src/deployments/queries.ts';
 import { createIds } from '../../src/lib/ids.ts';
+import { createLoops } from '../../src/lib/loops.ts';
 import { subscribe } from '../../src/signals/signals.ts';
 import { bucketOf, latencyBoundsMs } from '../../src/traffic/measure/measurements.ts';
 import { storeMeasurements } from '../../src/traffic/queries.ts';
@@ -32,7 +33,7 @@ class MovedTime {
 
   newWatcher(): Watcher {
     const { store, log } = this.app.app;
-    return new Watcher({ db: store.db, clock: this.clock, ids: this.ids, log });
+    return new Watcher({ db: store.db, clock: this.clock, ids: this.ids, log, loops: createLoops(log) });
   }
 
   look(): Promise<unknown> {

@@ -6,7 +6,8 @@ import type { EnvironmentKey } from '../../environments/key.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
-import { type Loop, startLoop } from '../../lib/loop.ts';
+import type { Loop } from '../../lib/loop.ts';
+import type { Loops } from '../../lib/loops.ts';
 import type { Seal } from '../../lib/seal.ts';
 import type { Regions } from '../../regions/regions.ts';
 import { subscribe } from '../../signals/signals.ts';
@@ -27,6 +28,7 @@ interface ReconcilerParts {
   clock: Clock;
   ids: IdSource;
   log: Log;
+  loops: Loops;
   seal: Seal;
   regions: Regions;
   leases: Leases;
@@ -40,14 +42,16 @@ const sweepEveryMs = 10_000;
 const maxAtOnce = 16;
 
 export class Reconciler {
+  readonly #loops: Loops;
   readonly #leases: Leases;
   readonly #context: ReconcileContext;
   readonly #schedule = new Schedule();
   #loop: Loop | null = null;
   #unsubscribe: (() => void)[] = [];
 
-  constructor({ leases, ...parts }: ReconcilerParts) {
+  constructor({ loops, leases, ...parts }: ReconcilerParts) {
     const enqueue = (key: EnvironmentKey) => this.#enqueue(key);
+    this.#loops = loops;
     this.#leases = leases;
     this.#context = {
       ...parts,
@@ -60,11 +64,7 @@ export class Reconciler {
   }
 
   start(): void {
-    this.#loop = startLoop({
-      intervalMs: tickMs,
-      step: () => this.#tick(),
-      onError: (error) => this.#context.log.error({ err: error, loop: 'reconciler' }, 'a loop failed'),
-    });
+    this.#loop = this.#loops.start({ name: 'reconciler', intervalMs: tickMs, step: () => this.#tick() });
     const { db } = this.#context;
     this.#unsubscribe = [
       subscribe(db, 'environments', (keys) => {

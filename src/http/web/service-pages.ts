@@ -1,12 +1,14 @@
 // Pages about the service itself, outside /v1: health, metrics, the reference.
 import type { FastifyInstance } from 'fastify';
-import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
+import type { Loops } from '../../lib/loops.ts';
 import type { HttpMetrics } from '../metrics.ts';
 import { errorsPage, referencePage } from '../reference/docs-pages.ts';
+import { databaseCheck } from './database-check.ts';
 
 interface ServicePageParts {
   db: Db;
+  loops: Loops;
   metrics: HttpMetrics;
   /** Metrics of the deployments, in Prometheus' text format. */
   figures(): Promise<string>;
@@ -17,25 +19,30 @@ interface ServicePageParts {
   isStopping(): boolean;
 }
 
-const readinessTimeoutMs = 2000;
-
 export function mountServicePages(
   server: FastifyInstance,
-  { db, metrics, figures, caPem, baseUrl, apiUrl, isStopping }: ServicePageParts,
+  { db, loops, metrics, figures, caPem, baseUrl, apiUrl, isStopping }: ServicePageParts,
 ): void {
   const html = 'text/html; charset=utf-8';
   const policy =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-  server.get('/livez', async (_request, reply) =>
-    reply.header('cache-control', 'no-store').type('text/plain').send('ok\n'),
-  );
+  const findDatabaseTrouble = databaseCheck(db);
+  const stuckLines = () =>
+    loops.stuck().map(({ name, forMs }) => `loop stuck: ${name}, its step began ${Math.round(forMs / 1000)} s ago\n`);
+
+  server.get('/livez', async (_request, reply) => {
+    reply.header('cache-control', 'no-store').type('text/plain');
+    const lines = stuckLines();
+    return lines.length === 0 ? reply.send('ok\n') : reply.code(503).send(lines.join(''));
+  });
 
   server.get('/readyz', async (_request, reply) => {
     reply.header('cache-control', 'no-store').type('text/plain');
     if (isStopping()) return reply.code(503).header('retry-after', '5').send('stopping\n');
-    const answered = await answers(db);
-    return answered ? reply.send('ok\n') : reply.code(503).header('retry-after', '2').send('database unavailable\n');
+    const trouble = await findDatabaseTrouble();
+    const lines = [...(trouble === null ? [] : [`database unavailable: ${trouble}\n`]), ...stuckLines()];
+    return lines.length === 0 ? reply.send('ok\n') : reply.code(503).header('retry-after', '2').send(lines.join(''));
   });
 
   server.get('/metrics', async (_request, reply) =>
@@ -54,13 +61,4 @@ export function mountServicePages(
   server.get('/docs/errors', async (_request, reply) =>
     reply.type(html).header('content-security-policy', policy).send(errorsPage()),
   );
-}
-
-async function answers(db: Db): Promise<boolean> {
-  const late = new Promise<boolean>((resolve) => setTimeout(resolve, readinessTimeoutMs, false).unref());
-  const asked = sql`select 1`.execute(db).then(
-    () => true,
-    () => false,
-  );
-  return Promise.race([asked, late]);
 }

@@ -2,7 +2,8 @@
 // and freed room wake the claiming, and a slow clock does for what is due later. Claiming never waits for a receiver.
 import type { Clock } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
-import { type Loop, startLoop } from '../../lib/loop.ts';
+import type { Loop } from '../../lib/loop.ts';
+import type { Loops } from '../../lib/loops.ts';
 import type { Claimed } from '../queue/claim.ts';
 import type { DeliveryQueue } from '../queue/queue.ts';
 import { type Finished, finish } from './finish.ts';
@@ -16,6 +17,7 @@ interface DispatcherParts extends RequestParts {
   queue: DeliveryQueue;
   clock: Clock;
   log: Log;
+  loops: Loops;
   sender: Sender;
   /** Unique among the processes that share the database. */
   id: string;
@@ -56,13 +58,9 @@ export class Dispatcher {
   }
 
   async start(): Promise<void> {
-    const { queue, log } = this.#parts;
+    const { queue, loops } = this.#parts;
     await queue.recover();
-    this.#loop = startLoop({
-      intervalMs: claimEveryMs,
-      step: () => this.#claimAndSend(),
-      onError: (error) => log.error({ err: error, loop: 'webhooks' }, 'a loop failed'),
-    });
+    this.#loop = loops.start({ name: 'webhooks', intervalMs: claimEveryMs, step: () => this.#claimAndSend() });
   }
 
   wake(): void {
