@@ -10,6 +10,7 @@ import { insertEvent } from '../../src/events/outbox.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createIds } from '../../src/lib/ids.ts';
 import { createLog } from '../../src/lib/log.ts';
+import { createLoops } from '../../src/lib/loops.ts';
 import { connectProcesses } from '../../src/signals/processes.ts';
 import { openStore } from '../../src/store.ts';
 
@@ -52,7 +53,8 @@ async function sluice(): Promise<Contender> {
   const log = createLog({ level: 'silent', format: 'json' });
   const store = app?.store ?? (await openStore(config, () => {}));
   const { db } = store;
-  if (!app) connectProcesses({ db, databaseUrl: config.databaseUrl!, processId: 'bench', log });
+  if (!app)
+    connectProcesses({ db, databaseUrl: config.databaseUrl!, processId: 'bench', log, loops: createLoops(log) });
   return {
     async produce(n) {
       const { id: projectId, account_id: accountId } = projects[n % projects.length]!;

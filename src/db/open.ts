@@ -22,8 +22,8 @@ export async function openDatabase({ url, dataDir, onConnectionLost }: DatabaseO
     return { db, dialect: 'sqlite', close: () => db.destroy() };
   }
   // Imported here so that a start on SQLite does not load it.
-  const { openPool } = await import('./postgres-pool.ts');
-  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: openPool(url, onConnectionLost) }) });
+  const { openPool } = await import('./postgres/pool.ts');
+  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: openPool({ url, onConnectionLost }) }) });
   trackTransactions(db);
   return { db, dialect: 'postgres', close: () => db.destroy() };
 }

@@ -1,8 +1,9 @@
 // Signals between processes that share a PostgreSQL database, by NOTIFY.
 import type { Db } from '../db/database.ts';
-import { type NotifyChannel, openNotifyChannel } from '../db/notify-channel.ts';
+import { type NotifyChannel, openNotifyChannel } from '../db/postgres/notify-channel.ts';
 import { scopeOf, type TransactionScope } from '../db/transactions.ts';
 import type { Log } from '../lib/log.ts';
+import type { Loops } from '../lib/loops.ts';
 import { type Batch, type Hub, hubOf, type Topic, type Topics } from './signals.ts';
 
 const channelName = 'sluice_signals';
@@ -15,6 +16,7 @@ interface ProcessParts {
   /** Unique among the processes that share the database. */
   processId: string;
   log: Log;
+  loops: Loops;
 }
 
 interface Payload {
@@ -25,9 +27,10 @@ interface Payload {
 const exchanges = new WeakMap<Db, SignalExchange>();
 
 /** From now on signals go to the other processes and come from them, until it is stopped. */
-export function connectProcesses({ db, databaseUrl, processId, log }: ProcessParts): { stop(): Promise<void> } {
+export function connectProcesses(parts: ProcessParts): { stop(): Promise<void> } {
+  const { db } = parts;
   const hub = hubOf(db);
-  const exchange = new SignalExchange(hub, databaseUrl, processId, log);
+  const exchange = new SignalExchange(hub, parts);
   exchanges.set(db, exchange);
   hub.forward = (batch, scope) => exchange.forward(batch, scope);
   return {
@@ -58,10 +61,10 @@ class SignalExchange {
   /** The transaction whose commit notifies of its events. */
   #notifying: TransactionScope | null = null;
 
-  constructor(hub: Hub, databaseUrl: string, processId: string, log: Log) {
+  constructor(hub: Hub, { databaseUrl, processId, log, loops }: Omit<ProcessParts, 'db'>) {
     this.#processId = processId;
     this.#log = log;
-    this.#channel = openNotifyChannel(databaseUrl, channelName, (text) => {
+    const onPayload = (text: string | null) => {
       if (text === null) {
         for (const listeners of hub.listeners.values()) for (const listener of listeners) listener([]);
         return;
@@ -71,7 +74,8 @@ class SignalExchange {
       for (const [topic, own] of Map.groupBy(signals, ([topic]) => topic)) {
         for (const listener of hub.listeners.get(topic) ?? []) listener(own.map(([, signal]) => signal));
       }
-    });
+    };
+    this.#channel = openNotifyChannel({ databaseUrl, channel: channelName, loops, log, onPayload });
   }
 
   takeNotification(scope: TransactionScope): { channel: string; payload: string } | null {

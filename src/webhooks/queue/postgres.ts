@@ -3,7 +3,7 @@
 import { CompiledQuery } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { postgresRows } from '../../db/json-rows.ts';
-import { openQueueDatabase } from '../../db/postgres-queue.ts';
+import { openQueueDatabase } from '../../db/postgres/queue-pool.ts';
 import { opensAfter, wantsFor } from '../endpoints/health.ts';
 import { type HealthChange, markHealth } from '../endpoints/mark-health.ts';
 import { type Claimed, type ClaimRequest, leaseFields, leasesOf } from './claim.ts';

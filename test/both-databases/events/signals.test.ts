@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { listCommitted } from '../../../src/events/queries.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { createLog } from '../../../src/lib/log.ts';
 import { connectProcesses } from '../../../src/signals/processes.ts';
 import { publish, subscribe, type Topics } from '../../../src/signals/signals.ts';
 import { openStore } from '../../../src/store.ts';
@@ -22,7 +21,8 @@ if (onPostgres) {
       db: other.db,
       databaseUrl: config.databaseUrl!,
       processId: 'other',
-      log: createLog({ level: 'silent', format: 'json' }),
+      log: t.app.log,
+      loops: t.app.loops,
     });
     const received: Topics['environments'][] = [];
     let gaps = 0;

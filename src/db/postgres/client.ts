@@ -1,0 +1,132 @@
+// A connection on which nothing waits for ever. The server's own limits do not help where it, or something between, has
+// gone silent: then the connection is cut from this side, which fails the statement that runs on it. A connection is used
+// only while its server takes writes.
+import pg from 'pg';
+import { isReadOnly } from '../errors.ts';
+import type { Servers } from './servers.ts';
+
+export interface ClientOptions extends pg.ClientConfig {
+  servers: Servers;
+  /** null: a statement takes as long as it needs. */
+  statementDeadlineMs: number | null;
+  connectTimeoutMs: number;
+}
+
+/** With the code of a connection that timed out in the network, which is what it is to everybody else. */
+class NoAnswer extends Error {
+  readonly code = 'ETIMEDOUT';
+}
+
+class TakesNoWrites extends Error {
+  readonly code = '25006';
+}
+
+const keepAliveMs = 10_000;
+/** A server that is alive closes its side at once. */
+const closeWithinMs = 1000;
+
+export class Client extends pg.Client {
+  readonly #servers: Servers;
+  readonly #url: string;
+  readonly #statementDeadlineMs: number | null;
+  readonly #connectTimeoutMs: number;
+  #answeredAt = 0;
+
+  constructor(options: ClientOptions) {
+    const { servers, statementDeadlineMs, connectTimeoutMs, ...config } = options;
+    super({
+      ...config,
+      connectionString: servers.current,
+      connectionTimeoutMillis: 0,
+      keepAlive: true,
+      keepAliveInitialDelayMillis: keepAliveMs,
+    });
+    this.#servers = servers;
+    this.#url = servers.current;
+    this.#statementDeadlineMs = statementDeadlineMs;
+    this.#connectTimeoutMs = connectTimeoutMs;
+  }
+
+  /** Whether another connection was found silent since this one last answered. */
+  get isSuspect(): boolean {
+    return this.#answeredAt < this.#servers.suspectBefore;
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: the driver has two signatures
+  override connect(callback?: (error: any, client: any) => void): any {
+    const connected = this.#connect();
+    if (!callback) return connected;
+    connected.then(
+      () => callback(null, this),
+      (error) => callback(error, undefined),
+    );
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: the driver has many signatures, all of which give a promise here
+  override query(...args: any[]): any {
+    // biome-ignore lint/suspicious/noExplicitAny: as above
+    const answer: Promise<unknown> = (super.query as any)(...args);
+    const sentAt = performance.now();
+    const timer =
+      this.#statementDeadlineMs === null
+        ? undefined
+        : setTimeout(() => this.#giveUp(sentAt), this.#statementDeadlineMs);
+    answer.then(
+      () => this.#answered(timer),
+      (error) => this.#failed(timer, error),
+    );
+    return answer;
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: the driver has two signatures
+  override end(callback?: (error: any) => void): any {
+    const ended = callback ? super.end(callback) : super.end();
+    setTimeout(() => this.#cut(), closeWithinMs).unref();
+    return ended;
+  }
+
+  /** Ends the connection now, without waiting for the server. */
+  #cut(error?: Error): void {
+    // biome-ignore lint/suspicious/noExplicitAny: the driver's types do not have it
+    (this as any).connection.stream.destroy(error);
+  }
+
+  async #connect(): Promise<this> {
+    const timer = setTimeout(
+      () => this.#cut(new NoAnswer('timeout exceeded when trying to connect')),
+      this.#connectTimeoutMs,
+    );
+    try {
+      await super.connect();
+      const { rows } = await super.query('show transaction_read_only');
+      if (rows[0].transaction_read_only === 'on') throw new TakesNoWrites('the server takes no writes');
+      this.#answeredAt = performance.now();
+      return this;
+    } catch (error) {
+      this.#servers.leave(this.#url);
+      this.#cut();
+      throw error;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #answered(timer: NodeJS.Timeout | undefined): void {
+    clearTimeout(timer);
+    this.#answeredAt = performance.now();
+  }
+
+  #failed(timer: NodeJS.Timeout | undefined, error: unknown): void {
+    if (error instanceof pg.DatabaseError) this.#answered(timer);
+    else clearTimeout(timer);
+    if (!isReadOnly(error)) return;
+    this.#servers.leave(this.#url);
+    this.#cut(new TakesNoWrites('the server takes no writes any more'));
+  }
+
+  #giveUp(sentAt: number): void {
+    this.#servers.suspectBefore = Math.max(this.#servers.suspectBefore, sentAt);
+    this.#servers.leave(this.#url);
+    this.#cut(new NoAnswer('timeout: the server did not answer a statement'));
+  }
+}

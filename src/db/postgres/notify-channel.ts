@@ -1,0 +1,114 @@
+// A separate connection for LISTEN and NOTIFY, so that notifications do not wait for other statements. It is tried out all
+// the time, by a notification to itself: a connection on which none arrives is replaced. Notifications that were sent in
+// the meantime are lost.
+import { randomBytes } from 'node:crypto';
+import type { Log } from '../../lib/log.ts';
+import type { Loop } from '../../lib/loop.ts';
+import type { Loops } from '../../lib/loops.ts';
+import { isUnavailable } from '../errors.ts';
+import type { Client } from './client.ts';
+
+const tryEveryMs = 2000;
+const stuckAfterMs = 60_000;
+
+export interface NotifyChannel {
+  send(payloads: string[]): Promise<void>;
+  stop(): Promise<void>;
+}
+
+interface ChannelParts {
+  databaseUrl: string;
+  channel: string;
+  loops: Loops;
+  log: Log;
+  /** Gets this process's own payloads too, and null after every (re)connect: some may have been missed. */
+  onPayload(payload: string | null): void;
+}
+
+interface Listener {
+  client: Client;
+  /** One after another: a connection takes one statement at a time. */
+  query(query: { name?: string; text: string; values?: unknown[] }): Promise<unknown>;
+  /** Resolves when a notification to itself has arrived. */
+  tryOut(): Promise<void>;
+}
+
+export function openNotifyChannel(parts: ChannelParts): NotifyChannel {
+  const { channel, loops, log, onPayload } = parts;
+  let stopped = false;
+  let listener: Listener | null = null;
+
+  const connect = async () => {
+    const fresh = await openListener(parts, () => {
+      if (listener?.client === fresh.client) listener = null;
+      if (!stopped) loop.wake();
+    });
+    if (stopped) return fresh.client.end();
+    listener = fresh;
+    onPayload(null);
+  };
+  const step = async () => {
+    try {
+      if (!listener) await connect();
+      await listener?.tryOut();
+    } catch (error) {
+      await listener?.client.end();
+      listener = null;
+      if (!isUnavailable(error)) throw error;
+      log.debug({ err: error }, 'notifications of other processes do not arrive');
+    }
+  };
+  const loop: Loop = loops.start({ name: 'signals', intervalMs: tryEveryMs, limitMs: stuckAfterMs, step });
+  return {
+    async send(payloads) {
+      const text = 'select pg_notify($1, payload) from unnest($2::text[]) as payload';
+      await listener?.query({ name: 'notify', text, values: [channel, payloads] });
+    },
+    async stop() {
+      stopped = true;
+      await listener?.client.end();
+      await loop.stop();
+    },
+  };
+}
+
+async function openListener({ databaseUrl, channel, onPayload }: ChannelParts, onLost: () => void): Promise<Listener> {
+  // Imported here so that a start on SQLite does not load it.
+  const { connectOnce } = await import('./connect-once.ts');
+  const ownChannel = `sluice_${randomBytes(8).toString('hex')}`;
+  const client = await connectOnce(databaseUrl);
+  let onOwn: (() => void) | null = null;
+  client.on('error', onLost);
+  client.on('end', onLost);
+  client.on('notification', ({ channel: name, payload }) => {
+    if (name === ownChannel) onOwn?.();
+    else onPayload(payload ?? '');
+  });
+  let last: Promise<unknown> = Promise.resolve();
+  const query: Listener['query'] = (statement) => {
+    const result = last.then(() => client.query(statement));
+    last = result.catch(() => {});
+    return result;
+  };
+  await query({ text: `listen ${channel}` });
+  await query({ text: `listen ${ownChannel}` });
+  return {
+    client,
+    query,
+    async tryOut() {
+      const { promise: arrived, resolve } = Promise.withResolvers<void>();
+      onOwn = resolve;
+      await query({ name: 'try out', text: `select pg_notify($1, '')`, values: [ownChannel] });
+      await within(arrived, tryEveryMs);
+    },
+  };
+}
+
+function within(work: Promise<void>, limitMs: number): Promise<void> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(
+    () => reject(new Error('notifications do not arrive: is there a pooler in front of the database?')),
+    limitMs,
+  );
+  return Promise.race([work, late]).finally(() => clearTimeout(timer));
+}

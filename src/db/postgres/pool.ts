@@ -1,0 +1,80 @@
+import type { PostgresPool } from 'kysely';
+import pg from 'pg';
+import { Client, type ClientOptions } from './client.ts';
+import { Servers } from './servers.ts';
+import { readPostgresUrl } from './url.ts';
+
+const int8 = 20;
+const parseAsNumber = {
+  getTypeParser: (oid: number, format?: 'text' | 'binary') =>
+    oid === int8 ? Number : pg.types.getTypeParser(oid, format as 'text'),
+};
+
+const idleInTransactionMs = 30_000;
+
+interface PoolOptions {
+  url: string;
+  onConnectionLost: (error: Error) => void;
+  max?: number;
+  /** A statement takes as long as it needs. */
+  unlimited?: boolean;
+  Client?: typeof Client;
+  /** Settings of the server for these connections; a PgBouncer in transaction mode does not take any. */
+  options?: string;
+}
+
+/** What a client needs to connect to this database, where the limits of the server come in too. */
+export function clientOptions({ url, unlimited = false, options }: Omit<PoolOptions, 'onConnectionLost'>) {
+  const { servers, pooled, statementTimeoutMs, connectTimeoutMs } = readPostgresUrl(url);
+  return {
+    servers: new Servers(servers),
+    connectTimeoutMs,
+    // The server is given the time to end the statement itself, which keeps the connection.
+    statementDeadlineMs: unlimited ? null : (statementTimeoutMs * 4) / 3,
+    types: parseAsNumber as pg.CustomTypesConfig,
+    ...(!pooled &&
+      !unlimited && {
+        // After this the request fails as retryable, which is better than waiting longer.
+        statement_timeout: statementTimeoutMs,
+        idle_in_transaction_session_timeout: idleInTransactionMs,
+      }),
+    ...(!pooled && options !== undefined && { options }),
+  } satisfies ClientOptions;
+}
+
+export function openPool({
+  onConnectionLost,
+  max = 10,
+  Client: Connection = Client,
+  ...rest
+}: PoolOptions): PostgresPool {
+  const options = clientOptions(rest);
+  const { servers, connectTimeoutMs } = options;
+  const pool = new pg.Pool({ ...options, max, connectionTimeoutMillis: connectTimeoutMs, Client: Connection as never });
+  // The pool reports the loss of idle connections; one in use is an emitter of its own, whose error would end the process.
+  pool.on('error', onConnectionLost);
+  pool.on('connect', (client) => client.on('error', onConnectionLost));
+  return {
+    async connect() {
+      for (let attempts = 1; ; attempts++) {
+        const tried = servers.current;
+        try {
+          return await takeLively(pool);
+        } catch (error) {
+          if (attempts >= servers.count || servers.current === tried) throw error;
+        }
+      }
+    },
+    end: () => pool.end(),
+    options: pool.options,
+  };
+}
+
+/** Connections that may have gone silent while they were idle are not worth the wait to find out. */
+async function takeLively(pool: pg.Pool): Promise<pg.PoolClient> {
+  for (;;) {
+    const client = await pool.connect();
+    if (!(client as unknown as Client).isSuspect) return client;
+    client.release(true);
+  }
+}
