@@ -2,6 +2,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { Config } from './config.ts';
 import { lockDataDir, makeDataDir } from './data-dir.ts';
+import { isPooled } from './db/postgres/url.ts';
 import { createGate } from './http/api/gate.ts';
 import { databaseRateCells, memoryRateCells } from './http/api/rate-cells.ts';
 import { loadCompiler } from './http/api/validate.ts';
@@ -87,10 +88,7 @@ async function buildApp(config: Config, overrides: Overrides & { log: Log }, sto
   const { regions, lines } = await openRegions(config, common);
   stopSteps.add('regions', () => regions.close());
   await regions.check();
-  if (config.databaseUrl !== null) {
-    const processes = connectProcesses({ ...common, databaseUrl: config.databaseUrl });
-    stopSteps.add('signals', () => processes.stop());
-  }
+  connectToOthers(common, config, stopSteps);
 
   const addresses = createAddresses(config);
   const metrics = createMetrics();
@@ -156,6 +154,17 @@ function createAccess({ db, dialect, clock }: Common, tokenLimit: number | undef
   const findToken = (hash: string) => findTokenByHash(db, hash);
   const gate = createGate(findToken, cells, clock, (tokenId) => lastUsed.note(tokenId), tokenLimit);
   return { gate, cells, lastUsed };
+}
+
+/** What happens in one process is told to the others, on a connection that needs a session of its own. */
+function connectToOthers(common: Common, { databaseUrl, databaseDirectUrl }: Config, stopSteps: StopSteps): void {
+  if (databaseUrl === null) return;
+  if (databaseDirectUrl === null && isPooled(databaseUrl)) {
+    common.log.warn('without SLUICE_DATABASE_DIRECT_URL, changes of other processes are noticed a second later');
+    return;
+  }
+  const processes = connectProcesses({ ...common, databaseUrl: databaseDirectUrl ?? databaseUrl });
+  stopSteps.add('signals', () => processes.stop());
 }
 
 /** SQLite is for one process, which locks its data directory until it ends. */

@@ -1,6 +1,7 @@
 // Every setting, its default and its check, once. The environment becomes a plain object here; every mistake is told in
 // one line of its own.
 import { join, resolve } from 'node:path';
+import { readPostgresUrl } from './db/postgres/url.ts';
 import { parseRegions, type RegionSetting } from './engines/region-setting.ts';
 import type { Range } from './lib/address.ts';
 import {
@@ -32,6 +33,8 @@ export interface Config {
   apiUrl: string | null;
   dataDir: string;
   databaseUrl: string | null;
+  /** For what needs a session of its own, where databaseUrl leads to a pooler. */
+  databaseDirectUrl: string | null;
   regions: RegionSetting[];
   /** Path of a docker config.json with the logins of registries. */
   registryConfig: string | null;
@@ -61,6 +64,16 @@ interface Setting<T> {
   default: string;
   about: string;
   parse(text: string): T;
+}
+
+function databaseUrl(value: string): string | null {
+  if (value === '') return null;
+  try {
+    readPostgresUrl(value);
+  } catch (error) {
+    wrong((error as Error).message);
+  }
+  return value;
 }
 
 function adminToken(value: string): string | null {
@@ -117,7 +130,13 @@ export const settings = {
   SLUICE_DATABASE_URL: {
     default: '',
     about: '`postgres://…`; empty: SQLite in the data directory, for one process.',
-    parse: url(['postgres:', 'postgresql:']),
+    parse: databaseUrl,
+  },
+  SLUICE_DATABASE_DIRECT_URL: {
+    default: '',
+    about:
+      'PostgreSQL itself, where `SLUICE_DATABASE_URL` leads to a PgBouncer: used to migrate and to notify other processes.',
+    parse: databaseUrl,
   },
   SLUICE_REGIONS: {
     default: 'local=auto',
@@ -239,6 +258,7 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
     apiUrl: read('SLUICE_API_URL'),
     dataDir,
     databaseUrl: read('SLUICE_DATABASE_URL'),
+    databaseDirectUrl: read('SLUICE_DATABASE_DIRECT_URL'),
     regions: read('SLUICE_REGIONS'),
     registryConfig: read('SLUICE_REGISTRY_CONFIG'),
     adminToken: read('SLUICE_ADMIN_TOKEN'),
@@ -259,6 +279,8 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
     logLevel: read('SLUICE_LOG_LEVEL'),
     logFormat: format === 'auto' ? (isTerminal ? 'pretty' : 'json') : format,
   };
+  if (config.databaseDirectUrl !== null && config.databaseUrl === null)
+    mistakes.push('SLUICE_DATABASE_DIRECT_URL has to come with SLUICE_DATABASE_URL');
   if (mistakes.length > 0) throw new StartError(...mistakes);
   return config;
 }

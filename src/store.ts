@@ -1,11 +1,11 @@
 // The database, ready to use: opened, brought up to date, and checked against the secret key. The service and the
 // commands that work on the database directly both begin here.
 import type { Config } from './config.ts';
-import { makeDataDir, readOrMakeSecretKey } from './data-dir.ts';
+import { lockDataDir, makeDataDir, readOrMakeSecretKey } from './data-dir.ts';
 import type { Database } from './db/database.ts';
 import { isUnavailable } from './db/errors.ts';
 import { checkSecretKey } from './db/key-check.ts';
-import { migrate } from './db/migrate.ts';
+import { type Migrated, migrate } from './db/migrate.ts';
 import { openDatabase } from './db/open.ts';
 import type { Log } from './lib/log.ts';
 import { createSeal, type Seal } from './lib/seal.ts';
@@ -24,20 +24,68 @@ export interface Store extends Database {
   seal: Seal;
 }
 
-export async function openStore(config: Config, onConnectionLost: (error: Error) => void): Promise<Store> {
-  makeDataDir(config.dataDir);
-  const seal = createSeal(config.secretKey ?? readOrMakeSecretKey(config.dataDir));
-  const database = await openDatabase({ url: config.databaseUrl, dataDir: config.dataDir, onConnectionLost });
+/** `onWait`: another process is migrating the database, and this one waits for it. */
+export async function openStore(
+  config: Config,
+  onConnectionLost: (error: Error) => void,
+  onWait: () => void = () => {},
+): Promise<Store> {
+  const { databaseUrl: url, dataDir } = config;
+  makeDataDir(dataDir);
+  const seal = createSeal(config.secretKey ?? readOrMakeSecretKey(dataDir));
+  const database = await openDatabase({ url, dataDir, onConnectionLost });
   try {
-    await migrate(database.db, database.dialect);
+    if (url !== null) await migratePostgres(config, url, onWait);
+    else await migrate(database.db, 'sqlite', { onWait });
     await checkSecretKey(database.db, seal);
   } catch (error) {
     await database.close();
-    if (!isUnavailable(error)) throw error;
-    if (config.databaseUrl !== null) throw new DatabaseUnreachable(error as Error);
-    throw new StartError(`The database in ${config.dataDir} cannot be opened: ${(error as Error).message}`);
+    throw explained(error, config);
   }
   return { ...database, seal };
+}
+
+/** Brings the database up to date, and no more. */
+export async function migrateStore(config: Config, onWait: () => void): Promise<Migrated> {
+  const { databaseUrl: url, dataDir } = config;
+  makeDataDir(dataDir);
+  try {
+    return await (url === null ? migrateSqlite(dataDir, onWait) : migratePostgres(config, url, onWait));
+  } catch (error) {
+    throw explained(error, config);
+  }
+}
+
+/** Not below a service that runs on it and knows only the version before. */
+async function migrateSqlite(dataDir: string, onWait: () => void): Promise<Migrated> {
+  const lock = lockDataDir(dataDir);
+  const database = await openDatabase({ url: null, dataDir, onConnectionLost: () => {} });
+  try {
+    return await migrate(database.db, 'sqlite', { onWait });
+  } finally {
+    await database.close();
+    lock.release();
+  }
+}
+
+/** On a connection of its own, without limits: a migration takes as long as it needs. */
+async function migratePostgres({ databaseDirectUrl, dataDir }: Config, url: string, onWait: () => void) {
+  // Imported here so that a start on SQLite does not load it.
+  const { refuseUntoldPooler } = await import('./db/postgres/pooler-check.ts');
+  await refuseUntoldPooler(url);
+  const own = { url: databaseDirectUrl ?? url, dataDir, onConnectionLost: () => {}, unlimited: true };
+  const database = await openDatabase(own);
+  try {
+    return await migrate(database.db, 'postgres', { onWait });
+  } finally {
+    await database.close();
+  }
+}
+
+function explained(error: unknown, { databaseUrl, dataDir }: Config): unknown {
+  if (!isUnavailable(error)) return error;
+  if (databaseUrl !== null) return new DatabaseUnreachable(error as Error);
+  return new StartError(`The database in ${dataDir} cannot be opened: ${(error as Error).message}`);
 }
 
 const firstRetryMs = 500;
@@ -45,9 +93,11 @@ const longestRetryMs = 5000;
 
 /** Waits for a PostgreSQL that does not answer yet, and logs that it does. */
 export async function openStoreWhenReachable(config: Config, log: Log): Promise<Store> {
+  const onConnectionLost = (error: Error) => log.warn({ err: error }, 'a database connection was lost');
+  const onWait = () => log.warn('waiting for another process, which is migrating the database');
   for (let retryMs = firstRetryMs; ; retryMs = Math.min(retryMs * 2, longestRetryMs)) {
     try {
-      return await openStore(config, (error) => log.warn({ err: error }, 'a database connection was lost'));
+      return await openStore(config, onConnectionLost, onWait);
     } catch (error) {
       if (!(error instanceof DatabaseUnreachable)) throw error;
       log.warn({ retry_ms: retryMs }, `waiting for the database. ${error.message}`);

@@ -30,6 +30,7 @@ export const commands: Record<string, Load> = {
   doctor: async () => (await import('./commands/doctor.ts')).command,
   account: async () => (await import('./commands/account.ts')).command,
   token: async () => (await import('./commands/token.ts')).command,
+  migrate: async () => (await import('./commands/migrate.ts')).command,
   database: async () => (await import('./commands/database.ts')).command,
   catalogue: async () => (await import('./commands/catalogue.ts')).command,
   completion: async () => (await import('./commands/completion.ts')).completionOf(findCommand),

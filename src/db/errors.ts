@@ -9,6 +9,12 @@ function field(error: unknown, name: 'code' | 'message' | 'errcode'): unknown {
 const sqliteUnique = new Set([1555, 2067]); // primary key, unique
 const sqliteUnavailable = new Set([5, 10, 13, 14]); // busy, I/O error, disk full, cannot open
 
+/** Another process holds the lock of a SQLite database. */
+export function isLocked(error: unknown): boolean {
+  const errcode = field(error, 'errcode');
+  return typeof errcode === 'number' && (errcode & 0xff) === 5;
+}
+
 /** A primary key or a unique index refused the statement. */
 export function isUniqueViolation(error: unknown): boolean {
   if (field(error, 'code') === '23505') return true;
@@ -19,7 +25,7 @@ export function isUniqueViolation(error: unknown): boolean {
 /** The server takes no writes: a standby, or a primary that became one. */
 const readOnly = '25006';
 const connectionCodes =
-  /^(08...|57P0[123]|53300|25P03|25006|ECONNREFUSED|ECONNRESET|ENOTFOUND|EPIPE|ETIMEDOUT|EAI_AGAIN|ENOENT)$/;
+  /^(08...|57P0[123]|53300|25P03|25006|57014|ECONNREFUSED|ECONNRESET|ENOTFOUND|EPIPE|ETIMEDOUT|EAI_AGAIN|ENOENT)$/;
 const connectionMessages =
   /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|rolled back by SQLite/;
 
@@ -39,9 +45,9 @@ export const isReadOnly = (error: unknown): boolean => field(error, 'code') === 
 /** Why a database is not available, in words that give away neither addresses nor names. */
 export function reasonOf(error: unknown): string {
   if (isReadOnly(error)) return 'it takes no writes';
+  if (isLocked(error)) return 'another process has locked it';
   const errcode = field(error, 'errcode');
-  if (typeof errcode === 'number')
-    return (errcode & 0xff) === 5 ? 'locked by another process' : `SQLite error ${errcode}`;
+  if (typeof errcode === 'number') return `SQLite error ${errcode}`;
   const code = field(error, 'code');
   if (code === 'ECONNREFUSED' || code === 'ENOENT') return 'it refuses connections';
   const message = field(error, 'message');

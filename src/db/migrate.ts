@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import { StartError } from '../lib/start-error.ts';
+import { isLocked } from './errors.ts';
 import { foundation } from './migrations/0001-foundation.ts';
 import { deployments } from './migrations/0002-deployments.ts';
 import { webhooks } from './migrations/0003-webhooks.ts';
@@ -8,43 +9,88 @@ import { domains } from './migrations/0005-domains.ts';
 import { deliveryLeases } from './migrations/0006-delivery-leases.ts';
 import { type AnyDb, columnsFor, type DialectName, type Migration } from './migrations/types.ts';
 
-const migrations: Migration[] = [foundation, deployments, webhooks, alerts, domains, deliveryLeases];
+export const migrations: Migration[] = [foundation, deployments, webhooks, alerts, domains, deliveryLeases];
 
 export const latestVersion = migrations.length;
 
+export interface Migrated {
+  from: number;
+  to: number;
+  /** The names of the migrations that were carried out. */
+  applied: string[];
+}
+
+interface MigrateOptions {
+  /** Called once, after a second of waiting for another process that migrates: it may take as long as it needs. */
+  onWait?(): void;
+  /** Those of this version, unless a test has others. */
+  known?: readonly Migration[];
+}
+
+const lookAgainMs = 250;
+
 /** Migrates the database to the latest version, in one transaction. Several processes may call it at once. */
-export async function migrate(db: AnyDb, dialect: DialectName): Promise<void> {
-  await db.transaction().execute(async (tx) => {
-    if (dialect === 'postgres') {
-      // Processes that start at once wait for the one that migrates, and a migration takes as long as it needs.
-      await sql`set local statement_timeout = 0`.execute(tx);
-      await sql`set local idle_in_transaction_session_timeout = 0`.execute(tx);
-      await sql`select pg_advisory_xact_lock(7310391)`.execute(tx);
-    }
-    await tx.schema
-      .createTable('migration')
-      .ifNotExists()
-      .addColumn('version', 'integer', (c) => c.primaryKey())
-      .addColumn('name', 'text', (c) => c.notNull())
-      .execute();
-    const row = await tx
-      .selectFrom('migration')
-      .select((e) => e.fn.max('version').as('version'))
-      .executeTakeFirst();
-    const current = Number(row?.version ?? 0);
-    if (current > latestVersion) {
-      throw new StartError(
-        `The database is at version ${current}, this Sluice knows versions up to ${latestVersion}: ` +
-          'start a newer Sluice, or restore a backup made before the upgrade.',
-      );
-    }
-    for (const [index, migration] of migrations.entries()) {
-      if (index < current) continue;
-      await migration.up(tx, columnsFor(dialect));
-      await tx
-        .insertInto('migration')
-        .values({ version: index + 1, name: migration.name })
-        .execute();
-    }
+export async function migrate(
+  db: AnyDb,
+  dialect: DialectName,
+  { onWait = () => {}, known = migrations }: MigrateOptions = {},
+): Promise<Migrated> {
+  for (let looks = 1; ; looks++) {
+    const migrated = await (dialect === 'postgres' ? tryOnPostgres(db, known) : tryOnSqlite(db, known));
+    if (migrated) return migrated;
+    if (looks === 4) onWait();
+    await new Promise((resolve) => setTimeout(resolve, lookAgainMs));
+  }
+}
+
+/**
+ * null: another process migrates. The lock belongs to the transaction and not to the session, and is asked for again and
+ * again instead of waited for, so that this works through a pooler too.
+ */
+function tryOnPostgres(db: AnyDb, known: readonly Migration[]): Promise<Migrated | null> {
+  return db.transaction().execute(async (tx) => {
+    await sql`set local statement_timeout = 0`.execute(tx);
+    await sql`set local idle_in_transaction_session_timeout = 0`.execute(tx);
+    const { rows } = await sql<{ free: boolean }>`select pg_try_advisory_xact_lock(7310391) as free`.execute(tx);
+    return rows[0]!.free ? migrateWithin(tx, 'postgres', known) : null;
   });
+}
+
+/** null: another process writes. */
+async function tryOnSqlite(db: AnyDb, known: readonly Migration[]): Promise<Migrated | null> {
+  try {
+    return await db.transaction().execute((tx) => migrateWithin(tx, 'sqlite', known));
+  } catch (error) {
+    if (isLocked(error)) return null;
+    throw error;
+  }
+}
+
+async function migrateWithin(tx: AnyDb, dialect: DialectName, known: readonly Migration[]): Promise<Migrated> {
+  await tx.schema
+    .createTable('migration')
+    .ifNotExists()
+    .addColumn('version', 'integer', (c) => c.primaryKey())
+    .addColumn('name', 'text', (c) => c.notNull())
+    .execute();
+  const row = await tx
+    .selectFrom('migration')
+    .select((e) => e.fn.max('version').as('version'))
+    .executeTakeFirst();
+  const current = Number(row?.version ?? 0);
+  if (current > known.length) {
+    throw new StartError(
+      `The database is at version ${current}, this Sluice knows versions up to ${known.length}: ` +
+        'start a newer Sluice, or restore a backup made before the upgrade.',
+    );
+  }
+  for (const [index, migration] of known.entries()) {
+    if (index < current) continue;
+    await migration.up(tx, columnsFor(dialect));
+    await tx
+      .insertInto('migration')
+      .values({ version: index + 1, name: migration.name })
+      .execute();
+  }
+  return { from: current, to: known.length, applied: known.slice(current).map(({ name }) => name) };
 }

@@ -11,9 +11,12 @@ interface DatabaseOptions {
   url: string | null;
   dataDir: string;
   onConnectionLost: (error: Error) => void;
+  /** One connection of PostgreSQL, without limits. */
+  unlimited?: boolean;
 }
 
-export async function openDatabase({ url, dataDir, onConnectionLost }: DatabaseOptions): Promise<Database> {
+export async function openDatabase(options: DatabaseOptions): Promise<Database> {
+  const { url, dataDir, onConnectionLost, unlimited = false } = options;
   if (url === null) {
     const dialect = sqliteDialect(join(dataDir, 'sluice.db'));
     const db = new Kysely<Tables>({ dialect });
@@ -23,7 +26,8 @@ export async function openDatabase({ url, dataDir, onConnectionLost }: DatabaseO
   }
   // Imported here so that a start on SQLite does not load it.
   const { openPool } = await import('./postgres/pool.ts');
-  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: openPool({ url, onConnectionLost }) }) });
+  const pool = openPool({ url, onConnectionLost, ...(unlimited && { unlimited, max: 1 }) });
+  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
   trackTransactions(db);
   return { db, dialect: 'postgres', close: () => db.destroy() };
 }

@@ -32,11 +32,11 @@ async function lookAtSqlite(dataDir: string): Promise<Finding> {
 }
 
 async function lookAtPostgres(url: string): Promise<Finding> {
-  const { default: pg } = await import('pg');
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5000, query_timeout: 5000 });
-  client.on('error', () => {});
+  const { connectOnce } = await import('../../db/postgres/connect-once.ts');
+  const { refuseUntoldPooler } = await import('../../db/postgres/pooler-check.ts');
+  await refuseUntoldPooler(url);
+  const client = await connectOnce(url);
   try {
-    await client.connect();
     const there = await client.query(`select to_regclass('migration') as name`);
     const version = there.rows[0]?.name === null ? 0 : Number((await client.query(versionQuery)).rows[0]?.version ?? 0);
     return await judge('PostgreSQL', version);

@@ -2,8 +2,10 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
 import { Kysely, sql } from 'kysely';
+import { isUnavailable } from '../errors.ts';
 import { sqliteDialect } from './driver.ts';
 
 interface Schema {
@@ -145,4 +147,50 @@ test('a full disk refuses what does not fit, whole, and the writer goes on', asy
     rows.map(({ id }) => id),
     expected,
   );
+});
+
+function lockFile(): { release(): void } {
+  const stranger = new DatabaseSync(join(dir, 'a.db'));
+  stranger.exec('begin immediate');
+  return {
+    release() {
+      stranger.exec('rollback');
+      stranger.close();
+    },
+  };
+}
+
+test('a write waits for another process that holds the lock, and nothing else waits with it', async () => {
+  const lock = lockFile();
+  let written = false;
+  const write = db
+    .insertInto('item')
+    .values({ id: 900, owner: 'patient' })
+    .execute()
+    .then(() => {
+      written = true;
+    });
+  const begun = performance.now();
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  await owners(db);
+  assert.ok(performance.now() - begun < 3000, 'the event loop was held up');
+  assert.equal(written, false);
+  lock.release();
+  await write;
+});
+
+test('however many wait for the lock, all fail after the limit, and the next write succeeds', async () => {
+  const lock = lockFile();
+  const begun = performance.now();
+  const writes = Array.from({ length: 20 }, (_, n) =>
+    db
+      .insertInto('item')
+      .values({ id: 910 + n, owner: 'late' })
+      .execute(),
+  );
+  const results = await Promise.allSettled(writes);
+  assert.ok(results.every((result) => result.status === 'rejected' && isUnavailable(result.reason)));
+  assert.ok(performance.now() - begun < 10_000, 'each waited for itself');
+  lock.release();
+  await db.insertInto('item').values({ id: 910, owner: 'late' }).execute();
 });

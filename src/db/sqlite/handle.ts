@@ -17,6 +17,8 @@ export class Handle {
   constructor(path: string, readOnly: boolean) {
     this.database = new DatabaseSync(path, { readOnly, timeout: 5000 });
     if (!readOnly) this.database.exec('pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on');
+    // The writer waits for the lock of another process itself, without holding up everything else in this one.
+    if (!readOnly) this.database.exec('pragma busy_timeout = 0');
     this.database.exec('pragma cache_size = -16384; pragma temp_store = memory');
   }
 

@@ -4,6 +4,7 @@
 // event loop share one: each runs alone, inside a savepoint of an open outer transaction, and all of them are acknowledged
 // together after the one COMMIT that makes them durable. A transaction that fails rolls back only its own savepoint. A
 // COMMIT that fails is the end of every transaction in its group, and of nothing else.
+import { isLocked } from '../errors.ts';
 import type { Handle } from './handle.ts';
 
 /** A transaction under way. Only its owner can end it, once: after that, ending it again changes nothing. */
@@ -20,6 +21,10 @@ interface Unsettled {
 /** Only one savepoint is open at a time. Different names make a mix-up an error of SQLite instead of lost data. */
 const nameCount = 16;
 
+/** How long transactions wait for another process that holds the lock of the file, all of them together. */
+const lockedLimitMs = 5000;
+const lookAgainMs = 10;
+
 export class Writer {
   handle: Handle;
   readonly #reopen: () => Handle;
@@ -29,6 +34,8 @@ export class Writer {
   readonly #queue: (() => void)[] = [];
   #unsettled: Unsettled[] = [];
   #flush: Promise<void> | null = null;
+  /** Since when another process holds the lock of the file, as far as anything here tried to get it. */
+  #foreignLock: { since: number; seen: number } | null = null;
 
   constructor(open: () => Handle, onCommit: () => void) {
     this.#reopen = open;
@@ -40,13 +47,35 @@ export class Writer {
     await this.#lock();
     const name = `s${this.#begun++ % nameCount}`;
     try {
-      if (!this.handle.database.isTransaction) this.handle.control('begin immediate');
+      if (!this.handle.database.isTransaction && !this.#tryBegin()) await this.#beginWhenUnlocked();
       this.handle.control(`savepoint ${name}`);
       return { name, isOpen: true };
     } catch (error) {
       this.#unlock();
       throw error;
     }
+  }
+
+  /** Whether the file was not locked by another process. After the limit that is an error. */
+  #tryBegin(): boolean {
+    try {
+      this.handle.control('begin immediate');
+      this.#foreignLock = null;
+      return true;
+    } catch (error) {
+      if (!isLocked(error)) throw error;
+      const now = performance.now();
+      const known = this.#foreignLock;
+      const since = known && now - known.seen < lockedLimitMs ? known.since : now;
+      this.#foreignLock = { since, seen: now };
+      if (now - since > lockedLimitMs) throw error;
+      return false;
+    }
+  }
+
+  async #beginWhenUnlocked(): Promise<void> {
+    do await new Promise((resolve) => setTimeout(resolve, lookAgainMs));
+    while (!this.#tryBegin());
   }
 
   /** Resolves when what was written since begin() is on disk. */

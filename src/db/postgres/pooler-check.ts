@@ -1,0 +1,36 @@
+import { StartError } from '../../lib/start-error.ts';
+import type { Client } from './client.ts';
+import { connectOnce } from './connect-once.ts';
+import { isPooled } from './url.ts';
+
+const advice =
+  'add pgbouncer=true to it, and set SLUICE_DATABASE_DIRECT_URL to PostgreSQL itself, without which changes of other ' +
+  'processes are noticed a second later.';
+
+/**
+ * Refuses a PgBouncer in transaction mode that the URL does not tell of. In that mode sessions are nobody's own, so that
+ * notifications get lost and kept statements are not found again.
+ */
+export async function refuseUntoldPooler(url: string): Promise<void> {
+  if (isPooled(url)) return;
+  const clients: Client[] = [];
+  const sessionOf = async () => {
+    const client = await connectOnce(url).catch((error) => {
+      if (!/unsupported startup parameter/.test(error.message)) throw error;
+      throw new StartError(`SLUICE_DATABASE_URL leads to a PgBouncer: ${advice}`);
+    });
+    clients.push(client);
+    const { rows } = await client.query('select pg_backend_pid() as pid');
+    return { pid: rows[0].pid as number, told: (client as unknown as { processID: number }).processID };
+  };
+  try {
+    const one = await sessionOf();
+    if (one.pid === one.told) return;
+    // A pooler. Both connections are open, so in session mode they have a session each.
+    const two = await sessionOf();
+    if (one.pid === two.pid)
+      throw new StartError(`SLUICE_DATABASE_URL leads to a PgBouncer in transaction mode: ${advice}`);
+  } finally {
+    await Promise.all(clients.map((client) => client.end()));
+  }
+}
