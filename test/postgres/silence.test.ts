@@ -1,0 +1,84 @@
+// A network that drops packets: connections that neither answer nor end. Everything gives up on them after a while, says
+// so, and goes on by itself once the database can be reached again.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { subscribe } from '../../src/signals/signals.ts';
+import { startApp, type TestApp } from '../helpers/app.ts';
+import { createDatabase, startPostgres, type TestPostgres } from '../helpers/postgres.ts';
+import { Shop } from '../helpers/shop.ts';
+import { startTcpProxy, type TcpProxy } from '../helpers/tcp-proxy.ts';
+import { until } from '../helpers/wait.ts';
+
+const limits = '?statement_timeout=1500&connect_timeout=1';
+
+describe('a PostgreSQL that goes silent', () => {
+  let server: TestPostgres;
+  let proxy: TcpProxy;
+  let t: TestApp;
+  before(async () => {
+    server = await startPostgres();
+    const database = new URL((await createDatabase(server.url)).url);
+    proxy = await startTcpProxy(Number(database.port));
+    database.port = String(proxy.port);
+    t = await startApp({ tokenLimit: 1_000_000, env: { SLUICE_DATABASE_URL: database.href + limits } });
+  });
+  after(async () => {
+    proxy?.open();
+    await t?.stop();
+    await proxy?.close();
+    await server?.stop();
+  });
+
+  test('requests fail in time, /readyz says why, /livez stays 200, and a queued deployment is carried out afterwards', async () => {
+    const shop = await Shop.open(t.url);
+    await shop.released('registry.example/shop:1');
+    let reconnects = 0;
+    subscribe(t.app.store.db, 'routing', (signals) => {
+      if (signals.length === 0) reconnects++;
+    });
+    const { id } = await shop.deploy('registry.example/shop:2');
+    proxy.silence();
+
+    const refused = await t.call('GET', '/v1/projects');
+    assert.equal(refused.status, 503);
+    assert.equal(refused.body.error.code, 'database_unavailable');
+    const notReady = async () => {
+      const { status, body } = await t.call('GET', '/readyz');
+      return status === 503 && body;
+    };
+    assert.equal(await until('/readyz', notReady), 'database unavailable: no answer\n');
+    // New connections hang as well, and a request says so within the limits.
+    assert.equal((await t.call('GET', '/v1/projects')).status, 503);
+    assert.deepEqual([(await t.call('GET', '/livez')).status, proxy.alive], [200, 0]);
+
+    proxy.open();
+    assert.equal((await shop.reaches(id, 'succeeded')).state, 'succeeded');
+    await until('/readyz', async () => (await t.call('GET', '/readyz')).status === 200);
+    await until('notifications of other processes', () => reconnects > 0);
+  });
+
+  test('connections that fell silent while they were idle cost one statement, not one each', async () => {
+    const many = () => Promise.all(Array.from({ length: 10 }, () => t.call('GET', '/v1/projects')));
+    await many();
+    assert.ok(proxy.alive > 5);
+    proxy.silence();
+    proxy.open();
+    await until('an answer', async () => (await t.call('GET', '/v1/projects')).status === 200);
+    const statuses = (await many()).map(({ status }) => status);
+    assert.deepEqual(statuses, Array(10).fill(200));
+  });
+});
+
+test('a loop whose step does not end: /livez and /readyz name it', async () => {
+  const t = await startApp();
+  const step = Promise.withResolvers<void>();
+  const loop = t.app.loops.start({ name: 'hanging', intervalMs: 10, limitMs: 20, step: () => step.promise });
+  const stuck = () => t.call('GET', '/livez').then(({ status, body }) => status === 503 && body);
+  assert.match(await until('/livez', stuck), /^loop stuck: hanging, its step began \d+ s ago\n$/);
+  assert.equal((await t.call('GET', '/readyz')).status, 503);
+  step.resolve();
+  await loop.stop();
+  assert.equal((await t.call('GET', '/livez')).status, 200);
+  assert.equal((await t.call('GET', '/readyz')).status, 200);
+  await t.stop();
+});
