@@ -21,6 +21,7 @@ const packageOf = {
   'prometheus-alertmanager': 'prometheus-alertmanager',
   pebble: 'pebble',
   'pebble-challtestsrv': 'pebble',
+  pgbouncer: 'pgbouncer',
 };
 
 export type Program = keyof typeof packageOf;
@@ -38,6 +39,7 @@ export const testPrograms: Program[] = [
   'curl',
   'openssl',
   'prometheus-alertmanager',
+  'pgbouncer',
   ...acmePrograms,
   ...dockerPrograms,
 ];

