@@ -45,6 +45,8 @@ export class Client extends pg.Client {
     this.#url = servers.current;
     this.#statementDeadlineMs = statementDeadlineMs;
     this.#connectTimeoutMs = connectTimeoutMs;
+    // A lost connection is an error of the statement that runs on it, and must not end the process.
+    this.on('error', () => {});
   }
 
   /** Whether another connection was found silent since this one last answered. */

@@ -1,12 +1,11 @@
 import { Client } from './client.ts';
 import { clientOptions } from './pool.ts';
 
-/** One connection to the first of the addresses that takes writes. The caller listens for its errors and ends it. */
+/** One connection to the first of the addresses that takes writes. The caller ends it. */
 export async function connectOnce(url: string): Promise<Client> {
   const options = clientOptions({ url });
   for (let attempts = 1; ; attempts++) {
     const client = new Client(options);
-    client.on('error', () => {}); // the statement that runs on it fails, and that is enough
     try {
       await client.connect();
       return client;

@@ -51,7 +51,7 @@ export function openPool({
   const options = clientOptions(rest);
   const { servers, connectTimeoutMs } = options;
   const pool = new pg.Pool({ ...options, max, connectionTimeoutMillis: connectTimeoutMs, Client: Connection as never });
-  // The pool reports the loss of idle connections; one in use is an emitter of its own, whose error would end the process.
+  // The pool reports the loss of idle connections, each of the others its own.
   pool.on('error', onConnectionLost);
   pool.on('connect', (client) => client.on('error', onConnectionLost));
   return {
