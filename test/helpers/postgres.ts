@@ -2,7 +2,18 @@
 // it gets a copy of the binaries in a folder that the user `nobody` can reach, and runs as that.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, chownSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import {
+  appendFileSync,
+  chmodSync,
+  chownSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createRequire } from 'node:module';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -17,6 +28,17 @@ export interface TestPostgres {
   /** Ends all connections at once and is away until resume(), which brings it back on the same port. */
   pause(): Promise<void>;
   resume(): Promise<void>;
+  /** Ends as if the machine had lost power. */
+  crash(): Promise<void>;
+  /** To be called once. */
+  startStandby(): Promise<TestStandby>;
+}
+
+export interface TestStandby {
+  url: string;
+  /** From now on it takes writes. */
+  promote(): Promise<void>;
+  stop(): Promise<void>;
 }
 
 const nobody = 65_534;
@@ -56,8 +78,8 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-export async function startPostgres(): Promise<TestPostgres> {
-  const home = mkdtempSync(join(tmpdir(), 'sluice-postgres-'));
+/** Where its binaries are; as root, in a copy that others can reach. */
+function installIn(home: string): string {
   let native = nativeDir();
   if (asRoot) {
     cpSync(native, join(home, 'native'), { recursive: true });
@@ -66,28 +88,43 @@ export async function startPostgres(): Promise<TestPostgres> {
     chmodSync(home, 0o755);
   }
   makeLinks(native);
+  return join(native, 'bin');
+}
+
+export async function startPostgres(): Promise<TestPostgres> {
+  const home = mkdtempSync(join(tmpdir(), 'sluice-postgres-'));
+  const bin = installIn(home);
   const data = join(home, 'data');
   mkdirSync(data, { mode: 0o700 });
   if (asRoot) chownSync(data, nobody, nobody);
-  const bin = (name: string) => join(native, 'bin', name);
-  execFileSync(bin('initdb'), ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-sync'], {
+  execFileSync(join(bin, 'initdb'), ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-sync'], {
     ...identity,
     stdio: ['ignore', 'ignore', 'inherit'],
   });
+  const server = await startOn(bin, data);
+  return {
+    ...server,
+    async stop() {
+      await server.stop();
+      rmSync(home, { recursive: true, force: true });
+    },
+    startStandby: () => startStandby(server, bin, data, join(home, 'standby')),
+  };
+}
+
+async function startOn(bin: string, data: string): Promise<Omit<TestPostgres, 'startStandby'>> {
   const port = await freePort();
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
-
   const start = async () => {
     const settings = ['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'max_connections=300', 'fsync=off'];
-    const child = spawn(bin('postgres'), ['-D', data, '-p', String(port), ...settings.flatMap((s) => ['-c', s])], {
-      ...identity,
-      stdio: 'ignore',
-    });
+    const args = ['-D', data, '-p', String(port), ...settings.flatMap((s) => ['-c', s])];
+    const child = spawn(join(bin, 'postgres'), args, { ...identity, stdio: 'ignore' });
     await accepts(url);
     return child;
   };
   let child = await start();
   const end = async (signal: NodeJS.Signals) => {
+    if (child.exitCode !== null) return;
     const exited = once(child, 'exit');
     child.kill(signal);
     await exited;
@@ -95,14 +132,41 @@ export async function startPostgres(): Promise<TestPostgres> {
   return {
     url,
     pause: () => end('SIGINT'),
+    crash: () => end('SIGQUIT'),
     async resume() {
       child = await start();
     },
-    async stop() {
-      await end('SIGINT');
-      rmSync(home, { recursive: true, force: true });
-    },
+    stop: () => end('SIGINT'),
   };
+}
+
+/** A copy that follows it. Returns once every commit of the primary waits for it. */
+async function startStandby(
+  primary: Omit<TestPostgres, 'startStandby'>,
+  bin: string,
+  data: string,
+  copy: string,
+): Promise<TestStandby> {
+  await primary.pause();
+  execFileSync('cp', ['-a', data, copy]);
+  const from = `host=127.0.0.1 port=${new URL(primary.url).port} user=postgres`;
+  appendFileSync(join(copy, 'postgresql.auto.conf'), `primary_conninfo = '${from}'\n`);
+  writeFileSync(join(copy, 'standby.signal'), '');
+  await primary.resume();
+  const standby = await startOn(bin, copy);
+  await query(primary.url, `alter system set synchronous_standby_names = '*'`);
+  await query(primary.url, 'select pg_reload_conf()');
+  const isFollowed = `select 1 from pg_stat_replication where sync_state in ('sync', 'quorum')`;
+  await until('the standby to follow', async () => (await query(primary.url, isFollowed)).length > 0);
+  return { ...standby, promote: async () => void (await query(standby.url, 'select pg_promote()')) };
+}
+
+async function query(url: string, statement: string): Promise<unknown[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const { rows } = await client.query(statement);
+  await client.end();
+  return rows;
 }
 
 async function accepts(url: string): Promise<void> {
@@ -118,12 +182,7 @@ async function accepts(url: string): Promise<void> {
 /** A new, empty database on that server. */
 export async function createDatabase(serverUrl: string): Promise<{ url: string; drop(): Promise<void> }> {
   const name = `t_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
-  const run = async (statement: string) => {
-    const client = new pg.Client({ connectionString: serverUrl });
-    await client.connect();
-    await client.query(statement);
-    await client.end();
-  };
+  const run = async (statement: string) => void (await query(serverUrl, statement));
   await run(`create database ${name}`);
   const url = new URL(serverUrl);
   url.pathname = `/${name}`;
