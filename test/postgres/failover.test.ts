@@ -2,7 +2,11 @@
 // is promoted, and nothing else is done.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { sql } from 'kysely';
 import pg from 'pg';
+import { readConfig } from '../../src/config.ts';
+import { isUnavailable } from '../../src/db/errors.ts';
+import { openStore } from '../../src/store.ts';
 import { call, isolatedEnv } from '../helpers/app.ts';
 import { createDatabase, startPostgres, type TestPostgres, type TestStandby } from '../helpers/postgres.ts';
 import { Receiver } from '../helpers/receiver.ts';
@@ -134,4 +138,16 @@ test('a failover: what was acknowledged is there, both go on by themselves, no e
     [0, null],
     [0, null],
   ]);
+});
+
+test('a connection that turned read-only is dropped: one write fails as retryable, the next one succeeds', async () => {
+  const server = await startPostgres();
+  const { url } = await createDatabase(server.url);
+  const store = await openStore(readConfig({ ...isolated.env, SLUICE_DATABASE_URL: url }, false), () => {});
+  const write = () => store.db.insertInto('meta').values({ name: 'written', value: 'x' }).execute();
+  await sql`set default_transaction_read_only = on`.execute(store.db);
+  await assert.rejects(write, (error) => isUnavailable(error));
+  await write();
+  await store.close();
+  await server.stop();
 });

@@ -1,6 +1,6 @@
 // Whether the database answers, for `/readyz`.
 import { sql } from 'kysely';
-import type { Db } from '../../db/database.ts';
+import { type Db, dialectOf } from '../../db/database.ts';
 import { reasonOf } from '../../db/errors.ts';
 
 const timeoutMs = 2000;
@@ -14,9 +14,8 @@ export function databaseCheck(db: Db): () => Promise<string | null> {
   let askedAt = 0;
   const ask = () => {
     askedAt = performance.now();
-    asking = sql`select 1`
-      .execute(db)
-      .then(() => null, reasonOf)
+    asking = findTrouble(db)
+      .catch(reasonOf)
       .finally(() => {
         asking = null;
       });
@@ -29,4 +28,14 @@ export function databaseCheck(db: Db): () => Promise<string | null> {
     const timer = setTimeout(resolve, leftMs, 'no answer');
     return Promise.race([answer, late]).finally(() => clearTimeout(timer));
   };
+}
+
+async function findTrouble(db: Db): Promise<string | null> {
+  if (dialectOf(db) === 'sqlite') {
+    await sql`select 1`.execute(db);
+    return null;
+  }
+  const { rows } = await sql<{ writes: boolean }>`
+    select current_setting('transaction_read_only') = 'off' as writes`.execute(db);
+  return rows[0]!.writes ? null : 'it takes no writes';
 }

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { sql } from 'kysely';
-import pg from 'pg';
 import { createApp } from '../../../src/app.ts';
 import { readConfig } from '../../../src/config.ts';
 import { latestVersion } from '../../../src/db/migrate.ts';
@@ -139,24 +138,6 @@ if (onPostgres) {
       service.child.kill('SIGTERM');
       assert.deepEqual(await service.exited, [0, null]);
       await clean();
-    });
-
-    test('a process that starts while another migrates waits longer than any statement may take', async () => {
-      const database = await createDatabase(server.url);
-      const client = new pg.Client({ connectionString: database.url });
-      await client.connect();
-      await client.query('select pg_advisory_lock(7310391)');
-      const config = readConfig({ ...(await isolatedEnv()).env, SLUICE_DATABASE_URL: database.url }, false);
-      const opening = openStore(config, () => {});
-      const isWaiting = () => client.query("select 1 from pg_locks where locktype = 'advisory' and not granted");
-      await until('it waits', async () => (await isWaiting()).rows.length > 0);
-      await client.query('select pg_sleep(16)');
-      await client.query('select pg_advisory_unlock(7310391)');
-      const store = await opening;
-      const { rows } = await sql<{ statement_timeout: string }>`show statement_timeout`.execute(store.db);
-      assert.equal(rows[0]!.statement_timeout, '15s', 'the limit of all other statements is as it was');
-      await store.close();
-      await client.end();
     });
   });
 }
