@@ -72,7 +72,8 @@ async function migrateSqlite(dataDir: string, onWait: () => void): Promise<Migra
 async function migratePostgres({ databaseDirectUrl, dataDir }: Config, url: string, onWait: () => void) {
   // Imported here so that a start on SQLite does not load it.
   const { refuseUntoldPooler } = await import('./db/postgres/pooler-check.ts');
-  await refuseUntoldPooler(url);
+  await refuseUntoldPooler('SLUICE_DATABASE_URL', url);
+  if (databaseDirectUrl !== null) await refuseUntoldPooler('SLUICE_DATABASE_DIRECT_URL', databaseDirectUrl);
   const own = { url: databaseDirectUrl ?? url, dataDir, onConnectionLost: () => {}, unlimited: true };
   const database = await openDatabase(own);
   try {

@@ -85,6 +85,11 @@ test('a URL that does not tell of it is refused, whatever the PgBouncer ignores'
       return true;
     });
   }
+  const direct = { SLUICE_DATABASE_URL: url, SLUICE_DATABASE_DIRECT_URL: bouncer.urlOf(url) };
+  await assert.rejects(createApp(readConfig({ ...env, ...direct }, false)), (error) => {
+    assert.match((error as StartError).lines[0]!, /^SLUICE_DATABASE_DIRECT_URL leads to a PgBouncer/);
+    return true;
+  });
   await clean();
   await ignoring.stop();
 });

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { Config } from '../../config.ts';
+import { StartError } from '../../lib/start-error.ts';
 import { type Finding, ok, problem } from './finding.ts';
 
 const what = 'database';
@@ -34,7 +35,7 @@ async function lookAtSqlite(dataDir: string): Promise<Finding> {
 async function lookAtPostgres(url: string): Promise<Finding> {
   const { connectOnce } = await import('../../db/postgres/connect-once.ts');
   const { refuseUntoldPooler } = await import('../../db/postgres/pooler-check.ts');
-  await refuseUntoldPooler(url);
+  await refuseUntoldPooler('SLUICE_DATABASE_URL', url);
   const client = await connectOnce(url);
   try {
     const there = await client.query(`select to_regclass('migration') as name`);
@@ -50,7 +51,7 @@ export async function lookAtDatabase({ databaseUrl, dataDir }: Config): Promise<
     return await (databaseUrl === null ? lookAtSqlite(dataDir) : lookAtPostgres(databaseUrl));
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    const reason = message || code || 'it does not answer';
+    const reason = error instanceof StartError ? error.lines.join(' ') : message || code || 'it does not answer';
     const todo = databaseUrl === null ? 'is it a database of Sluice?' : 'is it running, and SLUICE_DATABASE_URL right?';
     return problem(what, `${databaseUrl === null ? 'SQLite' : 'PostgreSQL'}: ${reason}`, todo);
   }

@@ -39,8 +39,9 @@ export function openNotifyChannel(parts: ChannelParts): NotifyChannel {
   let listener: Listener | null = null;
 
   const connect = async () => {
-    const fresh = await openListener(parts, () => {
-      if (listener?.client === fresh.client) listener = null;
+    const fresh = await openListener(parts, (client) => {
+      if (listener?.client !== client) return;
+      listener = null;
       if (!stopped) loop.wake();
     });
     if (stopped) return fresh.client.end();
@@ -72,14 +73,16 @@ export function openNotifyChannel(parts: ChannelParts): NotifyChannel {
   };
 }
 
-async function openListener({ databaseUrl, channel, onPayload }: ChannelParts, onLost: () => void): Promise<Listener> {
+async function openListener(
+  { databaseUrl, channel, onPayload }: ChannelParts,
+  onLost: (client: Client) => void,
+): Promise<Listener> {
   // Imported here so that a start on SQLite does not load it.
   const { connectOnce } = await import('./connect-once.ts');
   const ownChannel = `sluice_${randomBytes(8).toString('hex')}`;
   const client = await connectOnce(databaseUrl);
   let onOwn: (() => void) | null = null;
-  client.on('error', onLost);
-  client.on('end', onLost);
+  client.on('end', () => onLost(client));
   client.on('notification', ({ channel: name, payload }) => {
     if (name === ownChannel) onOwn?.();
     else onPayload(payload ?? '');
@@ -90,8 +93,13 @@ async function openListener({ databaseUrl, channel, onPayload }: ChannelParts, o
     last = result.catch(() => {});
     return result;
   };
-  await query({ text: `listen ${channel}` });
-  await query({ text: `listen ${ownChannel}` });
+  try {
+    await query({ text: `listen ${channel}` });
+    await query({ text: `listen ${ownChannel}` });
+  } catch (error) {
+    await client.end();
+    throw error;
+  }
   return {
     client,
     query,

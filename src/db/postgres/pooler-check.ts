@@ -3,21 +3,25 @@ import type { Client } from './client.ts';
 import { connectOnce } from './connect-once.ts';
 import { isPooled } from './url.ts';
 
-const advice =
-  'add pgbouncer=true to it, and set SLUICE_DATABASE_DIRECT_URL to PostgreSQL itself, without which changes of other ' +
-  'processes are noticed a second later.';
+/** What to do about it, by the setting that leads there. */
+const advice = {
+  SLUICE_DATABASE_URL:
+    'add pgbouncer=true to it, and set SLUICE_DATABASE_DIRECT_URL to PostgreSQL itself, without which changes of other ' +
+    'processes are noticed a second later.',
+  SLUICE_DATABASE_DIRECT_URL: 'it has to lead to PostgreSQL itself.',
+};
 
 /**
  * Refuses a PgBouncer in transaction mode that the URL does not tell of. In that mode sessions are nobody's own, so that
  * notifications get lost and kept statements are not found again.
  */
-export async function refuseUntoldPooler(url: string): Promise<void> {
-  if (isPooled(url)) return;
+export async function refuseUntoldPooler(setting: keyof typeof advice, url: string): Promise<void> {
+  if (setting === 'SLUICE_DATABASE_URL' && isPooled(url)) return;
   const clients: Client[] = [];
   const sessionOf = async () => {
     const client = await connectOnce(url).catch((error) => {
       if (!/unsupported startup parameter/.test(error.message)) throw error;
-      throw new StartError(`SLUICE_DATABASE_URL leads to a PgBouncer: ${advice}`);
+      throw new StartError(`${setting} leads to a PgBouncer: ${advice[setting]}`);
     });
     clients.push(client);
     const { rows } = await client.query('select pg_backend_pid() as pid');
@@ -29,7 +33,7 @@ export async function refuseUntoldPooler(url: string): Promise<void> {
     // A pooler. Both connections are open, so in session mode they have a session each.
     const two = await sessionOf();
     if (one.pid === two.pid)
-      throw new StartError(`SLUICE_DATABASE_URL leads to a PgBouncer in transaction mode: ${advice}`);
+      throw new StartError(`${setting} leads to a PgBouncer in transaction mode: ${advice[setting]}`);
   } finally {
     await Promise.all(clients.map((client) => client.end()));
   }

@@ -1,6 +1,6 @@
 /**
  * The addresses of one database, of which one takes writes at a time: new connections go to the address that last worked.
- * Everything that connects to this database shares this, so that one failure is enough to move all of it.
+ * The connections of a pool share this, so that one failure is enough to move all of them.
  */
 export class Servers {
   readonly #urls: readonly string[];
