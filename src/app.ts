@@ -13,6 +13,7 @@ import { createIds } from './lib/ids.ts';
 import { createLog, type Log } from './lib/log.ts';
 import { createLoops, type Loops } from './lib/loops.ts';
 import { StopSteps } from './lib/stop-steps.ts';
+import type { Timers } from './lib/timers.ts';
 import { startSample } from './sample.ts';
 import { connectProcesses } from './signals/processes.ts';
 import { openStoreWhenReachable, type Store } from './store.ts';
@@ -35,6 +36,8 @@ export interface Overrides extends NotificationOverrides {
   clock?: Clock;
   log?: Log;
   timeouts?: ServerTimeouts;
+  /** What the background loops wait with. */
+  timers?: Timers;
   /** Requests a minute per token: a benchmark needs more than anyone may have. */
   tokenLimit?: number;
 }
@@ -65,7 +68,7 @@ export interface App {
 
 export async function createApp(config: Config, overrides: Overrides = {}): Promise<App> {
   const log = overrides.log ?? createLog({ level: config.logLevel, format: config.logFormat });
-  const stopSteps = new StopSteps(log);
+  const stopSteps = new StopSteps(log, overrides.timers);
   try {
     return { ...(await buildApp(config, { ...overrides, log }, stopSteps)), stop: () => stopSteps.run() };
   } catch (error) {
@@ -78,7 +81,7 @@ type Built = Omit<App, 'stop'>;
 
 async function buildApp(config: Config, overrides: Overrides & { log: Log }, stopSteps: StopSteps): Promise<Built> {
   const { log, clock = systemClock } = overrides;
-  const loops = createLoops(log);
+  const loops = createLoops(log, overrides.timers);
   const ids = createIds(clock);
   const store = await openStoreAlone(config, log, stopSteps);
   const { db } = store;

@@ -1,5 +1,5 @@
-// PgBouncer in transaction mode, where a session belongs to nobody: it works once the URL tells of it, and is refused
-// where it does not.
+// PgBouncer in transaction mode, where a connection has no session of its own: it works once the URL tells of it, and is
+// refused where it does not.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { pino } from 'pino';

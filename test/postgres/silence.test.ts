@@ -6,8 +6,9 @@ import { sql } from 'kysely';
 import { connectProcesses } from '../../src/signals/processes.ts';
 import { subscribe } from '../../src/signals/signals.ts';
 import { openStore } from '../../src/store.ts';
-import { startApp, type TestApp } from '../helpers/app.ts';
+import { isolatedEnv, startApp, type TestApp } from '../helpers/app.ts';
 import { createDatabase, startPostgres, type TestPostgres } from '../helpers/postgres.ts';
+import { startService } from '../helpers/service.ts';
 import { Shop } from '../helpers/shop.ts';
 import { startTcpProxy, type TcpProxy } from '../helpers/tcp-proxy.ts';
 import { until } from '../helpers/wait.ts';
@@ -81,6 +82,23 @@ describe('a PostgreSQL that goes silent', () => {
     await listening.stop();
     await close();
   });
+});
+
+test('a service stops in order while its database is silent', async () => {
+  const server = await startPostgres();
+  const database = new URL((await createDatabase(server.url)).url);
+  const proxy = await startTcpProxy(Number(database.port));
+  database.port = String(proxy.port);
+  const { env, clean } = await isolatedEnv();
+  const service = startService({ ...env, SLUICE_DATABASE_URL: database.href + limits });
+  const shop = await Shop.open(await service.url);
+  await shop.deploy('registry.example/shop:1');
+  proxy.silence();
+  service.child.kill('SIGTERM');
+  assert.deepEqual(await service.exited, [0, null]);
+  await proxy.close();
+  await server.stop();
+  await clean();
 });
 
 test('a loop whose step does not end: /livez and /readyz name it', async () => {

@@ -12,8 +12,8 @@ const advice = {
 };
 
 /**
- * Refuses a PgBouncer in transaction mode that the URL does not tell of. In that mode sessions are nobody's own, so that
- * notifications get lost and kept statements are not found again.
+ * Refuses a PgBouncer in transaction mode that the URL does not tell of. In that mode a connection has no session of its
+ * own, so that notifications get lost and kept statements are not found again.
  */
 export async function refuseUntoldPooler(setting: keyof typeof advice, url: string): Promise<void> {
   if (setting === 'SLUICE_DATABASE_URL' && isPooled(url)) return;
