@@ -7,6 +7,7 @@ import { isUnavailable } from './db/errors.ts';
 import { checkSecretKey } from './db/key-check.ts';
 import { migrate } from './db/migrate.ts';
 import { openDatabase } from './db/open.ts';
+import { continuePositions } from './events/positions.ts';
 import type { Log } from './lib/log.ts';
 import { createSeal, type Seal } from './lib/seal.ts';
 import { StartError } from './lib/start-error.ts';
@@ -31,6 +32,7 @@ export async function openStore(config: Config, onConnectionLost: (error: Error)
   try {
     await migrate(database.db, database.dialect);
     await checkSecretKey(database.db, seal);
+    await continuePositions(database.db, database.dialect);
   } catch (error) {
     await database.close();
     if (!isUnavailable(error)) throw error;

@@ -5,6 +5,7 @@ import type { Db } from '../db/database.ts';
 import type { Tables } from '../db/tables.ts';
 import { takeNotification } from '../signals/processes.ts';
 import { insertDeliveriesInPostgres, type NewDelivery } from './deliveries.ts';
+import { ownPositionInPostgres } from './positions.ts';
 import { type EventSubject, type SequencedSubscribers, subscribesInPostgres } from './subscribers.ts';
 
 const taking = `
@@ -29,8 +30,8 @@ export async function takeSequence(
 
 const writing = `
   with written as (
-    insert into event (id, account_id, project_id, type, sequence, body, created_at)
-    values ($1, $2, $3, $4, $5, $6, $7)
+    insert into event (id, account_id, project_id, type, sequence, body, created_at, position)
+    values ($1, $2, $3, $4, $5, $6, $7, ${ownPositionInPostgres})
   ),
   delivered as (${insertDeliveriesInPostgres('$8')})
   select pg_notify($9, $10) where $9 is not null`;

@@ -16,6 +16,22 @@ export async function takeSequence(tx: Db, subject: EventSubject): Promise<Seque
 }
 
 export async function writeEvent(tx: Db, event: Insertable<Tables['event']>, deliveries: NewDelivery[]): Promise<void> {
-  await tx.insertInto('event').values(event).execute();
+  await tx
+    .insertInto('event')
+    .values((e) => ({
+      ...event,
+      position: e(
+        e.fn.coalesce(
+          e
+            .selectFrom('event')
+            .select((last) => last.fn.max('position').as('position'))
+            .where('account_id', '=', event.account_id),
+          e.lit(0),
+        ),
+        '+',
+        1,
+      ),
+    }))
+    .execute();
   await insertDeliveries(tx, deliveries);
 }

@@ -127,7 +127,7 @@ export async function listUndelivered(db: Db, webhook: WebhookRow, sinceMs: numb
   if (webhook.project_id !== null) query = query.where('project_id', '=', webhook.project_id);
   const kinds = JSON.parse(webhook.events);
   if (!kinds.includes('*')) query = query.where('type', 'in', kinds);
-  return query.orderBy('id').limit(limit).execute();
+  return query.orderBy('position').orderBy('id').limit(limit).execute();
 }
 
 export function presentDelivery(row: DeliveryRow): Delivery {

@@ -27,6 +27,12 @@ export async function sweepOld(db: Db, olderThanMs: number): Promise<boolean> {
         .selectFrom('event')
         .select('event.id')
         .where('event.id', '<', idFloor('evt', olderThanMs))
+        // The next event of the account gets a position above this one.
+        .where('event.position', '<', ({ selectFrom }) =>
+          selectFrom('event as last')
+            .select((e) => e.fn.max('last.position').as('position'))
+            .whereRef('last.account_id', '=', 'event.account_id'),
+        )
         .where(({ not, exists, selectFrom }) =>
           not(
             exists(
