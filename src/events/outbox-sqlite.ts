@@ -12,7 +12,7 @@ export async function takeSequence(tx: Db, subject: EventSubject): Promise<Seque
     .where('id', '=', subject.projectId)
     .returning((e) => e('next_sequence', '-', 1).as('sequence'))
     .executeTakeFirstOrThrow();
-  return { sequence: Number(sequence), subscribers: await listSubscribers(tx, subject) };
+  return { sequence: Number(sequence), subscribers: await listSubscribers(tx, subject), strict: [] };
 }
 
 export async function writeEvent(tx: Db, event: Insertable<Tables['event']>, deliveries: NewDelivery[]): Promise<void> {
