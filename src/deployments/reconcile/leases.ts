@@ -7,6 +7,7 @@
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
+import { postgresNow } from '../../db/shared-now.ts';
 import { type EnvironmentKey, keyText } from '../../environments/key.ts';
 import { type Clock, steadyOf } from '../../lib/clock.ts';
 
@@ -38,12 +39,10 @@ export function onlyProcess(db: Db): Leases {
   return { hold: async () => lease, release: async () => {}, releaseAll: async () => {} };
 }
 
-const databaseNow = sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`;
-
 export function databaseLeases(db: Db, owner: string, clock: Clock, leaseMs = defaultLeaseMs): Leases {
   const steady = steadyOf(clock);
   const held = new Map<string, { lease: Lease; renewedAt: number }>();
-  const until = sql<number>`${databaseNow} + ${leaseMs}`;
+  const until = sql<number>`${postgresNow} + ${leaseMs}`;
 
   const leaseOf = (key: EnvironmentKey, fence: number): Lease => {
     const lost = (): never => {
@@ -115,7 +114,7 @@ async function take(
             .else(e.ref('excluded.fence'))
             .end(),
         }))
-        .where((e) => e.or([e('environment_lease.owner', '=', owner), e('environment_lease.until', '<', databaseNow)])),
+        .where((e) => e.or([e('environment_lease.owner', '=', owner), e('environment_lease.until', '<', postgresNow)])),
     )
     .returning('fence')
     .executeTakeFirst();
