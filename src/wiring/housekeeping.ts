@@ -9,22 +9,25 @@ import type { Common } from './common.ts';
 
 const dayMs = 86_400_000;
 
-interface HousekeepingParts extends Pick<Common, 'db' | 'clock' | 'log'> {
+interface HousekeepingParts extends Pick<Common, 'db' | 'clock' | 'retention' | 'log'> {
   cells: RateCells;
   lastUsed: LastUsed;
   regions: Regions;
   alertsKeptDays: number;
 }
 
-export function startHousekeeping({ db, clock, log, cells, lastUsed, regions, alertsKeptDays }: HousekeepingParts) {
+export function startHousekeeping(parts: HousekeepingParts) {
+  const { db, clock, retention, log, cells, lastUsed, regions, alertsKeptDays } = parts;
   const every = (intervalMs: number, name: string, step: () => Promise<void>) =>
     startLoop({ intervalMs, step, onError: (error) => log.error({ err: error, loop: name }, 'a loop failed') });
   const loops = [
     every(2_000, 'region health', () => regions.check()),
     every(10_000, 'last use of tokens', () => lastUsed.flush(db)),
     every(60_000, 'rate limit cells', () => cells.sweep(clock.now())),
-    every(600_000, 'idempotency keys', () => sweepIdempotencyKeys(db, clock.now())),
-    every(3_600_000, 'old alerts', () => deleteAlertsBefore(db, clock.now() - alertsKeptDays * dayMs)),
+    every(600_000, 'idempotency keys', async () => sweepIdempotencyKeys(db, await retention.now())),
+    every(3_600_000, 'old alerts', async () =>
+      deleteAlertsBefore(db, (await retention.now()) - alertsKeptDays * dayMs),
+    ),
   ];
   return {
     async stop(): Promise<void> {
