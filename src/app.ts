@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Config } from './config.ts';
 import { lockDataDir, makeDataDir } from './data-dir.ts';
 import { isPooled } from './db/postgres/url.ts';
+import { RetentionClock } from './db/retention.ts';
 import { createGate } from './http/api/gate.ts';
 import { databaseRateCells, memoryRateCells } from './http/api/rate-cells.ts';
 import { loadCompiler } from './http/api/validate.ts';
@@ -85,7 +86,8 @@ async function buildApp(config: Config, overrides: Overrides & { log: Log }, sto
   const ids = createIds(clock);
   const store = await openStoreAlone(config, log, stopSteps);
   const { db } = store;
-  const common: Common = { ...store, ids, clock, log, loops, processId: ids('run') };
+  const retention = new RetentionClock(db, clock);
+  const common: Common = { ...store, ids, clock, retention, log, loops, processId: ids('run') };
   const admin = { db, ids, clock, dataDir: config.dataDir, configured: config.adminToken };
   const newAdminToken = await ensureAdminToken(admin);
   const { regions, lines } = await openRegions(config, common);

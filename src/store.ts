@@ -7,6 +7,7 @@ import { isUnavailable } from './db/errors.ts';
 import { checkSecretKey } from './db/key-check.ts';
 import { type Migrated, migrate } from './db/migrate.ts';
 import { openDatabase } from './db/open.ts';
+import { continuePositions } from './events/positions.ts';
 import type { Log } from './lib/log.ts';
 import { createSeal, type Seal } from './lib/seal.ts';
 import { StartError } from './lib/start-error.ts';
@@ -38,6 +39,7 @@ export async function openStore(
     if (url !== null) await migratePostgres(config, url, onWait);
     else await migrate(database.db, 'sqlite', { onWait });
     await checkSecretKey(database.db, seal);
+    await continuePositions(database.db, database.dialect);
   } catch (error) {
     await database.close();
     throw explained(error, config);

@@ -1,5 +1,5 @@
 // Follows the event stream. After a lost connection it reconnects and resumes after the last event it received, so that no
-// event is missed or repeated. EventSource cannot be used: it sends no Authorization header.
+// event is missed, and none repeated unless the service has lost that event. EventSource cannot be used: it sends no Authorization header.
 import { errorOfAnswer, SluiceError } from './error.ts';
 import type { ChangeNotice, SluiceEvent } from './events.ts';
 import { pause } from './pause.ts';
@@ -15,6 +15,8 @@ export interface StreamOptions {
   signal?: AbortSignal;
   /** When `open` follows `lost`, fetch again what you display: change notices are not stored. */
   onState?: (state: 'open' | 'lost') => void;
+  /** The service does not have the event to resume after: all its events follow, also those received earlier. */
+  onReset?: () => void;
 }
 
 /** The service sends something every 15 seconds, so a connection silent for this long is dead. */
@@ -147,7 +149,8 @@ export class EventFollower {
       if (piece === null || piece.done) return;
       for (const message of parser.feed(decoder.decode(piece.value, { stream: true }))) {
         this.#lastEventId = parser.lastEventId;
-        yield readMessage(message);
+        if (message.event === 'reset') this.#options.onReset?.();
+        else yield readMessage(message);
       }
       this.#lastEventId = parser.lastEventId;
       this.#retryMs = parser.retryMs ?? this.#retryMs;

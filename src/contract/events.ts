@@ -114,7 +114,8 @@ export const streamEvents = declare({
     pattern: '^',
     description:
       'Server-sent events: `id`, `event` (the kind) and `data` (the event) of each; with `changes`, also `changed` ' +
-      'with `{"project_id", "environment"}`: fetch again what you display of it.',
+      'with `{"project_id", "environment"}`: fetch again what you display of it. If the event in `Last-Event-ID` is not ' +
+      'stored, `reset` comes first, and then every event from the oldest on.',
   }),
   media: 'text/event-stream',
   errors: ['project_not_found', 'quota_exceeded'],

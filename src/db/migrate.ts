@@ -7,9 +7,10 @@ import { webhooks } from './migrations/0003-webhooks.ts';
 import { alerts } from './migrations/0004-alerts.ts';
 import { domains } from './migrations/0005-domains.ts';
 import { deliveryLeases } from './migrations/0006-delivery-leases.ts';
+import { positions } from './migrations/0007-positions.ts';
 import { type AnyDb, columnsFor, type DialectName, type Migration } from './migrations/types.ts';
 
-export const migrations: Migration[] = [foundation, deployments, webhooks, alerts, domains, deliveryLeases];
+export const migrations: Migration[] = [foundation, deployments, webhooks, alerts, domains, deliveryLeases, positions];
 
 export const latestVersion = migrations.length;
 

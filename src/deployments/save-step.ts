@@ -6,6 +6,7 @@ import { insertEvent } from '../events/outbox.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import { publish } from '../signals/signals.ts';
+import { baselineOf } from './canary-traffic.ts';
 import { presentDeployment, presentRevision } from './present.ts';
 import {
   type DeploymentRow,
@@ -34,7 +35,11 @@ export async function saveStep(
   logTail: string[] = [],
 ): Promise<DeploymentRow> {
   const nowMs = parts.clock.now();
-  const saved = await updateDeployment(tx, row, changesOf(row, step, percents, nowMs, logTail));
+  const begins = step.canary?.phase === 'baking';
+  const saved = await updateDeployment(tx, row, {
+    ...changesOf(row, step, percents, nowMs, logTail),
+    ...(begins && { step_since: nowMs, step_baseline: await baselineOf(tx, row, nowMs) }),
+  });
   await insertTimeline(tx, { deployment_id: row.id, at: nowMs, state: step.to, message: step.message });
   const key = keyOf(row);
   if (step.digest) await updateRevision(tx, key, row.revision, { digest: step.digest });
@@ -70,7 +75,6 @@ function changesOf(
       canary_step: step.canary.step,
       canary_percent_now: percents[step.canary.step - 1] ?? 0,
       step_until: step.canary.until,
-      ...(step.canary.phase === 'baking' && { step_since: nowMs }),
     }),
   };
 }

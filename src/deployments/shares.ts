@@ -19,7 +19,7 @@ export async function saveShares(tx: Db, deployment: DeploymentRow, freshPercent
 
 /** Saves the shares while a deployment goes on; false: they are like that already. */
 export async function moveTraffic(
-  db: Db,
+  write: (work: (tx: Db) => Promise<void>) => Promise<void>,
   deployment: DeploymentRow,
   fresh: RevisionRow,
   active: RevisionRow | null,
@@ -28,7 +28,7 @@ export async function moveTraffic(
   const previous = active?.number === deployment.previous_revision ? active : null;
   const isRestSaved = !previous || previous.traffic_percent === 100 - freshPercent;
   if (fresh.traffic_percent === freshPercent && isRestSaved) return false;
-  await db.transaction().execute(async (tx) => {
+  await write(async (tx) => {
     await saveShares(tx, deployment, freshPercent);
     publish(tx, 'changes', { accountId: deployment.account_id, ...keyOf(deployment) });
   });

@@ -1,7 +1,9 @@
-// The issuer's queries. A process leases a domain before it gets a certificate for it. Every update is guarded by the
-// lease, so a process that has lost it can change nothing.
-import { sql } from 'kysely';
+// The issuer's queries. A process leases a domain before it gets a certificate for it. Each lease has an owner of its own,
+// never used again, and every update is guarded by it: a process that has lost its lease can change nothing.
+import { sql, type UpdateObject } from 'kysely';
 import type { Db } from '../db/database.ts';
+import { sharedNow } from '../db/shared-now.ts';
+import type { Tables } from '../db/tables.ts';
 import { publish } from '../signals/signals.ts';
 import { markRoutingChanged } from '../traffic/queries.ts';
 import type { CertificateRow, DomainRow } from './queries.ts';
@@ -17,11 +19,12 @@ export async function claimDue(
   nowMs: number,
   leaseMs: number,
 ): Promise<DomainRow[]> {
+  const leaseNow = sharedNow(db, nowMs);
   const due = await db
     .selectFrom('domain')
     .select('id')
     .where('next_attempt_at', '<=', nowMs)
-    .where('lease_until', '<=', nowMs)
+    .where('lease_until', '<=', leaseNow)
     .orderBy('next_attempt_at')
     .limit(room)
     .execute();
@@ -31,14 +34,14 @@ export async function claimDue(
       .updateTable('domain')
       .set({
         lease_owner: owner(),
-        lease_until: nowMs + leaseMs,
+        lease_until: sql<number>`${leaseNow} + ${leaseMs}`,
         // During a renewal the domain stays active: it still serves its current certificate.
         state: sql<DomainRow['state']>`case when certificate_id is null then 'issuing' else state end`,
         version: sql<number>`case when certificate_id is null then version + 1 else version end`,
       })
       .where('id', '=', id)
       .where('next_attempt_at', '<=', nowMs)
-      .where('lease_until', '<=', nowMs)
+      .where('lease_until', '<=', leaseNow)
       .returningAll()
       .executeTakeFirst();
     if (!row) continue;
@@ -48,8 +51,8 @@ export async function claimDue(
   return claimed;
 }
 
-export async function extendLease(db: Db, row: DomainRow, untilMs: number): Promise<void> {
-  await guarded(db, row, { lease_until: untilMs });
+export async function extendLease(db: Db, row: DomainRow, nowMs: number, leaseMs: number): Promise<void> {
+  await guarded(db, row, { lease_until: sql<number>`${sharedNow(db, nowMs)} + ${leaseMs}` });
 }
 
 /** Called before the order is acted upon, so that it can be found again after a crash. */
@@ -155,7 +158,7 @@ export async function findFullCertificate(db: Db, id: string | null): Promise<Ce
 async function guarded(
   db: Db,
   { id, lease_owner }: DomainRow,
-  changed: Partial<DomainRow>,
+  changed: UpdateObject<Tables, 'domain'>,
   kind: 'visible' | 'internal' = 'internal',
 ): Promise<DomainRow> {
   const row = await db

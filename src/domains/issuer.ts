@@ -97,7 +97,7 @@ export class Issuer {
     const { db, clock, log } = this.#parts;
     const lost = new AbortController();
     const beat = setInterval(
-      () => extendLease(db, row, clock.now() + leaseMs).catch((error) => error instanceof LeaseLost && lost.abort()),
+      () => extendLease(db, row, clock.now(), leaseMs).catch((error) => error instanceof LeaseLost && lost.abort()),
       extendEveryMs,
     );
     const signal = AbortSignal.any([this.#stopping.signal, lost.signal]);

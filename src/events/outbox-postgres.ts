@@ -5,32 +5,47 @@ import type { Db } from '../db/database.ts';
 import type { Tables } from '../db/tables.ts';
 import { takeNotification } from '../signals/processes.ts';
 import { insertDeliveriesInPostgres, type NewDelivery } from './deliveries.ts';
-import { type EventSubject, type SequencedSubscribers, subscribesInPostgres } from './subscribers.ts';
+import { ownPositionInPostgres } from './positions.ts';
+import {
+  type EventSubject,
+  includesKindInPostgres,
+  mayGetInPostgres,
+  type SequencedSubscribers,
+} from './subscribers.ts';
 
 const taking = `
   with taken as (
     update project set next_sequence = next_sequence + 1 where id = $1 returning next_sequence - 1 as sequence
   )
-  select taken.sequence, w.id, w.ordering from taken left join webhook w on ${subscribesInPostgres} order by w.id`;
+  select taken.sequence, w.id, w.ordering, ${includesKindInPostgres} as subscribes
+  from taken left join webhook w on ${mayGetInPostgres} and (w.ordering = 'strict' or ${includesKindInPostgres})
+  order by w.id`;
+
+interface Candidate {
+  sequence: number;
+  id: string | null;
+  ordering: Ordering;
+  subscribes: boolean;
+}
 
 export async function takeSequence(
   tx: Db,
   { accountId, projectId, type }: EventSubject,
 ): Promise<SequencedSubscribers> {
-  const rows = await run<{ sequence: number; id: string | null; ordering: Ordering }>(tx, taking, [
-    projectId,
-    accountId,
-    `"${type}"`,
-  ]);
+  const rows = await run<Candidate>(tx, taking, [projectId, accountId, `"${type}"`]);
   if (rows.length === 0) throw new Error(`there is no project ${projectId}`);
-  const subscribers = rows.flatMap(({ id, ordering }) => (id === null ? [] : [{ id, ordering }]));
-  return { sequence: rows[0]!.sequence, subscribers };
+  const found = rows.flatMap(({ id, ordering, subscribes }) => (id === null ? [] : [{ id, ordering, subscribes }]));
+  return {
+    sequence: rows[0]!.sequence,
+    subscribers: found.filter(({ subscribes }) => subscribes),
+    strict: found.filter(({ ordering }) => ordering === 'strict').map(({ id }) => id),
+  };
 }
 
 const writing = `
   with written as (
-    insert into event (id, account_id, project_id, type, sequence, body, created_at)
-    values ($1, $2, $3, $4, $5, $6, $7)
+    insert into event (id, account_id, project_id, type, sequence, body, created_at, position)
+    values ($1, $2, $3, $4, $5, $6, $7, ${ownPositionInPostgres})
   ),
   delivered as (${insertDeliveriesInPostgres('$8')})
   select pg_notify($9, $10) where $9 is not null`;

@@ -12,10 +12,26 @@ export async function takeSequence(tx: Db, subject: EventSubject): Promise<Seque
     .where('id', '=', subject.projectId)
     .returning((e) => e('next_sequence', '-', 1).as('sequence'))
     .executeTakeFirstOrThrow();
-  return { sequence: Number(sequence), subscribers: await listSubscribers(tx, subject) };
+  return { sequence: Number(sequence), subscribers: await listSubscribers(tx, subject), strict: [] };
 }
 
 export async function writeEvent(tx: Db, event: Insertable<Tables['event']>, deliveries: NewDelivery[]): Promise<void> {
-  await tx.insertInto('event').values(event).execute();
+  await tx
+    .insertInto('event')
+    .values((e) => ({
+      ...event,
+      position: e(
+        e.fn.coalesce(
+          e
+            .selectFrom('event')
+            .select((last) => last.fn.max('position').as('position'))
+            .where('account_id', '=', event.account_id),
+          e.lit(0),
+        ),
+        '+',
+        1,
+      ),
+    }))
+    .execute();
   await insertDeliveries(tx, deliveries);
 }

@@ -8,7 +8,7 @@ import { publish } from '../signals/signals.ts';
 import type { NewDelivery } from './deliveries.ts';
 import * as postgres from './outbox-postgres.ts';
 import * as sqlite from './outbox-sqlite.ts';
-import type { EventSubject } from './subscribers.ts';
+import type { EventSubject, Subscriber } from './subscribers.ts';
 
 interface NewEvent extends EventSubject {
   /** The record as the API shows it. */
@@ -25,27 +25,39 @@ export async function insertEvent(
   const { type, accountId, projectId } = subject;
   const { takeSequence, writeEvent } = dialects[dialectOf(tx)];
   // The row lock this takes keeps the events of one project in sequence, without gaps.
-  const { sequence, subscribers } = await takeSequence(tx, subject);
+  const { sequence, subscribers, strict } = await takeSequence(tx, subject);
+  // One is locked by taking its position.
+  if (strict.length > 1) await lockWebhooks(tx, strict);
   const id = ids('evt');
   const nowMs = clock.now();
   const body = JSON.stringify({ id, type, created_at: isoTime(nowMs), project_id: projectId, sequence, data });
   const event = { id, account_id: accountId, project_id: projectId, type, sequence, body, created_at: nowMs };
-  const deliveries: NewDelivery[] = [];
-  for (const { id: webhook_id, ordering } of subscribers) {
-    const position = ordering === 'strict' ? await takePosition(tx, webhook_id) : 0;
-    deliveries.push({ id: ids('dlv'), webhook_id, event_id: id, type, position, created_at: nowMs });
-  }
+  const positions = await takePositions(tx, subscribers);
+  const deliveries: NewDelivery[] = subscribers.map(({ id: webhook_id }) => ({
+    id: ids('dlv'),
+    webhook_id,
+    event_id: id,
+    type,
+    position: positions.get(webhook_id) ?? 0,
+    created_at: nowMs,
+  }));
   await writeEvent(tx, event, deliveries);
   publish(tx, 'events', null);
 }
 
-/** Locks the webhook until the commit: its deliveries become visible in the order of their positions. */
-async function takePosition(tx: Db, webhookId: string): Promise<number> {
-  const { position } = await tx
+async function lockWebhooks(tx: Db, ids: string[]): Promise<void> {
+  await tx.selectFrom('webhook').select('id').where('id', 'in', ids).orderBy('id').forNoKeyUpdate().execute();
+}
+
+/** Locks the webhooks until the commit: their deliveries become visible in the order of their positions. */
+async function takePositions(tx: Db, subscribers: Subscriber[]): Promise<Map<string, number>> {
+  const strict = subscribers.filter(({ ordering }) => ordering === 'strict').map(({ id }) => id);
+  if (strict.length === 0) return new Map();
+  const rows = await tx
     .updateTable('webhook')
     .set((e) => ({ next_position: e('next_position', '+', 1) }))
-    .where('id', '=', webhookId)
-    .returning((e) => e('next_position', '-', 1).as('position'))
-    .executeTakeFirstOrThrow();
-  return Number(position);
+    .where('id', 'in', strict)
+    .returning((e) => ['id', e('next_position', '-', 1).as('position')])
+    .execute();
+  return new Map(rows.map(({ id, position }) => [id, Number(position)]));
 }

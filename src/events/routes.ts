@@ -3,13 +3,16 @@ import * as contract from '../contract/events.ts';
 import type { DialectName } from '../db/migrations/types.ts';
 import { type ServedRoute, serve, serveStream } from '../http/api/route.ts';
 import type { Clock } from '../lib/clock.ts';
-import { idPattern } from '../lib/ids.ts';
+import { idFloor, idPattern } from '../lib/ids.ts';
 import { requireProject } from '../projects/queries.ts';
 import { isTokenValid } from '../tokens/queries.ts';
-import { filterFor, findEvent, findLatestPosition, findPositionAfter, listEvents, presentEvent } from './queries.ts';
+import { beginning, findLatestPosition, findPositionOf } from './positions.ts';
+import { filterFor, findEvent, listEvents, presentEvent } from './queries.ts';
 import type { EventStreams } from './stream.ts';
 
 const eventId = new RegExp(idPattern('evt'));
+/** Asks for everything from the oldest event on. */
+const beforeAll = idFloor('evt', 0);
 
 interface EventParts {
   dialect: DialectName;
@@ -34,13 +37,20 @@ export function eventRoutes({ dialect, clock, streams }: EventParts): ServedRout
           details: [{ path: 'header.last-event-id', message: 'must be the id of an event' }],
         });
       }
-      const from =
+      const known =
         lastId === undefined
           ? await findLatestPosition(db, dialect, caller.accountId)
-          : await findPositionAfter(db, dialect, caller.accountId, lastId);
+          : await findPositionOf(db, caller.accountId, lastId);
+      const resetFrom = known || lastId === beforeAll ? null : lastId!;
       const isAllowed = () => isTokenValid(db, caller.tokenId, clock.now());
       const changes = query.changes === 'true';
-      return streams.follow({ filter: filterFor(caller, query), from, changes, isAllowed });
+      return streams.follow({
+        filter: filterFor(caller, query),
+        from: known ?? beginning,
+        resetFrom,
+        changes,
+        isAllowed,
+      });
     }),
 
     serve(contract.getEvent, async (call, db) => {

@@ -4,10 +4,11 @@ import { Readable } from 'node:stream';
 import { quotaExceeded } from '../contract/errors.ts';
 import type { Db } from '../db/database.ts';
 import type { DialectName } from '../db/migrations/types.ts';
-import type { Clock } from '../lib/clock.ts';
+import { type Clock, steadyOf } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
 import { subscribe, type Topics } from '../signals/signals.ts';
-import { type EventFilter, listCommitted, type Position } from './queries.ts';
+import { findOwnHorizon, findPositionOf, listCommitted, type Position } from './positions.ts';
+import type { EventFilter } from './queries.ts';
 
 interface StreamParts {
   db: Db;
@@ -19,6 +20,8 @@ interface StreamParts {
 const pollMs = 1000;
 /** How soon to read again if an older open transaction holds events back. */
 const heldBackMs = 20;
+/** How long events may be held back before it is asked whether the open transaction is one of this database at all. */
+const askWhoHoldsAfterMs = 1000;
 const heartbeatMs = 15_000;
 const pageSize = 100;
 const maxPerAccount = 100;
@@ -29,6 +32,8 @@ type Change = Topics['changes'];
 interface Follower {
   filter: EventFilter;
   from: Position;
+  /** The client asked for what comes after this event, which is not in the database: it gets everything, and is told. */
+  resetFrom: string | null;
   /** Whether the client also gets hints about changes that are not events. */
   changes: boolean;
   /** Checked with every heartbeat: whether the token is still valid. */
@@ -40,11 +45,15 @@ class EventStream extends Readable {
   readonly #parts: StreamParts;
   readonly #follower: Follower;
   #position: Position;
+  /** The last event sent. */
+  #sent: string | null = null;
   /** The client can take more. */
   #hasRoom = false;
   #reading = false;
   #again = false;
+  readonly #clock: Clock;
   #beatAt: number;
+  #heldSince: number | null = null;
   readonly #timer: NodeJS.Timeout;
   #heldBack: NodeJS.Timeout | undefined;
 
@@ -54,10 +63,15 @@ class EventStream extends Readable {
     this.#parts = parts;
     this.#follower = follower;
     this.#position = follower.from;
-    this.#beatAt = parts.clock.now() + heartbeatMs;
+    this.#clock = steadyOf(parts.clock);
+    this.#beatAt = this.#clock.now() + heartbeatMs;
     this.#timer = setInterval(() => this.readOn(), pollMs);
     // Sends the headers at once, and tells clients to reconnect soon after a lost connection.
     this.push('retry: 2000\n\n');
+    const { resetFrom } = follower;
+    if (resetFrom !== null) {
+      this.push(`event: reset\ndata: ${JSON.stringify({ type: 'reset', last_event_id: resetFrom })}\n\n`);
+    }
   }
 
   override _read(): void {
@@ -109,20 +123,40 @@ class EventStream extends Readable {
   }
 
   async #readAll(): Promise<void> {
-    const { db, dialect, clock } = this.#parts;
     while (this.#again && this.#hasRoom && !this.destroyed) {
       this.#again = false;
-      const { filter } = this.#follower;
-      const { rows, held } = await listCommitted(db, dialect, filter, this.#position, clock.now(), pageSize);
+      const { rows, held } = await this.#readPage();
       if (this.destroyed || !this.#hasRoom) return;
       for (const row of rows) {
-        this.#position = { tx: row.tx, id: row.id };
+        this.#position = { position: row.position, id: row.id };
+        this.#sent = row.id;
         this.#hasRoom = this.push(`id: ${row.id}\nevent: ${row.type}\ndata: ${row.body}\n\n`);
       }
       if (rows.length === pageSize) this.#again = true;
       else if (held) this.#lookAgainSoon();
-      if (clock.now() >= this.#beatAt) await this.#beat();
+      if (rows.length === 0 && !held && (await this.#isForgotten())) return this.end();
+      if (this.#clock.now() >= this.#beatAt) await this.#beat();
     }
+  }
+
+  async #readPage() {
+    const { db, dialect } = this.#parts;
+    const { filter } = this.#follower;
+    const nowMs = this.#clock.now();
+    const isHeldLong = this.#heldSince !== null && nowMs - this.#heldSince >= askWhoHoldsAfterMs;
+    const horizon = isHeldLong ? await findOwnHorizon(db) : null;
+    const page = await listCommitted(db, dialect, filter, this.#position, pageSize, horizon ?? 0);
+    this.#heldSince = page.held ? (this.#heldSince ?? nowMs) : null;
+    return page;
+  }
+
+  /**
+   * The last event sent is no longer there: the database lost it, in a failover for example, and goes on from an earlier
+   * position, which this stream is past. A client that reconnects is told.
+   */
+  async #isForgotten(): Promise<boolean> {
+    if (this.#sent === null) return false;
+    return (await findPositionOf(this.#parts.db, this.accountId, this.#sent)) === null;
   }
 
   #lookAgainSoon(): void {
@@ -131,7 +165,7 @@ class EventStream extends Readable {
   }
 
   async #beat(): Promise<void> {
-    this.#beatAt = this.#parts.clock.now() + heartbeatMs;
+    this.#beatAt = this.#clock.now() + heartbeatMs;
     if (!(await this.#follower.isAllowed())) return this.end();
     if (!this.destroyed && this.#hasRoom) this.#hasRoom = this.push(': still here\n\n');
   }

@@ -1,5 +1,6 @@
 // Keeps a data plane up to date with the database, and the database with what the data plane measured.
 import type { Db } from '../db/database.ts';
+import type { RetentionClock } from '../db/retention.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
 import type { Loop } from '../lib/loop.ts';
@@ -12,6 +13,7 @@ import { deleteTrafficBefore, keptForMs, loadRoutingTable, readRoutingVersion, s
 interface RouterAgentParts {
   db: Db;
   clock: Clock;
+  retention: RetentionClock;
   log: Log;
   loops: Loops;
   dataPlane: DataPlane;
@@ -72,13 +74,13 @@ export class RouterAgent {
   }
 
   async #store(): Promise<void> {
-    const { db, dataPlane, clock, id } = this.#parts;
+    const { db, dataPlane, clock, retention, id } = this.#parts;
     const measurements = dataPlane.takeMeasurements();
     this.#parts.onMeasured?.(measurements);
     await storeMeasurements(db, id, measurements);
     const nowMs = clock.now();
     if (nowMs - this.#forgotAt < forgetEveryMs) return;
     this.#forgotAt = nowMs;
-    await deleteTrafficBefore(db, nowMs - keptForMs);
+    await deleteTrafficBefore(db, (await retention.now()) - keptForMs);
   }
 }

@@ -1,5 +1,6 @@
 // What a process with the role `worker` does for webhooks: it sends deliveries and clears away old ones.
 import type { Db } from '../db/database.ts';
+import type { RetentionClock } from '../db/retention.ts';
 import type { AddressPolicy } from '../lib/address.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
@@ -26,6 +27,7 @@ interface DeliveryWorkerParts {
   /** null: SQLite. */
   databaseUrl: string | null;
   clock: Clock;
+  retention: RetentionClock;
   log: Log;
   loops: Loops;
   seal: Seal;
@@ -80,9 +82,9 @@ export class DeliveryWorker {
   }
 
   async #sweep(): Promise<void> {
-    const { db, clock, retentionDays } = this.#parts;
-    const nowMs = clock.now();
-    const more = [await sweepStopped(db, nowMs), await sweepOld(db, nowMs - retentionDays * dayMs)];
+    const { db, clock, retention, retentionDays } = this.#parts;
+    const oldBefore = (await retention.now()) - retentionDays * dayMs;
+    const more = [await sweepStopped(db, clock.now()), await sweepOld(db, oldBefore)];
     if (more.includes(true)) this.#sweeper?.wake();
   }
 

@@ -1,5 +1,6 @@
 import type { Db } from '../db/database.ts';
 import type { DialectName } from '../db/migrations/types.ts';
+import type { RetentionClock } from '../db/retention.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import type { Log } from '../lib/log.ts';
@@ -13,6 +14,8 @@ export interface Common {
   seal: Seal;
   ids: IdSource;
   clock: Clock;
+  /** What is deleted for its age is old by this. */
+  retention: RetentionClock;
   log: Log;
   loops: Loops;
   /** Unlike that of any other process. */

@@ -10,7 +10,7 @@ import type { Common } from './common.ts';
 
 const dayMs = 86_400_000;
 
-interface HousekeepingParts extends Pick<Common, 'db' | 'clock' | 'log' | 'loops'> {
+interface HousekeepingParts extends Pick<Common, 'db' | 'clock' | 'retention' | 'log' | 'loops'> {
   cells: RateCells;
   lastUsed: LastUsed;
   regions: Regions;
@@ -18,7 +18,7 @@ interface HousekeepingParts extends Pick<Common, 'db' | 'clock' | 'log' | 'loops
 }
 
 export function startHousekeeping(parts: HousekeepingParts) {
-  const { db, clock, log, loops, cells, lastUsed, regions, alertsKeptDays } = parts;
+  const { db, clock, retention, log, loops, cells, lastUsed, regions, alertsKeptDays } = parts;
   const every = (intervalMs: number, name: string, step: () => Promise<void>) =>
     loops.start({ name, intervalMs, step });
   const running = [
@@ -26,8 +26,10 @@ export function startHousekeeping(parts: HousekeepingParts) {
     every(2_000, 'region health', () => regions.check()),
     every(10_000, 'last use of tokens', () => lastUsed.flush(db)),
     every(60_000, 'rate limit cells', () => cells.sweep(clock.now())),
-    every(600_000, 'idempotency keys', () => sweepIdempotencyKeys(db, clock.now())),
-    every(3_600_000, 'old alerts', () => deleteAlertsBefore(db, clock.now() - alertsKeptDays * dayMs)),
+    every(600_000, 'idempotency keys', async () => sweepIdempotencyKeys(db, await retention.now())),
+    every(3_600_000, 'old alerts', async () =>
+      deleteAlertsBefore(db, (await retention.now()) - alertsKeptDays * dayMs),
+    ),
   ];
   return {
     async stop(): Promise<void> {

@@ -38,7 +38,7 @@ export async function createRollouts(
   const reconciler = new Reconciler({
     ...common,
     regions,
-    leases: dialect === 'sqlite' ? onlyProcess : databaseLeases(db, processId, clock),
+    leases: dialect === 'sqlite' ? onlyProcess(db) : databaseLeases(db, processId, clock),
     settleMs: dialect === 'sqlite' ? routerPollMs / 2 : 2 * routerPollMs,
   });
   return {

@@ -56,6 +56,19 @@ test('tells what happens, and with `changes` of what else changed; ends quietly 
   );
 });
 
+test('an event to resume after that the service does not have: says so, and gives all there are', async () => {
+  const project = await newShop();
+  await deploy(project, 'shop:1');
+  let resets = 0;
+  const controller = new AbortController();
+  const options = { lastEventId: `evt_${'7'.repeat(26)}`, signal: controller.signal, onReset: () => void resets++ };
+  for await (const event of sluice.events.stream({ project_id: project }, options)) {
+    assert.equal(event.type, 'deployment.created');
+    controller.abort();
+  }
+  assert.equal(resets, 1);
+});
+
 test('gives up on errors that a retry cannot fix, and if the service never answered', async () => {
   for (const [token, code] of [['slc_wrong', 'token_invalid']] as const)
     await assert.rejects(collect(createClient({ url: t.url, token }).events.stream()), { code });

@@ -13,8 +13,8 @@ export interface EventTables {
     sequence: number;
     body: string;
     created_at: number;
-    /** The number of the transaction that wrote it. PostgreSQL fills it in. */
-    tx: Generated<number>;
+    /** Rises in the order of commits within an account; events of one transaction may share it. See events/positions.ts. */
+    position: Generated<number>;
   };
   webhook: {
     id: string;

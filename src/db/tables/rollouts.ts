@@ -1,4 +1,5 @@
 // Deployments, revisions, instances and the router's measurements.
+import type { Generated } from 'kysely';
 import type { CanaryPhase, DeploymentState, FailureCode, RollbackCause, Strategy } from '../../contract/deployments.ts';
 import type { RevisionState } from '../../contract/revisions.ts';
 
@@ -28,6 +29,8 @@ export interface RolloutTables {
     /** When the step began, and when it ends at the earliest. */
     step_since: number | null;
     step_until: number | null;
+    /** JSON: what had been measured of both revisions before the step began, in the ten seconds in which it did. */
+    step_baseline: string | null;
     failure_code: FailureCode | null;
     failure_message: string | null;
     failure_log: string | null;
@@ -70,8 +73,14 @@ export interface RolloutTables {
     created_at: number;
     state_since: number;
   };
-  /** Which process reconciles an environment, and until when it alone may. */
-  environment_lease: { project_id: string; environment: string; owner: string; until: number };
+  /** Which process reconciles an environment, and until when it alone may. Each new holder has a higher fence. */
+  environment_lease: {
+    project_id: string;
+    environment: string;
+    owner: string;
+    until: number;
+    fence: Generated<number>;
+  };
   traffic: {
     project_id: string;
     environment: string;

@@ -114,6 +114,7 @@ function newRow(
     canary_step: 0,
     canary_percent_now: 0,
     step_since: null,
+    step_baseline: null,
     step_until: null,
     failure_code: null,
     failure_message: null,

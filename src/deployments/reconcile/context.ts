@@ -9,10 +9,13 @@ import type { EngineCalls } from './engine-calls.ts';
 import type { EngineLists } from './engine-lists.ts';
 import type { HealthWatch } from './health-watch.ts';
 import type { Images } from './images.ts';
+import type { Lease } from './leases.ts';
 
 /** What a look at an environment works with, and what this process remembers from one look to the next. */
 export interface ReconcileContext {
+  /** To read from. Everything is written through the lease. */
   db: Db;
+  lease: Lease;
   clock: Clock;
   ids: IdSource;
   log: Log;

@@ -64,14 +64,14 @@ function startAgain(context: ReconcileContext, seen: Kept, { revision }: Desired
 
 /** Gives how many it started: none while the revision has to wait after a crash. */
 async function startSome(context: ReconcileContext, seen: Kept, revision: RevisionRow, count: number): Promise<number> {
-  const { db, clock, ids, crashes } = context;
+  const { lease, clock, ids, crashes } = context;
   const { key, region } = seen;
   if (clock.now() < crashes.nextStartAt(key, revision.number)) return 0;
   const spec = specOf(context, seen, revision);
   for (let i = 0; i < count; i++) {
     const id = ids('ins');
     const nowMs = clock.now();
-    await insertInstance(db, {
+    const row: InstanceRow = {
       id,
       project_id: key.projectId,
       environment: key.environment,
@@ -82,7 +82,8 @@ async function startSome(context: ReconcileContext, seen: Kept, revision: Revisi
       port: null,
       created_at: nowMs,
       state_since: nowMs,
-    });
+    };
+    await lease.write((tx) => insertInstance(tx, row));
     start(context, seen, { ...spec, id });
   }
   return count;
@@ -102,25 +103,27 @@ function specOf({ seal }: ReconcileContext, { environment }: Kept, revision: Rev
 }
 
 function start(context: ReconcileContext, { key, region }: Kept, spec: InstanceSpec): void {
-  const { db, clock, crashes, engineCalls } = context;
+  const { lease, clock, crashes, engineCalls } = context;
   engineCalls.run(key, spec.id, async () => {
+    await lease.confirm();
     try {
       await region.engine.start(spec);
     } catch (error) {
       if (error instanceof EngineError && error.fault === 'unavailable') return;
       const message = `An instance could not be started: ${(error as Error).message}`;
       crashes.note(key, spec.revision, { code: 'crashed', message }, [], clock.now());
+      await lease.confirm();
       await region.engine.stop(spec.id, 0).catch(() => {});
-      await deleteInstance(db, spec.id);
+      await lease.write((tx) => deleteInstance(tx, spec.id));
     }
   });
 }
 
 /** Takes the instance out of the routing table. It is stopped once it has finished its requests. */
 async function drain(context: ReconcileContext, seen: Kept, row: InstanceRow): Promise<void> {
-  const { db, clock } = context;
+  const { lease, clock } = context;
   const nowMs = clock.now();
-  const isMarked = await db.transaction().execute(async (tx) => {
+  const isMarked = await lease.write(async (tx) => {
     if (!(await markInstance(tx, row.id, ['starting', 'healthy', 'unhealthy'], 'draining', nowMs))) return false;
     await markRoutingChanged(tx);
     return true;
@@ -134,13 +137,14 @@ function stopWhenDrained(context: ReconcileContext, seen: Kept, row: InstanceRow
 }
 
 function stop(
-  { db, health, engineCalls }: ReconcileContext,
+  { lease, health, engineCalls }: ReconcileContext,
   { key, region, environment }: Kept,
   row: InstanceRow,
 ): void {
   engineCalls.run(key, row.id, async () => {
+    await lease.confirm();
     await region.engine.stop(row.id, environment.drain_s);
     health.forget(row.id);
-    await deleteInstance(db, row.id);
+    await lease.write((tx) => deleteInstance(tx, row.id));
   });
 }

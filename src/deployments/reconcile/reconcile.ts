@@ -34,14 +34,14 @@ export async function reconcile(context: ReconcileContext, key: EnvironmentKey):
   const step = decide(rolloutOf(deployment, policy), observed, policy, context.clock.now());
   if (step) {
     const logTail = step.failure ? await failureLog(context, seen, deployment) : [];
-    await context.db
-      .transaction()
-      .execute((tx) => saveStep(tx, context, environment, deployment, step, percentsOf(deployment, policy), logTail));
+    await context.lease.write((tx) =>
+      saveStep(tx, context, environment, deployment, step, percentsOf(deployment, policy), logTail),
+    );
     if (step.to !== 'preparing') context.images.forget(key);
     return 0;
   }
 
-  const moved = await moveTraffic(context.db, deployment, fresh, active, desired.freshPercent);
+  const moved = await moveTraffic(context.lease.write, deployment, fresh, active, desired.freshPercent);
   const sets: DesiredSet[] = [{ revision: fresh, instances: desired.fresh }];
   if (active) sets.push({ revision: active, instances: desired.previous });
   const changed = await keepInstances(context, seen, sets);

@@ -3,7 +3,7 @@
 import type { Db } from '../../db/database.ts';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
 import type { EnvironmentKey } from '../../environments/key.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, steadyOf } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
 import type { Loop } from '../../lib/loop.ts';
@@ -44,7 +44,9 @@ const maxAtOnce = 16;
 export class Reconciler {
   readonly #loops: Loops;
   readonly #leases: Leases;
-  readonly #context: ReconcileContext;
+  readonly #context: Omit<ReconcileContext, 'lease'>;
+  /** When to look next is no matter of the time of day, which may be set back. */
+  readonly #steady: Clock;
   readonly #schedule = new Schedule();
   #loop: Loop | null = null;
   #unsubscribe: (() => void)[] = [];
@@ -53,9 +55,10 @@ export class Reconciler {
     const enqueue = (key: EnvironmentKey) => this.#enqueue(key);
     this.#loops = loops;
     this.#leases = leases;
+    this.#steady = steadyOf(parts.clock);
     this.#context = {
       ...parts,
-      engineLists: new EngineLists(parts.clock),
+      engineLists: new EngineLists(this.#steady),
       engineCalls: new EngineCalls(parts.log, enqueue),
       health: new HealthWatch(enqueue),
       images: new Images(parts, enqueue),
@@ -85,7 +88,7 @@ export class Reconciler {
   /** Look at this environment as soon as possible. */
   #enqueue(key: EnvironmentKey): void {
     this.#context.engineLists.clear();
-    this.#schedule.enqueue(key, this.#context.clock.now());
+    this.#schedule.enqueue(key, this.#steady.now());
     this.#loop?.wake();
   }
 
@@ -96,13 +99,13 @@ export class Reconciler {
   }
 
   async #tick(): Promise<void> {
-    const { db, clock } = this.#context;
+    const { db } = this.#context;
     const schedule = this.#schedule;
-    const nowMs = clock.now();
+    const nowMs = this.#steady.now();
     if (schedule.takeSweep(nowMs, sweepEveryMs)) await this.#sweep(nowMs);
     if (schedule.takeSearch(nowMs, searchEveryMs)) schedule.discover(await listEnvironmentsInProgress(db), nowMs);
-    await Promise.all(schedule.take(clock.now(), maxAtOnce).map((key) => this.#look(key)));
-    if (schedule.isAnyDue(clock.now())) this.#loop?.wake();
+    await Promise.all(schedule.take(this.#steady.now(), maxAtOnce).map((key) => this.#look(key)));
+    if (schedule.isAnyDue(this.#steady.now())) this.#loop?.wake();
   }
 
   async #sweep(nowMs: number): Promise<void> {
@@ -118,17 +121,18 @@ export class Reconciler {
   async #look(key: EnvironmentKey): Promise<void> {
     const next = await this.#reconcile(key);
     if (next === 'gone') this.#enqueueSweep();
-    if (typeof next === 'number') this.#schedule.plan(key, this.#context.clock.now() + next);
+    if (typeof next === 'number') this.#schedule.plan(key, this.#steady.now() + next);
     else this.#schedule.remove(key);
   }
 
   async #reconcile(key: EnvironmentKey): Promise<NextLook> {
     try {
-      if (!(await this.#leases.hold(key))) {
+      const lease = await this.#leases.hold(key);
+      if (!lease) {
         this.#forget(key);
         return idleEveryMs;
       }
-      const next = await reconcile(this.#context, key);
+      const next = await reconcile({ ...this.#context, lease }, key);
       if (typeof next === 'number') return next;
       this.#forget(key);
       await this.#leases.release(key);

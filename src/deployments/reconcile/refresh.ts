@@ -71,23 +71,25 @@ async function refreshInstance(
 const healthOf = ({ state }: InstanceRow) => (state === 'healthy' ? 'healthy' : 'unhealthy');
 
 async function saveAddress(
-  { db }: ReconcileContext,
+  { lease }: ReconcileContext,
   row: InstanceRow,
   { host, port }: { host: string; port: number },
 ): Promise<InstanceRow> {
   if (row.host === host && row.port === port) return row;
-  await setInstanceAddress(db, row.id, { host, port });
-  if (row.state === 'healthy') await markRoutingChanged(db);
+  await lease.write(async (tx) => {
+    await setInstanceAddress(tx, row.id, { host, port });
+    if (row.state === 'healthy') await markRoutingChanged(tx);
+  });
   return { ...row, host, port };
 }
 
 async function mark(
-  { db, clock }: ReconcileContext,
+  { lease, clock }: ReconcileContext,
   row: InstanceRow,
   state: 'healthy' | 'unhealthy',
 ): Promise<InstanceRow> {
   const nowMs = clock.now();
-  await db.transaction().execute(async (tx) => {
+  await lease.write(async (tx) => {
     if (!(await markInstance(tx, row.id, [row.state], state, nowMs))) throw new ChangedMeanwhile();
     await markRoutingChanged(tx);
   });
@@ -101,18 +103,21 @@ function whyNotHealthy({ health }: ReconcileContext, row: InstanceRow): Failure 
 }
 
 async function giveUp(context: ReconcileContext, of: Refreshed, row: InstanceRow, failure: Failure): Promise<void> {
-  const { clock, log, crashes, engineCalls } = context;
+  const { clock, log, lease, crashes, engineCalls } = context;
   crashes.note(of.key, row.revision, failure, await readLogTail(of.engine, row.id), clock.now());
   const { id, project_id, environment, revision } = row;
   log.warn({ instance: id, project: project_id, environment, revision }, failure.message);
   await removeInstance(context, row);
-  engineCalls.run(of.key, id, () => of.engine.stop(id, 0));
+  engineCalls.run(of.key, id, async () => {
+    await lease.confirm();
+    await of.engine.stop(id, 0);
+  });
 }
 
-async function removeInstance({ db, health }: ReconcileContext, row: InstanceRow): Promise<void> {
-  health.forget(row.id);
-  await db.transaction().execute(async (tx) => {
+async function removeInstance({ lease, health }: ReconcileContext, row: InstanceRow): Promise<void> {
+  await lease.write(async (tx) => {
     await deleteInstance(tx, row.id);
     await markRoutingChanged(tx);
   });
+  health.forget(row.id);
 }

@@ -1,7 +1,7 @@
-import type { Selectable } from 'kysely';
+import type { Selectable, SelectQueryBuilder } from 'kysely';
 import { type Delivery, type DeliveryDetail, type DeliveryState, deliveryStates } from '../../contract/deliveries.ts';
 import { notFound } from '../../contract/errors.ts';
-import type { Db } from '../../db/database.ts';
+import { type Db, dialectOf } from '../../db/database.ts';
 import { changeOne } from '../../db/guarded.ts';
 import { newestFirst, type Page } from '../../db/page.ts';
 import type { Tables } from '../../db/tables.ts';
@@ -79,6 +79,12 @@ export async function markDeliveryDue(db: Db, row: DeliveryRow, nowMs: number): 
   return { ...row, ...changed };
 }
 
+/** All that write several deliveries lock them in the order of their ids, so that no two wait for each other. */
+export function lockedInOrder<Row>(db: Db, deliveries: SelectQueryBuilder<Tables, 'delivery', Row>) {
+  const ordered = deliveries.orderBy('delivery.id');
+  return dialectOf(db) === 'postgres' ? ordered.forUpdate() : ordered;
+}
+
 /** Makes failed deliveries of events since a time due again, at most `limit` of them. Gives how many. */
 export async function markFailedDue(
   db: Db,
@@ -92,15 +98,17 @@ export async function markFailedDue(
     .set({ state: 'pending', due_at: nowMs, tried: 0, finished_at: null, lease: null, lease_until: 0 })
     .where('state', '=', 'failed')
     .where('id', 'in', (e) =>
-      e
-        .selectFrom('delivery')
-        .select('id')
-        .where('webhook_id', '=', webhookId)
-        .where('state', '=', 'failed')
-        .where('event_id', '>=', idFloor('evt', sinceMs))
-        .where('test_body', 'is', null)
-        .orderBy('id')
-        .limit(limit),
+      lockedInOrder(
+        db,
+        e
+          .selectFrom('delivery')
+          .select('id')
+          .where('webhook_id', '=', webhookId)
+          .where('state', '=', 'failed')
+          .where('event_id', '>=', idFloor('evt', sinceMs))
+          .where('test_body', 'is', null)
+          .limit(limit),
+      ),
     )
     .executeTakeFirst();
   return Number(numUpdatedRows);
@@ -127,7 +135,7 @@ export async function listUndelivered(db: Db, webhook: WebhookRow, sinceMs: numb
   if (webhook.project_id !== null) query = query.where('project_id', '=', webhook.project_id);
   const kinds = JSON.parse(webhook.events);
   if (!kinds.includes('*')) query = query.where('type', 'in', kinds);
-  return query.orderBy('id').limit(limit).execute();
+  return query.orderBy('position').orderBy('id').limit(limit).execute();
 }
 
 export function presentDelivery(row: DeliveryRow): Delivery {

@@ -9,6 +9,8 @@ import { type HealthChange, markHealth } from '../endpoints/mark-health.ts';
 import { type Claimed, type ClaimRequest, leaseFields, leasesOf } from './claim.ts';
 import { deliveryChanges, insertAttempts, type Outcome, outcomeFields } from './outcome.ts';
 
+const byId = (a: { id: string }, b: { id: string }): number => (a.id < b.id ? -1 : 1);
+
 export function postgresQueue(databaseUrl: string, onConnectionLost: (error: Error) => void) {
   const db = openQueueDatabase(databaseUrl, onConnectionLost);
   return {
@@ -30,9 +32,9 @@ export function postgresQueue(databaseUrl: string, onConnectionLost: (error: Err
  * $1 now, $2 how many for endpoints with something under way, $3 to $5 for all others, $6 the endpoint to start behind,
  * $7 limit, $8 lease, $9 its end.
  *
- * Two processes that want the first delivery of a strict queue wait for each other, and the second finds it claimed: if
- * it skipped locked rows, it would claim the one behind. The update finds the picked rows by `ctid`, not by an index,
- * so its cost does not grow with the table.
+ * A claim never waits for a lock, so it is part of no deadlock. The first delivery of a strict queue is found first and
+ * locked then: where another process has it locked the whole queue is left out, as the one behind must not be claimed.
+ * The update finds the picked rows by `ctid`, not by an index, so its cost does not grow with the table.
  */
 const claiming = `
   with recursive waiting(id) as (
@@ -67,11 +69,15 @@ const claiming = `
         order by c.due_at, c.id limit endpoint.want for update skip locked
       ) f
       union all
-      select h.tid from (
-        select c.ctid as tid, c.due_at, c.lease_until from delivery c
+      select l.tid from (
+        select c.id from delivery c
         where endpoint.ordering = 'strict' and c.webhook_id = endpoint.id and c.state = 'pending'
         order by c.position, c.id limit least(endpoint.want, 1)
-      ) h where h.due_at <= $1::bigint and h.lease_until <= $1::bigint
+      ) h cross join lateral (
+        select c.ctid as tid from delivery c
+        where c.id = h.id and c.state = 'pending' and c.due_at <= $1::bigint and c.lease_until <= $1::bigint
+        for update skip locked
+      ) l
     ) p
     where endpoint.want > 0
     limit $7::bigint
@@ -95,14 +101,18 @@ async function claim(db: Db, { loads, limit, after, lease, nowMs, untilMs }: Cla
 }
 
 const releasing = `update delivery as d set lease = null, lease_until = 0
-  from ${postgresRows('$1', leaseFields)} where d.id = r.id and d.lease = r.lease and d.state = 'pending'`;
+  from ${postgresRows('$1', leaseFields)}
+  where d.id = r.id and d.lease = r.lease and d.state = 'pending'`;
 
 async function release(db: Db, claimed: readonly Claimed[]): Promise<void> {
   if (claimed.length === 0) return;
-  await db.executeQuery(CompiledQuery.raw(releasing, [leasesOf(claimed)]));
+  await db.executeQuery(CompiledQuery.raw(releasing, [leasesOf(claimed.toSorted(byId))]));
 }
 
-/** The array of ids keeps the planner on the primary key, however large the table is. */
+/**
+ * The array of ids keeps the planner on the primary key, however large the table is. Both the index and the outcomes are
+ * in the order of ids, so all that write several deliveries lock them in that order.
+ */
 const completing = `
   with r as materialized (select * from ${postgresRows('$1', outcomeFields)}),
   done as (
@@ -112,5 +122,5 @@ const completing = `
   ${insertAttempts} from r join done on done.id = r.id`;
 
 async function complete(db: Db, outcomes: readonly Outcome[]): Promise<void> {
-  await db.executeQuery(CompiledQuery.raw(completing, [JSON.stringify(outcomes)]));
+  await db.executeQuery(CompiledQuery.raw(completing, [JSON.stringify(outcomes.toSorted(byId))]));
 }

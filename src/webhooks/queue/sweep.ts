@@ -2,6 +2,7 @@
 // retention, the deliveries of deleted webhooks, and, by giving them up, the pending deliveries of disabled ones.
 import type { Db } from '../../db/database.ts';
 import { idFloor } from '../../lib/ids.ts';
+import { lockedInOrder } from './deliveries.ts';
 
 const batch = 500;
 
@@ -27,6 +28,12 @@ export async function sweepOld(db: Db, olderThanMs: number): Promise<boolean> {
         .selectFrom('event')
         .select('event.id')
         .where('event.id', '<', idFloor('evt', olderThanMs))
+        // The next event of the account gets a position above this one.
+        .where('event.position', '<', ({ selectFrom }) =>
+          selectFrom('event as last')
+            .select((e) => e.fn.max('last.position').as('position'))
+            .whereRef('last.account_id', '=', 'event.account_id'),
+        )
         .where(({ not, exists, selectFrom }) =>
           not(
             exists(
@@ -48,6 +55,7 @@ export async function sweepOld(db: Db, olderThanMs: number): Promise<boolean> {
 async function deleteDeliveries(db: Db, ids: string[]): Promise<void> {
   if (ids.length === 0) return;
   await db.transaction().execute(async (tx) => {
+    await lockedInOrder(tx, tx.selectFrom('delivery').select('id').where('id', 'in', ids)).execute();
     await tx.deleteFrom('attempt').where('delivery_id', 'in', ids).execute();
     await tx.deleteFrom('delivery').where('id', 'in', ids).execute();
   });
@@ -85,14 +93,20 @@ async function giveUpPending(db: Db, webhookId: string, nowMs: number): Promise<
     .set({ state: 'failed', finished_at: nowMs, lease: null, lease_until: 0 })
     .where('state', '=', 'pending')
     .where('id', 'in', (e) =>
-      e
-        .selectFrom('delivery')
-        .innerJoin('webhook', 'webhook.id', 'delivery.webhook_id')
-        .select('delivery.id')
-        .where('delivery.webhook_id', '=', webhookId)
-        .where('delivery.state', '=', 'pending')
-        .where('webhook.state', '=', 'disabled')
-        .limit(batch),
+      lockedInOrder(
+        db,
+        e
+          .selectFrom('delivery')
+          .select('delivery.id')
+          .where('delivery.webhook_id', '=', webhookId)
+          .where('delivery.state', '=', 'pending')
+          .where(({ exists, selectFrom }) =>
+            exists(
+              selectFrom('webhook').select('id').where('id', '=', webhookId).where('webhook.state', '=', 'disabled'),
+            ),
+          )
+          .limit(batch),
+      ),
     )
     .executeTakeFirst();
   return Number(numUpdatedRows) === batch;

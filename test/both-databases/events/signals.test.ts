@@ -1,8 +1,7 @@
 // Signals between processes, and events that an older transaction holds back.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { listCommitted } from '../../../src/events/queries.ts';
-import { systemClock } from '../../../src/lib/clock.ts';
+import { beginning, listCommitted } from '../../../src/events/positions.ts';
 import { connectProcesses } from '../../../src/signals/processes.ts';
 import { publish, subscribe, type Topics } from '../../../src/signals/signals.ts';
 import { openStore } from '../../../src/store.ts';
@@ -51,7 +50,7 @@ test('an event is held back while an older transaction is open, and the reader i
   const projectId = await t.newProject();
   const accountId = await accountOf(db, projectId);
   const filter = { accountId, projectIds: null, type: undefined };
-  const read = () => listCommitted(db, dialect, filter, { tx: 0, id: '' }, systemClock.now(), 10);
+  const read = () => listCommitted(db, dialect, filter, beginning, 10);
   const older = Promise.withResolvers<void>();
   const begun = Promise.withResolvers<void>();
   const open = onPostgres

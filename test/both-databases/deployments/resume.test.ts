@@ -1,0 +1,40 @@
+// A canary that goes on after a pause is judged by what it does from then on.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { bucketMs, bucketOf, latencyBoundsMs } from '../../../src/traffic/measure/measurements.ts';
+import { storeMeasurements } from '../../../src/traffic/queries.ts';
+import { sharedApp } from '../../helpers/shared-app.ts';
+import { Shop } from '../../helpers/shop.ts';
+import { until } from '../../helpers/wait.ts';
+import { image } from './deployments-fixture.ts';
+
+let frozenAt: number | null = null;
+const clock = { now: () => frozenAt ?? Date.now(), steady: () => performance.now() };
+const t = sharedApp({ tokenLimit: 1_000_000, clock });
+
+test('resume in the ten seconds in which it failed: the errors of before do not count again', async () => {
+  const shop = await Shop.open(t.url, { auto_rollback: false, canary: { bake_s: 600, min_requests: 20 } });
+  await shop.released(image(1));
+  const { id } = await shop.deploy(image(2), { strategy: 'canary', canary_percent: 50 });
+  await shop.reaches(id, 'canary');
+  const canary = async () => (await shop.deployment(id)).canary!;
+  const at = bucketOf(Date.now());
+  // All of it happens in one bucket.
+  frozenAt = at + bucketMs - 1;
+  const measure = (requests: number, errors: number) => {
+    const latency = latencyBoundsMs.map(() => 0).concat(requests);
+    const measured = { project: shop.project, environment: 'production', revision: 2, at, requests, errors, latency };
+    return storeMeasurements(t.app.store.db, 'another router', [measured]);
+  };
+  await measure(50, 50);
+  await until('the pause', async () => (await canary()).phase === 'paused');
+  assert.equal((await shop.api('POST', `/deployments/${id}/resume`)).status, 200);
+  const resumed = await canary();
+  assert.deepEqual([resumed.phase, resumed.canary.requests, resumed.canary.p95_ms], ['baking', 0, null]);
+  await measure(90, 51);
+  const later = await canary();
+  assert.deepEqual([later.phase, later.canary.requests, later.canary.error_rate], ['baking', 40, 0.025]);
+  frozenAt = null;
+  await shop.api('POST', `/deployments/${id}/abort`);
+  await shop.reaches(id, 'canceled');
+});

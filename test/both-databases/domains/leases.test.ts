@@ -1,0 +1,35 @@
+// Who gets the certificate of a domain, and that a process which lost its lease changes nothing.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { claimDue, extendLease, LeaseLost, release, saveOrder } from '../../../src/domains/certificate-leases.ts';
+import { onPostgres } from '../../helpers/app.ts';
+import { sharedApp } from '../../helpers/shared-app.ts';
+
+// Its own issuer rests.
+const t = sharedApp({ env: { SLUICE_ROLES: 'api' } });
+const hourMs = 3600_000;
+const order = { order_directory: 'somewhere', order_url: 'https://ca.example/order/1', order_key_sealed: 'sealed' };
+
+test('one process at a time, and only the latest writes', async () => {
+  const { db } = t.app.store;
+  const project = await t.newProject();
+  const added = await t.call('POST', `/v1/projects/${project}/domains`, {
+    body: { hostname: 'leases.example', environment: 'production' },
+  });
+  assert.equal(added.status, 201, JSON.stringify(added.body));
+  const claim = (owner: string, offMs = 0) => claimDue(db, () => owner, 5, Date.now() + offMs, 30_000);
+  const [first] = await claim('one.1');
+  assert.ok(first);
+  assert.deepEqual(await claim('other.1'), []);
+  // Other processes share only a PostgreSQL. A clock that is ahead does not end the lease of another.
+  if (onPostgres) assert.deepEqual(await claim('other.2', hourMs), []);
+  await extendLease(db, first, Date.now(), 30_000);
+  await db.updateTable('domain').set({ lease_until: 0 }).where('id', '=', first.id).execute();
+  const [second] = await claim('other.3');
+  assert.equal(second!.id, first.id);
+  for (const write of [saveOrder(db, first, order), extendLease(db, first, Date.now(), 30_000), release(db, first)])
+    await assert.rejects(write, LeaseLost);
+  await saveOrder(db, second!, order);
+  const row = await db.selectFrom('domain').selectAll().where('id', '=', first.id).executeTakeFirstOrThrow();
+  assert.deepEqual([row.order_url, row.lease_owner], [order.order_url, 'other.3']);
+});
