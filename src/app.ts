@@ -83,7 +83,7 @@ async function buildApp(config: Config, overrides: Overrides, undo: (() => unkno
   const newAdminToken = await ensureAdminToken(admin);
   const { regions, lines } = await openRegions(config, common);
   undo.push(() => regions.close());
-  await regions.check();
+  await regions.checkAll();
   if (config.databaseUrl !== null) {
     const processes = connectProcesses({ ...common, databaseUrl: config.databaseUrl });
     undo.push(() => processes.stop());

@@ -14,6 +14,7 @@ import {
   port,
   text,
   url,
+  wholeNumber,
   wrong,
 } from './lib/setting-forms.ts';
 import { StartError } from './lib/start-error.ts';
@@ -35,6 +36,7 @@ export interface Config {
   regions: RegionSetting[];
   /** Path of a docker config.json with the logins of registries. */
   registryConfig: string | null;
+  pullTimeoutS: number;
   adminToken: string | null;
   secretKey: Buffer | null;
   catalogueDir: string;
@@ -131,6 +133,13 @@ export const settings = {
     about:
       'File with logins of registries, as `docker login` writes it (`~/.docker/config.json`), read for every pull.',
     parse: (value: string) => (value === '' ? null : resolve(value)),
+  },
+  SLUICE_PULL_TIMEOUT_S: {
+    default: '1800',
+    about:
+      'Seconds that pulling an image may take in all, from 1 to 86400, with the attempts to reach a registry that is away. ' +
+      'A deployment whose image is not there by then fails.',
+    parse: wholeNumber(1, 86_400),
   },
   SLUICE_ADMIN_TOKEN: {
     default: '',
@@ -241,6 +250,7 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
     databaseUrl: read('SLUICE_DATABASE_URL'),
     regions: read('SLUICE_REGIONS'),
     registryConfig: read('SLUICE_REGISTRY_CONFIG'),
+    pullTimeoutS: read('SLUICE_PULL_TIMEOUT_S'),
     adminToken: read('SLUICE_ADMIN_TOKEN'),
     secretKey: read('SLUICE_SECRET_KEY'),
     catalogueDir: read('SLUICE_CATALOGUE_DIR') ?? join(dataDir, 'catalogue'),

@@ -20,7 +20,8 @@ export function startHousekeeping({ db, clock, log, cells, lastUsed, regions, al
   const every = (intervalMs: number, name: string, step: () => Promise<void>) =>
     startLoop({ intervalMs, step, onError: (error) => log.error({ err: error, loop: name }, 'a loop failed') });
   const loops = [
-    every(2_000, 'region health', () => regions.check()),
+    // One each: a region whose engine hangs delays the checks of no other.
+    ...regions.all().map(({ name }) => every(2_000, `health of region ${name}`, () => regions.check(name))),
     every(10_000, 'last use of tokens', () => lastUsed.flush(db)),
     every(60_000, 'rate limit cells', () => cells.sweep(clock.now())),
     every(600_000, 'idempotency keys', () => sweepIdempotencyKeys(db, clock.now())),
