@@ -125,7 +125,8 @@ export const settings = {
     default: 'local=auto',
     about:
       'Comma-separated `name=engine`; engines `auto`, `standin:`, `docker:[socket or tcp address]`, ' +
-      '`kubernetes:[context]`. `auto` is Docker where its socket answers, the stand-in otherwise.',
+      '`kubernetes:[context]`. `auto` is Docker where its socket answers at the first start, the stand-in otherwise; later ' +
+      'starts go on with the same engine. See docs/engines.md.',
     parse: parseRegions,
   },
   SLUICE_REGISTRY_CONFIG: {
