@@ -24,7 +24,9 @@ export class Regions {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #listeners = new Set<Listener>();
-  readonly #checks = new Map<string, Promise<void>>();
+  /** By region: the latest check, and the one that has not begun yet. */
+  readonly #latest = new Map<string, Promise<void>>();
+  readonly #waiting = new Map<string, Promise<void>>();
 
   constructor(engines: { name: string; engine: Engine }[], clock: Clock, log: Log) {
     this.#states = new Map(
@@ -65,13 +67,17 @@ export class Regions {
     await Promise.all([...this.#states.keys()].map((name) => this.check(name)));
   }
 
-  /** Asks the engine, after the checks of it that are under way: they may have begun before what this one is about. */
-  async check(name: string): Promise<void> {
-    const state = this.#states.get(name);
-    if (!state) return;
-    const check = (this.#checks.get(name) ?? Promise.resolve()).then(() => this.#check(state));
-    this.#checks.set(name, check);
-    await check;
+  /** Asks the engine, after a check that is under way: that one may have begun before what this one is about. */
+  check(name: string): Promise<void> {
+    const waiting = this.#waiting.get(name);
+    if (waiting) return waiting;
+    const check = (this.#latest.get(name) ?? Promise.resolve()).then(() => {
+      this.#waiting.delete(name);
+      return this.#check(name);
+    });
+    this.#waiting.set(name, check);
+    this.#latest.set(name, check);
+    return check;
   }
 
   /** Tells the listener when a region is back, and what the engines themselves tell. Returns what ends it. */
@@ -79,7 +85,8 @@ export class Regions {
     this.#listeners.add(listener);
     const ends = this.all().map(({ name, engine }) =>
       engine.watch?.((change) => {
-        if (change === null) void this.check(name).then(() => listener({ region: name, environment: null }));
+        if (change === null)
+          void this.check(name).then(() => this.#tell(listener, { region: name, environment: null }));
         else listener({ region: name, environment: { projectId: change.project, environment: change.environment } });
       }),
     );
@@ -93,8 +100,15 @@ export class Regions {
     await Promise.all(this.all().map(({ engine }) => engine.close()));
   }
 
-  async #check(state: RegionState): Promise<void> {
-    const { name: region, available: wasAvailable } = state;
+  /** Unless it has been ended meanwhile. */
+  #tell(listener: Listener, change: RegionChange): void {
+    if (this.#listeners.has(listener)) listener(change);
+  }
+
+  async #check(region: string): Promise<void> {
+    const state = this.#states.get(region);
+    if (!state) return;
+    const wasAvailable = state.available;
     const fault = await state.engine.probe().then(
       () => null,
       (error) => error as Error,

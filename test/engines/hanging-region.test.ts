@@ -1,12 +1,15 @@
 // Two regions, one of whose Docker answers its ping and hangs otherwise: the other one does not notice.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { createDockerEngine } from '../../src/engines/docker/docker.ts';
 import { startApp, type TestApp } from '../helpers/app.ts';
 import { dockerMissing, startDocker, startRegistry, type TestDocker, type TestRegistry } from '../helpers/docker.ts';
 import { type HangingDocker, hangingDocker } from '../helpers/hanging-docker.ts';
 import { pushImage } from '../helpers/images.ts';
+import { ids, specOf, startReady } from '../helpers/instances.ts';
 import { quick, Shop } from '../helpers/shop.ts';
 import { until } from '../helpers/wait.ts';
+import { isFault } from './conformance.ts';
 
 const farShops = 3;
 const measured = 3;
@@ -55,6 +58,25 @@ describe('a region whose Docker hangs', { skip: dockerMissing }, () => {
     }
     return times.sort((a, b) => a - b)[1]!;
   }
+
+  test('an engine that hangs only where containers are created is away too, until it creates them again', async () => {
+    const timeouts = { probe: 1000, change: 1000 };
+    const engine = await createDockerEngine({ address: proxy.address, installation: ids('installation'), timeouts });
+    try {
+      const spec = await specOf(engine, { image: images[0]!, variables: {} });
+      proxy.hang(/^POST \/containers\/create/);
+      await engine.probe();
+      await assert.rejects(engine.start(spec), isFault('unavailable'));
+      await assert.rejects(engine.probe(), isFault('unavailable'));
+      proxy.letGo();
+      await engine.probe();
+      await startReady(engine, spec);
+      await engine.stop(spec.id, 0);
+    } finally {
+      proxy.letGo();
+      await engine.close();
+    }
+  });
 
   test('deployments elsewhere take as long as before; it is reported, refused, and back by itself', async (context) => {
     const near = await openIn('near');

@@ -1,12 +1,13 @@
-// Stands in front of a Docker engine and, when told so, lets only its ping through: everything else is taken and never
-// answered, as by an engine whose storage hangs.
+// Stands in front of a Docker engine. When told so, it takes calls and never answers them, as an engine whose storage hangs:
+// all but its ping, or some.
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 
 export interface HangingDocker {
   /** For SLUICE_REGIONS: `far=docker:${address}`. */
   address: string;
-  hang(): void;
+  /** `calls`: what begins with these, as in `POST /containers/create`; by default all but the ping. */
+  hang(calls?: RegExp): void;
   /** Answers again; what was taken meanwhile is cut off. */
   letGo(): void;
   /** How many calls were taken without an answer. */
@@ -17,7 +18,7 @@ export interface HangingDocker {
 export async function hangingDocker(socketPath: string): Promise<HangingDocker> {
   const open = new Set<Socket>();
   const stuck = new Set<Socket>();
-  let hangs = false;
+  let hanging: RegExp | null = null;
   let taken = 0;
 
   const forward = (incoming: Socket, first: Buffer) => {
@@ -34,7 +35,7 @@ export async function hangingDocker(socketPath: string): Promise<HangingDocker> 
     open.add(incoming);
     incoming.on('error', () => {});
     incoming.once('data', (first: Buffer) => {
-      if (!hangs || /^\w+ \/(v[\d.]+\/)?_ping /.test(first.toString('latin1'))) return forward(incoming, first);
+      if (!hanging?.test(first.toString('latin1'))) return forward(incoming, first);
       taken++;
       stuck.add(incoming);
     });
@@ -43,11 +44,11 @@ export async function hangingDocker(socketPath: string): Promise<HangingDocker> 
   await once(server, 'listening');
   return {
     address: `tcp://127.0.0.1:${(server.address() as { port: number }).port}`,
-    hang() {
-      hangs = true;
+    hang(calls = /^(?!\w+ \/_ping )/) {
+      hanging = calls;
     },
     letGo() {
-      hangs = false;
+      hanging = null;
       for (const socket of stuck) socket.destroy();
       stuck.clear();
     },
