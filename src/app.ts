@@ -92,7 +92,7 @@ async function buildApp(config: Config, overrides: Overrides & { log: Log }, sto
   const newAdminToken = await ensureAdminToken(admin);
   const { regions, lines } = await openRegions(config, common);
   stopSteps.add('regions', () => regions.close());
-  await regions.check();
+  await regions.checkAll();
   connectToOthers(common, config, stopSteps);
 
   const addresses = createAddresses(config);

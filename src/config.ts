@@ -15,6 +15,7 @@ import {
   port,
   text,
   url,
+  wholeNumber,
   wrong,
 } from './lib/setting-forms.ts';
 import { StartError } from './lib/start-error.ts';
@@ -38,6 +39,7 @@ export interface Config {
   regions: RegionSetting[];
   /** Path of a docker config.json with the logins of registries. */
   registryConfig: string | null;
+  pullTimeoutS: number;
   adminToken: string | null;
   secretKey: Buffer | null;
   catalogueDir: string;
@@ -142,7 +144,8 @@ export const settings = {
     default: 'local=auto',
     about:
       'Comma-separated `name=engine`; engines `auto`, `standin:`, `docker:[socket or tcp address]`, ' +
-      '`kubernetes:[context]`. `auto` is Docker where its socket answers, the stand-in otherwise.',
+      '`kubernetes:[context]`. `auto` is Docker where its socket answers at the first start, the stand-in otherwise; later ' +
+      'starts go on with the same engine. See docs/engines.md.',
     parse: parseRegions,
   },
   SLUICE_REGISTRY_CONFIG: {
@@ -150,6 +153,13 @@ export const settings = {
     about:
       'File with logins of registries, as `docker login` writes it (`~/.docker/config.json`), read for every pull.',
     parse: (value: string) => (value === '' ? null : resolve(value)),
+  },
+  SLUICE_PULL_TIMEOUT_S: {
+    default: '1800',
+    about:
+      'Seconds that pulling an image may take in all, from 1 to 86400, with the attempts to reach a registry that is away. ' +
+      'A deployment whose image is not there by then fails.',
+    parse: wholeNumber(1, 86_400),
   },
   SLUICE_ADMIN_TOKEN: {
     default: '',
@@ -261,6 +271,7 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
     databaseDirectUrl: read('SLUICE_DATABASE_DIRECT_URL'),
     regions: read('SLUICE_REGIONS'),
     registryConfig: read('SLUICE_REGISTRY_CONFIG'),
+    pullTimeoutS: read('SLUICE_PULL_TIMEOUT_S'),
     adminToken: read('SLUICE_ADMIN_TOKEN'),
     secretKey: read('SLUICE_SECRET_KEY'),
     catalogueDir: read('SLUICE_CATALOGUE_DIR') ?? join(dataDir, 'catalogue'),

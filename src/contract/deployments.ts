@@ -23,6 +23,7 @@ export type DeploymentState = (typeof deploymentStates)[number];
 const failureCodes = [
   'image_not_found',
   'image_denied',
+  'registry_unreachable',
   'start_timeout',
   'health_check_failed',
   'crashed',

@@ -2,57 +2,95 @@
 import { existsSync } from 'node:fs';
 import { StartError } from '../lib/start-error.ts';
 import { defaultDockerSocket } from './docker/address.ts';
-import { createDockerEngine, type DockerOptions } from './docker/docker.ts';
+import { createDockerEngine } from './docker/docker.ts';
 import type { Engine } from './engine.ts';
-import type { EngineChoice } from './region-setting.ts';
+import { type EngineChoice, engineText, type OpenableChoice, parseEngine } from './region-setting.ts';
 import { type RegistryAuths, RegistryConfigError, readRegistryAuths } from './registry/auths.ts';
 import { createStandinEngine } from './standin/standin.ts';
 
-export interface Chosen {
-  engine: Engine;
+export interface Decision {
+  choice: OpenableChoice;
   why: string;
 }
 
-interface EngineSettings {
+export interface EngineSettings {
   /** Tells apart the installations that share an engine. */
   installation: string;
   /** Path of a Docker config.json; null if there is none. */
   registryConfig: string | null;
+  pullTimeoutS: number;
 }
 
-export async function chooseEngine(region: string, choice: EngineChoice, settings: EngineSettings): Promise<Chosen> {
-  const docker = {
-    // Two regions may use the same engine; neither may see the other's instances.
-    installation: `${settings.installation}-${region}`,
-    registryAuths: registryAuthsOf(settings.registryConfig),
-  };
-  switch (choice.kind) {
-    case 'standin':
-      return standin('as set');
-    case 'docker':
-      return { engine: await createDockerEngine({ ...docker, address: choice.address }), why: 'Docker, as set' };
-    case 'kubernetes':
-      throw new StartError(`SLUICE_REGIONS ${region}: the kubernetes engine is not part of this version`);
-    case 'auto':
-      return chooseAutomatically(docker);
-  }
+/**
+ * `remembered`: what the region's engine has been so far, as engineText() writes it; null: it has had none. An engine that
+ * is named always counts. `auto` goes on with what has been: an engine that is away for a while is not another engine.
+ */
+export async function decideEngine(choice: EngineChoice, remembered: string | null): Promise<Decision> {
+  if (choice.kind !== 'auto') return { choice, why: `${nameOf(choice)}, as set` };
+  const known = remembered === null ? null : parseEngine(remembered);
+  if (known && known.kind !== 'auto') return { choice: known, why: await rememberedWhy(known) };
+  return decideAutomatically();
 }
 
-async function chooseAutomatically(docker: Omit<DockerOptions, 'address'>): Promise<Chosen> {
-  if (!existsSync(defaultDockerSocket)) return standin(`there is no ${defaultDockerSocket}`);
-  const engine = await createDockerEngine({ ...docker, address: null });
+async function decideAutomatically(): Promise<Decision> {
+  const fault = await dockerFault();
+  const docker: OpenableChoice = { kind: 'docker', address: null };
+  if (fault === null) return { choice: docker, why: `Docker, which answers at ${defaultDockerSocket}` };
+  return { choice: { kind: 'standin' }, why: `${standinName} (${fault})` };
+}
+
+async function rememberedWhy(choice: OpenableChoice): Promise<string> {
+  const why = `${nameOf(choice)}, remembered from an earlier start`;
+  if (choice.kind !== 'standin' || (await dockerFault()) !== null) return why;
+  return `${why}; Docker answers at ${defaultDockerSocket} now: to use it, name it in SLUICE_REGIONS (docker:)`;
+}
+
+/** Why Docker cannot be used here; null: it can. */
+async function dockerFault(): Promise<string | null> {
+  if (!existsSync(defaultDockerSocket)) return `there is no ${defaultDockerSocket}`;
+  const engine = await createDockerEngine({ address: null, installation: 'probe' });
   try {
     await engine.probe();
-    return { engine, why: `Docker, which answers at ${defaultDockerSocket}` };
-  } catch {
+    return null;
+  } catch (error) {
+    return `${defaultDockerSocket} does not answer: ${(error as Error).message}`;
+  } finally {
     await engine.close();
-    return standin(`${defaultDockerSocket} does not answer`);
   }
 }
 
-function standin(reason: string): Chosen {
-  return { engine: createStandinEngine(), why: `the stand-in (${reason}): no container is started` };
+const standinName = 'the stand-in, which starts no containers';
+
+function nameOf(choice: OpenableChoice): string {
+  switch (choice.kind) {
+    case 'standin':
+      return standinName;
+    case 'docker':
+      return choice.address === null ? 'Docker' : `Docker at ${choice.address}`;
+    case 'kubernetes':
+      return `Kubernetes (${engineText(choice)})`;
+  }
 }
+
+export async function openEngine(region: string, choice: OpenableChoice, settings: EngineSettings): Promise<Engine> {
+  const registryAuths = registryAuthsOf(settings.registryConfig);
+  switch (choice.kind) {
+    case 'standin':
+      return createStandinEngine();
+    case 'docker':
+      return createDockerEngine({
+        address: choice.address,
+        installation: ownerName(settings.installation, region),
+        registryAuths,
+        timeouts: { pull: settings.pullTimeoutS * 1000 },
+      });
+    case 'kubernetes':
+      throw new StartError(`SLUICE_REGIONS ${region}: the kubernetes engine is not part of this version`);
+  }
+}
+
+/** Two regions may use the same engine; neither may see the other's instances. */
+export const ownerName = (installation: string, region: string): string => `${installation}-${region}`;
 
 /** Reads the file once now, so that a mistake in it stops the start; then again for every pull. */
 function registryAuthsOf(path: string | null): () => RegistryAuths {

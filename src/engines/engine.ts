@@ -2,7 +2,7 @@
 // (test/engines/conformance.ts) checks what callers may rely on. Every method is idempotent, so that it can be called
 // again after a crash.
 
-type EngineKind = 'standin' | 'docker' | 'kubernetes';
+export type EngineKind = 'standin' | 'docker' | 'kubernetes';
 
 /** The revision that an instance belongs to. Stored in the engine as labels, so that it is known after a crash. */
 interface InstanceLabels {
@@ -33,6 +33,8 @@ export interface EngineInstance extends InstanceLabels {
   address: { host: string; port: number } | null;
   /** Of the program; null while it runs, and if the engine does not know it. */
   exitCode: number | null;
+  /** It ended because the engine itself did (a restart of the engine or its host), not by itself. */
+  endedWithEngine?: true;
 }
 
 export interface LogLine {
@@ -49,7 +51,14 @@ interface LogQuery {
   sinceMs?: number;
 }
 
-export type EngineFault = 'image_not_found' | 'image_denied' | 'unavailable' | 'start_failed';
+export type EngineFault =
+  | 'image_not_found'
+  | 'image_denied'
+  /** The registry does not answer the engine; this and the next may pass. */
+  | 'registry_unreachable'
+  | 'registry_rate_limited'
+  | 'unavailable'
+  | 'start_failed';
 
 export class EngineError extends Error {
   readonly fault: EngineFault;
@@ -60,9 +69,12 @@ export class EngineError extends Error {
   }
 }
 
+/** Where an instance ended by itself; null: the engine was away, anything may have changed. */
+export type EngineChange = Pick<InstanceLabels, 'project' | 'environment'> | null;
+
 export interface Engine {
   readonly kind: EngineKind;
-  /** Rejects with the reason if the engine does not answer. */
+  /** Rejects with the reason if the engine does not answer the calls below in time. */
   probe(): Promise<void>;
   /** Pulls the image and returns its digest, `sha256:…`. */
   prepare(image: string, variables: Record<string, string>): Promise<{ digest: string }>;
@@ -73,5 +85,7 @@ export interface Engine {
   stop(id: string, graceS: number): Promise<void>;
   /** Oldest first; empty if there is no such instance. */
   logs(id: string, query: LogQuery): Promise<LogLine[]>;
+  /** Tells of changes as they happen, as far as the engine does; returns what ends it. Nothing may rest on it alone. */
+  watch?(onChange: (change: EngineChange) => void): () => void;
   close(): Promise<void>;
 }

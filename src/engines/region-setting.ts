@@ -7,12 +7,27 @@ export type EngineChoice =
   | { kind: 'docker'; address: string | null }
   | { kind: 'kubernetes'; context: string | null };
 
+/** A choice that names an engine. */
+export type OpenableChoice = Exclude<EngineChoice, { kind: 'auto' }>;
+
 export interface RegionSetting {
   name: string;
   engine: EngineChoice;
 }
 
-function parseEngine(value: string): EngineChoice {
+/** As it is set, and as it is remembered. */
+export function engineText(choice: OpenableChoice): string {
+  switch (choice.kind) {
+    case 'standin':
+      return 'standin:';
+    case 'docker':
+      return `docker:${choice.address ?? ''}`;
+    case 'kubernetes':
+      return `kubernetes:${choice.context ?? ''}`;
+  }
+}
+
+export function parseEngine(value: string): EngineChoice {
   const [kind, ...rest] = value.split(':');
   const argument = optional(rest.join(':'));
   if (kind === 'auto' && argument === null) return { kind };

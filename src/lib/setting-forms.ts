@@ -47,6 +47,14 @@ export function cidrs(value: string): Range[] {
   return items.map((item) => parseRange(item.trim()) ?? wrong(`"${item}" is not an address range such as 10.0.0.0/8`));
 }
 
+export const wholeNumber =
+  (least: number, most: number) =>
+  (value: string): number => {
+    const number = Number(value);
+    const fits = /^\d{1,9}$/.test(value) && number >= least && number <= most;
+    return fits ? number : wrong(`must be a whole number from ${least} to ${most}`);
+  };
+
 export function days(value: string): number {
   const number = Number(value);
   return /^\d{1,5}$/.test(value) && number >= 1 ? number : wrong('must be a whole number of days, 1 or more');

@@ -1,7 +1,8 @@
-// The regions of this service, and whether their engines were available when this process last checked.
+// The regions of this service, and whether their engines answered when this process last asked.
 import { ApiError } from '../contract/errors.ts';
 import type { Engine } from '../engines/engine.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { Log } from '../lib/log.ts';
 
 export interface RegionState {
   name: string;
@@ -10,15 +11,29 @@ export interface RegionState {
   lastCheckedAt: number | null;
 }
 
+/** What runs in this environment may have changed; null: what runs in the whole region. */
+export interface RegionChange {
+  region: string;
+  environment: { projectId: string; environment: string } | null;
+}
+
+type Listener = (change: RegionChange) => void;
+
 export class Regions {
   readonly #states: Map<string, RegionState>;
   readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #listeners = new Set<Listener>();
+  /** By region: the latest check, and the one that has not begun yet. */
+  readonly #latest = new Map<string, Promise<void>>();
+  readonly #waiting = new Map<string, Promise<void>>();
 
-  constructor(engines: { name: string; engine: Engine }[], clock: Clock) {
+  constructor(engines: { name: string; engine: Engine }[], clock: Clock, log: Log) {
     this.#states = new Map(
       engines.map(({ name, engine }) => [name, { name, engine, available: true, lastCheckedAt: null }]),
     );
     this.#clock = clock;
+    this.#log = log;
   }
 
   all(): RegionState[] {
@@ -48,19 +63,61 @@ export class Regions {
     });
   }
 
-  async check(): Promise<void> {
-    await Promise.all(
-      this.all().map(async (state) => {
-        state.available = await state.engine.probe().then(
-          () => true,
-          () => false,
-        );
-        state.lastCheckedAt = this.#clock.now();
+  async checkAll(): Promise<void> {
+    await Promise.all([...this.#states.keys()].map((name) => this.check(name)));
+  }
+
+  /** Asks the engine, after a check that is under way: that one may have begun before what this one is about. */
+  check(name: string): Promise<void> {
+    const waiting = this.#waiting.get(name);
+    if (waiting) return waiting;
+    const check = (this.#latest.get(name) ?? Promise.resolve()).then(() => {
+      this.#waiting.delete(name);
+      return this.#check(name);
+    });
+    this.#waiting.set(name, check);
+    this.#latest.set(name, check);
+    return check;
+  }
+
+  /** Tells the listener when a region is back, and what the engines themselves tell. Returns what ends it. */
+  watch(listener: Listener): () => void {
+    this.#listeners.add(listener);
+    const ends = this.all().map(({ name, engine }) =>
+      engine.watch?.((change) => {
+        if (change === null)
+          void this.check(name).then(() => this.#tell(listener, { region: name, environment: null }));
+        else listener({ region: name, environment: { projectId: change.project, environment: change.environment } });
       }),
     );
+    return () => {
+      this.#listeners.delete(listener);
+      for (const end of ends) end?.();
+    };
   }
 
   async close(): Promise<void> {
     await Promise.all(this.all().map(({ engine }) => engine.close()));
+  }
+
+  /** Unless it has been ended meanwhile. */
+  #tell(listener: Listener, change: RegionChange): void {
+    if (this.#listeners.has(listener)) listener(change);
+  }
+
+  async #check(region: string): Promise<void> {
+    const state = this.#states.get(region);
+    if (!state) return;
+    const wasAvailable = state.available;
+    const fault = await state.engine.probe().then(
+      () => null,
+      (error) => error as Error,
+    );
+    state.available = fault === null;
+    state.lastCheckedAt = this.#clock.now();
+    if (state.available === wasAvailable) return;
+    if (fault) this.#log.warn({ region, reason: fault.message }, 'a region does not answer');
+    else this.#log.info({ region }, 'a region answers again');
+    if (fault === null) for (const listener of this.#listeners) listener({ region, environment: null });
   }
 }

@@ -23,7 +23,8 @@ export function startHousekeeping(parts: HousekeepingParts) {
     loops.start({ name, intervalMs, step });
   const running = [
     every(10_000, 'heartbeats', async () => reportStuck(loops, log)),
-    every(2_000, 'region health', () => regions.check()),
+    // One each: a region whose engine hangs delays the checks of no other.
+    ...regions.all().map(({ name }) => every(2_000, `health of region ${name}`, () => regions.check(name))),
     every(10_000, 'last use of tokens', () => lastUsed.flush(db)),
     every(60_000, 'rate limit cells', () => cells.sweep(clock.now())),
     every(600_000, 'idempotency keys', async () => sweepIdempotencyKeys(db, await retention.now())),

@@ -1,17 +1,74 @@
+// Opens the engine of every region. What a region's engine is, is decided once: `auto` goes on with what is remembered in
+// the database, and a change of the setting is told, because what runs on the old engine stays there.
 import type { Config } from '../config.ts';
+import type { Db } from '../db/database.ts';
 import { findInstallation } from '../db/installation.ts';
-import { chooseEngine } from '../engines/choose.ts';
+import { type Decision, decideEngine, type EngineSettings, openEngine, ownerName } from '../engines/choose.ts';
+import type { Engine } from '../engines/engine.ts';
+import { engineText, type RegionSetting } from '../engines/region-setting.ts';
 import { Regions } from '../regions/regions.ts';
+import { countInstancesIn, findRememberedEngine, rememberEngine, rememberFirstEngine } from '../regions/remembered.ts';
 import type { Common } from './common.ts';
 
-/** `lines` say, for each region, which engine was chosen and why. */
+interface OpenRegion {
+  name: string;
+  engine: Engine;
+  lines: string[];
+}
+
+/** `lines` say, for each region, which engine it has and why. */
 export async function openRegions(
   config: Config,
-  { db, clock }: Common,
+  { db, clock, log }: Common,
 ): Promise<{ regions: Regions; lines: string[] }> {
-  const settings = { installation: await findInstallation(db), registryConfig: config.registryConfig };
-  const chosen = await Promise.all(
-    config.regions.map(async ({ name, engine }) => ({ name, ...(await chooseEngine(name, engine, settings)) })),
-  );
-  return { regions: new Regions(chosen, clock), lines: chosen.map(({ name, why }) => `region ${name}: ${why}`) };
+  const { registryConfig, pullTimeoutS } = config;
+  const settings = { installation: await findInstallation(db), registryConfig, pullTimeoutS };
+  // Instances are started by workers alone, so it is for them to say what starts them.
+  const remembers = config.roles.includes('worker');
+  const opened: OpenRegion[] = [];
+  for (const region of config.regions) opened.push(await openRegion(db, region, settings, remembers));
+  return { regions: new Regions(opened, clock, log), lines: opened.flatMap(({ lines }) => lines) };
+}
+
+async function openRegion(
+  db: Db,
+  { name, engine: setting }: RegionSetting,
+  settings: EngineSettings,
+  remembers: boolean,
+): Promise<OpenRegion> {
+  const before = await findRememberedEngine(db, name);
+  const isFirst = setting.kind === 'auto' && before === null && remembers;
+  const { choice, why } = isFirst ? await decideForAll(db, name) : await decideEngine(setting, before);
+  const engine = await openEngine(name, choice, settings);
+  const now = engineText(choice);
+  const lines = [`region ${name}: ${why}`];
+  if (before !== null && before !== now) lines.push(...(await tellChange(db, name, before, now, settings)));
+  if (remembers) await rememberEngine(db, name, now);
+  return { name, engine, lines };
+}
+
+/** The first process to start decides; those that start at the same time agree with it. */
+async function decideForAll(db: Db, name: string): Promise<Decision> {
+  const decision = await decideEngine({ kind: 'auto' }, null);
+  const own = engineText(decision.choice);
+  const agreed = await rememberFirstEngine(db, name, own);
+  return agreed === own ? decision : decideEngine({ kind: 'auto' }, agreed);
+}
+
+/** What runs on the old engine: nobody looks after it any more. */
+async function tellChange(
+  db: Db,
+  name: string,
+  before: string,
+  now: string,
+  { installation }: EngineSettings,
+): Promise<string[]> {
+  const count = await countInstancesIn(db, name);
+  if (count === 0) return [];
+  const filter = `label=sluice.installation=${ownerName(installation, name)}`;
+  const removal = before.startsWith('docker:') ? `; there: docker rm -f $(docker ps -aq --filter ${filter})` : '';
+  return [
+    `region ${name}: WARNING: its engine was ${before} and is ${now} now. ${count} instances of the old one are started ` +
+      `anew; unless both are the same engine, remove the old ones by hand${removal}`,
+  ];
 }

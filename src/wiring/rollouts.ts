@@ -39,6 +39,8 @@ export async function createRollouts(
     ...common,
     regions,
     leases: dialect === 'sqlite' ? onlyProcess(db) : databaseLeases(db, processId, clock),
+    pullTimeoutS: config.pullTimeoutS,
+    random: Math.random,
     settleMs: dialect === 'sqlite' ? routerPollMs / 2 : 2 * routerPollMs,
   });
   return {

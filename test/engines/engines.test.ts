@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { connect, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
-import { chooseEngine } from '../../src/engines/choose.ts';
+import { openEngine } from '../../src/engines/choose.ts';
 import { containerName } from '../../src/engines/docker/container.ts';
 import { createDockerEngine } from '../../src/engines/docker/docker.ts';
 import { readRegistryAuths } from '../../src/engines/registry/auths.ts';
@@ -189,7 +189,7 @@ describe('Docker', { skip: dockerMissing, timeout: 120_000 }, () => {
     const { digest } = await engine.prepare(image, {});
     await registry.pause();
     try {
-      await assert.rejects(engine.prepare(image, {}), isFault('unavailable'));
+      await assert.rejects(engine.prepare(image, {}), isFault('registry_unreachable'));
       const spec = await specOf(engine, { image: `${registry.host}/here:v1@${digest}`, variables: {} });
       assert.equal(spec.digest, digest);
       await startReady(engine, spec);
@@ -204,7 +204,7 @@ describe('Docker', { skip: dockerMissing, timeout: 120_000 }, () => {
     await once(hanging, 'listening');
     const { port } = hanging.address() as { port: number };
     const { engine } = await create({ timeouts: { pullSilence: 300 } });
-    await assert.rejects(engine.prepare(`127.0.0.1:${port}/shop:v1`, {}), isFault('unavailable'));
+    await assert.rejects(engine.prepare(`127.0.0.1:${port}/shop:v1`, {}), isFault('registry_unreachable'));
     hanging.close();
   });
 
@@ -292,7 +292,7 @@ describe('Docker', { skip: dockerMissing, timeout: 120_000 }, () => {
 
   test('refuses a file of logins that cannot be read at the start', async () => {
     const registryConfig = join(import.meta.dirname, 'nowhere.json');
-    const settings = { installation: 'x', registryConfig };
-    await assert.rejects(chooseEngine('local', { kind: 'standin' }, settings), /SLUICE_REGISTRY_CONFIG cannot read/);
+    const settings = { installation: 'x', registryConfig, pullTimeoutS: 60 };
+    await assert.rejects(openEngine('local', { kind: 'standin' }, settings), /SLUICE_REGISTRY_CONFIG cannot read/);
   });
 });

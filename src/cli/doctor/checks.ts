@@ -8,6 +8,7 @@ import { CliError, exit, type Io } from '../io.ts';
 import { clientFor, findService } from '../reach/connect.ts';
 import { lookAtDatabase } from './database.ts';
 import { type Finding, note, ok, problem } from './finding.ts';
+import { readRememberedEngines } from './remembered.ts';
 
 const messageOf = (error: unknown): string => (error as Error).message.split('\n')[0]!;
 
@@ -19,7 +20,8 @@ export async function* look(io: Io): AsyncGenerator<Finding> {
     yield ok('settings', 'as the service would take them');
     yield lookAtDataDir(config.dataDir);
     yield await lookAtDatabase(config);
-    for (const region of config.regions) yield await lookAtRegion(config, region);
+    const remembered = await readRememberedEngines(config);
+    for (const region of config.regions) yield await lookAtRegion(config, region, remembered.get(region.name) ?? null);
     yield await lookAtFfmpeg(config);
     yield* lookAtPorts(config);
   }
@@ -56,24 +58,27 @@ function lookAtDataDir(dir: string): Finding {
   }
 }
 
-async function lookAtRegion(config: Config, { name, engine: choice }: Config['regions'][number]): Promise<Finding> {
+async function lookAtRegion(
+  config: Config,
+  { name, engine: setting }: Config['regions'][number],
+  remembered: string | null,
+): Promise<Finding> {
   const what = `region ${name}`;
-  const { chooseEngine } = await import('../../engines/choose.ts');
+  const { decideEngine, openEngine } = await import('../../engines/choose.ts');
+  const { choice, why } = await decideEngine(setting, remembered);
   try {
-    const { engine, why } = await chooseEngine(name, choice, {
-      installation: 'doctor',
-      registryConfig: config.registryConfig,
-    });
+    const engine = await openEngine(name, choice, { ...config, installation: 'doctor' });
     try {
       await engine.probe();
     } finally {
       await engine.close();
     }
-    if (engine.kind !== 'standin' || choice.kind === 'standin') return ok(what, why);
-    return note(what, why, 'start Docker to run containers');
+    if (choice.kind !== 'standin' || setting.kind === 'standin') return ok(what, why);
+    const todo = remembered === null ? 'start Docker to run containers' : 'name docker: in SLUICE_REGIONS to change it';
+    return note(what, why, todo);
   } catch (error) {
     const found = error instanceof StartError ? error.lines.join(' ') : messageOf(error);
-    return problem(what, found, 'start the engine, or choose another in SLUICE_REGIONS');
+    return problem(what, `${why}: ${found}`, 'start the engine, or name another in SLUICE_REGIONS');
   }
 }
 

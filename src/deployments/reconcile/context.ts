@@ -21,6 +21,8 @@ export interface ReconcileContext {
   log: Log;
   seal: Seal;
   regions: Regions;
+  /** How long pulling an image may take in all. */
+  pullTimeoutS: number;
   /** How long routers may take to notice that an instance is draining. */
   settleMs: number;
   engineLists: EngineLists;

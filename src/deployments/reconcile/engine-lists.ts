@@ -4,9 +4,14 @@ import type { RegionState } from '../../regions/regions.ts';
 
 const sharedForMs = 150;
 
+interface Shared {
+  at: number;
+  list: Promise<Map<string, EngineInstance>>;
+}
+
 /** What the engines run. Looks at about the same time share one question to the engine. */
 export class EngineLists {
-  readonly #lists = new Map<string, { at: number; list: Promise<Map<string, EngineInstance>> }>();
+  readonly #lists = new Map<string, Shared>();
   readonly #clock: Clock;
 
   constructor(clock: Clock) {
@@ -14,13 +19,16 @@ export class EngineLists {
   }
 
   /** By the instance's id. */
-  of(region: RegionState): Promise<Map<string, EngineInstance>> {
+  of({ name, engine }: RegionState): Promise<Map<string, EngineInstance>> {
     const nowMs = this.#clock.now();
-    const known = this.#lists.get(region.name);
+    const known = this.#lists.get(name);
     if (known && nowMs - known.at < sharedForMs) return known.list;
-    const list = region.engine.list().then((all) => new Map(all.map((instance) => [instance.id, instance])));
-    this.#lists.set(region.name, { at: nowMs, list });
-    list.catch(() => this.#lists.delete(region.name));
+    const list = engine.list().then((all) => new Map(all.map((instance) => [instance.id, instance])));
+    const shared = { at: nowMs, list };
+    this.#lists.set(name, shared);
+    list.catch(() => {
+      if (this.#lists.get(name) === shared) this.#lists.delete(name);
+    });
     return list;
   }
 

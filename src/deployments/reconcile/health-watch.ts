@@ -1,19 +1,31 @@
-// Probes instances again and again, and says when one turned healthy or unhealthy.
+// Probes instances again and again, and says when one turned healthy or unhealthy. Which ones is said by every look anew,
+// from the rows it has read: a watch that no look renews ends by itself, as after the loss of a lease.
 import type { HealthCheck } from '../../contract/environments.ts';
 import { type EnvironmentKey, keyText } from '../../environments/key.ts';
+import type { Clock } from '../../lib/clock.ts';
 import type { Failure } from '../rules/steps.ts';
 import { type ProbeResult, probe } from './probe.ts';
 
 /** Until it is healthy for the first time an instance is probed often: people are waiting for the deployment. */
 const startingIntervalMs = 100;
+/** Longer than from one look to the next, shorter than the lease of an environment. */
+const renewedForMs = 15_000;
 
 export type Health = 'unknown' | 'healthy' | 'unhealthy';
 
-interface Watched {
-  key: EnvironmentKey;
+export interface HealthTarget {
+  instance: string;
   host: string;
   port: number;
   check: HealthCheck;
+  /** Its health as last seen, perhaps by another process. */
+  known: Health;
+}
+
+interface Watched {
+  key: EnvironmentKey;
+  target: HealthTarget;
+  until: number;
   health: Health;
   good: number;
   bad: number;
@@ -23,39 +35,40 @@ interface Watched {
 
 export class HealthWatch {
   readonly #watched = new Map<string, Watched>();
+  /** The instances that the latest look named, by environment. */
+  readonly #named = new Map<string, Set<string>>();
+  readonly #clock: Clock;
   readonly #onChange: (key: EnvironmentKey) => void;
 
-  constructor(onChange: (key: EnvironmentKey) => void) {
+  constructor(clock: Clock, onChange: (key: EnvironmentKey) => void) {
+    this.#clock = clock;
     this.#onChange = onChange;
   }
 
-  /** Begins, or goes on with a new address or check. `known` is its health as last seen, perhaps by another process. */
-  watch(
-    key: EnvironmentKey,
-    instance: string,
-    address: { host: string; port: number },
-    check: HealthCheck,
-    known: Health,
-  ): void {
-    const watched = this.#watched.get(instance);
-    if (watched) {
-      Object.assign(watched, address, { check });
-      return;
+  /** Watches these instances of the environment, at these addresses, and no others of it. */
+  watch(key: EnvironmentKey, targets: HealthTarget[]): void {
+    const wanted = new Set(targets.map(({ instance }) => instance));
+    const name = keyText(key);
+    for (const instance of this.#named.get(name) ?? []) if (!wanted.has(instance)) this.forget(instance);
+    if (wanted.size > 0) this.#named.set(name, wanted);
+    else this.#named.delete(name);
+    const until = this.#clock.now() + renewedForMs;
+    for (const target of targets) {
+      const watched = this.#watched.get(target.instance);
+      if (watched) {
+        Object.assign(watched, { target, until });
+        continue;
+      }
+      const fresh: Watched = { key, target, until, health: target.known, good: 0, bad: 0, last: null, timer: null };
+      this.#watched.set(target.instance, fresh);
+      void this.#probe(fresh);
     }
-    const fresh: Watched = { key, ...address, check, health: known, good: 0, bad: 0, last: null, timer: null };
-    this.#watched.set(instance, fresh);
-    void this.#probe(instance, fresh);
   }
 
   forget(instance: string): void {
     const watched = this.#watched.get(instance);
     if (watched?.timer) clearTimeout(watched.timer);
     this.#watched.delete(instance);
-  }
-
-  forgetEnvironment(key: EnvironmentKey): void {
-    const name = keyText(key);
-    for (const [instance, watched] of this.#watched) if (keyText(watched.key) === name) this.forget(instance);
   }
 
   healthOf(instance: string): Health {
@@ -73,8 +86,9 @@ export class HealthWatch {
     for (const instance of [...this.#watched.keys()]) this.forget(instance);
   }
 
-  async #probe(instance: string, watched: Watched): Promise<void> {
-    const { host, port, check } = watched;
+  async #probe(watched: Watched): Promise<void> {
+    const { instance, host, port, check } = watched.target;
+    if (this.#clock.now() > watched.until) return this.forget(instance);
     const result = await probe({ host, port, path: check.path, timeoutMs: check.timeout_s * 1000 });
     if (this.#watched.get(instance) !== watched) return;
     const before = watched.health;
@@ -84,7 +98,7 @@ export class HealthWatch {
     if (watched.good >= check.healthy_after) watched.health = 'healthy';
     else if (watched.bad >= check.unhealthy_after && before !== 'unknown') watched.health = 'unhealthy';
     const waitMs = watched.health === 'unknown' ? startingIntervalMs : check.interval_s * 1000;
-    watched.timer = setTimeout(() => void this.#probe(instance, watched), waitMs).unref();
+    watched.timer = setTimeout(() => void this.#probe(watched), waitMs).unref();
     if (watched.health !== before) this.#onChange(watched.key);
   }
 }

@@ -1,69 +1,114 @@
-// Images being pulled. The engine is asked once per deployment and takes its time; a look asks what is known so far.
+// Images being pulled. A pull takes its time, and no look waits for it: a look asks what is known so far. A pull that
+// failed for a reason that may pass is tried again, after waits that grow.
 import { pinImage } from '../../contract/image-reference.ts';
 import { EngineError } from '../../engines/engine.ts';
 import { openSealedVariables } from '../../environments/change.ts';
 import { type EnvironmentKey, keyOf, keyText } from '../../environments/key.ts';
+import type { Clock } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
 import type { Seal } from '../../lib/seal.ts';
 import type { RegionState } from '../../regions/regions.ts';
 import type { DeploymentRow, RevisionRow } from '../queries.ts';
+import { pullRetryMs } from '../rules/pull-retry.ts';
 import type { Observed } from '../rules/rollout.ts';
+import type { Failure } from '../rules/steps.ts';
 
 type Known = Observed['image'];
 
 interface Pull {
   deployment: string;
+  isRunning: boolean;
   known: Known;
+  failures: number;
+  /** When it is tried again; never once its outcome is final. */
+  nextAt: number;
+}
+
+interface ImagesParts {
+  seal: Seal;
+  log: Log;
+  clock: Clock;
+  random: () => number;
 }
 
 export class Images {
   /** By environment: the latest deployment's. */
   readonly #pulls = new Map<string, Pull>();
-  readonly #seal: Seal;
-  readonly #log: Log;
+  readonly #parts: ImagesParts;
   readonly #onKnown: (key: EnvironmentKey) => void;
 
-  constructor({ seal, log }: { seal: Seal; log: Log }, onKnown: (key: EnvironmentKey) => void) {
-    this.#seal = seal;
-    this.#log = log;
+  constructor(parts: ImagesParts, onKnown: (key: EnvironmentKey) => void) {
+    this.#parts = parts;
     this.#onKnown = onKnown;
   }
 
-  /** What is known of the image so far; asks the engine the first time, and again if it did not answer. */
+  /** What is known of the image so far; asks the engine where that is due. */
   look(deployment: DeploymentRow, revision: RevisionRow, region: RegionState | undefined): Known {
-    const { id, project_id, environment } = deployment;
     const key = keyOf(deployment);
-    const begun = this.#pulls.get(keyText(key));
-    if (begun?.deployment === id) return begun.known;
-    if (!region?.available) return null;
-    const pull: Pull = { deployment: id, known: null };
-    this.#pulls.set(keyText(key), pull);
-    const variables = openSealedVariables(revision.variables_sealed, { project_id, name: environment }, this.#seal);
-    // A rollback knows the digest that ran; the tag may point to another image by now.
-    const image = deployment.digest === null ? deployment.image : pinImage(deployment.image, deployment.digest);
-    region.engine
-      .prepare(image, variables)
-      .then(
-        (prepared) => {
-          pull.known = prepared;
-        },
-        (error) => this.#failed(key, pull, error),
-      )
-      .finally(() => this.#onKnown(key));
-    return null;
+    const pull = this.#find(key, deployment.id);
+    const isDue = !pull.isRunning && this.#parts.clock.now() >= pull.nextAt;
+    if (isDue && region?.available) void this.#pull(key, pull, deployment, revision, region);
+    return pull.known;
   }
 
   forget(key: EnvironmentKey): void {
     this.#pulls.delete(keyText(key));
   }
 
-  #failed(key: EnvironmentKey, pull: Pull, error: unknown): void {
+  #find(key: EnvironmentKey, deployment: string): Pull {
+    const known = this.#pulls.get(keyText(key));
+    if (known?.deployment === deployment) return known;
+    const pull: Pull = { deployment, isRunning: false, known: null, failures: 0, nextAt: 0 };
+    this.#pulls.set(keyText(key), pull);
+    return pull;
+  }
+
+  async #pull(
+    key: EnvironmentKey,
+    pull: Pull,
+    { image, digest, project_id, environment }: DeploymentRow,
+    { variables_sealed }: RevisionRow,
+    { engine }: RegionState,
+  ): Promise<void> {
+    pull.isRunning = true;
+    try {
+      const variables = openSealedVariables(variables_sealed, { project_id, name: environment }, this.#parts.seal);
+      // A rollback knows the digest that ran; the tag may point to another image by now.
+      pull.known = await engine.prepare(digest === null ? image : pinImage(image, digest), variables);
+      pull.nextAt = Number.POSITIVE_INFINITY;
+    } catch (error) {
+      this.#failed(pull, error);
+    } finally {
+      pull.isRunning = false;
+      this.#onKnown(key);
+    }
+  }
+
+  #failed(pull: Pull, error: unknown): void {
+    const { clock, log, random } = this.#parts;
     const fault = error instanceof EngineError ? error.fault : 'unavailable';
+    const reason = (error as Error).message.trim().replace(/\.$/, '').slice(0, 500);
     if (fault === 'image_not_found' || fault === 'image_denied') {
-      pull.known = { code: fault, message: (error as Error).message.slice(0, 500) };
+      pull.known = { code: fault, message: reason };
+      pull.nextAt = Number.POSITIVE_INFINITY;
       return;
     }
-    this.#log.warn({ err: error, deployment: pull.deployment }, 'the image could not be pulled; trying again');
-    if (this.#pulls.get(keyText(key)) === pull) this.forget(key);
+    pull.known = { trouble: troubleOf(fault, reason) };
+    pull.failures++;
+    const waitMs = pullRetryMs(pull.failures, random());
+    pull.nextAt = clock.now() + waitMs;
+    const { deployment, failures } = pull;
+    log.warn({ err: error, deployment, failures, retryInMs: waitMs }, 'the image could not be pulled; trying again');
+  }
+}
+
+function troubleOf(fault: EngineError['fault'], reason: string): Failure {
+  switch (fault) {
+    case 'registry_unreachable':
+      return { code: 'registry_unreachable', message: `The registry cannot be reached: ${reason}.` };
+    case 'registry_rate_limited':
+      return { code: 'registry_unreachable', message: `The registry refuses more pulls for now: ${reason}.` };
+    default:
+      return { code: 'deadline_exceeded', message: `The image could not be pulled: ${reason}.` };
   }
 }

@@ -6,6 +6,7 @@ import { openSealedVariables } from '../../environments/change.ts';
 import { markRoutingChanged } from '../../traffic/queries.ts';
 import { deleteInstance, type InstanceRow, insertInstance, markInstance } from '../instances.ts';
 import type { RevisionRow } from '../queries.ts';
+import type { Failure } from '../rules/steps.ts';
 import type { ReconcileContext } from './context.ts';
 import type { Observation, ObservedRegion } from './observe.ts';
 
@@ -58,34 +59,33 @@ function startAgain(context: ReconcileContext, seen: Kept, { revision }: Desired
   for (const { id, state } of rows) {
     const found = seen.region.running.get(id);
     const isUnstarted = state === 'starting' && !seen.busy.has(id) && (!found || found.state === 'created');
-    if (isUnstarted) start(context, seen, { ...specOf(context, seen, revision), id });
+    if (isUnstarted) start(context, seen, { ...specOf(context, seen, revision), id }, context.clock.now());
   }
 }
 
-/** Gives how many it started: none while the revision has to wait after a crash. */
+/** One round of starts. Gives how many it started: none while the revision has to wait after a failed round. */
 async function startSome(context: ReconcileContext, seen: Kept, revision: RevisionRow, count: number): Promise<number> {
   const { lease, clock, ids, crashes } = context;
   const { key, region } = seen;
-  if (clock.now() < crashes.nextStartAt(key, revision.number)) return 0;
+  const nowMs = clock.now();
+  if (nowMs < crashes.nextStartAt(key, revision.number)) return 0;
+  const round = Array.from({ length: count }, () => ids('ins'));
+  const row = {
+    project_id: key.projectId,
+    environment: key.environment,
+    revision: revision.number,
+    region: region.name,
+    state: 'starting' as const,
+    host: null,
+    port: null,
+    created_at: nowMs,
+    state_since: nowMs,
+  };
+  await lease.write(async (tx) => {
+    for (const id of round) await insertInstance(tx, { id, ...row });
+  });
   const spec = specOf(context, seen, revision);
-  for (let i = 0; i < count; i++) {
-    const id = ids('ins');
-    const nowMs = clock.now();
-    const row: InstanceRow = {
-      id,
-      project_id: key.projectId,
-      environment: key.environment,
-      revision: revision.number,
-      region: region.name,
-      state: 'starting',
-      host: null,
-      port: null,
-      created_at: nowMs,
-      state_since: nowMs,
-    };
-    await lease.write((tx) => insertInstance(tx, row));
-    start(context, seen, { ...spec, id });
-  }
+  for (const id of round) start(context, seen, { ...spec, id }, nowMs);
   return count;
 }
 
@@ -102,7 +102,8 @@ function specOf({ seal }: ReconcileContext, { environment }: Kept, revision: Rev
   };
 }
 
-function start(context: ReconcileContext, { key, region }: Kept, spec: InstanceSpec): void {
+/** `startedAt`: when its round began. */
+function start(context: ReconcileContext, { key, region }: Kept, spec: InstanceSpec, startedAt: number): void {
   const { lease, clock, crashes, engineCalls } = context;
   engineCalls.run(key, spec.id, async () => {
     await lease.confirm();
@@ -110,13 +111,20 @@ function start(context: ReconcileContext, { key, region }: Kept, spec: InstanceS
       await region.engine.start(spec);
     } catch (error) {
       if (error instanceof EngineError && error.fault === 'unavailable') return;
-      const message = `An instance could not be started: ${(error as Error).message}`;
-      crashes.note(key, spec.revision, { code: 'crashed', message }, [], clock.now());
+      const failure = startFailure(error as Error);
+      crashes.note(key, spec.revision, { failure, logTail: [], startedAt }, clock.now());
       await lease.confirm();
       await region.engine.stop(spec.id, 0).catch(() => {});
       await lease.write((tx) => deleteInstance(tx, spec.id));
     }
   });
+}
+
+/** An instance needs the registry again where its image was removed since. */
+function startFailure(error: Error): Failure {
+  const message = `An instance could not be started: ${error.message}`;
+  const isRegistry = error instanceof EngineError && error.fault.startsWith('registry_');
+  return { code: isRegistry ? 'registry_unreachable' : 'crashed', message };
 }
 
 /** Takes the instance out of the routing table. It is stopped once it has finished its requests. */
@@ -136,15 +144,10 @@ function stopWhenDrained(context: ReconcileContext, seen: Kept, row: InstanceRow
   if (context.clock.now() >= drainedAt) stop(context, seen, row);
 }
 
-function stop(
-  { lease, health, engineCalls }: ReconcileContext,
-  { key, region, environment }: Kept,
-  row: InstanceRow,
-): void {
+function stop({ lease, engineCalls }: ReconcileContext, { key, region, environment }: Kept, row: InstanceRow): void {
   engineCalls.run(key, row.id, async () => {
     await lease.confirm();
     await region.engine.stop(row.id, environment.drain_s);
-    health.forget(row.id);
     await lease.write((tx) => deleteInstance(tx, row.id));
   });
 }

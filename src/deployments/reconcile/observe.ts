@@ -2,13 +2,21 @@
 // is read in those states alone.
 import { findCanaryAlert } from '../../alerts/queries.ts';
 import type { HealthCheck } from '../../contract/environments.ts';
+import type { Db } from '../../db/database.ts';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
-import type { Engine, EngineInstance } from '../../engines/engine.ts';
+import { type Engine, EngineError, type EngineInstance } from '../../engines/engine.ts';
 import type { EnvironmentKey } from '../../environments/key.ts';
 import { type EnvironmentRow, findEnvironment } from '../../environments/queries.ts';
+import type { RegionState } from '../../regions/regions.ts';
 import { compareTraffic } from '../canary-traffic.ts';
 import { type InstanceRow, listInstances } from '../instances.ts';
-import { type DeploymentRow, findInProgress, listCurrentRevisions, type RevisionRow } from '../queries.ts';
+import {
+  type DeploymentRow,
+  findInProgress,
+  listCurrentRevisions,
+  listTimelines,
+  type RevisionRow,
+} from '../queries.ts';
 import type { Comparison } from '../rules/analysis.ts';
 import type { Desired } from '../rules/desired.ts';
 import type { Observed } from '../rules/rollout.ts';
@@ -40,7 +48,7 @@ export interface ObservedRegion {
 
 /** null: there is no such environment. */
 export async function observe(context: ReconcileContext, key: EnvironmentKey): Promise<Observation | null> {
-  const { db, regions, engineLists, engineCalls } = context;
+  const { db, regions, engineCalls, health } = context;
   // Before the rows are read: a call that ends during the look has changed a row that the look still has as it was.
   const busy = engineCalls.busy();
   const [environment, deployment, revisions, rows] = await Promise.all([
@@ -52,12 +60,30 @@ export async function observe(context: ReconcileContext, key: EnvironmentKey): P
   if (!environment) return null;
   const rollout = deployment ? { deployment, fresh: freshOf(deployment, revisions) } : null;
   const active = revisions.find(({ state }) => state === 'active') ?? null;
-  const found = regions.find(environment.region);
-  if (!found?.available) return { key, environment, active, rollout, instances: rows, region: null, busy };
-  const region = { name: found.name, engine: found.engine, running: await engineLists.of(found) };
+  const region = await askRegion(context, regions.find(environment.region));
+  if (!region) {
+    health.watch(key, []);
+    return { key, environment, active, rollout, instances: rows, region: null, busy };
+  }
   const healthCheck = JSON.parse(environment.health_check) as HealthCheck;
   const instances = await refreshInstances(context, { key, healthCheck, busy, ...region }, rows);
   return { key, environment, active, rollout, instances, region, busy };
+}
+
+/** null: the region does not answer. */
+async function askRegion(
+  { regions, engineLists }: ReconcileContext,
+  region: RegionState | undefined,
+): Promise<ObservedRegion | null> {
+  if (!region?.available) return null;
+  const { name, engine } = region;
+  try {
+    return { name, engine, running: await engineLists.of(region) };
+  } catch (error) {
+    if (!(error instanceof EngineError) || error.fault !== 'unavailable') throw error;
+    void regions.check(name);
+    return null;
+  }
 }
 
 function freshOf(deployment: DeploymentRow, revisions: RevisionRow[]): RevisionRow {
@@ -75,14 +101,16 @@ export async function observeRollout(
   desired: Desired,
 ): Promise<Observed> {
   const { db, regions, images } = context;
+  const image =
+    deployment.state === 'preparing' ? images.look(deployment, fresh, regions.find(seen.environment.region)) : null;
   const counts = countInstances(seen.instances, deployment);
   const isCanary = deployment.state === 'canary';
   // Before the traffic, which is then at least as new as what the alert was about.
   const alert = isCanary ? await findCanaryAlert(db, deployment) : null;
   return {
     regionAvailable: seen.region !== null,
-    image:
-      deployment.state === 'preparing' ? images.look(deployment, fresh, regions.find(seen.environment.region)) : null,
+    image,
+    lastMessage: image && 'trouble' in image ? await lastMessage(db, deployment.id) : null,
     fresh: {
       wanted: desired.fresh,
       healthy: counts.freshHealthy,
@@ -94,6 +122,11 @@ export async function observeRollout(
     traffic: isCanary ? await compareTraffic(db, deployment) : noTraffic,
     alert,
   };
+}
+
+async function lastMessage(db: Db, deploymentId: string): Promise<string | null> {
+  const timelines = await listTimelines(db, [deploymentId]);
+  return timelines.get(deploymentId)?.at(-1)?.message ?? null;
 }
 
 const nothingMeasured = { requests: 0, errorRate: null, p95Ms: null };

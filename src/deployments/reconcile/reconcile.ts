@@ -28,7 +28,7 @@ export async function reconcile(context: ReconcileContext, key: EnvironmentKey):
 
   const { deployment, fresh } = seen.rollout;
   const { environment, active } = seen;
-  const policy = policyOf(environment);
+  const policy = { ...policyOf(environment), pullTimeoutS: context.pullTimeoutS };
   const desired = desiredFor(deployment, environment.replicas, countInstances(seen.instances, deployment));
   const observed = await observeRollout(context, seen, seen.rollout, desired);
   const step = decide(rolloutOf(deployment, policy), observed, policy, context.clock.now());

@@ -2,25 +2,27 @@
 // this process remembers only saves time.
 import type { Db } from '../../db/database.ts';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
-import type { EnvironmentKey } from '../../environments/key.ts';
+import { type EnvironmentKey, keyText } from '../../environments/key.ts';
 import { type Clock, steadyOf } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
 import type { Loop } from '../../lib/loop.ts';
 import type { Loops } from '../../lib/loops.ts';
 import type { Seal } from '../../lib/seal.ts';
-import type { Regions } from '../../regions/regions.ts';
+import type { RegionChange, RegionState, Regions } from '../../regions/regions.ts';
 import { subscribe } from '../../signals/signals.ts';
 import { listEnvironmentsInProgress, listEnvironmentsToKeep } from '../queries.ts';
 import { Crashes } from '../rules/crashes.ts';
 import type { ReconcileContext } from './context.ts';
 import { EngineCalls } from './engine-calls.ts';
 import { EngineLists } from './engine-lists.ts';
+import { findRegions, listEnvironmentsIn } from './environment-regions.ts';
 import { HealthWatch } from './health-watch.ts';
 import { Images } from './images.ts';
 import type { Leases } from './leases.ts';
 import { removeOrphans } from './orphans.ts';
 import { busyEveryMs, idleEveryMs, type NextLook, reconcile } from './reconcile.ts';
+import { RegionQueues } from './region-queues.ts';
 import { Schedule } from './schedule.ts';
 
 interface ReconcilerParts {
@@ -32,14 +34,18 @@ interface ReconcilerParts {
   seal: Seal;
   regions: Regions;
   leases: Leases;
+  pullTimeoutS: number;
   settleMs: number;
+  random: () => number;
 }
 
 const tickMs = 250;
 /** The safety net: a deployment whose signal got lost is found within this time. */
 const searchEveryMs = 1000;
+/** Environments that were deleted wait in a queue of their own. */
+const noRegion = '';
 const sweepEveryMs = 10_000;
-const maxAtOnce = 16;
+const maxTaken = 64;
 
 export class Reconciler {
   readonly #loops: Loops;
@@ -48,10 +54,12 @@ export class Reconciler {
   /** When to look next is no matter of the time of day, which may be set back. */
   readonly #steady: Clock;
   readonly #schedule = new Schedule();
+  readonly #queues = new RegionQueues();
+  readonly #sweeping = new Set<string>();
   #loop: Loop | null = null;
   #unsubscribe: (() => void)[] = [];
 
-  constructor({ loops, leases, ...parts }: ReconcilerParts) {
+  constructor({ loops, leases, random, ...parts }: ReconcilerParts) {
     const enqueue = (key: EnvironmentKey) => this.#enqueue(key);
     this.#loops = loops;
     this.#leases = leases;
@@ -60,16 +68,17 @@ export class Reconciler {
       ...parts,
       engineLists: new EngineLists(this.#steady),
       engineCalls: new EngineCalls(parts.log, enqueue),
-      health: new HealthWatch(enqueue),
-      images: new Images(parts, enqueue),
+      health: new HealthWatch(this.#steady, enqueue),
+      images: new Images({ ...parts, random }, enqueue),
       crashes: new Crashes(),
     };
   }
 
   start(): void {
     this.#loop = this.#loops.start({ name: 'reconciler', intervalMs: tickMs, step: () => this.#tick() });
-    const { db } = this.#context;
+    const { db, regions } = this.#context;
     this.#unsubscribe = [
+      regions.watch((change) => void this.#onRegionChange(change)),
       subscribe(db, 'environments', (keys) => {
         for (const key of keys) this.#enqueue(key);
       }),
@@ -80,6 +89,7 @@ export class Reconciler {
   async stop(): Promise<void> {
     for (const unsubscribe of this.#unsubscribe) unsubscribe();
     await this.#loop?.stop();
+    await this.#queues.stop();
     this.#context.health.stop();
     await this.#context.engineCalls.settle();
     await this.#leases.releaseAll();
@@ -98,31 +108,73 @@ export class Reconciler {
     this.#loop?.wake();
   }
 
+  async #onRegionChange({ region, environment }: RegionChange): Promise<void> {
+    if (environment) return this.#enqueue(environment);
+    const { db, log, engineLists } = this.#context;
+    try {
+      const keys = await listEnvironmentsIn(db, region);
+      engineLists.clear();
+      this.#schedule.hasten(keys, this.#steady.now());
+      this.#loop?.wake();
+    } catch (error) {
+      log.warn({ err: error, region }, 'the environments of a region that changed wait for their next look');
+    }
+  }
+
   async #tick(): Promise<void> {
     const { db } = this.#context;
     const schedule = this.#schedule;
     const nowMs = this.#steady.now();
     if (schedule.takeSweep(nowMs, sweepEveryMs)) await this.#sweep(nowMs);
     if (schedule.takeSearch(nowMs, searchEveryMs)) schedule.discover(await listEnvironmentsInProgress(db), nowMs);
-    await Promise.all(schedule.take(this.#steady.now(), maxAtOnce).map((key) => this.#look(key)));
+    await this.#dispatch(schedule.take(this.#steady.now(), maxTaken));
     if (schedule.isAnyDue(this.#steady.now())) this.#loop?.wake();
+  }
+
+  /** Gives each to the workers of its region. Each look plans the next one. */
+  async #dispatch(keys: EnvironmentKey[]): Promise<void> {
+    try {
+      const regions = await findRegions(this.#context.db, keys);
+      for (const key of keys) this.#queues.add(regions.get(keyText(key)) ?? noRegion, () => this.#look(key));
+    } catch (error) {
+      for (const key of keys) this.#schedule.plan(key, this.#steady.now() + busyEveryMs);
+      throw error;
+    }
   }
 
   async #sweep(nowMs: number): Promise<void> {
     try {
-      this.#schedule.discover(await listEnvironmentsToKeep(this.#context.db), nowMs);
-      await removeOrphans(this.#context);
+      const keys = await listEnvironmentsToKeep(this.#context.db);
+      this.#schedule.discover(keys, nowMs);
+      this.#schedule.reduceTo(keys, nowMs);
     } catch (error) {
       this.#schedule.enqueueSweep();
       throw error;
+    }
+    for (const region of this.#context.regions.all()) {
+      if (this.#sweeping.has(region.name)) continue;
+      this.#sweeping.add(region.name);
+      this.#queues.add(region.name, () => this.#sweepRegion(region));
+    }
+  }
+
+  async #sweepRegion(region: RegionState): Promise<void> {
+    try {
+      await removeOrphans(this.#context, region);
+    } catch (error) {
+      this.#context.log.warn({ err: error, region: region.name }, 'a search for orphans failed');
+    } finally {
+      this.#sweeping.delete(region.name);
     }
   }
 
   async #look(key: EnvironmentKey): Promise<void> {
     const next = await this.#reconcile(key);
+    const nowMs = this.#steady.now();
     if (next === 'gone') this.#enqueueSweep();
-    if (typeof next === 'number') this.#schedule.plan(key, this.#steady.now() + next);
+    if (typeof next === 'number') this.#schedule.plan(key, nowMs + next);
     else this.#schedule.remove(key);
+    if (this.#schedule.isDue(key, nowMs)) this.#loop?.wake();
   }
 
   async #reconcile(key: EnvironmentKey): Promise<NextLook> {
@@ -148,7 +200,7 @@ export class Reconciler {
   /** What is remembered of an environment goes with it, or with its lease. */
   #forget(key: EnvironmentKey): void {
     const { health, images, crashes } = this.#context;
-    health.forgetEnvironment(key);
+    health.watch(key, []);
     images.forget(key);
     crashes.forget(key);
   }

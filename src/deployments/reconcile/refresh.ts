@@ -7,6 +7,7 @@ import { markRoutingChanged } from '../../traffic/queries.ts';
 import { deleteInstance, type InstanceRow, markInstance, setInstanceAddress } from '../instances.ts';
 import type { Failure } from '../rules/steps.ts';
 import type { ReconcileContext } from './context.ts';
+import type { HealthTarget } from './health-watch.ts';
 import { readLogTail } from './log-tail.ts';
 
 interface Refreshed {
@@ -25,6 +26,7 @@ export async function refreshInstances(
   of: Refreshed,
   rows: InstanceRow[],
 ): Promise<InstanceRow[]> {
+  context.health.watch(of.key, healthTargets(of, rows));
   const refreshed: InstanceRow[] = [];
   for (const row of rows) {
     const skip = row.state === 'draining' || of.busy.has(row.id);
@@ -32,6 +34,16 @@ export async function refreshInstances(
     if (now) refreshed.push(now);
   }
   return refreshed;
+}
+
+/** Those that run and are to serve: health checks follow the rows, and the addresses that the engine says now. */
+function healthTargets({ running, healthCheck: check }: Refreshed, rows: InstanceRow[]): HealthTarget[] {
+  return rows.flatMap(({ id: instance, state }) => {
+    const address = running.get(instance)?.address;
+    if (!address || state === 'draining') return [];
+    const known = state === 'starting' ? 'unknown' : state;
+    return [{ instance, ...address, check, known }];
+  });
 }
 
 /** null: it ended, or was given up. */
@@ -48,6 +60,12 @@ async function refreshInstance(
     await removeInstance(context, known);
     return null;
   }
+  if (found.endedWithEngine) {
+    context.log.info({ instance: known.id, region: known.region }, 'an instance ended with its engine');
+    // The sweep removes what is left of it: starting others comes first.
+    await removeInstance(context, known);
+    return null;
+  }
   if (found.state === 'exited') {
     await giveUp(context, of, known, {
       code: 'crashed',
@@ -57,7 +75,6 @@ async function refreshInstance(
   }
   if (!found.address) return known;
   const row = await saveAddress(context, known, found.address);
-  health.watch(of.key, row.id, found.address, of.healthCheck, row.state === 'starting' ? 'unknown' : healthOf(row));
   const seen = health.healthOf(row.id);
   if (seen === 'healthy' && row.state !== 'healthy') return mark(context, row, 'healthy');
   const waitedMs = clock.now() - row.state_since;
@@ -67,8 +84,6 @@ async function refreshInstance(
   }
   return seen === 'unhealthy' && row.state === 'healthy' ? mark(context, row, 'unhealthy') : row;
 }
-
-const healthOf = ({ state }: InstanceRow) => (state === 'healthy' ? 'healthy' : 'unhealthy');
 
 async function saveAddress(
   { lease }: ReconcileContext,
@@ -104,7 +119,8 @@ function whyNotHealthy({ health }: ReconcileContext, row: InstanceRow): Failure 
 
 async function giveUp(context: ReconcileContext, of: Refreshed, row: InstanceRow, failure: Failure): Promise<void> {
   const { clock, log, lease, crashes, engineCalls } = context;
-  crashes.note(of.key, row.revision, failure, await readLogTail(of.engine, row.id), clock.now());
+  const logTail = await readLogTail(of.engine, row.id);
+  crashes.note(of.key, row.revision, { failure, logTail, startedAt: row.created_at }, clock.now());
   const { id, project_id, environment, revision } = row;
   log.warn({ instance: id, project: project_id, environment, revision }, failure.message);
   await removeInstance(context, row);

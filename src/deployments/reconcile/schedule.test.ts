@@ -78,3 +78,28 @@ test('a sweep and a search are due at first, then after their interval; a sweep 
     [true, false, true],
   );
 });
+
+test('an environment has one look at a time: enqueued during a look, it is taken after it', () => {
+  const schedule = new Schedule();
+  schedule.enqueue(key('a'), 0);
+  assert.deepEqual(take(schedule, 0), ['a']);
+  schedule.enqueue(key('a'), 5);
+  assert.deepEqual([take(schedule, 5), schedule.isAnyDue(5)], [[], false]);
+  schedule.plan(key('a'), 1000);
+  assert.deepEqual([schedule.isDue(key('a'), 5), take(schedule, 5)], [true, ['a']]);
+});
+
+test('of a region that changed, what is scheduled is looked at at once, and nothing else', () => {
+  const schedule = new Schedule();
+  schedule.plan(key('a'), 1000);
+  schedule.plan(key('b'), 1000);
+  schedule.hasten([key('a'), key('unknown')], 10);
+  assert.deepEqual(take(schedule, 10), ['a']);
+});
+
+test('what has nothing to reconcile any more is looked at at once, so that it is forgotten', () => {
+  const schedule = new Schedule();
+  for (const name of ['kept', 'deleted']) schedule.plan(key(name), 1000);
+  schedule.reduceTo([key('kept')], 10);
+  assert.deepEqual(take(schedule, 10), ['deleted']);
+});

@@ -1,14 +1,15 @@
 // Which environments to look at, and when. Holds one entry per environment that has something to reconcile. An environment
-// that is enqueued during a look is looked at again.
+// has one look at a time; one that is enqueued during a look is looked at again after it.
 import { type EnvironmentKey, keyText } from '../../environments/key.ts';
 
 interface Entry {
   key: EnvironmentKey;
   at: number;
+  /** A look is under way or waits for its turn; it plans the next one. */
+  isTaken: boolean;
 }
 
-/** A look is under way, which plans the next one. */
-const takenAt = Number.POSITIVE_INFINITY;
+const never = Number.POSITIVE_INFINITY;
 
 export class Schedule {
   readonly #entries = new Map<string, Entry>();
@@ -20,9 +21,20 @@ export class Schedule {
     this.#moveUp(key, nowMs);
   }
 
+  /** Look at once at those of the environments that are scheduled. */
+  hasten(keys: EnvironmentKey[], nowMs: number): void {
+    for (const key of keys) if (this.#entries.has(keyText(key))) this.#moveUp(key, nowMs);
+  }
+
   /** Adds the environments that are not scheduled yet. */
   discover(keys: EnvironmentKey[], nowMs: number): void {
-    for (const key of keys) if (!this.#entries.has(keyText(key))) this.#entries.set(keyText(key), { key, at: nowMs });
+    for (const key of keys) if (!this.#entries.has(keyText(key))) this.#moveUp(key, nowMs);
+  }
+
+  /** These are all that have something to reconcile: looks at once at those that are scheduled besides. */
+  reduceTo(keys: EnvironmentKey[], nowMs: number): void {
+    const kept = new Set(keys.map(keyText));
+    for (const [name, entry] of this.#entries) if (!kept.has(name)) entry.at = Math.min(entry.at, nowMs);
   }
 
   /** Takes the environments to look at now, the longest due first. Each has to be planned again or removed. */
@@ -30,23 +42,31 @@ export class Schedule {
     const due = this.#due(nowMs)
       .sort((a, b) => a.at - b.at)
       .slice(0, limit);
-    for (const entry of due) entry.at = takenAt;
+    for (const entry of due) Object.assign(entry, { at: never, isTaken: true });
     return due.map(({ key }) => key);
+  }
+
+  isDue(key: EnvironmentKey, nowMs: number): boolean {
+    return (this.#entries.get(keyText(key))?.at ?? never) <= nowMs;
   }
 
   isAnyDue(nowMs: number): boolean {
     return this.#due(nowMs).length > 0;
   }
 
-  /** Look again then, or earlier if the environment was enqueued in the meantime. */
+  /** The look has ended: look again then, or earlier if the environment was enqueued in the meantime. */
   plan(key: EnvironmentKey, at: number): void {
     this.#moveUp(key, at);
+    this.#entries.get(keyText(key))!.isTaken = false;
   }
 
-  /** The environment has nothing to reconcile. It stays if it was enqueued in the meantime. */
+  /** The look has ended: there is nothing to reconcile. The environment stays if it was enqueued in the meantime. */
   remove(key: EnvironmentKey): void {
     const name = keyText(key);
-    if (this.#entries.get(name)?.at === takenAt) this.#entries.delete(name);
+    const entry = this.#entries.get(name);
+    if (!entry) return;
+    entry.isTaken = false;
+    if (entry.at === never) this.#entries.delete(name);
   }
 
   /** Search for orphans at once. */
@@ -73,11 +93,12 @@ export class Schedule {
   }
 
   #due(nowMs: number): Entry[] {
-    return [...this.#entries.values()].filter(({ at }) => at <= nowMs);
+    return [...this.#entries.values()].filter(({ at, isTaken }) => at <= nowMs && !isTaken);
   }
 
   #moveUp(key: EnvironmentKey, at: number): void {
-    const name = keyText(key);
-    this.#entries.set(name, { key, at: Math.min(at, this.#entries.get(name)?.at ?? takenAt) });
+    const entry = this.#entries.get(keyText(key));
+    if (entry) entry.at = Math.min(at, entry.at);
+    else this.#entries.set(keyText(key), { key, at, isTaken: false });
   }
 }

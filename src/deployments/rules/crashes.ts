@@ -1,4 +1,5 @@
-// How often instances of a revision ended by themselves, and when the next one may start. No I/O.
+// How often starts of a revision failed, and when the next may follow. Instances that were started together are one round:
+// however many of them end, it is one failed round, and the wait after it is the same for one replica and for twenty. No I/O.
 import { type EnvironmentKey, keyText } from '../../environments/key.ts';
 import type { Failure } from './steps.ts';
 
@@ -6,40 +7,53 @@ const firstWaitMs = 500;
 const longestWaitMs = 30_000;
 /** A revision that has stayed up this long starts with a clean slate. */
 const forgivenAfterMs = 5 * 60_000;
-/** One crash may be bad luck. */
+/** One failed round may be bad luck. */
 const tolerated = 2;
 
 interface CrashRecord {
-  count: number;
-  lastAt: number;
+  /** Failed rounds in a row. */
+  rounds: number;
+  /** When the latest of them failed: its first instance ended. */
+  failedAt: number;
   failure: Failure;
   logTail: string[];
+}
+
+interface Crash {
+  failure: Failure;
+  logTail: string[];
+  /** When the instance that ended was started. */
+  startedAt: number;
 }
 
 /** By environment, then by revision. */
 export class Crashes {
   readonly #records = new Map<string, Map<number, CrashRecord>>();
 
-  note(key: EnvironmentKey, revision: number, failure: Failure, logTail: string[], nowMs: number): void {
+  note(key: EnvironmentKey, revision: number, { failure, logTail, startedAt }: Crash, nowMs: number): void {
     const known = this.#find(key, revision);
-    const count = known && nowMs - known.lastAt < forgivenAfterMs ? known.count + 1 : 1;
-    const others = this.#records.get(keyText(key)) ?? [];
-    const recent = [...others].filter(([, { lastAt }]) => nowMs - lastAt < forgivenAfterMs);
-    this.#records.set(keyText(key), new Map([...recent, [revision, { count, lastAt: nowMs, failure, logTail }]]));
+    const recent = known && nowMs - known.failedAt < forgivenAfterMs ? known : null;
+    // An instance that was started before the latest round failed belongs to that round, or to an earlier one.
+    const isSameRound = recent !== null && startedAt <= recent.failedAt;
+    const rounds = (recent?.rounds ?? 0) + (isSameRound ? 0 : 1);
+    const failedAt = isSameRound ? recent.failedAt : nowMs;
+    const others = [...(this.#records.get(keyText(key)) ?? [])];
+    const kept = others.filter(([, record]) => nowMs - record.failedAt < forgivenAfterMs);
+    this.#records.set(keyText(key), new Map([...kept, [revision, { rounds, failedAt, failure, logTail }]]));
   }
 
-  /** When another instance may be started. */
+  /** When the next round may start. */
   nextStartAt(key: EnvironmentKey, revision: number): number {
     const known = this.#find(key, revision);
     if (!known) return 0;
-    return known.lastAt + Math.min(longestWaitMs, firstWaitMs * 2 ** (known.count - 1));
+    return known.failedAt + Math.min(longestWaitMs, firstWaitMs * 2 ** (known.rounds - 1));
   }
 
   /** What is wrong with it. That an instance ended counts only once it happened too often to be bad luck. */
   troubleOf(key: EnvironmentKey, revision: number): Failure | null {
     const known = this.#find(key, revision);
     if (!known) return null;
-    return known.failure.code === 'crashed' && known.count <= tolerated ? null : known.failure;
+    return known.failure.code === 'crashed' && known.rounds <= tolerated ? null : known.failure;
   }
 
   logTailOf(key: EnvironmentKey, revision: number): string[] {

@@ -5,14 +5,20 @@ import fc from 'fast-check';
 import { type DeploymentState, deploymentStates } from '../../contract/deployments.ts';
 import { environmentDefaults } from '../../contract/environments.ts';
 import { decide, type Observed } from './rollout.ts';
-import { abort, type Policy, type Rollout } from './steps.ts';
+import { abort, type Rollout, type RolloutPolicy } from './steps.ts';
 
 const now = 1_000_000;
-const policy: Policy = { canary: environmentDefaults.canary, autoRollback: true, startTimeoutS: 60 };
+const policy: RolloutPolicy = {
+  canary: environmentDefaults.canary,
+  autoRollback: true,
+  startTimeoutS: 60,
+  pullTimeoutS: 1800,
+};
 const quiet = { requests: 0, errorRate: null, p95Ms: null };
 const calm: Observed = {
   regionAvailable: true,
   image: null,
+  lastMessage: null,
   fresh: { wanted: 2, healthy: 0, existing: 2, percent: 0 },
   previous: { wanted: 2, healthy: 2 },
   trouble: null,
@@ -29,6 +35,12 @@ const observations = {
   regionDown: { regionAvailable: false },
   imageReady: { image: { digest: 'sha256:1' } },
   imageMissing: { image: { code: 'image_not_found', message: 'no' } },
+  registryAway: { image: { trouble: { code: 'registry_unreachable', message: 'Refused.' } } },
+  registryAwayAsTold: {
+    image: { trouble: { code: 'registry_unreachable', message: 'Refused.' } },
+    lastMessage: 'Refused. Trying again.',
+  },
+  registryAwayAndLate: { image: { trouble: { code: 'registry_unreachable', message: 'Refused.' } }, late: true },
   healthy: { fresh: { wanted: 2, healthy: 2, existing: 2, percent: 0 } },
   healthyWithoutTraffic: {
     fresh: { wanted: 2, healthy: 2, existing: 2, percent: 0 },
@@ -64,6 +76,8 @@ const table: Record<DeploymentState, Record<Name, Outcome>> = {
   preparing: row('wait', {
     imageReady: 'starting',
     imageMissing: 'failed image_not_found',
+    registryAway: 'preparing',
+    registryAwayAndLate: 'failed registry_unreachable',
     alarmedAndLate: 'failed deadline_exceeded',
     late: 'failed deadline_exceeded',
     lateRegionDown: 'failed region_lost',
@@ -74,6 +88,7 @@ const table: Record<DeploymentState, Record<Name, Outcome>> = {
     healthyAndOldGone: 'canary',
     crashed: 'failed crashed',
     alarmedAndCrashed: 'failed crashed',
+    registryAwayAndLate: 'failed start_timeout',
     alarmedAndLate: 'failed start_timeout',
     late: 'failed start_timeout',
     lateRegionDown: 'failed region_lost',
@@ -92,11 +107,18 @@ const table: Record<DeploymentState, Record<Name, Outcome>> = {
     healthyAndOldGone: 'succeeded',
     crashed: 'aborting crashed',
     alarmedAndCrashed: 'aborting crashed',
+    registryAwayAndLate: 'aborting deadline_exceeded',
     alarmedAndLate: 'aborting deadline_exceeded',
     late: 'aborting deadline_exceeded',
     lateRegionDown: 'aborting region_lost',
   }),
-  aborting: row('wait', { freshGone: 'failed', alarmedAndLate: 'failed', late: 'failed', lateRegionDown: 'failed' }),
+  aborting: row('wait', {
+    freshGone: 'failed',
+    registryAwayAndLate: 'failed',
+    alarmedAndLate: 'failed',
+    late: 'failed',
+    lateRegionDown: 'failed',
+  }),
   succeeded: row('wait', {}),
   failed: row('wait', {}),
   canceled: row('wait', {}),
@@ -133,6 +155,16 @@ for (const state of deploymentStates) {
   }
 }
 
+test('a pull may take as long as its setting allows, and trouble on the way does not change when that ends', () => {
+  const begun = decide(rolloutIn('queued'), calm, policy, now);
+  assert.equal(begun?.deadlineAt, now + 1_800_000);
+  const deadlineAt = now + 5000;
+  const told = decide(rolloutIn('preparing', { deadlineAt }), { ...calm, ...observations.registryAway }, policy, now);
+  assert.deepEqual(told, { to: 'preparing', message: 'Refused. Trying again.', deadlineAt });
+  const lost = { ...calm, ...observations.registryAwayAndLate, regionAvailable: false };
+  assert.equal(decide(rolloutIn('preparing', { deadlineAt: now }), lost, policy, now)?.failure?.code, 'region_lost');
+});
+
 test('only a canary with something to compare to goes through canary', () => {
   const healthy = { ...calm, ...observations.healthy };
   for (const more of [{ hasPrevious: false }, { strategy: 'rolling' }, { strategy: 'blue_green' }] as const) {
@@ -153,16 +185,16 @@ test('steps one after the other; manual waits for promote; without auto_rollback
   const two = rolloutIn('canary', { percents: [10, 50] });
   const next = decide(two, { ...calm, traffic: busy(0) }, policy, now);
   assert.deepEqual([next?.to, next?.canary?.step, next?.canary?.phase], ['canary', 2, 'baking']);
-  const manual: Policy = { ...policy, canary: { ...policy.canary, advance: 'manual' } };
+  const manual: RolloutPolicy = { ...policy, canary: { ...policy.canary, advance: 'manual' } };
   assert.equal(decide(two, { ...calm, traffic: busy(0) }, manual, now)?.canary?.phase, 'awaiting_approval');
-  const lenient: Policy = { ...policy, autoRollback: false };
+  const lenient: RolloutPolicy = { ...policy, autoRollback: false };
   assert.equal(decide(two, { ...calm, traffic: busy(0.5) }, lenient, now)?.canary?.phase, 'paused');
   const waited = decide(rolloutIn('canary', { phase: 'awaiting_approval', deadlineAt: now }), calm, policy, now);
   assert.equal(waited?.failure?.code, 'approval_timeout');
 });
 
 test('an alert ends a canary in every phase, whatever auto_rollback says, and says so', () => {
-  const lenient: Policy = { ...policy, autoRollback: false };
+  const lenient: RolloutPolicy = { ...policy, autoRollback: false };
   const alarmed = { ...calm, ...observations.alarmed };
   for (const phase of ['baking', 'paused', 'awaiting_approval'] as const) {
     for (const one of [policy, lenient]) {
@@ -176,7 +208,7 @@ test('an alert ends a canary in every phase, whatever auto_rollback says, and sa
 });
 
 test('an alert about what was measured needs as many requests as the analysis, and leaves to people what it paused', () => {
-  const lenient: Policy = { ...policy, autoRollback: false };
+  const lenient: RolloutPolicy = { ...policy, autoRollback: false };
   const many = { ...calm, ...observations.alarmedByMany };
   const few = { ...calm, ...observations.alarmedByFew };
   const paused = rolloutIn('canary', { phase: 'paused' });
@@ -213,7 +245,13 @@ test('an aborted deployment ends as canceled, any other undone one as failed', (
 test('whatever is seen, every unfinished state gets a deadline, and a deadline that has passed always moves on', () => {
   const seen = fc.record({
     regionAvailable: fc.boolean(),
-    image: fc.constantFrom(null, { digest: 'sha256:1' }, { code: 'image_denied' as const, message: '' }),
+    image: fc.constantFrom(
+      null,
+      { digest: 'sha256:1' },
+      { code: 'image_denied' as const, message: '' },
+      { trouble: { code: 'registry_unreachable' as const, message: '' } },
+    ),
+    lastMessage: fc.constantFrom(null, ' Trying again.'),
     fresh: fc.record({ wanted: fc.nat(3), healthy: fc.nat(3), existing: fc.nat(3), percent: fc.nat(100) }),
     previous: fc.record({ wanted: fc.nat(3), healthy: fc.nat(3) }),
     trouble: fc.constantFrom(null, { code: 'crashed' as const, message: '' }),

@@ -18,14 +18,17 @@ import {
   type Policy,
   promote,
   type Rollout,
+  type RolloutPolicy,
   type Step,
   undo,
 } from './steps.ts';
 
 export interface Observed {
   regionAvailable: boolean;
-  /** What became of pulling the image; null: not known yet. */
-  image: { digest: string } | Failure | null;
+  /** What became of pulling the image; trouble: it failed and is tried again; null: not known yet. */
+  image: { digest: string } | Failure | { trouble: Failure } | null;
+  /** The latest message of the timeline; null where it does not matter. */
+  lastMessage: string | null;
   /** Instances of the new revision: how many should run in this state, are healthy, exist at all; its share of requests. */
   fresh: { wanted: number; healthy: number; existing: number; percent: number };
   previous: { wanted: number; healthy: number };
@@ -39,12 +42,11 @@ export interface Observed {
 
 const minuteMs = 60_000;
 export const queuedForMs = 15 * minuteMs;
-const preparingForMs = 15 * minuteMs;
 
-export function decide(rollout: Rollout, seen: Observed, policy: Policy, nowMs: number): Step | null {
+export function decide(rollout: Rollout, seen: Observed, policy: RolloutPolicy, nowMs: number): Step | null {
   switch (rollout.state) {
     case 'queued':
-      return whenQueued(rollout, seen, nowMs);
+      return whenQueued(rollout, seen, policy, nowMs);
     case 'preparing':
       return whenPreparing(rollout, seen, policy, nowMs);
     case 'starting':
@@ -62,16 +64,16 @@ export function decide(rollout: Rollout, seen: Observed, policy: Policy, nowMs: 
   }
 }
 
-function whenQueued(rollout: Rollout, seen: Observed, nowMs: number): Step | null {
+function whenQueued(rollout: Rollout, seen: Observed, policy: RolloutPolicy, nowMs: number): Step | null {
   if (seen.regionAvailable) {
-    return { to: 'preparing', message: 'Pulling the image.', deadlineAt: nowMs + preparingForMs };
+    return { to: 'preparing', message: 'Pulling the image.', deadlineAt: nowMs + policy.pullTimeoutS * 1000 };
   }
   return nowMs >= rollout.deadlineAt ? end('failed', lost) : null;
 }
 
 function whenPreparing(rollout: Rollout, seen: Observed, policy: Policy, nowMs: number): Step | null {
   if (seen.image && 'code' in seen.image) return end('failed', seen.image);
-  if (seen.image) {
+  if (seen.image && 'digest' in seen.image) {
     return {
       to: 'starting',
       message: `The image is ${seen.image.digest}. Starting instances.`,
@@ -79,7 +81,13 @@ function whenPreparing(rollout: Rollout, seen: Observed, policy: Policy, nowMs: 
       deadlineAt: nowMs + policy.startTimeoutS * 1000,
     };
   }
-  return nowMs >= rollout.deadlineAt ? end('failed', late(seen, 'The image was not ready in time.')) : null;
+  const trouble = seen.image && 'trouble' in seen.image ? seen.image.trouble : null;
+  if (nowMs >= rollout.deadlineAt) {
+    return end('failed', (seen.regionAvailable && trouble) || late(seen, 'The image was not pulled in time.'));
+  }
+  if (!trouble) return null;
+  const message = `${trouble.message} Trying again.`;
+  return message === seen.lastMessage ? null : { to: 'preparing', message, deadlineAt: rollout.deadlineAt };
 }
 
 function whenStarting(rollout: Rollout, seen: Observed, policy: Policy, nowMs: number): Step | null {

@@ -28,6 +28,12 @@ export interface Policy {
   startTimeoutS: number;
 }
 
+/** What deciding by itself takes besides. */
+export interface RolloutPolicy extends Policy {
+  /** How long pulling the image may take in all. */
+  pullTimeoutS: number;
+}
+
 export interface Step {
   to: DeploymentState;
   message: string;

@@ -15,18 +15,18 @@ export interface DockerTimeouts {
   change: number;
   /** A whole pull. */
   pull: number;
-  /** The longest a pull may go without progress. */
+  /** The longest that a pull may go without progress. */
   pullSilence: number;
   /** Added to the grace period of a stop. */
   stopMargin: number;
 }
 
 export const defaultDockerTimeouts: DockerTimeouts = {
-  probe: 3_000,
+  probe: 5_000,
   read: 10_000,
   change: 30_000,
-  pull: 600_000,
-  pullSilence: 120_000,
+  pull: 1_800_000,
+  pullSilence: 300_000,
   stopMargin: 20_000,
 };
 
@@ -40,8 +40,21 @@ export interface DockerClient {
    * an EngineError with `fault`; a failed connection or a timeout becomes one with `unavailable`.
    */
   call<T>(timeoutMs: number, fault: EngineFault, work: Work<T>): Promise<T>;
+  /** As call(), for calls that create, start or remove something. */
+  change<T>(timeoutMs: number, fault: EngineFault, work: Work<T>): Promise<T>;
+  /** Whether the latest of those got no answer. */
+  changesHang(): boolean;
+  /** Aborted by close(). */
+  closing: AbortSignal;
   /** Aborts running calls. */
   close(): void;
+}
+
+/** The engine took longer than the call may take. */
+export class EngineTimeout extends EngineError {
+  constructor(timeoutMs: number, cause: unknown) {
+    super('unavailable', `Docker did not answer in ${timeoutMs} ms`, cause);
+  }
 }
 
 export async function connectDocker(address: string, timeouts: DockerTimeouts): Promise<DockerClient> {
@@ -50,31 +63,42 @@ export async function connectDocker(address: string, timeouts: DockerTimeouts): 
   const options: DockerOptions & { agent: Agent } = { ...connectionOf(address), agent };
   const docker = new Client(options);
   const running = new Set<AbortController>();
-  let closed = false;
+  const closing = new AbortController();
+  let changesHang = false;
+
+  const call: DockerClient['call'] = async (timeoutMs, fault, work) => {
+    if (closing.signal.aborted) throw closedError();
+    const controller = new AbortController();
+    const timer = setTimeout(() => controller.abort(), timeoutMs);
+    running.add(controller);
+    try {
+      return await work(controller.signal, () => timer.refresh());
+    } catch (error) {
+      if (!controller.signal.aborted) throw toEngineError(error, fault);
+      throw closing.signal.aborted ? closedError() : new EngineTimeout(timeoutMs, error);
+    } finally {
+      clearTimeout(timer);
+      running.delete(controller);
+    }
+  };
   return {
     docker,
     timeouts,
-    async call(timeoutMs, fault, work) {
-      if (closed) throw closedError();
-      const controller = new AbortController();
-      const timer = setTimeout(() => controller.abort(), timeoutMs);
-      running.add(controller);
+    call,
+    async change(timeoutMs, fault, work) {
       try {
-        return await work(controller.signal, () => timer.refresh());
+        const answer = await call(timeoutMs, fault, work);
+        changesHang = false;
+        return answer;
       } catch (error) {
-        if (controller.signal.aborted) {
-          throw closed
-            ? closedError()
-            : new EngineError('unavailable', `Docker did not answer in ${timeoutMs} ms`, error);
-        }
-        throw toEngineError(error, fault);
-      } finally {
-        clearTimeout(timer);
-        running.delete(controller);
+        changesHang = error instanceof EngineTimeout;
+        throw error;
       }
     },
+    changesHang: () => changesHang,
+    closing: closing.signal,
     close() {
-      closed = true;
+      closing.abort();
       for (const controller of running) controller.abort();
       agent.destroy();
     },

@@ -2,7 +2,7 @@
 import type { ContainerCreateOptions, ContainerInfo } from 'dockerode';
 import { pinImage } from '../../contract/image-reference.ts';
 import { revisionId } from '../../contract/revision-id.ts';
-import type { EngineInstance, InstanceSpec } from '../engine.ts';
+import type { EngineChange, EngineInstance, InstanceSpec } from '../engine.ts';
 import type { Reach } from './address.ts';
 
 const label = {
@@ -35,6 +35,12 @@ export const labelFilter = (installation: string): string => `${label.installati
 
 export function isInstance(labels: Record<string, string>, installation: string, id: string): boolean {
   return labels[label.installation] === installation && labels[label.instance] === id;
+}
+
+/** Whose container has these labels. */
+export function ownerOf(labels: Record<string, string>): EngineChange {
+  const { [label.project]: project, [label.environment]: environment } = labels;
+  return project !== undefined && environment !== undefined ? { project, environment } : null;
 }
 
 export function createOptions(spec: InstanceSpec, installation: string, { bind }: Reach): ContainerCreateOptions {
@@ -77,7 +83,12 @@ export function createOptions(spec: InstanceSpec, installation: string, { bind }
 const startsWithinMs = 120_000;
 
 /** Null if the container is being removed. */
-export function instanceOf(info: ContainerInfo, { host }: Reach, nowMs: number): EngineInstance | null {
+export function instanceOf(
+  info: ContainerInfo,
+  { host }: Reach,
+  nowMs: number,
+  endedWithEngine = false,
+): EngineInstance | null {
   if (info.State === 'removing') return null;
   const abandoned = info.State === 'created' && nowMs - info.Created * 1000 > startsWithinMs;
   const ended = abandoned || info.State === 'exited' || info.State === 'dead' || info.State === 'stopped';
@@ -91,5 +102,6 @@ export function instanceOf(info: ContainerInfo, { host }: Reach, nowMs: number):
     state: ended ? 'exited' : info.State === 'created' ? 'created' : 'running',
     address: ended || !published?.PublicPort ? null : { host, port: published.PublicPort },
     exitCode: ended && exitCode !== undefined ? Number(exitCode) : null,
+    ...(endedWithEngine && { endedWithEngine }),
   };
 }

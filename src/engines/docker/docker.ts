@@ -4,11 +4,14 @@ import { type Clock, systemClock } from '../../lib/clock.ts';
 import type { Engine } from '../engine.ts';
 import type { RegistryAuths } from '../registry/auths.ts';
 import { defaultDockerSocket, reachOf } from './address.ts';
-import { connectDocker, type DockerTimeouts, defaultDockerTimeouts, get, unless } from './client.ts';
+import { connectDocker, type DockerTimeouts, defaultDockerTimeouts, unless } from './client.ts';
 import { containerName, instanceOf, labelFilter } from './container.ts';
+import { createEnds } from './ends.ts';
 import { prepareImage } from './image.ts';
 import { removeContainer, startInstance } from './lifecycle.ts';
 import { readLogFrames } from './logs.ts';
+import { probeChanges, probeReads } from './probe.ts';
+import { watchEvents } from './watch.ts';
 
 export interface DockerOptions {
   /** Path of a socket, or `tcp://host:port`; null for the default socket. */
@@ -33,11 +36,14 @@ export async function createDockerEngine(options: DockerOptions): Promise<Engine
   const context = { client, installation, reach, registryAuths };
   const containerOf = (id: string) => docker.getContainer(containerName(installation, id));
   const starting = new Map<string, Promise<void>>();
+  const endedWithEngine = createEnds(client);
 
   return {
     kind: 'docker',
     async probe() {
-      await call(timeouts.probe, 'unavailable', (abortSignal) => get(docker, '/_ping', abortSignal));
+      await probeReads(client);
+      // Only then, because Docker logs every such question.
+      if (client.changesHang()) await probeChanges(client);
     },
     prepare: async (image) => ({ digest: await prepareImage(client, image, registryAuths) }),
     // Concurrent starts of one id share one: otherwise the second would run a program again that has already ended.
@@ -51,8 +57,11 @@ export async function createDockerEngine(options: DockerOptions): Promise<Engine
       const found = await call(timeouts.read, 'unavailable', (abortSignal) =>
         docker.listContainers({ all: true, filters, abortSignal }),
       );
+      const taken = await endedWithEngine(found.filter(({ State }) => State === 'exited'));
       const nowMs = clock.now();
-      return found.map((info) => instanceOf(info, reach, nowMs)).filter((instance) => instance !== null);
+      return found
+        .map((info) => instanceOf(info, reach, nowMs, taken.has(info.Id)))
+        .filter((instance) => instance !== null);
     },
     async stop(id, graceS) {
       const timeoutMs = graceS * 1000 + timeouts.stopMargin;
@@ -71,6 +80,7 @@ export async function createDockerEngine(options: DockerOptions): Promise<Engine
       );
       return data ? readLogFrames(data).filter((line) => line.at > sinceMs) : [];
     },
+    watch: (onChange) => watchEvents(client, installation, onChange),
     close: async () => client.close(),
   };
 }

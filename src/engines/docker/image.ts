@@ -2,9 +2,12 @@
 import type { Readable } from 'node:stream';
 import type { ImageInspectInfo } from 'dockerode';
 import { type ImageReference, nameOf, parseImage, pinImage } from '../../contract/image-reference.ts';
-import { EngineError, type EngineFault } from '../engine.ts';
+import { EngineError } from '../engine.ts';
 import { type RegistryAuth, type RegistryAuths, RegistryConfigError } from '../registry/auths.ts';
-import { type DockerClient, get, isErrorResponse, messageOf } from './client.ts';
+import { type DockerClient, EngineTimeout, get, isErrorResponse, messageOf } from './client.ts';
+import { jsonLines } from './json-lines.ts';
+import { probeReads } from './probe.ts';
+import { pullFault } from './pull-fault.ts';
 
 /** Pulls the image and returns its digest. An image given by digest that is already here is not pulled again. */
 export async function prepareImage(client: DockerClient, image: string, auths: () => RegistryAuths): Promise<string> {
@@ -59,10 +62,10 @@ async function pull(client: DockerClient, reference: ImageReference, auth?: Regi
   const options = { fromImage: nameOf(reference), tag: reference.digest ?? reference.tag };
   const giveUpAt = performance.now() + timeouts.pull;
   let digest: string | null = null;
-  await call(timeouts.pullSilence, 'unavailable', async (abortSignal, alive) => {
+  const pulling = call(timeouts.pullSilence, 'unavailable', async (abortSignal, alive) => {
     try {
       const stream = await docker.createImage(auth && authConfig(auth), { ...options, abortSignal });
-      for await (const { status, error } of linesOf(stream as Readable)) {
+      for await (const { status, error } of jsonLines<PullLine>(stream as Readable)) {
         alive();
         if (error !== undefined) throw pullError(reference, error, null);
         if (performance.now() > giveUpAt) throw new EngineError('unavailable', `not pulled in ${timeouts.pull} ms`);
@@ -72,47 +75,24 @@ async function pull(client: DockerClient, reference: ImageReference, auth?: Regi
       throw isErrorResponse(error) ? pullError(reference, messageOf(error), error.statusCode, error) : error;
     }
   });
+  await pulling.catch((error) => whoIsSilent(client, error));
   return digest;
+}
+
+/** Throws: where the engine answers other calls, it is the registry that does not. */
+async function whoIsSilent(client: DockerClient, error: unknown): Promise<never> {
+  if (!(error instanceof EngineTimeout)) throw error;
+  const answers = await probeReads(client).then(
+    () => true,
+    () => false,
+  );
+  const waitedS = Math.round(client.timeouts.pullSilence / 1000);
+  throw answers ? new EngineError('registry_unreachable', `no progress for ${waitedS} s`, error) : error;
 }
 
 /** As the engine expects it in its X-Registry-Auth header. */
 const authConfig = ({ server, ...login }: RegistryAuth) => ({ ...login, serveraddress: server });
 
-async function* linesOf(stream: Readable): AsyncGenerator<PullLine> {
-  let rest = '';
-  for await (const chunk of stream.setEncoding('utf8')) {
-    const lines = (rest + chunk).split('\n');
-    rest = lines.pop()!;
-    yield* lines.filter((line) => line.trim() !== '').map(parseLine);
-  }
-  if (rest.trim() !== '') yield parseLine(rest);
-}
-
-function parseLine(line: string): PullLine {
-  try {
-    return JSON.parse(line) as PullLine;
-  } catch (error) {
-    throw new EngineError('unavailable', 'Docker broke off in the middle of a pull', error);
-  }
-}
-
 function pullError(reference: ImageReference, message: string, statusCode: number | null, cause?: unknown) {
   return new EngineError(pullFault(reference, message, statusCode), message, cause);
-}
-
-/**
- * Docker and Podman pass on the registry's response only as text. "Denied, or does not exist", which Docker Hub sends to
- * anyone without a login, counts as denied. Anything else is a problem of the registry or the engine and may go away.
- */
-export function pullFault(reference: ImageReference, message: string, statusCode: number | null): EngineFault {
-  // Removes the image's name first: it may itself contain such words, as in team/unauthorized.
-  const names = [nameOf(reference), reference.repository, reference.repository.replace(/^library\//, '')];
-  const said = names.reduce((text, name) => text.replaceAll(name, ''), message);
-  if (/\bdenied\b|unauthorized|authentication required|authorization failed|no basic auth|forbidden/i.test(said)) {
-    return 'image_denied';
-  }
-  if (/manifest unknown|name unknown|not found|no matching manifest|no image found|does not exist/i.test(said)) {
-    return 'image_not_found';
-  }
-  return statusCode === 404 ? 'image_not_found' : 'unavailable';
 }

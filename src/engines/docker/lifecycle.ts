@@ -42,8 +42,8 @@ export async function startInstance(context: DockerContext, spec: InstanceSpec):
 }
 
 async function createContainer({ client, installation, reach }: DockerContext, spec: InstanceSpec): Promise<void> {
-  const { docker, call, timeouts } = client;
-  await call(timeouts.change, 'start_failed', (abortSignal) =>
+  const { docker, change, timeouts } = client;
+  await change(timeouts.change, 'start_failed', (abortSignal) =>
     docker.createContainer({ ...createOptions(spec, installation, reach), abortSignal }),
   );
 }
@@ -57,11 +57,11 @@ const isUnstarted = ({ State }: ContainerInspectInfo): boolean =>
 
 /** A container that cannot start is removed: the error has the reason, and nothing else would clean it up. */
 async function startContainer(client: DockerClient, name: string): Promise<void> {
-  const { docker, call, timeouts } = client;
+  const { docker, change, timeouts } = client;
   for (let attempt = 1; ; attempt++) {
     try {
       await unless([304], () =>
-        call(timeouts.change, 'start_failed', (abortSignal) => docker.getContainer(name).start({ abortSignal })),
+        change(timeouts.change, 'start_failed', (abortSignal) => docker.getContainer(name).start({ abortSignal })),
       );
       return;
     } catch (error) {
@@ -76,12 +76,12 @@ async function startContainer(client: DockerClient, name: string): Promise<void>
   }
 }
 
-export async function removeContainer({ docker, call, timeouts }: DockerClient, name: string): Promise<void> {
+export async function removeContainer({ docker, change, timeouts }: DockerClient, name: string): Promise<void> {
   const container = docker.getContainer(name);
   const giveUpAt = performance.now() + timeouts.change;
   for (;;) {
     try {
-      await call(timeouts.change, 'unavailable', (abortSignal) =>
+      await change(timeouts.change, 'unavailable', (abortSignal) =>
         container.remove({ force: true, v: true, abortSignal }),
       );
       return;

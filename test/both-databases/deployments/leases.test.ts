@@ -136,7 +136,7 @@ if (onPostgres) {
 
     function start(through: Engine, leases: Leases): void {
       const { db, seal } = t.app.store;
-      const regions = new Regions([{ name: 'local', engine: through }], systemClock);
+      const regions = new Regions([{ name: 'local', engine: through }], systemClock, log);
       const loops = createLoops(log);
       const reconciler = new Reconciler({
         db,
@@ -148,6 +148,8 @@ if (onPostgres) {
         regions,
         leases,
         settleMs: 0,
+        pullTimeoutS: 60,
+        random: Math.random,
       });
       running.push(reconciler);
       reconciler.start();

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseImage } from '../../contract/image-reference.ts';
 import type { EngineFault } from '../engine.ts';
-import { pullFault } from './image.ts';
+import { pullFault } from './pull-fault.ts';
 
 // What Docker 20 to 29 and Podman say, word for word.
 const said: [fault: EngineFault, statusCode: number | null, message: string][] = [
@@ -15,11 +15,35 @@ const said: [fault: EngineFault, statusCode: number | null, message: string][] =
   ['image_denied', 500, 'Get "https://registry.example/v2/team/shop/manifests/v1": no basic auth credentials'],
   ['image_denied', 500, 'Head "https://registry.example/v2/": unauthorized: authentication required'],
   ['image_denied', 500, 'unexpected status from HEAD request to https://registry.example/v2/: 403 Forbidden'],
-  ['unavailable', 500, 'Get "https://registry.example/v2/": dial tcp 127.0.0.1:1: connect: connection refused'],
-  ['unavailable', 500, 'Get "https://registry.example/v2/": dial tcp: lookup registry.example: no such host'],
-  ['unavailable', 500, 'Get "https://registry.example/v2/": x509: certificate signed by unknown authority'],
-  ['unavailable', 500, 'received unexpected HTTP status: 503 Service Unavailable'],
-  ['unavailable', 500, 'toomanyrequests: You have reached your pull rate limit'],
+  [
+    'registry_unreachable',
+    500,
+    'Get "https://registry.example/v2/": dial tcp 127.0.0.1:1: connect: connection refused',
+  ],
+  ['registry_unreachable', 500, 'Get "https://registry.example/v2/": dial tcp: lookup registry.example: no such host'],
+  ['registry_unreachable', 500, 'Get "https://registry.example/v2/": x509: certificate signed by unknown authority'],
+  ['registry_unreachable', 500, 'received unexpected HTTP status: 503 Service Unavailable'],
+  ['registry_unreachable', 500, 'Get "https://registry.example/v2/": net/http: TLS handshake timeout'],
+  [
+    'registry_unreachable',
+    500,
+    'Get "https://registry.example/v2/": context deadline exceeded (Client.Timeout exceeded)',
+  ],
+  ['registry_unreachable', 500, 'Get "https://registry.example/v2/": EOF'],
+  ['registry_unreachable', 500, 'Get "https://registry.example/v2/": http: server gave HTTP response to HTTPS client'],
+  [
+    'registry_unreachable',
+    500,
+    'Get "http://mirror.example/v2/": dial tcp: lookup mirror.example on 10.0.0.2:53: server misbehaving',
+  ],
+  ['registry_unreachable', null, 'read tcp 10.0.0.1:43210->10.0.0.9:443: read: connection reset by peer'],
+  ['registry_rate_limited', 500, 'toomanyrequests: You have reached your pull rate limit'],
+  [
+    'registry_rate_limited',
+    429,
+    'unexpected status from GET request to https://registry.example/v2/: 429 Too Many Requests',
+  ],
+  ['registry_rate_limited', 500, 'denied: requested access is denied: rate limit exceeded'],
   ['unavailable', null, 'write /var/lib/docker/tmp/GetImageBlob1: no space left on device'],
 ];
 

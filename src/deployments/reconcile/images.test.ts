@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { pino } from 'pino';
+import { type Engine, EngineError } from '../../engines/engine.ts';
+import { createSeal } from '../../lib/seal.ts';
+import type { RegionState } from '../../regions/regions.ts';
+import type { DeploymentRow, RevisionRow } from '../queries.ts';
+import { Images } from './images.ts';
+
+const deployment = {
+  ...{ id: 'dpl_1', project_id: 'prj_1', environment: 'production' },
+  ...{ image: 'registry.example/shop:v1', digest: null },
+} as DeploymentRow;
+const revision = { variables_sealed: null } as RevisionRow;
+
+/** Looks every 300 ms of a clock that is turned by hand, as a reconciler does; `prepare` answers the pulls. */
+function looking(prepare: (pull: number) => Promise<{ digest: string }>) {
+  let nowMs = 1_000_000;
+  let pulls = 0;
+  const engine = { prepare: () => prepare(++pulls) } as Partial<Engine> as Engine;
+  const region: RegionState = { name: 'local', engine, available: true, lastCheckedAt: null };
+  const parts = {
+    seal: createSeal(Buffer.alloc(32)),
+    log: pino({ level: 'silent' }),
+    clock: { now: () => nowMs },
+    random: () => 0.5,
+  };
+  const images = new Images(parts, () => {});
+  return {
+    pulls: () => pulls,
+    async lookFor(durationMs: number) {
+      const until = nowMs + durationMs;
+      for (; nowMs < until; nowMs += 300) {
+        images.look(deployment, revision, region);
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      return images.look(deployment, revision, region);
+    },
+  };
+}
+
+const refused = () =>
+  Promise.reject(new EngineError('registry_unreachable', 'dial tcp 10.0.0.9:443: connect: connection refused'));
+
+test('a registry that refuses connections is asked ten times in ten minutes, and what it said is known at once', async () => {
+  const { lookFor, pulls } = looking(refused);
+  const trouble = {
+    code: 'registry_unreachable',
+    message: 'The registry cannot be reached: dial tcp 10.0.0.9:443: connect: connection refused.',
+  };
+  assert.deepEqual(await lookFor(300), { trouble });
+  assert.equal(pulls(), 1);
+  assert.deepEqual(await lookFor(600_000), { trouble });
+  assert.equal(pulls(), 10);
+});
+
+test('once the registry answers, the image is there, and no further pull follows', async () => {
+  const { lookFor, pulls } = looking((pull) => (pull < 4 ? refused() : Promise.resolve({ digest: 'sha256:1' })));
+  assert.deepEqual(await lookFor(30_000), { digest: 'sha256:1' });
+  await lookFor(600_000);
+  assert.equal(pulls(), 4);
+});
+
+test('an image that is not there, or not for us, is not asked for again', async () => {
+  for (const fault of ['image_not_found', 'image_denied'] as const) {
+    const { lookFor, pulls } = looking(() => Promise.reject(new EngineError(fault, 'no')));
+    assert.deepEqual(await lookFor(600_000), { code: fault, message: 'no' });
+    assert.equal(pulls(), 1);
+  }
+});
+
+test('a registry that refuses more pulls, and an engine whose disk is full, are told apart', async () => {
+  const told = async (fault: 'registry_rate_limited' | 'unavailable', message: string) =>
+    looking(() => Promise.reject(new EngineError(fault, message))).lookFor(300);
+  assert.deepEqual(await told('registry_rate_limited', 'toomanyrequests'), {
+    trouble: { code: 'registry_unreachable', message: 'The registry refuses more pulls for now: toomanyrequests.' },
+  });
+  assert.deepEqual(await told('unavailable', 'no space left on device.'), {
+    trouble: { code: 'deadline_exceeded', message: 'The image could not be pulled: no space left on device.' },
+  });
+});
