@@ -93,7 +93,12 @@ async function buildApp(config: Config, overrides: Overrides, undo: (() => unkno
   const metrics = createMetrics();
   const alerts = createAlerts(common, config);
   const domains = createDomains(common, config, addresses, overrides.lookup ?? systemLookup);
-  const rollouts = await createRollouts(common, config, addresses, regions, domains.certificates, alerts.measured);
+  const rollouts = await createRollouts(common, config, {
+    addresses,
+    regions,
+    certificates: domains.certificates,
+    onMeasured: alerts.measured,
+  });
   undo.push(() => rollouts.stop());
   undo.push(() => domains.stop());
   const notifications = createNotifications(common, config, overrides, metrics.observeAttempt);

@@ -6,9 +6,10 @@ import { webhooks } from './migrations/0003-webhooks.ts';
 import { alerts } from './migrations/0004-alerts.ts';
 import { domains } from './migrations/0005-domains.ts';
 import { deliveryLeases } from './migrations/0006-delivery-leases.ts';
+import { routers } from './migrations/0009-routers.ts';
 import { type AnyDb, columnsFor, type DialectName, type Migration } from './migrations/types.ts';
 
-const migrations: Migration[] = [foundation, deployments, webhooks, alerts, domains, deliveryLeases];
+const migrations: Migration[] = [foundation, deployments, webhooks, alerts, domains, deliveryLeases, routers];
 
 export const latestVersion = migrations.length;
 

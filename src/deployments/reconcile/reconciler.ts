@@ -10,6 +10,7 @@ import { type Loop, startLoop } from '../../lib/loop.ts';
 import type { Seal } from '../../lib/seal.ts';
 import type { Regions } from '../../regions/regions.ts';
 import { subscribe } from '../../signals/signals.ts';
+import type { RouterWatch } from '../../traffic/router-watch.ts';
 import { listEnvironmentsInProgress, listEnvironmentsToKeep } from '../queries.ts';
 import { Crashes } from '../rules/crashes.ts';
 import type { ReconcileContext } from './context.ts';
@@ -30,7 +31,7 @@ interface ReconcilerParts {
   seal: Seal;
   regions: Regions;
   leases: Leases;
-  settleMs: number;
+  routers: RouterWatch;
 }
 
 const tickMs = 250;

@@ -2,7 +2,7 @@
 import type { HealthCheck } from '../../contract/environments.ts';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
 import type { Engine, EngineInstance } from '../../engines/engine.ts';
-import type { EnvironmentKey } from '../../environments/key.ts';
+import { type EnvironmentKey, keyOf } from '../../environments/key.ts';
 import { markRoutingChanged } from '../../traffic/queries.ts';
 import { deleteInstance, type InstanceRow, markInstance, setInstanceAddress } from '../instances.ts';
 import type { Failure } from '../rules/steps.ts';
@@ -76,8 +76,10 @@ async function saveAddress(
   { host, port }: { host: string; port: number },
 ): Promise<InstanceRow> {
   if (row.host === host && row.port === port) return row;
-  await setInstanceAddress(db, row.id, { host, port });
-  if (row.state === 'healthy') await markRoutingChanged(db);
+  await db.transaction().execute(async (tx) => {
+    await setInstanceAddress(tx, row.id, { host, port });
+    if (row.state === 'healthy') await markRoutingChanged(tx, keyOf(row));
+  });
   return { ...row, host, port };
 }
 
@@ -89,7 +91,7 @@ async function mark(
   const nowMs = clock.now();
   await db.transaction().execute(async (tx) => {
     if (!(await markInstance(tx, row.id, [row.state], state, nowMs))) throw new ChangedMeanwhile();
-    await markRoutingChanged(tx);
+    await markRoutingChanged(tx, keyOf(row));
   });
   return { ...row, state, state_since: nowMs };
 }
@@ -113,6 +115,6 @@ async function removeInstance({ db, health }: ReconcileContext, row: InstanceRow
   health.forget(row.id);
   await db.transaction().execute(async (tx) => {
     await deleteInstance(tx, row.id);
-    await markRoutingChanged(tx);
+    await markRoutingChanged(tx, keyOf(row));
   });
 }

@@ -20,6 +20,8 @@ export interface ProxyLimits {
   answerHeadMs: number;
   /** Visitors' connections at a time, with and without TLS; more are closed at once. */
   connections: number;
+  /** The same for one address, or one /64 of IPv6; 0: no such limit. Trusted proxies are excepted. */
+  connectionsPerAddress: number;
   /** How long an instance that did not accept a connection is skipped while others can answer. */
   ejectMs: number;
   /** Without a byte in either direction on an upgraded connection. */
@@ -50,6 +52,7 @@ export const defaultLimits: ProxyLimits = {
   retryMs: 10_000,
   answerHeadMs: 60_000,
   connections: 20_000,
+  connectionsPerAddress: 0,
   ejectMs: 1000,
   tunnelIdleMs: 3_600_000,
   instanceKeepAliveMs: 4000,
