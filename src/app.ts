@@ -24,7 +24,7 @@ import { createDomains } from './wiring/domains.ts';
 import { startHousekeeping } from './wiring/housekeeping.ts';
 import { createNotifications, type NotificationOverrides } from './wiring/notifications.ts';
 import { openRegions } from './wiring/regions.ts';
-import { createRollouts } from './wiring/rollouts.ts';
+import { createRollouts, type RouterWorkers } from './wiring/rollouts.ts';
 import { apiRoutes } from './wiring/routes.ts';
 import { createWeb } from './wiring/web.ts';
 
@@ -34,6 +34,8 @@ export interface Overrides extends NotificationOverrides {
   timeouts?: ServerTimeouts;
   /** Requests a minute per token: a benchmark needs more than anyone may have. */
   tokenLimit?: number;
+  /** The router runs in these processes; without it, in this one. */
+  routerWorkers?: RouterWorkers;
 }
 
 export interface App {
@@ -94,6 +96,7 @@ async function buildApp(config: Config, overrides: Overrides, undo: (() => unkno
   const alerts = createAlerts(common, config);
   const domains = createDomains(common, config, addresses, overrides.lookup ?? systemLookup);
   const rollouts = await createRollouts(common, config, {
+    workers: overrides.routerWorkers ?? null,
     addresses,
     regions,
     certificates: domains.certificates,

@@ -1,6 +1,6 @@
 // Draining by acknowledgement: an instance may be stopped when every live router has a table in force without it. A
 // router lives as long as its beat rises. A router whose beat stands still for the time of its lease does not count:
-// whether that time is over is measured by who watches, so it depends on nobody's clock being right.
+// whether that time is over is measured by the watching process, so it does not matter whether clocks agree.
 import type { Selectable } from 'kysely';
 import type { Db } from '../db/database.ts';
 import type { Tables } from '../db/tables.ts';

@@ -11,7 +11,7 @@ import { createLocalCa } from '../domains/local-ca.ts';
 import { domainRoutes } from '../domains/routes.ts';
 import type { ServedRoute } from '../http/api/route.ts';
 import { StartError } from '../lib/start-error.ts';
-import type { CertificateSource } from '../traffic/proxy/tls/certificates.ts';
+import type { CertificateSource } from '../traffic/certificates.ts';
 import { version } from '../version.ts';
 import type { Addresses } from './addresses.ts';
 import type { Common } from './common.ts';

@@ -4,22 +4,33 @@ import { databaseLeases, onlyProcess } from '../deployments/reconcile/leases.ts'
 import { Reconciler } from '../deployments/reconcile/reconciler.ts';
 import type { Regions } from '../regions/regions.ts';
 import { RouterAgent } from '../traffic/agent.ts';
-import type { DataPlane } from '../traffic/data-plane.ts';
+import type { CertificateSource } from '../traffic/certificates.ts';
+import type { DataPlane, RouterPorts } from '../traffic/data-plane.ts';
 import { inProcessPlane } from '../traffic/in-process.ts';
 import type { Measurement } from '../traffic/measure/measurements.ts';
 import { createProxy } from '../traffic/proxy/proxy.ts';
-import type { CertificateSource } from '../traffic/proxy/tls/certificates.ts';
 import { Contexts } from '../traffic/proxy/tls/contexts.ts';
 import { RouterWatch } from '../traffic/router-watch.ts';
+import { DiskCertificates, routingKey } from '../traffic/worker/disk-certificates.ts';
+import { WorkerPlane } from '../traffic/worker/plane.ts';
 import type { Addresses } from './addresses.ts';
 import type { Common } from './common.ts';
+import { routingDirOf } from './worker-settings.ts';
 
 export interface Rollouts {
   start(): void;
   stop(): Promise<void>;
 }
 
+/** The router runs in worker processes, which a supervisor has started or will. */
+export interface RouterWorkers {
+  agentSocket: string;
+  ports: RouterPorts;
+}
+
 interface RolloutParts {
+  /** null: the router runs in this process. */
+  workers: RouterWorkers | null;
   addresses: Addresses;
   regions: Regions;
   certificates: CertificateSource;
@@ -28,12 +39,14 @@ interface RolloutParts {
 
 export async function createRollouts(common: Common, config: Config, parts: RolloutParts): Promise<Rollouts> {
   const { db, dialect, clock, processId } = common;
-  const { addresses, regions, certificates, onMeasured } = parts;
+  const { addresses, regions, certificates, workers, onMeasured } = parts;
   const leaseMs = config.routerLeaseS * 1000;
   const router = config.roles.includes('router')
     ? new RouterAgent({
         ...common,
-        dataPlane: builtInProxy(common, config, certificates),
+        dataPlane: workers
+          ? workerPlane(common, config, certificates, workers)
+          : builtInProxy(common, config, certificates),
         domain: config.routerDomain,
         leaseMs,
         onMeasured,
@@ -56,6 +69,17 @@ export async function createRollouts(common: Common, config: Config, parts: Roll
       await router?.stop();
     },
   };
+}
+
+function workerPlane(
+  { log, seal }: Common,
+  { dataDir }: Config,
+  source: CertificateSource,
+  { agentSocket, ports }: RouterWorkers,
+): DataPlane {
+  const routingDir = routingDirOf(dataDir);
+  const disk = new DiskCertificates(routingDir, routingKey(seal));
+  return new WorkerPlane({ socketPath: agentSocket, routingDir, ports, source, disk, log });
 }
 
 function builtInProxy({ clock, log, processId }: Common, config: Config, source: CertificateSource): DataPlane {

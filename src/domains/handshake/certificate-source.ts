@@ -2,7 +2,7 @@
 import type { Db } from '../../db/database.ts';
 import { prepared } from '../../db/prepared.ts';
 import type { Seal } from '../../lib/seal.ts';
-import type { CertificateSource, StoredCertificate } from '../../traffic/proxy/tls/certificates.ts';
+import type { CertificateSource, StoredCertificate } from '../../traffic/certificates.ts';
 import { findAnswer } from '../challenges.ts';
 import { keyContext } from '../key-context.ts';
 

@@ -4,7 +4,7 @@ import type { Db } from '../../db/database.ts';
 import { isHostTaken } from '../../environments/queries.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { Recent } from '../../lib/recent.ts';
-import type { StoredCertificate } from '../../traffic/proxy/tls/certificates.ts';
+import type { StoredCertificate } from '../../traffic/certificates.ts';
 import type { LocalCa } from '../local-ca.ts';
 import { readCertificate } from '../read-certificate.ts';
 import { renewAt } from '../retry.ts';

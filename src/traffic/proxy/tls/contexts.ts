@@ -6,7 +6,8 @@ import { createSecureContext, type SecureContext } from 'node:tls';
 import type { Clock } from '../../../lib/clock.ts';
 import type { Log } from '../../../lib/log.ts';
 import { Recent } from '../../../lib/recent.ts';
-import type { CertificateSource, Certificates, StoredCertificate } from './certificates.ts';
+import type { CertificateSource, StoredCertificate } from '../../certificates.ts';
+import type { Certificates } from './certificates.ts';
 
 interface Entry {
   /** null: no domain has the name, or it has no certificate yet. */
@@ -93,7 +94,7 @@ export class Contexts implements Certificates {
       (context ? this.#unknown : this.#known).delete(hostname);
       return fresh;
     } catch (error) {
-      // While nobody can be asked, the last known certificate stays in use.
+      // While the source does not answer, the last known certificate stays in use.
       if (!entry?.context) throw error;
       log.warn({ err: error, hostname }, 'failed to look up a certificate');
       entry.checkedAt = nowMs;
