@@ -91,7 +91,7 @@ export const route = (shares: Share[], hosts = [host], secure = false): Environm
 export const share = (revision: number, percent: number, ...targets: Target[]): Share => ({
   revision,
   percent,
-  targets,
+  targets: targets.map(({ instance, host, port }) => ({ instance, host, port })),
 });
 
 export interface TestInstance extends Target {

@@ -16,6 +16,9 @@ export interface ProxyLimits {
   connectMs: number;
   /** Since the request arrived; after that no other instance is tried. */
   retryMs: number;
+  /** Responses of the kind 1xx before the one that counts, and the size of their heads together (502 beyond). */
+  informationCount: number;
+  informationBytes: number;
   /** Until the head of the response (504 after that). */
   answerHeadMs: number;
   /** Visitors' connections at a time, with and without TLS; more are closed at once. */
@@ -50,6 +53,8 @@ export const defaultLimits: ProxyLimits = {
   idleMs: 120_000,
   connectMs: 2000,
   retryMs: 10_000,
+  informationCount: 16,
+  informationBytes: 32 * 1024,
   answerHeadMs: 60_000,
   connections: 20_000,
   connectionsPerAddress: 0,

@@ -9,7 +9,7 @@ import { createIds } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
 import type { RouterPorts } from '../data-plane.ts';
 import { TrafficCounter } from '../measure/traffic-counter.ts';
-import { shareConnections } from './connections.ts';
+import { limitConnections } from './connections.ts';
 import type { ProxyContext } from './context.ts';
 import { createHttp1Server } from './http1/server.ts';
 import { drainSession, serveHttp2 } from './http2/session.ts';
@@ -57,11 +57,13 @@ export function createProxy(options: ProxyOptions): BuiltInProxy {
     draining: false,
     upgrades: new Set(),
     sessions: new Set(),
+    closing: new WeakSet(),
     httpsPort: null,
     trustedProxies,
   };
   const http = createHttp1Server(context, certificates);
   const secure = certificates && createSecureListener(context, http, certificates);
+  limitConnections(limits, trustedProxies, secure ? [http, secure.server] : [http]);
   return {
     routes,
     counter,
@@ -98,7 +100,6 @@ function createSecureListener(context: ProxyContext, http: HttpServer, certifica
       else http.emit('connection', socket);
     },
   });
-  shareConnections(limits.connections, http, listener.server);
   return listener;
 }
 

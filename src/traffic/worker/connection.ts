@@ -56,7 +56,7 @@ export class WorkerConnection {
    * when its turn comes, so nothing sent later is older.
    */
   sync(table: () => HeldTable): void {
-    this.#syncing = this.#syncing.then(() => this.#sendWhole(table)).catch(() => {}); // disconnected meanwhile
+    this.#syncing = this.#syncing.then(() => this.#sendWhole(table)).catch(() => this.end()); // it connects anew
   }
 
   async #sendWhole(table: () => HeldTable): Promise<void> {
