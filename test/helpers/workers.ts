@@ -55,6 +55,7 @@ export interface TestWorkers {
   routingDir: string;
   agentSocket: string;
   seal: Seal;
+  secretKey: Buffer;
   ports: RouterPorts & { tls: number };
   /** Starts one; `ready` resolves once it accepts requests. */
   start(more?: { limits?: Partial<ProxyLimits>; drainS?: number }): TestWorker;
@@ -72,7 +73,7 @@ export function openWorkers(secretKey = Buffer.alloc(32, 7)): TestWorkers {
   };
   process.on('exit', killAll);
   after(async () => {
-    const ended = [...children].map((child) => once(child, 'close'));
+    const ended = [...children].map((child) => once(child, 'exit'));
     killAll();
     await Promise.all(ended);
     process.off('exit', killAll);
@@ -85,6 +86,7 @@ export function openWorkers(secretKey = Buffer.alloc(32, 7)): TestWorkers {
     routingDir: join(dataDir, 'routing'),
     agentSocket,
     seal,
+    secretKey,
     ports: { http: portOf(sockets[0]), tls: portOf(sockets[1]) },
     start({ limits = {}, drainS = 30 } = {}) {
       const settings: WorkerSettings = {
@@ -106,10 +108,10 @@ export function openWorkers(secretKey = Buffer.alloc(32, 7)): TestWorkers {
         stdio: ['ignore', 'pipe', 'pipe', sockets[0].fd, sockets[1].fd, 'ipc'],
       });
       children.add(child);
-      child.once('close', () => children.delete(child));
+      child.once('exit', () => children.delete(child));
       let output = '';
       for (const stream of [child.stdout!, child.stderr!]) stream.on('data', (chunk) => (output += chunk));
-      const exited = once(child, 'close') as TestWorker['exited'];
+      const exited = once(child, 'exit') as TestWorker['exited'];
       const failed = exited.then(([code, signal]) => Promise.reject(new Error(`ended: ${code ?? signal}\n${output}`)));
       const ready = Promise.race([once(child, 'message'), failed]);
       ready.catch(() => {}); // a test that waits for it is told
