@@ -23,7 +23,7 @@ const share = (revision: number, percent: number, { port }: Nginx): Share => ({
 });
 
 const tableOf = (host: string, shares: Share[]): string =>
-  JSON.stringify([[host, { project: 'bench', environment: 'production', shares }]]);
+  JSON.stringify([{ project: 'bench', environment: 'production', hosts: [{ name: host, secure: false }], shares }]);
 
 const startRouter = (...shares: Share[]): Promise<Served> =>
   startServer('../router/router-server.ts', { BENCH_TABLE: tableOf('127.0.0.1', shares) });

@@ -29,7 +29,7 @@ import { createDomains } from './wiring/domains.ts';
 import { startHousekeeping } from './wiring/housekeeping.ts';
 import { createNotifications, type NotificationOverrides } from './wiring/notifications.ts';
 import { openRegions } from './wiring/regions.ts';
-import { createRollouts } from './wiring/rollouts.ts';
+import { createRollouts, type RouterWorkers } from './wiring/rollouts.ts';
 import { apiRoutes } from './wiring/routes.ts';
 import { createWeb } from './wiring/web.ts';
 
@@ -41,6 +41,8 @@ export interface Overrides extends NotificationOverrides {
   timers?: Timers;
   /** Requests a minute per token: a benchmark needs more than anyone may have. */
   tokenLimit?: number;
+  /** The router runs in these processes; without it, in this one. */
+  routerWorkers?: RouterWorkers;
 }
 
 export interface App {
@@ -99,7 +101,13 @@ async function buildApp(config: Config, overrides: Overrides & { log: Log }, sto
   const metrics = createMetrics();
   const alerts = createAlerts(common, config);
   const domains = createDomains(common, config, addresses, overrides.lookup ?? systemLookup);
-  const rollouts = await createRollouts(common, config, addresses, regions, domains.certificates, alerts.measured);
+  const rollouts = await createRollouts(common, config, {
+    workers: overrides.routerWorkers ?? null,
+    addresses,
+    regions,
+    certificates: domains.certificates,
+    onMeasured: alerts.measured,
+  });
   stopSteps.add('rollouts', () => rollouts.stop());
   stopSteps.add('domains', () => domains.stop());
   const notifications = createNotifications(common, config, overrides, metrics.observeAttempt);

@@ -7,6 +7,7 @@ import type { Range } from './lib/address.ts';
 import {
   choice,
   cidrs,
+  count,
   days,
   headerName,
   hostName,
@@ -54,6 +55,9 @@ export interface Config {
   acmeCaFile: string | null;
   /** Visitors without TLS are sent to the address with it, at this port (null: the router's own); null: they are not. */
   httpsRedirect: { port: number | null } | null;
+  routerConnections: number;
+  routerConnectionsPerAddress: number;
+  routerLeaseS: number;
   roles: Role[];
   /** FFMPEG and PATH: where to look for the encoder of the sample streams. */
   ffmpeg: string | null;
@@ -204,6 +208,25 @@ export const settings = {
       '`SLUICE_ACME_DIRECTORY` is set; or `on` with the port that visitors reach TLS at, if it is not the router’s own.',
     parse: httpsRedirect,
   },
+  SLUICE_ROUTER_CONNECTIONS: {
+    default: '20000',
+    about: 'Visitors’ connections at a time; more are closed at once. Router workers share them evenly.',
+    parse: count(1, 1_000_000),
+  },
+  SLUICE_ROUTER_CONNECTIONS_PER_ADDRESS: {
+    default: '2000',
+    about:
+      'The same for one address, or one /64 of IPv6; `SLUICE_TRUSTED_PROXIES` may have any number. `0`: no limit but ' +
+      'the one for all.',
+    parse: count(0, 1_000_000),
+  },
+  SLUICE_ROUTER_LEASE_S: {
+    default: '60',
+    about:
+      'A router that has not reached the database for this many seconds holds up nothing any more: instances that it may ' +
+      'still send requests to are stopped.',
+    parse: count(1, 3600),
+  },
   SLUICE_ACME_EMAIL: { default: '', about: 'Contact given to it.', parse: optional },
   SLUICE_ACME_CA_FILE: {
     default: '',
@@ -284,6 +307,9 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
     acmeEmail: read('SLUICE_ACME_EMAIL'),
     acmeCaFile: read('SLUICE_ACME_CA_FILE'),
     httpsRedirect: redirectOf(read('SLUICE_HTTPS_REDIRECT'), acmeDirectory),
+    routerConnections: read('SLUICE_ROUTER_CONNECTIONS'),
+    routerConnectionsPerAddress: read('SLUICE_ROUTER_CONNECTIONS_PER_ADDRESS'),
+    routerLeaseS: read('SLUICE_ROUTER_LEASE_S'),
     roles: read('SLUICE_ROLES'),
     ffmpeg: env.FFMPEG ?? null,
     searchPath: env.PATH ?? null,

@@ -21,11 +21,11 @@ test('while the database fails, the router’s counters are still there; the tex
   const { db, close } = await openDatabase({ url: null, dataDir, onConnectionLost: () => {} });
   let nowMs = 0;
   const figures = new Figures({ db, clock: { now: () => nowMs } });
-  figures.note([measured(3)]);
+  figures.note('router', [measured(3)]);
   const text = await figures.text();
   assert.equal(requestsIn(text), '3');
   assert.doesNotMatch(text, /^sluice_(alerts|healthy|certificate)/m);
-  figures.note([measured(4)]);
+  figures.note('router', [measured(4)]);
   nowMs = 4999;
   assert.equal(requestsIn(await figures.text()), '3');
   nowMs = 5000;

@@ -27,8 +27,8 @@ export class Figures {
     registerGauges(this.#registry, db);
   }
 
-  note(measurements: Measurement[]): void {
-    this.#totals.note(measurements);
+  note(router: string, measurements: Measurement[]): void {
+    this.#totals.note(router, measurements);
   }
 
   /** In Prometheus' text format. If the database does not answer, the gauges have no series and the rest is complete. */

@@ -26,9 +26,9 @@ const valuesOf = async (totals: Totals, name: string, nowMs = now, to = routed) 
 
 test('absolute numbers that come again are not added again', async () => {
   const totals = new Totals();
-  totals.note([measured(0, 5, 1)]);
-  totals.note([measured(0, 7, 2), measured(10_000, 3)]);
-  totals.note([measured(10_000, 3)]);
+  totals.note('router', [measured(0, 5, 1)]);
+  totals.note('router', [measured(0, 7, 2), measured(10_000, 3)]);
+  totals.note('router', [measured(10_000, 3)]);
   assert.deepEqual(await valuesOf(totals, 'sluice_requests_total'), [10]);
   assert.deepEqual(await valuesOf(totals, 'sluice_request_errors_total'), [2]);
 });
@@ -37,8 +37,8 @@ test('a counter never goes back, whatever is settled meanwhile', async () => {
   const totals = new Totals();
   let last = 0;
   for (let at = 0; at < 20 * minute; at += 10_000) {
-    totals.note([measured(at, 4)]);
-    totals.note([measured(at, 5)]);
+    totals.note('router', [measured(at, 4)]);
+    totals.note('router', [measured(at, 5)]);
     const [value] = await valuesOf(totals, 'sluice_requests_total', at);
     assert.equal(value, last + 5);
     last = value!;
@@ -47,7 +47,7 @@ test('a counter never goes back, whatever is settled meanwhile', async () => {
 
 test('a revision that is no longer routed to is forgotten, a quiet one that is stays', async () => {
   const totals = new Totals();
-  totals.note([measured(0, 5), measured(0, 6, 0, 2)]);
+  totals.note('router', [measured(0, 5), measured(0, 6, 0, 2)]);
   assert.deepEqual(await valuesOf(totals, 'sluice_requests_total', minute), [5, 6]);
   assert.deepEqual(await valuesOf(totals, 'sluice_requests_total', 60 * minute), [5]);
   assert.deepEqual(await valuesOf(totals, 'sluice_requests_total', 61 * minute, new Set()), []);
@@ -55,7 +55,7 @@ test('a revision that is no longer routed to is forgotten, a quiet one that is s
 
 test('the text is as Prometheus reads it; buckets hold all that is faster', async () => {
   const totals = new Totals();
-  totals.note([measured(0, 5, 1)]);
+  totals.note('router', [measured(0, 5, 1)]);
   const text = await textOf(totals);
   const labels = 'project="prj_a",environment="production",revision="r1"';
   for (const line of [
@@ -73,7 +73,7 @@ test('the text is as Prometheus reads it; buckets hold all that is faster', asyn
 
 test('a label may hold any character', async () => {
   const totals = new Totals();
-  totals.note([{ ...measured(0, 1), project: 'q"\\\n' }]);
+  totals.note('router', [{ ...measured(0, 1), project: 'q"\\\n' }]);
   const line = 'sluice_requests_total{project="q\\"\\\\\\n",environment="production",revision="r1"} 1';
   const text = await textOf(totals);
   assert.ok(text.split('\n').includes(line), text);

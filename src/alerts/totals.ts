@@ -1,5 +1,5 @@
-// Totals per revision since this process started, from what its router measured. The router reports each bucket as an
-// absolute count, possibly several times. The latest report of a bucket replaces earlier ones; once a bucket can no longer
+// Totals per revision since this process started, from what its routers measured. A router reports each bucket as an
+// absolute count, possibly several times. Its latest report of a bucket replaces earlier ones; once a bucket can no longer
 // change, its counts are added to the settled sum.
 import { revisionId } from '../contract/revision-id.ts';
 import { bucketMs, latencyBoundsMs, type Measurement } from '../traffic/measure/measurements.ts';
@@ -23,7 +23,8 @@ export interface RevisionTotal extends RequestCounts {
 interface RevisionCounts {
   labels: RevisionTotal['labels'];
   settled: RequestCounts;
-  open: Map<number, RequestCounts>;
+  /** By router and start of the bucket. */
+  open: Map<string, RequestCounts & { at: number }>;
   lastAt: number;
 }
 
@@ -45,7 +46,7 @@ export const revisionKey = (project: string, environment: string, revision: numb
 export class Totals {
   readonly #revisions = new Map<string, RevisionCounts>();
 
-  note(measurements: Measurement[]): void {
+  note(router: string, measurements: Measurement[]): void {
     for (const { project, environment, revision, at, requests, errors, latency } of measurements) {
       const key = revisionKey(project, environment, revision);
       let counts = this.#revisions.get(key);
@@ -54,7 +55,7 @@ export class Totals {
         counts = { labels, settled: noCounts(), open: new Map(), lastAt: at };
         this.#revisions.set(key, counts);
       }
-      counts.open.set(at, { requests, errors, latency });
+      counts.open.set(`${router} ${at}`, { at, requests, errors, latency });
       counts.lastAt = Math.max(counts.lastAt, at);
       settle(counts);
     }
@@ -77,9 +78,9 @@ export class Totals {
 }
 
 function settle({ settled, open, lastAt }: RevisionCounts): void {
-  for (const [start, counts] of open) {
-    if (start > lastAt - settledMs) continue;
+  for (const [key, counts] of open) {
+    if (counts.at > lastAt - settledMs) continue;
     add(settled, counts);
-    open.delete(start);
+    open.delete(key);
   }
 }

@@ -8,9 +8,19 @@ import { alerts } from './migrations/0004-alerts.ts';
 import { domains } from './migrations/0005-domains.ts';
 import { deliveryLeases } from './migrations/0006-delivery-leases.ts';
 import { positions } from './migrations/0007-positions.ts';
+import { routers } from './migrations/0008-routers.ts';
 import { type AnyDb, columnsFor, type DialectName, type Migration } from './migrations/types.ts';
 
-export const migrations: Migration[] = [foundation, deployments, webhooks, alerts, domains, deliveryLeases, positions];
+export const migrations: Migration[] = [
+  foundation,
+  deployments,
+  webhooks,
+  alerts,
+  domains,
+  deliveryLeases,
+  positions,
+  routers,
+];
 
 export const latestVersion = migrations.length;
 

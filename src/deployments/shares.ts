@@ -14,7 +14,7 @@ export async function saveShares(tx: Db, deployment: DeploymentRow, freshPercent
   const { revision, previous_revision } = deployment;
   await updateShare(tx, keyOf(deployment), revision, freshPercent);
   if (previous_revision !== null) await updateShare(tx, keyOf(deployment), previous_revision, 100 - freshPercent);
-  await markRoutingChanged(tx);
+  await markRoutingChanged(tx, keyOf(deployment));
 }
 
 /** Saves the shares while a deployment goes on; false: they are like that already. */

@@ -4,6 +4,7 @@ import { sql, type UpdateObject } from 'kysely';
 import type { Db } from '../db/database.ts';
 import { sharedNow } from '../db/shared-now.ts';
 import type { Tables } from '../db/tables.ts';
+import { keyOf } from '../environments/key.ts';
 import { publish } from '../signals/signals.ts';
 import { markRoutingChanged } from '../traffic/queries.ts';
 import type { CertificateRow, DomainRow } from './queries.ts';
@@ -142,7 +143,7 @@ export async function storeCertificate(tx: Db, row: DomainRow, certificate: Cert
     .where('domain_id', '=', row.id)
     .where('id', 'not in', [certificate.id, row.certificate_id ?? ''])
     .execute();
-  if (row.certificate_id === null) await markRoutingChanged(tx);
+  if (row.certificate_id === null) await markRoutingChanged(tx, keyOf(row));
   publish(tx, 'domains', { hostname: row.hostname });
   publishChange(tx, row);
   return saved;

@@ -80,7 +80,7 @@ function changingRoutes({ ids, clock, reserved, urlOf }: DomainParts): ServedRou
         throw isUniqueViolation(error) ? domainTaken(hostname) : error;
       }
       await insertDomainRule(tx, { ids, clock }, { projectId: project.id, environment, hostname });
-      await markRoutingChanged(tx);
+      await markRoutingChanged(tx, { projectId: project.id, environment });
       publish(tx, 'domains', { hostname });
       return {
         body: presentDomain(row, null, urlOf),
@@ -95,7 +95,7 @@ function changingRoutes({ ids, clock, reserved, urlOf }: DomainParts): ServedRou
       const { project_id: projectId, environment, hostname } = row;
       await deleteDomain(tx, row);
       await deleteDomainRules(tx, { projectId, environment, hostname });
-      await markRoutingChanged(tx);
+      await markRoutingChanged(tx, { projectId, environment });
       publish(tx, 'domains', { hostname });
       return { body: undefined };
     }),

@@ -35,6 +35,16 @@ export function parseRange(text: string): Range | null {
   return { ...address, prefix: Number(prefix) };
 }
 
+/** As `parseRange` reads it. */
+export function rangeText({ bits, value, prefix }: Range): string {
+  const size = bits === 32 ? 8n : 16n;
+  const parts = Array.from(
+    { length: bits / Number(size) },
+    (_, i) => (value >> (BigInt(bits) - size * BigInt(i + 1))) & ((1n << size) - 1n),
+  );
+  return `${bits === 32 ? parts.join('.') : parts.map((part) => part.toString(16)).join(':')}/${prefix}`;
+}
+
 function isWithin({ bits, value }: Address, range: Range): boolean {
   const rest = BigInt(range.bits - range.prefix);
   return bits === range.bits && value >> rest === range.value >> rest;

@@ -24,4 +24,12 @@ export class Recent<T> {
   delete(key: string): void {
     this.#entries.delete(key);
   }
+
+  values(): Iterable<T> {
+    return this.#entries.values();
+  }
+
+  clear(): void {
+    this.#entries.clear();
+  }
 }

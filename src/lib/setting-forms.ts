@@ -59,3 +59,11 @@ export function days(value: string): number {
   const number = Number(value);
   return /^\d{1,5}$/.test(value) && number >= 1 ? number : wrong('must be a whole number of days, 1 or more');
 }
+
+export function count(min: number, max: number) {
+  return (value: string): number => {
+    const number = Number(value);
+    const fits = /^\d{1,9}$/.test(value) && number >= min && number <= max;
+    return fits ? number : wrong(`must be a whole number from ${min} to ${max}`);
+  };
+}

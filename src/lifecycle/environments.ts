@@ -63,7 +63,7 @@ export function environmentLifecycleRoutes(parts: EnvironmentLifecycleParts): Se
       if (busy) throw deploymentInProgress(busy);
       await endAlertsOf(tx, { ids, clock }, key);
       await environments.deleteEnvironment(tx, row);
-      await markRoutingChanged(tx);
+      await markRoutingChanged(tx, key);
       publish(tx, 'environments', key);
       publish(tx, 'removals', null);
       return { body: undefined };

@@ -73,8 +73,8 @@ export function projectLifecycleRoutes({ ids, clock, regions }: ProjectLifecycle
       const busy = await findInProgressOf(tx, row.id);
       if (busy) throw deploymentInProgress(busy);
       await endAlertsOf(tx, { ids, clock }, { projectId: row.id });
+      await markRoutingChanged(tx, { projectId: row.id });
       await projects.deleteProject(tx, row);
-      await markRoutingChanged(tx);
       publish(tx, 'removals', null);
       return { body: undefined };
     }),

@@ -1,86 +1,133 @@
-// Keeps a data plane up to date with the database, and the database with what the data plane measured.
+// Keeps a data plane up to date with the database, and the database with what the data plane measured and has in force.
 import type { Db } from '../db/database.ts';
 import type { RetentionClock } from '../db/retention.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
 import type { Loop } from '../lib/loop.ts';
 import type { Loops } from '../lib/loops.ts';
+import type { Seal } from '../lib/seal.ts';
 import { subscribe } from '../signals/signals.ts';
-import type { DataPlane } from './data-plane.ts';
+import type { DataPlane, RouterPorts } from './data-plane.ts';
+import { forgetDeleted, loadAll, loadChanges, readRoutingState } from './load-routes.ts';
 import type { Measurement } from './measure/measurements.ts';
-import { deleteTrafficBefore, keptForMs, loadRoutingTable, readRoutingVersion, storeMeasurements } from './queries.ts';
+import { deleteTrafficBefore, keptForMs, storeMeasurements } from './queries.ts';
+import { RouterRegister } from './router-register.ts';
+import { TicketKeys } from './ticket-keys.ts';
 
 interface RouterAgentParts {
   db: Db;
+  seal: Seal;
   clock: Clock;
   retention: RetentionClock;
   log: Log;
   loops: Loops;
   dataPlane: DataPlane;
   domain: string;
-  /** Of this process: each keeps its own counts. */
-  id: string;
-  /** What the data plane saw, on its way to the database. */
-  onMeasured?(measurements: Measurement[]): void;
+  leaseMs: number;
+  /** What a router saw, once it is stored. */
+  onMeasured?(router: string, measurements: Measurement[]): void;
 }
 
 /** The safety net: a change whose signal got lost is noticed within this time. */
-export const routerPollMs = 1000;
+const pollMs = 1000;
 /** How old what rollouts and alerts know of the traffic is at most. */
 const storeEveryMs = 500;
 const drainMs = 10_000;
+const ticketKeyEveryMs = 60_000;
 const forgetEveryMs = 3600_000;
 
 export class RouterAgent {
   readonly #parts: RouterAgentParts;
-  #version: string | null = null;
-  #forgotAt = 0;
+  readonly #register: RouterRegister;
+  /** The version that the data plane was given last; null: none, or it is behind what can be given as changes. */
+  #version: number | null = null;
+  #forgotAt: { ms: number; version: number } | null = null;
   #loops: Loop[] = [];
-  #unsubscribe: (() => void) | null = null;
+  #unsubscribe: (() => void)[] = [];
 
   constructor(parts: RouterAgentParts) {
     this.#parts = parts;
+    this.#register = new RouterRegister(parts);
+    parts.dataPlane.observe(this.#register);
+  }
+
+  /** Accepts requests once the table is loaded. */
+  async listen(): Promise<RouterPorts> {
+    await this.#refresh();
+    return this.#parts.dataPlane.listen();
   }
 
   start(): void {
-    const { db, loops } = this.#parts;
-    const routing = loops.start({ name: 'routing', intervalMs: routerPollMs, step: () => this.#refresh() });
-    const measurements = loops.start({ name: 'measurements', intervalMs: storeEveryMs, step: () => this.#store() });
-    this.#loops = [routing, measurements];
-    this.#unsubscribe = subscribe(db, 'routing', () => routing.wake());
-  }
-
-  port(): number {
-    return this.#parts.dataPlane.port();
-  }
-
-  tlsPort(): number | null {
-    return this.#parts.dataPlane.tlsPort();
+    const { db, loops, dataPlane } = this.#parts;
+    const every = (intervalMs: number, name: string, step: () => Promise<void>) =>
+      loops.start({ name, intervalMs, step });
+    const ticketKeys = new TicketKeys(this.#parts);
+    const routing = every(pollMs, 'routing', () => this.#refresh());
+    this.#loops = [
+      routing,
+      every(storeEveryMs, 'measurements', () => this.#store()),
+      every(ticketKeyEveryMs, 'ticket keys', async () => dataPlane.setTicketKey(await ticketKeys.current())),
+    ];
+    this.#register.start();
+    this.#unsubscribe = [
+      subscribe(db, 'routing', () => routing.wake()),
+      subscribe(db, 'domains', (domains) =>
+        dataPlane.expireCertificates(domains.length === 0 ? null : domains.map(({ hostname }) => hostname)),
+      ),
+    ];
   }
 
   async stop(): Promise<void> {
-    this.#unsubscribe?.();
+    for (const unsubscribe of this.#unsubscribe) unsubscribe();
     await Promise.all(this.#loops.map((loop) => loop.stop()));
     await this.#parts.dataPlane.stop(drainMs);
     await this.#store().catch((error) => this.#parts.log.warn({ err: error }, 'measurements not stored'));
+    await this.#register.stop();
   }
 
   async #refresh(): Promise<void> {
     const { db, dataPlane, domain } = this.#parts;
-    const version = await readRoutingVersion(db);
-    if (version === this.#version) return;
-    dataPlane.apply(await loadRoutingTable(db, domain));
-    this.#version = version;
+    const { version, floor } = await readRoutingState(db);
+    // A lower version than before: the database was restored to what it was at an earlier time.
+    if (this.#version === null || this.#version < floor || this.#version > version) {
+      await dataPlane.load(version, loadAll(db, domain));
+      this.#version = version;
+      return;
+    }
+    while (this.#version < version) {
+      const changes = await loadChanges(db, domain, this.#version);
+      // A change of a project without environments is a version without rows.
+      const reached = changes.environments.length === 0 ? version : changes.version;
+      dataPlane.change(reached, changes.environments);
+      this.#version = reached;
+    }
   }
 
   async #store(): Promise<void> {
-    const { db, dataPlane, clock, retention, id } = this.#parts;
-    const measurements = dataPlane.takeMeasurements();
-    this.#parts.onMeasured?.(measurements);
-    await storeMeasurements(db, id, measurements);
+    const { db, dataPlane } = this.#parts;
+    for (let batches = dataPlane.takeMeasurements(); batches.length > 0; batches = dataPlane.takeMeasurements()) {
+      const stored = await Promise.allSettled(
+        batches.map(async ({ router, measurements, settle }) => {
+          const isStored = storeMeasurements(db, router, measurements);
+          await isStored.then(
+            () => settle(true),
+            () => settle(false),
+          );
+          await isStored;
+          this.#parts.onMeasured?.(router, measurements);
+        }),
+      );
+      for (const one of stored) if (one.status === 'rejected') throw one.reason;
+    }
+    await this.#forget();
+  }
+
+  async #forget(): Promise<void> {
+    const { db, clock, retention } = this.#parts;
     const nowMs = clock.now();
-    if (nowMs - this.#forgotAt < forgetEveryMs) return;
-    this.#forgotAt = nowMs;
+    if (this.#forgotAt && Math.abs(nowMs - this.#forgotAt.ms) < forgetEveryMs) return;
     await deleteTrafficBefore(db, (await retention.now()) - keptForMs);
+    if (this.#forgotAt) await forgetDeleted(db, this.#forgotAt.version);
+    this.#forgotAt = { ms: nowMs, version: this.#version ?? 0 };
   }
 }

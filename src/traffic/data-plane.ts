@@ -1,17 +1,61 @@
-// What carries visitors' requests to instances. The control plane hands over a routing table and reads measurements
-// back; it does not know how requests travel.
+// What carries visitors' requests to instances. A data plane consists of routers: one in this process, some worker
+// processes beside it, or a proxy of its own. The agent hands it the routing table, once whole and then by environment,
+// learns which version each router has in force, and takes what they measured. It does not know how requests travel.
 import type { Measurement } from './measure/measurements.ts';
-import type { RoutingTable } from './table.ts';
+import type { EnvironmentRoutes } from './table.ts';
+
+/** A router that is connected and responds. */
+export interface RouterState {
+  /** Of one run of the router: another run has another id. */
+  id: string;
+  /** The version of the table that every new request follows. */
+  version: number;
+}
+
+export interface RouterObserver {
+  /** A router is about to follow the table. It gets no table, and so accepts no requests, before this resolves. */
+  joining(router: RouterState): Promise<void>;
+  /** A router has another version in force. */
+  moved(): void;
+  /** The router has ended for certain; one that is only out of contact has not. */
+  left(id: string): void;
+}
+
+/** What one router counted: absolute numbers per bucket, which only rise. Storing them twice is harmless. */
+export interface MeasuredBatch {
+  /** The id of the router. */
+  router: string;
+  measurements: Measurement[];
+  /** To be called once. What was not stored is given again, with newer numbers where there are any. */
+  settle(stored: boolean): void;
+}
+
+export interface RouterPorts {
+  http: number;
+  /** null: there is no listener for TLS. */
+  tls: number | null;
+}
 
 export interface DataPlane {
-  /** Routes new requests by this table; requests under way finish at the instances they have. */
-  apply(table: RoutingTable): void;
-  /** The measurements that changed since this was last called. */
-  takeMeasurements(): Measurement[];
-  /** Where it listens for plain HTTP. */
-  port(): number;
-  /** Where it listens for TLS; null: it does not. */
-  tlsPort(): number | null;
-  /** Accepts no more connections. Resolves when the requests under way have ended, or were cut off after `drainMs`. */
+  /** To be called before anything else. */
+  observe(observer: RouterObserver): void;
+  /**
+   * Replaces the table by what the batches hold, environment by environment, and drops the others at the end. Where the
+   * iteration fails, environments that came before it are replaced, no others are dropped, and this rejects.
+   */
+  load(version: number, batches: AsyncIterable<EnvironmentRoutes[]>): Promise<void>;
+  /** Replaces what these environments have in the table. Requests under way finish at the instances they have. */
+  change(version: number, environments: EnvironmentRoutes[]): void;
+  /** Accepts requests, once a table is loaded. */
+  listen(): Promise<RouterPorts>;
+  /** The routers that respond, with what they have in force now. */
+  routers(): RouterState[];
+  /** Takes some of what was measured and not stored yet; nothing is left once this gives no batch. */
+  takeMeasurements(): MeasuredBatch[];
+  /** Certificates of these names have changed; null: any may have. */
+  expireCertificates(names: string[] | null): void;
+  /** 48 bytes that encrypt TLS session tickets. All routers use the same, so that a session resumes at any of them. */
+  setTicketKey(key: Buffer): void;
+  /** Resolves when what ends with this process has ended: requests under way first, or cut off after `drainMs`. */
   stop(drainMs: number): Promise<void>;
 }

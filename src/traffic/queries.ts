@@ -1,11 +1,9 @@
-// Measurements and the routing table, in the database.
+// Measurements and changes of the routing table, in the database.
 import { CompiledQuery } from 'kysely';
 import { type Db, dialectOf } from '../db/database.ts';
 import { postgresRows, sqliteRows } from '../db/json-rows.ts';
-import type { Tables } from '../db/tables.ts';
 import { publish } from '../signals/signals.ts';
 import { latencyBoundsMs, type Measurement, quantileMs, type Side } from './measure/measurements.ts';
-import type { Route, RoutingTable } from './table.ts';
 
 const measuredFields = {
   project_id: 'text',
@@ -23,13 +21,17 @@ const storing = (
   rows: string,
 ) => `insert into traffic (${measuredColumns}) select ${measuredColumns} from ${rows} where true
   on conflict (project_id, environment, at, revision, router) do update
-    set requests = excluded.requests, errors = excluded.errors, latency = excluded.latency`;
+    set requests = excluded.requests, errors = excluded.errors, latency = excluded.latency
+    where excluded.requests + excluded.errors >= traffic.requests + traffic.errors`;
 const statements = {
   sqlite: storing(sqliteRows(measuredFields)),
   postgres: storing(postgresRows('$1', measuredFields)),
 };
 
-/** Counts are absolute per bucket and router: storing a later count replaces the earlier one. */
+/**
+ * Counts are absolute per bucket and router, and only rise: a later count replaces an earlier one, and an earlier one that
+ * arrives late changes nothing.
+ */
 export async function storeMeasurements(db: Db, router: string, measurements: Measurement[]): Promise<void> {
   if (measurements.length === 0) return;
   const rows = measurements.map(({ project, latency, ...measured }) => ({
@@ -107,9 +109,16 @@ export async function deleteTrafficBefore(db: Db, ms: number): Promise<void> {
 
 const routingVersion = 'routing_version';
 
-/** In the transaction of every change of which instances get which requests. */
-export async function markRoutingChanged(tx: Db): Promise<void> {
-  await tx
+/**
+ * In the transaction of every change of which instances get which requests, of an environment or, before it is deleted,
+ * of a whole project. Gives the version of the routing table with the change. Versions rise in the order of the commits,
+ * because the first statement keeps others waiting until this transaction ends.
+ */
+export async function markRoutingChanged(
+  tx: Db,
+  { projectId, environment }: { projectId: string; environment?: string },
+): Promise<number> {
+  const { value } = await tx
     .insertInto('meta')
     .values({ name: routingVersion, value: '1' })
     .onConflict((conflict) =>
@@ -117,69 +126,21 @@ export async function markRoutingChanged(tx: Db): Promise<void> {
         value: e.cast(e(e.cast<number>('meta.value', 'numeric'), '+', e.lit(1)), 'text'),
       })),
     )
-    .execute();
+    .returning('value')
+    .executeTakeFirstOrThrow();
+  const version = Number(value);
+  for (const name of environment === undefined ? await listNames(tx, projectId) : [environment]) {
+    await tx
+      .insertInto('routing')
+      .values({ project_id: projectId, environment: name, version })
+      .onConflict((conflict) => conflict.columns(['project_id', 'environment']).doUpdateSet({ version }))
+      .execute();
+  }
   publish(tx, 'routing', null);
+  return version;
 }
 
-export async function readRoutingVersion(db: Db): Promise<string> {
-  const row = await db.selectFrom('meta').select('value').where('name', '=', routingVersion).executeTakeFirst();
-  return row?.value ?? '';
-}
-
-export async function loadRoutingTable(db: Db, domain: string): Promise<RoutingTable> {
-  const shares = await db
-    .selectFrom('revision')
-    .innerJoin('environment', (join) =>
-      join
-        .onRef('environment.project_id', '=', 'revision.project_id')
-        .onRef('environment.name', '=', 'revision.environment'),
-    )
-    .select(['environment.host', 'revision.project_id', 'revision.environment', 'number', 'traffic_percent'])
-    .where('traffic_percent', '>', 0)
-    .orderBy('number')
-    .execute();
-  const instances = await db
-    .selectFrom('instance')
-    .select(['id', 'project_id', 'environment', 'revision', 'host', 'port'])
-    .where('state', '=', 'healthy')
-    .orderBy('id')
-    .execute();
-  const domains = await db
-    .selectFrom('domain')
-    .select(['project_id', 'environment', 'hostname', 'certificate_id'])
-    .execute();
-  const byRevision = Map.groupBy(instances, (row) => `${row.project_id} ${row.environment} ${row.revision}`);
-  const table = new Map<string, Route>();
-  const routes = new Map<string, Route>();
-  for (const row of shares) {
-    const key = `${row.project_id} ${row.environment}`;
-    const route = routes.get(key) ?? { project: row.project_id, environment: row.environment, shares: [] };
-    const targets = byRevision.get(`${row.project_id} ${row.environment} ${row.number}`) ?? [];
-    route.shares.push({
-      revision: row.number,
-      percent: row.traffic_percent,
-      targets: targets.map(({ id, host, port }) => ({ instance: id, host: host!, port: port! })),
-    });
-    routes.set(key, route);
-    table.set(`${row.host}.${domain}`, route);
-  }
-  addDomains(table, routes, domains);
-  return table;
-}
-
-type DomainRow = Pick<Tables['domain'], 'project_id' | 'environment' | 'hostname' | 'certificate_id'>;
-
-/** However many domains an environment has, it has two routes at most: with a certificate and without. */
-function addDomains(table: Map<string, Route>, routes: Map<string, Route>, domains: DomainRow[]): void {
-  const secured = new Map<Route, Route>();
-  for (const { project_id, environment, hostname, certificate_id } of domains) {
-    const route = routes.get(`${project_id} ${environment}`);
-    if (!route) continue;
-    let secure = secured.get(route);
-    if (!secure) {
-      secure = { ...route, secure: true };
-      secured.set(route, secure);
-    }
-    table.set(hostname, certificate_id === null ? route : secure);
-  }
+async function listNames(tx: Db, projectId: string): Promise<string[]> {
+  const rows = await tx.selectFrom('environment').select('name').where('project_id', '=', projectId).execute();
+  return rows.map(({ name }) => name);
 }

@@ -1,4 +1,5 @@
-// The routing table: which host goes to which revisions, in which shares, over which instances.
+// The routing table: which host goes to which revisions, in which shares, over which instances. It is kept, sent and
+// changed by environment, so that a change costs what it changes.
 
 export interface Target {
   instance: string;
@@ -8,19 +9,27 @@ export interface Target {
 
 export interface Share {
   revision: number;
-  /** The shares of a route add up to 100. */
+  /** The shares of an environment add up to 100. */
   percent: number;
   targets: Target[];
 }
 
-export interface Route {
-  project: string;
-  environment: string;
-  /** Stable first, canary second; visitors move from the first to the second only. */
-  shares: Share[];
-  /** The hosts have a certificate, so plain HTTP requests may be redirected to HTTPS. */
-  secure?: boolean;
+export interface Host {
+  /** Lower case, without port. */
+  name: string;
+  /** It has a certificate, so plain HTTP requests may be redirected to HTTPS. */
+  secure: boolean;
 }
 
-/** By host name, lower case, without port. Hosts of one environment share one Route. */
-export type RoutingTable = ReadonlyMap<string, Route>;
+/** What an environment has in the table. Without hosts it has nothing there. */
+export interface EnvironmentRoutes {
+  project: string;
+  environment: string;
+  hosts: Host[];
+  /** Stable first, canary second; visitors move from the first to the second only. */
+  shares: Share[];
+}
+
+/** Unique among environments, for maps. */
+export const routesKey = ({ project, environment }: Pick<EnvironmentRoutes, 'project' | 'environment'>): string =>
+  `${project} ${environment}`;

@@ -9,8 +9,8 @@ import type { Common } from './common.ts';
 
 export interface Alerts {
   routes: ServedRoute[];
-  /** What the router of this process saw. */
-  measured(measurements: Measurement[]): void;
+  /** What a router of this process saw. */
+  measured(router: string, measurements: Measurement[]): void;
   /** For Prometheus. */
   figures(): Promise<string>;
   start(): void;
@@ -22,7 +22,7 @@ export function createAlerts(common: Common, config: Config): Alerts {
   const watcher = new Watcher(common);
   return {
     routes: alertRoutes(common),
-    measured: (measurements) => figures.note(measurements),
+    measured: (router, measurements) => figures.note(router, measurements),
     figures: () => figures.text(),
     start() {
       if (config.roles.includes('worker')) watcher.start();

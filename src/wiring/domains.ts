@@ -2,9 +2,8 @@
 import { readFileSync } from 'node:fs';
 import type { Config } from '../config.ts';
 import { createAcme } from '../domains/acme/acme.ts';
-import { findAnswer } from '../domains/challenges.ts';
 import type { Resolve } from '../domains/dns-check.ts';
-import { Contexts } from '../domains/handshake/contexts.ts';
+import { databaseCertificates } from '../domains/handshake/certificate-source.ts';
 import { ownHosts } from '../domains/handshake/own-hosts.ts';
 import { hostOf } from '../domains/hostname.ts';
 import { Issuer } from '../domains/issuer.ts';
@@ -12,14 +11,15 @@ import { createLocalCa } from '../domains/local-ca.ts';
 import { domainRoutes } from '../domains/routes.ts';
 import type { ServedRoute } from '../http/api/route.ts';
 import { StartError } from '../lib/start-error.ts';
-import type { Certificates } from '../traffic/proxy/tls/certificates.ts';
+import type { CertificateSource } from '../traffic/certificates.ts';
 import { version } from '../version.ts';
 import type { Addresses } from './addresses.ts';
 import type { Common } from './common.ts';
 
 export interface Domains {
   routes: ServedRoute[];
-  certificates: Certificates;
+  /** What routers show in handshakes and answer to challenges. */
+  certificates: CertificateSource;
   /** The root of the local CA; null: an ACME directory signs. */
   caPem: (() => Promise<string>) | null;
   start(): Promise<void>;
@@ -33,7 +33,6 @@ export function createDomains(common: Common, config: Config, addresses: Address
   const local = acmeDirectory === null ? createLocalCa(common) : null;
   const authority = local ?? createAcme({ ...common, ...acmeSettings(config), userAgent: `Sluice/${version}` });
   const otherwise = local ? ownHosts({ db, clock, ca: local, routerDomain }) : async () => null;
-  const contexts = new Contexts({ ...common, otherwise });
   const urlOf = addresses.domainUrl;
   const issuer = new Issuer({ ...common, authority, random: Math.random, urlOf });
   const routes = domainRoutes({
@@ -44,18 +43,12 @@ export function createDomains(common: Common, config: Config, addresses: Address
   });
   return {
     routes,
-    certificates: {
-      contextFor: (hostname) => contexts.contextFor(hostname),
-      answerChallenge: (hostname, token) => findAnswer(db, hostname, token),
-    },
+    certificates: databaseCertificates({ ...common, otherwise }),
     caPem: local && (() => local.rootPem()),
     async start() {
       if (config.roles.includes('worker')) await issuer.start();
     },
-    async stop() {
-      contexts.stop();
-      await issuer.stop();
-    },
+    stop: () => issuer.stop(),
   };
 }
 

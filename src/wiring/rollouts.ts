@@ -3,45 +3,63 @@ import type { Config } from '../config.ts';
 import { databaseLeases, onlyProcess } from '../deployments/reconcile/leases.ts';
 import { Reconciler } from '../deployments/reconcile/reconciler.ts';
 import type { Regions } from '../regions/regions.ts';
-import { RouterAgent, routerPollMs } from '../traffic/agent.ts';
+import { RouterAgent } from '../traffic/agent.ts';
+import type { CertificateSource } from '../traffic/certificates.ts';
+import type { DataPlane, RouterPorts } from '../traffic/data-plane.ts';
+import { inProcessPlane } from '../traffic/in-process.ts';
 import type { Measurement } from '../traffic/measure/measurements.ts';
-import { startProxy } from '../traffic/proxy/proxy.ts';
-import type { Certificates } from '../traffic/proxy/tls/certificates.ts';
+import { createProxy } from '../traffic/proxy/proxy.ts';
+import { Contexts } from '../traffic/proxy/tls/contexts.ts';
+import { RouterWatch } from '../traffic/router-watch.ts';
+import { DiskCertificates, routingKey } from '../traffic/worker/disk-certificates.ts';
+import { WorkerPlane } from '../traffic/worker/plane.ts';
 import type { Addresses } from './addresses.ts';
 import type { Common } from './common.ts';
+import { routingDirOf } from './worker-settings.ts';
 
 export interface Rollouts {
   start(): void;
   stop(): Promise<void>;
 }
 
-/** Without certificates there is no listener for TLS. */
-export async function createRollouts(
-  common: Common,
-  config: Config,
-  addresses: Addresses,
-  regions: Regions,
-  certificates: Certificates | null,
-  onMeasured: (measurements: Measurement[]) => void,
-): Promise<Rollouts> {
+/** The router runs in worker processes, which a supervisor has started or will. */
+export interface RouterWorkers {
+  agentSocket: string;
+  ports: RouterPorts;
+}
+
+interface RolloutParts {
+  /** null: the router runs in this process. */
+  workers: RouterWorkers | null;
+  addresses: Addresses;
+  regions: Regions;
+  certificates: CertificateSource;
+  onMeasured(router: string, measurements: Measurement[]): void;
+}
+
+export async function createRollouts(common: Common, config: Config, parts: RolloutParts): Promise<Rollouts> {
   const { db, dialect, clock, processId } = common;
+  const { addresses, regions, certificates, workers, onMeasured } = parts;
+  const leaseMs = config.routerLeaseS * 1000;
   const router = config.roles.includes('router')
     ? new RouterAgent({
         ...common,
-        dataPlane: await startRouter(common, config, certificates),
+        dataPlane: workers
+          ? workerPlane(common, config, certificates, workers)
+          : builtInProxy(common, config, certificates),
         domain: config.routerDomain,
-        id: processId,
+        leaseMs,
         onMeasured,
       })
     : null;
-  if (router) addresses.router = { http: router.port(), tls: router.tlsPort() };
+  if (router) addresses.router = await router.listen();
   const reconciler = new Reconciler({
     ...common,
     regions,
     leases: dialect === 'sqlite' ? onlyProcess(db) : databaseLeases(db, processId, clock),
     pullTimeoutS: config.pullTimeoutS,
     random: Math.random,
-    settleMs: dialect === 'sqlite' ? routerPollMs / 2 : 2 * routerPollMs,
+    routers: new RouterWatch({ db, clock, leaseMs }),
   });
   return {
     start() {
@@ -55,8 +73,26 @@ export async function createRollouts(
   };
 }
 
-function startRouter({ clock, log }: Common, config: Config, certificates: Certificates | null) {
-  const { host, routerPort: port, trustedProxies } = config;
-  const tls = certificates && { port: config.routerTlsPort, certificates, redirect: config.httpsRedirect };
-  return startProxy({ host, port, clock, log, tls, trustedProxies });
+function workerPlane(
+  { log, seal }: Common,
+  { dataDir }: Config,
+  source: CertificateSource,
+  { agentSocket, ports }: RouterWorkers,
+): DataPlane {
+  const routingDir = routingDirOf(dataDir);
+  const disk = new DiskCertificates(routingDir, routingKey(seal));
+  return new WorkerPlane({ socketPath: agentSocket, routingDir, ports, source, disk, log });
+}
+
+function builtInProxy({ clock, log, processId }: Common, config: Config, source: CertificateSource): DataPlane {
+  const { host, routerPort, routerTlsPort, trustedProxies, httpsRedirect: redirect } = config;
+  const certificates = new Contexts({ source, clock, log });
+  const limits = { connections: config.routerConnections, connectionsPerAddress: config.routerConnectionsPerAddress };
+  return inProcessPlane({
+    id: processId,
+    proxy: createProxy({ clock, log, certificates, redirect, trustedProxies, limits }),
+    http: { host, port: routerPort },
+    tls: { host, port: routerTlsPort },
+    expireCertificates: (names) => certificates.expire(names),
+  });
 }

@@ -44,7 +44,7 @@ export async function startTlsRouter(
 ): Promise<TestTlsRouter> {
   const certificates = new TestCertificates();
   await certificates.renew(host);
-  const router = await startRouter(limits, systemClock, { port: 0, certificates, redirect });
+  const router = await startRouter(limits, systemClock, { certificates, redirect });
   return { ...router, certificates, tls: router.tlsPort()! };
 }
 

@@ -14,37 +14,64 @@ import type { AddressInfo } from 'node:net';
 import { after } from 'node:test';
 import { pino } from 'pino';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
-import type { DataPlane } from '../../src/traffic/data-plane.ts';
 import type { Measurement } from '../../src/traffic/measure/measurements.ts';
 import type { ProxyLimits } from '../../src/traffic/proxy/limits.ts';
-import { startProxy, type TlsOptions } from '../../src/traffic/proxy/proxy.ts';
-import type { Route, Share, Target } from '../../src/traffic/table.ts';
+import { createProxy } from '../../src/traffic/proxy/proxy.ts';
+import type { Certificates } from '../../src/traffic/proxy/tls/certificates.ts';
+import type { EnvironmentRoutes, Share, Target } from '../../src/traffic/table.ts';
 
 export const host = 'shop-production.localhost';
 
-export interface TestRouter extends DataPlane {
+export interface TestRouter {
   /** Routes the host to these shares. */
   serve(...shares: Share[]): void;
+  /** Replaces the whole table. */
+  apply(...environments: EnvironmentRoutes[]): void;
   /** The requests counted for a revision since the start. */
   counted(revision: number): { requests: number; errors: number };
+  takeMeasurements(): Measurement[];
+  port(): number;
+  tlsPort(): number | null;
+  stop(drainMs: number): Promise<void>;
+}
+
+export interface TestRouterTls {
+  certificates: Certificates;
+  redirect?: { port: number | null } | null;
 }
 
 export async function startRouter(
   limits: Partial<ProxyLimits> = {},
   clock: Clock = systemClock,
-  tls: TlsOptions | null = null,
+  tls: TestRouterTls | null = null,
 ): Promise<TestRouter> {
-  const plane = await startProxy({ host: '127.0.0.1', port: 0, clock, log: pino({ enabled: false }), limits, tls });
+  const { certificates = null, redirect = null } = tls ?? {};
+  const proxy = createProxy({ clock, log: pino({ enabled: false }), limits, certificates, redirect });
+  const at = { host: '127.0.0.1', port: 0 };
+  const ports = await proxy.listen(at, tls && at);
   const taken = new Map<string, Measurement>();
   let stopped: Promise<void> | null = null;
-  const stop = (drainMs: number) => (stopped ??= plane.stop(drainMs));
+  const stop = (drainMs: number) => (stopped ??= proxy.stop(drainMs));
   after(() => stop(0));
+  const takeMeasurements = () => {
+    const batch = proxy.counter.take();
+    batch?.settle(true);
+    return batch?.measurements ?? [];
+  };
+  const apply = (...environments: EnvironmentRoutes[]) => {
+    proxy.routes.beginLoad();
+    for (const routes of environments) proxy.routes.replace(routes);
+    proxy.routes.endLoad();
+  };
   return {
-    ...plane,
+    apply,
+    takeMeasurements,
     stop,
-    serve: (...shares) => plane.apply(new Map([[host, route(shares)]])),
+    port: () => ports.http,
+    tlsPort: () => ports.tls,
+    serve: (...shares) => apply(route(shares)),
     counted(revision) {
-      for (const one of plane.takeMeasurements()) taken.set(`${one.revision} ${one.at}`, one);
+      for (const one of takeMeasurements()) taken.set(`${one.revision} ${one.at}`, one);
       const own = [...taken.values()].filter((one) => one.revision === revision);
       const sum = (of: (one: Measurement) => number) => own.reduce((total, one) => total + of(one), 0);
       assert.ok(own.every(({ latency, requests }) => latency.reduce((a, b) => a + b, 0) === requests));
@@ -53,12 +80,18 @@ export async function startRouter(
   };
 }
 
-export const route = (shares: Share[]): Route => ({ project: 'prj_1', environment: 'production', shares });
+/** An environment with these hosts and shares. */
+export const route = (shares: Share[], hosts = [host], secure = false): EnvironmentRoutes => ({
+  project: 'prj_1',
+  environment: `of-${hosts[0]}`,
+  hosts: hosts.map((name) => ({ name, secure })),
+  shares,
+});
 
 export const share = (revision: number, percent: number, ...targets: Target[]): Share => ({
   revision,
   percent,
-  targets,
+  targets: targets.map(({ instance, host, port }) => ({ instance, host, port })),
 });
 
 export interface TestInstance extends Target {

@@ -48,7 +48,7 @@ function requests() {
   test('421 for another host than the handshake was for, and the connection goes on', async () => {
     const router = await serveTls((_, response) => response.end('ok'));
     await router.certificates.renew('other.example');
-    router.apply(new Map([host, 'other.example'].map((name) => [name, route([share(1, 100)])])));
+    router.apply(route([share(1, 100)], [host, 'other.example']));
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     const statuses = [];
     for (const name of ['other.example', 'nobody.example', `${host}:8443`]) {
@@ -101,7 +101,7 @@ function requests() {
 function withoutTls() {
   test('a challenge is answered for any host, and only where there is one', async () => {
     const router = await serveTls((request, response) => response.end(`app ${request.url}`), {}, { port: 443 });
-    router.apply(new Map([[host, { ...route([share(1, 100, await named('app'))]), secure: true }]]));
+    router.apply(route([share(1, 100, await named('app'))], [host], true));
     router.certificates.challenges.set('new.example tok_en-1', 'tok_en-1.thumb');
     router.certificates.challenges.set(`${host} t`, 't.thumb');
     const path = '/.well-known/acme-challenge/tok_en-1';
@@ -131,13 +131,9 @@ function withoutTls() {
       [null, null],
     ] as const) {
       const router = await startTlsRouter({}, { port });
-      const plain = route([share(1, 100, instance)]);
-      router.apply(
-        new Map([
-          [host, { ...plain, secure: true }],
-          ['plain.example', plain],
-        ]),
-      );
+      const both = route([share(1, 100, instance)], [host, 'plain.example']);
+      both.hosts[0]!.secure = true;
+      router.apply(both);
       const { status, headers } = await ask(router.port(), {
         host: `${host}:8000`,
         method: 'POST',
@@ -153,7 +149,7 @@ function withoutTls() {
 
   test('no redirect where none is wanted', async () => {
     const router = await startTlsRouter();
-    router.apply(new Map([[host, { ...route([share(1, 100, await named('app'))]), secure: true }]]));
+    router.apply(route([share(1, 100, await named('app'))], [host], true));
     assert.equal((await ask(router.port())).body, 'app');
   });
 

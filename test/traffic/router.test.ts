@@ -12,12 +12,7 @@ function routing() {
   test('by host name, whatever its case, port or final dot', async () => {
     const router = await startRouter();
     const [shop, six] = [await named('shop'), await named('six')];
-    router.apply(
-      new Map([
-        [host, route([share(1, 100, shop)])],
-        ['[::1]', route([share(1, 100, six)])],
-      ]),
-    );
+    router.apply(route([share(1, 100, shop)]), route([share(1, 100, six)], ['[::1]']));
     for (const name of [host, host.toUpperCase(), `${host}:8000`, `${host}.`, `${host}.:80`]) {
       assert.equal((await ask(router.port(), { host: name })).body, 'shop', name);
     }

@@ -4,6 +4,7 @@ import type { IdSource } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
 import type { Seal } from '../../lib/seal.ts';
 import type { Regions } from '../../regions/regions.ts';
+import type { RouterWatch } from '../../traffic/router-watch.ts';
 import type { Crashes } from '../rules/crashes.ts';
 import type { EngineCalls } from './engine-calls.ts';
 import type { EngineLists } from './engine-lists.ts';
@@ -23,8 +24,8 @@ export interface ReconcileContext {
   regions: Regions;
   /** How long pulling an image may take in all. */
   pullTimeoutS: number;
-  /** How long routers may take to notice that an instance is draining. */
-  settleMs: number;
+  /** Says when no router sends requests to an instance any more. */
+  routers: RouterWatch;
   engineLists: EngineLists;
   engineCalls: EngineCalls;
   health: HealthWatch;

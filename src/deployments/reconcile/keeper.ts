@@ -4,6 +4,7 @@ import type { InstanceSpec } from '../../engines/engine.ts';
 import { EngineError } from '../../engines/engine.ts';
 import { openSealedVariables } from '../../environments/change.ts';
 import { markRoutingChanged } from '../../traffic/queries.ts';
+import { insertDrain } from '../../traffic/router-watch.ts';
 import { deleteInstance, type InstanceRow, insertInstance, markInstance } from '../instances.ts';
 import type { RevisionRow } from '../queries.ts';
 import type { Failure } from '../rules/steps.ts';
@@ -30,7 +31,7 @@ export async function keepInstances(
   if (!isKept(seen)) return false;
   const { instances, busy } = seen;
   for (const row of instances) {
-    if (row.state === 'draining' && !busy.has(row.id)) stopWhenDrained(context, seen, row);
+    if (row.state === 'draining' && !busy.has(row.id)) await stopWhenDrained(context, seen, row);
   }
   const numbers = new Set([...sets.map(({ revision }) => revision.number), ...instances.map((row) => row.revision)]);
   let changed = false;
@@ -133,15 +134,17 @@ async function drain(context: ReconcileContext, seen: Kept, row: InstanceRow): P
   const nowMs = clock.now();
   const isMarked = await lease.write(async (tx) => {
     if (!(await markInstance(tx, row.id, ['starting', 'healthy', 'unhealthy'], 'draining', nowMs))) return false;
-    await markRoutingChanged(tx);
+    await insertDrain(tx, row.id, await markRoutingChanged(tx, seen.key));
     return true;
   });
-  if (isMarked && row.state !== 'healthy') stop(context, seen, row);
+  if (isMarked && row.state === 'starting') stop(context, seen, row);
 }
 
-function stopWhenDrained(context: ReconcileContext, seen: Kept, row: InstanceRow): void {
-  const drainedAt = row.state_since + context.settleMs + seen.environment.drain_s * 1000;
-  if (context.clock.now() >= drainedAt) stop(context, seen, row);
+/** No router sends it requests any more, and those it has got had their time. */
+async function stopWhenDrained(context: ReconcileContext, seen: Kept, row: InstanceRow): Promise<void> {
+  const unroutedAt = await context.routers.unroutedAt(row.id);
+  if (unroutedAt === null || context.clock.now() < unroutedAt + seen.environment.drain_s * 1000) return;
+  stop(context, seen, row);
 }
 
 function stop({ lease, engineCalls }: ReconcileContext, { key, region, environment }: Kept, row: InstanceRow): void {

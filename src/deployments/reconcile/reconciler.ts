@@ -11,6 +11,7 @@ import type { Loops } from '../../lib/loops.ts';
 import type { Seal } from '../../lib/seal.ts';
 import type { RegionChange, RegionState, Regions } from '../../regions/regions.ts';
 import { subscribe } from '../../signals/signals.ts';
+import type { RouterWatch } from '../../traffic/router-watch.ts';
 import { listEnvironmentsInProgress, listEnvironmentsToKeep } from '../queries.ts';
 import { Crashes } from '../rules/crashes.ts';
 import type { ReconcileContext } from './context.ts';
@@ -35,7 +36,7 @@ interface ReconcilerParts {
   regions: Regions;
   leases: Leases;
   pullTimeoutS: number;
-  settleMs: number;
+  routers: RouterWatch;
   random: () => number;
 }
 

@@ -2,7 +2,7 @@
 import type { HealthCheck } from '../../contract/environments.ts';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
 import type { Engine, EngineInstance } from '../../engines/engine.ts';
-import type { EnvironmentKey } from '../../environments/key.ts';
+import { type EnvironmentKey, keyOf } from '../../environments/key.ts';
 import { markRoutingChanged } from '../../traffic/queries.ts';
 import { deleteInstance, type InstanceRow, markInstance, setInstanceAddress } from '../instances.ts';
 import type { Failure } from '../rules/steps.ts';
@@ -93,7 +93,7 @@ async function saveAddress(
   if (row.host === host && row.port === port) return row;
   await lease.write(async (tx) => {
     await setInstanceAddress(tx, row.id, { host, port });
-    if (row.state === 'healthy') await markRoutingChanged(tx);
+    if (row.state === 'healthy') await markRoutingChanged(tx, keyOf(row));
   });
   return { ...row, host, port };
 }
@@ -106,7 +106,7 @@ async function mark(
   const nowMs = clock.now();
   await lease.write(async (tx) => {
     if (!(await markInstance(tx, row.id, [row.state], state, nowMs))) throw new ChangedMeanwhile();
-    await markRoutingChanged(tx);
+    await markRoutingChanged(tx, keyOf(row));
   });
   return { ...row, state, state_since: nowMs };
 }
@@ -133,7 +133,7 @@ async function giveUp(context: ReconcileContext, of: Refreshed, row: InstanceRow
 async function removeInstance({ lease, health }: ReconcileContext, row: InstanceRow): Promise<void> {
   await lease.write(async (tx) => {
     await deleteInstance(tx, row.id);
-    await markRoutingChanged(tx);
+    await markRoutingChanged(tx, keyOf(row));
   });
   health.forget(row.id);
 }

@@ -1,14 +1,13 @@
 // Certificates for the environments' own addresses below the router's domain, which only the local CA can issue. They are
 // created on first use, kept in memory only, and replaced before they expire.
-import type { SecureContext } from 'node:tls';
 import type { Db } from '../../db/database.ts';
 import { isHostTaken } from '../../environments/queries.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { Recent } from '../../lib/recent.ts';
+import type { StoredCertificate } from '../../traffic/certificates.ts';
 import type { LocalCa } from '../local-ca.ts';
 import { readCertificate } from '../read-certificate.ts';
 import { renewAt } from '../retry.ts';
-import { secureContext } from './contexts.ts';
 
 const maxHosts = 1000;
 
@@ -21,17 +20,17 @@ interface OwnHostParts {
 
 /** Finds the certificate of an environment's address; null: the hostname is not one. */
 export function ownHosts({ db, clock, ca, routerDomain }: OwnHostParts) {
-  const made = new Recent<{ context: SecureContext; renewAt: number }>(maxHosts);
+  const issued = new Recent<{ certificate: StoredCertificate; renewAt: number }>(maxHosts);
   const below = `.${routerDomain}`;
-  return async (hostname: string): Promise<SecureContext | null> => {
+  return async (hostname: string): Promise<StoredCertificate | null> => {
     if (!hostname.endsWith(below)) return null;
     if (!(await isHostTaken(db, hostname.slice(0, -below.length)))) return null;
-    const kept = made.get(hostname);
-    if (kept && clock.now() < kept.renewAt) return kept.context;
+    const kept = issued.get(hostname);
+    if (kept && clock.now() < kept.renewAt) return kept.certificate;
     const obtained = await ca.issue(hostname);
-    const { not_before, not_after } = readCertificate(obtained, hostname);
-    const context = secureContext(obtained);
-    made.set(hostname, { context, renewAt: renewAt(not_before, not_after) });
-    return context;
+    const { serial, not_before, not_after } = readCertificate(obtained, hostname);
+    const certificate = { id: `own ${serial}`, chainPem: obtained.chainPem, keyPem: obtained.keyPem };
+    issued.set(hostname, { certificate, renewAt: renewAt(not_before, not_after) });
+    return certificate;
   };
 }

@@ -51,15 +51,19 @@ describe('counting', () => {
   function counting() {
     const clock = { ms: start, now: () => clock.ms };
     const counter = new TrafficCounter(clock);
-    counter.beginTable();
-    return { clock, counter, revision: counter.of('prj', 'production', 1) };
+    const take = () => {
+      const batch = counter.take();
+      batch?.settle(true);
+      return batch?.measurements ?? [];
+    };
+    return { clock, counter, take, revision: counter.of('prj', 'production', 1) };
   }
 
   test('only what changed is given, in absolute numbers', () => {
-    const { clock, counter, revision } = counting();
+    const { clock, take, revision } = counting();
     revision.countRequest(clock.ms, 4, false);
     revision.countRequest(clock.ms, 4, true);
-    const [first, ...rest] = counter.take();
+    const [first, ...rest] = take();
     assert.deepEqual(rest, []);
     assert.deepEqual(first, {
       project: 'prj',
@@ -70,20 +74,20 @@ describe('counting', () => {
       errors: 1,
       latency: latency({ 3: 2 }),
     });
-    assert.deepEqual(counter.take(), []);
+    assert.deepEqual(take(), []);
     clock.ms += bucketMs - 1;
     revision.countRequest(clock.ms, 4, false);
-    assert.equal(counter.take()[0]!.requests, 3);
+    assert.equal(take()[0]!.requests, 3);
     assert.equal(first.requests, 2, 'what was given does not change any more');
   });
 
   test('every ten seconds begin a bucket', () => {
-    const { clock, counter, revision } = counting();
+    const { clock, take, revision } = counting();
     for (let i = 0; i < 3; i++) {
       revision.countRequest(clock.ms, 1, false);
       clock.ms += bucketMs;
     }
-    const taken = counter.take();
+    const taken = take();
     assert.deepEqual(
       taken.map(({ at }) => at),
       [0, 1, 2].map((n) => start + n * bucketMs),
@@ -92,38 +96,61 @@ describe('counting', () => {
   });
 
   test('what was taken is kept for a minute and then forgotten', () => {
-    const { clock, counter, revision } = counting();
+    const { clock, take, revision } = counting();
     revision.countRequest(clock.ms, 1, false);
-    counter.take();
+    take();
     clock.ms += bucketMs + 60_000;
-    assert.deepEqual(counter.take(), []);
+    assert.deepEqual(take(), []);
     revision.countRequest(start, 1, false);
-    assert.equal(counter.take()[0]!.requests, 2, 'kept');
+    assert.equal(take()[0]!.requests, 2, 'kept');
     clock.ms += 1;
-    counter.take();
+    take();
     revision.countRequest(start, 1, false);
-    assert.equal(counter.take()[0]!.requests, 1, 'forgotten');
+    assert.equal(take()[0]!.requests, 1, 'forgotten');
   });
 
   test('what was never taken is not forgotten', () => {
-    const { clock, counter, revision } = counting();
+    const { clock, take, revision } = counting();
     revision.countRequest(clock.ms, 1, false);
     clock.ms += 3_600_000;
-    assert.equal(counter.take().length, 1);
+    assert.equal(take().length, 1);
   });
 
   test('a revision that left the table is still given', () => {
-    const { counter, clock, revision } = counting();
-    counter.beginTable();
+    const { take, clock, revision } = counting();
+    revision.retired = true;
     revision.countRequest(clock.ms, 1, false);
-    assert.equal(counter.take().length, 1);
+    assert.equal(take().length, 1);
+  });
+
+  test('what was not stored is given again, with what came since', () => {
+    const { counter, take, clock, revision } = counting();
+    revision.countRequest(clock.ms, 1, false);
+    counter.take()!.settle(false);
+    assert.equal(take()[0]!.requests, 1);
+    assert.equal(counter.take(), null);
+    revision.countRequest(clock.ms, 1, false);
+    const lost = counter.take()!;
+    revision.countRequest(clock.ms, 1, false);
+    clock.ms += 3_600_000;
+    counter.take()!.settle(true);
+    lost.settle(false);
+    const [again, ...rest] = take();
+    assert.deepEqual([again!.requests, rest], [3, []]);
+  });
+
+  test('beyond what fits the oldest are dropped, and counted', () => {
+    const { counter, take, clock } = counting();
+    for (let i = 0; i < 50_100; i++) counter.of('prj', 'production', i).countRequest(clock.ms, 1, false);
+    assert.equal(take()[0]!.revision, 100);
+    assert.deepEqual([counter.takeDropped(), counter.takeDropped()], [100, 0]);
   });
 
   test('an answer that breaks off is an error without a request', () => {
-    const { counter, clock, revision } = counting();
+    const { take, clock, revision } = counting();
     revision.countRequest(clock.ms, 1, false);
     revision.countBrokenOff(clock.ms);
-    const [{ requests, errors } = { requests: 0, errors: 0 }] = counter.take();
+    const [{ requests, errors } = { requests: 0, errors: 0 }] = take();
     assert.deepEqual([requests, errors], [1, 1]);
   });
 });

@@ -3,11 +3,18 @@
 // lasts for hours is counted at once. A response that breaks off later adds an error to the bucket of that moment. A
 // visitor that goes away before the head is counted with the time it waited, not as an error: a revision that never
 // responds shows in its latency.
+//
+// A bucket that changed waits in a queue until it was taken and stored; one that was not stored comes again. So nothing
+// is lost while the database is away, as long as the queue has room.
 import type { Clock } from '../../lib/clock.ts';
 import { bucketMs, bucketOf, latencyBoundsMs, type Measurement } from './measurements.ts';
 
-/** Taken buckets are kept this long, because a late count must give their absolute numbers again. */
+/** Stored buckets are kept this long, because a late count must give their absolute numbers again. */
 const keepMs = 60_000;
+/** The oldest beyond this are dropped: about 20 MB. */
+const maxWaiting = 50_000;
+/** Turning more into a message would hold up requests. */
+const maxBatch = 500;
 
 const indexByMs: Uint8Array = Uint8Array.from({ length: 1001 }, (_, ms) => slowIndexOf(ms));
 
@@ -21,34 +28,49 @@ export const latencyIndexOf = (ms: number): number =>
   ms <= 1000 ? indexByMs[Math.max(0, Math.ceil(ms))]! : slowIndexOf(ms);
 
 interface Bucket extends Measurement {
-  taken: boolean;
+  /** It changed since it was last taken. */
+  waiting: boolean;
+  /** It was taken, and may come back. */
+  inFlight: boolean;
 }
+
+const measurementOf = ({ waiting: _, inFlight: __, ...measured }: Bucket): Measurement => ({
+  ...measured,
+  latency: [...measured.latency],
+});
 
 /** Counts the requests of one revision. */
 export class RevisionCounter {
   readonly #of: Pick<Measurement, 'project' | 'environment' | 'revision'>;
+  readonly #onChange: (bucket: Bucket) => void;
   readonly #buckets: Bucket[] = [];
   #current: Bucket | null = null;
+  /** No route uses it any more: it goes once its last bucket does. */
+  retired = false;
 
-  constructor(project: string, environment: string, revision: number) {
+  constructor(project: string, environment: string, revision: number, onChange: (bucket: Bucket) => void = () => {}) {
     this.#of = { project, environment, revision };
+    this.#onChange = onChange;
   }
 
   #at(nowMs: number): Bucket {
-    const current = this.#current;
-    if (current !== null && nowMs >= current.at && nowMs < current.at + bucketMs) {
-      current.taken = false;
-      return current;
+    let bucket = this.#current;
+    if (bucket === null || nowMs < bucket.at || nowMs >= bucket.at + bucketMs) {
+      const at = bucketOf(nowMs);
+      bucket = this.#buckets.find((one) => one.at === at) ?? this.#begin(at);
+      this.#current = bucket;
     }
-    const at = bucketOf(nowMs);
-    let bucket = this.#buckets.find((one) => one.at === at);
-    if (!bucket) {
-      const latency = new Array<number>(latencyBoundsMs.length + 1).fill(0);
-      bucket = { ...this.#of, at, requests: 0, errors: 0, latency, taken: false };
-      this.#buckets.push(bucket);
+    if (!bucket.waiting) {
+      bucket.waiting = true;
+      this.#onChange(bucket);
     }
-    bucket.taken = false;
-    this.#current = bucket;
+    return bucket;
+  }
+
+  #begin(at: number): Bucket {
+    const latency = new Array<number>(latencyBoundsMs.length + 1).fill(0);
+    const bucket = { ...this.#of, at, requests: 0, errors: 0, latency, waiting: false, inFlight: false };
+    this.#buckets.push(bucket);
     return bucket;
   }
 
@@ -63,54 +85,79 @@ export class RevisionCounter {
     this.#at(nowMs).errors++;
   }
 
-  /** Adds the buckets that changed to the list; true where no bucket is left. */
-  take(into: Measurement[], nowMs: number): boolean {
-    for (const bucket of this.#buckets) {
-      if (bucket.taken) continue;
-      bucket.taken = true;
-      const { taken: _, ...measurement } = bucket;
-      into.push({ ...measurement, latency: [...bucket.latency] });
+  /** Drops stored buckets from before this time; true where no bucket is left. */
+  forgetBefore(ms: number): boolean {
+    const buckets = this.#buckets;
+    if (buckets.length === 0) return true;
+    for (let i = buckets.length - 1; i >= 0; i--) {
+      const bucket = buckets[i]!;
+      if (bucket.at >= ms || bucket.waiting || bucket.inFlight) continue;
+      buckets.splice(i, 1);
+      if (this.#current === bucket) this.#current = null;
     }
-    const old = nowMs - bucketMs - keepMs;
-    while (this.#buckets.length > 0 && this.#buckets[0]!.at < old) this.#buckets.shift();
-    if (this.#current && this.#current.at < old) this.#current = null;
-    return this.#buckets.length === 0;
+    return buckets.length === 0;
   }
+}
+
+interface TakenBuckets {
+  measurements: Measurement[];
+  settle(stored: boolean): void;
 }
 
 /** Counts the requests of every revision that is, or was recently, in the routing table. */
 export class TrafficCounter {
   readonly #clock: Clock;
   readonly #revisions = new Map<string, RevisionCounter>();
-  /** Revisions of the current table. */
-  #current = new Set<string>();
+  #waiting: Bucket[] = [];
+  #dropped = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** To be called before `of` is called for each revision of a new table; others are dropped once they are empty. */
-  beginTable(): void {
-    this.#current = new Set();
-  }
-
   of(project: string, environment: string, revision: number): RevisionCounter {
     const key = `${project}/${environment}/${revision}`;
-    this.#current.add(key);
     let counter = this.#revisions.get(key);
     if (!counter) {
-      counter = new RevisionCounter(project, environment, revision);
+      counter = new RevisionCounter(project, environment, revision, (bucket) => this.#waiting.push(bucket));
       this.#revisions.set(key, counter);
     }
+    counter.retired = false;
     return counter;
   }
 
-  take(): Measurement[] {
-    const nowMs = this.#clock.now();
-    const taken: Measurement[] = [];
-    for (const [key, counter] of this.#revisions) {
-      if (counter.take(taken, nowMs) && !this.#current.has(key)) this.#revisions.delete(key);
+  /** The buckets that have waited longest; null: none waits. */
+  take(): TakenBuckets | null {
+    this.#forget();
+    const taken = this.#waiting.splice(0, maxBatch);
+    if (taken.length === 0) return null;
+    for (const bucket of taken) Object.assign(bucket, { waiting: false, inFlight: true });
+    return { measurements: taken.map(measurementOf), settle: (stored) => this.#settle(taken, stored) };
+  }
+
+  /** How many buckets were dropped since this was last called, because too many waited. */
+  takeDropped(): number {
+    const dropped = this.#dropped;
+    this.#dropped = 0;
+    return dropped;
+  }
+
+  #settle(taken: Bucket[], stored: boolean): void {
+    const again = stored ? [] : taken.filter((bucket) => !bucket.waiting);
+    for (const bucket of taken) bucket.inFlight = false;
+    for (const bucket of again) bucket.waiting = true;
+    if (again.length > 0) this.#waiting = [...again, ...this.#waiting];
+  }
+
+  #forget(): void {
+    const excess = this.#waiting.length - maxWaiting;
+    if (excess > 0) {
+      for (const bucket of this.#waiting.splice(0, excess)) bucket.waiting = false;
+      this.#dropped += excess;
     }
-    return taken;
+    const before = this.#clock.now() - bucketMs - keepMs;
+    for (const [key, counter] of this.#revisions) {
+      if (counter.forgetBefore(before) && counter.retired) this.#revisions.delete(key);
+    }
   }
 }

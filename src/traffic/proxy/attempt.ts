@@ -36,7 +36,8 @@ export interface AttemptFailure {
 
 /** The exchange, as its attempt sees it. */
 export interface AttemptOwner {
-  onInformation(status: number, headers: IncomingHttpHeaders): void;
+  /** False: that was one too many. */
+  onInformation(status: number, headers: IncomingHttpHeaders): boolean;
   onHead(attempt: Attempt, status: number, headers: IncomingHttpHeaders): void;
   /** False: the visitor takes no more for now, and `resume` follows when it does. */
   onData(chunk: Buffer): boolean;
@@ -50,6 +51,7 @@ export interface AttemptOwner {
 }
 
 const visitorGone = new Error('the visitor went away');
+const tooMuchInformation = new Error('too many 1xx responses');
 
 export class Attempt implements Dispatcher.DispatchHandler {
   readonly backend: Backend;
@@ -107,10 +109,10 @@ export class Attempt implements Dispatcher.DispatchHandler {
     if (this.#state === 'connected') this.#state = 'begun';
   }
 
-  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+  onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     if (this.#state === 'aborted') return;
     if (status < 200) {
-      this.#owner.onInformation(status, headers);
+      if (!this.#owner.onInformation(status, headers)) controller.abort(tooMuchInformation);
       return;
     }
     // Headers that cannot be written make this throw; undici then fails the request, and no head was passed on.

@@ -1,19 +1,60 @@
-// One limit for the connections of two listeners. Each may have what the other leaves; Node closes connections beyond
-// that before it creates anything for them.
+// Limits of visitors' connections: in all, over both listeners, and of one address. Connections beyond one are closed
+// before a byte is read of them.
 import type { Server, Socket } from 'node:net';
+import { isAmong, parseAddress, type Range } from '../../lib/address.ts';
+import type { ProxyLimits } from './limits.ts';
 
-export function shareConnections(limit: number, one: Server, other: Server): void {
-  const count = (from: Server, to: Server) => {
+export function limitConnections(
+  { connections, connectionsPerAddress }: ProxyLimits,
+  trustedProxies: readonly Range[],
+  servers: Server[],
+): void {
+  shareLimit(connections, servers);
+  if (connectionsPerAddress > 0) limitAddresses(connectionsPerAddress, trustedProxies, servers);
+}
+
+/** The TLS listener passes a connection on after its handshake, and has counted it. */
+const isPassedOn = (socket: Socket & { encrypted?: boolean }): boolean => socket.encrypted === true;
+
+/** Each listener may have what the other leaves; Node closes connections beyond that before it creates anything. */
+function shareLimit(limit: number, servers: Server[]): void {
+  for (const server of servers) {
+    const others = servers.filter((other) => other !== server);
+    const leave = (open: number) => {
+      for (const other of others) other.maxConnections = limit - open;
+    };
     let open = 0;
-    from.on('connection', (socket: Socket & { encrypted?: boolean }) => {
-      if (socket.encrypted) return; // the TLS listener passes it on after its handshake, and has counted it
-      to.maxConnections = limit - ++open;
-      socket.once('close', () => {
-        to.maxConnections = limit - --open;
-      });
+    server.maxConnections = limit;
+    server.on('connection', (socket: Socket) => {
+      if (isPassedOn(socket)) return;
+      leave(++open);
+      socket.once('close', () => leave(--open));
     });
-    to.maxConnections = limit;
-  };
-  count(one, other);
-  count(other, one);
+  }
+}
+
+function limitAddresses(limit: number, trustedProxies: readonly Range[], servers: Server[]): void {
+  const open = new Map<string, number>();
+  for (const server of servers) {
+    server.prependListener('connection', (socket: Socket) => {
+      if (isPassedOn(socket)) return;
+      const address = socket.remoteAddress ?? '';
+      if (isAmong(address, trustedProxies)) return;
+      const key = networkOf(address);
+      const count = (open.get(key) ?? 0) + 1;
+      open.set(key, count);
+      socket.once('close', () => {
+        const left = open.get(key)! - 1;
+        if (left === 0) open.delete(key);
+        else open.set(key, left);
+      });
+      if (count > limit) socket.destroy();
+    });
+  }
+}
+
+/** An IPv6 visitor has a /64 at least, so its addresses count together. */
+export function networkOf(text: string): string {
+  const address = parseAddress(text.replace(/^::ffff:(?=\d+\.)/, ''));
+  return address?.bits === 128 ? `${address.value >> 64n}` : text;
 }

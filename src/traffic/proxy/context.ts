@@ -1,5 +1,6 @@
 // What every exchange of one proxy shares.
 import type { ServerHttp2Session } from 'node:http2';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Range } from '../../lib/address.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -20,6 +21,8 @@ export interface ProxyContext {
   readonly upgrades: Set<Duplex>;
   /** HTTP/2 sessions, which the HTTP server does not track either. */
   readonly sessions: Set<ServerHttp2Session>;
+  /** HTTP/1.1 connections that close with a response that refuses a request: what is behind it is not served. */
+  readonly closing: WeakSet<Socket>;
   /** Where plain HTTP requests for a host with a certificate are redirected; null: they are served. */
   httpsPort: number | null;
   draining: boolean;

@@ -21,6 +21,7 @@ export const errorResponses = {
   badRequest: { status: 400, text: 'the request is malformed', closes: true },
   badEncoding: { status: 501, text: 'this transfer encoding is not supported', closes: true },
   badMethod: { status: 405, text: 'this method is not supported', closes: true },
+  badExpectation: { status: 417, text: 'this expectation is not supported', closes: true },
   headTooLarge: { status: 431, text: 'the head of the request is too large', closes: true },
   tooSlow: { status: 408, text: 'the request did not arrive in time', closes: true },
 } satisfies Record<string, ErrorResponse>;

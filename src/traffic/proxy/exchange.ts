@@ -19,6 +19,7 @@ import type { ProxyContext } from './context.ts';
 import { type ErrorResponse, errorResponses, sendErrorResponse } from './error-responses.ts';
 import { codeOf, errorResponseTo, isOfInstance, isSafeToRepeat } from './failures.ts';
 import type { Instance } from './instance.ts';
+import { refuseRequest } from './refuse-request.ts';
 import type { RequestHead } from './request/request-headers.ts';
 import { pairsOf, responseHeaders } from './response-headers.ts';
 import { type Backend, backendOf, type ProxyRoute } from './route-table.ts';
@@ -39,6 +40,8 @@ export class Exchange implements AttemptOwner {
   #cookie: string | null = null;
   #awaitsContinue: boolean;
   #listensForDrain = false;
+  /** Responses of the kind 1xx so far. */
+  readonly #informed = { count: 0, bytes: 0 };
 
   /** The latest one, under way or over. */
   #attempt: Attempt | null = null;
@@ -79,7 +82,11 @@ export class Exchange implements AttemptOwner {
 
   /** Responds without an instance. */
   refuse(error: ErrorResponse): void {
-    const close = this.#context.draining || this.#upgrade !== null || error.closes === true;
+    if (error.closes) {
+      refuseRequest(this.#context, this.#request, this.#response, error);
+      return;
+    }
+    const close = this.#context.draining || this.#upgrade !== null;
     sendErrorResponse(this.#response, error, this.#context.ids('req'), close);
     if (!close && this.#head.hasBody) discardRest(this.#request);
   }
@@ -116,9 +123,15 @@ export class Exchange implements AttemptOwner {
     this.#awaitsContinue = false;
   }
 
-  onInformation(status: number, headers: IncomingHttpHeaders): void {
-    if (this.#request.httpVersion === '1.0') return;
-    this.#response.writeInformation?.(status, responseHeaders(headers, true, false));
+  /** They are passed on however slowly the visitor reads, so there may not be many. */
+  onInformation(status: number, headers: IncomingHttpHeaders): boolean {
+    const { informationCount, informationBytes } = this.#context.limits;
+    const lines = responseHeaders(headers, true, false);
+    this.#informed.count++;
+    this.#informed.bytes += lines.reduce((sum, text) => sum + text.length + 2, 0);
+    if (this.#informed.count > informationCount || this.#informed.bytes > informationBytes) return false;
+    if (this.#request.httpVersion !== '1.0') this.#response.writeInformation?.(status, lines);
+    return true;
   }
 
   onHead({ backend }: Attempt, status: number, headers: IncomingHttpHeaders): void {

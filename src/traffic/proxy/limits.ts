@@ -16,10 +16,15 @@ export interface ProxyLimits {
   connectMs: number;
   /** Since the request arrived; after that no other instance is tried. */
   retryMs: number;
+  /** Responses of the kind 1xx before the one that counts, and the size of their heads together (502 beyond). */
+  informationCount: number;
+  informationBytes: number;
   /** Until the head of the response (504 after that). */
   answerHeadMs: number;
   /** Visitors' connections at a time, with and without TLS; more are closed at once. */
   connections: number;
+  /** The same for one address, or one /64 of IPv6; 0: no such limit. Trusted proxies are excepted. */
+  connectionsPerAddress: number;
   /** How long an instance that did not accept a connection is skipped while others can answer. */
   ejectMs: number;
   /** Without a byte in either direction on an upgraded connection. */
@@ -48,8 +53,11 @@ export const defaultLimits: ProxyLimits = {
   idleMs: 120_000,
   connectMs: 2000,
   retryMs: 10_000,
+  informationCount: 16,
+  informationBytes: 32 * 1024,
   answerHeadMs: 60_000,
   connections: 20_000,
+  connectionsPerAddress: 0,
   ejectMs: 1000,
   tunnelIdleMs: 3_600_000,
   instanceKeepAliveMs: 4000,

@@ -1,5 +1,5 @@
-// The built-in data plane: a reverse proxy in this process. It serves visitors over HTTP/1.1 and, with TLS, HTTP/2, and
-// speaks HTTP/1.1 to instances.
+// The built-in proxy: a reverse proxy in one process. It serves visitors over HTTP/1.1 and, with TLS, HTTP/2, and speaks
+// HTTP/1.1 to instances.
 import { once } from 'node:events';
 import type { Server as HttpServer } from 'node:http';
 import type { AddressInfo, Server } from 'node:net';
@@ -7,9 +7,9 @@ import type { Range } from '../../lib/address.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { createIds } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
-import type { DataPlane } from '../data-plane.ts';
+import type { RouterPorts } from '../data-plane.ts';
 import { TrafficCounter } from '../measure/traffic-counter.ts';
-import { shareConnections } from './connections.ts';
+import { limitConnections } from './connections.ts';
 import type { ProxyContext } from './context.ts';
 import { createHttp1Server } from './http1/server.ts';
 import { drainSession, serveHttp2 } from './http2/session.ts';
@@ -18,27 +18,33 @@ import { RouteTable } from './route-table.ts';
 import type { Certificates } from './tls/certificates.ts';
 import { createTlsListener, type TlsListener } from './tls/listener.ts';
 
-export interface TlsOptions {
-  port: number;
-  certificates: Certificates;
-  /** Redirects plain HTTP requests for hosts with a certificate to this port; null: the one that listens here. */
-  redirect?: { port: number | null } | null;
-}
+/** An address, or a socket that another process opened and handed over. */
+export type ListenAt = { host: string; port: number } | { fd: number };
 
-interface ProxyOptions {
-  host: string;
-  port: number;
+export interface ProxyOptions {
   clock: Clock;
   log: Log;
   limits?: Partial<ProxyLimits>;
-  tls?: TlsOptions | null;
+  /** null: there is no listener for TLS. */
+  certificates: Certificates | null;
+  /** Redirects plain HTTP requests for hosts with a certificate to this port; null in it: the one that listens here. */
+  redirect?: { port: number | null } | null;
   trustedProxies?: readonly Range[];
+}
+
+export interface BuiltInProxy {
+  routes: RouteTable;
+  counter: TrafficCounter;
+  listen(http: ListenAt, tls: ListenAt | null): Promise<RouterPorts>;
+  setTicketKey(key: Buffer): void;
+  /** Accepts no more connections. Resolves when the requests under way have ended, or were cut off after `drainMs`. */
+  stop(drainMs: number): Promise<void>;
 }
 
 const portOf = (server: Server): number => (server.address() as AddressInfo).port;
 
-export async function startProxy(options: ProxyOptions): Promise<DataPlane> {
-  const { host, port, clock, log, limits: changed, tls, trustedProxies = [] } = options;
+export function createProxy(options: ProxyOptions): BuiltInProxy {
+  const { clock, log, limits: changed, certificates, redirect, trustedProxies = [] } = options;
   const limits = { ...defaultLimits, ...changed };
   const counter = new TrafficCounter(clock);
   const routes = new RouteTable(limits, counter);
@@ -51,30 +57,33 @@ export async function startProxy(options: ProxyOptions): Promise<DataPlane> {
     draining: false,
     upgrades: new Set(),
     sessions: new Set(),
+    closing: new WeakSet(),
     httpsPort: null,
     trustedProxies,
   };
-  const http = createHttp1Server(context, tls?.certificates ?? null);
-  const secure = tls ? createSecureListener(context, http, tls.certificates) : null;
-  await listen(http, port, host);
-  if (secure && tls) {
-    await listen(secure.server, tls.port, host).catch((error) => {
-      http.close();
-      throw error;
-    });
-    if (tls.redirect) context.httpsPort = tls.redirect.port ?? portOf(secure.server);
-  }
+  const http = createHttp1Server(context, certificates);
+  const secure = certificates && createSecureListener(context, http, certificates);
+  limitConnections(limits, trustedProxies, secure ? [http, secure.server] : [http]);
   return {
-    apply: (table) => routes.apply(table),
-    takeMeasurements: () => counter.take(),
-    port: () => portOf(http),
-    tlsPort: () => secure && portOf(secure.server),
+    routes,
+    counter,
+    async listen(plainAt, tlsAt) {
+      await listen(http, plainAt);
+      if (!secure || !tlsAt) return { http: portOf(http), tls: null };
+      await listen(secure.server, tlsAt).catch((error) => {
+        http.close();
+        throw error;
+      });
+      if (redirect) context.httpsPort = redirect.port ?? portOf(secure.server);
+      return { http: portOf(http), tls: portOf(secure.server) };
+    },
+    setTicketKey: (key) => void secure?.server.setTicketKeys(key),
     stop: (drainMs) => stop(http, secure, context, drainMs),
   };
 }
 
-async function listen(server: Server, port: number, host: string): Promise<void> {
-  server.listen(port, host);
+async function listen(server: Server, at: ListenAt): Promise<void> {
+  server.listen(at);
   await once(server, 'listening');
 }
 
@@ -91,9 +100,11 @@ function createSecureListener(context: ProxyContext, http: HttpServer, certifica
       else http.emit('connection', socket);
     },
   });
-  shareConnections(limits.connections, http, listener.server);
   return listener;
 }
+
+const closed = (server: Server): Promise<void> =>
+  new Promise((resolve) => (server.listening ? server.close(() => resolve()) : resolve()));
 
 async function stop(
   http: HttpServer,
@@ -102,8 +113,7 @@ async function stop(
   drainMs: number,
 ): Promise<void> {
   context.draining = true;
-  const servers = secure ? [http, secure.server] : [http];
-  const closed = servers.map((server) => new Promise<void>((resolve) => server.close(() => resolve())));
+  const ended = [closed(http), ...(secure ? [closed(secure.server)] : [])];
   // A connection whose response began before the stop is kept alive, and becomes idle only when that has ended.
   const idle = setInterval(() => http.closeIdleConnections(), 50);
   const force = setTimeout(() => {
@@ -113,7 +123,7 @@ async function stop(
   }, drainMs);
   http.closeIdleConnections();
   for (const session of context.sessions) drainSession(session);
-  await Promise.all(closed);
+  await Promise.all(ended);
   clearInterval(idle);
   clearTimeout(force);
   await context.routes.destroy();

@@ -1,8 +1,9 @@
-// The routing table as requests use it: with instances that have connections, and counters. An instance that is also in
-// the next table keeps its connections; one that is not closes them once its last request has ended.
+// The routing table as requests use it: with instances that have connections, and counters. It changes by environment.
+// An instance that its environment still has keeps its connections; one that it has not closes them once its last
+// request has ended.
 import { createBuckets, seesCanary } from '../balance.ts';
 import { RevisionCounter, type TrafficCounter } from '../measure/traffic-counter.ts';
-import type { Route, RoutingTable, Target } from '../table.ts';
+import { type EnvironmentRoutes, routesKey, type Target } from '../table.ts';
 import { Instance } from './instance.ts';
 import type { ProxyLimits } from './limits.ts';
 
@@ -37,14 +38,24 @@ export interface ProxyRoute {
 export const backendOf = ({ stable, canary }: ProxyRoute, bucket: number): Backend =>
   canary !== null && seesCanary(bucket, canary.revision, canary.percent) ? canary : stable;
 
+/** What an environment has in the table. However many hosts it has, it has two routes: for those with a certificate and those without. */
+interface Routed {
+  hosts: string[];
+  plain: ProxyRoute;
+  secure: ProxyRoute;
+  backends: Backend[];
+  instances: Map<string, Instance>;
+  /** The load that last named it. */
+  load: number;
+}
+
 export class RouteTable {
-  #routes = new Map<string, ProxyRoute>();
-  #instances = new Map<string, Instance>();
-  /** By environment: a new table goes on where the last one was. */
-  #bucketSequences = new Map<string, () => number>();
+  readonly #routes = new Map<string, ProxyRoute>();
+  readonly #environments = new Map<string, Routed>();
   readonly #retiring = new Set<Instance>();
   readonly #limits: ProxyLimits;
   readonly #counter: TrafficCounter;
+  #load = 0;
 
   constructor(limits: ProxyLimits, counter: TrafficCounter) {
     this.#limits = limits;
@@ -55,53 +66,74 @@ export class RouteTable {
     return this.#routes.get(host);
   }
 
-  apply(table: RoutingTable): void {
-    const instances = this.#instances;
-    const sequences = this.#bucketSequences;
-    const routes = new Map<string, ProxyRoute>();
-    this.#instances = new Map();
-    this.#bucketSequences = new Map();
-    this.#counter.beginTable();
-    const built = new Map<Route, ProxyRoute>(); // an environment may have a thousand hosts
-    for (const [host, route] of table) {
-      const proxyRoute = built.get(route) ?? this.#build(route, instances, sequences);
-      built.set(route, proxyRoute);
-      routes.set(host.toLowerCase(), proxyRoute);
+  /** Environments that are not replaced between this and `endLoad` are dropped by that. */
+  beginLoad(): void {
+    this.#load++;
+  }
+
+  endLoad(): void {
+    for (const [key, routed] of this.#environments) if (routed.load !== this.#load) this.#drop(key, routed);
+  }
+
+  replace(routes: EnvironmentRoutes): void {
+    const key = routesKey(routes);
+    const before = this.#environments.get(key);
+    if (routes.hosts.length === 0) {
+      if (before) this.#drop(key, before);
+      return;
     }
-    this.#routes = routes;
-    for (const [key, instance] of instances) if (!this.#instances.has(key)) this.#retire(instance);
+    const routed = this.#build(routes, before);
+    this.#environments.set(key, routed);
+    for (const { name, secure } of routes.hosts) this.#routes.set(name, secure ? routed.secure : routed.plain);
+    if (before) this.#retire(before, routed);
   }
 
-  #retire(instance: Instance): void {
-    this.#retiring.add(instance);
-    void instance.retire().then(() => this.#retiring.delete(instance));
+  #drop(key: string, routed: Routed): void {
+    this.#environments.delete(key);
+    this.#retire(routed, null);
   }
 
-  #build(route: Route, instances: Map<string, Instance>, sequences: Map<string, () => number>): ProxyRoute {
-    const { project, environment } = route;
-    const backends = route.shares.map(({ revision, percent, targets }) => ({
+  /** Ends what the environment had and has no more. A host that another environment has got meanwhile stays with that. */
+  #retire(before: Routed, now: Routed | null): void {
+    for (const host of before.hosts) {
+      const route = this.#routes.get(host);
+      if (route === before.plain || route === before.secure) this.#routes.delete(host);
+    }
+    for (const { counter } of before.backends) {
+      if (!now?.backends.some((backend) => backend.counter === counter)) counter.retired = true;
+    }
+    for (const [key, instance] of before.instances) {
+      if (now?.instances.has(key)) continue;
+      this.#retiring.add(instance);
+      void instance.retire().then(() => this.#retiring.delete(instance));
+    }
+  }
+
+  #build({ project, environment, hosts, shares }: EnvironmentRoutes, before: Routed | undefined): Routed {
+    const instances = new Map<string, Instance>();
+    const instanceAt = (target: Target): Instance => {
+      const key = `${target.instance} ${target.host} ${target.port}`;
+      const instance = instances.get(key) ?? before?.instances.get(key) ?? new Instance(target, this.#limits);
+      instances.set(key, instance);
+      return instance;
+    };
+    const backends = shares.map(({ revision, percent, targets }) => ({
       revision,
       percent,
-      instances: targets.map((target) => this.#instanceAt(target, instances)),
+      instances: targets.map(instanceAt),
       counter: this.#counter.of(project, environment, revision),
       turn: 0,
     }));
-    const key = `${project}/${environment}`;
-    // Spreading visitors evenly needs no secret, only a start that differs from process to process.
-    const nextBucket = this.#bucketSequences.get(key) ?? sequences.get(key) ?? createBuckets(Math.random());
-    this.#bucketSequences.set(key, nextBucket);
     const [stable = emptyBackend(), canary = null] = backends;
-    return { stable, canary, secure: route.secure === true, nextBucket };
-  }
-
-  #instanceAt(target: Target, previous: Map<string, Instance>): Instance {
-    const key = `${target.instance} ${target.host} ${target.port}`;
-    const instance = this.#instances.get(key) ?? previous.get(key) ?? new Instance(target, this.#limits);
-    this.#instances.set(key, instance);
-    return instance;
+    // Spreading visitors evenly needs no secret, only a start that differs from process to process.
+    const nextBucket = before?.plain.nextBucket ?? createBuckets(Math.random());
+    const plain = { stable, canary, secure: false, nextBucket };
+    const names = hosts.map(({ name }) => name);
+    return { hosts: names, plain, secure: { ...plain, secure: true }, backends, instances, load: this.#load };
   }
 
   async destroy(): Promise<void> {
-    await Promise.all([...this.#instances.values(), ...this.#retiring].map((instance) => instance.destroy()));
+    const current = [...this.#environments.values()].flatMap(({ instances }) => [...instances.values()]);
+    await Promise.all([...current, ...this.#retiring].map((instance) => instance.destroy()));
   }
 }

@@ -1,7 +1,8 @@
 // Takes a request whose head has arrived, and either refuses it or starts an exchange with an instance.
 import type { ProxyContext } from './context.ts';
-import { type ErrorResponse, errorResponses, redirectToHttps, sendErrorResponse } from './error-responses.ts';
+import { type ErrorResponse, errorResponses, redirectToHttps } from './error-responses.ts';
 import { Exchange } from './exchange.ts';
+import { refuseRequest } from './refuse-request.ts';
 import { addForwardedHeaders, type Client, clientBehindProxy, clientOf } from './request/client-address.ts';
 import { readRequest } from './request/read-request.ts';
 import type { RequestHead } from './request/request-headers.ts';
@@ -18,8 +19,7 @@ export function serveRequest(
   const { limits, trustedProxies, routes } = context;
   const head = readRequest(request, limits, upgrade !== null);
   if ('status' in head) {
-    // A head that was not understood does not say reliably where the request ends, so the connection ends with it.
-    sendErrorResponse(response, head, context.ids('req'), true);
+    refuseRequest(context, request, response, head);
     return;
   }
   const exchange = new Exchange(context, request, response, head, upgrade, awaitsContinue);

@@ -16,6 +16,7 @@ import { createIds } from '../../../src/lib/ids.ts';
 import { createLog } from '../../../src/lib/log.ts';
 import { createLoops } from '../../../src/lib/loops.ts';
 import { Regions } from '../../../src/regions/regions.ts';
+import { RouterWatch } from '../../../src/traffic/router-watch.ts';
 import { onPostgres } from '../../helpers/app.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';
 import { Shop } from '../../helpers/shop.ts';
@@ -147,7 +148,7 @@ if (onPostgres) {
         loops,
         regions,
         leases,
-        settleMs: 0,
+        routers: new RouterWatch({ db, clock: systemClock, leaseMs: 60_000 }),
         pullTimeoutS: 60,
         random: Math.random,
       });

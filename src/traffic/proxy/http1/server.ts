@@ -6,6 +6,7 @@ import type { ProxyContext } from '../context.ts';
 import { errorResponses, sendRawErrorResponse } from '../error-responses.ts';
 import { codeOf } from '../failures.ts';
 import { clientIdleMs } from '../limits.ts';
+import { refuseRequest } from '../refuse-request.ts';
 import { serveRequest } from '../serve-request.ts';
 import type { Certificates } from '../tls/certificates.ts';
 import { answerChallenge, isChallenge } from '../tls/challenges.ts';
@@ -22,16 +23,22 @@ export function createHttp1Server(context: ProxyContext, certificates: Certifica
     keepAliveTimeout: limits.keepAliveMs,
     connectionsCheckingInterval: Math.min(1000, limits.requestHeadMs),
     optimizeEmptyRequests: true,
+    requireHostHeader: false, // readRequest refuses it, and closes the connection
     shouldUpgradeCallback: isUpgrade,
   });
   server.maxHeadersCount = 0; // Node would drop excess headers; readRequest refuses the request instead
-  server.maxConnections = limits.connections;
   server.timeout = clientIdleMs(limits);
   server.on('request', (request, response) => {
+    if (isBehindRefused(context, request)) return;
     if (certificates !== null && isChallenge(request)) void challenge(context, certificates, request, response);
     else serveRequest(context, request, response);
   });
-  server.on('checkContinue', (request, response) => serveRequest(context, request, response, true));
+  server.on('checkContinue', (request, response) => {
+    if (!isBehindRefused(context, request)) serveRequest(context, request, response, true);
+  });
+  server.on('checkExpectation', (request, response) => {
+    if (!isBehindRefused(context, request)) refuseRequest(context, request, response, errorResponses.badExpectation);
+  });
   server.on('upgrade', (request, socket, head) => upgrade(context, request, socket as Socket, head));
   server.on('connect', (_, socket) => sendRawErrorResponse(socket, errorResponses.badMethod, context.ids('req')));
   server.on('clientError', (error, socket) => refuse(context, error, socket));
@@ -50,6 +57,9 @@ async function challenge(
 
 /** An upgrade to HTTP/2 is ignored: passed on to an instance, it would let requests bypass the routing. */
 const isUpgrade = ({ headers }: IncomingMessage): boolean => !/\bh2c?\b/i.test(headers.upgrade ?? '');
+
+/** Node has read it together with one that was refused. It gets no response: the connection closes. */
+const isBehindRefused = ({ closing }: ProxyContext, { socket }: IncomingMessage): boolean => closing.has(socket);
 
 function upgrade(context: ProxyContext, request: IncomingMessage, socket: Socket, head: Buffer): void {
   socket.on('error', () => {}); // a close follows

@@ -70,12 +70,23 @@ export function readHead(raw: readonly string[]): RequestHead {
       case 'x-real-ip':
         continue;
       default:
-        if (isForwarded(name)) continue;
+        if (isForwarded(name) || (name.includes('_') && isTwin(name))) continue;
     }
     headers.push(name, value);
   }
   if (namesHeaders(connection)) removeNamed(headers, connection);
   return head;
+}
+
+/** Headers that the proxy sets or removes. Many servers cannot tell `X_Forwarded_For` from `X-Forwarded-For`. */
+const ours = new Set([
+  ...['host', 'content-length', 'transfer-encoding', 'connection', 'keep-alive', 'proxy-connection', 'te', 'trailer'],
+  ...['proxy-authorization', 'upgrade', 'http2-settings', 'expect', 'x-real-ip'],
+]);
+
+function isTwin(name: string): boolean {
+  const plain = name.replaceAll('_', '-').toLowerCase();
+  return ours.has(plain) || isForwarded(plain);
 }
 
 /** X-Forwarded-For, -Host, -Proto and all others of that family. */

@@ -1,4 +1,4 @@
-// Where the data plane gets certificates, and the responses to challenges, from.
+// Certificates as handshakes use them.
 import type { SecureContext } from 'node:tls';
 
 export interface Certificates {

@@ -1,7 +1,6 @@
 // TLS for visitors. The certificate is looked up at every handshake by the host name in it (SNI), so a new one serves
 // the next connection and does not affect open ones. Versions and cipher suites are those of Mozilla's "intermediate"
 // configuration without finite-field Diffie-Hellman, which no current client needs and which costs the most.
-import { randomBytes } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { createServer, type SecureContext, type Server, type TLSSocket } from 'node:tls';
 import type { Log } from '../../../lib/log.ts';
@@ -17,7 +16,6 @@ const ciphers = [
 const curves = 'X25519MLKEM768:X25519:prime256v1:secp384r1';
 /** A leaked ticket key exposes the sessions of its tickets, so a ticket lasts an hour and a key a day. */
 const ticketSeconds = 3600;
-const ticketKeyMs = 24 * 3600_000;
 
 /** The fatal alert unrecognized_name (RFC 6066), unencrypted like the rest of the handshake up to this point. */
 const unrecognizedName = Buffer.from([0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x70]);
@@ -49,8 +47,6 @@ export function createTlsListener({ certificates, log, handshakeMs, onSecure }: 
     noDelay: true,
     SNICallback: sniCallback(certificates, log),
   });
-  const rotation = setInterval(() => server.setTicketKeys(randomBytes(48)), ticketKeyMs).unref();
-  server.once('close', () => clearInterval(rotation));
   server.on('connection', (socket: Socket) => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));

@@ -1,0 +1,14 @@
+import type { ProxyContext } from './context.ts';
+import { type ErrorResponse, sendErrorResponse } from './error-responses.ts';
+import type { VisitorRequest, VisitorResponse } from './visitor-messages.ts';
+
+/** A head that was not understood does not say reliably where the request ends, so the connection ends with it. */
+export function refuseRequest(
+  { ids, closing }: ProxyContext,
+  request: VisitorRequest,
+  response: VisitorResponse,
+  error: ErrorResponse,
+): void {
+  if (request.httpVersion !== '2.0') closing.add(request.socket);
+  sendErrorResponse(response, error, ids('req'), true);
+}

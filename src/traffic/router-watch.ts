@@ -1,0 +1,83 @@
+// Draining by acknowledgement: an instance may be stopped when every live router has a table in force without it. A
+// router lives as long as its beat rises. A router whose beat stands still for the time of its lease does not count:
+// whether that time is over is measured by the watching process, so it does not matter whether clocks agree.
+import type { Selectable } from 'kysely';
+import type { Db } from '../db/database.ts';
+import type { Tables } from '../db/tables.ts';
+import type { Clock } from '../lib/clock.ts';
+
+type RouterRow = Selectable<Tables['router']>;
+
+/** Time between two looks counts for this much at most, so that a clock that jumps ends no lease. */
+const longestStepMs = 1000;
+/** The row of a router that ended without saying so is deleted after this many times its lease. */
+const sweepAfterLeases = 10;
+
+/** In the transaction that takes an instance out of the table: the version of the table without it. */
+export async function insertDrain(tx: Db, instanceId: string, version: number): Promise<void> {
+  await tx
+    .insertInto('instance_drain')
+    .values({ instance_id: instanceId, version, unrouted_at: null })
+    .onConflict((conflict) => conflict.column('instance_id').doUpdateSet({ version, unrouted_at: null }))
+    .execute();
+}
+
+interface WatchParts {
+  db: Db;
+  clock: Clock;
+  leaseMs: number;
+}
+
+export class RouterWatch {
+  readonly #parts: WatchParts;
+  readonly #silent = new Map<string, { beat: number; silentMs: number }>();
+  #lookedAt: number | null = null;
+
+  constructor(parts: WatchParts) {
+    this.#parts = parts;
+  }
+
+  /** Since when no live router sends requests to a draining instance; null: one may still do. */
+  async unroutedAt(instanceId: string): Promise<number | null> {
+    const { db, clock } = this.#parts;
+    const drain = await db
+      .selectFrom('instance_drain')
+      .select(['version', 'unrouted_at'])
+      .where('instance_id', '=', instanceId)
+      .executeTakeFirst();
+    if (drain?.unrouted_at) return drain.unrouted_at;
+    const version = drain?.version ?? 0;
+    const live = this.#live(await db.selectFrom('router').selectAll().execute());
+    if (live.some((router) => router.version < version)) return null;
+    const unrouted_at = clock.now();
+    await db.transaction().execute(async (tx) => {
+      await insertDrain(tx, instanceId, version);
+      await tx.updateTable('instance_drain').set({ unrouted_at }).where('instance_id', '=', instanceId).execute();
+    });
+    return unrouted_at;
+  }
+
+  /** Deletes the rows of routers that ended long ago. */
+  async sweep(): Promise<void> {
+    const { db, leaseMs } = this.#parts;
+    this.#live(await db.selectFrom('router').selectAll().execute());
+    for (const [id, { beat, silentMs }] of this.#silent) {
+      if (silentMs < leaseMs * sweepAfterLeases) continue;
+      await db.deleteFrom('router').where('id', '=', id).where('beat', '=', beat).execute();
+    }
+  }
+
+  #live(rows: RouterRow[]): RouterRow[] {
+    const nowMs = this.#parts.clock.now();
+    const passedMs = Math.min(Math.max(0, nowMs - (this.#lookedAt ?? nowMs)), longestStepMs);
+    this.#lookedAt = nowMs;
+    const ids = new Set(rows.map(({ id }) => id));
+    for (const id of this.#silent.keys()) if (!ids.has(id)) this.#silent.delete(id);
+    return rows.filter(({ id, beat }) => {
+      const known = this.#silent.get(id);
+      const silentMs = known?.beat === beat ? known.silentMs + passedMs : 0;
+      this.#silent.set(id, { beat, silentMs });
+      return silentMs < this.#parts.leaseMs;
+    });
+  }
+}

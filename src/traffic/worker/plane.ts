@@ -1,0 +1,215 @@
+// Worker processes as a data plane, seen from the agent. They outlive it: it serves a unix socket, to which they connect
+// whenever it is there. Each gets the whole table once and then what changes, and says what it has in force; what they
+// measured waits at theirs until it is stored. The table and the certificates in use are also written to disk.
+
+import { once } from 'node:events';
+import { chmod, mkdir, rename } from 'node:fs/promises';
+import { createServer, type Server, type Socket } from 'node:net';
+import type { Log } from '../../lib/log.ts';
+import type { CertificateSource } from '../certificates.ts';
+import type { DataPlane, MeasuredBatch, RouterObserver, RouterPorts } from '../data-plane.ts';
+import { type EnvironmentRoutes, routesKey } from '../table.ts';
+import { type HeldTable, WorkerConnection } from './connection.ts';
+import type { DiskCertificates } from './disk-certificates.ts';
+import { DiskTableWriter } from './disk-table.ts';
+import { type FromWorker, onMessages } from './protocol.ts';
+
+interface WorkerPlaneOptions {
+  socketPath: string;
+  routingDir: string;
+  /** Where the workers listen, as their supervisor says. */
+  ports: RouterPorts;
+  source: CertificateSource;
+  disk: DiskCertificates;
+  log: Log;
+}
+
+const pingEveryMs = 1000;
+
+export class WorkerPlane implements DataPlane {
+  readonly #options: WorkerPlaneOptions;
+  readonly #server: Server;
+  readonly #writer: DiskTableWriter;
+  #table: HeldTable = { version: 0, environments: new Map() };
+  #observer: RouterObserver | null = null;
+  readonly #sockets = new Set<Socket>();
+  readonly #workers = new Map<string, WorkerConnection>();
+  /** Workers that lost their connection; they may come back, or have ended. */
+  readonly #lost = new Map<string, WorkerConnection>();
+  #batches: MeasuredBatch[] = [];
+  #ticketKey: string | null = null;
+  #pings: NodeJS.Timeout | null = null;
+
+  constructor(options: WorkerPlaneOptions) {
+    this.#options = options;
+    this.#writer = new DiskTableWriter(options.routingDir, options.log, () => ({
+      version: this.#table.version,
+      environments: [...this.#table.environments.values()],
+    }));
+    this.#server = createServer((socket) => this.#accept(socket));
+  }
+
+  observe(observer: RouterObserver): void {
+    this.#observer = observer;
+  }
+
+  async load(version: number, batches: AsyncIterable<EnvironmentRoutes[]>): Promise<void> {
+    const environments = new Map<string, EnvironmentRoutes>();
+    for await (const batch of batches) for (const routes of batch) environments.set(routesKey(routes), routes);
+    this.#table = { version, environments };
+    await mkdir(this.#options.routingDir, { recursive: true, mode: 0o700 });
+    this.#writer.replace();
+    for (const worker of this.#workers.values()) worker.sync(() => this.#table);
+  }
+
+  change(version: number, environments: EnvironmentRoutes[]): void {
+    this.#table.version = version;
+    for (const routes of environments) {
+      if (routes.hosts.length > 0) this.#table.environments.set(routesKey(routes), routes);
+      else this.#table.environments.delete(routesKey(routes));
+    }
+    this.#writer.change(version, environments);
+    for (const worker of this.#workers.values()) worker.send({ type: 'change', version, routes: environments });
+  }
+
+  /**
+   * The socket is opened under another name and renamed: where the agent before this one still runs, it neither loses
+   * its own socket nor, at its end, removes this one.
+   */
+  async listen(): Promise<RouterPorts> {
+    const { socketPath, ports } = this.#options;
+    const fresh = `${socketPath}.${process.pid}`;
+    this.#server.listen(fresh);
+    await once(this.#server, 'listening');
+    await chmod(fresh, 0o600);
+    await rename(fresh, socketPath);
+    this.#pings = setInterval(() => this.#ping(), pingEveryMs).unref();
+    return ports;
+  }
+
+  routers() {
+    return [...this.#workers.values()].filter((worker) => worker.responds).map((worker) => worker.state);
+  }
+
+  takeMeasurements(): MeasuredBatch[] {
+    return this.#batches.splice(0);
+  }
+
+  expireCertificates(names: string[] | null): void {
+    for (const worker of this.#workers.values()) worker.send({ type: 'expire', names });
+    for (const name of names ?? []) void this.#refreshFile(name);
+  }
+
+  setTicketKey(key: Buffer): void {
+    this.#ticketKey = key.toString('base64');
+    for (const worker of this.#workers.values()) worker.send({ type: 'ticket-key', key: this.#ticketKey });
+  }
+
+  /** The workers go on without this process. */
+  async stop(): Promise<void> {
+    if (this.#pings) clearInterval(this.#pings);
+    for (const socket of this.#sockets) socket.destroy();
+    if (this.#server.listening) await new Promise((resolve) => this.#server.close(resolve));
+    await this.#writer.settle();
+  }
+
+  #accept(socket: Socket): void {
+    let worker: WorkerConnection | null = null;
+    this.#sockets.add(socket);
+    socket.on('error', () => {}); // a close follows
+    socket.once('close', () => {
+      this.#sockets.delete(socket);
+      if (worker) this.#lose(worker);
+    });
+    onMessages<FromWorker>(socket, (message) => {
+      if (message.type === 'hello') worker = this.#join(socket, message);
+      else if (worker) this.#hear(worker, message);
+    });
+  }
+
+  #join(socket: Socket, { id, pid, version }: FromWorker & { type: 'hello' }): WorkerConnection {
+    const worker = new WorkerConnection(socket, id, pid, version ?? this.#table.version);
+    this.#lost.delete(id);
+    this.#workers.get(id)?.end();
+    this.#workers.set(id, worker);
+    if (this.#ticketKey !== null) worker.send({ type: 'ticket-key', key: this.#ticketKey });
+    void Promise.resolve(this.#observer?.joining(worker.state)).finally(() => worker.sync(() => this.#table));
+    return worker;
+  }
+
+  #lose(worker: WorkerConnection): void {
+    if (this.#workers.get(worker.id) !== worker) return; // it has connected anew
+    this.#workers.delete(worker.id);
+    if (worker.saidBye || !worker.lives) this.#observer?.left(worker.id);
+    else this.#lost.set(worker.id, worker);
+  }
+
+  #hear(worker: WorkerConnection, message: FromWorker): void {
+    worker.heardAt = performance.now();
+    switch (message.type) {
+      case 'applied':
+        worker.version = message.version;
+        this.#observer?.moved();
+        break;
+      case 'measured': {
+        const { batch, router, measurements } = message;
+        const settle = (stored: boolean) => void worker.send({ type: 'settled', batch, stored });
+        this.#batches.push({ router, measurements, settle });
+        break;
+      }
+      case 'bye':
+        worker.saidBye = true;
+        break;
+      case 'certificate':
+        void this.#answer(worker, message.ask, () => this.#find(message.hostname, message.known));
+        break;
+      case 'challenge': {
+        const { ask, hostname, token } = message;
+        void this.#answer(worker, ask, () => this.#options.source.answerChallenge(hostname, token));
+      }
+    }
+  }
+
+  async #answer(
+    worker: WorkerConnection,
+    ask: number,
+    find: () => ReturnType<CertificateSource['find' | 'answerChallenge']>,
+  ): Promise<void> {
+    try {
+      worker.send({ type: 'answer', ask, answer: await find() });
+    } catch (error) {
+      this.#options.log.warn({ err: error }, 'a router asked for a certificate that could not be looked up');
+      worker.send({ type: 'no-answer', ask });
+    }
+  }
+
+  async #find(hostname: string, known: string | null): ReturnType<CertificateSource['find']> {
+    const { source, disk, log } = this.#options;
+    const found = await source.find(hostname, known);
+    // Not for names that were never found: anyone can ask for any number of those.
+    if (found !== 'current' && (found !== null || known !== null)) {
+      disk.write(hostname, found).catch((error) => log.warn({ err: error }, 'a certificate could not be written'));
+    }
+    return found;
+  }
+
+  /** Where a certificate is on disk, a change of it is written there too, whether a worker asks for it or not. */
+  async #refreshFile(hostname: string): Promise<void> {
+    const { disk, log } = this.#options;
+    try {
+      const kept = await disk.read(hostname);
+      if (kept) await this.#find(hostname, kept.id);
+    } catch (error) {
+      log.warn({ err: error, hostname }, 'a certificate on disk could not be renewed');
+    }
+  }
+
+  #ping(): void {
+    for (const worker of this.#workers.values()) worker.send({ type: 'ping' });
+    for (const [id, worker] of this.#lost) {
+      if (worker.lives) continue;
+      this.#lost.delete(id);
+      this.#observer?.left(id);
+    }
+  }
+}

@@ -1,0 +1,123 @@
+// Visitors and instances that want more than their share, or claim to be someone else.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { after, describe, test } from 'node:test';
+import { networkOf } from '../../src/traffic/proxy/connections.ts';
+import { statusOf, Wire } from '../helpers/raw-http.ts';
+import { ask, getRequest, named, serveInstance, share, startInstance, startRouter } from '../helpers/router.ts';
+import { openSession, serveTls } from '../helpers/router-tls.ts';
+import { until } from '../helpers/wait.ts';
+
+/** An instance that answers with 103 as long as it can, and then with 200. */
+async function startInformer(most: number) {
+  const informer = { instance: 'informer', host: '127.0.0.1', port: 0, sent: 0 };
+  const server = createServer((socket) => {
+    socket.on('error', () => {});
+    socket.on('data', () => {
+      const more = () => {
+        while (informer.sent < most && !socket.destroyed) {
+          informer.sent++;
+          if (!socket.write('HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n')) {
+            socket.once('drain', more);
+            return;
+          }
+        }
+        if (informer.sent === most) socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
+      };
+      more();
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  after(() => server.close());
+  informer.port = (server.address() as AddressInfo).port;
+  return informer;
+}
+
+function information() {
+  test('some 103 are passed on before the response', async () => {
+    const informer = await startInformer(5);
+    const router = await startRouter();
+    router.serve(share(1, 100, informer));
+    const wire = new Wire(router.port());
+    wire.write(getRequest('/', 'Connection: close\r\n'));
+    const text = await wire.untilClosed();
+    assert.equal(text.match(/HTTP\/1\.1 103/g)!.length, 5);
+    assert.match(text, /HTTP\/1\.1 200 OK[\s\S]*ok$/);
+  });
+
+  test('an instance that sends them without end is cut off: 502', async () => {
+    const informer = await startInformer(Number.POSITIVE_INFINITY);
+    const router = await startRouter();
+    router.serve(share(1, 100, informer));
+    const wire = new Wire(router.port());
+    wire.write(getRequest('/', 'Connection: close\r\n'));
+    const text = await wire.untilClosed();
+    assert.equal(text.match(/HTTP\/1\.1 103/g)!.length, 16);
+    assert.match(text, /HTTP\/1\.1 502/);
+    assert.deepEqual(router.counted(1), { requests: 1, errors: 1 });
+    const sent = informer.sent;
+    await ask(router.port());
+    assert.ok(sent < 100_000, `${sent}`);
+  });
+
+  test('and so it is over HTTP/2', async () => {
+    const router = await serveTls(() => {});
+    router.serve(share(1, 100, await startInformer(Number.POSITIVE_INFINITY)));
+    const { ask: askStream } = await openSession(router.tls);
+    const { status, informed } = await askStream();
+    assert.deepEqual([status, informed.length], [502, 16]);
+  });
+}
+
+function claims() {
+  test('twins with underscores of the headers that the proxy sets or removes do not reach the instance', async () => {
+    const seen: string[] = [];
+    const instance = await startInstance((request, response) => {
+      seen.push(...request.rawHeaders.filter((_, i) => i % 2 === 0));
+      response.end();
+    });
+    const router = await serveInstance(instance);
+    const lines = ['X_Forwarded_For: 6.6.6.6', 'x-forwarded_proto: https', 'X_REAL_IP: 6.6.6.6', 'Content_Length: 5'];
+    const wire = new Wire(router.port());
+    wire.write(
+      getRequest('/', `${lines.join('\r\n')}\r\nTransfer_Encoding: chunked\r\nMy_Own: 1\r\nConnection: close\r\n`),
+    );
+    assert.equal(statusOf(await wire.untilClosed()), 200);
+    assert.deepEqual(
+      seen.filter((name) => name.includes('_')),
+      ['My_Own'],
+    );
+  });
+}
+
+function connections() {
+  test('beyond the limit of one address, new ones are closed and others go on', async () => {
+    const router = await startRouter({ connectionsPerAddress: 3 });
+    router.serve(share(1, 100, await named('app')));
+    const three = Array.from({ length: 3 }, () => new Wire(router.port()));
+    for (const wire of three) wire.write(getRequest());
+    for (const wire of three) await wire.until('an answer', () => wire.text.endsWith('app'));
+    const fourth = new Wire(router.port());
+    assert.equal(await fourth.untilClosed(), '');
+    three[0]!.socket.destroy();
+    await until('there is room again', async () => {
+      const wire = new Wire(router.port());
+      wire.write(getRequest('/', 'Connection: close\r\n'));
+      return (await wire.untilClosed()).endsWith('app');
+    });
+    for (const wire of three) wire.socket.destroy();
+  });
+
+  test('an IPv6 network counts as one address', () => {
+    assert.equal(networkOf('2001:db8::1'), networkOf('2001:db8::ffff:2'));
+    assert.notEqual(networkOf('2001:db8::1'), networkOf('2001:db8:0:1::1'));
+    assert.equal(networkOf('192.0.2.1'), '192.0.2.1');
+    assert.notEqual(networkOf('::ffff:192.0.2.1'), networkOf('::ffff:192.0.2.2'));
+  });
+}
+
+describe('1xx responses', information);
+describe('claims', claims);
+describe('connections', connections);
