@@ -1,7 +1,6 @@
 // Builds the control plane: every part by hand, in order. `overrides` is the whole dependency injection.
 import type { FastifyInstance } from 'fastify';
 import type { Config } from './config.ts';
-import { lockDataDir, makeDataDir } from './data-dir.ts';
 import { createGate } from './http/api/gate.ts';
 import { databaseRateCells, memoryRateCells } from './http/api/rate-cells.ts';
 import { loadCompiler } from './http/api/validate.ts';
@@ -9,10 +8,12 @@ import { createMetrics } from './http/metrics.ts';
 import { defaultTimeouts, type ServerTimeouts } from './http/server.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
 import { createIds } from './lib/ids.ts';
+import type { ListenAt } from './lib/listen-at.ts';
 import { createLog, type Log } from './lib/log.ts';
+import type { ProcessLock } from './lib/process-lock.ts';
 import { startSample } from './sample.ts';
 import { connectProcesses } from './signals/processes.ts';
-import { openStoreWhenReachable, type Store } from './store.ts';
+import { lockDataDir, openStoreWhenReachable, type Store } from './store.ts';
 import { ensureAdminToken } from './tokens/admin.ts';
 import { LastUsed } from './tokens/last-used.ts';
 import { findTokenByHash } from './tokens/queries.ts';
@@ -26,9 +27,11 @@ import { createNotifications, type NotificationOverrides } from './wiring/notifi
 import { openRegions } from './wiring/regions.ts';
 import { createRollouts, type RouterWorkers } from './wiring/rollouts.ts';
 import { apiRoutes } from './wiring/routes.ts';
-import { createWeb } from './wiring/web.ts';
+import { createWeb, type Web } from './wiring/web.ts';
 
 export interface Overrides extends NotificationOverrides {
+  /** A socket that is open already, in place of the address of the settings. */
+  apiSocket?: ListenAt;
   clock?: Clock;
   log?: Log;
   timeouts?: ServerTimeouts;
@@ -56,25 +59,52 @@ export interface App {
   newAdminToken: string | null;
   /** What runs instances in each region, and why. */
   regionLines: string[];
-  /** In order, and only once however often it is called. */
+  /**
+   * Ends what only one process may do and gives up the data directory, so that the next process can start on it. Requests
+   * under way go on, with their database. `moveOver`: clients are to come back to the next process; otherwise their new
+   * requests get 503.
+   */
+  release(how: { moveOver: boolean }): Promise<void>;
+  /** Releases, then ends when the requests under way have ended. Once, however often it is called. */
   stop(): Promise<void>;
 }
 
 /** What was started is stopped in reverse order: when the app stops, or when a later part fails to start. */
+interface Undo {
+  /** What only one process may do. */
+  work: (() => unknown)[];
+  /** What requests under way need. */
+  rest: (() => unknown)[];
+  lock: ProcessLock | null;
+  clients: { moveOver(): Promise<void>; refuse(): void } | null;
+}
+
 export async function createApp(config: Config, overrides: Overrides = {}): Promise<App> {
-  const undo: (() => unknown)[] = [];
-  const unwind = once(async () => {
-    for (const step of undo.reverse()) await step();
+  const undo: Undo = { work: [], rest: [], lock: null, clients: null };
+  const release = once(async (moveOver: boolean) => {
+    if (!moveOver) undo.clients?.refuse();
+    await unwind(undo.work);
+    if (moveOver) await undo.clients?.moveOver();
+    undo.lock?.release();
+  });
+  const stop = once(async () => {
+    await release(false);
+    await unwind(undo.rest);
   });
   try {
-    return { ...(await buildApp(config, overrides, undo)), stop: unwind };
+    const app = await buildApp(config, overrides, undo);
+    return { ...app, release: ({ moveOver }) => release(moveOver), stop: () => stop(undefined) };
   } catch (error) {
-    await unwind();
+    await stop(undefined);
     throw error;
   }
 }
 
-async function buildApp(config: Config, overrides: Overrides, undo: (() => unknown)[]): Promise<Omit<App, 'stop'>> {
+async function unwind(steps: (() => unknown)[]): Promise<void> {
+  for (const step of steps.reverse()) await step();
+}
+
+async function buildApp(config: Config, overrides: Overrides, undo: Undo): Promise<Omit<App, 'release' | 'stop'>> {
   const clock = overrides.clock ?? systemClock;
   const log = overrides.log ?? createLog({ level: config.logLevel, format: config.logFormat });
   const ids = createIds(clock);
@@ -84,11 +114,11 @@ async function buildApp(config: Config, overrides: Overrides, undo: (() => unkno
   const admin = { db, ids, clock, dataDir: config.dataDir, configured: config.adminToken };
   const newAdminToken = await ensureAdminToken(admin);
   const { regions, lines } = await openRegions(config, common);
-  undo.push(() => regions.close());
+  undo.rest.push(() => regions.close());
   await regions.check();
   if (config.databaseUrl !== null) {
     const processes = connectProcesses({ ...common, databaseUrl: config.databaseUrl });
-    undo.push(() => processes.stop());
+    undo.rest.push(() => processes.stop());
   }
 
   const addresses = createAddresses(config);
@@ -102,11 +132,11 @@ async function buildApp(config: Config, overrides: Overrides, undo: (() => unkno
     certificates: domains.certificates,
     onMeasured: alerts.measured,
   });
-  undo.push(() => rollouts.stop());
-  undo.push(() => domains.stop());
+  undo.work.push(() => rollouts.stop());
+  undo.work.push(() => domains.stop());
   const notifications = createNotifications(common, config, overrides, metrics.observeAttempt);
-  undo.push(() => notifications.stop());
-  undo.push(() => alerts.stop());
+  undo.work.push(() => notifications.stop());
+  undo.work.push(() => alerts.stop());
 
   const { gate, cells, lastUsed } = createAccess(common, overrides.tokenLimit);
   const web = createWeb(common, config, {
@@ -117,7 +147,9 @@ async function buildApp(config: Config, overrides: Overrides, undo: (() => unkno
     figures: alerts.figures,
     caPem: domains.caPem,
   });
-  await web.listen();
+  await web.listen(overrides.apiSocket ?? { host: config.host, port: config.port });
+  undo.rest.push(() => web.finish(config.drainS * 1000));
+  undo.clients = leaving(web, notifications);
 
   setImmediate(loadCompiler); // before the first request needs it, after the service is ready
   rollouts.start();
@@ -131,12 +163,10 @@ async function buildApp(config: Config, overrides: Overrides, undo: (() => unkno
     regions,
     alertsKeptDays: config.eventRetentionDays,
   });
-  undo.push(() => housekeeping.stop());
+  undo.work.push(() => housekeeping.stop());
   const needsSample = config.roles.includes('catalogue') && config.sample;
   const sample = needsSample ? startSample(config, clock, log) : null;
-  undo.push(() => sample?.stop());
-  undo.push(() => web.stop());
-  undo.push(() => notifications.closeStreams());
+  undo.work.push(() => sample?.stop());
 
   return {
     config,
@@ -153,11 +183,25 @@ async function buildApp(config: Config, overrides: Overrides, undo: (() => unkno
   };
 }
 
-function once(work: () => Promise<void>): () => Promise<void> {
+function once<A>(work: (argument: A) => Promise<void>): (argument: A) => Promise<void> {
   let done: Promise<void> | undefined;
-  return () => {
-    done ??= work();
+  return (argument) => {
+    done ??= work(argument);
     return done;
+  };
+}
+
+/** Event streams are closed last: their clients come back at once, and must not come back to this process. */
+function leaving(web: Web, streams: { closeStreams(): void }): Undo['clients'] {
+  return {
+    async moveOver() {
+      await web.moveOver();
+      streams.closeStreams();
+    },
+    refuse() {
+      web.refuse();
+      streams.closeStreams();
+    },
   };
 }
 
@@ -170,14 +214,9 @@ function createAccess({ db, dialect, clock }: Common, tokenLimit: number | undef
   return { gate, cells, lastUsed };
 }
 
-/** SQLite is for one process, which locks its data directory until it ends. */
-async function openStoreAlone(config: Config, log: Log, undo: (() => unknown)[]): Promise<Store> {
-  if (config.databaseUrl === null) {
-    makeDataDir(config.dataDir);
-    const lock = lockDataDir(config.dataDir);
-    undo.push(() => lock.release());
-  }
+async function openStoreAlone(config: Config, log: Log, undo: Undo): Promise<Store> {
+  if (config.databaseUrl === null) undo.lock = lockDataDir(config.dataDir);
   const store = await openStoreWhenReachable(config, log);
-  undo.push(() => store.close());
+  undo.rest.push(() => store.close());
   return store;
 }

@@ -1,5 +1,6 @@
 // The database, ready to use: opened, brought up to date, and checked against the secret key. The service and the
 // commands that work on the database directly both begin here.
+import { join } from 'node:path';
 import type { Config } from './config.ts';
 import { makeDataDir, readOrMakeSecretKey } from './data-dir.ts';
 import type { Database } from './db/database.ts';
@@ -8,6 +9,7 @@ import { checkSecretKey } from './db/key-check.ts';
 import { migrate } from './db/migrate.ts';
 import { openDatabase } from './db/open.ts';
 import type { Log } from './lib/log.ts';
+import { type ProcessLock, takeProcessLock } from './lib/process-lock.ts';
 import { createSeal, type Seal } from './lib/seal.ts';
 import { StartError } from './lib/start-error.ts';
 
@@ -38,6 +40,16 @@ export async function openStore(config: Config, onConnectionLost: (error: Error)
     throw new StartError(`The database in ${config.dataDir} cannot be opened: ${(error as Error).message}`);
   }
   return { ...database, seal };
+}
+
+/** SQLite is for one process, which holds this lock while it works on the database. */
+export function lockDataDir(dir: string): ProcessLock {
+  makeDataDir(dir);
+  const lock = takeProcessLock(join(dir, 'process.lock'));
+  if (lock) return lock;
+  throw new StartError(
+    `Another Sluice runs on ${dir}. Stop it, choose another SLUICE_DATA_DIR, or set SLUICE_DATABASE_URL to share a PostgreSQL.`,
+  );
 }
 
 const firstRetryMs = 500;
