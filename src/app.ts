@@ -37,6 +37,8 @@ export interface Overrides extends NotificationOverrides {
   timeouts?: ServerTimeouts;
   /** Requests a minute per token: a benchmark needs more than anyone may have. */
   tokenLimit?: number;
+  /** Whether the stand-in's instances end with this process. */
+  standinInProcess?: boolean;
   /** The router runs in these processes; without it, in this one. */
   routerWorkers?: RouterWorkers;
 }
@@ -113,7 +115,7 @@ async function buildApp(config: Config, overrides: Overrides, undo: Undo): Promi
   const common: Common = { ...store, ids, clock, log, processId: ids('run') };
   const admin = { db, ids, clock, dataDir: config.dataDir, configured: config.adminToken };
   const newAdminToken = await ensureAdminToken(admin);
-  const { regions, lines } = await openRegions(config, common);
+  const { regions, lines } = await openRegions(config, common, overrides.standinInProcess ?? false);
   undo.rest.push(() => regions.close());
   await regions.check();
   if (config.databaseUrl !== null) {

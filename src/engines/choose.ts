@@ -6,6 +6,7 @@ import { createDockerEngine, type DockerOptions } from './docker/docker.ts';
 import type { Engine } from './engine.ts';
 import type { EngineChoice } from './region-setting.ts';
 import { type RegistryAuths, RegistryConfigError, readRegistryAuths } from './registry/auths.ts';
+import { standinInOwnProcess } from './standin/own-process.ts';
 import { createStandinEngine } from './standin/standin.ts';
 
 export interface Chosen {
@@ -18,6 +19,8 @@ interface EngineSettings {
   installation: string;
   /** Path of a Docker config.json; null if there is none. */
   registryConfig: string | null;
+  /** The data directory, in whose process the stand-in's instances run; null: in this process. */
+  standinDir: string | null;
 }
 
 export async function chooseEngine(region: string, choice: EngineChoice, settings: EngineSettings): Promise<Chosen> {
@@ -28,30 +31,32 @@ export async function chooseEngine(region: string, choice: EngineChoice, setting
   };
   switch (choice.kind) {
     case 'standin':
-      return standin('as set');
+      return standin(settings.standinDir, docker.installation, 'as set');
     case 'docker':
       return { engine: await createDockerEngine({ ...docker, address: choice.address }), why: 'Docker, as set' };
     case 'kubernetes':
       throw new StartError(`SLUICE_REGIONS ${region}: the kubernetes engine is not part of this version`);
     case 'auto':
-      return chooseAutomatically(docker);
+      return chooseAutomatically(docker, settings.standinDir);
   }
 }
 
-async function chooseAutomatically(docker: Omit<DockerOptions, 'address'>): Promise<Chosen> {
-  if (!existsSync(defaultDockerSocket)) return standin(`there is no ${defaultDockerSocket}`);
+async function chooseAutomatically(docker: Omit<DockerOptions, 'address'>, standinDir: string | null): Promise<Chosen> {
+  const otherwise = (reason: string) => standin(standinDir, docker.installation, reason);
+  if (!existsSync(defaultDockerSocket)) return otherwise(`there is no ${defaultDockerSocket}`);
   const engine = await createDockerEngine({ ...docker, address: null });
   try {
     await engine.probe();
     return { engine, why: `Docker, which answers at ${defaultDockerSocket}` };
   } catch {
     await engine.close();
-    return standin(`${defaultDockerSocket} does not answer`);
+    return otherwise(`${defaultDockerSocket} does not answer`);
   }
 }
 
-function standin(reason: string): Chosen {
-  return { engine: createStandinEngine(), why: `the stand-in (${reason}): no container is started` };
+function standin(dir: string | null, installation: string, reason: string): Chosen {
+  const engine = dir === null ? createStandinEngine() : standinInOwnProcess(dir, installation);
+  return { engine, why: `the stand-in (${reason}): no container is started` };
 }
 
 /** Reads the file once now, so that a mistake in it stops the start; then again for every pull. */

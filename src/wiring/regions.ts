@@ -8,8 +8,13 @@ import type { Common } from './common.ts';
 export async function openRegions(
   config: Config,
   { db, clock }: Common,
+  standinInProcess: boolean,
 ): Promise<{ regions: Regions; lines: string[] }> {
-  const settings = { installation: await findInstallation(db), registryConfig: config.registryConfig };
+  const settings = {
+    installation: await findInstallation(db),
+    registryConfig: config.registryConfig,
+    standinDir: standinInProcess ? null : config.dataDir,
+  };
   const chosen = await Promise.all(
     config.regions.map(async ({ name, engine }) => ({ name, ...(await chooseEngine(name, engine, settings)) })),
   );

@@ -1,5 +1,5 @@
 // The processes of a service, as the system knows them.
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 
 /** Those that a process started, by what their command line names. */
 export function childrenOf(pid: number, entry: string): number[] {
@@ -17,6 +17,12 @@ export function commandOf(pid: number): string {
   } catch {
     return '';
   }
+}
+
+/** All that run this entry with this argument. */
+export function processesOf(argument: string, entry: string): number[] {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  return pids.map(Number).filter((pid) => commandOf(pid).includes(entry) && commandOf(pid).includes(argument));
 }
 
 export const isAlive = (pid: number): boolean => commandOf(pid) !== '';

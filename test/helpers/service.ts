@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
-const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+export const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 
 /** None outlives the test that started it, however that ends. */
 const services = new Set<Service>();
@@ -28,6 +28,11 @@ export function startService(env: Record<string, string>, entry = main): Service
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true, // its processes are a group, and can be killed as one
   });
+  return serviceOf(child);
+}
+
+/** `child` leads a process group. */
+export function serviceOf(child: ChildProcess): Service {
   let output = '';
   const url = new Promise<string>((resolve) => {
     const read = (chunk: Buffer) => {

@@ -63,6 +63,7 @@ async function lookAtRegion(config: Config, { name, engine: choice }: Config['re
     const { engine, why } = await chooseEngine(name, choice, {
       installation: 'doctor',
       registryConfig: config.registryConfig,
+      standinDir: null,
     });
     try {
       await engine.probe();
