@@ -1,7 +1,6 @@
 // Builds the control plane: every part by hand, in order. `overrides` is the whole dependency injection.
 import type { FastifyInstance } from 'fastify';
 import type { Config } from './config.ts';
-import { lockDataDir, makeDataDir } from './data-dir.ts';
 import { isPooled } from './db/postgres/url.ts';
 import { RetentionClock } from './db/retention.ts';
 import { createGate } from './http/api/gate.ts';
@@ -11,13 +10,15 @@ import { createMetrics } from './http/metrics.ts';
 import { defaultTimeouts, type ServerTimeouts } from './http/server.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
 import { createIds } from './lib/ids.ts';
+import type { ListenAt } from './lib/listen-at.ts';
 import { createLog, type Log } from './lib/log.ts';
 import { createLoops, type Loops } from './lib/loops.ts';
+import type { ProcessLock } from './lib/process-lock.ts';
 import { StopSteps } from './lib/stop-steps.ts';
 import type { Timers } from './lib/timers.ts';
 import { startSample } from './sample.ts';
 import { connectProcesses } from './signals/processes.ts';
-import { openStoreWhenReachable, type Store } from './store.ts';
+import { lockDataDir, openStoreWhenReachable, type Store } from './store.ts';
 import { ensureAdminToken } from './tokens/admin.ts';
 import { LastUsed } from './tokens/last-used.ts';
 import { findTokenByHash } from './tokens/queries.ts';
@@ -31,9 +32,11 @@ import { createNotifications, type NotificationOverrides } from './wiring/notifi
 import { openRegions } from './wiring/regions.ts';
 import { createRollouts, type RouterWorkers } from './wiring/rollouts.ts';
 import { apiRoutes } from './wiring/routes.ts';
-import { createWeb } from './wiring/web.ts';
+import { createWeb, type Web } from './wiring/web.ts';
 
 export interface Overrides extends NotificationOverrides {
+  /** A socket that is open already, in place of the address of the settings. */
+  apiSocket?: ListenAt;
   clock?: Clock;
   log?: Log;
   timeouts?: ServerTimeouts;
@@ -41,6 +44,8 @@ export interface Overrides extends NotificationOverrides {
   timers?: Timers;
   /** Requests a minute per token: a benchmark needs more than anyone may have. */
   tokenLimit?: number;
+  /** Whether the stand-in's instances end with this process. */
+  standinInProcess?: boolean;
   /** The router runs in these processes; without it, in this one. */
   routerWorkers?: RouterWorkers;
 }
@@ -65,37 +70,66 @@ export interface App {
   newAdminToken: string | null;
   /** What runs instances in each region, and why. */
   regionLines: string[];
-  /** In order, and only once however often it is called. */
+  /**
+   * Ends what only one process may do and gives up the data directory, so that the next process can start on it. Requests
+   * under way go on, with their database. `moveOver`: clients are to come back to the next process; otherwise their new
+   * requests get 503.
+   */
+  release(how: { moveOver: boolean }): Promise<void>;
+  /** Releases, then ends when the requests under way have ended. Once, however often it is called. */
   stop(): Promise<void>;
+}
+
+/** How it ends. */
+interface Ending {
+  /** What only one process may do. */
+  work: StopSteps;
+  /** What requests under way need. */
+  rest: StopSteps;
+  lock: ProcessLock | null;
+  clients: { moveOver(): Promise<void>; refuse(): void } | null;
 }
 
 export async function createApp(config: Config, overrides: Overrides = {}): Promise<App> {
   const log = overrides.log ?? createLog({ level: config.logLevel, format: config.logFormat });
-  const stopSteps = new StopSteps(log, overrides.timers);
+  const { timers } = overrides;
+  const ending: Ending = { work: new StopSteps(log, timers), rest: new StopSteps(log, timers), lock: null, clients: null };
+  const release = once(async (moveOver: boolean) => {
+    if (!moveOver) ending.clients?.refuse();
+    await ending.work.run();
+    if (moveOver) await ending.clients?.moveOver();
+    ending.lock?.release();
+  });
+  const stop = async () => {
+    await release(false);
+    await ending.rest.run();
+  };
   try {
-    return { ...(await buildApp(config, { ...overrides, log }, stopSteps)), stop: () => stopSteps.run() };
+    const app = await buildApp(config, { ...overrides, log }, ending);
+    return { ...app, release: ({ moveOver }) => release(moveOver), stop };
   } catch (error) {
-    await stopSteps.run();
+    await stop();
     throw error;
   }
 }
 
-type Built = Omit<App, 'stop'>;
+type Built = Omit<App, 'release' | 'stop'>;
 
-async function buildApp(config: Config, overrides: Overrides & { log: Log }, stopSteps: StopSteps): Promise<Built> {
+async function buildApp(config: Config, overrides: Overrides & { log: Log }, ending: Ending): Promise<Built> {
   const { log, clock = systemClock } = overrides;
+  const { work, rest } = ending;
   const loops = createLoops(log, overrides.timers);
   const ids = createIds(clock);
-  const store = await openStoreAlone(config, log, stopSteps);
+  const store = await openStoreAlone(config, log, ending);
   const { db } = store;
   const retention = new RetentionClock(db, clock);
   const common: Common = { ...store, ids, clock, retention, log, loops, processId: ids('run') };
   const admin = { db, ids, clock, dataDir: config.dataDir, configured: config.adminToken };
   const newAdminToken = await ensureAdminToken(admin);
-  const { regions, lines } = await openRegions(config, common);
-  stopSteps.add('regions', () => regions.close());
+  const { regions, lines } = await openRegions(config, common, overrides.standinInProcess ?? false);
+  rest.add('regions', () => regions.close());
   await regions.checkAll();
-  connectToOthers(common, config, stopSteps);
+  connectToOthers(common, config, rest);
 
   const addresses = createAddresses(config);
   const metrics = createMetrics();
@@ -108,11 +142,11 @@ async function buildApp(config: Config, overrides: Overrides & { log: Log }, sto
     certificates: domains.certificates,
     onMeasured: alerts.measured,
   });
-  stopSteps.add('rollouts', () => rollouts.stop());
-  stopSteps.add('domains', () => domains.stop());
+  work.add('rollouts', () => rollouts.stop());
+  work.add('domains', () => domains.stop());
   const notifications = createNotifications(common, config, overrides, metrics.observeAttempt);
-  stopSteps.add('webhooks', () => notifications.stop());
-  stopSteps.add('alerts', () => alerts.stop());
+  work.add('webhooks', () => notifications.stop());
+  work.add('alerts', () => alerts.stop());
 
   const { gate, cells, lastUsed } = createAccess(common, overrides.tokenLimit);
   const web = createWeb(common, config, {
@@ -123,7 +157,9 @@ async function buildApp(config: Config, overrides: Overrides & { log: Log }, sto
     figures: alerts.figures,
     caPem: domains.caPem,
   });
-  await web.listen();
+  await web.listen(overrides.apiSocket ?? { host: config.host, port: config.port });
+  rest.add('requests under way', () => web.finish(config.drainS * 1000), (config.drainS + 20) * 1000);
+  ending.clients = leaving(web, notifications);
 
   setImmediate(loadCompiler); // before the first request needs it, after the service is ready
   rollouts.start();
@@ -137,12 +173,10 @@ async function buildApp(config: Config, overrides: Overrides & { log: Log }, sto
     regions,
     alertsKeptDays: config.eventRetentionDays,
   });
-  stopSteps.add('housekeeping', () => housekeeping.stop());
+  work.add('housekeeping', () => housekeeping.stop());
   const needsSample = config.roles.includes('catalogue') && config.sample;
   const sample = needsSample ? startSample(config, clock, log) : null;
-  stopSteps.add('sample', () => sample?.stop());
-  stopSteps.add('server', () => web.stop());
-  stopSteps.add('event streams', () => notifications.closeStreams());
+  work.add('sample', () => sample?.stop());
 
   return {
     config,
@@ -157,6 +191,28 @@ async function buildApp(config: Config, overrides: Overrides & { log: Log }, sto
     routerTlsPort: addresses.router?.tls ?? null,
     newAdminToken,
     regionLines: lines,
+  };
+}
+
+function once<A>(work: (argument: A) => Promise<void>): (argument: A) => Promise<void> {
+  let done: Promise<void> | undefined;
+  return (argument) => {
+    done ??= work(argument);
+    return done;
+  };
+}
+
+/** Event streams are closed last: their clients come back at once, and must not come back to this process. */
+function leaving(web: Web, streams: { closeStreams(): void }): Ending['clients'] {
+  return {
+    async moveOver() {
+      await web.moveOver();
+      streams.closeStreams();
+    },
+    refuse() {
+      web.refuse();
+      streams.closeStreams();
+    },
   };
 }
 
@@ -180,14 +236,9 @@ function connectToOthers(common: Common, { databaseUrl, databaseDirectUrl }: Con
   stopSteps.add('signals', () => processes.stop());
 }
 
-/** SQLite is for one process, which locks its data directory until it ends. */
-async function openStoreAlone(config: Config, log: Log, stopSteps: StopSteps): Promise<Store> {
-  if (config.databaseUrl === null) {
-    makeDataDir(config.dataDir);
-    const lock = lockDataDir(config.dataDir);
-    stopSteps.add('data directory lock', () => lock.release());
-  }
+async function openStoreAlone(config: Config, log: Log, ending: Ending): Promise<Store> {
+  if (config.databaseUrl === null) ending.lock = lockDataDir(config.dataDir);
   const store = await openStoreWhenReachable(config, log);
-  stopSteps.add('database', () => store.close());
+  ending.rest.add('database', () => store.close());
   return store;
 }

@@ -1,19 +1,23 @@
 // Every setting, its default and its check, once. The environment becomes a plain object here; every mistake is told in
 // one line of its own.
+import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
 import { readPostgresUrl } from './db/postgres/url.ts';
 import { parseRegions, type RegionSetting } from './engines/region-setting.ts';
 import type { Range } from './lib/address.ts';
 import {
+  adminToken,
   choice,
   cidrs,
   count,
   days,
   headerName,
   hostName,
+  httpsRedirect,
   Mistake,
   optional,
   port,
+  secretKey,
   text,
   url,
   wholeNumber,
@@ -59,6 +63,9 @@ export interface Config {
   routerConnectionsPerAddress: number;
   routerLeaseS: number;
   roles: Role[];
+  routerWorkers: number;
+  /** For how long requests under way may go on in a process that is to end. */
+  drainS: number;
   /** FFMPEG and PATH: where to look for the encoder of the sample streams. */
   ffmpeg: string | null;
   searchPath: string | null;
@@ -80,24 +87,6 @@ function databaseUrl(value: string): string | null {
     wrong((error as Error).message);
   }
   return value;
-}
-
-function adminToken(value: string): string | null {
-  if (value === '') return null;
-  return /^[!-~]{20,200}$/.test(value) ? value : wrong('must be 20 to 200 printable characters without spaces');
-}
-
-function secretKey(value: string): Buffer | null {
-  if (value === '') return null;
-  const bytes = /^[0-9a-f]{64}$/i.test(value) ? Buffer.from(value, 'hex') : Buffer.from(value, 'base64');
-  return bytes.length === 32 ? bytes : wrong('must be 32 bytes in base64 or hexadecimal (openssl rand -base64 32)');
-}
-
-function httpsRedirect(value: string): 'auto' | 'on' | 'off' | number {
-  if (value === 'auto' || value === 'on' || value === 'off') return value;
-  const number = Number(value);
-  const isPort = /^\d{1,5}$/.test(value) && number >= 1 && number <= 65_535;
-  return isPort ? number : wrong('must be auto, on, off or a port from 1 to 65535');
 }
 
 function redirectOf(setting: 'auto' | 'on' | 'off' | number, acmeDirectory: string | null): Config['httpsRedirect'] {
@@ -243,6 +232,17 @@ export const settings = {
     about: 'What this process does, comma-separated.',
     parse: roleList,
   },
+  SLUICE_ROUTER_WORKERS: {
+    default: 'auto',
+    about: 'Processes that carry visitors’ requests. `auto`: one per processor core.',
+    parse: (value: string) => (value === 'auto' ? availableParallelism() : count(1, 256)(value)),
+  },
+  SLUICE_DRAIN_S: {
+    default: '300',
+    about:
+      'Seconds that downloads, uploads, WebSockets and HTTP/2 streams may go on in a process that is being replaced or stopped.',
+    parse: count(1, 86_400),
+  },
   SLUICE_LOG_LEVEL: {
     default: 'info',
     about: '`debug`, `info`, `warn`, `error` or `silent`.',
@@ -257,8 +257,8 @@ export const settings = {
 
 type SettingName = keyof typeof settings;
 
-/** Read by the command line, not by the service; no mistake if they are set where it runs. */
-const foreign = new Set(['SLUICE_TOKEN', 'SLUICE_PROJECT']);
+/** Read by the command line, or what the supervisor tells its children: no mistake if they are set. */
+const foreign = new Set(['SLUICE_TOKEN', 'SLUICE_PROJECT', 'SLUICE_CONTROL', 'SLUICE_WORKER']);
 
 export function unknownSettings(env: Record<string, string | undefined>): string[] {
   return Object.keys(env).filter((name) => name.startsWith('SLUICE_') && !(name in settings) && !foreign.has(name));
@@ -311,6 +311,8 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
     routerConnectionsPerAddress: read('SLUICE_ROUTER_CONNECTIONS_PER_ADDRESS'),
     routerLeaseS: read('SLUICE_ROUTER_LEASE_S'),
     roles: read('SLUICE_ROLES'),
+    routerWorkers: read('SLUICE_ROUTER_WORKERS'),
+    drainS: read('SLUICE_DRAIN_S'),
     ffmpeg: env.FFMPEG ?? null,
     searchPath: env.PATH ?? null,
     logLevel: read('SLUICE_LOG_LEVEL'),

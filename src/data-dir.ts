@@ -1,9 +1,8 @@
-// What lies in the data directory beside the database: the secret key, the admin token, the lock of the one process
-// that may run on it, and where it listens.
+// What lies in the data directory beside the database: the secret key, the admin token, and where the
+// service listens.
 import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { StartError } from './lib/start-error.ts';
 
 export function makeDataDir(dir: string): void {
@@ -46,20 +45,4 @@ export function recordAddress(dir: string, url: string): { forget(): void } {
       if (existsSync(path) && readFileSync(path, 'utf8').trim() === url) rmSync(path);
     },
   };
-}
-
-/**
- * SQLite is for one process. The lock is one of SQLite's own, held until the process ends, however it ends.
- */
-export function lockDataDir(dir: string): { release(): void } {
-  const lock = new DatabaseSync(join(dir, 'process.lock'), { timeout: 0 });
-  try {
-    lock.exec('pragma journal_mode = delete; pragma locking_mode = exclusive; begin exclusive');
-  } catch {
-    lock.close();
-    throw new StartError(
-      `Another Sluice runs on ${dir}. Stop it, choose another SLUICE_DATA_DIR, or set SLUICE_DATABASE_URL to share a PostgreSQL.`,
-    );
-  }
-  return { release: () => lock.close() };
 }

@@ -1,85 +1,129 @@
-import type { AddressInfo } from 'node:net';
+// The control process: the app, and the orders of the supervisor that started it.
 import { type App, createApp } from './app.ts';
-import { addressOf, readConfig, unknownSettings } from './config.ts';
-import { adminTokenPath, recordAddress } from './data-dir.ts';
-import { StartError } from './lib/start-error.ts';
+import { addressOf, type Config, readConfig, unknownSettings } from './config.ts';
+import { recordAddress } from './data-dir.ts';
+import { greet } from './greet.ts';
+import { type ListenAt, portOf } from './lib/listen-at.ts';
+import { explainStart } from './lib/start-error.ts';
+import type { ControlOrder, ControlOrders, Said } from './supervisor/protocol.ts';
 
-const badConfiguration = 78;
+type Env = Record<string, string | undefined>;
 
-export async function run(env: Record<string, string | undefined>, isTerminal: boolean): Promise<void> {
+const say = (said: Said): Promise<void> =>
+  new Promise((resolve) => {
+    if (process.connected) process.send!(said, undefined, {}, () => resolve());
+    else resolve();
+  });
+
+export async function run(env: Env, isTerminal: boolean): Promise<void> {
+  const orders: ControlOrders = JSON.parse(env.SLUICE_CONTROL!);
+  // A terminal sends these to every process it started. What they mean is up to the supervisor.
+  for (const signal of ['SIGINT', 'SIGHUP'] as const) process.on(signal, () => {});
+  const goneEarly = () => process.exit(1);
+  process.on('disconnect', goneEarly);
   try {
     const config = readConfig(env, isTerminal);
-    const app = await createApp(config);
+    if (orders.waits) await startOrder();
+    const control = new ControlProcess(config, orders);
+    const app = await control.serve({ fd: 3 });
     for (const name of unknownSettings(env)) app.log.warn({ setting: name }, 'there is no such setting');
-    const recorded = config.roles.includes('api') ? recordAddress(config.dataDir, localUrl(app)) : null;
-    greet(app);
-    stopOnSignals(app, () => recorded?.forget());
+    process.off('disconnect', goneEarly);
+    control.listenToOrders();
+    await say({ ready: true });
   } catch (error) {
-    process.exitCode = explain(error);
+    process.off('disconnect', goneEarly);
+    const { lines, exitCode } = explainStart(error);
+    for (const line of lines) process.stderr.write(`sluice: ${line}\n`);
+    await say({ failed: lines[0]!.split('\n', 1)[0]! });
+    process.exitCode = exitCode;
+    if (process.connected) process.disconnect!();
   }
 }
 
-/** Where it is reached on this machine, whatever its public address is. */
-function localUrl({ config, server }: App): string {
-  return addressOf(config.host, (server.server.address() as AddressInfo).port);
+async function startOrder(): Promise<void> {
+  const ordered = new Promise<void>((resolve) => {
+    process.on('message', function onOrder(message: ControlOrder) {
+      if (message.order !== 'start') return;
+      process.off('message', onOrder);
+      resolve();
+    });
+  });
+  await say({ standby: true });
+  await ordered;
 }
 
-function explain(error: unknown): number {
-  if (error instanceof StartError) {
-    for (const line of error.lines) process.stderr.write(`sluice: ${line}\n`);
-    return badConfiguration;
-  }
-  const { code, message, stack } = error as NodeJS.ErrnoException & { port?: number };
-  if (code === 'EADDRINUSE' || code === 'EACCES' || code === 'EADDRNOTAVAIL') {
-    process.stderr.write(
-      `sluice: ${message}. Is another one running? Ports: SLUICE_PORT, SLUICE_ROUTER_PORT, SLUICE_ROUTER_TLS_PORT.\n`,
-    );
-    return 1;
-  }
-  process.stderr.write(`sluice: ${stack}\n`);
-  return 1;
-}
+class ControlProcess {
+  readonly #config: Config;
+  readonly #orders: ControlOrders;
+  #app!: App;
+  #recorded: { forget(): void } | null = null;
+  #stopping = false;
 
-/** People read this, so it is not in the form of the log. */
-function greet(app: App): void {
-  const lines = [
-    `Sluice listens on ${app.apiUrl()}  (console: /console, reference: /docs)`,
-    ...(app.config.roles.includes('catalogue') ? [`the catalogue is at ${app.baseUrl()}/`] : []),
-    ...(app.routerUrl ? [`deployed revisions answer on ${app.routerUrl}`] : []),
-    ...(app.routerTlsPort === null ? [] : [`their domains answer with TLS on port ${app.routerTlsPort}`]),
-    ...app.regionLines,
-  ];
-  if (app.newAdminToken !== null) {
-    lines.push(
-      '',
-      `Admin token, shown this once and kept in ${adminTokenPath(app.config.dataDir)}:`,
-      '',
-      `  ${app.newAdminToken}`,
-      '',
-      'A first request:',
-      '',
-      `  curl ${app.apiUrl()}/v1/projects -H 'Authorization: Bearer ${app.newAdminToken}' \\`,
-      `    -H 'Content-Type: application/json' -d '{"name": "My shop"}'`,
-      '',
-      'Or, in another terminal in this folder: npx sluice projects create "My shop"',
-      '',
-    );
+  constructor(config: Config, orders: ControlOrders) {
+    this.#config = config;
+    this.#orders = orders;
   }
-  process.stdout.write(`${lines.join('\n')}\n`);
-}
 
-/** The first signal stops in order; a second one ends at once. */
-function stopOnSignals(app: App, onStop: () => void): void {
-  let stopping = false;
-  const onSignal = async (signal: NodeJS.Signals) => {
-    if (stopping) process.exit(1);
-    stopping = true;
-    app.log.info({ signal }, 'stopping');
-    onStop();
-    await app.stop();
-    app.log.info('stopped');
-    app.log.flush(() => process.exit(0));
-  };
-  process.on('SIGTERM', onSignal);
-  process.on('SIGINT', onSignal);
+  async serve(apiSocket: ListenAt): Promise<App> {
+    const routerWorkers = this.#orders.routerWorkers ?? undefined;
+    const app = await createApp(this.#config, { apiSocket, routerWorkers });
+    this.#app = app;
+    const { host, dataDir, roles } = this.#config;
+    // Where it is reached on this machine, whatever its public address is.
+    const url = addressOf(host, portOf(app.server.server));
+    this.#recorded = roles.includes('api') ? recordAddress(dataDir, url) : null;
+    return app;
+  }
+
+  listenToOrders(): void {
+    process.on('message', ({ order }: ControlOrder, socket) => {
+      if (order === 'greet') greet(this.#app);
+      else if (order === 'release') void this.#release();
+      else if (order === 'resume') void this.#resume({ _handle: socket as object });
+      else if (order === 'retire') void this.#retire();
+    });
+    process.on('SIGTERM', () => void this.#stop('SIGTERM'));
+    process.on('disconnect', () => void this.#stop('the supervisor is gone'));
+  }
+
+  async #release(): Promise<void> {
+    await this.#app.release({ moveOver: true });
+    await say({ released: true });
+  }
+
+  /** The process that was to take over has failed. Requests that were under way end meanwhile as they would have. */
+  async #resume(apiSocket: ListenAt): Promise<void> {
+    void this.#app.stop();
+    try {
+      await this.serve(apiSocket);
+      await say({ resumed: true });
+    } catch (error) {
+      this.#app.log.error({ err: error }, 'cannot start again');
+      process.exit(1);
+    }
+  }
+
+  async #retire(): Promise<void> {
+    if (this.#stopping) return;
+    this.#stopping = true;
+    await this.#app.release({ moveOver: true });
+    this.#app.log.info('replaced: ends when the requests under way have ended');
+    await this.#end();
+  }
+
+  async #stop(reason: string): Promise<void> {
+    if (this.#stopping) return;
+    this.#stopping = true;
+    this.#app.log.info({ reason }, 'stopping');
+    this.#recorded?.forget();
+    await this.#app.release({ moveOver: this.#orders.socketsOutlive });
+    await say({ released: true });
+    await this.#end();
+  }
+
+  async #end(): Promise<void> {
+    await this.#app.stop();
+    this.#app.log.info('stopped');
+    this.#app.log.flush(() => process.exit(0));
+  }
 }

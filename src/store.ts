@@ -1,7 +1,8 @@
 // The database, ready to use: opened, brought up to date, and checked against the secret key. The service and the
 // commands that work on the database directly both begin here.
+import { join } from 'node:path';
 import type { Config } from './config.ts';
-import { lockDataDir, makeDataDir, readOrMakeSecretKey } from './data-dir.ts';
+import { makeDataDir, readOrMakeSecretKey } from './data-dir.ts';
 import type { Database } from './db/database.ts';
 import { isUnavailable } from './db/errors.ts';
 import { checkSecretKey } from './db/key-check.ts';
@@ -9,6 +10,7 @@ import { type Migrated, migrate } from './db/migrate.ts';
 import { openDatabase } from './db/open.ts';
 import { continuePositions } from './events/positions.ts';
 import type { Log } from './lib/log.ts';
+import { type ProcessLock, takeProcessLock } from './lib/process-lock.ts';
 import { createSeal, type Seal } from './lib/seal.ts';
 import { StartError } from './lib/start-error.ts';
 
@@ -89,6 +91,16 @@ function explained(error: unknown, { databaseUrl, dataDir }: Config): unknown {
   if (!isUnavailable(error)) return error;
   if (databaseUrl !== null) return new DatabaseUnreachable(error as Error);
   return new StartError(`The database in ${dataDir} cannot be opened: ${(error as Error).message}`);
+}
+
+/** SQLite is for one process, which holds this lock while it works on the database. */
+export function lockDataDir(dir: string): ProcessLock {
+  makeDataDir(dir);
+  const lock = takeProcessLock(join(dir, 'process.lock'));
+  if (lock) return lock;
+  throw new StartError(
+    `Another Sluice runs on ${dir}. Stop it, choose another SLUICE_DATA_DIR, or set SLUICE_DATABASE_URL to share a PostgreSQL.`,
+  );
 }
 
 const firstRetryMs = 500;

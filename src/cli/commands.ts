@@ -27,6 +27,7 @@ export const commands: Record<string, Load> = {
   login: async () => (await import('./commands/login.ts')).command,
   logout: async () => (await import('./commands/logout.ts')).command,
   serve: async () => (await import('./commands/serve.ts')).command,
+  reload: async () => (await import('./commands/reload.ts')).command,
   doctor: async () => (await import('./commands/doctor.ts')).command,
   account: async () => (await import('./commands/account.ts')).command,
   token: async () => (await import('./commands/token.ts')).command,

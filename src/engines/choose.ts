@@ -6,6 +6,7 @@ import { createDockerEngine } from './docker/docker.ts';
 import type { Engine } from './engine.ts';
 import { type EngineChoice, engineText, type OpenableChoice, parseEngine } from './region-setting.ts';
 import { type RegistryAuths, RegistryConfigError, readRegistryAuths } from './registry/auths.ts';
+import { standinInOwnProcess } from './standin/own-process.ts';
 import { createStandinEngine } from './standin/standin.ts';
 
 export interface Decision {
@@ -19,6 +20,8 @@ export interface EngineSettings {
   /** Path of a Docker config.json; null if there is none. */
   registryConfig: string | null;
   pullTimeoutS: number;
+  /** The data directory, in whose process the stand-in's instances run; null: in this process. */
+  standinDir: string | null;
 }
 
 /**
@@ -74,13 +77,14 @@ function nameOf(choice: OpenableChoice): string {
 
 export async function openEngine(region: string, choice: OpenableChoice, settings: EngineSettings): Promise<Engine> {
   const registryAuths = registryAuthsOf(settings.registryConfig);
+  const owner = ownerName(settings.installation, region);
   switch (choice.kind) {
     case 'standin':
-      return createStandinEngine();
+      return settings.standinDir === null ? createStandinEngine() : standinInOwnProcess(settings.standinDir, owner);
     case 'docker':
       return createDockerEngine({
         address: choice.address,
-        installation: ownerName(settings.installation, region),
+        installation: owner,
         registryAuths,
         timeouts: { pull: settings.pullTimeoutS * 1000 },
       });

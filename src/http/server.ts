@@ -42,6 +42,8 @@ interface ServerParts extends Platform {
   /** Proxies whose X-Forwarded-For is trusted. */
   trustedProxies: Range[];
   isStopping(): boolean;
+  /** Whether every response is the last one on its connection: because of a stop, or because another process takes over. */
+  endsConnections(): boolean;
 }
 
 export function createServer(parts: ServerParts): FastifyInstance {
@@ -91,7 +93,7 @@ function addHooks(server: FastifyInstance, parts: ServerParts): void {
   });
   // Otherwise a keep-alive connection that is in use during the stop would stay open and delay it.
   server.addHook('onSend', (_request, reply, payload, done) => {
-    if (parts.isStopping()) reply.header('connection', 'close');
+    if (parts.endsConnections()) reply.header('connection', 'close');
     done(null, payload);
   });
   server.addHook('onResponse', (request, reply, done) => {

@@ -1,6 +1,7 @@
 // Structured logs: JSON lines, or short lines on a terminal. Fields whose names suggest a secret are redacted at any depth,
 // and query strings are never logged.
 import { type DestinationStream, destination, type Logger, pino, stdSerializers } from 'pino';
+import { prettyLine } from './log-line.ts';
 
 export type Log = Logger;
 
@@ -63,16 +64,4 @@ function prettyStream(out: DestinationStream): DestinationStream {
       out.write(`${prettyLine(JSON.parse(line))}\n`);
     },
   };
-}
-
-const colours: Record<string, string> = { warn: '\x1b[33m', error: '\x1b[31m', fatal: '\x1b[31m', debug: '\x1b[2m' };
-
-function prettyLine({ time, level, msg, err, ...rest }: Record<string, unknown>): string {
-  const fields = Object.entries(rest)
-    .map(([name, value]) => `\x1b[2m${name}=\x1b[0m${typeof value === 'string' ? value : JSON.stringify(value)}`)
-    .join(' ');
-  const clock = String(time).slice(11, 19);
-  const colour = colours[String(level)] ?? '';
-  const stack = err && typeof err === 'object' && 'stack' in err ? `\n${err.stack}` : '';
-  return `\x1b[2m${clock}\x1b[0m ${colour}${msg ?? ''}\x1b[0m ${fields}${stack}`.trimEnd();
 }

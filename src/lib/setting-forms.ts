@@ -67,3 +67,21 @@ export function count(min: number, max: number) {
     return fits ? number : wrong(`must be a whole number from ${min} to ${max}`);
   };
 }
+
+export function adminToken(value: string): string | null {
+  if (value === '') return null;
+  return /^[!-~]{20,200}$/.test(value) ? value : wrong('must be 20 to 200 printable characters without spaces');
+}
+
+export function secretKey(value: string): Buffer | null {
+  if (value === '') return null;
+  const bytes = /^[0-9a-f]{64}$/i.test(value) ? Buffer.from(value, 'hex') : Buffer.from(value, 'base64');
+  return bytes.length === 32 ? bytes : wrong('must be 32 bytes in base64 or hexadecimal (openssl rand -base64 32)');
+}
+
+export function httpsRedirect(value: string): 'auto' | 'on' | 'off' | number {
+  if (value === 'auto' || value === 'on' || value === 'off') return value;
+  const number = Number(value);
+  const isPort = /^\d{1,5}$/.test(value) && number >= 1 && number <= 65_535;
+  return isPort ? number : wrong('must be auto, on, off or a port from 1 to 65535');
+}

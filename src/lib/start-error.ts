@@ -7,3 +7,14 @@ export class StartError extends Error {
     this.lines = lines;
   }
 }
+
+const wrongSettings = 78;
+
+/** What to print about a start that failed, and the exit code it ends with. */
+export function explainStart(error: unknown): { lines: string[]; exitCode: number } {
+  if (error instanceof StartError) return { lines: error.lines, exitCode: wrongSettings };
+  const { code, message, stack } = error as NodeJS.ErrnoException;
+  const isPort = code === 'EADDRINUSE' || code === 'EACCES' || code === 'EADDRNOTAVAIL';
+  const ports = 'Is another one running? Ports: SLUICE_PORT, SLUICE_ROUTER_PORT, SLUICE_ROUTER_TLS_PORT.';
+  return { lines: [isPort ? `${message}. ${ports}` : String(stack)], exitCode: 1 };
+}

@@ -6,9 +6,10 @@ import { systemTimers, type Timers } from './timers.ts';
 interface StopStep {
   name: string;
   stop(): unknown;
+  limitMs: number;
 }
 
-const limitMs = 20_000;
+const defaultLimitMs = 20_000;
 
 export class StopSteps {
   readonly #steps: StopStep[] = [];
@@ -21,8 +22,8 @@ export class StopSteps {
     this.#timers = timers;
   }
 
-  add(name: string, stop: () => unknown): void {
-    this.#steps.push({ name, stop });
+  add(name: string, stop: () => unknown, limitMs = defaultLimitMs): void {
+    this.#steps.push({ name, stop, limitMs });
   }
 
   /** Runs them once, however often it is called. It never rejects. */
@@ -32,16 +33,16 @@ export class StopSteps {
   }
 
   async #runAll(): Promise<void> {
-    for (const { name, stop } of this.#steps.toReversed()) {
+    for (const { name, stop, limitMs } of this.#steps.toReversed()) {
       try {
-        await this.#withinLimit(stop);
+        await this.#withinLimit(stop, limitMs);
       } catch (error) {
         this.#log.error({ err: error, part: name }, 'a part did not stop in order');
       }
     }
   }
 
-  async #withinLimit(stop: () => unknown): Promise<void> {
+  async #withinLimit(stop: () => unknown, limitMs: number): Promise<void> {
     const { promise: late, reject } = Promise.withResolvers<never>();
     const cancel = this.#timers.after(limitMs, () => reject(new Error(`it took longer than ${limitMs / 1000} s`)));
     try {

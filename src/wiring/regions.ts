@@ -20,9 +20,11 @@ interface OpenRegion {
 export async function openRegions(
   config: Config,
   { db, clock, log }: Common,
+  standinInProcess: boolean,
 ): Promise<{ regions: Regions; lines: string[] }> {
   const { registryConfig, pullTimeoutS } = config;
-  const settings = { installation: await findInstallation(db), registryConfig, pullTimeoutS };
+  const standinDir = standinInProcess ? null : config.dataDir;
+  const settings = { installation: await findInstallation(db), registryConfig, pullTimeoutS, standinDir };
   // Instances are started by workers alone, so it is for them to say what starts them.
   const remembers = config.roles.includes('worker');
   const opened: OpenRegion[] = [];

@@ -1,5 +1,6 @@
 // What the service's own port serves: the API, the reference, health and metrics, the console, and the catalogue.
-import type { AddressInfo } from 'node:net';
+import type { Server } from 'node:http';
+import { Server as NetServer } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { createOrigin } from '../catalogue/origin/origin.ts';
 import { addressOf, type Config } from '../config.ts';
@@ -10,6 +11,7 @@ import { createServer, type ServerTimeouts } from '../http/server.ts';
 import { mountConsole } from '../http/web/console.ts';
 import { mountServicePages } from '../http/web/service-pages.ts';
 import { mountSite } from '../http/web/site.ts';
+import { type ListenAt, listenAt, portOf } from '../lib/listen-at.ts';
 import type { Common } from './common.ts';
 
 interface WebParts {
@@ -23,44 +25,90 @@ interface WebParts {
   caPem: (() => Promise<string>) | null;
 }
 
+/** How long clients with an open connection have to use it once more and be told to come back on another. */
+const moveOverMs = 1000;
+/** How long a connection that was accepted last may take to send its request. */
+const lastRequestMs = 1000;
+const pollMs = 50;
+
 export interface Web {
   server: FastifyInstance;
   /** The public address of the catalogue. */
   baseUrl(): string;
   /** The public address of the API, without /v1. */
   apiUrl(): string;
-  listen(): Promise<void>;
-  /** Requests under way are finished; new ones get 503 where their connection is still open. */
-  stop(): Promise<void>;
+  listen(at: ListenAt): Promise<void>;
+  /** Answers end their connections, so that clients come back to the next process. Resolves when this one accepts no more. */
+  moveOver(): Promise<void>;
+  /** Accepts no more connections. Requests on those that are open get 503. */
+  refuse(): void;
+  /** Resolves when the requests under way have ended, or were cut off after `drainMs`. */
+  finish(drainMs: number): Promise<void>;
 }
 
 export function createWeb(common: Common, config: Config, parts: WebParts): Web {
   const { host, port, roles, trustedProxies } = config;
   let listeningAt = addressOf(host, port);
-  let stopping = false;
+  let phase: 'serving' | 'moving' | 'stopping' = 'serving';
   const service = {
     ...parts,
     baseUrl: () => config.baseUrl ?? listeningAt,
     apiUrl: () => config.apiUrl ?? service.baseUrl(),
-    isStopping: () => stopping,
+    isStopping: () => phase === 'stopping',
+    endsConnections: () => phase !== 'serving',
   };
   const server = createServer({ ...common, ...service, trustedProxies });
   mountServicePages(server, { ...common, ...service });
   if (roles.includes('api')) mountConsole(server);
   const origin = roles.includes('catalogue') ? createOrigin(config.catalogueDir) : null;
-  if (origin) mountSite(server.server, origin.handle);
+  if (origin) mountSite(server.server, origin.handle, service.endsConnections);
+  let closed: Promise<void> | undefined;
+  let closedAt = 0;
+  /** Unlike `Server` of node:http, that of node:net closes no connections: not those whose first request is on its way. */
+  const stopAccepting = () => {
+    closed ??= new Promise((resolve) => NetServer.prototype.close.call(server.server, () => resolve()));
+    closedAt ||= performance.now();
+  };
   return {
     server,
     baseUrl: service.baseUrl,
     apiUrl: service.apiUrl,
-    async listen() {
-      await server.listen({ host, port });
-      listeningAt = addressOf(host, (server.server.address() as AddressInfo).port);
+    async listen(at) {
+      await server.ready();
+      await listenAt(server.server, at);
+      listeningAt = addressOf(host, portOf(server.server));
     },
-    async stop() {
-      stopping = true;
+    async moveOver() {
+      phase = 'moving';
+      for (let waitedMs = 0; waitedMs < moveOverMs && (await hasConnections(server.server)); waitedMs += pollMs)
+        await new Promise((resolve) => setTimeout(resolve, pollMs));
+      stopAccepting();
+    },
+    refuse() {
+      phase = 'stopping';
+      stopAccepting();
+      server.server.closeIdleConnections();
+    },
+    async finish(drainMs) {
+      stopAccepting();
+      const idleFrom = phase === 'moving' ? closedAt + lastRequestMs : 0;
+      await drained(server.server, closed!, idleFrom, drainMs);
       await server.close();
       await origin?.close();
     },
   };
+}
+
+const hasConnections = (server: Server): Promise<boolean> =>
+  new Promise((resolve) => server.getConnections((error, count) => resolve(!error && count > 0)));
+
+async function drained(server: Server, closed: Promise<void>, idleFrom: number, drainMs: number): Promise<void> {
+  // A connection whose response began before the stop is kept alive, and becomes idle only when that has ended.
+  const idle = setInterval(() => {
+    if (performance.now() >= idleFrom) server.closeIdleConnections();
+  }, pollMs);
+  const force = setTimeout(() => server.closeAllConnections(), drainMs);
+  await closed;
+  clearInterval(idle);
+  clearTimeout(force);
 }

@@ -56,6 +56,11 @@ const dataPlane = /^src\/traffic\/(proxy\/|measure\/|table\.ts$|balance\.ts$|dat
 /** What a room may know besides itself. */
 const confined: { from: RegExp; to: RegExp; why: string }[] = [
   { from: /^src\/catalogue\//, to: /^src\/(catalogue|lib)\//, why: 'the catalogue needs only lib' },
+  {
+    from: /^src\/supervisor\//,
+    to: /^src\/(supervisor|lib)\/|^src\/(config|data-dir)\.ts$|^src\/(wiring\/worker-settings|traffic\/worker\/socket-path)\.ts$/,
+    why: 'the supervisor loads nothing of what it starts',
+  },
   { from: /^src\/client\//, to: /^src\/(client|contract)\//, why: 'the client needs only contract' },
   {
     from: dataPlane,
@@ -90,9 +95,11 @@ test('a feature uses of another its queries and rules, never its routes or loops
   assert.deepEqual(wrong, []);
 });
 
-test('only main.ts and the command line read the environment', () => {
+const entries = new Set(['src/main.ts', 'src/control.ts', 'src/traffic/worker/main.ts']);
+
+test('only entries of processes and the command line read the environment', () => {
   for (const path of files) {
-    if (path === 'src/main.ts' || path.startsWith('src/cli/')) continue;
+    if (entries.has(path) || path.startsWith('src/cli/')) continue;
     assert.ok(!readFileSync(path, 'utf8').includes('process.env'), path);
   }
 });

@@ -12,8 +12,11 @@ import { onPostgres, startApp } from '../helpers/app.ts';
 const read = (path: string) => readFileSync(path, 'utf8');
 const sources = globSync('src/**/*.ts').filter((path) => !path.endsWith('.test.ts'));
 
-/** Names only a test or the command line reads. */
-const otherVariables = new Set(['SLUICE_TOKEN', 'SLUICE_PROJECT', 'SLUICE_TEST_POSTGRES']);
+/** Names that only a test, the command line or a child of the supervisor reads. */
+const otherVariables = new Set([
+  ...['SLUICE_TOKEN', 'SLUICE_PROJECT', 'SLUICE_TEST_POSTGRES'],
+  ...['SLUICE_CONTROL', 'SLUICE_WORKER'],
+]);
 
 if (!onPostgres) {
   for (const [path, content] of Object.entries(generatedDocs())) {

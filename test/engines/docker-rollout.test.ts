@@ -29,7 +29,7 @@ describe('on Docker', { skip: dockerMissing }, () => {
     await patient(shop).released(images[0]!);
   });
   after(async () => {
-    service?.child.kill('SIGKILL');
+    service?.killAll();
     await service?.exited;
     await docker?.stop();
     await registry?.stop();
@@ -67,7 +67,7 @@ describe('on Docker', { skip: dockerMissing }, () => {
       const image = images[(index + 1) % 2]!;
       const { id } = await shop.deploy(image, { strategy: 'canary', canary_percent: 20 });
       await atLeast(id, state);
-      service.child.kill('SIGKILL');
+      service.killAll();
       await service.exited;
       await restart();
       await shop.reaches(id, 'succeeded');
@@ -87,7 +87,7 @@ describe('on Docker', { skip: dockerMissing }, () => {
 
   /** Stops the service and leaves the one instance as a process that dies between create and start would. */
   async function abandonedContainer(): Promise<string> {
-    service.child.kill('SIGKILL');
+    service.killAll();
     await service.exited;
     const [running] = await docker.client.listContainers({ all: true });
     const old = docker.client.getContainer(running!.Id);
@@ -105,7 +105,7 @@ describe('on Docker', { skip: dockerMissing }, () => {
     const { id } = await shop.deploy(images[0]!, { strategy: 'canary', canary_percent: 20 });
     await shop.reaches(id, 'canary');
     assert.equal((await shop.api('POST', `/deployments/${id}/abort`)).body.state, 'aborting');
-    service.child.kill('SIGKILL');
+    service.killAll();
     await service.exited;
     await restart();
     await shop.reaches(id, 'canceled');

@@ -1,13 +1,16 @@
 // Every engine against the one suite, and what is Docker's alone: a real dockerd and a real registry.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { connect, createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { openEngine } from '../../src/engines/choose.ts';
 import { containerName } from '../../src/engines/docker/container.ts';
 import { createDockerEngine } from '../../src/engines/docker/docker.ts';
 import { readRegistryAuths } from '../../src/engines/registry/auths.ts';
+import { standinInOwnProcess } from '../../src/engines/standin/own-process.ts';
 import { createStandinEngine } from '../../src/engines/standin/standin.ts';
 import { dockerMissing, startDocker, startRegistry } from '../helpers/docker.ts';
 import { type ImageKind, pushImage } from '../helpers/images.ts';
@@ -70,7 +73,14 @@ async function setUpDocker() {
 // Before any test is declared: what is to be done after all would be done after those that end meanwhile.
 const parts = dockerMissing ? null : await setUpDocker();
 after(() => Promise.all([parts?.docker, parts?.registry, parts?.closed].map((part) => part?.stop())));
-engineConformance('stand-in', standin);
+const standinDir = mkdtempSync(join(tmpdir(), 'sluice-standin-'));
+after(() => rmSync(standinDir, { recursive: true })); // the process it belongs to ends with it
+engineConformance('stand-in in this process', standin);
+engineConformance('stand-in', {
+  ...standin,
+  create: async (installation) => standinInOwnProcess(standinDir, installation),
+  outlivesProcess: true,
+});
 engineConformance('Docker', parts?.fixtures ?? String(dockerMissing));
 
 describe('Docker', { skip: dockerMissing, timeout: 120_000 }, () => {
@@ -292,7 +302,7 @@ describe('Docker', { skip: dockerMissing, timeout: 120_000 }, () => {
 
   test('refuses a file of logins that cannot be read at the start', async () => {
     const registryConfig = join(import.meta.dirname, 'nowhere.json');
-    const settings = { installation: 'x', registryConfig, pullTimeoutS: 60 };
+    const settings = { installation: 'x', registryConfig, pullTimeoutS: 60, standinDir: null };
     await assert.rejects(openEngine('local', { kind: 'standin' }, settings), /SLUICE_REGISTRY_CONFIG cannot read/);
   });
 });

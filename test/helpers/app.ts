@@ -68,7 +68,7 @@ export async function startApp({ env: more, ...overrides }: TestAppOptions = {})
   const isolated = await isolatedEnv();
   const env = { ...isolated.env, ...more };
   const log = overrides.log ?? createLog({ level: env.SLUICE_LOG_LEVEL ?? 'silent', format: 'json' });
-  const app = await createApp(readConfig(env, false), { ...overrides, log });
+  const app = await createApp(readConfig(env, false), { standinInProcess: true, ...overrides, log });
   const url = app.apiUrl();
   return {
     app,

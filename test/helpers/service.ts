@@ -3,29 +3,36 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
-const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+export const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 
 /** None outlives the test that started it, however that ends. */
-const children = new Set<ChildProcess>();
+const services = new Set<Service>();
 process.on('exit', () => {
-  for (const child of children) child.kill('SIGKILL');
+  for (const service of services) service.killAll();
 });
 
 export interface Service {
+  /** The supervisor. */
   child: ChildProcess;
+  /** `kill -9` of every process of the service at once; instances outlive it. */
+  killAll(): void;
   output(): string;
   /** Resolves with the address once it listens. */
   url: Promise<string>;
   exited: Promise<[code: number | null, signal: string | null]>;
 }
 
-export function startService(env: Record<string, string>): Service {
-  const child = spawn(process.execPath, [main], {
+export function startService(env: Record<string, string>, entry = main): Service {
+  const child = spawn(process.execPath, [entry], {
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true, // its processes are a group, and can be killed as one
   });
-  children.add(child);
-  child.on('close', () => children.delete(child));
+  return serviceOf(child);
+}
+
+/** `child` leads a process group. */
+export function serviceOf(child: ChildProcess): Service {
   let output = '';
   const url = new Promise<string>((resolve) => {
     const read = (chunk: Buffer) => {
@@ -36,5 +43,22 @@ export function startService(env: Record<string, string>): Service {
     child.stdout!.on('data', read);
     child.stderr!.on('data', read);
   });
-  return { child, output: () => output, url, exited: once(child, 'close') as Service['exited'] };
+  const service: Service = {
+    child,
+    killAll: () => void (child.pid !== undefined && killGroup(child.pid)),
+    output: () => output,
+    url,
+    exited: once(child, 'close') as Service['exited'],
+  };
+  services.add(service);
+  child.on('close', () => services.delete(service));
+  return service;
+}
+
+function killGroup(leader: number): void {
+  try {
+    process.kill(-leader, 'SIGKILL');
+  } catch {
+    // None of them is left.
+  }
 }

@@ -9,9 +9,8 @@ export const command: Command = {
       about: 'copy everything from the SQLite of the data directory to the PostgreSQL of SLUICE_DATABASE_URL',
       async run(context) {
         const { readConfig } = await import('../../config.ts');
-        const { lockDataDir } = await import('../../data-dir.ts');
         const { copyDatabase } = await import('../../db/copy.ts');
-        const { openStore } = await import('../../store.ts');
+        const { lockDataDir, openStore } = await import('../../store.ts');
         const target = readConfig(context.io.env, false);
         if (target.databaseUrl === null)
           throw new StartError('SLUICE_DATABASE_URL has to name the PostgreSQL to move to.');

@@ -1,14 +1,13 @@
 import { type Command, verb } from '../frame/command.ts';
 
-/** Returns once the service listens; the process then lives until a signal stops it. */
+/** Returns once the service has ended. */
 export const command: Command = {
   verbs: {
     '': verb({
       about: 'run the service, with settings from the environment',
       async run({ io }) {
-        const { run } = await import('../../run.ts');
-        await run(io.env, io.stdout.isTTY === true);
-        return Number(process.exitCode ?? 0);
+        const { supervise } = await import('../../supervisor/supervise.ts');
+        return supervise(io.env, io.stdout.isTTY === true);
       },
     }),
   },

@@ -67,7 +67,7 @@ async function lookAtRegion(
   const { decideEngine, openEngine } = await import('../../engines/choose.ts');
   const { choice, why } = await decideEngine(setting, remembered);
   try {
-    const engine = await openEngine(name, choice, { ...config, installation: 'doctor' });
+    const engine = await openEngine(name, choice, { ...config, installation: 'doctor', standinDir: null });
     try {
       await engine.probe();
     } finally {

@@ -1,28 +1,5 @@
-// Where the agent listens for its workers. A path of a unix socket has at most 107 bytes, so for a long data directory the
-// socket lies in a short one, which only this user can enter.
-import { createHash } from 'node:crypto';
-import { chmodSync, lstatSync, mkdirSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { socketPathIn } from '../../lib/socket-path.ts';
 
-/** Leaves room for the name under which the socket is opened before it is renamed. */
-const maxBytes = 90;
-
-/** Makes the folder that it lies in. */
-export function agentSocketPath(dataDir: string): string {
-  const folder = join(dataDir, 'routing');
-  const path = join(folder, 'agent.sock');
-  if (Buffer.byteLength(path) <= maxBytes) {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    return path;
-  }
-  const digest = createHash('sha256').update(dataDir).digest('hex').slice(0, 12);
-  const short = join(tmpdir(), `sluice-${process.getuid?.() ?? 0}-${digest}`);
-  mkdirSync(short, { recursive: true, mode: 0o700 });
-  const found = lstatSync(short);
-  if (!found.isDirectory() || found.uid !== (process.getuid?.() ?? found.uid)) {
-    throw new Error(`${short} is not a directory of this user`);
-  }
-  chmodSync(short, 0o700);
-  return join(short, 'agent.sock');
-}
+/** Where the agent listens for its workers. */
+export const agentSocketPath = (dataDir: string): string => socketPathIn(join(dataDir, 'routing'), 'agent.sock');

@@ -194,7 +194,7 @@ test('killed between fired and resolved: still one event each, only later', asyn
   await shop.released(image(1));
   await underLoad(shop, () => receiver.has(1, limitMs));
   await settled(url, webhook, 1);
-  first.child.kill('SIGKILL');
+  first.killAll();
   await first.exited;
 
   const second = startService(isolated.env);
@@ -207,7 +207,7 @@ test('killed between fired and resolved: still one event each, only later', asyn
     await receiver.has(2, 60_000);
   });
   await settled(there.url, webhook, 2);
-  second.child.kill('SIGKILL');
+  second.killAll();
   await second.exited;
   const third = startService(isolated.env);
   await third.url;

@@ -198,7 +198,7 @@ test('killed in the middle of an order, the service goes on with the same one', 
     const { body: project } = await call(url, 'POST', '/v1/projects', { body: { name: 'Crash' } });
     const { id } = await new Names(url, project.id).add('crash.example');
     await held.arrived;
-    service.child.kill('SIGKILL');
+    service.killAll();
     await service.exited;
     service = startService(env);
     const names = new Names(await service.url, project.id);
@@ -206,7 +206,7 @@ test('killed in the middle of an order, the service goes on with the same one', 
     await names.becomes(id, isActive, 90_000);
     assert.equal(pebble.orders(), 1, service.output());
   } finally {
-    service.child.kill('SIGKILL');
+    service.killAll();
     await service.exited;
     held.close();
     await pebble.stop();

@@ -114,7 +114,7 @@ test('kill -9 under load loses nothing that was acknowledged', async () => {
         } catch {
           return; // the connection died with the process
         }
-        if (acknowledged.length - before === 120) service.child.kill('SIGKILL');
+        if (acknowledged.length - before === 120) service.killAll();
       }
     });
     await Promise.all(clients);
@@ -183,7 +183,7 @@ if (!onPostgres) {
     const second = start(env);
     assert.deepEqual(await second.exited, [78, null]);
     assert.match(second.output(), /Another Sluice runs on/);
-    service.child.kill('SIGKILL');
+    service.killAll();
     await service.exited;
     const third = start(env);
     await third.url;

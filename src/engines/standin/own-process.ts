@@ -1,0 +1,76 @@
+// The stand-in as the control process uses it: its instances run in a process of their own, which is started for the
+// first of them. Where there is none, there are no instances.
+import { spawn } from 'node:child_process';
+import { request } from 'node:http';
+import { json } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { socketPathIn } from '../../lib/socket-path.ts';
+import { type Engine, EngineError, type EngineInstance, type LogLine } from '../engine.ts';
+import type { StandinAnswer, StandinCall } from './protocol.ts';
+import { createStandinEngine } from './standin.ts';
+
+const entry = fileURLToPath(new URL('./main.ts', import.meta.url));
+const callMs = 10_000;
+const startWithinMs = 30_000;
+const retryMs = 25;
+
+/** No process answers at the socket. */
+class NoProcess extends Error {}
+
+export function standinInOwnProcess(dir: string, installation: string): Engine {
+  const { prepare } = createStandinEngine();
+  const ask = async (method: StandinCall['method'], args: unknown[], withinMs = callMs) => {
+    const answer = await post(socketPathIn(dir, 'standin.sock'), { installation, method, args }, withinMs);
+    if ('fault' in answer) throw new EngineError(answer.fault, answer.message);
+    return answer.result;
+  };
+  const orElse = <T>(fallback: T, asked: Promise<unknown>): Promise<T> =>
+    (asked as Promise<T>).catch((error) => {
+      if (error instanceof NoProcess) return fallback;
+      throw error;
+    });
+  return {
+    kind: 'standin',
+    async probe() {},
+    prepare,
+    async start(spec) {
+      const giveUpAt = performance.now() + startWithinMs;
+      for (let attempt = 0; ; attempt++) {
+        try {
+          await ask('start', [spec]);
+          return;
+        } catch (error) {
+          if (!(error instanceof NoProcess)) throw error;
+          if (performance.now() > giveUpAt) throw new EngineError('unavailable', 'the stand-in does not start');
+        }
+        if (attempt === 0) startProcess(dir);
+        await new Promise((resolve) => setTimeout(resolve, retryMs));
+      }
+    },
+    list: () => orElse<EngineInstance[]>([], ask('list', [])),
+    stop: (id, graceS) => orElse(undefined, ask('stop', [id, graceS], callMs + graceS * 1000)),
+    logs: (id, query) => orElse<LogLine[]>([], ask('logs', [id, query])),
+    async close() {},
+  };
+}
+
+/** Without the environment of the service, which holds secrets. */
+function startProcess(dir: string): void {
+  spawn(process.execPath, [entry, dir], { cwd: '/', env: {}, detached: true, stdio: 'ignore' })
+    .on('error', () => {}) // the caller asks until it has waited long enough
+    .unref();
+}
+
+function post(socketPath: string, call: StandinCall, withinMs: number): Promise<StandinAnswer> {
+  return new Promise((resolve, reject) => {
+    const sent = request({ socketPath, method: 'POST', agent: false, timeout: withinMs }, (response) => {
+      json(response).then((answer) => resolve(answer as StandinAnswer), reject);
+    });
+    sent.on('timeout', () => sent.destroy(new EngineError('unavailable', 'the stand-in does not answer')));
+    sent.on('error', (error: NodeJS.ErrnoException) => {
+      const isAway = error.code === 'ENOENT' || error.code === 'ECONNREFUSED' || error.code === 'ECONNRESET';
+      reject(isAway ? new NoProcess() : error);
+    });
+    sent.end(JSON.stringify(call));
+  });
+}

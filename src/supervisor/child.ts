@@ -1,0 +1,130 @@
+// A process that the supervisor started: what it says, and how it ends.
+import { type ChildProcess, type SendHandle, spawn } from 'node:child_process';
+import type { Said } from './protocol.ts';
+
+export interface ChildOptions {
+  /** For the log. */
+  name: string;
+  entry: string;
+  env: Record<string, string | undefined>;
+  /** Become its file descriptors 3, 4, … */
+  sockets: number[];
+}
+
+export interface Ending {
+  exitCode: number | null;
+  signal: string | null;
+  /** The reason it gave before it ended. */
+  failure: string | null;
+}
+
+/** It ended, or took too long, before it said what was waited for. */
+export class ChildFailed extends Error {}
+
+const killMarginMs = 10_000;
+
+export class Child {
+  readonly name: string;
+  readonly entry: string;
+  readonly ended: Promise<Ending>;
+  readonly #process: ChildProcess;
+  readonly #heard = new Set<string>();
+  readonly #listeners = new Set<() => void>();
+  #failure: string | null = null;
+  #ending: Ending | null = null;
+
+  constructor({ name, entry, env, sockets }: ChildOptions) {
+    this.name = name;
+    this.entry = entry;
+    this.#process = spawn(process.execPath, [...process.execArgv, entry], {
+      env,
+      stdio: ['ignore', 'inherit', 'inherit', ...sockets, 'ipc'],
+    });
+    this.#process.on('message', (said: Said) => {
+      if (said.failed !== undefined) this.#failure = said.failed;
+      for (const key of Object.keys(said)) this.#heard.add(key);
+      this.#notify();
+    });
+    const { promise, resolve } = Promise.withResolvers<Ending>();
+    const end = (exitCode: number | null, signal: string | null) => {
+      this.#ending ??= { exitCode, signal, failure: this.#failure };
+      this.#notify();
+      resolve(this.#ending);
+    };
+    this.#process.on('exit', end);
+    // It could not be started at all, for example because an installation is replacing the program at this moment.
+    this.#process.on('error', (error) => {
+      if (this.#process.pid !== undefined) return;
+      this.#failure = error.message;
+      end(null, null);
+    });
+    this.ended = promise;
+  }
+
+  get pid(): number | undefined {
+    return this.#process.pid;
+  }
+
+  get hasEnded(): boolean {
+    return this.#ending !== null;
+  }
+
+  /** Resolves once it has said this; rejects with ChildFailed. */
+  async says(what: keyof Said, withinMs = 2 ** 31 - 1): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const look = () => {
+      if (this.#heard.has(what)) resolve();
+      else if (this.#ending)
+        reject(new ChildFailed(`${this.name} ${describeEnding(this.#ending)} before it was ready`));
+    };
+    const late = () => reject(new ChildFailed(`${this.name} was not ready within ${withinMs / 1000} s`));
+    const timer = setTimeout(late, withinMs);
+    this.#listeners.add(look);
+    look();
+    try {
+      await promise;
+    } finally {
+      clearTimeout(timer);
+      this.#listeners.delete(look);
+    }
+  }
+
+  /** Resolves once it has answered; an earlier answer of the same kind does not count. */
+  ask(message: object, answer: keyof Said, withinMs: number, socket?: object): Promise<void> {
+    this.#heard.delete(answer);
+    this.send(message, socket);
+    return this.says(answer, withinMs);
+  }
+
+  /** Does nothing if it has ended. */
+  send(message: object, socket?: object): void {
+    if (this.#process.connected) this.#process.send(message, socket as SendHandle | undefined, {}, () => {});
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    if (this.#process.pid !== undefined) this.#process.kill(signal);
+  }
+
+  /** It was told to end, and is killed if it does not. */
+  async endWithin(drainMs: number): Promise<void> {
+    const force = setTimeout(() => this.kill('SIGKILL'), drainMs + killMarginMs);
+    await this.ended;
+    clearTimeout(force);
+  }
+
+  /** The supervisor may end before it does. */
+  leaveBehind(): void {
+    this.#process.unref();
+    this.#process.channel?.unref();
+  }
+
+  #notify(): void {
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+export function describeEnding({ exitCode, signal, failure }: Ending): string {
+  const how =
+    signal !== null ? `was ended by ${signal}` : exitCode !== null ? `ended with exit code ${exitCode}` : 'failed';
+  return failure === null ? how : `${how} (${failure})`;
+}

@@ -1,0 +1,142 @@
+// The processes of the service: one control process, and the router workers. Starting, replacing and ending them is here;
+// when to do which is up to the supervisor.
+import { fileURLToPath } from 'node:url';
+import type { Config } from '../config.ts';
+import { readOrMakeSecretKey } from '../data-dir.ts';
+import { createSeal, type Seal } from '../lib/seal.ts';
+import { agentSocketPath } from '../traffic/worker/socket-path.ts';
+import { workerSettings } from '../wiring/worker-settings.ts';
+import { Child } from './child.ts';
+import { replaceBeside, replaceControl } from './hand-over.ts';
+import { Keeper } from './keeper.ts';
+import type { SupervisorLog } from './log.ts';
+import type { ControlOrder, ControlOrders } from './protocol.ts';
+import type { Sockets } from './sockets.ts';
+
+type Env = Record<string, string | undefined>;
+
+const controlEntry = fileURLToPath(new URL('../control.ts', import.meta.url));
+const workerEntry = fileURLToPath(new URL('../traffic/worker/main.ts', import.meta.url));
+
+/** Workers hand their last measurements to the control process, which therefore ends after them; but not much later. */
+const workersFirstMs = 5000;
+
+interface FleetParts {
+  config: Config;
+  sockets: Sockets;
+  env: Env;
+  log: SupervisorLog;
+}
+
+export class Fleet {
+  readonly #parts: FleetParts;
+  readonly #control: Keeper;
+  readonly #workers: { keeper: Keeper; start: () => Child }[];
+  readonly #agentSocket: string;
+  /** null: there are no workers. It is read here, so that parent and children cannot both make a key at the first start. */
+  readonly #seal: Seal | null;
+  readonly #children = new Set<Child>();
+
+  constructor(parts: FleetParts) {
+    const { config, log } = parts;
+    this.#parts = parts;
+    this.#agentSocket = agentSocketPath(config.dataDir);
+    const isRouter = config.roles.includes('router');
+    this.#seal = isRouter ? createSeal(config.secretKey ?? readOrMakeSecretKey(config.dataDir)) : null;
+    this.#control = new Keeper(() => this.#startControl({ waits: false }), log);
+    this.#workers = Array.from({ length: isRouter ? config.routerWorkers : 0 }, (_, index) => {
+      const start = () => this.#startWorker(`w${index + 1}`);
+      return { keeper: new Keeper(start, log), start };
+    });
+  }
+
+  /** The first one is kept running only from when it is ready: if that never happens, the service has failed to start. */
+  async startControl(): Promise<void> {
+    const first = this.#startControl({ waits: false });
+    await first.says('ready').catch(async (error) => {
+      throw Object.assign(error, { exitCode: (await first.ended).exitCode ?? 1 });
+    });
+    this.#control.keep(first);
+  }
+
+  /** Resolves when all of them accept requests. */
+  async startWorkers(): Promise<void> {
+    await Promise.all(this.#workers.map(({ keeper }) => keeper.start().says('ready')));
+  }
+
+  greet(): void {
+    this.#control.current?.send({ order: 'greet' } satisfies ControlOrder);
+  }
+
+  /** Replaces each by what is on disk now, one after another. Rejects with ChildFailed; the others then stay as they are. */
+  async replaceAll(): Promise<void> {
+    const { config, sockets } = this.#parts;
+    const drainMs = config.drainS * 1000;
+    await replaceControl({
+      keeper: this.#control,
+      startWaiting: () => this.#startControl({ waits: true }),
+      mayOverlap: config.databaseUrl !== null,
+      apiSocket: sockets.of.api!.handle,
+      drainMs,
+    });
+    for (const { keeper, start } of this.#workers) await replaceBeside(keeper, start, drainMs);
+  }
+
+  /** Where systemd holds the sockets, the next service may start while requests under way still end in these processes. */
+  async stop(): Promise<void> {
+    const { config, sockets } = this.#parts;
+    const control = this.#control.current;
+    this.#control.close();
+    for (const { keeper } of this.#workers) keeper.close();
+    const ending = (children: Child[]) => {
+      for (const child of children) child.kill('SIGTERM');
+      return Promise.all(children.map((child) => child.endWithin(config.drainS * 1000)));
+    };
+    const isWorker = (child: Child) => child.entry === workerEntry;
+    const workersEnded = ending([...this.#children].filter(isWorker));
+    const late = new Promise((resolve) => setTimeout(resolve, workersFirstMs).unref());
+    await Promise.race([workersEnded, late]);
+    const othersEnded = ending([...this.#children].filter((child) => !isWorker(child)));
+    if (sockets.outlive && control) await control.says('released').catch(() => {});
+    else await Promise.all([workersEnded, othersEnded]);
+  }
+
+  killAll(): void {
+    for (const child of this.#children) child.kill('SIGKILL');
+  }
+
+  /** This process may end before they do. */
+  leaveBehind(): void {
+    for (const child of this.#children) child.leaveBehind();
+  }
+
+  #startControl({ waits }: { waits: boolean }): Child {
+    const { of, outlive } = this.#parts.sockets;
+    const ports = of.router && { http: of.router.port, tls: of.routerTls?.port ?? null };
+    const orders: ControlOrders = {
+      routerWorkers: ports && { agentSocket: this.#agentSocket, ports },
+      waits,
+      socketsOutlive: outlive,
+    };
+    const env = { SLUICE_CONTROL: JSON.stringify(orders) };
+    return this.#start({ name: 'the control process', entry: controlEntry, env, sockets: [of.api!.fd] });
+  }
+
+  #startWorker(name: string): Child {
+    const { config, sockets } = this.#parts;
+    const place = { name, workers: config.routerWorkers, agentSocket: this.#agentSocket, drainS: config.drainS };
+    return this.#start({
+      name: `router worker ${name}`,
+      entry: workerEntry,
+      env: { SLUICE_WORKER: JSON.stringify(workerSettings(config, this.#seal!, place)) },
+      sockets: [sockets.of.router!.fd, sockets.of.routerTls!.fd],
+    });
+  }
+
+  #start({ env, ...options }: { name: string; entry: string; env: Env; sockets: number[] }): Child {
+    const child = new Child({ ...options, env: { ...this.#parts.env, ...env } });
+    this.#children.add(child);
+    void child.ended.then(() => this.#children.delete(child));
+    return child;
+  }
+}

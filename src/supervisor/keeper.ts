@@ -1,0 +1,68 @@
+// Keeps one process of a kind running: when it ends by itself, the next one is started.
+import { countEarlyEnds, restartAfterMs } from './back-off.ts';
+import { type Child, ChildFailed, describeEnding } from './child.ts';
+import type { SupervisorLog } from './log.ts';
+
+export class Keeper {
+  readonly #start: () => Child;
+  readonly #log: SupervisorLog;
+  #current: Child | null = null;
+  #earlyEnds = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #closed = false;
+
+  constructor(start: () => Child, log: SupervisorLog) {
+    this.#start = start;
+    this.#log = log;
+  }
+
+  /** null: none runs at this moment. */
+  get current(): Child | null {
+    return this.#current;
+  }
+
+  start(): Child {
+    if (this.#closed) throw new ChildFailed('the service is stopping');
+    const child = this.#start();
+    this.keep(child);
+    return child;
+  }
+
+  /** From now on this is the one, in place of any other. */
+  keep(child: Child): void {
+    clearTimeout(this.#timer);
+    if (this.#closed) {
+      child.kill('SIGTERM');
+      return;
+    }
+    this.#current = child;
+    let readyAt: number | null = null;
+    child.says('ready').then(
+      () => {
+        readyAt = performance.now();
+      },
+      () => {},
+    );
+    void child.ended.then((ending) => {
+      if (this.#current !== child) return;
+      this.#current = null;
+      this.#earlyEnds = countEarlyEnds(this.#earlyEnds, readyAt === null ? null : performance.now() - readyAt);
+      const waitMs = restartAfterMs(this.#earlyEnds);
+      const fields = { process: child.name, pid: child.pid, exit_code: ending.exitCode, signal: ending.signal };
+      this.#log.error({ ...fields, restart_in_ms: waitMs }, `${child.name} ${describeEnding(ending)}`);
+      this.#timer = setTimeout(() => this.start(), waitMs);
+    });
+  }
+
+  /** What runs is up to the caller until it hands over another one, or the same again. */
+  letGo(): void {
+    clearTimeout(this.#timer);
+    this.#current = null;
+  }
+
+  /** None is started any more. */
+  close(): void {
+    this.#closed = true;
+    this.letGo();
+  }
+}

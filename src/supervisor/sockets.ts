@@ -1,0 +1,108 @@
+// The listening sockets, opened here or received from systemd. They are bound and never accepted from: that is what the
+// children do, which inherit them. As long as the supervisor holds one, the kernel keeps connections waiting while a child
+// is replaced.
+import { lookup } from 'node:dns/promises';
+import net from 'node:net';
+import { getSystemErrorMap } from 'node:util';
+import type { Config } from '../config.ts';
+import { StartError } from '../lib/start-error.ts';
+
+const socketNames = ['api', 'router', 'routerTls'] as const;
+type SocketName = (typeof socketNames)[number];
+
+interface Handle {
+  fd: number;
+  getsockname(into: { address?: string; port?: number }): number;
+  close(): void;
+}
+
+/** What Node.js' own cluster module opens shared sockets with: `net.BoundSocket` is not in every version we run on. */
+const { _createServerHandle: createHandle } = net as unknown as {
+  _createServerHandle(
+    address: string | null,
+    port: number | null,
+    family: number | null,
+    fd: number,
+    flags: number,
+  ): Handle | number;
+};
+
+export interface Socket {
+  handle: Handle;
+  fd: number;
+  address: string;
+  port: number;
+}
+
+export interface Sockets {
+  /** null: what it is for does not run here. */
+  of: Record<SocketName, Socket | null>;
+  /** systemd holds all of them too, and goes on doing so. */
+  outlive: boolean;
+  close(): void;
+}
+
+type Env = Record<string, string | undefined>;
+
+export async function openSockets(config: Config, env: Env, pid: number): Promise<Sockets> {
+  const ports = { api: config.port, router: config.routerPort, routerTls: config.routerTlsPort };
+  const received = receivedSockets(env, pid, ports);
+  const of: Sockets['of'] = { api: null, router: null, routerTls: null };
+  for (const name of socketNames) {
+    if (name !== 'api' && !config.roles.includes('router')) continue;
+    of[name] = received.get(name) ?? (await bind(config.host, ports[name]));
+  }
+  const open = Object.values(of).filter((socket) => socket !== null);
+  return {
+    of,
+    outlive: received.size > 0 && open.every((socket) => [...received.values()].includes(socket)),
+    close: () => open.forEach(({ handle }) => void handle.close()),
+  };
+}
+
+async function bind(host: string, port: number): Promise<Socket> {
+  const { address, family } = net.isIP(host) ? { address: host, family: net.isIP(host) } : await lookup(host);
+  const handle = createHandle(address, port, family, -1, 0);
+  if (typeof handle === 'number') throw systemError(handle, `${host}:${port}`);
+  return describe(handle, `${host}:${port}`);
+}
+
+/** An address in use is not reported by the attempt to bind it, but when the socket is asked where it is. */
+function describe(handle: Handle, where: string): Socket {
+  const name: { address?: string; port?: number } = {};
+  const failed = handle.getsockname(name);
+  if (failed !== 0) {
+    handle.close();
+    throw systemError(failed, where);
+  }
+  return { handle, fd: handle.fd, address: name.address!, port: name.port! };
+}
+
+function systemError(number: number, where: string): Error {
+  const [code, text] = getSystemErrorMap().get(number) ?? ['EUNKNOWN', 'unknown error'];
+  return Object.assign(new Error(`listen ${code}: ${text} ${where}`), { code });
+}
+
+const firstReceived = 3;
+const namesForSystemd: Record<string, SocketName> = { api: 'api', router: 'router', 'router-tls': 'routerTls' };
+
+/** By name (FileDescriptorName=) or else by port. See sd_listen_fds(3). */
+function receivedSockets(env: Env, pid: number, ports: Record<SocketName, number>): Map<SocketName, Socket> {
+  const received = new Map<SocketName, Socket>();
+  if (Number(env.LISTEN_PID) !== pid) return received;
+  const names = (env.LISTEN_FDNAMES ?? '').split(':');
+  for (let index = 0; index < Number(env.LISTEN_FDS ?? 0); index++) {
+    const handle = createHandle(null, null, null, firstReceived + index, 0);
+    if (typeof handle === 'number')
+      throw new StartError(`LISTEN_FDS: descriptor ${firstReceived + index} is no socket`);
+    const socket = describe(handle, 'LISTEN_FDS');
+    const name =
+      namesForSystemd[names[index] ?? ''] ?? socketNames.find((candidate) => ports[candidate] === socket.port);
+    const where = `LISTEN_FDS: the socket at ${socket.address} port ${socket.port}`;
+    if (name === undefined)
+      throw new StartError(`${where} is none of SLUICE_PORT, SLUICE_ROUTER_PORT, SLUICE_ROUTER_TLS_PORT`);
+    if (received.has(name)) throw new StartError(`${where} is the second one for the same purpose`);
+    received.set(name, socket);
+  }
+  return received;
+}

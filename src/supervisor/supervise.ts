@@ -1,0 +1,137 @@
+// The supervisor: it opens the ports, starts the control process and the router workers, replaces what ends, and on SIGHUP
+// replaces everything by what is on disk now. It loads nothing of what it starts, so that it is there at once, stays
+// small, and has little reason to fail.
+import { getCompileCacheDir } from 'node:module';
+import { dirname } from 'node:path';
+import { isatty } from 'node:tty';
+import { type Config, readConfig } from '../config.ts';
+import { makeDataDir } from '../data-dir.ts';
+import { explainStart } from '../lib/start-error.ts';
+import { ChildFailed } from './child.ts';
+import { Fleet } from './fleet.ts';
+import { createSupervisorLog, type SupervisorLog } from './log.ts';
+import { type ReloadOutcome, serveReload } from './reload-socket.ts';
+import { openSockets, type Sockets } from './sockets.ts';
+
+type Env = Record<string, string | undefined>;
+
+/** The control process has the processor for itself at first. If it waits for its database, workers go on without it. */
+const workersAfterMs = 500;
+/** The lines for people are printed when everything answers, or after this time without the workers. */
+const greetWithinMs = 10_000;
+
+/** Resolves with the exit code, once everything has ended. */
+export async function supervise(env: Env, isTerminal: boolean): Promise<number> {
+  try {
+    const config = readConfig(env, isTerminal);
+    const sockets = await openSockets(config, env, process.pid);
+    makeDataDir(config.dataDir);
+    return await new Supervisor(config, sockets, env).run(isTerminal);
+  } catch (error) {
+    const { lines, exitCode } = explainStart(error);
+    for (const line of lines) process.stderr.write(`sluice: ${line}\n`);
+    return exitCode;
+  }
+}
+
+/** What children are started with: not what systemd said to this process. */
+function childEnv({ LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES, NOTIFY_SOCKET, ...env }: Env): Env {
+  const compiled = getCompileCacheDir();
+  // Without it the first file of every child would be compiled anew, by a compiler that has to be loaded for it.
+  return { ...(compiled && { NODE_COMPILE_CACHE: dirname(compiled) }), ...env };
+}
+
+const waited = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms).unref());
+
+class Supervisor {
+  readonly #config: Config;
+  readonly #sockets: Sockets;
+  readonly #log: SupervisorLog;
+  readonly #fleet: Fleet;
+  #reloads: Promise<unknown> = Promise.resolve();
+  #state: 'starting' | 'serving' | 'stopping' = 'starting';
+
+  constructor(config: Config, sockets: Sockets, env: Env) {
+    this.#config = config;
+    this.#sockets = sockets;
+    this.#log = createSupervisorLog(config.logLevel, config.logFormat);
+    this.#fleet = new Fleet({ config, sockets, env: childEnv(env), log: this.#log });
+  }
+
+  async run(isTerminal: boolean): Promise<number> {
+    const started = this.#start();
+    const stopped = this.#listenToSignals(isTerminal);
+    const asked = await serveReload(this.#config.dataDir, () => this.#reload()).catch((error) => {
+      this.#log.warn({ reason: error.message }, '`sluice reload` cannot reach this service; SIGHUP can');
+      return null;
+    });
+    const exitCode = await Promise.race([stopped, started]);
+    asked?.close();
+    this.#fleet.leaveBehind();
+    return exitCode;
+  }
+
+  /** Resolves only if the start fails: the service then ends with the exit code of the control process. */
+  async #start(): Promise<number> {
+    try {
+      const control = this.#fleet.startControl();
+      await Promise.race([control, waited(workersAfterMs)]);
+      const workers = this.#fleet.startWorkers();
+      await control;
+      if (this.#state === 'starting') this.#state = 'serving';
+      await Promise.race([workers, waited(greetWithinMs)]);
+      this.#fleet.greet();
+    } catch (error) {
+      if (this.#state === 'starting') {
+        this.#fleet.killAll();
+        return (error as { exitCode?: number }).exitCode ?? 1;
+      }
+    }
+    return new Promise(() => {});
+  }
+
+  /** The first signal stops in order; a second one ends at once. */
+  #listenToSignals(isTerminal: boolean): Promise<number> {
+    const { promise, resolve } = Promise.withResolvers<number>();
+    const stop = (signal: NodeJS.Signals) => {
+      if (this.#state === 'stopping') {
+        this.#fleet.killAll();
+        resolve(1);
+        return;
+      }
+      this.#state = 'stopping';
+      this.#log.info({ signal }, 'the service stops');
+      if (!this.#sockets.outlive) this.#sockets.close();
+      void this.#fleet.stop().then(() => resolve(0));
+    };
+    process.on('SIGTERM', stop);
+    process.on('SIGINT', stop);
+    process.on('SIGHUP', () => {
+      // The same signal says that the terminal it was started on is gone.
+      if (isTerminal && !isatty(1)) stop('SIGHUP');
+      else void this.#reload();
+    });
+    return promise;
+  }
+
+  /** One after another, however often it is asked for. */
+  #reload(): Promise<ReloadOutcome> {
+    const outcome = this.#reloads.then(() => this.#reloadNow());
+    this.#reloads = outcome;
+    return outcome;
+  }
+
+  async #reloadNow(): Promise<ReloadOutcome> {
+    if (this.#state !== 'serving') return { ok: false, message: `Not reloaded: the service is ${this.#state}.` };
+    try {
+      await this.#fleet.replaceAll();
+      this.#log.info({}, 'reloaded: the service runs what is on disk now');
+      return { ok: true, message: 'The service runs what is on disk now.' };
+    } catch (error) {
+      if (!(error instanceof ChildFailed)) throw error;
+      const message = `Not reloaded: ${error.message}. What ran before serves on.`;
+      this.#log.error({}, message);
+      return { ok: false, message };
+    }
+  }
+}
