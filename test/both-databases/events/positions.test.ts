@@ -152,8 +152,9 @@ async function resumesIn(env: Record<string, string>, project: string, after: st
 }
 
 describe('a database restored from a dump', () => {
-  test('a follower resumes and gets what came after, old and new', async () => {
+  test('a follower resumes and gets what came after, old and new', async (c) => {
     const server = onPostgres ? await startPostgres() : null;
+    c.after(() => server?.stop());
     if (onPostgres) await spendTransactionNumbers(postgresUrl!);
     const own = await startApp();
     const project = (await own.call('POST', '/v1/projects', { body: { name: 'Shop' } })).body.id;
@@ -172,7 +173,6 @@ describe('a database restored from a dump', () => {
     await resumesIn(target.env, project, first);
     await target.clean();
     await own.stop();
-    await server?.stop();
   });
 });
 
