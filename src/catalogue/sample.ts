@@ -49,7 +49,7 @@ const samples: SampleStream[] = [
   },
 ];
 
-const manifest = `# The sample catalogue. Make your own in the same form, and build it with: sluice catalogue build
+export const sampleManifest = `# The sample catalogue. Make your own in the same form, and build it with: sluice catalogue build
 preset: ultrafast
 renditions:
   - { label: 144p, width: 256, height: 144, video_kbps: 80, audio_kbps: 48 }
@@ -105,10 +105,10 @@ export async function buildSample(site: string, options: SampleOptions): Promise
   const build = () => buildCatalogue({ ...rest, paths, manifestPath, ...encoder });
   await mkdir(folder, { recursive: true });
   if (!existsSync(join(site, DOCUMENT_PATH))) {
-    await writeFile(manifestPath, `${manifest.slice(0, manifest.indexOf('streams:'))}streams: []\n`);
+    await writeFile(manifestPath, `${sampleManifest.slice(0, sampleManifest.indexOf('streams:'))}streams: []\n`);
     await build();
   }
-  await writeFile(manifestPath, manifest);
+  await writeFile(manifestPath, sampleManifest);
   await Promise.all(samples.map((sample) => makeSource(ffmpeg, folder, sample, options.signal)));
   const result = await build();
   await rm(folder, { recursive: true, force: true });

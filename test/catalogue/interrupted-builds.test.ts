@@ -1,7 +1,8 @@
 // A disk that fills, two file systems, Ctrl-C: one line each, before work is lost, and nothing is left running.
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, readFile, readlink, rm, symlink } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, readlink, rm, rmdir, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { verifySite } from '../../src/catalogue/verify/verify.ts';
@@ -13,16 +14,15 @@ const noise = 'noise=alls=80:allf=t';
 
 /** A file system of its own in memory, or null where this user may not mount one. */
 async function mountSmall(t: { after(undo: () => unknown): void }, kilobytes: number): Promise<string | null> {
-  const folder = await makeFolder(t);
-  const target = join(folder, 'small');
-  await mkdir(target);
-  try {
-    await execute('mount', ['-t', 'tmpfs', '-o', `size=${kilobytes}k`, 'tmpfs', target]);
-  } catch {
-    return null;
-  }
-  t.after(() => execute('umount', ['-l', target]));
-  return target;
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-small-'));
+  const mounted = await execute('mount', ['-t', 'tmpfs', '-o', `size=${kilobytes}k`, 'tmpfs', folder]).catch(
+    () => null,
+  );
+  t.after(async () => {
+    if (mounted !== null) await execute('umount', ['-l', folder]);
+    await rmdir(folder);
+  });
+  return mounted === null ? null : folder;
 }
 
 test('a disk that fills while encoding ends the build in one line, and the site is as it was', async (t) => {
