@@ -83,11 +83,9 @@ async function planTasks(
   records: Map<string, StreamRecord>,
 ): Promise<Task[]> {
   const { report, signal, patience = usualPatience } = options;
-  const refusals = [
-    ...missingIds(records, new Set(manifest.streams.map((entry) => entry.id))),
-    ...oddSources(manifest),
-  ];
-  if (refusals.length > 0) throw new CatalogueError(refusals);
+  const odd = oddSources(manifest);
+  if (odd.length > 0) throw new CatalogueError(odd);
+  const refusals = missingIds(records, new Set(manifest.streams.map((entry) => entry.id)));
   const digests = await SourceDigests.load(options.paths.sources);
   const tasks: Task[] = [];
   for (const entry of manifest.streams) {
