@@ -11,12 +11,14 @@ import { appendLedger, foldLedger, readLedger, type StreamRecord } from './ledge
 import { type Manifest, parseManifest, type StreamEntry } from './manifest.ts';
 import type { Ffmpeg } from './media/ffmpeg.ts';
 import type { HlsLayout } from './media/package-hls.ts';
+import { type Patience, usualPatience } from './media/source/quiet.ts';
+import { stampSource } from './media/source/source-file.ts';
 import { placeMedia, placeTexts, readPublished } from './publish.ts';
 import { publishLine } from './publish-line.ts';
 import { whileLocked } from './site-lock.ts';
 import type { SitePaths } from './site-paths.ts';
 import { SourceDigests } from './sources.ts';
-import { type StagedStream, stageStream } from './staging.ts';
+import { checkLinks, type Recipe, type StagedStream, stageStream, stagingKey } from './staging.ts';
 import { versionFaults } from './version-guard.ts';
 
 export type BuildEvent =
@@ -34,6 +36,8 @@ interface BuildOptions {
   /** Sources encoded at the same time. */
   jobs: number;
   hlsLayout: HlsLayout;
+  /** How long sources must not have changed; by default two seconds. */
+  patience?: Patience;
   signal?: AbortSignal;
   report?: (event: BuildEvent) => void;
 }
@@ -46,7 +50,7 @@ export interface BuildResult {
 
 interface Task {
   entry: StreamEntry;
-  sourceSha256: string;
+  source: { sha256: string; stamp: string };
   verdict: Extract<Verdict, { kind: 'encode' }>;
 }
 
@@ -60,23 +64,41 @@ async function readManifest(path: string): Promise<Manifest> {
   }
 }
 
+/** Folders, pipes and devices are named at once, before the first source is read. */
+function oddSources(manifest: Manifest): string[] {
+  return manifest.streams.flatMap(({ id, source }) => {
+    try {
+      stampSource(source);
+      return [];
+    } catch (error) {
+      if (error instanceof CatalogueError) return error.lines.map((line) => `stream ${id}: ${line}`);
+      throw error;
+    }
+  });
+}
+
 async function planTasks(
   options: BuildOptions,
   manifest: Manifest,
   records: Map<string, StreamRecord>,
 ): Promise<Task[]> {
+  const { report, signal, patience = usualPatience } = options;
+  const odd = oddSources(manifest);
+  if (odd.length > 0) throw new CatalogueError(odd);
   const refusals = missingIds(records, new Set(manifest.streams.map((entry) => entry.id)));
   const digests = await SourceDigests.load(options.paths.sources);
   const tasks: Task[] = [];
   for (const entry of manifest.streams) {
-    const sourceSha256 = await digests.digestOf(entry.source, options.now().getTime(), options.signal);
+    const onWait = (text: string) => report?.({ kind: 'note', text: `${entry.id}: ${text}` });
+    const source = await digests.digestOf(entry.source, { patience, signal, onWait });
     const progressive = entry.progressive.map((label) => manifest.renditions.find((each) => each.label === label)!);
     const hls = entry.hls ? manifest.renditions : null;
+    const sourceSha256 = source?.sha256 ?? null;
     const verdict = judge(records.get(entry.id), { id: entry.id, sourceSha256, progressive, hls });
     if (verdict.kind === 'refuse') refusals.push(...verdict.reasons);
-    if (verdict.kind === 'encode' && sourceSha256 !== null) tasks.push({ entry, sourceSha256, verdict });
-    if (verdict.kind === 'keep' && sourceSha256 === null)
-      options.report?.({ kind: 'note', text: `${entry.id}: its source is gone; what is published stays as it is` });
+    if (verdict.kind === 'encode' && source !== null) tasks.push({ entry, source, verdict });
+    if (verdict.kind === 'keep' && source === null)
+      report?.({ kind: 'note', text: `${entry.id}: its source is gone; what is published stays as it is` });
   }
   await digests.save();
   if (refusals.length > 0) throw new CatalogueError(refusals);
@@ -107,33 +129,63 @@ function checkLedgerKnows(
   throw new CatalogueError(`the site has streams that ${ledger} does not know (${unknown[0]!.id}); restore the ledger`);
 }
 
+function recipeOf(options: BuildOptions, manifest: Manifest, { entry, source, verdict }: Task): Recipe {
+  const { progressive, hls, extras } = verdict;
+  const { interlaced, deinterlace, language, allowDamaged } = entry;
+  return {
+    ...{ sourceSha256: source.sha256, preset: manifest.preset, hlsLayout: options.hlsLayout },
+    ...{ progressive, hls, extras, interlaced, deinterlace, language, allowDamaged },
+  };
+}
+
+/** Streams of the same source and recipe: encoded once, published under each id. */
+interface SharedTask {
+  recipe: Recipe;
+  tasks: Task[];
+}
+
+function shareTasks(options: BuildOptions, manifest: Manifest, tasks: Task[], encoder: string): SharedTask[] {
+  const shared = new Map<string, SharedTask>();
+  for (const task of tasks) {
+    const recipe = recipeOf(options, manifest, task);
+    const key = stagingKey(recipe, encoder);
+    shared.set(key, { recipe, tasks: [...(shared.get(key)?.tasks ?? []), task] });
+  }
+  return [...shared.values()];
+}
+
+async function encodeShared(options: BuildOptions, ffmpeg: Ffmpeg, shared: SharedTask): Promise<StagedStream> {
+  const { entry, source } = shared.tasks[0]!;
+  const ids = shared.tasks.map((task) => task.entry.id);
+  const task = { recipe: shared.recipe, source: entry.source, sourceStamp: source.stamp };
+  for (const id of ids) options.report?.({ kind: 'start', id });
+  return stageStream(options.paths.staging, ffmpeg, task, {
+    signal: options.signal,
+    onShare: (share) => {
+      for (const id of ids) options.report?.({ kind: 'progress', id, share });
+    },
+    onNote: (text) => options.report?.({ kind: 'note', text: `${ids.join(', ')}: ${text}` }),
+  });
+}
+
 async function encodeAll(options: BuildOptions, manifest: Manifest, tasks: Task[]): Promise<Map<string, StagedStream>> {
   const staged = new Map<string, StagedStream>();
   if (tasks.length === 0) return staged;
+  await checkLinks(options.paths);
   const ffmpeg = await options.ffmpeg();
   const faults: string[] = [];
-  await forEachAtOnce(tasks, options.jobs, async ({ entry, sourceSha256, verdict }) => {
+  await forEachAtOnce(shareTasks(options, manifest, tasks, ffmpeg.version), options.jobs, async (shared) => {
     options.signal?.throwIfAborted();
-    options.report?.({ kind: 'start', id: entry.id });
-    const { kind: _, ...outputs } = verdict;
-    const { source, interlaced } = entry;
-    const task = {
-      source,
-      sourceSha256,
-      interlaced,
-      preset: manifest.preset,
-      hlsLayout: options.hlsLayout,
-      ...outputs,
-    };
-    const onShare = (share: number) => options.report?.({ kind: 'progress', id: entry.id, share });
+    const ids = shared.tasks.map((task) => task.entry.id);
     try {
-      staged.set(entry.id, await stageStream(options.paths.staging, ffmpeg, task, { signal: options.signal, onShare }));
+      const stream = await encodeShared(options, ffmpeg, shared);
+      for (const id of ids) staged.set(id, stream);
     } catch (error) {
       // A source that cannot be encoded stops the publish. The others are encoded still: the next build finds them staged.
       if (!(error instanceof CatalogueError)) throw error;
-      faults.push(...error.lines.map((line) => `stream ${entry.id}: ${line}`));
+      faults.push(...error.lines.map((line) => `stream ${ids.join(', ')}: ${line}`));
     }
-    options.report?.({ kind: 'finish', id: entry.id });
+    for (const id of ids) options.report?.({ kind: 'finish', id });
   });
   if (faults.length > 0) throw new CatalogueError(faults);
   return staged;
@@ -154,8 +206,8 @@ async function buildLocked(options: BuildOptions): Promise<BuildResult> {
 
   const at = options.now().toISOString();
   const encoder = tasks.length > 0 ? (await options.ffmpeg()).version : '';
-  const lines = tasks.map(({ entry: { id }, sourceSha256 }) =>
-    publishLine({ id, sourceSha256, encoder, at }, records.get(id), staged.get(id)!),
+  const lines = tasks.map(({ entry: { id }, source }) =>
+    publishLine({ id, sourceSha256: source.sha256, encoder, at }, records.get(id), staged.get(id)!),
   );
   const next = foldLedger([...ledger.lines, ...lines]);
   const document = composeDocument(manifest, (id) => next.get(id)?.facts, at.slice(0, 10));

@@ -25,6 +25,9 @@ test('a manifest gives streams with their defaults and absolute sources', () => 
     progressive: ['720p'],
     hls: true,
     interlaced: null,
+    deinterlace: 'single',
+    language: null,
+    allowDamaged: false,
     fields: {},
   });
   assert.equal(manifest.version, 2);

@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { type Static, type TSchema, Type } from 'typebox';
 import { parseDocument } from 'yaml';
 import { CatalogueError } from './fault.ts';
+import { languageTag } from './media/source/describe.ts';
 import { type Fault, faultsIn } from './shape.ts';
 
 const presets = ['ultrafast', 'superfast', 'veryfast', 'faster', 'fast', 'medium', 'slow', 'slower'] as const;
@@ -38,6 +39,10 @@ const Rendition = Type.Object(
   mapping,
 );
 
+const LANGUAGE_FAULT = 'must be a language tag such as en or pt-BR';
+const deinterlace = ['single', 'double'] as const;
+export type Deinterlace = (typeof deinterlace)[number];
+
 const WrittenStream = Type.Object(
   {
     id: Matching(/^[a-z0-9][a-z0-9_-]{0,63}$/, 'must be 1 to 64 of a-z, 0-9, - and _, starting with a letter or digit'),
@@ -46,6 +51,11 @@ const WrittenStream = Type.Object(
     progressive: OrNull(Type.Array(Type.Unsafe<string>({}), list(MAX_RENDITIONS))),
     hls: YesOrNo,
     interlaced: YesOrNo,
+    deinterlace: Type.Optional(
+      Type.Unsafe<Deinterlace | null>({ enum: [...deinterlace, null], fault: `must be ${deinterlace.join(' or ')}` }),
+    ),
+    language: OrNull(Matching(/^[A-Za-z0-9-]{2,35}$/, LANGUAGE_FAULT)),
+    allow_damaged: YesOrNo,
     fields: OrNull(Type.Record(Type.String(), Type.Unknown(), { fault: 'must be a mapping' })),
   },
   mapping,
@@ -75,6 +85,11 @@ export interface StreamEntry {
   hls: boolean;
   /** Overrides what was detected in the source; null: does not. */
   interlaced: boolean | null;
+  /** One picture for each frame of an interlaced source, or for each of its fields. */
+  deinterlace: Deinterlace;
+  /** Of the sound, instead of what the source says; null: as the source says. */
+  language: string | null;
+  allowDamaged: boolean;
   /** Added fields, copied into the document. */
   fields: Record<string, unknown>;
 }
@@ -102,12 +117,14 @@ function twice(values: unknown[], path: string): Fault[] {
 }
 
 function streamFaults(value: unknown, path: string, labels: unknown[]): Fault[] {
-  const { progressive, hls, fields } = fieldsOf(value);
+  const { progressive, hls, language, fields } = fieldsOf(value);
   const unknown = itemsOf(progressive).filter((label) => !labels.includes(label));
   const faults = unknown.map((label): Fault => {
     return { path: `${path}.progressive`, message: `"${String(label)}" is not a label of renditions` };
   });
   faults.push(...twice(itemsOf(progressive), `${path}.progressive`));
+  if (typeof language === 'string' && languageTag(language) === null)
+    faults.push({ path: `${path}.language`, message: LANGUAGE_FAULT });
   if (isNo(hls) && itemsOf(progressive).length === 0)
     faults.push({ path, message: 'has neither progressive files nor HLS' });
   for (const name of Object.keys(fieldsOf(fields))) {
@@ -136,6 +153,7 @@ const yes = (value: boolean | 'yes' | 'no'): boolean => !isNo(value);
 
 function entryOf(stream: Static<typeof WrittenStream>, folder: string): StreamEntry {
   const { id, title, source, progressive, hls, interlaced, fields } = stream;
+  const { deinterlace, language, allow_damaged } = stream;
   return {
     id,
     title,
@@ -143,6 +161,9 @@ function entryOf(stream: Static<typeof WrittenStream>, folder: string): StreamEn
     progressive: progressive ?? [],
     hls: yes(hls ?? true),
     interlaced: interlaced == null ? null : yes(interlaced),
+    deinterlace: deinterlace ?? 'single',
+    language: languageTag(language ?? undefined),
+    allowDamaged: yes(allow_damaged ?? false),
     fields: fields ?? {},
   };
 }

@@ -49,9 +49,10 @@ const samples: SampleStream[] = [
   },
 ];
 
-const manifest = `# The sample catalogue. Make your own in the same form, and build it with: sluice catalogue build
+export const sampleManifest = `# The sample catalogue. Make your own in the same form, and build it with: sluice catalogue build
 preset: ultrafast
 renditions:
+  - { label: 144p, width: 256, height: 144, video_kbps: 80, audio_kbps: 48 }
   - { label: 270p, width: 480, height: 270, video_kbps: 500, audio_kbps: 96 }
   - { label: 540p, width: 960, height: 540, video_kbps: 1600, audio_kbps: 128 }
 streams:
@@ -98,14 +99,16 @@ export async function buildSample(site: string, options: SampleOptions): Promise
   const folder = sampleFolder(site);
   const manifestPath = join(folder, 'catalogue.yaml');
   const { ffmpeg, ...rest } = options;
-  const build = () =>
-    buildCatalogue({ ...rest, paths, manifestPath, ffmpeg: async () => ffmpeg, jobs: 2, hlsLayout: 'ranges' });
+  // Nobody else writes the sources: they are complete as soon as ffmpeg has ended.
+  const patience = { quietMs: 0, longestMs: 0 };
+  const encoder = { ffmpeg: async () => ffmpeg, jobs: 2, hlsLayout: 'ranges' as const, patience };
+  const build = () => buildCatalogue({ ...rest, paths, manifestPath, ...encoder });
   await mkdir(folder, { recursive: true });
   if (!existsSync(join(site, DOCUMENT_PATH))) {
-    await writeFile(manifestPath, `${manifest.slice(0, manifest.indexOf('streams:'))}streams: []\n`);
+    await writeFile(manifestPath, `${sampleManifest.slice(0, sampleManifest.indexOf('streams:'))}streams: []\n`);
     await build();
   }
-  await writeFile(manifestPath, manifest);
+  await writeFile(manifestPath, sampleManifest);
   await Promise.all(samples.map((sample) => makeSource(ffmpeg, folder, sample, options.signal)));
   const result = await build();
   await rm(folder, { recursive: true, force: true });

@@ -1,15 +1,17 @@
 // Encoded streams on their way into the site. Each has a folder named by what decides its bytes (source, recipe, encoder),
 // so that a build finds what an interrupted one has staged, and never uses what another recipe made.
 import { createHash } from 'node:crypto';
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { compressedForms, isText } from './compress.ts';
-import { codeOf } from './fault.ts';
+import { CatalogueError, codeOf } from './fault.ts';
 import { forEachAtOnce, hashFile, listFiles, replaceFile, syncPath } from './files.ts';
 import type { PublishedFile } from './ledger.ts';
 import { type Encoded, type EncodeProgress, type EncodeTask, encodeStream } from './media/encode.ts';
 import { RECIPE_REVISION } from './media/encode-args.ts';
 import type { Ffmpeg } from './media/ffmpeg.ts';
+import { readUnchanged } from './media/source/source-file.ts';
+import type { SitePaths } from './site-paths.ts';
 
 export interface StagedStream {
   folder: string;
@@ -18,12 +20,36 @@ export interface StagedStream {
   files: Record<string, PublishedFile>;
 }
 
-type StagingTask = Omit<EncodeTask, 'folder'> & { sourceSha256: string };
+/** What decides the bytes of a stream, next to the encoder. Streams that agree in it share what is encoded. */
+export type Recipe = Omit<EncodeTask, 'folder' | 'source'> & { sourceSha256: string };
 
-function stagingKey(task: StagingTask, encoder: string): string {
-  const { source: _, ...recipe } = task;
+export interface StagingTask {
+  recipe: Recipe;
+  source: string;
+  /** Of the source, when its digest was taken. */
+  sourceStamp: string;
+}
+
+export function stagingKey(recipe: Recipe, encoder: string): string {
   const parts = JSON.stringify([RECIPE_REVISION, encoder, Object.entries(recipe).sort()]);
   return createHash('sha256').update(parts).digest('hex').slice(0, 32);
+}
+
+/** Finished files are linked from staging into the site: whether they can be is found out before hours of encoding. */
+export async function checkLinks(paths: SitePaths): Promise<void> {
+  const media = join(paths.site, 'media');
+  await Promise.all([mkdir(paths.staging, { recursive: true }), mkdir(media, { recursive: true })]);
+  const [from, to] = [join(paths.staging, `link-${process.pid}`), join(media, `.link-${process.pid}`)];
+  try {
+    await writeFile(from, '');
+    await link(from, to);
+  } catch (error) {
+    if (!['EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP'].includes(codeOf(error))) throw error;
+    const reason = codeOf(error) === 'EXDEV' ? 'they are on different file systems' : codeOf(error);
+    throw new CatalogueError(`files cannot be linked from ${paths.staging} into ${media}: ${reason}`);
+  } finally {
+    await Promise.all([rm(from, { force: true }), rm(to, { force: true })]);
+  }
 }
 
 async function addCompressed(folder: string): Promise<void> {
@@ -34,11 +60,11 @@ async function addCompressed(folder: string): Promise<void> {
   }
 }
 
-async function digestAll(folder: string): Promise<Record<string, PublishedFile>> {
+async function digestAll(folder: string, signal?: AbortSignal): Promise<Record<string, PublishedFile>> {
   const names = await listFiles(folder);
   const files = new Map<string, PublishedFile>();
   await forEachAtOnce(names, 4, async (name) => {
-    files.set(name, await hashFile(join(folder, name)));
+    files.set(name, await hashFile(join(folder, name), signal));
     await syncPath(join(folder, name));
   });
   return Object.fromEntries(names.map((name) => [name, files.get(name)!]));
@@ -61,17 +87,23 @@ export async function stageStream(
   task: StagingTask,
   progress: EncodeProgress,
 ): Promise<StagedStream> {
-  const folder = join(stagingFolder, stagingKey(task, ffmpeg.version));
+  const folder = join(stagingFolder, stagingKey(task.recipe, ffmpeg.version));
   const staged = await readStaged(folder);
   if (staged !== null) return staged;
   const partial = `${folder}.partial`;
   await rm(partial, { recursive: true, force: true });
   await mkdir(join(partial, 'files'), { recursive: true });
   try {
-    const { sourceSha256: _, ...rest } = task;
-    const encoded = await encodeStream(ffmpeg, { ...rest, folder: join(partial, 'files') }, progress);
-    await addCompressed(join(partial, 'files'));
-    const files = await digestAll(join(partial, 'files'));
+    const { sourceSha256: sha256, ...recipe } = task.recipe;
+    const expected = { path: task.source, sha256, stamp: task.sourceStamp };
+    const target = join(partial, 'files');
+    const encoded = await readUnchanged(
+      expected,
+      (source) => encodeStream(ffmpeg, { ...recipe, source, folder: target }, progress),
+      progress.signal,
+    );
+    await addCompressed(target);
+    const files = await digestAll(target, progress.signal);
     await replaceFile(join(partial, 'done.json'), JSON.stringify({ encoded, files }));
     await rename(partial, folder);
     return { folder: join(folder, 'files'), encoded, files };

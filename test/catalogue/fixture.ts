@@ -1,7 +1,7 @@
 // What the catalogue's scenarios share: a folder of their own, short generated sources, and a site built from them with the
 // real encoder.
 import { execFile, spawn } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, utimes, writeFile } from 'node:fs/promises';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -10,6 +10,7 @@ import { promisify } from 'node:util';
 import { type BuildEvent, type BuildResult, buildCatalogue } from '../../src/catalogue/build.ts';
 import { type Ffmpeg, findFfmpeg } from '../../src/catalogue/media/ffmpeg.ts';
 import type { HlsLayout } from '../../src/catalogue/media/package-hls.ts';
+import type { Patience } from '../../src/catalogue/media/source/quiet.ts';
 import { type SitePaths, sitePathsOf } from '../../src/catalogue/site-paths.ts';
 
 export const execute = promisify(execFile);
@@ -64,6 +65,9 @@ export async function makeSource(folder: string, name: string, options: SourceOp
   return path;
 }
 
+/** As if the file had been complete for a minute: a build of the command line need not wait for it. */
+export const settle = (path: string) => utimes(path, Date.now() / 1000 - 60, Date.now() / 1000 - 60);
+
 export const tinyRenditions = `renditions:
   - { label: 36p, width: 64, height: 36, video_kbps: 100, audio_kbps: 32 }
   - { label: 90p, width: 160, height: 90, video_kbps: 200, audio_kbps: 48 }
@@ -80,7 +84,14 @@ export interface TestBuild {
   folder: string;
   paths: SitePaths;
   events: BuildEvent[];
-  build(options?: { hlsLayout?: HlsLayout; jobs?: number; signal?: AbortSignal; now?: Date }): Promise<BuildResult>;
+  encoder: Ffmpeg;
+  build(options?: {
+    hlsLayout?: HlsLayout;
+    jobs?: number;
+    patience?: Patience;
+    signal?: AbortSignal;
+    now?: Date;
+  }): Promise<BuildResult>;
 }
 
 export async function makeBuild(t: Cleanup, ffmpeg?: Ffmpeg): Promise<TestBuild> {
@@ -92,6 +103,7 @@ export async function makeBuild(t: Cleanup, ffmpeg?: Ffmpeg): Promise<TestBuild>
     folder,
     paths,
     events,
+    encoder,
     build: ({ now, ...options } = {}) =>
       buildCatalogue({
         paths,
@@ -100,6 +112,7 @@ export async function makeBuild(t: Cleanup, ffmpeg?: Ffmpeg): Promise<TestBuild>
         now: () => now ?? new Date(),
         jobs: 1,
         hlsLayout: 'ranges',
+        patience: { quietMs: 0, longestMs: 0 },
         report: (event) => events.push(event),
         ...options,
       }),

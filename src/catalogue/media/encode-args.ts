@@ -1,28 +1,35 @@
 // The one ffmpeg command that makes everything from a source. The source is decoded once and each rung encoded once; the
 // same packets go to the progressive file and to the HLS track. Pure: it only computes the arguments.
 //
-// The same arguments give the same bytes. With VBV and frame threads x264 does not guarantee that; with sliced threads it
-// does, as long as their number is the same everywhere. So the number is fixed here and not taken from the machine.
+// The same arguments do not give the same bytes: x264 with a bounded bit rate and more than one thread never promises that,
+// and one thread would make a film take several times as long. Nothing relies on it.
 import type { Preset } from '../manifest.ts';
-import { inputOf } from './ffmpeg.ts';
-import type { SourceFacts } from './probe.ts';
+import { sourceInput } from './ffmpeg.ts';
 import { type Rung, sizeIn } from './rungs.ts';
+import { colourTags, TO_JPEG, toBt709 } from './source/colour.ts';
+import { COMPLAINT_LEVEL } from './source/complaints.ts';
+import type { SourceFacts } from './source/probe.ts';
+import type { SourceFile } from './source/source-file.ts';
 import type { ThumbnailSheet } from './thumbnails.ts';
 import { framesSkipped, groupFrames, secondFrames } from './timing.ts';
 
 /** Raised when a change here makes other bytes from the same source and manifest. */
-export const RECIPE_REVISION = 1;
+export const RECIPE_REVISION = 2;
 
-interface EncodePlan {
-  source: string;
+export interface EncodePlan {
+  source: SourceFile;
   facts: SourceFacts;
+  /** One picture for each field of interlaced video, instead of one for each frame. `facts.rate` is that of the pictures. */
+  everyField: boolean;
+  /** Length of the picture; the sound is padded or cut to it. */
+  seconds: number;
   preset: Preset;
   progressive: Rung[];
   hls: Rung[];
   extras: ThumbnailSheet | null;
 }
 
-const SLICES = 4;
+const SAMPLE_RATE = 48_000;
 const POSTER_BOX = { label: '', width: 1280, height: 720, video_kbps: 0, audio_kbps: 0 };
 
 export const progressiveName = (label: string) => `${label}.mp4`;
@@ -57,10 +64,10 @@ function videoChains(plan: EncodePlan, rungs: Rung[]): Chain[] {
   if (plan.extras !== null) {
     const { width, height, columns, rows, step } = plan.extras;
     const poster = sizeIn(facts, POSTER_BOX);
-    const posterScale = `scale=${poster.width}:${poster.height}`;
-    chains.push({ name: 'poster', filters: [second, posterScale, 'setsar=1', 'thumbnail=20', 'format=yuvj420p'] });
-    const sheet = [`framestep=${step}`, `scale=${width}:${height}`, 'setsar=1', `tile=${columns}x${rows}`];
-    chains.push({ name: 'thumbs', filters: [...sheet, 'format=yuvj420p'] });
+    const jpeg = (size: { width: number; height: number }) => `scale=${size.width}:${size.height}:${TO_JPEG}`;
+    chains.push({ name: 'poster', filters: [second, 'thumbnail=20', jpeg(poster), 'setsar=1', 'format=yuvj420p'] });
+    const sheet = [`framestep=${step}`, jpeg({ width, height }), 'setsar=1', 'format=yuvj420p'];
+    chains.push({ name: 'thumbs', filters: [...sheet, `tile=${columns}x${rows}`] });
   }
   return chains;
 }
@@ -69,16 +76,24 @@ function filterGraph(plan: EncodePlan, rungs: Rung[], audioCopies: number): stri
   const { facts } = plan;
   const chains = videoChains(plan, rungs);
   const start = [
-    ...(facts.interlaced ? ['yadif=mode=0:deint=all'] : []),
+    ...(facts.interlaced ? [`yadif=mode=${plan.everyField ? 1 : 0}:deint=all`] : []),
+    ...toBt709(facts.colour, facts.height),
     `fps=${facts.rate.num}/${facts.rate.den}:start_time=0`,
     `split=${chains.length}`,
   ];
   const graph = [`[0:V:0]${start.join(',')}${chains.map((chain) => `[in_${chain.name}]`).join('')}`];
   for (const chain of chains) graph.push(`[in_${chain.name}]${chain.filters.join(',')}[${chain.name}]`);
-  if (audioCopies > 0) {
+  if (audioCopies > 0 && facts.audio !== null) {
     const labels = Array.from({ length: audioCopies }, (_, i) => `[a${i}]`).join('');
-    const shape = 'aresample=48000:async=1:first_pts=0,aformat=sample_rates=48000:channel_layouts=stereo';
-    graph.push(`[0:a:0]${shape},asplit=${audioCopies}${labels}`);
+    const samples = Math.round(plan.seconds * SAMPLE_RATE);
+    const filters = [
+      `aresample=${SAMPLE_RATE}:async=1:first_pts=0`,
+      `aformat=sample_rates=${SAMPLE_RATE}:channel_layouts=stereo`,
+      `apad=whole_len=${samples}`,
+      `atrim=end_sample=${samples}`,
+      `asplit=${audioCopies}${labels}`,
+    ];
+    graph.push(`[0:${facts.audio.index}]${filters.join(',')}`);
   }
   return graph.join(';');
 }
@@ -97,11 +112,11 @@ function rungArgs(plan: EncodePlan, rung: Rung, i: number, audio: string | null,
   const group = groupFrames(plan.facts.rate, skip);
   const group264 = `keyint=${group}:min-keyint=${group}:scenecut=0:open-gop=0:force-cfr=1`;
   // The fastest preset would turn these two off, and with them the High profile.
-  const x264 = `${group264}:8x8dct=1:cabac=1:threads=${SLICES}:sliced-threads=1`;
+  const x264 = `${group264}:8x8dct=1:cabac=1`;
   const video = [
     ['-map', `[v${i}]`, '-c:v', 'libx264', '-preset', plan.preset, '-profile:v', 'high'],
     ['-b:v', `${kbps}k`, '-maxrate', `${Math.round(kbps * 1.5)}k`, '-bufsize', `${Math.round(kbps * 1.5)}k`],
-    ['-x264-params', x264, '-flags:v', '+bitexact+global_header+cgop'],
+    ['-x264-params', x264, '-flags:v', '+bitexact+global_header+cgop', ...colourTags],
   ].flat();
   const sound = [
     ['-map', `[${audio}]`, '-c:a', 'aac', '-b:a', `${audio_kbps}k`],
@@ -129,6 +144,7 @@ function extraArgs(plan: EncodePlan): string[] {
       '27',
       '-x264-params',
       x264,
+      ...colourTags,
     );
     args.push('-f', 'mp4', '-movflags', `frag_keyframe+empty_moov+${FRAGMENT_FLAGS}`, IFRAME_NAME);
   }
@@ -159,22 +175,23 @@ export function encodeArgs(plan: EncodePlan): string[] {
     let needsAudio = isFile;
     if (plan.hls.some((each) => each.rendition.label === label)) {
       targets.push(`[${VIDEO_TRACK}]${videoName(label)}`);
-      if (plan.facts.hasAudio && !groups.has(audio_kbps)) {
+      if (plan.facts.audio !== null && !groups.has(audio_kbps)) {
         groups.add(audio_kbps);
         targets.push(`[${AUDIO_TRACK}]${audioName(audio_kbps)}`);
         needsAudio = true;
       }
     }
-    const audio = plan.facts.hasAudio && needsAudio ? `a${audioCopies++}` : null;
+    const audio = plan.facts.audio !== null && needsAudio ? `a${audioCopies++}` : null;
     return rungArgs(plan, rung, i, audio, targets);
   });
   const graph = filterGraph(plan, rungs, audioCopies);
   const scaling = ['-sws_flags', 'bicubic+accurate_rnd+full_chroma_int+bitexact'];
   return [
     '-y',
-    '-v',
-    'error',
-    ...inputOf(plan.source),
+    ...COMPLAINT_LEVEL,
+    // A picture or a sound that changes its format would start the filters anew, and all that counts frames with them.
+    ...['-reinit_filter', '0'],
+    ...sourceInput(plan.source),
     ...scaling,
     '-filter_complex',
     graph,

@@ -6,6 +6,8 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { CatalogueError } from '../fault.ts';
+import { type Complaint, complaintIn } from './source/complaints.ts';
+import type { SourceFile } from './source/source-file.ts';
 
 export interface Ffmpeg {
   path: string;
@@ -61,45 +63,99 @@ export async function findFfmpeg(explicit: string | undefined, searchPath: strin
   }
 }
 
+/** Whether a build of ffmpeg has each of these filters. */
+export async function hasFilters(ffmpeg: Ffmpeg, names: string[]): Promise<(name: string) => boolean> {
+  if (names.length === 0) return () => true;
+  const { stdout } = await promisify(execFile)(ffmpeg.path, ['-hide_banner', '-filters'], { timeout: 30_000 });
+  const known = new Set([...stdout.matchAll(/^ *[A-Z.]{2,3} +(\w+) /gm)].map(([, name]) => name));
+  return (name) => known.has(name);
+}
+
 interface RunOptions {
   cwd?: string;
   signal?: AbortSignal | undefined;
+  /** The open file that `sourceInput` names. */
+  source?: SourceFile;
   /** Called with what the command writes to its standard output. */
   onOutput?: (bytes: Buffer) => void;
+  /** Called with each complaint, where the arguments ask for levels; an error stops ffmpeg, and is thrown. */
+  onComplaint?: ((complaint: Complaint) => CatalogueError | null) | undefined;
 }
 
-/** Sources are files and nothing else: a "video" that is really a playlist must not make ffmpeg fetch what it names. */
-export const inputOf = (source: string) => ['-protocol_whitelist', 'file,pipe,crypto,data', '-i', `file:${source}`];
+/** The number under which ffmpeg inherits the open source. */
+const SOURCE_FD = 3;
+const inherited = `/proc/self/fd/${SOURCE_FD}`;
+const nameOf = (source: SourceFile) => (process.platform === 'linux' ? inherited : source.path);
+
+/** An opened source: its own container and no other, whatever its bytes and its name suggest to ffmpeg. */
+export const sourceInput = (source: SourceFile) => [
+  '-f',
+  source.demuxer,
+  '-format_whitelist',
+  source.demuxer,
+  ...onlyFiles,
+  `file:${nameOf(source)}`,
+];
+
+/** A published file: an MP4, or a playlist of such. */
+export const inputOf = (path: string) => ['-format_whitelist', 'mov,hls', ...onlyFiles, `file:${path}`];
+
+const onlyFiles = ['-protocol_whitelist', 'file', '-i'];
 
 const KEPT_STDERR = 4 * 1024 * 1024;
+
+/** Splits what ffmpeg says into lines and finds the first complaint that must stop it. */
+function listen(options: RunOptions, stop: (error: Error) => void): (text: string) => void {
+  let rest = '';
+  return (text) => {
+    const lines = (rest + text).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) {
+      const complaint = complaintIn(line);
+      const error = complaint?.kind === 'disk_full' ? diskFull() : complaint && options.onComplaint?.(complaint);
+      if (error) stop(error);
+    }
+  };
+}
+
+const diskFull = () => Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' });
 
 /** Runs ffmpeg to its end and resolves with its standard error; rejects with the last lines of it where ffmpeg fails. */
 export function runFfmpeg(ffmpeg: Ffmpeg, args: string[], options: RunOptions = {}): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const child = spawn(ffmpeg.path, ['-hide_banner', '-nostdin', '-nostats', ...args], {
     cwd: options.cwd,
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe', ...(options.source === undefined ? [] : [options.source.fd])],
     signal: options.signal,
     killSignal: 'SIGKILL',
   });
   let said = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    if (said.length < KEPT_STDERR) said += text;
-  });
-  child.stdout.on('data', (bytes: Buffer) => options.onOutput?.(bytes));
   let failure: Error | undefined;
+  const hear = listen(options, (error) => {
+    failure ??= error;
+    child.kill('SIGKILL');
+  });
+  child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+    if (said.length < KEPT_STDERR) said += text;
+    hear(text);
+  });
+  child.stdout!.on('data', (bytes: Buffer) => options.onOutput?.(bytes));
   child.on('error', (error) => {
-    failure = error;
+    failure ??= error;
   });
   child.on('close', (code, killed) => {
     if (failure !== undefined) reject(failure);
     else if (code === 0) resolve(said);
-    else reject(new CatalogueError(`ffmpeg failed (${killed ?? `code ${code}`}): ${lastLines(said)}`));
+    else if (/No space left on device/.test(said)) reject(diskFull());
+    else reject(new CatalogueError(`ffmpeg failed (${killed ?? `code ${code}`}): ${lastLines(said, options.source)}`));
   });
   return promise;
 }
 
-function lastLines(said: string): string {
-  const lines = said.split('\n').filter((line) => line.trim() !== '');
-  return lines.slice(-3).join(' | ').slice(-600) || 'it said nothing';
+function lastLines(said: string, source?: SourceFile): string {
+  const lines = said
+    .split('\n')
+    .filter((line) => line.trim() !== '' && !/^(\[[^\]]*\] )?\[(info|warning)\] /.test(line));
+  const text = lines.slice(-3).join(' | ').slice(-600) || 'it said nothing';
+  return source === undefined ? text : text.replaceAll(`file:${inherited}`, source.path);
 }

@@ -56,19 +56,13 @@ async function writeTrack(
   return uri;
 }
 
-interface Packaged {
-  seconds: number;
-  fps: number;
+interface Sound {
+  language: string | null;
 }
 
 const framesOf = (file: FragmentedFile) => file.fragments.reduce((sum, fragment) => sum + fragment.sampleCount, 0);
 
-export async function packageHls(
-  folder: string,
-  rungs: Rung[],
-  hasAudio: boolean,
-  layout: HlsLayout,
-): Promise<Packaged> {
+export async function packageHls(folder: string, rungs: Rung[], sound: Sound | null, layout: HlsLayout): Promise<void> {
   const packager = { folder, layout };
   const videos = await Promise.all(
     rungs.map(async (rung) => {
@@ -79,28 +73,29 @@ export async function packageHls(
   );
   const top = videos.at(-1)!;
   const groups: (AudioGroup & { codec: string; rates: ReturnType<typeof bitRates> })[] = [];
-  for (const kbps of hasAudio ? audioGroups(rungs) : []) {
+  for (const kbps of sound === null ? [] : audioGroups(rungs)) {
     const file = await readFragments(join(folder, audioName(kbps)));
     const segments = audioSegments(file, top.segments);
     const uri = await writeTrack(packager, audioName(kbps), file, segments);
     const { codec, channels } = file.track;
-    groups.push({ id: `audio-${kbps}`, uri, channels, codec, rates: bitRates(segments) });
+    const { language = null } = sound ?? {};
+    groups.push({ id: `audio-${kbps}`, uri, channels, language, codec, rates: bitRates(segments) });
   }
   const variants: Variant[] = [];
   for (const { rung, name, file, segments } of videos) {
-    const sound = groups.find((group) => group.id === `audio-${rung.rendition.audio_kbps}`);
+    const group = groups.find((each) => each.id === `audio-${rung.rendition.audio_kbps}`);
     const video = bitRates(segments);
     variants.push({
       uri: await writeTrack(packager, name, file, segments),
       rates: {
-        peak: video.peak + (sound?.rates.peak ?? 0),
-        average: video.average + (sound?.rates.average ?? 0),
+        peak: video.peak + (group?.rates.peak ?? 0),
+        average: video.average + (group?.rates.average ?? 0),
       },
-      codecs: [file.track.codec, ...(sound ? [sound.codec] : [])],
+      codecs: [file.track.codec, ...(group ? [group.codec] : [])],
       width: file.track.width,
       height: file.track.height,
       fps: framesOf(file) / totalSeconds(segments),
-      audioGroup: sound?.id ?? null,
+      audioGroup: group?.id ?? null,
     });
   }
   const seconds = totalSeconds(top.segments);
@@ -110,5 +105,4 @@ export async function packageHls(
   const uri = await writeTrack(packager, IFRAME_NAME, iframes, frames, true);
   const multivariant = multivariantPlaylist(variants, groups, { uri, rates: bitRates(frames), codec, width, height });
   await writeFile(join(folder, MULTIVARIANT_NAME), multivariant);
-  return { seconds, fps: framesOf(top.file) / seconds };
 }

@@ -44,6 +44,8 @@ export interface AudioGroup {
   id: string;
   uri: string;
   channels: number;
+  /** Tag of RFC 5646; null where nobody says. */
+  language: string | null;
 }
 
 interface IframeVariant {
@@ -83,7 +85,7 @@ export function multivariantPlaylist(variants: Variant[], audio: AudioGroup[], i
   const media = audio.map(
     (group) =>
       `#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="${group.id}",NAME="Main",DEFAULT=YES,AUTOSELECT=YES,` +
-      `CHANNELS="${group.channels}",URI="${group.uri}"`,
+      `${group.language === null ? '' : `LANGUAGE="${group.language}",`}CHANNELS="${group.channels}",URI="${group.uri}"`,
   );
   const { rates, codec, width, height, uri } = iframes;
   const iframe = `${rateAttributes(rates)},CODECS="${codec}",RESOLUTION=${width}x${height},VIDEO-RANGE=SDR,URI="${uri}"`;

@@ -1,6 +1,6 @@
 // Thumbnails: how they lie on their sheets, and the track of WebVTT cues that name a part of a sheet, as players read it.
-import type { SourceFacts } from './probe.ts';
 import { sizeIn } from './rungs.ts';
+import type { SourceFacts } from './source/probe.ts';
 import { rateOf, secondFrames } from './timing.ts';
 
 const THUMBNAIL_BOX = { label: '', width: 192, height: 108, video_kbps: 0, audio_kbps: 0 };
@@ -19,11 +19,11 @@ export interface ThumbnailSheet {
 
 const sheetName = (number: number) => `thumbs-${String(number).padStart(3, '0')}.jpg`;
 
-export function thumbnailSheet(facts: SourceFacts): ThumbnailSheet {
-  const every = Math.max(1, Math.ceil(facts.durationS / MOST_THUMBNAILS));
+export function thumbnailSheet(facts: SourceFacts, durationS: number): ThumbnailSheet {
+  const every = Math.max(1, Math.ceil(durationS / MOST_THUMBNAILS));
   const step = secondFrames(facts.rate) * every;
   const seconds = step / rateOf(facts.rate);
-  const count = Math.max(1, Math.ceil(facts.durationS / seconds));
+  const count = Math.max(1, Math.ceil(durationS / seconds));
   const columns = Math.min(10, count);
   return { ...sizeIn(facts, THUMBNAIL_BOX), columns, rows: Math.min(10, Math.ceil(count / columns)), step, seconds };
 }

@@ -19,6 +19,12 @@ const common: Ratio[] = [
   { num: 60, den: 1 },
 ];
 
+/** Fields a second, for a rate of frames: each frame of interlaced video holds two moments. */
+export function fieldRate(rate: Ratio): Ratio {
+  const doubled = { num: rate.num * 2, den: rate.den };
+  return rateOf(doubled) > FASTEST_FPS ? rate : doubled;
+}
+
 const SLOWEST_FPS = 5;
 const FASTEST_FPS = 60.5;
 

@@ -1,16 +1,21 @@
-// What a source really is. Its headers are trusted for the length and for whether there is sound; size, rotation, fields
-// and frame rate are taken from frames that ffmpeg decoded, after it turned them upright.
-import { CatalogueError } from '../fault.ts';
-import { type Ffmpeg, inputOf, runFfmpeg } from './ffmpeg.ts';
-import { chooseRate, type Ratio } from './timing.ts';
+// What a source really is. Its headers are trusted for the kind of its tracks and colours; size, rotation, fields and frame
+// rate are taken from frames that ffmpeg decoded, after it turned them upright, and its length from its packets.
+import { CatalogueError } from '../../fault.ts';
+import { type Ffmpeg, hasFilters, runFfmpeg, sourceInput } from '../ffmpeg.ts';
+import { chooseRate, type Ratio, rateOf } from '../timing.ts';
+import { type Colour, checkColours, colourFilterNames } from './colour.ts';
+import { type AudioTrack, describeInput } from './describe.ts';
+import type { SourceFile } from './source-file.ts';
 
 export interface SourceFacts {
   /** Upright size in square pixels. */
   width: number;
   height: number;
   interlaced: boolean;
-  hasAudio: boolean;
-  durationS: number;
+  audio: AudioTrack | null;
+  colour: Colour;
+  /** Null where the container does not state it. */
+  declaredS: number | null;
   /** The constant frame rate the stream is encoded at. */
   rate: Ratio;
 }
@@ -51,45 +56,32 @@ function readFrames(said: string): { frames: Frame[]; rate: Ratio | null } {
   return { frames, rate: ratio(config?.[2]) };
 }
 
-function declaredDuration(said: string): number | null {
-  const match = /^ {2}Duration: (\d+):(\d\d):(\d\d\.\d+)/m.exec(said);
-  return match ? Number(match[1]) * 3600 + Number(match[2]) * 60 + Number(match[3]) : null;
-}
-
-/** For containers that do not state their length: reads every packet once. */
-async function countedDuration(ffmpeg: Ffmpeg, source: string, signal?: AbortSignal): Promise<number> {
-  let report = '';
-  const onOutput = (bytes: Buffer) => {
-    report = (report + bytes.toString('latin1')).slice(-4096);
-  };
-  const args = ['-progress', 'pipe:1', ...inputOf(source), '-map', '0:V:0', '-c', 'copy', '-f', 'null', '-'];
-  await runFfmpeg(ffmpeg, args, { signal, onOutput });
-  const last = [...report.matchAll(/^out_time=(\d+):(\d\d):(\d\d(?:\.\d+)?)/gm)].at(-1);
-  return last ? Number(last[1]) * 3600 + Number(last[2]) * 60 + Number(last[3]) : 0;
-}
-
-export async function probeSource(ffmpeg: Ffmpeg, source: string, signal?: AbortSignal): Promise<SourceFacts> {
+export async function probeSource(ffmpeg: Ffmpeg, source: SourceFile, signal?: AbortSignal): Promise<SourceFacts> {
   const frameArgs = ['-map', '0:V:0', '-vf', 'showinfo', '-frames:v', String(PROBED_FRAMES), '-f', 'null', '-'];
   let said: string;
   try {
-    said = await runFfmpeg(ffmpeg, [...inputOf(source), ...frameArgs], { signal });
+    said = await runFfmpeg(ffmpeg, [...sourceInput(source), ...frameArgs], { signal, source });
   } catch (error) {
     if (!(error instanceof CatalogueError)) throw error;
-    throw new CatalogueError(`${source} is not a video that ffmpeg can read: ${error.message}`);
+    throw new CatalogueError(`${source.path} is not a video that ffmpeg can read: ${error.message}`);
   }
   const { frames, rate } = readFrames(said);
   const first = frames[0];
-  if (first === undefined) throw new CatalogueError(`${source} is not a video: it has no frame`);
-  const input = said.slice(0, said.indexOf('Stream mapping:'));
+  if (first === undefined) throw new CatalogueError(`${source.path} is not a video: it has no frame`);
+  const { audio, colour, durationS } = describeInput(said.slice(0, said.indexOf('Stream mapping:')));
+  checkColours(source.path, colour, await hasFilters(ffmpeg, colourFilterNames(colour)));
   return {
     width: Math.round(first.width * first.pixelAspect),
     height: first.height,
     interlaced: frames.filter((frame) => frame.interlaced).length * 2 > frames.length,
-    hasAudio: /^ +Stream #0:\d+.*: Audio: /m.test(input),
-    durationS: declaredDuration(input) ?? (await countedDuration(ffmpeg, source, signal)),
+    audio,
+    colour,
+    declaredS: durationS,
     rate: chooseRate(
       rate,
       frames.slice(1).map((frame, i) => frame.time - frames[i]!.time),
     ),
   };
 }
+
+export const framesIn = (seconds: number, rate: Ratio) => Math.max(1, Math.round(seconds * rateOf(rate)));

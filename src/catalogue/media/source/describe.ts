@@ -1,0 +1,63 @@
+// Reading what ffmpeg prints of an input: its length, its tracks, their languages and colours. Pure.
+import type { Colour } from './colour.ts';
+
+export interface AudioTrack {
+  /** Number of the stream in the source. */
+  index: number;
+  /** As HLS wants it (`en`, `pt-BR`), or null where the track does not say. */
+  language: string | null;
+}
+
+export interface Description {
+  /** Null where the container does not state its length, or ffmpeg only estimated it. */
+  durationS: number | null;
+  /** The default track, or the first. */
+  audio: AudioTrack | null;
+  colour: Colour;
+}
+
+/** The language tag of RFC 5646 for the code in a track: `ger` and `deu` are both `de`. Null for "undetermined". */
+export function languageTag(code: string | undefined): string | null {
+  if (code === undefined || /^(und|mis|mul|zxx)$/i.test(code)) return null;
+  try {
+    return Intl.getCanonicalLocales(code)[0] ?? null;
+  } catch {
+    return null;
+  }
+}
+
+function durationIn(text: string): number | null {
+  if (/Estimating duration from bitrate/.test(text)) return null;
+  const match = /^ {2}Duration: (\d+):(\d\d):(\d\d\.\d+)/m.exec(text);
+  return match ? Number(match[1]) * 3600 + Number(match[2]) * 60 + Number(match[3]) : null;
+}
+
+function audioIn(text: string): AudioTrack | null {
+  const lines = [...text.matchAll(/^ {2,4}Stream #0:(\d+)(?:\[0x\w+\])?(?:\((\w+)\))?: Audio: (.*)$/gm)];
+  const chosen = lines.find(([, , , rest]) => /\(default\)/.test(rest!)) ?? lines[0];
+  return chosen === undefined ? null : { index: Number(chosen[1]), language: languageTag(chosen[2]) };
+}
+
+const notColours = /^(tv|pc|progressive|.*first.*|.*coded.*|.*bpc|left|center|topleft|top|bottomleft|bottom)$/;
+
+/** `yuv420p10le(tv, bt2020nc/bt2020/smpte2084)`: pixel format, range, then matrix, primaries and transfer, or one for all. */
+function colourIn(text: string): Colour {
+  const stream = [...text.matchAll(/^ {2,4}Stream #0:\d+.*: Video: [^,]+, (\w+)(?:\(([^)]*)\))?.*$/gm)].find(
+    ([line]) => !line.includes('(attached pic)'),
+  );
+  const parts = (stream?.[2] ?? '').split(', ');
+  const names = (parts.find((part) => part !== '' && !notColours.test(part)) ?? 'unknown').split('/');
+  const [matrix = 'unknown', primaries = matrix, transfer = matrix] = names;
+  return {
+    pixels: stream?.[1] ?? 'unknown',
+    full: parts.includes('pc') || /^yuvj/.test(stream?.[1] ?? ''),
+    matrix,
+    primaries,
+    transfer,
+    dolbyOnly: /DOVI configuration record: .*profile: 5/.test(text),
+  };
+}
+
+export function describeInput(text: string): Description {
+  return { durationS: durationIn(text), audio: audioIn(text), colour: colourIn(text) };
+}

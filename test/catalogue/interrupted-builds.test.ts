@@ -1,0 +1,102 @@
+// A disk that fills, two file systems, Ctrl-C: one line each, before work is lost, and nothing is left running.
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readdir, readFile, readlink, rm, rmdir, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { verifySite } from '../../src/catalogue/verify/verify.ts';
+import { until } from '../helpers/wait.ts';
+import { execute, makeBuild, makeFolder, makeSource, runCli, settle, writeManifest } from './fixture.ts';
+
+const stream = '{ id: a, title: A, source: a.mp4, progressive: [36p] }';
+const noise = 'noise=alls=80:allf=t';
+
+/** A file system of its own in memory, or null where this user may not mount one. */
+async function mountSmall(t: { after(undo: () => unknown): void }, kilobytes: number): Promise<string | null> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-small-'));
+  const mounted = await execute('mount', ['-t', 'tmpfs', '-o', `size=${kilobytes}k`, 'tmpfs', folder]).catch(
+    () => null,
+  );
+  t.after(async () => {
+    if (mounted !== null) await execute('umount', ['-l', folder]);
+    await rmdir(folder);
+  });
+  return mounted === null ? null : folder;
+}
+
+test('a disk that fills while encoding ends the build in one line, and the site is as it was', async (t) => {
+  const small = await mountSmall(t, 300);
+  if (small === null) return t.skip('needs the right to mount');
+  const folder = await makeFolder(t);
+  const film = { seconds: 4, size: '160x90', rate: '25', filters: noise, output: ['-qp', '30'] };
+  await settle(await makeSource(folder, 'a.mp4', film));
+  const ladder = 'renditions:\n  - { label: 36p, width: 160, height: 90, video_kbps: 900, audio_kbps: 64 }\n';
+  const manifest = await writeManifest(folder, [stream], ladder);
+  const site = join(small, 'site');
+  const { code, stderr } = await runCli(['build', manifest, '--dir', site]).ended;
+  assert.equal(code, 1);
+  assert.equal(stderr, 'sluice catalogue: the disk is full; the site is as it was\n');
+  assert.ok(!existsSync(join(site, 'api')));
+  assert.deepEqual(await readdir(`${site}.state/work`), [], 'what was half made is gone, and its space is free');
+});
+
+test('a site on another file system than its state is told before anything is encoded', async (t) => {
+  const small = await mountSmall(t, 4096);
+  if (small === null) return t.skip('needs the right to mount');
+  const build = await makeBuild(t);
+  await makeSource(build.folder, 'a.mp4');
+  await writeManifest(build.folder, [stream]);
+  await symlink(small, build.paths.site);
+  await assert.rejects(build.build(), (error: { lines: string[] }) => {
+    const { staging, site } = build.paths;
+    const reason = 'they are on different file systems';
+    assert.deepEqual(error.lines, [`files cannot be linked from ${staging} into ${site}/media: ${reason}`]);
+    return true;
+  });
+  assert.ok(!build.events.some((event) => event.kind === 'start'));
+  await rm(build.paths.site);
+  await build.build();
+  assert.deepEqual((await verifySite({ paths: build.paths })).faults, []);
+});
+
+/** Programs that run in a folder. */
+async function runningIn(folder: string): Promise<string[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const folders = await Promise.all(pids.map((pid) => readlink(`/proc/${pid}/cwd`).catch(() => '')));
+  return folders.filter((each) => each.startsWith(folder));
+}
+
+test('Ctrl-C ends a build and its ffmpeg at once', async (t) => {
+  const folder = await makeFolder(t);
+  const film = { seconds: 60, size: '320x180', rate: '25', filters: noise, output: ['-qp', '40'] };
+  await settle(await makeSource(folder, 'a.mp4', film));
+  const manifest = await writeManifest(folder, [stream]);
+  const site = join(folder, 'site');
+  const run = runCli(['build', manifest, '--dir', site]);
+  await until('the encode', async () => (await runningIn(`${site}.state`)).length > 0);
+  const startedMs = performance.now();
+  run.child.kill('SIGINT');
+  const { code, stderr } = await run.ended;
+  assert.equal(code, 130);
+  assert.equal(stderr, 'sluice catalogue: interrupted; the site is as it was, and the next build goes on from here\n');
+  assert.ok(performance.now() - startedMs < 10_000);
+  assert.deepEqual(await runningIn(`${site}.state`), []);
+});
+
+test('a build that was stopped between its files and its ledger is healed, though no encode gives the same bytes twice', async (t) => {
+  const build = await makeBuild(t);
+  await makeSource(build.folder, 'a.mp4', { seconds: 3, size: '160x90', rate: '25', filters: noise });
+  await writeManifest(build.folder, [stream]);
+  await build.build();
+  // As after a crash: media is in place, nothing names it, and what was staged is lost.
+  await rm(build.paths.ledger);
+  await rm(join(build.paths.site, 'api'), { recursive: true });
+  await rm(join(build.paths.site, 'media/SHA256SUMS'));
+  assert.deepEqual((await build.build()).encoded, ['a']);
+  assert.deepEqual((await verifySite({ paths: build.paths })).faults, []);
+  for (const page of ['catalogue.md', 'decisions/catalogue-encoding.md']) {
+    const text = await readFile(join(import.meta.dirname, '../../docs', page), 'utf8');
+    assert.doesNotMatch(text, /give the same bytes|reproducible/);
+  }
+});

@@ -1,0 +1,100 @@
+// Sound is as long as the picture, is the track the source calls its default, and says its language.
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import * as hlsParser from 'hls-parser';
+import { languageTag } from '../../src/catalogue/media/source/describe.ts';
+import { bundledFfmpeg, execute, makeBuild, systemFfmpeg, writeManifest } from './fixture.ts';
+
+const FRAME_S = 1 / 25;
+
+async function makeFilm(path: string, pictureS: number, sounds: { seconds: number; hertz?: number }[], more: string[]) {
+  const inputs = sounds.flatMap(({ seconds, hertz = 440 }) => ['-f', 'lavfi', '-i', `sine=${hertz}:d=${seconds}`]);
+  const maps = Array.from({ length: sounds.length + 1 }, (_, i) => ['-map', String(i)]).flat();
+  const picture = ['-f', 'lavfi', '-i', `testsrc2=s=64x36:r=25:d=${pictureS}`];
+  const codecs = ['-c:v', 'libx264', '-preset', 'ultrafast', '-c:a', 'aac'];
+  await execute('ffmpeg', ['-v', 'error', ...picture, ...inputs, ...maps, ...codecs, ...more, path]);
+}
+
+/** Seconds of sound that come out of a decoder. */
+async function decodedSeconds(path: string): Promise<number> {
+  const args = ['-v', 'error', '-i', path, '-map', '0:a', '-f', 's16le', '-ac', '1', '-ar', '48000', '-'];
+  const { stdout } = await execute('ffmpeg', args, { encoding: 'buffer', maxBuffer: 1e8 });
+  return (stdout as unknown as Buffer).length / 2 / 48_000;
+}
+
+/** The loudest pitch of a file, from the number of times its wave crosses zero. */
+async function pitch(path: string): Promise<number> {
+  const args = ['-v', 'error', '-ss', '0.2', '-t', '1', '-i', path, '-map', '0:a', '-f', 's16le', '-ac', '1', '-'];
+  const { stdout } = await execute('ffmpeg', [...args.slice(0, -1), '-ar', '48000', '-'], { encoding: 'buffer' });
+  const bytes = stdout as unknown as Buffer;
+  const samples = new Int16Array(bytes.buffer, bytes.byteOffset, bytes.length >> 1);
+  let crossings = 0;
+  for (let i = 1; i < samples.length; i++) if (samples[i]! >= 0 !== samples[i - 1]! >= 0) crossings++;
+  return crossings / 2 / (samples.length / 48_000);
+}
+
+for (const [which, find] of [
+  ['the system’s ffmpeg', systemFfmpeg],
+  ['the ffmpeg that comes with the install', bundledFfmpeg],
+] as const) {
+  describe(which, () => {
+    test('sound longer or shorter than the picture is cut or padded to it, within a frame', async (t) => {
+      const build = await makeBuild(t, await find());
+      const { folder } = build;
+      await makeFilm(join(folder, 'long.mp4'), 2, [{ seconds: 7 }], []);
+      await makeFilm(join(folder, 'short.mkv'), 4, [{ seconds: 1 }], []);
+      await writeManifest(folder, [
+        '{ id: long, title: T, source: long.mp4, progressive: [36p] }',
+        '{ id: short, title: T, source: short.mkv, progressive: [36p] }',
+      ]);
+      const { document } = await build.build();
+      for (const [i, seconds] of [2, 4].entries()) {
+        const stream = document.streams[i]!;
+        // Matroska shifts the picture by the sound encoder's delay: a frame more is shown.
+        assert.ok(Math.abs(stream.duration_s - seconds) <= FRAME_S + 0.001, String(stream.duration_s));
+        const media = (name: string) => join(build.paths.site, 'media', stream.id, name);
+        for (const name of ['36p.mp4', 'hls/a-32.mp4']) {
+          const sound = await decodedSeconds(media(name));
+          assert.ok(Math.abs(sound - stream.duration_s) <= FRAME_S, `${stream.id}/${name}: ${sound}`);
+        }
+        const playlist = hlsParser.parse(
+          await readFile(media('hls/a-32.m3u8'), 'utf8'),
+        ) as hlsParser.types.MediaPlaylist;
+        const declared = playlist.segments.reduce((sum, segment) => sum + segment.duration, 0);
+        assert.ok(Math.abs(declared - stream.duration_s) <= FRAME_S + 0.003, String(declared));
+      }
+    });
+
+    test('the default track is taken, with its language; the manifest can say another', async (t) => {
+      const build = await makeBuild(t, await find());
+      const { folder } = build;
+      const languages = ['-metadata:s:a:0', 'language=eng', '-metadata:s:a:1', 'language=ger'];
+      const second = ['-disposition:a:0', '0', '-disposition:a:1', 'default'];
+      const sounds = [
+        { seconds: 2, hertz: 300 },
+        { seconds: 2, hertz: 900 },
+      ];
+      await makeFilm(join(folder, 'two.mkv'), 2, sounds, [...languages, ...second]);
+      await makeFilm(join(folder, 'plain.mp4'), 1, [{ seconds: 1 }], []);
+      await writeManifest(folder, [
+        '{ id: two, title: T, source: two.mkv, progressive: [36p] }',
+        '{ id: told, title: T, source: two.mkv, language: gsw-ch }',
+        '{ id: plain, title: T, source: plain.mp4 }',
+      ]);
+      await build.build({ jobs: 2 });
+      const main = (id: string) => readFile(join(build.paths.site, 'media', id, 'hls/main.m3u8'), 'utf8');
+      assert.match(await main('two'), /TYPE=AUDIO.*DEFAULT=YES,AUTOSELECT=YES,LANGUAGE="de",/);
+      assert.match(await main('told'), /LANGUAGE="gsw-CH",/);
+      assert.doesNotMatch(await main('plain'), /LANGUAGE/);
+      const heard = await pitch(join(build.paths.site, 'media/two/36p.mp4'));
+      assert.ok(Math.abs(heard - 900) < 20, String(heard));
+    });
+  });
+}
+
+test('codes of tracks become the tags that HLS wants', () => {
+  const tags = ['eng', 'ger', 'deu', 'fre', 'chi', 'por', 'pt-br', 'und', 'mul', '???'].map(languageTag);
+  assert.deepEqual(tags, ['en', 'de', 'de', 'fr', 'zh', 'pt', 'pt-BR', null, null, null]);
+});
