@@ -11,7 +11,7 @@ import { appendLedger, foldLedger, readLedger, type StreamRecord } from './ledge
 import { type Manifest, parseManifest, type StreamEntry } from './manifest.ts';
 import type { Ffmpeg } from './media/ffmpeg.ts';
 import type { HlsLayout } from './media/package-hls.ts';
-import { placeMedia, placeTexts, readPublished } from './publish.ts';
+import { checkOneFileSystem, checkStage, placeMedia, placeTexts, readPublished } from './publish.ts';
 import { publishLine } from './publish-line.ts';
 import { whileLocked } from './site-lock.ts';
 import type { SitePaths } from './site-paths.ts';
@@ -149,6 +149,7 @@ async function buildLocked(options: BuildOptions): Promise<BuildResult> {
   checkPublishedFiles(paths, records);
   const tasks = await planTasks(options, manifest, records);
   options.report?.({ kind: 'plan', encode: tasks.length, keep: manifest.streams.length - tasks.length });
+  if (tasks.length > 0) await checkOneFileSystem(paths);
   const staged = await encodeAll(options, manifest, tasks);
   options.signal?.throwIfAborted();
 
@@ -162,6 +163,8 @@ async function buildLocked(options: BuildOptions): Promise<BuildResult> {
   const faults = versionFaults(published, document);
   if (faults.length > 0) throw new CatalogueError(faults);
 
+  const stage = lines.map((line) => ({ line, folder: staged.get(line.id)!.folder }));
+  await checkStage(stage, document, options.signal);
   for (const line of lines) await placeMedia(paths, staged.get(line.id)!.folder, line.id, line);
   await appendLedger(paths.ledger, ledger.completeBytes, lines);
   await placeTexts(paths, next, published, document);

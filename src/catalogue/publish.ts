@@ -1,21 +1,19 @@
 // Putting a checked change into the site. The order gives readers a complete catalogue at every moment, also after a crash:
 // media (which nothing names yet), ledger, gallery, SHA256SUMS, and the document last.
 import { existsSync } from 'node:fs';
-import { mkdir, readFile, rm } from 'node:fs/promises';
+import { link, mkdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { compressedForms } from './compress.ts';
+import { compressedForms, formSuffixes, needsForms } from './compress.ts';
 import { type CatalogueDocument, encodeDocument, sameContent } from './document.ts';
 import { CatalogueError, codeOf } from './fault.ts';
-import { placeLink, replaceFile, syncPath } from './files.ts';
+import { asideIn, placeLink, replaceFile, syncPath } from './files.ts';
 import { galleryFiles } from './gallery-files.ts';
 import type { PublishLine, StreamRecord } from './ledger.ts';
-import type { SitePaths } from './site-paths.ts';
+import { DOCUMENT_PATH, HEALTH_BYTES, HEALTH_PATH, type SitePaths, SUMS_PATH } from './site-paths.ts';
 import { formatSums } from './sums.ts';
-
-export const DOCUMENT_PATH = 'api/streams.json';
-export const SUMS_PATH = 'media/SHA256SUMS';
-export const HEALTH_PATH = 'health.txt';
-export const HEALTH_BYTES = 'ok\n';
+import { FilesOnce } from './verify/files-once.ts';
+import { formFault } from './verify/verify-files.ts';
+import { type StagedFiles, verifyStage } from './verify/verify-stage.ts';
 
 export async function readPublished(paths: SitePaths): Promise<CatalogueDocument | null> {
   try {
@@ -24,6 +22,48 @@ export async function readPublished(paths: SitePaths): Promise<CatalogueDocument
     if (codeOf(error) === 'ENOENT') return null;
     if (error instanceof SyntaxError) throw new CatalogueError(`${DOCUMENT_PATH} is damaged; restore it from a copy`);
     throw error;
+  }
+}
+
+const MOST_LINES = 50;
+
+/**
+ * Stops a publish whose files are not what the document would say of them. A damaged stream leaves staging: the next build
+ * encodes it again.
+ */
+export async function checkStage(
+  staged: StagedFiles[],
+  document: CatalogueDocument,
+  signal?: AbortSignal,
+): Promise<void> {
+  const damaged = await verifyStage(staged, document, signal);
+  if (damaged.length === 0) return;
+  for (const { folder } of damaged) await rm(dirname(folder), { recursive: true, force: true });
+  const faults = damaged.flatMap((each) => each.faults);
+  const more = faults.length > MOST_LINES ? [`and ${faults.length - MOST_LINES} more faults`] : [];
+  throw new CatalogueError([
+    ...faults.slice(0, MOST_LINES).map((fault) => `${fault} (encoded, not published)`),
+    ...more,
+  ]);
+}
+
+/** Finished files are linked into the site: tries it, so that hours of encoding do not end with a link that cannot be. */
+export async function checkOneFileSystem({ site, staging }: SitePaths): Promise<void> {
+  const media = join(site, 'media');
+  await Promise.all([mkdir(media, { recursive: true }), mkdir(staging, { recursive: true })]);
+  const from = asideIn(staging);
+  // Servers do not show a name that begins with a dot.
+  const to = asideIn(media, '.');
+  try {
+    await replaceFile(from, '');
+    await link(from, to);
+  } catch (error) {
+    if (codeOf(error) !== 'EXDEV') throw error;
+    throw new CatalogueError(
+      `${media} and ${staging} are on different file systems; put the site and its state on one`,
+    );
+  } finally {
+    await Promise.all([rm(from, { force: true }), rm(to, { force: true })]);
   }
 }
 
@@ -40,20 +80,39 @@ export async function placeMedia(paths: SitePaths, folder: string, id: string, l
   for (const each of [...folders, top, dirname(top)]) await syncPath(each);
 }
 
-/** Writes a text and its compressed forms, where it differs from what is there. */
+async function writeForms(target: string, bytes: Buffer, staging: string): Promise<void> {
+  for (const form of await compressedForms(bytes)) await replaceFile(target + form.suffix, form.bytes, staging);
+}
+
+async function removeForms(target: string): Promise<void> {
+  const there = formSuffixes.filter((suffix) => existsSync(target + suffix));
+  for (const suffix of there) await rm(target + suffix, { force: true });
+  if (there.length > 0) await syncPath(dirname(target));
+}
+
+/** The text is as it should be; a publish that was cut short may have left it without its compressed forms. */
+async function mendForms({ site, staging }: SitePaths, path: string, bytes: Buffer): Promise<void> {
+  const files = new FilesOnce((each) => join(site, each));
+  const target = join(site, path);
+  const there = formSuffixes.filter((suffix) => existsSync(target + suffix));
+  const isWhole = there.length === (needsForms(bytes) ? formSuffixes.length : there.length);
+  if (isWhole && there.every((suffix) => formFault(files, path + suffix) === null)) return;
+  await removeForms(target);
+  await writeForms(target, bytes, staging);
+}
+
+/**
+ * Replaces a text and its compressed forms. Servers send a form as they find it, without a look at the text. So the old
+ * forms go first and the new ones come last: wherever this stops, there is no form that differs from its text.
+ */
 async function placeText(paths: SitePaths, path: string, text: string | Buffer): Promise<void> {
   const target = join(paths.site, path);
   const bytes = Buffer.from(text as string);
   const current = await readFile(target).catch(() => null);
-  if (current?.equals(bytes)) return;
-  const forms = await compressedForms(bytes);
-  // A compressed form that is no longer made must not outlive the text it was made of.
-  for (const suffix of ['.br', '.gz'] as const) {
-    const form = forms.find((each) => each.suffix === suffix);
-    if (form === undefined) await rm(target + suffix, { force: true });
-    else await replaceFile(target + suffix, form.bytes, paths.staging);
-  }
+  if (current?.equals(bytes)) return mendForms(paths, path, bytes);
+  await removeForms(target);
   await replaceFile(target, bytes, paths.staging);
+  await writeForms(target, bytes, paths.staging);
 }
 
 function sumsOf(records: Iterable<StreamRecord>): string {
@@ -70,8 +129,10 @@ async function placeDocument(
   published: CatalogueDocument | null,
   next: CatalogueDocument,
 ): Promise<void> {
-  if (published !== null && sameContent(published, next)) return;
-  await placeText(paths, DOCUMENT_PATH, encodeDocument(next));
+  // With nothing but another date the document stays as it is.
+  const isSame = published !== null && sameContent(published, next);
+  const text = isSame ? await readFile(join(paths.site, DOCUMENT_PATH)) : encodeDocument(next);
+  await placeText(paths, DOCUMENT_PATH, text);
 }
 
 export async function placeTexts(

@@ -5,6 +5,11 @@
 //   catalogue.state/            ledger.jsonl, lock, sources.json, work/<key>/ (staging)
 import { join, resolve } from 'node:path';
 
+export const DOCUMENT_PATH = 'api/streams.json';
+export const SUMS_PATH = 'media/SHA256SUMS';
+export const HEALTH_PATH = 'health.txt';
+export const HEALTH_BYTES = 'ok\n';
+
 export interface SitePaths {
   site: string;
   state: string;

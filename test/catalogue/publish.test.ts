@@ -71,7 +71,7 @@ test('nothing to do touches nothing, and a new title only the document', async (
   const { document } = await build.build({ now: new Date('2026-04-01T10:00:00Z') });
   const after = await fingerprint(build);
   const changed = Object.keys(after).filter((name) => after[name] !== before[name]);
-  assert.deepEqual(changed, ['api/streams.json']);
+  assert.deepEqual(changed, ['api/streams.json', 'api/streams.json.br', 'api/streams.json.gz']);
   assert.equal(document.updated, '2026-04-01');
 });
 
