@@ -36,9 +36,7 @@ export async function syncPath(path: string): Promise<void> {
   }
 }
 
-/** A name that nothing else in the folder has. */
-export const asideIn = (folder: string, prefix = '') =>
-  join(folder, `${prefix}aside-${process.pid}-${randomBytes(6).toString('hex')}`);
+const asideIn = (folder: string) => join(folder, `aside-${process.pid}-${randomBytes(6).toString('hex')}`);
 
 /**
  * Replaces a file so that a reader sees the old bytes or the new ones, and a crash leaves one of them. The new bytes are

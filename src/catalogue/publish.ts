@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { compressedForms, formSuffixes, needsForms } from './compress.ts';
 import { type CatalogueDocument, encodeDocument, sameContent } from './document.ts';
 import { CatalogueError, codeOf } from './fault.ts';
-import { asideIn, placeLink, replaceFile, syncPath } from './files.ts';
+import { placeLink, replaceFile, syncPath } from './files.ts';
 import { galleryFiles } from './gallery-files.ts';
 import type { PublishLine, StreamRecord } from './ledger.ts';
 import { DOCUMENT_PATH, HEALTH_BYTES, HEALTH_PATH, type SitePaths, SUMS_PATH } from './site-paths.ts';
@@ -51,9 +51,9 @@ export async function checkStage(
 export async function checkOneFileSystem({ site, staging }: SitePaths): Promise<void> {
   const media = join(site, 'media');
   await Promise.all([mkdir(media, { recursive: true }), mkdir(staging, { recursive: true })]);
-  const from = asideIn(staging);
-  // Servers do not show a name that begins with a dot.
-  const to = asideIn(media, '.');
+  // Always the same names: what a crash leaves of them, the next build takes away. Servers do not show dot files.
+  const [from, to] = [join(staging, 'trial'), join(media, '.trial')];
+  await rm(to, { force: true });
   try {
     await replaceFile(from, '');
     await link(from, to);

@@ -2,6 +2,7 @@
 // server, so that the service can mount it on its own.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FileRules } from '../../lib/static-files/file-rules.ts';
+import { hasOneHost } from '../../lib/static-files/request-host.ts';
 import { requestPath } from '../../lib/static-files/request-path.ts';
 import { StaticFiles } from '../../lib/static-files/static-files.ts';
 import type { StoredFile } from '../../lib/static-files/stored-files.ts';
@@ -41,7 +42,8 @@ export function createOrigin(root: string): Origin {
 
   const handle = (request: IncomingMessage, response: ServerResponse): void => {
     const { method } = request;
-    if (method === 'GET' || method === 'HEAD') serve(request, response);
+    if (!hasOneHost(request)) files.sendError(request, response, 400, ['Connection', 'close']);
+    else if (method === 'GET' || method === 'HEAD') serve(request, response);
     else {
       // Discards the body, so that the connection can be used again.
       request.resume();

@@ -6,8 +6,11 @@ import { allowedMethods, cacheControl, commonHeaders, preflightHeaders, typeOf }
 export const servers = ['nginx', 'caddy'] as const;
 export type ServerName = (typeof servers)[number];
 
-const extensions = ['json', 'txt', 'm3u8', 'mp4', 'm4s', 'jpg', 'vtt', 'html', 'css', 'js', 'svg', 'gz'];
-const documents = ['= /api/streams.json', '= /media/SHA256SUMS', '= /index.html', '/gallery/'];
+const extensions = ['json', 'txt', 'm3u8', 'mp4', 'm4s', 'jpg', 'vtt', 'html', 'css', 'js', 'svg', 'gz', 'br'];
+/** With their compressed forms, which can be asked for by name too. */
+const documents = ['/api/streams.json', '/media/SHA256SUMS', '/index.html'];
+const forms = ['', '.gz', '.br'];
+const documentPaths = documents.flatMap((path) => forms.map((form) => path + form));
 
 const indent = (lines: string[]) => lines.map((line) => `  ${line}`);
 
@@ -21,15 +24,21 @@ function nginxRules(root: string): string[] {
   const types = extensions.map((extension) => `"${typeOf(`x.${extension}`)}" ${extension};`);
   const cache = (value: string): [string, string][] => [['Cache-Control', value]];
   const error = (name: string, status: number, text: string, extra: [string, string][] = []) =>
-    nginxLocation(`@${name}`, [...cache(cacheControl.error), ...extra], [`return ${status} "${text}\\n";`], true);
+    nginxLocation(
+      `@${name}`,
+      [...cache(cacheControl.error), ...extra],
+      [`default_type "${typeOf('x.txt')}";`, `return ${status} "${text}\\n";`],
+      true,
+    );
   const plain = ['try_files $uri =404;'];
+  const text = [`default_type "${typeOf('x.txt')}";`, ...plain];
   return [
     '# Inside server { }. Needs the module http_gzip_static; where brotli is compiled in, add: brotli_static on;',
     `root ${root};`,
     'types {',
     ...indent(types),
     '}',
-    'default_type "text/plain; charset=utf-8";',
+    `default_type "${typeOf('x')}";`,
     'etag on;',
     'gzip off;',
     'gzip_static on;',
@@ -45,7 +54,9 @@ function nginxRules(root: string): string[] {
     'if ($request_method !~ ^(GET|HEAD)$) { return 405; }',
     ...nginxLocation('= /', cache(cacheControl.document), ['try_files /index.html =404;']),
     ...nginxLocation('= /health.txt', cache(cacheControl.health), plain),
-    ...documents.flatMap((match) => nginxLocation(match, cache(cacheControl.document), plain)),
+    ...[...documentPaths.map((path) => `= ${path}`), '/gallery/'].flatMap((match) =>
+      nginxLocation(match, cache(cacheControl.document), match === '= /media/SHA256SUMS' ? text : plain),
+    ),
     ...nginxLocation('/media/', cache(cacheControl.media), plain),
     'location / { return 404; }',
     'location ~ /\\. { return 404; }',
