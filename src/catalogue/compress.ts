@@ -2,6 +2,7 @@
 // playlists too: Apple's authoring rules (10.1) want every one of them compressed.
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
+import { HEALTH_PATH } from './site-paths.ts';
 
 /** Above this size brotli's best quality takes seconds, for about one percent. */
 const maxBestBrotliBytes = 128 * 1024;
@@ -12,6 +13,9 @@ export const formSuffixes = ['.br', '.gz'] as const;
 type FormSuffix = (typeof formSuffixes)[number];
 
 export const isText = (path: string) => /\.(json|m3u8|vtt|html|css|js|txt|svg)$|(^|\/)SHA256SUMS$/.test(path);
+
+/** The texts that are published with compressed forms; three bytes of health do not become fewer. */
+export const hasForms = (path: string) => isText(path) && path !== HEALTH_PATH;
 
 /** Whether a text without compressed forms lacks something. */
 export const needsForms = (bytes: Buffer) => bytes.length >= alwaysSmallerBytes;

@@ -10,7 +10,11 @@ const extensions = ['json', 'txt', 'm3u8', 'mp4', 'm4s', 'jpg', 'vtt', 'html', '
 /** With their compressed forms, which can be asked for by name too. */
 const documents = ['/api/streams.json', '/media/SHA256SUMS', '/index.html'];
 const forms = ['', '.gz', '.br'];
+const sumsPaths = forms.map((form) => `/media/SHA256SUMS${form}`);
 const documentPaths = documents.flatMap((path) => forms.map((form) => path + form));
+
+/** The texts that have compressed forms, as hasForms of compress.ts has it. */
+const textPattern = '(\\.(json|m3u8|vtt|html|css|js|svg)|/SHA256SUMS|^/)$';
 
 const indent = (lines: string[]) => lines.map((line) => `  ${line}`);
 
@@ -27,7 +31,7 @@ function nginxRules(root: string): string[] {
     nginxLocation(
       `@${name}`,
       [...cache(cacheControl.error), ...extra],
-      [`default_type "${typeOf('x.txt')}";`, `return ${status} "${text}\\n";`],
+      ['types { }', `default_type "${typeOf('x.txt')}";`, `return ${status} "${text}\\n";`],
       true,
     );
   const plain = ['try_files $uri =404;'];
@@ -70,7 +74,10 @@ function nginxRules(root: string): string[] {
 function caddyRules(root: string): string[] {
   const set = (headers: [string, string][], matcher = '') =>
     headers.map(([name, value]) => `header ${matcher}${matcher && ' '}${name} "${value}"`);
-  const types = ['json', 'txt', 'm3u8', 'm4s', 'vtt', 'js'];
+  const matcher = (name: string, lines: string[]) => [`@${name} {`, ...indent(lines), '}'];
+  const handle = (name: string, lines: string[]) => [`handle${name && ` @${name}`} {`, ...indent(lines), '}'];
+  // Caddy evaluates conditions after it has set its headers: these requests can end with a 412, which must not be cached.
+  const unguarded = ['not header If-Match *', 'not header If-Unmodified-Since *'];
   return [
     '# Inside a site block. Caddy follows symbolic links: keep none in the site that lead outside.',
     `root * ${root}`,
@@ -79,39 +86,35 @@ function caddyRules(root: string): string[] {
     '@other not method GET HEAD OPTIONS',
     '@hidden path_regexp (^|/)\\.|\\x00',
     '@health path /health.txt',
-    '@document path / /index.html /api/streams.json /media/SHA256SUMS /gallery/*',
-    '@media {',
-    ...indent(['path /media/*', 'not path /media/SHA256SUMS']),
-    '}',
-    '@known path / /index.html /health.txt /api/streams.json /media/* /gallery/*',
-    'handle @preflight {',
-    ...indent([...set([['Cache-Control', 'no-store'], ...preflightHeaders]), 'respond 204']),
-    '}',
-    'handle @other {',
-    ...indent(['error 405']),
-    '}',
-    'handle @hidden {',
-    ...indent(['error 404']),
-    '}',
-    'handle @known {',
-    ...indent([
+    '@if_match header If-Match *',
+    ...matcher('if_unmodified', ['header If-Unmodified-Since *', 'not header If-Match *']),
+    ...matcher('document', [`path / ${documentPaths.join(' ')} /gallery/*`, ...unguarded]),
+    ...matcher('media', ['path /media/*', `not path ${sumsPaths.join(' ')}`, ...unguarded]),
+    `@known path / /health.txt ${documentPaths.join(' ')} /media/* /gallery/*`,
+    ...handle('preflight', [...set([['Cache-Control', 'no-store'], ...preflightHeaders]), 'respond 204']),
+    ...handle('other', ['error 405']),
+    ...handle('hidden', ['error 404']),
+    ...handle('known', [
       ...set([['Cache-Control', cacheControl.health]], '@health'),
+      ...set([['Cache-Control', cacheControl.error]], '@if_match'),
+      ...set([['Cache-Control', cacheControl.error]], '@if_unmodified'),
       ...set([['Cache-Control', cacheControl.document]], '@document'),
       ...set([['Cache-Control', cacheControl.media]], '@media'),
-      ...types.flatMap((extension) => [
+      ...['json', 'txt', 'm3u8', 'm4s', 'vtt', 'js', 'gz', 'br'].flatMap((extension) => [
         `@type_${extension} path *.${extension}`,
         `header @type_${extension} Content-Type "${typeOf(`x.${extension}`)}"`,
       ]),
       `header /media/SHA256SUMS Content-Type "${typeOf('media/SHA256SUMS')}"`,
-      'header +Vary Accept-Encoding',
+      ...matcher('text', [`path_regexp ${textPattern}`]),
+      // Deferred, because the file server adds a second one to what it sends compressed.
+      'header @text {',
+      ...indent(['Vary Accept-Encoding', 'defer']),
+      '}',
       'file_server {',
       ...indent(['precompressed br gzip', 'hide .*']),
       '}',
     ]),
-    '}',
-    'handle {',
-    ...indent(['error 404']),
-    '}',
+    ...handle('', ['error 404']),
     'handle_errors {',
     ...indent([
       ...set(commonHeaders),
