@@ -17,6 +17,7 @@ import { whileLocked } from './site-lock.ts';
 import type { SitePaths } from './site-paths.ts';
 import { SourceDigests } from './sources.ts';
 import { type StagedStream, stageStream } from './staging.ts';
+import { rememberBuild } from './verify/last-build.ts';
 import { versionFaults } from './version-guard.ts';
 
 export type BuildEvent =
@@ -141,6 +142,7 @@ async function encodeAll(options: BuildOptions, manifest: Manifest, tasks: Task[
 
 async function buildLocked(options: BuildOptions): Promise<BuildResult> {
   const { paths } = options;
+  const startedMs = options.now().getTime();
   const manifest = await readManifest(options.manifestPath);
   const ledger = await readLedger(paths.ledger);
   const records = foldLedger(ledger.lines);
@@ -167,8 +169,11 @@ async function buildLocked(options: BuildOptions): Promise<BuildResult> {
   await checkStage(stage, document, options.signal);
   for (const line of lines) await placeMedia(paths, staged.get(line.id)!.folder, line.id, line);
   await appendLedger(paths.ledger, ledger.completeBytes, lines);
-  await placeTexts(paths, next, published, document);
+  const texts = await placeTexts(paths, next, published, document);
   await rm(paths.staging, { recursive: true, force: true });
+  const sources = manifest.streams.map((entry) => entry.source);
+  const { manifestPath } = options;
+  await rememberBuild(paths, { manifestPath, sources, records: next, streams: sources.length, texts }, startedMs);
   return { encoded: lines.map((line) => line.id), kept: manifest.streams.length - lines.length, document };
 }
 

@@ -135,16 +135,22 @@ async function placeDocument(
   await placeText(paths, DOCUMENT_PATH, text);
 }
 
+/** Gives the paths of all texts, compressed forms included. */
 export async function placeTexts(
   paths: SitePaths,
   records: Map<string, StreamRecord>,
   published: CatalogueDocument | null,
   next: CatalogueDocument,
-): Promise<void> {
+): Promise<string[]> {
+  const gallery = await galleryFiles();
   await placeText(paths, HEALTH_PATH, HEALTH_BYTES);
-  for (const [path, bytes] of await galleryFiles()) await placeText(paths, path, bytes);
+  for (const [path, bytes] of gallery) await placeText(paths, path, bytes);
   await placeText(paths, SUMS_PATH, sumsOf(records.values()));
   await placeDocument(paths, published, next);
+  return [HEALTH_PATH, ...gallery.keys(), SUMS_PATH, DOCUMENT_PATH].flatMap((path) => {
+    const forms = formSuffixes.map((suffix) => path + suffix).filter((form) => existsSync(join(paths.site, form)));
+    return [path, ...forms];
+  });
 }
 
 /** In the reverse order: first the document stops naming the files, then the checksums do, then the files go. */

@@ -2,7 +2,7 @@
 // system, because finished files are linked from staging into the site.
 //
 //   catalogue/                  the site
-//   catalogue.state/            ledger.jsonl, lock, sources.json, work/<key>/ (staging)
+//   catalogue.state/            ledger.jsonl, lock, sources.json, last-build.json, work/<key>/ (staging)
 import { join, resolve } from 'node:path';
 
 export const DOCUMENT_PATH = 'api/streams.json';
@@ -17,6 +17,7 @@ export interface SitePaths {
   /** Encoded streams that are not published yet. */
   staging: string;
   sources: string;
+  lastBuild: string;
 }
 
 export function sitePathsOf(site: string): SitePaths {
@@ -29,5 +30,6 @@ export function sitePathsOf(site: string): SitePaths {
     // On disk the name stays, so that an upgrade finds what an interrupted build left.
     staging: join(state, 'work'),
     sources: join(state, 'sources.json'),
+    lastBuild: join(state, 'last-build.json'),
   };
 }

@@ -7,35 +7,20 @@ import { hashFile } from '../files.ts';
 import type { PublishedFile } from '../ledger.ts';
 import type { MediaFile } from '../media/fragments.ts';
 
-const LARGEST_KEPT_BYTES = 8 * 1024 * 1024;
-const MOST_KEPT_BYTES = 64 * 1024 * 1024;
+/** Files of one stream that are kept; what does not fit is read again, by those who need it. */
+const ROOM_BYTES = 32 * 1024 * 1024;
 /** A link is not followed, and a named pipe does not block. */
 const PLAIN_ONLY = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 export type ReadResult = PublishedFile | 'missing' | 'not a plain file';
 
-/** The whole of a small file; null for a large one. */
-function readSmall(path: string): Buffer | null | 'not a plain file' {
-  const file = openSync(path, PLAIN_ONLY);
-  try {
-    const facts = fstatSync(file);
-    if (!facts.isFile()) return 'not a plain file';
-    if (facts.size > LARGEST_KEPT_BYTES) return null;
-    const bytes = Buffer.allocUnsafe(facts.size);
-    let length = 0;
-    for (let more = -1; more !== 0 && length < facts.size; length += more)
-      more = readSync(file, bytes, length, facts.size - length, length);
-    return bytes.subarray(0, length);
-  } finally {
-    closeSync(file);
-  }
-}
-
 export class FilesOnce {
   /** Where a path of the site lies on disk. */
   readonly #locate: (path: string) => string;
   #kept = new Map<string, Buffer>();
-  #keptBytes = 0;
+  /** One piece of memory, used again for each stream: to allocate it for each file costs more than to read them. */
+  #room: Buffer | null = null;
+  #usedBytes = 0;
 
   constructor(locate: (path: string) => string) {
     this.#locate = locate;
@@ -43,10 +28,10 @@ export class FilesOnce {
 
   async digest(path: string, signal?: AbortSignal): Promise<ReadResult> {
     try {
-      const bytes = readSmall(this.#locate(path));
+      const bytes = this.#read(this.#locate(path));
       if (bytes === 'not a plain file') return bytes;
       if (bytes === null) return await hashFile(this.#locate(path), signal);
-      this.#keep(path, bytes);
+      this.#kept.set(path, bytes);
       return { sha256: hash('sha256', bytes, 'hex'), size: bytes.length };
     } catch (error) {
       if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return 'missing';
@@ -55,10 +40,23 @@ export class FilesOnce {
     }
   }
 
-  #keep(path: string, bytes: Buffer): void {
-    if (this.#keptBytes + bytes.length > MOST_KEPT_BYTES) return;
-    this.#kept.set(path, bytes);
-    this.#keptBytes += bytes.length;
+  /** The whole of a file, while there is room for it; else null. */
+  #read(path: string): Buffer | null | 'not a plain file' {
+    const file = openSync(path, PLAIN_ONLY);
+    try {
+      const facts = fstatSync(file);
+      if (!facts.isFile()) return 'not a plain file';
+      if (facts.size > ROOM_BYTES - this.#usedBytes) return null;
+      this.#room ??= Buffer.allocUnsafeSlow(ROOM_BYTES);
+      let length = 0;
+      for (let more = -1; more !== 0 && length < facts.size; length += more)
+        more = readSync(file, this.#room, this.#usedBytes + length, facts.size - length, length);
+      const bytes = this.#room.subarray(this.#usedBytes, this.#usedBytes + length);
+      this.#usedBytes += length;
+      return bytes;
+    } finally {
+      closeSync(file);
+    }
   }
 
   /** For readers of MP4 files, which take only the headers of a large one. */
@@ -84,9 +82,9 @@ export class FilesOnce {
     }
   }
 
-  /** To be called between streams. */
+  /** To be called between streams; bytes that were given out are no longer theirs after it. */
   forget(): void {
     this.#kept.clear();
-    this.#keptBytes = 0;
+    this.#usedBytes = 0;
   }
 }

@@ -24,6 +24,8 @@ export interface MeasuredTrack {
 
 /** The file an address in a playlist means; null where it leads out of the folder of the stream. */
 export function fileOf(playlistPath: string, uri: string): string | null {
+  // As playlists are written here: beside them, or in a folder there.
+  if (/^\w[\w-]*(\/\w[\w-]*)?\.\w+$/.test(uri)) return `${dirname(playlistPath)}/${uri}`;
   if (uri === '' || /^[a-z]+:|^\/|[?#\\%]/i.test(uri)) return null;
   const path = normalize(join(dirname(playlistPath), uri));
   return path.startsWith(`${playlistPath.split('/').slice(0, 2).join('/')}/`) ? path : null;
