@@ -2,17 +2,16 @@
 // either, and need not parse, load or compare anything to know it.
 import { readFileSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { version } from '../../version.ts';
 import { replaceFile } from '../files.ts';
 import { gallerySources } from '../gallery-files.ts';
 import type { StreamRecord } from '../ledger.ts';
 import type { SitePaths } from '../site-paths.ts';
 
 interface LastBuild {
-  software: string;
+  node: string;
   manifest: string;
   streams: number;
-  /** By path: manifest, sources, ledger, gallery, and the texts of the site with their compressed forms. */
+  /** By path: manifest, sources, ledger, what the release consists of, and the texts of the site with their compressed forms. */
   stamps: Record<string, string>;
   /** Names and sizes of published media in turn, by folder below the site. */
   media: Record<string, (string | number)[]>;
@@ -29,7 +28,8 @@ export interface FinishedBuild {
 
 /** A file changed this recently could change again without its times showing it. */
 const TOO_FRESH_MS = 2000;
-const software = `${version} ${process.version}`;
+/** Changes with every release, and what a build does may change with it. */
+const release = join(import.meta.dirname, '../../../package.json');
 
 /** `changedMs`: when it last changed, in whatever way. */
 function lookAt(path: string): { stamp: string; changedMs: number } | null {
@@ -57,14 +57,20 @@ function mediaOf(records: Map<string, StreamRecord>): LastBuild['media'] {
 export async function rememberBuild(paths: SitePaths, build: FinishedBuild, startedMs: number): Promise<void> {
   const manifest = resolve(build.manifestPath);
   const texts = build.texts.map((path) => join(paths.site, path));
-  const inputs = [manifest, ...build.sources, paths.ledger, ...texts, ...gallerySources()];
+  const inputs = [manifest, ...build.sources, paths.ledger, ...texts, ...gallerySources(), release];
   const stamps: Record<string, string> = {};
   for (const path of inputs) {
     const seen = lookAt(path);
     if (seen === null || seen.changedMs > startedMs - TOO_FRESH_MS) return;
     stamps[path] = seen.stamp;
   }
-  const last: LastBuild = { software, manifest, streams: build.streams, stamps, media: mediaOf(build.records) };
+  const last: LastBuild = {
+    node: process.version,
+    manifest,
+    streams: build.streams,
+    stamps,
+    media: mediaOf(build.records),
+  };
   await replaceFile(paths.lastBuild, JSON.stringify(last));
 }
 
@@ -76,7 +82,7 @@ export function streamsIfUnchanged(paths: SitePaths, manifestPath: string): numb
   } catch {
     return null;
   }
-  if (last.software !== software || last.manifest !== resolve(manifestPath)) return null;
+  if (last.node !== process.version || last.manifest !== resolve(manifestPath)) return null;
   for (const path in last.stamps) if (lookAt(path)?.stamp !== last.stamps[path]) return null;
   for (const folder in last.media) {
     const listed = last.media[folder]!;

@@ -86,19 +86,19 @@ async function verifyMedia(site: Site): Promise<number> {
  */
 async function verifyListing({ options, files, digests, findings }: Site): Promise<void> {
   const isCutShort = (await readdir(options.paths.staging).catch(() => [])).length > 0;
-  const tell = (text: string) =>
+  const report = (text: string) =>
     isCutShort ? findings.note(`${text}; a publish was cut short, the next build finishes it`) : findings.fault(text);
   const names = await listFiles(options.paths.site);
   const present = new Set(names);
   for (const name of names) {
     const inMedia = name.startsWith('media/');
     if (inMedia && !/^media\/SHA256SUMS(\.br|\.gz)?$/.test(name)) {
-      if (!digests.has(name.slice('media/'.length))) tell(`${name}: is not in SHA256SUMS`);
+      if (!digests.has(name.slice('media/'.length))) report(`${name}: is not in SHA256SUMS`);
       continue;
     }
     verifyForms(files, [name], findings);
     if (!isText(name) || !needsForms(files.bytes(name))) continue;
-    for (const suffix of ['.br', '.gz']) if (!present.has(name + suffix)) tell(`${name}${suffix}: does not exist`);
+    for (const suffix of ['.br', '.gz']) if (!present.has(name + suffix)) report(`${name}${suffix}: does not exist`);
   }
 }
 
