@@ -167,7 +167,7 @@ async function buildLocked(options: BuildOptions): Promise<BuildResult> {
 
   const stage = lines.map((line) => ({ line, folder: staged.get(line.id)!.folder }));
   await checkStage(stage, document, options.signal);
-  for (const line of lines) await placeMedia(paths, staged.get(line.id)!.folder, line.id, line);
+  for (const each of stage) await placeMedia(paths, each, records.get(each.line.id));
   await appendLedger(paths.ledger, ledger.completeBytes, lines);
   const texts = await placeTexts(paths, next, published, document);
   await rm(paths.staging, { recursive: true, force: true });

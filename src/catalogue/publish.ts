@@ -6,9 +6,9 @@ import { dirname, join } from 'node:path';
 import { compressedForms, formSuffixes, needsForms } from './compress.ts';
 import { type CatalogueDocument, encodeDocument, sameContent } from './document.ts';
 import { CatalogueError, codeOf } from './fault.ts';
-import { placeLink, replaceFile, syncPath } from './files.ts';
+import { listFiles, placeLink, replaceFile, syncPath } from './files.ts';
 import { galleryFiles } from './gallery-files.ts';
-import type { PublishLine, StreamRecord } from './ledger.ts';
+import type { StreamRecord } from './ledger.ts';
 import { DOCUMENT_PATH, HEALTH_BYTES, HEALTH_PATH, type SitePaths, SUMS_PATH } from './site-paths.ts';
 import { formatSums } from './sums.ts';
 import { FilesOnce } from './verify/files-once.ts';
@@ -67,17 +67,28 @@ export async function checkOneFileSystem({ site, staging }: SitePaths): Promise<
   }
 }
 
-/** Links a stream's staged files into the site. What an interrupted publish left there is replaced: nothing names it. */
-export async function placeMedia(paths: SitePaths, folder: string, id: string, line: PublishLine): Promise<void> {
-  const folders = new Set<string>();
+/**
+ * Links a stream's staged files into the site. What an interrupted publish left there is replaced, or removed where it has
+ * no successor: nothing names it, but a server would send a compressed form of it.
+ */
+export async function placeMedia(
+  paths: SitePaths,
+  { line, folder }: StagedFiles,
+  published: StreamRecord | undefined,
+): Promise<void> {
+  const top = join(paths.site, 'media', line.id);
+  const folders = new Set<string>([top, dirname(top)]);
   for (const path of Object.keys(line.files)) {
     const target = join(paths.site, path);
     await mkdir(dirname(target), { recursive: true });
-    await placeLink(join(folder, path.slice(`media/${id}/`.length)), target, paths.staging);
+    await placeLink(join(folder, path.slice(`media/${line.id}/`.length)), target, paths.staging);
     folders.add(dirname(target));
   }
-  const top = join(paths.site, 'media', id);
-  for (const each of [...folders, top, dirname(top)]) await syncPath(each);
+  for (const name of await listFiles(top)) {
+    const path = `media/${line.id}/${name}`;
+    if (!(path in line.files) && !published?.files.has(path)) await rm(join(top, name));
+  }
+  for (const each of folders) if (existsSync(each)) await syncPath(each);
 }
 
 async function writeForms(target: string, bytes: Buffer, staging: string): Promise<void> {
@@ -94,9 +105,10 @@ async function removeForms(target: string): Promise<void> {
 async function mendForms({ site, staging }: SitePaths, path: string, bytes: Buffer): Promise<void> {
   const files = new FilesOnce((each) => join(site, each));
   const target = join(site, path);
-  const there = formSuffixes.filter((suffix) => existsSync(target + suffix));
-  const isWhole = there.length === (needsForms(bytes) ? formSuffixes.length : there.length);
-  if (isWhole && there.every((suffix) => formFault(files, path + suffix) === null)) return;
+  const wanted = needsForms(bytes) ? formSuffixes : (await compressedForms(bytes)).map(({ suffix }) => suffix);
+  const isRight = (suffix: (typeof formSuffixes)[number]) =>
+    wanted.includes(suffix) ? formFault(files, path + suffix) === null : !existsSync(target + suffix);
+  if (formSuffixes.every(isRight)) return;
   await removeForms(target);
   await writeForms(target, bytes, staging);
 }

@@ -40,8 +40,8 @@ function checkVariant(
   if (!/^avc1\.64/.test(codec)) say(`the video is ${codec}, not H.264 High`);
 }
 
-/** A frame of the picture and two of the sound: what an encoder may add to a length, and a player does not notice. */
-export const lengthTolerance = (fps: number) => Math.max(0.1, 1 / fps + 2 * (1024 / 48_000));
+/** At five frames a second, a frame of the picture and two of the sound: what encoders may add to a length. */
+export const MOST_APART_SECONDS = 0.25;
 
 function checkAudio(
   say: (text: string) => void,
@@ -52,8 +52,8 @@ function checkAudio(
   const { kind, channels } = audio.track;
   if (kind !== 'audio') say('is not sound');
   if (media.get('CHANNELS')?.split('/')[0] !== String(channels)) say(`CHANNELS is not ${channels}`);
-  for (const { seconds, fps } of videos.slice(0, 1)) {
-    if (Math.abs(seconds - audio.seconds) > lengthTolerance(fps))
+  for (const { seconds } of videos.slice(0, 1)) {
+    if (Math.abs(seconds - audio.seconds) > MOST_APART_SECONDS)
       say(`lasts ${audio.seconds.toFixed(3)} s, the picture ${seconds.toFixed(3)} s`);
   }
 }

@@ -7,7 +7,7 @@ import { MediaFormatError } from '../media/boxes.ts';
 import { readMovie } from '../media/fragments.ts';
 import type { FilesOnce } from './files-once.ts';
 import type { Findings } from './finding.ts';
-import { lengthTolerance, verifyHls } from './verify-hls.ts';
+import { MOST_APART_SECONDS, verifyHls } from './verify-hls.ts';
 
 async function reading(findings: Findings, path: string, check: (say: (text: string) => void) => Promise<void>) {
   const say = (text: string) => findings.fault(`${path}: ${text}`);
@@ -20,8 +20,8 @@ async function reading(findings: Findings, path: string, check: (say: (text: str
   }
 }
 
-function checkSoundLength(say: (text: string) => void, sound: number, picture: number, fps: number): void {
-  if (Math.abs(sound - picture) > lengthTolerance(fps))
+function checkSoundLength(say: (text: string) => void, sound: number, picture: number): void {
+  if (Math.abs(sound - picture) > MOST_APART_SECONDS)
     say(`its sound lasts ${sound.toFixed(3)} s, its picture ${picture.toFixed(3)} s`);
 }
 
@@ -44,7 +44,7 @@ function verifyProgressive(files: FilesOnce, stream: Stream, rendition: Renditio
     const described = tracks.reduce((sum, track) => sum + track.samples.bytes, 0);
     if (described > dataBytes) say(`describes ${described} bytes of samples and has ${dataBytes}`);
     for (const track of tracks) {
-      if (track.kind === 'audio') checkSoundLength(say, track.samples.duration / track.timescale, seconds, fps);
+      if (track.kind === 'audio') checkSoundLength(say, track.samples.duration / track.timescale, seconds);
       if (track.kind === 'audio' && track.codec !== 'mp4a.40.2') say(`its sound is ${track.codec}, not AAC-LC`);
       if (track.kind === 'audio' && track.sampleRate !== 48_000) say(`its sound has ${track.sampleRate} Hz`);
     }
