@@ -40,6 +40,7 @@ export const testPrograms: Program[] = [
   'curl',
   'strace',
   'openssl',
+  'strace',
   'prometheus-alertmanager',
   'pgbouncer',
   ...acmePrograms,

@@ -13,12 +13,13 @@ import type { Ffmpeg } from './media/ffmpeg.ts';
 import type { HlsLayout } from './media/package-hls.ts';
 import { type Patience, usualPatience } from './media/source/quiet.ts';
 import { stampSource } from './media/source/source-file.ts';
-import { placeMedia, placeTexts, readPublished } from './publish.ts';
+import { checkOneFileSystem, checkStage, placeMedia, placeTexts, readPublished } from './publish.ts';
 import { publishLine } from './publish-line.ts';
 import { whileLocked } from './site-lock.ts';
 import type { SitePaths } from './site-paths.ts';
 import { SourceDigests } from './sources.ts';
-import { checkLinks, type Recipe, type StagedStream, stageStream, stagingKey } from './staging.ts';
+import { type Recipe, type StagedStream, stageStream, stagingKey } from './staging.ts';
+import { rememberBuild } from './verify/last-build.ts';
 import { versionFaults } from './version-guard.ts';
 
 export type BuildEvent =
@@ -171,7 +172,6 @@ async function encodeShared(options: BuildOptions, ffmpeg: Ffmpeg, shared: Share
 async function encodeAll(options: BuildOptions, manifest: Manifest, tasks: Task[]): Promise<Map<string, StagedStream>> {
   const staged = new Map<string, StagedStream>();
   if (tasks.length === 0) return staged;
-  await checkLinks(options.paths);
   const ffmpeg = await options.ffmpeg();
   const faults: string[] = [];
   await forEachAtOnce(shareTasks(options, manifest, tasks, ffmpeg.version), options.jobs, async (shared) => {
@@ -193,6 +193,7 @@ async function encodeAll(options: BuildOptions, manifest: Manifest, tasks: Task[
 
 async function buildLocked(options: BuildOptions): Promise<BuildResult> {
   const { paths } = options;
+  const startedMs = options.now().getTime();
   const manifest = await readManifest(options.manifestPath);
   const ledger = await readLedger(paths.ledger);
   const records = foldLedger(ledger.lines);
@@ -201,6 +202,7 @@ async function buildLocked(options: BuildOptions): Promise<BuildResult> {
   checkPublishedFiles(paths, records);
   const tasks = await planTasks(options, manifest, records);
   options.report?.({ kind: 'plan', encode: tasks.length, keep: manifest.streams.length - tasks.length });
+  if (tasks.length > 0) await checkOneFileSystem(paths);
   const staged = await encodeAll(options, manifest, tasks);
   options.signal?.throwIfAborted();
 
@@ -214,10 +216,15 @@ async function buildLocked(options: BuildOptions): Promise<BuildResult> {
   const faults = versionFaults(published, document);
   if (faults.length > 0) throw new CatalogueError(faults);
 
-  for (const line of lines) await placeMedia(paths, staged.get(line.id)!.folder, line.id, line);
+  const stage = lines.map((line) => ({ line, folder: staged.get(line.id)!.folder }));
+  await checkStage(stage, document, options.signal);
+  for (const each of stage) await placeMedia(paths, each, records.get(each.line.id));
   await appendLedger(paths.ledger, ledger.completeBytes, lines);
-  await placeTexts(paths, next, published, document);
+  const texts = await placeTexts(paths, next, published, document);
   await rm(paths.staging, { recursive: true, force: true });
+  const sources = manifest.streams.map((entry) => entry.source);
+  const { manifestPath } = options;
+  await rememberBuild(paths, { manifestPath, sources, records: next, streams: sources.length, texts }, startedMs);
   return { encoded: lines.map((line) => line.id), kept: manifest.streams.length - lines.length, document };
 }
 

@@ -48,6 +48,21 @@ const mistakes: [what: string, manifest: string, told: RegExp][] = [
   ['nothing to make', stream('id: a, title: T, source: s, hls: no'), /neither progressive files nor HLS/],
   ['an unknown field', stream('id: a, title: T, source: s, hsl: yes'), /unknown field "hsl"/],
   ['a field of the catalogue itself', stream('id: a, title: T, source: s, fields: {fps: 1}'), /own fields/],
+  [
+    'not a number',
+    stream('id: a, title: T, source: s, fields: {x: {y: [1, .nan]}}'),
+    /fields\.x\.y\[1\]: must be a finite/,
+  ],
+  [
+    'infinity',
+    stream('id: a, title: T, source: s, fields: {x: -.inf}'),
+    /streams\[0\]\.fields\.x: must be a finite number/,
+  ],
+  [
+    'more digits than a number has',
+    stream('id: a, title: T, source: s, fields: {x: 12345678901234567}'),
+    /to be exact/,
+  ],
   ['no title', stream('id: a, source: s'), /streams\[0\]\.title/],
   ['an id twice', `${stream('id: a, title: T, source: s')}  - {id: a, title: T, source: s}\n`, /"a" is there twice/],
   ['no renditions', 'renditions: []\nstreams: []\n', /at least one/],

@@ -4,7 +4,7 @@ import { type Static, type TSchema, Type } from 'typebox';
 import { parseDocument } from 'yaml';
 import { CatalogueError } from './fault.ts';
 import { languageTag } from './media/source/describe.ts';
-import { type Fault, faultsIn } from './shape.ts';
+import { type Fault, faultsIn, numberFaults } from './shape.ts';
 
 const presets = ['ultrafast', 'superfast', 'veryfast', 'faster', 'fast', 'medium', 'slow', 'slower'] as const;
 export type Preset = (typeof presets)[number];
@@ -127,6 +127,7 @@ function streamFaults(value: unknown, path: string, labels: unknown[]): Fault[] 
     faults.push({ path: `${path}.language`, message: LANGUAGE_FAULT });
   if (isNo(hls) && itemsOf(progressive).length === 0)
     faults.push({ path, message: 'has neither progressive files nor HLS' });
+  faults.push(...numberFaults(fieldsOf(fields), `${path}.fields`));
   for (const name of Object.keys(fieldsOf(fields))) {
     const at = `${path}.fields`;
     if (!FIELD.test(name)) faults.push({ path: at, message: `"${name}" must be snake_case` });

@@ -1,21 +1,19 @@
 // Putting a checked change into the site. The order gives readers a complete catalogue at every moment, also after a crash:
 // media (which nothing names yet), ledger, gallery, SHA256SUMS, and the document last.
 import { existsSync } from 'node:fs';
-import { mkdir, readFile, rm } from 'node:fs/promises';
+import { link, mkdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { compressedForms } from './compress.ts';
+import { compressedForms, formSuffixes, needsForms } from './compress.ts';
 import { type CatalogueDocument, encodeDocument, sameContent } from './document.ts';
 import { CatalogueError, codeOf } from './fault.ts';
-import { placeLink, replaceFile, syncPath } from './files.ts';
+import { listFiles, placeLink, replaceFile, syncPath } from './files.ts';
 import { galleryFiles } from './gallery-files.ts';
-import type { PublishLine, StreamRecord } from './ledger.ts';
-import type { SitePaths } from './site-paths.ts';
+import type { StreamRecord } from './ledger.ts';
+import { DOCUMENT_PATH, HEALTH_BYTES, HEALTH_PATH, type SitePaths, SUMS_PATH } from './site-paths.ts';
 import { formatSums } from './sums.ts';
-
-export const DOCUMENT_PATH = 'api/streams.json';
-export const SUMS_PATH = 'media/SHA256SUMS';
-export const HEALTH_PATH = 'health.txt';
-export const HEALTH_BYTES = 'ok\n';
+import { FilesOnce } from './verify/files-once.ts';
+import { formFault } from './verify/verify-files.ts';
+import { type StagedFiles, verifyStage } from './verify/verify-stage.ts';
 
 export async function readPublished(paths: SitePaths): Promise<CatalogueDocument | null> {
   try {
@@ -27,33 +25,110 @@ export async function readPublished(paths: SitePaths): Promise<CatalogueDocument
   }
 }
 
-/** Links a stream's staged files into the site. What an interrupted publish left there is replaced: nothing names it. */
-export async function placeMedia(paths: SitePaths, folder: string, id: string, line: PublishLine): Promise<void> {
-  const folders = new Set<string>();
+const MOST_LINES = 50;
+
+/**
+ * Stops a publish whose files are not what the document would say of them. A damaged stream leaves staging: the next build
+ * encodes it again.
+ */
+export async function checkStage(
+  staged: StagedFiles[],
+  document: CatalogueDocument,
+  signal?: AbortSignal,
+): Promise<void> {
+  const damaged = await verifyStage(staged, document, signal);
+  if (damaged.length === 0) return;
+  for (const { folder } of damaged) await rm(dirname(folder), { recursive: true, force: true });
+  const faults = damaged.flatMap((each) => each.faults);
+  const more = faults.length > MOST_LINES ? [`and ${faults.length - MOST_LINES} more faults`] : [];
+  throw new CatalogueError([
+    ...faults.slice(0, MOST_LINES).map((fault) => `${fault} (encoded, not published)`),
+    ...more,
+  ]);
+}
+
+/** Finished files are linked into the site: tries it, so that hours of encoding do not end with a link that cannot be. */
+export async function checkOneFileSystem({ site, staging }: SitePaths): Promise<void> {
+  const media = join(site, 'media');
+  await Promise.all([mkdir(media, { recursive: true }), mkdir(staging, { recursive: true })]);
+  // Always the same names: what a crash leaves of them, the next build takes away. Servers do not show dot files.
+  const [from, to] = [join(staging, 'trial'), join(media, '.trial')];
+  await rm(to, { force: true });
+  try {
+    await replaceFile(from, '');
+    await link(from, to);
+  } catch (error) {
+    const code = codeOf(error);
+    if (code === 'EXDEV')
+      throw new CatalogueError(
+        `${media} and ${staging} are on different file systems; put the site and its state on one`,
+      );
+    if (code === 'EPERM' || code === 'ENOTSUP' || code === 'EOPNOTSUPP')
+      throw new CatalogueError(`files cannot be linked from ${staging} into ${media}: ${code}`);
+    throw error;
+  } finally {
+    await Promise.all([rm(from, { force: true }), rm(to, { force: true })]);
+  }
+}
+
+/**
+ * Links a stream's staged files into the site. What an interrupted publish left there is replaced, or removed where it has
+ * no successor: nothing names it, but a server would send a compressed form of it.
+ */
+export async function placeMedia(
+  paths: SitePaths,
+  { line, folder }: StagedFiles,
+  published: StreamRecord | undefined,
+): Promise<void> {
+  const top = join(paths.site, 'media', line.id);
+  const folders = new Set<string>([top, dirname(top)]);
   for (const path of Object.keys(line.files)) {
     const target = join(paths.site, path);
     await mkdir(dirname(target), { recursive: true });
-    await placeLink(join(folder, path.slice(`media/${id}/`.length)), target, paths.staging);
+    await placeLink(join(folder, path.slice(`media/${line.id}/`.length)), target, paths.staging);
     folders.add(dirname(target));
   }
-  const top = join(paths.site, 'media', id);
-  for (const each of [...folders, top, dirname(top)]) await syncPath(each);
+  for (const name of await listFiles(top)) {
+    const path = `media/${line.id}/${name}`;
+    if (!(path in line.files) && !published?.files.has(path)) await rm(join(top, name));
+  }
+  for (const each of folders) if (existsSync(each)) await syncPath(each);
 }
 
-/** Writes a text and its compressed forms, where it differs from what is there. */
+async function writeForms(target: string, bytes: Buffer, staging: string): Promise<void> {
+  for (const form of await compressedForms(bytes)) await replaceFile(target + form.suffix, form.bytes, staging);
+}
+
+async function removeForms(target: string): Promise<void> {
+  const there = formSuffixes.filter((suffix) => existsSync(target + suffix));
+  for (const suffix of there) await rm(target + suffix, { force: true });
+  if (there.length > 0) await syncPath(dirname(target));
+}
+
+/** The text is as it should be; a publish that was cut short may have left it without its compressed forms. */
+async function mendForms({ site, staging }: SitePaths, path: string, bytes: Buffer): Promise<void> {
+  const files = new FilesOnce((each) => join(site, each));
+  const target = join(site, path);
+  const wanted = needsForms(bytes) ? formSuffixes : (await compressedForms(bytes)).map(({ suffix }) => suffix);
+  const isRight = (suffix: (typeof formSuffixes)[number]) =>
+    wanted.includes(suffix) ? formFault(files, path + suffix) === null : !existsSync(target + suffix);
+  if (formSuffixes.every(isRight)) return;
+  await removeForms(target);
+  await writeForms(target, bytes, staging);
+}
+
+/**
+ * Replaces a text and its compressed forms. Servers send a form as they find it, without a look at the text. So the old
+ * forms go first and the new ones come last: wherever this stops, there is no form that differs from its text.
+ */
 async function placeText(paths: SitePaths, path: string, text: string | Buffer): Promise<void> {
   const target = join(paths.site, path);
   const bytes = Buffer.from(text as string);
   const current = await readFile(target).catch(() => null);
-  if (current?.equals(bytes)) return;
-  const forms = await compressedForms(bytes);
-  // A compressed form that is no longer made must not outlive the text it was made of.
-  for (const suffix of ['.br', '.gz'] as const) {
-    const form = forms.find((each) => each.suffix === suffix);
-    if (form === undefined) await rm(target + suffix, { force: true });
-    else await replaceFile(target + suffix, form.bytes, paths.staging);
-  }
+  if (current?.equals(bytes)) return mendForms(paths, path, bytes);
+  await removeForms(target);
   await replaceFile(target, bytes, paths.staging);
+  await writeForms(target, bytes, paths.staging);
 }
 
 function sumsOf(records: Iterable<StreamRecord>): string {
@@ -70,20 +145,28 @@ async function placeDocument(
   published: CatalogueDocument | null,
   next: CatalogueDocument,
 ): Promise<void> {
-  if (published !== null && sameContent(published, next)) return;
-  await placeText(paths, DOCUMENT_PATH, encodeDocument(next));
+  // With nothing but another date the document stays as it is.
+  const isSame = published !== null && sameContent(published, next);
+  const text = isSame ? await readFile(join(paths.site, DOCUMENT_PATH)) : encodeDocument(next);
+  await placeText(paths, DOCUMENT_PATH, text);
 }
 
+/** Gives the paths of all texts, compressed forms included. */
 export async function placeTexts(
   paths: SitePaths,
   records: Map<string, StreamRecord>,
   published: CatalogueDocument | null,
   next: CatalogueDocument,
-): Promise<void> {
+): Promise<string[]> {
+  const gallery = await galleryFiles();
   await placeText(paths, HEALTH_PATH, HEALTH_BYTES);
-  for (const [path, bytes] of await galleryFiles()) await placeText(paths, path, bytes);
+  for (const [path, bytes] of gallery) await placeText(paths, path, bytes);
   await placeText(paths, SUMS_PATH, sumsOf(records.values()));
   await placeDocument(paths, published, next);
+  return [HEALTH_PATH, ...gallery.keys(), SUMS_PATH, DOCUMENT_PATH].flatMap((path) => {
+    const forms = formSuffixes.map((suffix) => path + suffix).filter((form) => existsSync(join(paths.site, form)));
+    return [path, ...forms];
+  });
 }
 
 /** In the reverse order: first the document stops naming the files, then the checksums do, then the files go. */

@@ -5,8 +5,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type BuildEvent, type BuildResult, buildCatalogue } from './build.ts';
 import { type Ffmpeg, runFfmpeg } from './media/ffmpeg.ts';
-import { DOCUMENT_PATH } from './publish.ts';
-import { sitePathsOf } from './site-paths.ts';
+import { DOCUMENT_PATH, sitePathsOf } from './site-paths.ts';
 
 interface SampleStream {
   id: string;

@@ -23,6 +23,19 @@ export function faultsIn(schema: TSchema, value: unknown, most: number): Fault[]
   return [...faults.values()].slice(0, most);
 }
 
+/** Numbers that JSON cannot carry as they are: `.nan` and `.inf` would become null, a large integer another one. */
+export function numberFaults(value: unknown, path: string): Fault[] {
+  if (typeof value === 'object' && value !== null) {
+    const under = (name: string) => (Array.isArray(value) ? `${path}[${name}]` : `${path}.${name}`);
+    return Object.entries(value).flatMap(([name, part]) => numberFaults(part, under(name)));
+  }
+  if (typeof value !== 'number') return [];
+  if (!Number.isFinite(value)) return [{ path, message: 'must be a finite number' }];
+  if (Number.isInteger(value) && !Number.isSafeInteger(value))
+    return [{ path, message: `is too large to be exact; write it as a string` }];
+  return [];
+}
+
 /** TypeBox stops at eight errors. The limit is one for the whole process, so it is raised and set back in one go. */
 function errorsOf(schema: TSchema, value: unknown, most: number): SchemaError[] {
   const { maxErrors } = Settings.Get();

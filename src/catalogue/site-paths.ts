@@ -2,8 +2,13 @@
 // system, because finished files are linked from staging into the site.
 //
 //   catalogue/                  the site
-//   catalogue.state/            ledger.jsonl, lock, sources.json, work/<key>/ (staging)
+//   catalogue.state/            ledger.jsonl, lock, sources.json, last-build.json, work/<key>/ (staging)
 import { join, resolve } from 'node:path';
+
+export const DOCUMENT_PATH = 'api/streams.json';
+export const SUMS_PATH = 'media/SHA256SUMS';
+export const HEALTH_PATH = 'health.txt';
+export const HEALTH_BYTES = 'ok\n';
 
 export interface SitePaths {
   site: string;
@@ -12,6 +17,7 @@ export interface SitePaths {
   /** Encoded streams that are not published yet. */
   staging: string;
   sources: string;
+  lastBuild: string;
 }
 
 export function sitePathsOf(site: string): SitePaths {
@@ -24,5 +30,6 @@ export function sitePathsOf(site: string): SitePaths {
     // On disk the name stays, so that an upgrade finds what an interrupted build left.
     staging: join(state, 'work'),
     sources: join(state, 'sources.json'),
+    lastBuild: join(state, 'last-build.json'),
   };
 }

@@ -1,17 +1,16 @@
 // Encoded streams on their way into the site. Each has a folder named by what decides its bytes (source, recipe, encoder),
 // so that a build finds what an interrupted one has staged, and never uses what another recipe made.
 import { createHash } from 'node:crypto';
-import { link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { compressedForms, isText } from './compress.ts';
-import { CatalogueError, codeOf } from './fault.ts';
+import { codeOf } from './fault.ts';
 import { forEachAtOnce, hashFile, listFiles, replaceFile, syncPath } from './files.ts';
 import type { PublishedFile } from './ledger.ts';
 import { type Encoded, type EncodeProgress, type EncodeTask, encodeStream } from './media/encode.ts';
 import { RECIPE_REVISION } from './media/encode-args.ts';
 import type { Ffmpeg } from './media/ffmpeg.ts';
 import { readUnchanged } from './media/source/source-file.ts';
-import type { SitePaths } from './site-paths.ts';
 
 export interface StagedStream {
   folder: string;
@@ -33,23 +32,6 @@ export interface StagingTask {
 export function stagingKey(recipe: Recipe, encoder: string): string {
   const parts = JSON.stringify([RECIPE_REVISION, encoder, Object.entries(recipe).sort()]);
   return createHash('sha256').update(parts).digest('hex').slice(0, 32);
-}
-
-/** Finished files are linked from staging into the site: whether they can be is found out before hours of encoding. */
-export async function checkLinks(paths: SitePaths): Promise<void> {
-  const media = join(paths.site, 'media');
-  await Promise.all([mkdir(paths.staging, { recursive: true }), mkdir(media, { recursive: true })]);
-  const [from, to] = [join(paths.staging, `link-${process.pid}`), join(media, `.link-${process.pid}`)];
-  try {
-    await writeFile(from, '');
-    await link(from, to);
-  } catch (error) {
-    if (!['EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP'].includes(codeOf(error))) throw error;
-    const reason = codeOf(error) === 'EXDEV' ? 'they are on different file systems' : codeOf(error);
-    throw new CatalogueError(`files cannot be linked from ${paths.staging} into ${media}: ${reason}`);
-  } finally {
-    await Promise.all([rm(from, { force: true }), rm(to, { force: true })]);
-  }
 }
 
 async function addCompressed(folder: string): Promise<void> {

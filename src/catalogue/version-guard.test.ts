@@ -52,6 +52,43 @@ test('a field of another type stops the publish', () => {
   assert.match(versionFaults(base(), next).join(), /note was string and is now number/);
 });
 
+const nested = (value: unknown) =>
+  changed((document) => {
+    document.streams[0]!.extra = value;
+  });
+
+const deep: [what: string, before: unknown, after: unknown, told: RegExp | null][] = [
+  ['a nested field removed', { a: { b: 1, c: 2 } }, { a: { b: 1 } }, /stream a: extra\.a\.c was removed/],
+  ['a nested field of another type', { a: { b: 1 } }, { a: { b: '1' } }, /extra\.a\.b was number and is now string/],
+  ['a nested field added', { a: { b: 1 } }, { a: { b: 1, c: 2 }, d: 3 }, null],
+  ['items of another type', ['x'], [1], /extra\[\] was string and is now number/],
+  ['an item of a further type', ['x'], ['x', null], /extra\[\] was string and is now null or string/],
+  ['fewer items', [1, 2, 3], [4], null],
+  ['no items any more', [{ at: 1 }], [], null],
+  ['the first items', [], [{ at: 1 }], null],
+  ['a field of items removed', [{ at: 1, to: 2 }], [{ at: 1 }], /extra\[\]\.to was removed/],
+  ['a field of some items removed', [{ at: 1 }], [{ at: 1 }, {}], /extra\[\]\.at was in every item/],
+  ['a field that not every item had', [{ at: 1 }, {}], [{}], null],
+  ['items of items of another type', [[1]], [['1']], /extra\[\]\[\] was number and is now string/],
+  ['an object that became a list', { a: 1 }, [1], /extra was object and is now array/],
+];
+
+for (const [what, before, after, told] of deep) {
+  test(`${what}: ${told === null ? 'no new version' : 'version must rise'}`, () => {
+    const faults = versionFaults(nested(before), nested(after)).join('\n');
+    if (told === null) assert.equal(faults, '');
+    else assert.match(faults, told);
+  });
+}
+
+test('a label that a stream lost is the ledger’s matter, not the guard’s', () => {
+  const two = changed((document) => {
+    document.renditions.push({ ...document.renditions[0]!, label: '360p' });
+    document.streams[0]!.progressive['360p'] = '/media/a/360p.mp4';
+  });
+  assert.deepEqual(versionFaults(two, base()), []);
+});
+
 test('hls may become a path and is still the same field', () => {
   const next = changed((document) => {
     document.streams[0]!.hls = '/media/a/hls/main.m3u8';

@@ -1,43 +1,16 @@
 // The same checks for every server of a catalogue: the built-in origin, and nginx and Caddy with the printed rules. A
 // check that a server cannot pass says so, and so does the documentation.
 import assert from 'node:assert/strict';
-import { mkdir, readdir, readlink, symlink, writeFile } from 'node:fs/promises';
+import { readdir, readlink, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import { onPath } from '../../scripts/packages.ts';
-import { compressedForms } from '../../src/catalogue/compress.ts';
 import { until } from '../helpers/wait.ts';
 import { collectCleanup, makeFolder } from './fixture.ts';
+import { documentText, film, makeSite } from './plain-site.ts';
 import { startCaddy, startNginx, startOrigin } from './servers.ts';
-
-const documentText = JSON.stringify({ version: 2, text: 'x'.repeat(3000) });
-const film = Buffer.from(Array.from({ length: 300_000 }, (_, i) => i % 251));
-
-async function makeSite(folder: string): Promise<string> {
-  const site = join(folder, 'site');
-  await mkdir(join(site, 'api'), { recursive: true });
-  await mkdir(join(site, 'media/a/hls'), { recursive: true });
-  await mkdir(join(site, 'gallery'));
-  const put = (path: string, bytes: string | Buffer) => writeFile(join(site, path), bytes);
-  await put('health.txt', 'ok\n');
-  await put('index.html', '<!doctype html><title>x</title>');
-  await put('gallery/gallery.js', 'export {};');
-  await put('api/streams.json', documentText);
-  for (const { suffix, bytes } of await compressedForms(Buffer.from(documentText)))
-    await put(`api/streams.json${suffix}`, bytes);
-  await put('media/SHA256SUMS', `${'a'.repeat(64)}  a/film.mp4\n`);
-  await put('media/a/film.mp4', film);
-  await put('media/a/hls/main.m3u8', '#EXTM3U\n');
-  await put('media/a/hls/00001.m4s', 'x');
-  await put('media/a/thumbs.vtt', 'WEBVTT\n');
-  await put('media/a/poster.jpg', 'jpeg');
-  await put('media/.hidden', 'secret');
-  await writeFile(join(folder, 'outside.txt'), 'secret');
-  await symlink(join(folder, 'outside.txt'), join(site, 'media/link.txt'));
-  await symlink(folder, join(site, 'media/up'));
-  return site;
-}
 
 interface Answer {
   status: number;
@@ -49,7 +22,7 @@ type Server = 'built-in' | 'nginx' | 'caddy';
 type Ask = (path: string, headers?: Record<string, string>, method?: string) => Promise<Answer>;
 
 /** Sends a request line as it is; fetch would normalise the path first. */
-function askRaw(base: string, target: string): Promise<string> {
+function askRaw(base: string, target: string, hosts?: string[]): Promise<string> {
   const { hostname, port } = new URL(base);
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const socket = connect(Number(port), hostname);
@@ -58,7 +31,8 @@ function askRaw(base: string, target: string): Promise<string> {
     text += chunk;
   });
   socket.on('end', () => resolve(text)).on('error', reject);
-  socket.write(`GET ${target} HTTP/1.1\r\nHost: ${hostname}\r\nConnection: close\r\n\r\n`);
+  const lines = (hosts ?? [hostname]).map((host) => `Host: ${host}\r\n`).join('');
+  socket.write(`GET ${target} HTTP/1.1\r\n${lines}Connection: close\r\n\r\n`);
   return promise;
 }
 
@@ -126,6 +100,23 @@ function checks(server: Server, base: () => string): void {
       if (!text.startsWith('HTTP/1.1 400')) assert.match(text, /cache-control: no-store/i);
     });
   }
+
+  test('the absolute form of a target is served like its path', async () => {
+    const { host } = new URL(base());
+    for (const target of [`http://${host}/health.txt`, `HTTP://${host}/health.txt?x`]) {
+      const text = await askRaw(base(), target);
+      assert.match(text, /^HTTP\/1\.1 200 [\s\S]*\r\n\r\nok\n$/, target);
+    }
+    assert.match(await askRaw(base(), `http://${host}/media/none.mp4`), /^HTTP\/1\.1 404/);
+  });
+
+  test('a request with two hosts, none, or one that is no host is 400', async () => {
+    const wrong = [['a.example', 'b.example'], ['a.example', 'a.example'], [], ['a b']];
+    for (const hosts of wrong)
+      assert.match(await askRaw(base(), '/health.txt', hosts), /^HTTP\/1\.1 400/, hosts.join());
+    if (server === 'built-in')
+      assert.match(await askRaw(base(), '/health.txt', ['a', 'b']), /cache-control: no-store/i);
+  });
 
   // Caddy follows links that lead outside; the printed rules say so.
   if (server !== 'caddy') {
@@ -269,6 +260,19 @@ describe('origins', () => {
     const after = await fetch(url);
     assert.match(await after.text(), /another/);
     assert.notEqual(after.headers.get('etag'), before.headers.get('etag'));
+  });
+
+  test('a compressed form of another text is not served', async () => {
+    const url = `${bases.get('built-in')}/gallery/gallery.js`;
+    const ask = async () => {
+      const answer = await fetch(url, { headers: { 'accept-encoding': 'gzip' } });
+      return [answer.headers.get('content-encoding'), await answer.text()];
+    };
+    assert.equal((await ask())[0], 'gzip');
+    await writeFile(join(site, 'gallery/gallery.js'), 'export const changed = true;');
+    assert.deepEqual(await ask(), [null, 'export const changed = true;']);
+    await writeFile(join(site, 'gallery/gallery.js.gz'), gzipSync('export const changed = true;'));
+    assert.deepEqual(await ask(), ['gzip', 'export const changed = true;']);
   });
 
   test('a client that leaves in the middle of a file leaves nothing open', async () => {

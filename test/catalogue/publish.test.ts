@@ -1,10 +1,11 @@
 // Ids are for ever, publishes are atomic, and whatever goes wrong leaves the published site as it was.
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, rm, truncate, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { hashFile, listFiles } from '../../src/catalogue/files.ts';
+import { streamsIfUnchanged } from '../../src/catalogue/verify/last-build.ts';
 import { verifySite } from '../../src/catalogue/verify/verify.ts';
 import { withdrawStream } from '../../src/catalogue/withdraw.ts';
 import { until } from '../helpers/wait.ts';
@@ -28,6 +29,8 @@ async function fingerprint({ paths }: TestBuild): Promise<Record<string, string>
   const digests = await Promise.all(names.map(async (name) => [name, (await hashFile(join(paths.site, name))).sha256]));
   return Object.fromEntries(digests) as Record<string, string>;
 }
+
+const touch = (path: string) => utimes(path, 1, 1);
 
 async function refuses(build: TestBuild, manifest: string[], told: RegExp, renditions?: string): Promise<void> {
   const before = await fingerprint(build);
@@ -71,8 +74,40 @@ test('nothing to do touches nothing, and a new title only the document', async (
   const { document } = await build.build({ now: new Date('2026-04-01T10:00:00Z') });
   const after = await fingerprint(build);
   const changed = Object.keys(after).filter((name) => after[name] !== before[name]);
-  assert.deepEqual(changed, ['api/streams.json']);
+  assert.deepEqual(changed, ['api/streams.json', 'api/streams.json.br', 'api/streams.json.gz']);
   assert.equal(document.updated, '2026-04-01');
+});
+
+test('a build that had nothing to do is remembered until anything it looked at changes', async (t) => {
+  const build = await publishOne(t);
+  const { site, ledger } = build.paths;
+  const manifest = join(build.folder, 'catalogue.yaml');
+  const later = () => new Date(Date.now() + 60_000);
+  const isRemembered = () => streamsIfUnchanged(build.paths, manifest) !== null;
+  await build.build();
+  assert.ok(!isRemembered(), 'files that have just changed are looked at again');
+  await build.build({ now: later() });
+  assert.equal(streamsIfUnchanged(build.paths, manifest), 1);
+  assert.ok(!streamsIfUnchanged(build.paths, join(build.folder, 'other.yaml')));
+  const film = join(site, 'media/a/36p.mp4');
+  const changes: [what: string, path: string, change: (path: string) => Promise<unknown>][] = [
+    ['a manifest that was touched', manifest, touch],
+    ['a source that was touched', join(build.folder, 'one.mp4'), touch],
+    ['a ledger that was touched', ledger, touch],
+    ['a document that was touched', join(site, 'api/streams.json'), touch],
+    ['a form that is gone', join(site, 'media/SHA256SUMS.br'), (path) => rm(path)],
+    ['media that is gone', film, (path) => rm(path)],
+    ['media that was cut off', film, (path) => truncate(path, 10)],
+    ['a source that is gone', join(build.folder, 'one.mp4'), (path) => rm(path)],
+  ];
+  for (const [what, path, change] of changes) {
+    await build.build({ now: later() });
+    assert.ok(isRemembered(), `before ${what}`);
+    const bytes = await readFile(path);
+    await change(path);
+    assert.ok(!isRemembered(), what);
+    await writeFile(path, bytes);
+  }
 });
 
 test('a published stream can gain renditions and HLS; what it had stays byte for byte', async (t) => {

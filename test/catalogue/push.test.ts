@@ -1,15 +1,18 @@
 // push against a real S3 server, read back by a client that is not ours; conditions are looked at on the wire, because that
 // server ignores them, and answered by a recorder in front of it that does not.
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { cp, readFile, writeFile } from 'node:fs/promises';
+import { cp, readFile, rm, writeFile } from 'node:fs/promises';
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { gunzipSync } from 'node:zlib';
 import S3rver from 's3rver';
 import { onPath } from '../../scripts/packages.ts';
 import { hashFile, listFiles } from '../../src/catalogue/files.ts';
 import { pushSite } from '../../src/catalogue/push/push.ts';
+import { S3 } from '../../src/catalogue/push/s3.ts';
 import { type SitePaths, sitePathsOf } from '../../src/catalogue/site-paths.ts';
 import { withdrawStream } from '../../src/catalogue/withdraw.ts';
 import {
@@ -50,6 +53,7 @@ async function startRecorder(
   cleanup: Parameters<typeof makeFolder>[0],
   target: string,
   refuse: (seen: Seen) => boolean = () => false,
+  status = 412,
 ) {
   const seen: Seen[] = [];
   const forward = (from: IncomingMessage, to: ServerResponse) => {
@@ -57,7 +61,7 @@ async function startRecorder(
     seen.push(one);
     if (refuse(one)) {
       from.resume();
-      to.writeHead(412).end('<Error><Code>PreconditionFailed</Code></Error>');
+      to.writeHead(status).end(status === 412 ? '<Error><Code>PreconditionFailed</Code></Error>' : '');
       return;
     }
     const { hostname, port } = new URL(target);
@@ -125,6 +129,9 @@ describe('push', () => {
       names,
       expected.filter((name) => !/SHA256SUMS\./.test(name)),
     );
+    // A playlist is stored as gzip, and this client keeps what is stored.
+    for (const name of names.filter((each) => each.endsWith('.m3u8')))
+      await writeFile(join(folder, 'back', name), gunzipSync(await readFile(join(folder, 'back', name))));
     for (const name of names)
       assert.equal(
         (await hashFile(join(folder, 'back', name))).sha256,
@@ -133,6 +140,8 @@ describe('push', () => {
       );
     const answer = await fetch(`${s3}/films/read/media/a/hls/main.m3u8`);
     assert.equal(answer.headers.get('content-type'), 'application/vnd.apple.mpegurl');
+    assert.equal(answer.headers.get('content-encoding'), 'gzip');
+    assert.match(await answer.text(), /^#EXTM3U\n/);
     assert.equal(answer.headers.get('cache-control'), 'public, max-age=31536000, immutable');
     assert.equal((await fetch(`${s3}/films/read/health.txt`)).headers.get('cache-control'), 'no-store');
   });
@@ -147,7 +156,7 @@ describe('push', () => {
     assert.equal(writes.at(-1), '/films/order/api/streams.json');
     assert.equal(sums, writes.length - 2);
     for (const { path, headers } of recorder.seen.filter(({ method }) => method === 'PUT')) {
-      const isMedia = path.includes('/media/') || path.endsWith('streams.json');
+      const isMedia = path.includes('/media/') || /streams\.json$|\.state\//.test(path);
       assert.equal(headers['if-none-match'], isMedia ? '*' : undefined, path);
       if (isMedia) assert.match(String(headers.authorization), /SignedHeaders=[^,]*if-none-match/);
     }
@@ -189,6 +198,104 @@ describe('push', () => {
     assert.equal(new Set(recorder.writes()).size, recorder.writes().length);
     assert.ok(before.some((path) => !recorder.writes().includes(path)));
     assert.equal((await fetch(`${s3}/films/resume/api/streams.json`)).status, 200);
+  });
+
+  test('what a killed push left is replaced, only over what was seen there; whole objects are not sent again', async (t) => {
+    const store = storeAt(s3, 'left');
+    const put = (name: string, bytes: string) =>
+      new S3(store).put(`left/media/${name}`, new Blob([bytes]), {
+        type: 'video/mp4',
+        cacheControl: 'no-store',
+        sha256: createHash('sha256').update(bytes).digest('hex'),
+      });
+    const film = await readFile(join(good.site, 'media/a/36p.mp4'), 'latin1');
+    await put('a/36p.mp4', film.slice(0, 100));
+    await put('a/poster.jpg', 'x'.repeat((await readFile(join(good.site, 'media/a/poster.jpg'))).length));
+    const recorder = await startRecorder(t, s3);
+    await pushSite({ paths: good, store: storeAt(recorder.base, 'left'), prune: false });
+    for (const name of ['a/36p.mp4', 'a/poster.jpg']) {
+      const sent = recorder.seen.find(({ method, path }) => method === 'PUT' && path.endsWith(name))!;
+      assert.match(sent.headers['if-match']!, /^"\w+"$/, name);
+      const back = Buffer.from(await (await fetch(`${s3}/films/left/media/${name}`)).arrayBuffer());
+      assert.ok(back.equals(await readFile(join(good.site, 'media', name))), name);
+    }
+  });
+
+  test('an object that the store lost, or part of, is sent again by the next push', async (t) => {
+    const store = storeAt(s3, 'lost');
+    await pushSite({ paths: good, store, prune: false });
+    await new S3(store).remove('lost/media/a/36p.mp4');
+    const about = {
+      type: 'image/jpeg',
+      cacheControl: 'no-store',
+      sha256: createHash('sha256').update('').digest('hex'),
+    };
+    await new S3(store).put('lost/media/a/poster.jpg', new Blob([]), about);
+    const recorder = await startRecorder(t, s3);
+    await pushSite({ paths: good, store: storeAt(recorder.base, 'lost'), prune: false });
+    const media = recorder.writes().filter((path) => path.includes('/media/') && !path.endsWith('SHA256SUMS'));
+    assert.deepEqual(media.sort(), ['/films/lost/media/a/36p.mp4', '/films/lost/media/a/poster.jpg']);
+    assert.equal((await fetch(`${s3}/films/lost/media/a/36p.mp4`)).status, 200);
+  });
+
+  test('an upload of which the store kept only a part is told before anything names it', async (t) => {
+    const recorder = await startRecorder(
+      t,
+      s3,
+      ({ method, path }) => method === 'PUT' && path.endsWith('b/36p.mp4'),
+      200,
+    );
+    const pushing = pushSite({ paths: good, store: storeAt(recorder.base, 'swallowed'), prune: false });
+    await assert.rejects(pushing, /media\/b\/36p\.mp4: the store has none of \d+ bytes; push again/);
+    assert.equal((await fetch(`${s3}/films/swallowed/api/streams.json`)).status, 404);
+  });
+
+  test('the ledger lies beside the site, and nothing of the site names it', async () => {
+    await pushSite({ paths: good, store: storeAt(s3, 'ledger/site'), prune: true });
+    const stored = await fetch(`${s3}/films/ledger/site.state/ledger.jsonl`);
+    assert.equal(await stored.text(), await readFile(good.ledger, 'utf8'));
+    assert.equal(stored.headers.get('cache-control'), 'private, no-store');
+    const keys = (await new S3(storeAt(s3)).list('ledger/site/')).map(({ key }) => key);
+    assert.ok(keys.length > 10 && !keys.some((key) => key.includes('ledger.jsonl')));
+  });
+
+  test('a copy that missed a withdrawal is refused before anything is sent, with what it lacks', async (t) => {
+    const [stale, fresh] = [await copy(t), await copy(t)];
+    await withdrawStream({ paths: fresh, id: 'a', purge: false, now: () => new Date('2026-05-01T00:00:00Z') });
+    await pushSite({ paths: fresh, store: storeAt(s3, 'stale'), prune: false });
+    const recorder = await startRecorder(t, s3);
+    const pushing = pushSite({ paths: stale, store: storeAt(recorder.base, 'stale'), prune: false });
+    await assert.rejects(pushing, (error: Error) => {
+      assert.match(error.message, /older than the store/);
+      assert.match(error.message, /this copy lacks the withdrawal of a \(2026-05-01/);
+      return true;
+    });
+    assert.deepEqual(recorder.writes(), []);
+    assert.doesNotMatch(await (await fetch(`${s3}/films/stale/api/streams.json`)).text(), /"id": "a"/);
+  });
+
+  test('copies that went different ways are refused, and so is a site without its ledger', async (t) => {
+    const [one, other, bare] = [await copy(t), await copy(t), await copy(t)];
+    await withdrawStream({ paths: one, id: 'a', purge: false, now: () => new Date() });
+    await withdrawStream({ paths: other, id: 'b', purge: false, now: () => new Date() });
+    await pushSite({ paths: one, store: storeAt(s3, 'ways'), prune: false });
+    const push = (paths: SitePaths) => pushSite({ paths, store: storeAt(s3, 'ways'), prune: false });
+    await assert.rejects(push(other), /different histories[\s\S]*lacks the withdrawal of a/);
+    await rm(bare.ledger);
+    await assert.rejects(push(bare), /ledger\.jsonl does not exist; the ledger goes to the store/);
+  });
+
+  test('a store that was filled before ledgers were pushed takes ours, if it knows every stream there', async (t) => {
+    await pushSite({ paths: good, store: storeAt(s3, 'adopt'), prune: false });
+    await new S3(storeAt(s3)).remove('adopt.state/ledger.jsonl');
+    const paths = await copy(t);
+    const ledger = await readFile(paths.ledger, 'utf8');
+    await writeFile(paths.ledger, `${ledger.split('\n')[0]}\n`);
+    const push = () => pushSite({ paths, store: storeAt(s3, 'adopt'), prune: false });
+    await assert.rejects(push(), /stream b is in the store and not in the ledger/);
+    await writeFile(paths.ledger, ledger);
+    await push();
+    assert.equal(await (await fetch(`${s3}/films/adopt.state/ledger.jsonl`)).text(), ledger);
   });
 
   test('a store that has other content under a path is left alone', async (t) => {

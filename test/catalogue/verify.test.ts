@@ -1,154 +1,17 @@
-// verify finds whatever is wrong: each row damages a good site in one way and names what must be told.
+// verify finds whatever is wrong: each row of damages.ts harms a good site in one way and names what must be told. The same
+// code guards the publish: what it finds inside the files of a site, it finds while they are staged.
 import assert from 'node:assert/strict';
-import { createHash } from 'node:crypto';
-import { cp, readFile, rm, symlink, truncate, writeFile } from 'node:fs/promises';
+import { chmod, cp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { listFiles } from '../../src/catalogue/files.ts';
+import { findFfmpeg } from '../../src/catalogue/media/ffmpeg.ts';
 import { type SitePaths, sitePathsOf } from '../../src/catalogue/site-paths.ts';
 import { verifySite } from '../../src/catalogue/verify/verify.ts';
+import { verifyStage } from '../../src/catalogue/verify/verify-stage.ts';
+import { damageOf, readLines, reseal } from './damage.ts';
+import { inside, outside } from './damages.ts';
 import { collectCleanup, makeBuild, makeFolder, makeSource, runCli, writeManifest } from './fixture.ts';
-
-interface Damage {
-  site: string;
-  edit(path: string, change: (text: string) => string): Promise<void>;
-  /** Makes SHA256SUMS true again for a file, so that only the deeper check can find the damage. */
-  reseal(path: string): Promise<void>;
-}
-
-function damageOf(paths: SitePaths): Damage {
-  const { site } = paths;
-  const edit: Damage['edit'] = async (path, change) => {
-    const text = await readFile(join(site, path), 'latin1');
-    const next = change(text);
-    assert.notEqual(next, text, `the damage to ${path} does nothing`);
-    await writeFile(join(site, path), next, 'latin1');
-  };
-  return {
-    site,
-    edit,
-    async reseal(path) {
-      const digest = createHash('sha256')
-        .update(await readFile(join(site, path)))
-        .digest('hex');
-      const name = path.slice('media/'.length);
-      await edit('media/SHA256SUMS', (text) => text.replace(new RegExp(`^\\w{64}(?=  ${name}$)`, 'm'), digest));
-      for (const suffix of ['.br', '.gz']) await rm(join(site, `media/SHA256SUMS${suffix}`), { force: true });
-      await rm(paths.ledger, { force: true });
-    },
-  };
-}
-
-const playlist = 'media/a/hls/v-36p.m3u8';
-const main = 'media/a/hls/main.m3u8';
-
-const damages: [what: string, damage: (on: Damage) => Promise<unknown>, told: RegExp][] = [
-  ['a flipped byte', ({ edit }) => edit('media/a/36p.mp4', (text) => `${text.slice(0, -1)}~`), /36p\.mp4: its digest/],
-  ['a missing file', ({ site }) => rm(join(site, 'media/a/poster.jpg')), /poster\.jpg: does not exist/],
-  ['a cut-off file', ({ site }) => truncate(join(site, 'media/a/36p.mp4'), 500), /36p\.mp4: (its digest|a box)/],
-  [
-    'a fourth byte of health',
-    ({ site }) => writeFile(join(site, 'health.txt'), 'okay'),
-    /health\.txt: is not the three/,
-  ],
-  [
-    'a document that is not JSON',
-    ({ site }) => writeFile(join(site, 'api/streams.json'), '{'),
-    /streams\.json: is not JSON/,
-  ],
-  ['no document', ({ site }) => rm(join(site, 'api/streams.json')), /streams\.json: does not exist/],
-  [
-    'a field of another type',
-    ({ edit }) => edit('api/streams.json', (t) => t.replace(/"fps": [\d.]+/, '"fps": "25"')),
-    /fps/,
-  ],
-  [
-    'another length',
-    ({ edit }) => edit('api/streams.json', (t) => t.replace(/"duration_s": /, '"duration_s": 9')),
-    /duration_s is/,
-  ],
-  ['another frame rate', ({ edit }) => edit('api/streams.json', (t) => t.replace(/"fps": 1/, '"fps": 3')), /fps is/],
-  [
-    'a path outside media',
-    ({ edit }) => edit('api/streams.json', (t) => t.replace('/media/a/hls', '/other')),
-    /under \/media\//,
-  ],
-  [
-    'a path without a file',
-    ({ edit }) => edit('api/streams.json', (t) => t.replace('a/hls/main', 'a/hls/none')),
-    /not in SHA256SUMS/,
-  ],
-  [
-    'a file that became a link',
-    async ({ site }) => {
-      await rm(join(site, 'media/a/36p.mp4'));
-      await symlink('/etc/hostname', join(site, 'media/a/36p.mp4'));
-    },
-    /36p\.mp4: is not a plain file/,
-  ],
-  [
-    'a compressed form of something else',
-    ({ site }) => writeFile(join(site, 'media/SHA256SUMS.gz'), 'x'),
-    /SHA256SUMS\.gz: cannot be unpacked/,
-  ],
-  [
-    'a range that is not a fragment',
-    async ({ edit, reseal }) => {
-      await edit(playlist, (text) => text.replace(/BYTERANGE:(\d+)@/, (_, size) => `BYTERANGE:${Number(size) - 1}@`));
-      await reseal(playlist);
-    },
-    /v-36p\.m3u8: has segment 0 at a range/,
-  ],
-  [
-    'a duration that is not the fragment’s',
-    async ({ edit, reseal }) => {
-      await edit(playlist, (text) => text.replace(/EXTINF:\d/, 'EXTINF:4'));
-      await reseal(playlist);
-    },
-    /v-36p\.m3u8: segment 0 lasts/,
-  ],
-  [
-    'a segment longer than the target',
-    async ({ edit, reseal }) => {
-      await edit(playlist, (text) => text.replace('TARGETDURATION:6', 'TARGETDURATION:0'));
-      await reseal(playlist);
-    },
-    /longer than its target/,
-  ],
-  [
-    'a bandwidth that is off by a fifth',
-    async ({ edit, reseal }) => {
-      await edit(main, (text) =>
-        text.replace(/:BANDWIDTH=(\d+)/, (_, bits) => `:BANDWIDTH=${Math.round(Number(bits) * 1.2)}`),
-      );
-      await reseal(main);
-    },
-    /main\.m3u8: variant .*BANDWIDTH is \d+, measured \d+/,
-  ],
-  [
-    'codecs that are not in the file',
-    async ({ edit, reseal }) => {
-      await edit(main, (text) => text.replace(/avc1\.64\w+/, 'avc1.4d401e'));
-      await reseal(main);
-    },
-    /CODECS is not avc1\.64/,
-  ],
-  [
-    'a playlist that leads out of the stream',
-    async ({ edit, reseal }) => {
-      await edit(main, (text) => text.replace('\nv-36p.m3u8', '\n../../b/x.m3u8'));
-      await reseal(main);
-    },
-    /outside the stream/,
-  ],
-  [
-    'a thumbnail outside its sheet',
-    async ({ edit, reseal }) => {
-      await edit('media/a/thumbs.vtt', (text) => text.replace('xywh=0,0', 'xywh=4000,0'));
-      await reseal('media/a/thumbs.vtt');
-    },
-    /outside its sheet/,
-  ],
-];
 
 describe('verify', () => {
   let good: SitePaths;
@@ -157,9 +20,13 @@ describe('verify', () => {
   after(cleanup.undoAll);
   before(async () => {
     const build = await makeBuild(cleanup);
-    await makeSource(build.folder, 'a.mp4', { seconds: 2 });
-    await writeManifest(build.folder, ['{ id: a, title: A, source: a.mp4, progressive: [36p] }']);
+    await makeSource(build.folder, 'a.mp4', { seconds: 3, size: '160x90' });
+    await makeSource(build.folder, 'b.mp4', { seconds: 13, hue: 90 });
+    const streams = ['a', 'b'].map((id) => `{ id: ${id}, title: ${id}, source: ${id}.mp4, progressive: [36p, 90p] }`);
+    await writeManifest(build.folder, streams.slice(0, 1));
     await build.build();
+    await writeManifest(build.folder, streams);
+    await build.build({ hlsLayout: 'segments' });
     good = build.paths;
   });
 
@@ -179,25 +46,42 @@ describe('verify', () => {
     assert.ok(result.files > 10 && result.bytes > 10_000);
   });
 
-  for (const [what, damage, told] of damages) {
+  test('there are 40 ways to damage a site here, and more, each with a name of its own', () => {
+    const names = [...outside, ...inside].map(([what]) => what);
+    assert.ok(names.length >= 40);
+    assert.equal(new Set(names).size, names.length);
+  });
+
+  for (const [what, damage, told] of outside) {
     test(`tells ${what}`, async (t) => {
       const paths = await copy(t);
       await damage(damageOf(paths));
-      const { faults } = await verifySite({ paths });
-      assert.match(faults.join('\n'), told);
+      assert.match((await verifySite({ paths })).faults.join('\n'), told);
     });
   }
 
-  test('knows from the ledger that a file was exchanged together with its checksum', async (t) => {
+  test('a site that is resealed as it is has no fault', async (t) => {
     const paths = await copy(t);
-    const ledger = await readFile(paths.ledger);
-    const on = damageOf(paths);
-    await on.edit('media/a/poster.jpg', (text) => `${text}~`);
-    await on.reseal('media/a/poster.jpg');
-    assert.deepEqual((await verifySite({ paths })).faults, []);
-    await writeFile(paths.ledger, ledger);
-    assert.match((await verifySite({ paths })).faults.join(), /poster\.jpg: its digest in SHA256SUMS is not the one/);
+    await reseal(paths);
+    const { faults, notes } = await verifySite({ paths });
+    assert.deepEqual([...faults, ...notes], []);
   });
+
+  for (const [what, damage, told] of inside) {
+    test(`tells ${what}, in the site and in staging`, async (t) => {
+      const paths = await copy(t);
+      await damage(damageOf(paths));
+      await reseal(paths);
+      const { faults } = await verifySite({ paths });
+      assert.match(faults.join('\n'), told);
+      assert.doesNotMatch(faults.join('\n'), /digest|compressed form|never published/);
+      const lines = await readLines(paths.ledger);
+      const document = JSON.parse(await readFile(join(paths.site, 'api/streams.json'), 'utf8'));
+      const staged = lines.map((line) => ({ line, folder: join(paths.site, 'media', line.id) }));
+      const found = (await verifyStage(staged, document)).flatMap((each) => each.faults);
+      assert.match(found.join('\n'), told);
+    });
+  }
 
   test('on the command line: exit code 0 for a good site, 1 and every fault for a bad one', async (t) => {
     const paths = await copy(t);
@@ -209,5 +93,29 @@ describe('verify', () => {
     const bad = await runCli(['verify', '--dir', paths.site]).ended;
     assert.equal(bad.code, 1);
     assert.match(bad.stdout, /fault: health\.txt[\s\S]*fault: media\/a\/poster\.jpg[\s\S]*faults/);
+  });
+
+  test('what an encoder left damaged, with exit code 0, is not published; the next build encodes it again', async (t) => {
+    const build = await makeBuild(t);
+    await makeSource(build.folder, 'a.mp4');
+    await makeSource(build.folder, 'b.mp4', { hue: 90 });
+    const stream = (id: string) => `{ id: ${id}, title: ${id}, source: ${id}.mp4, progressive: [36p] }`;
+    const manifest = await writeManifest(build.folder, [stream('a')]);
+    await build.build();
+    const before = await listFiles(build.paths.site);
+    await writeManifest(build.folder, [stream('a'), stream('b')]);
+    const real = (await findFfmpeg(undefined, process.env.PATH)).path;
+    const wrapper = join(build.folder, 'ffmpeg');
+    const cut = '[ -e 36p.mp4 ] && truncate -s -100 36p.mp4';
+    await writeFile(wrapper, `#!/bin/sh\n"${real}" "$@" || exit $?\n${cut}\nexit 0\n`);
+    await chmod(wrapper, 0o755);
+    const args = ['build', manifest, '--dir', build.paths.site];
+    const bad = await runCli(args, { env: { FFMPEG: wrapper } }).ended;
+    assert.equal(bad.code, 1);
+    assert.match(bad.stderr, /media\/b\/36p\.mp4: a box at \d+ runs past the end \(encoded, not published\)\n$/);
+    assert.deepEqual(await listFiles(build.paths.site), before);
+    assert.deepEqual((await verifySite({ paths: build.paths })).faults, []);
+    assert.equal((await runCli(args).ended).code, 0);
+    assert.deepEqual((await verifySite({ paths: build.paths })).faults, []);
   });
 });

@@ -1,6 +1,16 @@
 // Reading the box structure of MP4 files (ISO/IEC 14496-12): only what the catalogue needs, and never more of a file than
 // its headers, so that a film of many gigabytes costs a few reads. Why no library: docs/decisions/mp4-boxes.md.
-import type { FileHandle } from 'node:fs/promises';
+
+/** What boxes are read from: an open file, or bytes that are in memory already. */
+export interface ByteSource {
+  read(target: Buffer, offset: number, length: number, position: number): Promise<{ bytesRead: number }>;
+}
+
+export const inMemory = (bytes: Buffer): ByteSource => ({
+  read: async (target, offset, length, position) => ({
+    bytesRead: bytes.copy(target, offset, position, position + length),
+  }),
+});
 
 export interface Box {
   type: string;
@@ -60,7 +70,7 @@ export function requireChild(buffer: Buffer, parent: Box, ...path: string[]): Bo
 }
 
 /** The outermost boxes of a file, read header by header. */
-export async function topLevelBoxes(file: FileHandle, size: number): Promise<Box[]> {
+export async function topLevelBoxes(file: ByteSource, size: number): Promise<Box[]> {
   const boxes: Box[] = [];
   const header = Buffer.alloc(16);
   for (let at = 0; at < size; ) {
@@ -73,7 +83,7 @@ export async function topLevelBoxes(file: FileHandle, size: number): Promise<Box
 }
 
 /** The whole of one box; offsets of boxes read from it count from its own start. */
-export async function readBox(file: FileHandle, box: Box): Promise<{ buffer: Buffer; box: Box }> {
+export async function readBox(file: ByteSource, box: Box): Promise<{ buffer: Buffer; box: Box }> {
   const size = box.end - box.start;
   if (size > LARGEST_HEADER_BYTES) throw new MediaFormatError(`${box.type} is ${size} bytes long`);
   const buffer = Buffer.alloc(size);

@@ -1,7 +1,17 @@
 // The fragments of a fragmented MP4 file with one track: where each lies, when it plays, and whether it starts with a
 // keyframe. Playlists are written from these, and verified against them.
-import { type FileHandle, open } from 'node:fs/promises';
-import { type Box, child, childrenOf, MediaFormatError, readBox, requireChild, topLevelBoxes } from './boxes.ts';
+import { open } from 'node:fs/promises';
+import {
+  type Box,
+  type ByteSource,
+  child,
+  childrenOf,
+  inMemory,
+  MediaFormatError,
+  readBox,
+  requireChild,
+  topLevelBoxes,
+} from './boxes.ts';
 import { readTracks, type SampleDefaults, type Track } from './tracks.ts';
 
 export interface Fragment {
@@ -12,6 +22,10 @@ export interface Fragment {
   duration: number;
   sampleCount: number;
   startsWithKey: boolean;
+  /** Bytes of the samples, by the header; null where it gives them no sizes of their own. */
+  sampleBytes: number | null;
+  /** Bytes of data that are really there. */
+  dataBytes: number;
 }
 
 export interface FragmentedFile {
@@ -22,10 +36,17 @@ export interface FragmentedFile {
 
 const NOT_SYNC = 0x10000;
 
-function fragmentDefaults(buffer: Buffer, traf: Box, track: Track): SampleDefaults {
+/** A file by its path, or the whole of its bytes. */
+export type MediaFile = string | Buffer;
+
+interface FragmentDefaults extends SampleDefaults {
+  sampleBytes: number | null;
+}
+
+function fragmentDefaults(buffer: Buffer, traf: Box, track: Track): FragmentDefaults {
   const tfhd = requireChild(buffer, traf, 'tfhd');
   const flags = buffer.readUInt32BE(tfhd.body) & 0xffffff;
-  const defaults = { ...track.defaults };
+  const defaults: FragmentDefaults = { ...track.defaults, sampleBytes: null };
   let at = tfhd.body + 8;
   if (flags & 0x1) at += 8;
   if (flags & 0x2) at += 4;
@@ -33,7 +54,10 @@ function fragmentDefaults(buffer: Buffer, traf: Box, track: Track): SampleDefaul
     defaults.duration = buffer.readUInt32BE(at);
     at += 4;
   }
-  if (flags & 0x10) at += 4;
+  if (flags & 0x10) {
+    defaults.sampleBytes = buffer.readUInt32BE(at);
+    at += 4;
+  }
   if (flags & 0x20) defaults.flags = buffer.readUInt32BE(at);
   return defaults;
 }
@@ -46,10 +70,11 @@ function decodeTime(buffer: Buffer, traf: Box): number {
 interface Run {
   sampleCount: number;
   duration: number;
+  bytes: number | null;
   firstFlags: number;
 }
 
-function readRun(buffer: Buffer, trun: Box, defaults: SampleDefaults): Run {
+function readRun(buffer: Buffer, trun: Box, defaults: FragmentDefaults): Run {
   const flags = buffer.readUInt32BE(trun.body) & 0xffffff;
   const sampleCount = buffer.readUInt32BE(trun.body + 4);
   let at = trun.body + 8 + (flags & 0x1 ? 4 : 0);
@@ -66,10 +91,15 @@ function readRun(buffer: Buffer, trun: Box, defaults: SampleDefaults): Run {
   let duration = 0;
   if (flags & 0x100) for (let i = 0; i < sampleCount; i++) duration += buffer.readUInt32BE(at + i * stride);
   else duration = defaults.duration * sampleCount;
-  return { sampleCount, duration, firstFlags };
+  let bytes = defaults.sampleBytes === null ? null : defaults.sampleBytes * sampleCount;
+  if (flags & 0x200) {
+    bytes = 0;
+    for (let i = 0; i < sampleCount; i++) bytes += buffer.readUInt32BE(at + i * stride + sizeAt);
+  }
+  return { sampleCount, duration, bytes, firstFlags };
 }
 
-function readFragment(buffer: Buffer, moof: Box, track: Track): Omit<Fragment, 'offset' | 'size'> {
+function readFragment(buffer: Buffer, moof: Box, track: Track): Omit<Fragment, 'offset' | 'size' | 'dataBytes'> {
   const traf = requireChild(buffer, moof, 'traf');
   const defaults = fragmentDefaults(buffer, traf, track);
   const runs = childrenOf(buffer, traf.body, traf.end)
@@ -82,48 +112,51 @@ function readFragment(buffer: Buffer, moof: Box, track: Track): Omit<Fragment, '
     duration: runs.reduce((sum, run) => sum + run.duration, 0),
     sampleCount: runs.reduce((sum, run) => sum + run.sampleCount, 0),
     startsWithKey: (first.firstFlags & NOT_SYNC) === 0,
+    sampleBytes: runs.some((run) => run.bytes === null) ? null : runs.reduce((sum, run) => sum + run.bytes!, 0),
   };
 }
 
 /** The fragments among a file's boxes. */
-async function fragmentsAmong(file: FileHandle, boxes: Box[], track: Track): Promise<Fragment[]> {
+async function fragmentsAmong(file: ByteSource, boxes: Box[], track: Track): Promise<Fragment[]> {
   const fragments: Fragment[] = [];
   for (const [i, box] of boxes.entries()) {
     if (box.type !== 'moof') continue;
     const data = boxes[i + 1];
     if (data?.type !== 'mdat') throw new MediaFormatError('a fragment has no data');
     const moof = await readBox(file, box);
-    fragments.push({ offset: box.start, size: data.end - box.start, ...readFragment(moof.buffer, moof.box, track) });
+    const place = { offset: box.start, size: data.end - box.start, dataBytes: data.end - data.body };
+    fragments.push({ ...place, ...readFragment(moof.buffer, moof.box, track) });
   }
   return fragments;
 }
 
-async function moovOf(file: FileHandle, boxes: Box[]): Promise<{ buffer: Buffer; box: Box; end: number }> {
+async function moovOf(file: ByteSource, boxes: Box[]): Promise<{ buffer: Buffer; box: Box; end: number }> {
   const moov = boxes.find((box) => box.type === 'moov');
   if (moov === undefined) throw new MediaFormatError('moov is missing');
   return { ...(await readBox(file, moov)), end: moov.end };
 }
 
 async function withBoxes<T>(
-  path: string,
-  read: (file: FileHandle, boxes: Box[], size: number) => Promise<T>,
+  from: MediaFile,
+  read: (file: ByteSource, boxes: Box[], size: number) => Promise<T>,
 ): Promise<T> {
-  const file = await open(path, 'r');
+  const handle = typeof from === 'string' ? await open(from, 'r') : null;
   try {
-    const { size } = await file.stat();
+    const size = handle === null ? from.length : (await handle.stat()).size;
+    const file = handle ?? inMemory(from as Buffer);
     return await read(file, await topLevelBoxes(file, size), size);
   } catch (error) {
     // A number in a header points outside its box: for a caller as wrong as a box that runs past the end.
     if (error instanceof RangeError) throw new MediaFormatError('a header is damaged');
     throw error;
   } finally {
-    await file.close();
+    await handle?.close();
   }
 }
 
 /** Reads the headers of a fragmented file; throws MediaFormatError where it is not one. */
-export function readFragments(path: string): Promise<FragmentedFile> {
-  return withBoxes(path, async (file, boxes) => {
+export function readFragments(from: MediaFile): Promise<FragmentedFile> {
+  return withBoxes(from, async (file, boxes) => {
     const moov = await moovOf(file, boxes);
     if (child(moov.buffer, moov.box, 'mvex') === undefined) throw new MediaFormatError('the file is not fragmented');
     const tracks = readTracks(moov.buffer, moov.box);
@@ -134,15 +167,26 @@ export function readFragments(path: string): Promise<FragmentedFile> {
 }
 
 /** The fragments of a segment file; `track` comes from its init file. */
-export function readSegment(path: string, track: Track): Promise<{ size: number; fragments: Fragment[] }> {
-  return withBoxes(path, async (file, boxes, size) => ({ size, fragments: await fragmentsAmong(file, boxes, track) }));
+export function readSegment(from: MediaFile, track: Track): Promise<{ size: number; fragments: Fragment[] }> {
+  return withBoxes(from, async (file, boxes, size) => ({ size, fragments: await fragmentsAmong(file, boxes, track) }));
 }
 
-/** The tracks of a file that is not fragmented, and whether `moov` comes before the data (faststart). */
-export function readMovie(path: string): Promise<{ tracks: Track[]; faststart: boolean }> {
-  return withBoxes(path, async (file, boxes) => {
+interface Movie {
+  tracks: Track[];
+  /** Whether `moov` comes before the data. */
+  faststart: boolean;
+  dataBytes: number;
+}
+
+/** Reads the headers of a file that is not fragmented. */
+export function readMovie(from: MediaFile): Promise<Movie> {
+  return withBoxes(from, async (file, boxes) => {
     const moov = await moovOf(file, boxes);
-    const data = boxes.find((box) => box.type === 'mdat');
-    return { tracks: readTracks(moov.buffer, moov.box), faststart: data !== undefined && moov.end <= data.start };
+    const data = boxes.filter((box) => box.type === 'mdat');
+    return {
+      tracks: readTracks(moov.buffer, moov.box),
+      faststart: data.length > 0 && moov.end <= data[0]!.start,
+      dataBytes: data.reduce((sum, box) => sum + box.end - box.body, 0),
+    };
   });
 }

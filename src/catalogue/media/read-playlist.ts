@@ -17,7 +17,7 @@ export interface MediaPlaylist {
 
 export type Attributes = Map<string, string>;
 
-interface MultivariantPlaylist {
+export interface MultivariantPlaylist {
   independent: boolean;
   variants: { attributes: Attributes; uri: string }[];
   media: Attributes[];

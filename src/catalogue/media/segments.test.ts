@@ -12,6 +12,8 @@ function track(ticks: number[], size = 1000): FragmentedFile {
     start: ticks.slice(0, i).reduce((sum, each) => sum + each, 0),
     duration,
     sampleCount: 1,
+    sampleBytes: null,
+    dataBytes: 0,
     startsWithKey: true,
   }));
   return { initSize: 100, track: { timescale: 1000 } as FragmentedFile['track'], fragments };

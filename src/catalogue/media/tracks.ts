@@ -16,7 +16,7 @@ export interface Track {
   height: number;
   sampleRate: number;
   channels: number;
-  samples: { count: number; duration: number };
+  samples: { count: number; duration: number; bytes: number };
   /** Defaults of `trex` for fragments. */
   defaults: SampleDefaults;
 }
@@ -66,8 +66,17 @@ function sampleEntry(buffer: Buffer, stbl: Box): Pick<Track, 'codec' | 'width' |
   return { ...none, codec: entry.type };
 }
 
+function sampleBytes(buffer: Buffer, stbl: Box): number {
+  const stsz = requireChild(buffer, stbl, 'stsz');
+  const [each, count] = [buffer.readUInt32BE(stsz.body + 4), buffer.readUInt32BE(stsz.body + 8)];
+  if (each !== 0) return each * count;
+  let bytes = 0;
+  for (let i = 0; i < count; i++) bytes += buffer.readUInt32BE(stsz.body + 12 + i * 4);
+  return bytes;
+}
+
 function sampleTotals(buffer: Buffer, stbl: Box): Track['samples'] {
-  const totals = { count: 0, duration: 0 };
+  const totals = { count: 0, duration: 0, bytes: sampleBytes(buffer, stbl) };
   const stts = requireChild(buffer, stbl, 'stts');
   const runs = buffer.readUInt32BE(stts.body + 4);
   for (let i = 0; i < runs; i++) {

@@ -2,10 +2,11 @@
 // server, so that the service can mount it on its own.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FileRules } from '../../lib/static-files/file-rules.ts';
+import { hasOneHost } from '../../lib/static-files/request-host.ts';
 import { requestPath } from '../../lib/static-files/request-path.ts';
 import { StaticFiles } from '../../lib/static-files/static-files.ts';
 import type { StoredFile } from '../../lib/static-files/stored-files.ts';
-import { isText } from '../compress.ts';
+import { hasForms, isText } from '../compress.ts';
 import { allowedMethods, cacheControl, classOf, commonHeaders, preflightHeaders, typeOf } from './header-rules.ts';
 
 export interface Origin {
@@ -18,7 +19,7 @@ const rules: FileRules = {
   commonHeaders: commonHeaders.flat(),
   cacheControlOf: (path) => cacheControl[classOf(path)],
   typeOf,
-  hasCompressedForms: isText,
+  hasCompressedForms: hasForms,
   // A publish replaces texts, and a response must not begin with one version and end with the next: they are sent from
   // memory up to a size that no catalogue reaches. Media never changes.
   maxBytesInMemory: (path) => (isText(path) ? 16 * 1024 * 1024 : 256 * 1024),
@@ -41,7 +42,8 @@ export function createOrigin(root: string): Origin {
 
   const handle = (request: IncomingMessage, response: ServerResponse): void => {
     const { method } = request;
-    if (method === 'GET' || method === 'HEAD') serve(request, response);
+    if (!hasOneHost(request)) files.sendError(request, response, 400, ['Connection', 'close']);
+    else if (method === 'GET' || method === 'HEAD') serve(request, response);
     else {
       // Discards the body, so that the connection can be used again.
       request.resume();

@@ -6,8 +6,15 @@ import { allowedMethods, cacheControl, commonHeaders, preflightHeaders, typeOf }
 export const servers = ['nginx', 'caddy'] as const;
 export type ServerName = (typeof servers)[number];
 
-const extensions = ['json', 'txt', 'm3u8', 'mp4', 'm4s', 'jpg', 'vtt', 'html', 'css', 'js', 'svg', 'gz'];
-const documents = ['= /api/streams.json', '= /media/SHA256SUMS', '= /index.html', '/gallery/'];
+const extensions = ['json', 'txt', 'm3u8', 'mp4', 'm4s', 'jpg', 'vtt', 'html', 'css', 'js', 'svg', 'gz', 'br'];
+/** With their compressed forms, which can be asked for by name too. */
+const documents = ['/api/streams.json', '/media/SHA256SUMS', '/index.html'];
+const forms = ['', '.gz', '.br'];
+const sumsPaths = forms.map((form) => `/media/SHA256SUMS${form}`);
+const documentPaths = documents.flatMap((path) => forms.map((form) => path + form));
+
+/** The texts that have compressed forms, as hasForms of compress.ts has it. */
+const textPattern = '(\\.(json|m3u8|vtt|html|css|js|svg)|/SHA256SUMS|^/)$';
 
 const indent = (lines: string[]) => lines.map((line) => `  ${line}`);
 
@@ -21,15 +28,21 @@ function nginxRules(root: string): string[] {
   const types = extensions.map((extension) => `"${typeOf(`x.${extension}`)}" ${extension};`);
   const cache = (value: string): [string, string][] => [['Cache-Control', value]];
   const error = (name: string, status: number, text: string, extra: [string, string][] = []) =>
-    nginxLocation(`@${name}`, [...cache(cacheControl.error), ...extra], [`return ${status} "${text}\\n";`], true);
+    nginxLocation(
+      `@${name}`,
+      [...cache(cacheControl.error), ...extra],
+      ['types { }', `default_type "${typeOf('x.txt')}";`, `return ${status} "${text}\\n";`],
+      true,
+    );
   const plain = ['try_files $uri =404;'];
+  const text = [`default_type "${typeOf('x.txt')}";`, ...plain];
   return [
     '# Inside server { }. Needs the module http_gzip_static; where brotli is compiled in, add: brotli_static on;',
     `root ${root};`,
     'types {',
     ...indent(types),
     '}',
-    'default_type "text/plain; charset=utf-8";',
+    `default_type "${typeOf('x')}";`,
     'etag on;',
     'gzip off;',
     'gzip_static on;',
@@ -45,7 +58,9 @@ function nginxRules(root: string): string[] {
     'if ($request_method !~ ^(GET|HEAD)$) { return 405; }',
     ...nginxLocation('= /', cache(cacheControl.document), ['try_files /index.html =404;']),
     ...nginxLocation('= /health.txt', cache(cacheControl.health), plain),
-    ...documents.flatMap((match) => nginxLocation(match, cache(cacheControl.document), plain)),
+    ...[...documentPaths.map((path) => `= ${path}`), '/gallery/'].flatMap((match) =>
+      nginxLocation(match, cache(cacheControl.document), match === '= /media/SHA256SUMS' ? text : plain),
+    ),
     ...nginxLocation('/media/', cache(cacheControl.media), plain),
     'location / { return 404; }',
     'location ~ /\\. { return 404; }',
@@ -59,7 +74,10 @@ function nginxRules(root: string): string[] {
 function caddyRules(root: string): string[] {
   const set = (headers: [string, string][], matcher = '') =>
     headers.map(([name, value]) => `header ${matcher}${matcher && ' '}${name} "${value}"`);
-  const types = ['json', 'txt', 'm3u8', 'm4s', 'vtt', 'js'];
+  const matcher = (name: string, lines: string[]) => [`@${name} {`, ...indent(lines), '}'];
+  const handle = (name: string, lines: string[]) => [`handle${name && ` @${name}`} {`, ...indent(lines), '}'];
+  // Caddy evaluates conditions after it has set its headers: these requests can end with a 412, which must not be cached.
+  const unguarded = ['not header If-Match *', 'not header If-Unmodified-Since *'];
   return [
     '# Inside a site block. Caddy follows symbolic links: keep none in the site that lead outside.',
     `root * ${root}`,
@@ -68,39 +86,35 @@ function caddyRules(root: string): string[] {
     '@other not method GET HEAD OPTIONS',
     '@hidden path_regexp (^|/)\\.|\\x00',
     '@health path /health.txt',
-    '@document path / /index.html /api/streams.json /media/SHA256SUMS /gallery/*',
-    '@media {',
-    ...indent(['path /media/*', 'not path /media/SHA256SUMS']),
-    '}',
-    '@known path / /index.html /health.txt /api/streams.json /media/* /gallery/*',
-    'handle @preflight {',
-    ...indent([...set([['Cache-Control', 'no-store'], ...preflightHeaders]), 'respond 204']),
-    '}',
-    'handle @other {',
-    ...indent(['error 405']),
-    '}',
-    'handle @hidden {',
-    ...indent(['error 404']),
-    '}',
-    'handle @known {',
-    ...indent([
+    '@if_match header If-Match *',
+    ...matcher('if_unmodified', ['header If-Unmodified-Since *', 'not header If-Match *']),
+    ...matcher('document', [`path / ${documentPaths.join(' ')} /gallery/*`, ...unguarded]),
+    ...matcher('media', ['path /media/*', `not path ${sumsPaths.join(' ')}`, ...unguarded]),
+    `@known path / /health.txt ${documentPaths.join(' ')} /media/* /gallery/*`,
+    ...handle('preflight', [...set([['Cache-Control', 'no-store'], ...preflightHeaders]), 'respond 204']),
+    ...handle('other', ['error 405']),
+    ...handle('hidden', ['error 404']),
+    ...handle('known', [
       ...set([['Cache-Control', cacheControl.health]], '@health'),
+      ...set([['Cache-Control', cacheControl.error]], '@if_match'),
+      ...set([['Cache-Control', cacheControl.error]], '@if_unmodified'),
       ...set([['Cache-Control', cacheControl.document]], '@document'),
       ...set([['Cache-Control', cacheControl.media]], '@media'),
-      ...types.flatMap((extension) => [
+      ...['json', 'txt', 'm3u8', 'm4s', 'vtt', 'js', 'gz', 'br'].flatMap((extension) => [
         `@type_${extension} path *.${extension}`,
         `header @type_${extension} Content-Type "${typeOf(`x.${extension}`)}"`,
       ]),
       `header /media/SHA256SUMS Content-Type "${typeOf('media/SHA256SUMS')}"`,
-      'header +Vary Accept-Encoding',
+      ...matcher('text', [`path_regexp ${textPattern}`]),
+      // Deferred, because the file server adds a second one to what it sends compressed.
+      'header @text {',
+      ...indent(['Vary Accept-Encoding', 'defer']),
+      '}',
       'file_server {',
       ...indent(['precompressed br gzip', 'hide .*']),
       '}',
     ]),
-    '}',
-    'handle {',
-    ...indent(['error 404']),
-    '}',
+    ...handle('', ['error 404']),
     'handle_errors {',
     ...indent([
       ...set(commonHeaders),

@@ -17,7 +17,11 @@ export interface Store {
 export interface PutOptions {
   type: string;
   cacheControl: string;
+  /** Of the content; kept with the object. */
   sha256: string;
+  /** Of the bytes that are sent, which the store checks; where they are not the content itself. */
+  bodySha256?: string | undefined;
+  encoding?: 'gzip' | undefined;
   /** The object must not exist, or must still be the one with this tag. */
   condition?: { ifNoneMatch: '*' } | { ifMatch: string } | undefined;
 }
@@ -68,12 +72,16 @@ export class S3 {
     throw new CatalogueError(`${method} ${key}: ${response.status} ${tag(xml, 'Code') ?? response.statusText}`);
   }
 
-  /** The digest an object was stored with; null where there is no object. */
-  async head(key: string): Promise<{ sha256: string | null } | null> {
+  /** What an object was stored with; null where there is no object. */
+  async head(key: string): Promise<{ sha256: string | null; size: number; etag: string } | null> {
     const response = await this.#call('HEAD', key);
     if (response.status === 404) return null;
     if (!response.ok) return this.#fail(response, 'HEAD', key);
-    return { sha256: response.headers.get('x-amz-meta-sha256') };
+    return {
+      sha256: response.headers.get('x-amz-meta-sha256'),
+      size: Number(response.headers.get('content-length')),
+      etag: response.headers.get('etag') ?? '',
+    };
   }
 
   async get(key: string): Promise<{ etag: string; text: string } | null> {
@@ -88,10 +96,11 @@ export class S3 {
       'Content-Type': options.type,
       'Cache-Control': options.cacheControl,
       'x-amz-meta-sha256': options.sha256,
+      ...(options.encoding !== undefined && { 'Content-Encoding': options.encoding }),
     };
     const condition = conditionHeaders(options.condition);
     if (body.size > PART_BYTES) return this.#putInParts(key, body, about, condition);
-    const digest = { 'X-Amz-Content-Sha256': options.sha256 };
+    const digest = { 'X-Amz-Content-Sha256': options.bodySha256 ?? options.sha256 };
     return this.#stored(await this.#call('PUT', key, { ...about, ...digest, ...condition }, body), 'PUT', key);
   }
 
@@ -139,18 +148,19 @@ export class S3 {
     if (!response.ok && response.status !== 404) await this.#fail(response, 'DELETE', key);
   }
 
-  /** Every key that starts with a prefix. */
-  async list(prefix: string): Promise<string[]> {
-    const keys: string[] = [];
+  /** Every object whose key starts with a prefix. */
+  async list(prefix: string): Promise<{ key: string; size: number }[]> {
+    const objects: { key: string; size: number }[] = [];
     for (let token: string | undefined = ''; token !== undefined; ) {
       const more: string = token === '' ? '' : `&continuation-token=${encodeURIComponent(token)}`;
       const response = await this.#call('GET', `?list-type=2&prefix=${encodeURIComponent(prefix)}${more}`);
       if (!response.ok) return this.#fail(response, 'GET', prefix);
       const xml = await response.text();
-      keys.push(...[...xml.matchAll(/<Key>([^<]*)<\/Key>/g)].map((match) => unescapeXml(match[1]!)));
+      for (const [item] of xml.matchAll(/<Contents>.*?<\/Contents>/gs))
+        objects.push({ key: unescapeXml(tag(item, 'Key') ?? ''), size: Number(tag(item, 'Size')) });
       token = tag(xml, 'IsTruncated') === 'true' ? tag(xml, 'NextContinuationToken') : undefined;
     }
-    return keys;
+    return objects;
   }
 }
 

@@ -1,12 +1,13 @@
 // A stream's progressive files, poster and thumbnails.
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { isRootRelativePath, type Stream } from '../document.ts';
 import { codeOf } from '../fault.ts';
 import type { Rendition } from '../manifest.ts';
 import { MediaFormatError } from '../media/boxes.ts';
 import { readMovie } from '../media/fragments.ts';
+import type { FilesOnce } from './files-once.ts';
 import type { Findings } from './finding.ts';
+import { MOST_APART_SECONDS, verifyHls } from './verify-hls.ts';
 
 async function reading(findings: Findings, path: string, check: (say: (text: string) => void) => Promise<void>) {
   const say = (text: string) => findings.fault(`${path}: ${text}`);
@@ -19,15 +20,14 @@ async function reading(findings: Findings, path: string, check: (say: (text: str
   }
 }
 
-export function verifyProgressive(
-  site: string,
-  stream: Stream,
-  rendition: Rendition,
-  path: string,
-  findings: Findings,
-) {
+function checkSoundLength(say: (text: string) => void, sound: number, picture: number): void {
+  if (Math.abs(sound - picture) > MOST_APART_SECONDS)
+    say(`its sound lasts ${sound.toFixed(3)} s, its picture ${picture.toFixed(3)} s`);
+}
+
+function verifyProgressive(files: FilesOnce, stream: Stream, rendition: Rendition, path: string, findings: Findings) {
   return reading(findings, path, async (say) => {
-    const { tracks, faststart } = await readMovie(join(site, path));
+    const { tracks, faststart, dataBytes } = await readMovie(files.media(path));
     if (!faststart) say('is not made for progressive play: moov comes after the data');
     const video = tracks.find((track) => track.kind === 'video');
     if (video === undefined) return say('has no video');
@@ -41,16 +41,20 @@ export function verifyProgressive(
     // A small rung of a fast stream shows every second frame.
     if (![stream.fps, stream.fps / 2].some((each) => Math.abs(fps - each) < 0.02 * each))
       say(`shows ${fps} frames a second`);
+    const described = tracks.reduce((sum, track) => sum + track.samples.bytes, 0);
+    if (described > dataBytes) say(`describes ${described} bytes of samples and has ${dataBytes}`);
     for (const track of tracks) {
+      if (track.kind === 'audio') checkSoundLength(say, track.samples.duration / track.timescale, seconds);
       if (track.kind === 'audio' && track.codec !== 'mp4a.40.2') say(`its sound is ${track.codec}, not AAC-LC`);
       if (track.kind === 'audio' && track.sampleRate !== 48_000) say(`its sound has ${track.sampleRate} Hz`);
     }
   });
 }
 
-/** Width and height from the frame header of a JPEG. */
+/** Width and height from the frame header of a JPEG; null where it is none, or not a whole one. */
 function jpegSize(bytes: Buffer): { width: number; height: number } | null {
-  if (bytes.length < 4 || bytes.readUInt16BE(0) !== 0xffd8) return null;
+  if (bytes.length < 4 || bytes.readUInt16BE(0) !== 0xffd8 || bytes.readUInt16BE(bytes.length - 2) !== 0xffd9)
+    return null;
   for (let at = 2; at + 9 <= bytes.length; ) {
     const marker = bytes.readUInt16BE(at);
     if (marker >= 0xffc0 && marker <= 0xffc2)
@@ -62,8 +66,8 @@ function jpegSize(bytes: Buffer): { width: number; height: number } | null {
 
 const seconds = (clock: string) => clock.split(':').reduce((sum, part) => sum * 60 + Number(part), 0);
 
-async function verifyCues(site: string, stream: Stream, path: string, say: (text: string) => void): Promise<void> {
-  const text = await readFile(join(site, path), 'utf8');
+async function verifyCues(files: FilesOnce, stream: Stream, path: string, say: (text: string) => void): Promise<void> {
+  const text = files.text(path);
   if (!text.startsWith('WEBVTT\n')) return say('does not start with WEBVTT');
   const cue = /^([\d:.]+) --> ([\d:.]+)\n(\S+)#xywh=(\d+),(\d+),(\d+),(\d+)$/gm;
   const sheets = new Map<string, { width: number; height: number } | null>();
@@ -76,22 +80,33 @@ async function verifyCues(site: string, stream: Stream, path: string, say: (text
     const sheet = match[3]!;
     if (!/^[\w-]+\.jpg$/.test(sheet)) return say(`names ${sheet}`);
     if (!sheets.has(sheet)) {
-      const bytes = await readFile(join(site, path, '..', sheet)).catch(() => null);
+      const bytes = files.find(join(dirname(path), sheet));
       sheets.set(sheet, bytes && jpegSize(bytes));
     }
     const size = sheets.get(sheet);
-    if (!size) return say(`names ${sheet}, which is not a JPEG`);
+    if (!size) return say(`names ${sheet}, which is not a whole JPEG`);
     if (x + width > size.width || y + height > size.height) say(`has a cue at ${match[1]} outside its sheet`);
   }
   if (Math.abs(end - stream.duration_s) > 0.05) say(`ends at ${end} s, the stream at ${stream.duration_s} s`);
 }
 
-export async function verifyPictures(site: string, stream: Stream, findings: Findings): Promise<void> {
-  const { poster, thumbnails } = stream;
-  if (isRootRelativePath(poster))
-    await reading(findings, poster.slice(1), async (say) => {
-      if (jpegSize(await readFile(join(site, poster))) === null) say('is not a JPEG');
+/** Checks what a stream names, as far as `isNew` says so. */
+export async function verifyStream(
+  files: FilesOnce,
+  stream: Stream,
+  renditions: Map<string, Rendition>,
+  findings: Findings,
+  isNew: (path: string) => boolean = () => true,
+): Promise<void> {
+  for (const [label, path] of Object.entries(stream.progressive)) {
+    if (isNew(path.slice(1))) await verifyProgressive(files, stream, renditions.get(label)!, path.slice(1), findings);
+  }
+  if (stream.hls !== null && isNew(stream.hls.slice(1))) await verifyHls(files, stream, findings);
+  const picture = (value: unknown) => (isRootRelativePath(value) && isNew(value.slice(1)) ? value.slice(1) : null);
+  const [poster, thumbnails] = [picture(stream.poster), picture(stream.thumbnails)];
+  if (poster !== null)
+    await reading(findings, poster, async (say) => {
+      if (jpegSize(files.bytes(poster)) === null) say('is not a whole JPEG');
     });
-  if (isRootRelativePath(thumbnails))
-    await reading(findings, thumbnails.slice(1), (say) => verifyCues(site, stream, thumbnails.slice(1), say));
+  if (thumbnails !== null) await reading(findings, thumbnails, (say) => verifyCues(files, stream, thumbnails, say));
 }

@@ -1,12 +1,12 @@
 // One HLS track: its media playlist against the bytes of its fragments.
-import { readFile } from 'node:fs/promises';
 import { dirname, join, normalize } from 'node:path';
 import { codeOf } from '../fault.ts';
 import { MediaFormatError } from '../media/boxes.ts';
 import { type Fragment, readFragments, readSegment } from '../media/fragments.ts';
 import { type MediaPlaylist, PlaylistError, parseMediaPlaylist } from '../media/read-playlist.ts';
-import { type BitRates, bitRates } from '../media/segments.ts';
+import { type BitRates, bitRates, TARGET_SECONDS } from '../media/segments.ts';
 import type { Track } from '../media/tracks.ts';
+import type { FilesOnce } from './files-once.ts';
 import type { Findings } from './finding.ts';
 
 /** A track as its bytes show it, whatever its playlist says. */
@@ -14,6 +14,9 @@ export interface MeasuredTrack {
   track: Track;
   rates: BitRates;
   seconds: number;
+  /** As the playlist declares it: the sum of EXTINF. */
+  declaredSeconds: number;
+  iframesOnly: boolean;
   fps: number;
   /** Where segments start, in seconds. */
   starts: number[];
@@ -21,6 +24,8 @@ export interface MeasuredTrack {
 
 /** The file an address in a playlist means; null where it leads out of the folder of the stream. */
 export function fileOf(playlistPath: string, uri: string): string | null {
+  // As playlists are written here: beside them, or in a folder there.
+  if (/^\w[\w-]*(\/\w[\w-]*)?\.\w+$/.test(uri)) return `${dirname(playlistPath)}/${uri}`;
   if (uri === '' || /^[a-z]+:|^\/|[?#\\%]/i.test(uri)) return null;
   const path = normalize(join(dirname(playlistPath), uri));
   return path.startsWith(`${playlistPath.split('/').slice(0, 2).join('/')}/`) ? path : null;
@@ -32,10 +37,10 @@ interface TrackBytes {
   segments: { fragments: Fragment[]; size: number }[];
 }
 
-async function readByRanges(site: string, path: string, playlist: MediaPlaylist): Promise<TrackBytes> {
+async function readByRanges(files: FilesOnce, path: string, playlist: MediaPlaylist): Promise<TrackBytes> {
   const name = fileOf(path, playlist.map!.uri);
   if (name === null) throw new PlaylistError(`names ${playlist.map!.uri}, which is outside the stream`);
-  const file = await readFragments(join(site, name));
+  const file = await readFragments(files.media(name));
   if (playlist.map!.range!.offset !== 0 || playlist.map!.range!.size !== file.initSize)
     throw new PlaylistError('has an EXT-X-MAP that is not the header of the file');
   let next = file.initSize;
@@ -45,6 +50,7 @@ async function readByRanges(site: string, path: string, playlist: MediaPlaylist)
     const fragments = file.fragments.filter(
       (each) => each.offset >= offset && each.offset + each.size <= offset + size,
     );
+    if (fragments.length === 0) throw new PlaylistError(`has segment ${i} at a range without a fragment`);
     const bytes = fragments.reduce((sum, fragment) => sum + fragment.size, 0);
     if (offset !== next || bytes !== size)
       throw new PlaylistError(`has segment ${i} at a range that is not whole fragments`);
@@ -56,16 +62,16 @@ async function readByRanges(site: string, path: string, playlist: MediaPlaylist)
   return { track: file.track, segments };
 }
 
-async function readByFiles(site: string, path: string, playlist: MediaPlaylist): Promise<TrackBytes> {
+async function readByFiles(files: FilesOnce, path: string, playlist: MediaPlaylist): Promise<TrackBytes> {
   const init = fileOf(path, playlist.map!.uri);
   if (init === null) throw new PlaylistError(`names ${playlist.map!.uri}, which is outside the stream`);
-  const { track } = await readFragments(join(site, init));
+  const { track } = await readFragments(files.media(init));
   const segments: TrackBytes['segments'] = [];
   for (const segment of playlist.segments) {
     const name = fileOf(path, segment.uri);
     if (name === null) throw new PlaylistError(`names ${segment.uri}, which is outside the stream`);
-    const { fragments, size } = await readSegment(join(site, name), track);
-    if (fragments.reduce((sum, fragment) => sum + fragment.size, 0) !== size)
+    const { fragments, size } = await readSegment(files.media(name), track);
+    if (fragments.length === 0 || fragments.reduce((sum, fragment) => sum + fragment.size, 0) !== size)
       throw new PlaylistError(`names ${segment.uri}, which is not whole fragments`);
     segments.push({ fragments, size });
   }
@@ -79,6 +85,10 @@ function checkTags(playlist: MediaPlaylist): void {
   if (playlist.version < 6) throw new PlaylistError(`has version ${playlist.version}; EXT-X-MAP needs 6`);
   const longest = Math.max(...playlist.segments.map((segment) => Math.round(segment.seconds)));
   if (longest > playlist.targetSeconds) throw new PlaylistError('has a segment longer than its target duration');
+  if (playlist.targetSeconds > Math.max(TARGET_SECONDS, longest))
+    throw new PlaylistError(
+      `has a target duration of ${playlist.targetSeconds} s, and no segment longer than ${longest}`,
+    );
 }
 
 function checkSegments(playlist: MediaPlaylist, bytes: TrackBytes, say: (text: string) => void): void {
@@ -90,6 +100,8 @@ function checkSegments(playlist: MediaPlaylist, bytes: TrackBytes, say: (text: s
     const isLastFrame = playlist.iframesOnly && i === bytes.segments.length - 1;
     if (Math.abs(real - declared) > 0.002 && !(isLastFrame && declared < real))
       say(`segment ${i} lasts ${real.toFixed(3)} s and is declared with ${declared} s`);
+    if (fragments.some(({ sampleBytes, dataBytes }) => sampleBytes !== null && sampleBytes !== dataBytes))
+      say(`segment ${i} has other data than its header describes`);
     if (!fragments[0]!.startsWithKey) say(`segment ${i} does not start with a keyframe`);
     if (fragments[0]!.start !== expected) say(`segment ${i} starts at another time than the one before it ends`);
     if (playlist.iframesOnly && (fragments.length !== 1 || fragments[0]!.sampleCount !== 1))
@@ -108,17 +120,25 @@ function measure(playlist: MediaPlaylist, bytes: TrackBytes): MeasuredTrack {
   const starts = bytes.segments.map(({ fragments }) => fragments[0]!.start / bytes.track.timescale);
   const declared = playlist.segments.map((segment, i) => ({ size: sized[i]!.size, seconds: segment.seconds }));
   const rates = bitRates(playlist.iframesOnly ? declared : sized);
-  return { track: bytes.track, rates, seconds, fps: frames.reduce((sum, count) => sum + count, 0) / seconds, starts };
+  return {
+    track: bytes.track,
+    rates,
+    seconds,
+    declaredSeconds: declared.reduce((sum, segment) => sum + segment.seconds, 0),
+    iframesOnly: playlist.iframesOnly,
+    fps: frames.reduce((sum, count) => sum + count, 0) / seconds,
+    starts,
+  };
 }
 
 /** Checks a media playlist and the media behind it; null where it cannot be read at all. */
-export async function verifyTrack(site: string, path: string, findings: Findings): Promise<MeasuredTrack | null> {
+export async function verifyTrack(files: FilesOnce, path: string, findings: Findings): Promise<MeasuredTrack | null> {
   const say = (text: string) => findings.fault(`${path}: ${text}`);
   try {
-    const playlist = parseMediaPlaylist(await readFile(join(site, path), 'utf8'));
+    const playlist = parseMediaPlaylist(files.text(path));
     checkTags(playlist);
     const read = playlist.map!.range === null ? readByFiles : readByRanges;
-    const bytes = await read(site, path, playlist);
+    const bytes = await read(files, path, playlist);
     checkSegments(playlist, bytes, say);
     return measure(playlist, bytes);
   } catch (error) {

@@ -17,16 +17,24 @@ export const buildVerb = verb({
     ...onSite,
   },
   async run(context) {
-    const { buildCatalogue } = await import('../../catalogue/build.ts');
     const { sitePathsOf } = await import('../../catalogue/site-paths.ts');
+    const { streamsIfUnchanged } = await import('../../catalogue/verify/last-build.ts');
     const { io, out } = context;
+    const [paths, manifestPath] = [sitePathsOf(siteOf(context)), context.args[0] ?? 'catalogue.yaml'];
+    const unchanged = streamsIfUnchanged(paths, manifestPath);
+    if (unchanged !== null) {
+      out.line('nothing to encode');
+      out.line(`${unchanged} streams in ${siteOf(context)} (${unchanged} as they were)`);
+      return exit.done;
+    }
+    const { buildCatalogue } = await import('../../catalogue/build.ts');
     const progress = createProgress(io.stdout);
     const jobs = Math.max(1, wholeUpTo(context, 'jobs', 64) ?? Math.floor(availableParallelism() / 2));
     let found: ReturnType<typeof ffmpegOf> | undefined;
     try {
       const { encoded, kept, document } = await buildCatalogue({
-        paths: sitePathsOf(siteOf(context)),
-        manifestPath: context.args[0] ?? 'catalogue.yaml',
+        paths,
+        manifestPath,
         ffmpeg: () => {
           found ??= ffmpegOf(io);
           return found;

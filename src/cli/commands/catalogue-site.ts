@@ -36,7 +36,8 @@ function reasonOf(error: unknown, interrupted: boolean): Explained {
       lines: ['interrupted; the site is as it was, and the next build goes on from here'],
     };
   if (error instanceof CatalogueError) return { code: exit.failed, lines: error.lines };
-  if (codeOf(error) === 'ENOSPC') return { code: exit.failed, lines: ['the disk is full; the site is as it was'] };
+  if (['ENOSPC', 'EDQUOT'].includes(codeOf(error)))
+    return { code: exit.failed, lines: ['the disk is full; what is published is whole, and the next build goes on'] };
   if (/^E[A-Z]+$/.test(codeOf(error))) return { code: exit.failed, lines: [(error as Error).message] };
   return { code: exit.failed, lines: [error instanceof Error ? (error.stack ?? error.message) : String(error)] };
 }

@@ -2,8 +2,18 @@
 // lead elsewhere (a step up, a backslash, a dot file, an empty segment) names no file at all.
 const maxTargetLength = 2048;
 
-export function requestPath(target: string | undefined): string | null {
-  if (target === undefined || target.length > maxTargetLength || !target.startsWith('/')) return null;
+/** The absolute form of a target (RFC 9112, 3.2.2), which proxies send; a server has to take it like the path in it. */
+const absoluteForm = /^https?:\/\/[^/?#]+/i;
+
+function originForm(target: string): string {
+  const rest = target.replace(absoluteForm, '');
+  return rest.startsWith('/') ? rest : `/${rest}`;
+}
+
+export function requestPath(given: string | undefined): string | null {
+  if (given === undefined || given.length > maxTargetLength) return null;
+  const target = given.startsWith('/') || !absoluteForm.test(given) ? given : originForm(given);
+  if (!target.startsWith('/')) return null;
   const end = target.search(/[?#]/);
   const raw = end === -1 ? target : target.slice(0, end);
   if (raw === '/') return 'index.html';

@@ -105,7 +105,13 @@ for (const [target, expected] of [
   ['/%zz', null],
   ['/%252e%252e/x', '%2e%2e/x'],
   ['media/x', null],
-  ['http://x/y', null],
+  ['http://x/y', 'y'],
+  ['HTTPS://x:8080/media/a?b#c', 'media/a'],
+  ['http://x', 'index.html'],
+  ['http://x?y', 'index.html'],
+  ['http:///y', null],
+  ['http://x/../y', null],
+  ['ftp://x/y', null],
   [undefined, null],
 ] as const) {
   test(`the target ${target} is ${expected}`, () => assert.equal(requestPath(target), expected));

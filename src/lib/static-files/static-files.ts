@@ -10,6 +10,7 @@ import { type Piece, piecesFromMemory, sendPieces } from './send.ts';
 import { type StoredFile, StoredFiles } from './stored-files.ts';
 
 const errorTexts = {
+  400: 'Bad request\n',
   404: 'Not found\n',
   405: 'Method not allowed\n',
   412: 'Precondition failed\n',

@@ -1,9 +1,12 @@
 // Looks up the files below a folder. Small files are kept in memory, large ones are opened for each response. Each lookup
 // checks the file system, once for all requests in the same turn of the event loop, so a replaced file is served at once.
+// A compressed form is served only while it is one of the file beside it: that is checked when either has changed.
 import { createHash } from 'node:crypto';
 import { constants, type Stats, statSync } from 'node:fs';
 import { open, readFile, realpath } from 'node:fs/promises';
 import { join, sep } from 'node:path';
+import { promisify } from 'node:util';
+import { brotliDecompress, gunzip } from 'node:zlib';
 import { type Encoding, suffixOf } from './encoding.ts';
 import type { FileRules } from './file-rules.ts';
 
@@ -82,10 +85,18 @@ export class StoredFiles {
     if (fresh !== undefined) return fresh;
     const known = this.#known.get(key);
     if (known === undefined) return undefined;
-    const facts = statSync(this.#fileOf(form), { throwIfNoEntry: false });
-    if (facts === undefined || stampOf(facts) !== known.stamp) return undefined;
+    if (this.#stampNow(form) !== known.stamp) return undefined;
     this.#remember(key, known.file);
     return known.file;
+  }
+
+  /** Of the file, and for a compressed form of the plain file too. */
+  #stampNow(form: Form): string | undefined {
+    const facts = statSync(this.#fileOf(form), { throwIfNoEntry: false });
+    if (facts === undefined) return undefined;
+    if (form.encoding === undefined) return stampOf(facts);
+    const plain = statSync(join(this.#root, form.path), { throwIfNoEntry: false });
+    return plain && `${stampOf(facts)} ${stampOf(plain)}`;
   }
 
   #fileOf({ path, encoding }: Form): string {
@@ -94,7 +105,7 @@ export class StoredFiles {
 
   /** The file as it is on disk now; null: there is none. */
   async load(form: Form): Promise<StoredFile | null> {
-    const found = await this.#read(form);
+    const found = form.encoding === undefined ? await this.#read(form) : await this.#readCoded(form, form.encoding);
     this.#keep(keyOf(form), found);
     if (found === null) return null;
     this.#remember(keyOf(form), found.file);
@@ -128,6 +139,15 @@ export class StoredFiles {
     }
   }
 
+  /** A compressed form; null where it is not one of the plain file as it is now. */
+  async #readCoded(form: Form, encoding: Encoding): Promise<Known | null> {
+    const coded = await this.#read(form);
+    if (coded === null) return null;
+    const plain = await this.#read({ path: form.path, encoding: undefined });
+    if (plain === null || !(await isFormOf(coded.file, encoding, plain.file))) return null;
+    return { file: coded.file, stamp: `${coded.stamp} ${plain.stamp}` };
+  }
+
   #keep(key: string, known: Known | null): void {
     const before = this.#known.get(key);
     if (before !== undefined) this.#keptBytes -= weight(before);
@@ -141,6 +161,18 @@ export class StoredFiles {
       this.#known.delete(oldest);
       this.#keptBytes -= weight(entry);
     }
+  }
+}
+
+const unpack = { br: promisify(brotliDecompress), gzip: promisify(gunzip) };
+
+async function isFormOf(coded: StoredFile, encoding: Encoding, plain: StoredFile): Promise<boolean> {
+  // What does not fit into memory is not compared, and not served compressed either.
+  if (coded.bytes === null || plain.bytes === null) return false;
+  try {
+    return (await unpack[encoding](coded.bytes, { maxOutputLength: plain.size + 1 })).equals(plain.bytes);
+  } catch {
+    return false;
   }
 }
 
