@@ -1,7 +1,7 @@
 // Every setting, its default and its check, once. The environment becomes a plain object here; every mistake is told in
 // one line of its own.
 import { join, resolve } from 'node:path';
-import { readPostgresUrl } from './db/postgres/url.ts';
+import { postgresUrl } from './db/postgres/url.ts';
 import { parseRegions, type RegionSetting } from './engines/region-setting.ts';
 import type { Range } from './lib/address.ts';
 import {
@@ -68,16 +68,6 @@ interface Setting<T> {
   parse(text: string): T;
 }
 
-function databaseUrl(value: string): string | null {
-  if (value === '') return null;
-  try {
-    readPostgresUrl(value);
-  } catch (error) {
-    wrong((error as Error).message);
-  }
-  return value;
-}
-
 function adminToken(value: string): string | null {
   if (value === '') return null;
   return /^[!-~]{20,200}$/.test(value) ? value : wrong('must be 20 to 200 printable characters without spaces');
@@ -132,13 +122,13 @@ export const settings = {
   SLUICE_DATABASE_URL: {
     default: '',
     about: '`postgres://…`; empty: SQLite in the data directory, for one process.',
-    parse: databaseUrl,
+    parse: postgresUrl,
   },
   SLUICE_DATABASE_DIRECT_URL: {
     default: '',
     about:
       'PostgreSQL itself, where `SLUICE_DATABASE_URL` leads to a PgBouncer: used to migrate and to notify other processes.',
-    parse: databaseUrl,
+    parse: postgresUrl,
   },
   SLUICE_REGIONS: {
     default: 'local=auto',
