@@ -2,7 +2,7 @@
 // one line of its own.
 import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
-import { readPostgresUrl } from './db/postgres/url.ts';
+import { postgresUrl } from './db/postgres/url.ts';
 import { parseRegions, type RegionSetting } from './engines/region-setting.ts';
 import type { Range } from './lib/address.ts';
 import {
@@ -79,16 +79,6 @@ interface Setting<T> {
   parse(text: string): T;
 }
 
-function databaseUrl(value: string): string | null {
-  if (value === '') return null;
-  try {
-    readPostgresUrl(value);
-  } catch (error) {
-    wrong((error as Error).message);
-  }
-  return value;
-}
-
 function redirectOf(setting: 'auto' | 'on' | 'off' | number, acmeDirectory: string | null): Config['httpsRedirect'] {
   if (setting === 'off' || (setting === 'auto' && acmeDirectory === null)) return null;
   return { port: typeof setting === 'number' ? setting : null };
@@ -125,13 +115,13 @@ export const settings = {
   SLUICE_DATABASE_URL: {
     default: '',
     about: '`postgres://…`; empty: SQLite in the data directory, for one process.',
-    parse: databaseUrl,
+    parse: postgresUrl,
   },
   SLUICE_DATABASE_DIRECT_URL: {
     default: '',
     about:
       'PostgreSQL itself, where `SLUICE_DATABASE_URL` leads to a PgBouncer: used to migrate and to notify other processes.',
-    parse: databaseUrl,
+    parse: postgresUrl,
   },
   SLUICE_REGIONS: {
     default: 'local=auto',

@@ -3,12 +3,16 @@ import type { Store } from '../../store.ts';
 import type { Command, CommandContext } from '../frame/command.ts';
 import { verb } from '../frame/command.ts';
 import { exit } from '../io.ts';
+import type { Output } from '../terminal/output.ts';
+
+/** Tells why nothing happens for a while. */
+export const noteWait = (out: Output) => () => out.note('Another process is working on the database. Waiting for it…');
 
 /** The database is loaded and opened only where it is needed. */
-export async function withStore<T>({ io }: CommandContext, task: (store: Store) => Promise<T>): Promise<T> {
+export async function withStore<T>({ io, out }: CommandContext, task: (store: Store) => Promise<T>): Promise<T> {
   const { readConfig } = await import('../../config.ts');
   const { openStore } = await import('../../store.ts');
-  const store = await openStore(readConfig(io.env, false), () => {});
+  const store = await openStore(readConfig(io.env, false), () => {}, noteWait(out));
   try {
     return await task(store);
   } finally {

@@ -2,6 +2,7 @@
 import { StartError } from '../../lib/start-error.ts';
 import { type Command, verb } from '../frame/command.ts';
 import { exit } from '../io.ts';
+import { noteWait } from './account.ts';
 
 export const command: Command = {
   verbs: {
@@ -16,8 +17,8 @@ export const command: Command = {
           throw new StartError('SLUICE_DATABASE_URL has to name the PostgreSQL to move to.');
         const lock = lockDataDir(target.dataDir);
         try {
-          const from = await openStore({ ...target, databaseUrl: null }, () => {});
-          const to = await openStore(target, () => {}).catch(async (error) => {
+          const from = await openStore({ ...target, databaseUrl: null }, () => {}, noteWait(context.out));
+          const to = await openStore(target, () => {}, noteWait(context.out)).catch(async (error) => {
             await from.close();
             throw error;
           });

@@ -1,6 +1,7 @@
 // sluice migrate: works on the database directly, before the service of a new version starts.
 import { type Command, verb } from '../frame/command.ts';
 import { exit } from '../io.ts';
+import { noteWait } from './account.ts';
 
 export const command: Command = {
   verbs: {
@@ -9,8 +10,7 @@ export const command: Command = {
       async run({ io, out }) {
         const { readConfig } = await import('../../config.ts');
         const { migrateStore } = await import('../../store.ts');
-        const onWait = () => out.note('Another process is working on the database. Waiting for it…');
-        const migrated = await migrateStore(readConfig(io.env, false), onWait);
+        const migrated = await migrateStore(readConfig(io.env, false), noteWait(out));
         const { from, to, applied } = migrated;
         out.result(migrated, () => {
           for (const [index, name] of applied.entries()) out.line(`${from + index + 1}  ${name}`);

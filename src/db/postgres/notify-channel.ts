@@ -9,6 +9,7 @@ import { isUnavailable } from '../errors.ts';
 import type { Client } from './client.ts';
 
 const tryEveryMs = 2000;
+const arrivesWithinMs = 5000;
 const stuckAfterMs = 60_000;
 
 export interface NotifyChannel {
@@ -107,7 +108,7 @@ async function openListener(
       const { promise: arrived, resolve } = Promise.withResolvers<void>();
       onOwn = resolve;
       await query({ name: 'try out', text: `select pg_notify($1, '')`, values: [ownChannel] });
-      await within(arrived, tryEveryMs);
+      await within(arrived, arrivesWithinMs);
     },
   };
 }

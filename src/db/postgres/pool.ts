@@ -56,25 +56,19 @@ export function openPool({
   pool.on('connect', (client) => client.on('error', onConnectionLost));
   return {
     async connect() {
-      for (let attempts = 1; ; attempts++) {
+      for (let failures = 0; ; ) {
         const tried = servers.current;
         try {
-          return await takeLively(pool);
+          const client = await pool.connect();
+          if (!(client as unknown as Client).isSuspect) return client;
+          // It may have gone silent while it was idle, which is not worth the wait to find out.
+          client.release(true);
         } catch (error) {
-          if (attempts >= servers.count || servers.current === tried) throw error;
+          if (++failures >= servers.count || servers.current === tried) throw error;
         }
       }
     },
     end: () => pool.end(),
     options: pool.options,
   };
-}
-
-/** Connections that may have gone silent while they were idle are not worth the wait to find out. */
-async function takeLively(pool: pg.Pool): Promise<pg.PoolClient> {
-  for (;;) {
-    const client = await pool.connect();
-    if (!(client as unknown as Client).isSuspect) return client;
-    client.release(true);
-  }
 }

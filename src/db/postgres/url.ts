@@ -1,5 +1,6 @@
 // The database URL: as PostgreSQL's own clients take it, with one or several addresses, and with the limits of statements
 // and connections. The driver knows neither several addresses nor these limits, so they are taken out here.
+import { Mistake } from '../../lib/setting-forms.ts';
 
 export interface PostgresUrl {
   /** One for each address, with all else the same. */
@@ -15,10 +16,9 @@ export interface PostgresUrl {
 const form = /^(postgres(?:ql)?:\/\/)([^/?#@]*@)?([^/?#]*)(\/[^?#]*)?(?:\?([^#]*))?$/;
 const sessionAttributes = ['any', 'read-write', 'primary'];
 
-/** Throws an error that continues a sentence which begins with the name of the setting. */
 export function readPostgresUrl(text: string): PostgresUrl {
   const [, scheme, user = '', hosts = '', path = '', query = ''] = form.exec(text) ?? [];
-  if (scheme === undefined) throw new Error('must be an address that begins with postgres:// or postgresql://');
+  if (scheme === undefined) throw new Mistake('must be an address that begins with postgres:// or postgresql://');
   const parameters = new URLSearchParams(query);
   const take = (name: string) => {
     const value = parameters.get(name);
@@ -28,7 +28,7 @@ export function readPostgresUrl(text: string): PostgresUrl {
   const wholeOf = (name: string, otherwise: number) => {
     const value = take(name);
     if (value === null) return otherwise;
-    if (!/^[1-9]\d{0,6}$/.test(value)) throw new Error(`has a ${name} that is not a whole number above 0`);
+    if (!/^[1-9]\d{0,6}$/.test(value)) throw new Mistake(`has a ${name} that is not a whole number above 0`);
     return Number(value);
   };
   const pooled = take('pgbouncer') === 'true';
@@ -36,11 +36,18 @@ export function readPostgresUrl(text: string): PostgresUrl {
   const connectTimeoutMs = wholeOf('connect_timeout', 5) * 1000;
   const attributes = take('target_session_attrs');
   if (attributes !== null && !sessionAttributes.includes(attributes))
-    throw new Error(`has a target_session_attrs other than ${sessionAttributes.join(', ')}: Sluice has to write`);
+    throw new Mistake(`has a target_session_attrs other than ${sessionAttributes.join(', ')}: Sluice has to write`);
   const rest = parameters.size === 0 ? '' : `?${parameters}`;
   const servers = hosts.split(',').map((host) => `${scheme}${user}${host}${path}${rest}`);
-  if (!servers.every((server) => URL.canParse(server.replace('@/', '@host/')))) throw new Error('is not an address');
+  if (!servers.every((server) => URL.canParse(server.replace('@/', '@host/')))) throw new Mistake('is not an address');
   return { servers: servers as [string, ...string[]], pooled, statementTimeoutMs, connectTimeoutMs };
 }
 
 export const isPooled = (url: string): boolean => readPostgresUrl(url).pooled;
+
+/** The setting, checked. */
+export function postgresUrl(value: string): string | null {
+  if (value === '') return null;
+  readPostgresUrl(value);
+  return value;
+}
