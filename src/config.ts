@@ -13,6 +13,7 @@ import {
   Mistake,
   optional,
   port,
+  secretKey,
   text,
   url,
   wholeNumber,
@@ -81,12 +82,6 @@ function databaseUrl(value: string): string | null {
 function adminToken(value: string): string | null {
   if (value === '') return null;
   return /^[!-~]{20,200}$/.test(value) ? value : wrong('must be 20 to 200 printable characters without spaces');
-}
-
-function secretKey(value: string): Buffer | null {
-  if (value === '') return null;
-  const bytes = /^[0-9a-f]{64}$/i.test(value) ? Buffer.from(value, 'hex') : Buffer.from(value, 'base64');
-  return bytes.length === 32 ? bytes : wrong('must be 32 bytes in base64 or hexadecimal (openssl rand -base64 32)');
 }
 
 function httpsRedirect(value: string): 'auto' | 'on' | 'off' | number {

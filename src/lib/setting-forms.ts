@@ -59,3 +59,9 @@ export function days(value: string): number {
   const number = Number(value);
   return /^\d{1,5}$/.test(value) && number >= 1 ? number : wrong('must be a whole number of days, 1 or more');
 }
+
+export function secretKey(value: string): Buffer | null {
+  if (value === '') return null;
+  const bytes = /^[0-9a-f]{64}$/i.test(value) ? Buffer.from(value, 'hex') : Buffer.from(value, 'base64');
+  return bytes.length === 32 ? bytes : wrong('must be 32 bytes in base64 or hexadecimal (openssl rand -base64 32)');
+}
