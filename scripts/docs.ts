@@ -1,10 +1,10 @@
 // npm run docs: writes the pages of docs/ that are lists of what the code declares. A test fails while they differ.
 import { writeFileSync } from 'node:fs';
-import { settings } from '../src/config.ts';
 import { routes } from '../src/contract/api.ts';
 import { errorCatalogue } from '../src/contract/errors.ts';
 import { type EventKind, eventCatalogue, eventSchemas } from '../src/contract/events.ts';
 import { scopeCatalogue } from '../src/contract/scopes.ts';
+import { settings } from '../src/settings.ts';
 
 const cell = (text: string) => text.replaceAll('|', '\\|');
 const table = (head: string[], rows: string[][]) =>

@@ -93,7 +93,12 @@ interface Ending {
 export async function createApp(config: Config, overrides: Overrides = {}): Promise<App> {
   const log = overrides.log ?? createLog({ level: config.logLevel, format: config.logFormat });
   const { timers } = overrides;
-  const ending: Ending = { work: new StopSteps(log, timers), rest: new StopSteps(log, timers), lock: null, clients: null };
+  const ending: Ending = {
+    work: new StopSteps(log, timers),
+    rest: new StopSteps(log, timers),
+    lock: null,
+    clients: null,
+  };
   const release = once(async (moveOver: boolean) => {
     if (!moveOver) ending.clients?.refuse();
     await ending.work.run();

@@ -85,7 +85,7 @@ export interface Engine {
   stop(id: string, graceS: number): Promise<void>;
   /** Oldest first; empty if there is no such instance. */
   logs(id: string, query: LogQuery): Promise<LogLine[]>;
-  /** Tells of changes as they happen, as far as the engine does; returns what ends it. Nothing may rest on it alone. */
+  /** Reports changes as they happen, where the engine does; returns what ends it. Nothing may rely on it alone. */
   watch?(onChange: (change: EngineChange) => void): () => void;
   close(): Promise<void>;
 }

@@ -60,14 +60,6 @@ export function days(value: string): number {
   return /^\d{1,5}$/.test(value) && number >= 1 ? number : wrong('must be a whole number of days, 1 or more');
 }
 
-export function count(min: number, max: number) {
-  return (value: string): number => {
-    const number = Number(value);
-    const fits = /^\d{1,9}$/.test(value) && number >= min && number <= max;
-    return fits ? number : wrong(`must be a whole number from ${min} to ${max}`);
-  };
-}
-
 export function adminToken(value: string): string | null {
   if (value === '') return null;
   return /^[!-~]{20,200}$/.test(value) ? value : wrong('must be 20 to 200 printable characters without spaces');

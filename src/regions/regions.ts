@@ -80,13 +80,12 @@ export class Regions {
     return check;
   }
 
-  /** Tells the listener when a region is back, and what the engines themselves tell. Returns what ends it. */
+  /** Notifies the listener when a region is back, and of the changes that engines report. Returns what ends it. */
   watch(listener: Listener): () => void {
     this.#listeners.add(listener);
     const ends = this.all().map(({ name, engine }) =>
       engine.watch?.((change) => {
-        if (change === null)
-          void this.check(name).then(() => this.#tell(listener, { region: name, environment: null }));
+        if (change === null) void this.#checkAndNotify(name, listener);
         else listener({ region: name, environment: { projectId: change.project, environment: change.environment } });
       }),
     );
@@ -100,9 +99,9 @@ export class Regions {
     await Promise.all(this.all().map(({ engine }) => engine.close()));
   }
 
-  /** Unless it has been ended meanwhile. */
-  #tell(listener: Listener, change: RegionChange): void {
-    if (this.#listeners.has(listener)) listener(change);
+  async #checkAndNotify(region: string, listener: Listener): Promise<void> {
+    await this.check(region);
+    if (this.#listeners.has(listener)) listener({ region, environment: null });
   }
 
   async #check(region: string): Promise<void> {

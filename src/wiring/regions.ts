@@ -1,5 +1,5 @@
 // Opens the engine of every region. What a region's engine is, is decided once: `auto` goes on with what is remembered in
-// the database, and a change of the setting is told, because what runs on the old engine stays there.
+// the database, and a change of the setting gives a warning, because what runs on the old engine stays there.
 import type { Config } from '../config.ts';
 import type { Db } from '../db/database.ts';
 import { findInstallation } from '../db/installation.ts';
@@ -44,7 +44,7 @@ async function openRegion(
   const engine = await openEngine(name, choice, settings);
   const now = engineText(choice);
   const lines = [`region ${name}: ${why}`];
-  if (before !== null && before !== now) lines.push(...(await tellChange(db, name, before, now, settings)));
+  if (before !== null && before !== now) lines.push(...(await changeWarning(db, name, before, now, settings)));
   if (remembers) await rememberEngine(db, name, now);
   return { name, engine, lines };
 }
@@ -57,8 +57,8 @@ async function decideForAll(db: Db, name: string): Promise<Decision> {
   return agreed === own ? decision : decideEngine({ kind: 'auto' }, agreed);
 }
 
-/** What runs on the old engine: nobody looks after it any more. */
-async function tellChange(
+/** Instances on the old engine are no longer looked after. */
+async function changeWarning(
   db: Db,
   name: string,
   before: string,
@@ -70,7 +70,7 @@ async function tellChange(
   const filter = `label=sluice.installation=${ownerName(installation, name)}`;
   const removal = before.startsWith('docker:') ? `; there: docker rm -f $(docker ps -aq --filter ${filter})` : '';
   return [
-    `region ${name}: WARNING: its engine was ${before} and is ${now} now. ${count} instances of the old one are started ` +
-      `anew; unless both are the same engine, remove the old ones by hand${removal}`,
+    `region ${name}: WARNING: its engine was ${before} and is ${now} now. Its instances (${count}) are started anew; ` +
+      `unless both are the same engine, remove the old ones by hand${removal}`,
   ];
 }

@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { generatedDocs } from '../../scripts/docs.ts';
-import { settings } from '../../src/config.ts';
 import { routes } from '../../src/contract/api.ts';
 import { errorCatalogue } from '../../src/contract/errors.ts';
 import { scopes } from '../../src/contract/scopes.ts';
+import { settings } from '../../src/settings.ts';
 import { onPostgres, startApp } from '../helpers/app.ts';
 
 const read = (path: string) => readFileSync(path, 'utf8');

@@ -57,7 +57,7 @@ test('an engine that is named always counts; instances of the old one are told o
     regionLines[1]!,
     /^region local: WARNING: its engine was standin: and is docker:\/nowhere\/docker\.sock/,
   );
-  assert.match(regionLines[1]!, /1 instances of the old one/);
+  assert.match(regionLines[1]!, /Its instances \(1\) are started anew/);
   const { regionLines: back } = await restart('local=standin:');
   assert.match(back[1]!, /docker rm -f \$\(docker ps -aq --filter label=sluice\.installation=[0-9a-f]+-local\)/);
 });
