@@ -38,7 +38,10 @@ interface Row {
   value: number;
 }
 
-/** `picked` selects project_id, environment and version; the placeholders are given their values with each call. */
+/**
+ * `picked` selects project_id, environment and version; the placeholders are given their values with each call. The cross
+ * joins make SQLite look the rows of the picked environments up, where it might read all rows of a table instead.
+ */
 const readRoutes = (picked: RawBuilder<unknown>) =>
   prepared((db) => ({
     compile: () =>
@@ -49,20 +52,18 @@ const readRoutes = (picked: RawBuilder<unknown>) =>
             on environment.project_id = picked.project_id and environment.name = picked.environment
         union all
         select 'share', picked.project_id, picked.environment, null, null, revision.number, revision.traffic_percent
-          from picked join revision
-            on revision.project_id = picked.project_id and revision.environment = picked.environment
-          where revision.traffic_percent > 0
+          from picked cross join revision
+          where revision.project_id = picked.project_id and revision.environment = picked.environment and revision.traffic_percent > 0
         union all
         select 'instance', picked.project_id, picked.environment, instance.id, instance.host, instance.revision,
             instance.port
-          from picked join instance
-            on instance.project_id = picked.project_id and instance.environment = picked.environment
-          where instance.state = 'healthy'
+          from picked cross join instance
+          where instance.project_id = picked.project_id and instance.environment = picked.environment and instance.state = 'healthy'
         union all
         select 'domain', picked.project_id, picked.environment, domain.hostname, null, 0,
             case when domain.certificate_id is null then 0 else 1 end
-          from picked join domain
-            on domain.project_id = picked.project_id and domain.environment = picked.environment`.compile(db),
+          from picked cross join domain
+          where domain.project_id = picked.project_id and domain.environment = picked.environment`.compile(db),
   }));
 
 const readChanged = readRoutes(

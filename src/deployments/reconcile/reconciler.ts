@@ -148,6 +148,7 @@ export class Reconciler {
       const keys = await listEnvironmentsToKeep(this.#context.db);
       this.#schedule.discover(keys, nowMs);
       this.#schedule.reduceTo(keys, nowMs);
+      await this.#context.routers.sweep();
     } catch (error) {
       this.#schedule.enqueueSweep();
       throw error;
