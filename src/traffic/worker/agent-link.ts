@@ -15,12 +15,12 @@ type Ask =
   | { type: 'certificate'; hostname: string; known: string | null }
   | { type: 'challenge'; hostname: string; token: string };
 type Answer = (ToWorker & { type: 'answer' })['answer'];
-type Told = Exclude<ToWorker, { type: 'answer' | 'no-answer' | 'ping' }>;
+type Notice = Exclude<ToWorker, { type: 'answer' | 'no-answer' | 'ping' }>;
 
 interface LinkOptions {
   path: string;
   hello(): FromWorker & { type: 'hello' };
-  onMessage(message: Told): void;
+  onMessage(message: Notice): void;
   onConnected(): void;
   onLost(): void;
 }
