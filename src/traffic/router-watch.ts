@@ -50,10 +50,8 @@ export class RouterWatch {
     const live = this.#live(await db.selectFrom('router').selectAll().execute());
     if (live.some((router) => router.version < version)) return null;
     const unrouted_at = clock.now();
-    await db.transaction().execute(async (tx) => {
-      await insertDrain(tx, instanceId, version);
-      await tx.updateTable('instance_drain').set({ unrouted_at }).where('instance_id', '=', instanceId).execute();
-    });
+    if (!drain) await insertDrain(db, instanceId, version);
+    await db.updateTable('instance_drain').set({ unrouted_at }).where('instance_id', '=', instanceId).execute();
     return unrouted_at;
   }
 
