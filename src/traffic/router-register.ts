@@ -91,6 +91,11 @@ export class RouterRegister implements RouterObserver {
   }
 }
 
+/** For the only process on a database: routers that ran within earlier ones have ended with them. */
+export async function deleteEndedRouters(db: Db): Promise<void> {
+  await db.deleteFrom('router').where('id', 'like', 'run%').execute();
+}
+
 async function writeRouters(db: Db, routers: RouterState[]): Promise<void> {
   if (routers.length === 0) return;
   await db

@@ -10,6 +10,7 @@ import { inProcessPlane } from '../traffic/in-process.ts';
 import type { Measurement } from '../traffic/measure/measurements.ts';
 import { createProxy } from '../traffic/proxy/proxy.ts';
 import { Contexts } from '../traffic/proxy/tls/contexts.ts';
+import { deleteEndedRouters } from '../traffic/router-register.ts';
 import { RouterWatch } from '../traffic/router-watch.ts';
 import { DiskCertificates, routingKey } from '../traffic/worker/disk-certificates.ts';
 import { WorkerPlane } from '../traffic/worker/plane.ts';
@@ -41,6 +42,7 @@ export async function createRollouts(common: Common, config: Config, parts: Roll
   const { db, dialect, clock, processId } = common;
   const { addresses, regions, certificates, workers, onMeasured } = parts;
   const leaseMs = config.routerLeaseS * 1000;
+  if (dialect === 'sqlite') await deleteEndedRouters(db);
   const router = config.roles.includes('router')
     ? new RouterAgent({
         ...common,

@@ -4,6 +4,7 @@ import { before, describe, test } from 'node:test';
 import { forgetDeleted, loadAll, loadChanges, readRoutingState } from '../../../src/traffic/load-routes.ts';
 import { latencyBoundsMs } from '../../../src/traffic/measure/measurements.ts';
 import { markRoutingChanged, storeMeasurements, sumTraffic } from '../../../src/traffic/queries.ts';
+import { deleteEndedRouters } from '../../../src/traffic/router-register.ts';
 import { insertDrain, RouterWatch } from '../../../src/traffic/router-watch.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';
 
@@ -156,6 +157,20 @@ function draining() {
     assert.equal(at, clock.ms, 'its lease has ended');
     clock.ms += 1000;
     assert.equal(await new RouterWatch({ db, clock, leaseMs }).unroutedAt('ins_1'), at, 'and that is remembered');
+  });
+
+  test('the only process on a database knows that routers within earlier ones have ended, and of workers it does not', async () => {
+    const { db } = t.app.store;
+    await db.deleteFrom('router').execute();
+    await routers()
+      .values(['run_1', 'rtr_1'].map((id) => ({ id, version: 1, beat: 1 })))
+      .execute();
+    await deleteEndedRouters(db);
+    const left = await db.selectFrom('router').select('id').execute();
+    assert.deepEqual(
+      left.map(({ id }) => id),
+      ['rtr_1'],
+    );
   });
 
   test('a router that moves ends the wait at once; rows of those long gone are swept', async () => {
