@@ -7,7 +7,17 @@ import { join } from 'node:path';
 import { installMissing } from '../scripts/packages.ts';
 import { freePort } from '../test/helpers/postgres.ts';
 import { fillProjects } from './lib/fill.ts';
-import { adminToken, api, appEnv, end, residentMib, type Served, startServer, tempDir } from './lib/processes.ts';
+import {
+  adminToken,
+  api,
+  appEnv,
+  end,
+  firstChildOf,
+  residentMib,
+  type Served,
+  startServer,
+  tempDir,
+} from './lib/processes.ts';
 import { rawCommitsPerSecond } from './lib/raw-commits.ts';
 import { alternate, median, requestsPerSecond } from './lib/wrk.ts';
 
@@ -135,7 +145,7 @@ async function timeStart(dir: string): Promise<Started> {
   }
   const readyMs = performance.now() - startedAt;
   await new Promise((resolve) => setTimeout(resolve, 1500)); // memory is looked at once the start has settled
-  const idleMib = residentMib(child.pid!);
+  const idleMib = residentMib(firstChildOf(child.pid!)); // the control process: what the supervisor started first
   await end(child);
   return { readyMs, idleMib };
 }

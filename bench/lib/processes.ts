@@ -58,6 +58,10 @@ export const appEnv = (dataDir: string): Record<string, string> => ({
   SLUICE_SAMPLE: 'off',
 });
 
+export function firstChildOf(pid: number): number {
+  return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ', 1)[0]);
+}
+
 /** Resident memory, in MiB. */
 export function residentMib(pid: number): number {
   const line = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));

@@ -16,7 +16,7 @@ import { openSockets, type Sockets } from './sockets.ts';
 type Env = Record<string, string | undefined>;
 
 /** The control process has the processor for itself at first. If it waits for its database, workers go on without it. */
-const workersAfterMs = 500;
+const workersAfterMs = 1500;
 /** The lines for people are printed when everything answers, or after this time without the workers. */
 const greetWithinMs = 10_000;
 

@@ -2,7 +2,7 @@
 // HTTP/1.1 to instances.
 import { once } from 'node:events';
 import type { Server as HttpServer } from 'node:http';
-import type { AddressInfo, Server } from 'node:net';
+import { type AddressInfo, Server as NetServer, type Server } from 'node:net';
 import type { Range } from '../../lib/address.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { createIds } from '../../lib/ids.ts';
@@ -37,8 +37,11 @@ export interface BuiltInProxy {
   counter: TrafficCounter;
   listen(http: ListenAt, tls: ListenAt | null): Promise<RouterPorts>;
   setTicketKey(key: Buffer): void;
-  /** Accepts no more connections. Resolves when the requests under way have ended, or were cut off after `drainMs`. */
-  stop(drainMs: number): Promise<void>;
+  /**
+   * Accepts no more connections. Resolves when the requests under way have ended, or were cut off after `drainMs`.
+   * `lastRequestMs`: for how long a request may still arrive on an open connection, as its last one.
+   */
+  stop(drainMs: number, lastRequestMs?: number): Promise<void>;
 }
 
 const portOf = (server: Server): number => (server.address() as AddressInfo).port;
@@ -78,7 +81,7 @@ export function createProxy(options: ProxyOptions): BuiltInProxy {
       return { http: portOf(http), tls: portOf(secure.server) };
     },
     setTicketKey: (key) => void secure?.server.setTicketKeys(key),
-    stop: (drainMs) => stop(http, secure, context, drainMs),
+    stop: (drainMs, lastRequestMs = 0) => stop(http, secure, context, drainMs, lastRequestMs),
   };
 }
 
@@ -95,36 +98,42 @@ function createSecureListener(context: ProxyContext, http: HttpServer, certifica
     handshakeMs: limits.handshakeMs,
     onSecure(socket) {
       socket.disableRenegotiation();
-      if (context.draining) socket.destroy();
-      else if (socket.alpnProtocol === 'h2') serveHttp2(context, socket);
+      if (socket.alpnProtocol === 'h2') serveHttp2(context, socket);
       else http.emit('connection', socket);
     },
   });
   return listener;
 }
 
+/** Closes no connections, unlike `close` of node:http, which closes those whose first request is on its way too. */
 const closed = (server: Server): Promise<void> =>
-  new Promise((resolve) => (server.listening ? server.close(() => resolve()) : resolve()));
+  new Promise((resolve) => (server.listening ? NetServer.prototype.close.call(server, () => resolve()) : resolve()));
 
 async function stop(
   http: HttpServer,
   secure: TlsListener | null,
   context: ProxyContext,
   drainMs: number,
+  lastRequestMs: number,
 ): Promise<void> {
   context.draining = true;
   const ended = [closed(http), ...(secure ? [closed(secure.server)] : [])];
+  const leaveFrom = performance.now() + lastRequestMs;
+  const leave = () => {
+    if (performance.now() < leaveFrom) return;
+    http.closeIdleConnections();
+    for (const session of context.sessions) drainSession(session);
+  };
   // A connection whose response began before the stop is kept alive, and becomes idle only when that has ended.
-  const idle = setInterval(() => http.closeIdleConnections(), 50);
+  const leaving = setInterval(leave, 50);
   const force = setTimeout(() => {
     http.closeAllConnections();
     for (const client of context.upgrades) client.destroy();
     secure?.destroyAll();
   }, drainMs);
-  http.closeIdleConnections();
-  for (const session of context.sessions) drainSession(session);
+  leave();
   await Promise.all(ended);
-  clearInterval(idle);
+  clearInterval(leaving);
   clearTimeout(force);
   await context.routes.destroy();
 }

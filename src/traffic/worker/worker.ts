@@ -20,6 +20,8 @@ import type { WorkerSettings } from './settings.ts';
 /** How long an agent may take to send its table before the one on disk is used. */
 const awaitAgentMs = 1500;
 const measureEveryMs = 500;
+/** Another worker takes over, so no request on its way may be lost. */
+const lastRequestMs = 1000;
 /** For the last measurements to be stored. */
 const handOverMs = 3000;
 
@@ -84,7 +86,7 @@ export class Worker {
 
   async #drain(): Promise<void> {
     this.#state = 'draining';
-    await this.#proxy.stop(this.#parts.settings.drainS * 1000);
+    await this.#proxy.stop(this.#parts.settings.drainS * 1000, lastRequestMs);
     const giveUpAt = performance.now() + handOverMs;
     while (this.#link.isConnected && !this.#measured.isEmpty && performance.now() < giveUpAt) {
       this.#measured.send(this.#link);
