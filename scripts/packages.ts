@@ -8,6 +8,7 @@ import { delimiter, join } from 'node:path';
 const packageOf = {
   ffmpeg: 'ffmpeg',
   nginx: 'nginx-light',
+  haproxy: 'haproxy',
   caddy: 'caddy',
   rclone: 'rclone',
   chromium: 'chromium',

@@ -37,6 +37,8 @@ export interface Config {
   acmeCaFile: string | null;
   /** Visitors without TLS are sent to the address with it, at this port (null: the router's own); null: they are not. */
   httpsRedirect: { port: number | null } | null;
+  /** The program of HAProxy, where that is the data plane; null: the built-in proxy. */
+  haproxy: string | null;
   routerConnections: number;
   routerConnectionsPerAddress: number;
   routerLeaseS: number;
@@ -108,6 +110,7 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
     acmeEmail: read('SLUICE_ACME_EMAIL'),
     acmeCaFile: read('SLUICE_ACME_CA_FILE'),
     httpsRedirect: redirectOf(read('SLUICE_HTTPS_REDIRECT'), acmeDirectory),
+    haproxy: read('SLUICE_DATA_PLANE'),
     routerConnections: read('SLUICE_ROUTER_CONNECTIONS'),
     routerConnectionsPerAddress: read('SLUICE_ROUTER_CONNECTIONS_PER_ADDRESS'),
     routerLeaseS: read('SLUICE_ROUTER_LEASE_S'),
@@ -121,6 +124,8 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
   };
   if (config.databaseDirectUrl !== null && config.databaseUrl === null)
     mistakes.push('SLUICE_DATABASE_DIRECT_URL has to come with SLUICE_DATABASE_URL');
+  if (config.haproxy !== null && (config.routerPort === 0 || config.routerTlsPort === 0))
+    mistakes.push('SLUICE_DATA_PLANE haproxy needs a SLUICE_ROUTER_PORT and a SLUICE_ROUTER_TLS_PORT other than 0');
   if (mistakes.length > 0) throw new StartError(...mistakes);
   return config;
 }

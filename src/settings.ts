@@ -17,6 +17,7 @@ import {
   text,
   url,
   wholeNumber,
+  wrong,
 } from './lib/setting-forms.ts';
 
 export const roles = ['api', 'catalogue', 'router', 'worker'] as const;
@@ -26,6 +27,13 @@ interface Setting<T> {
   default: string;
   about: string;
   parse(text: string): T;
+}
+
+/** The program of HAProxy; null: the built-in proxy. */
+function dataPlane(value: string): string | null {
+  if (value === 'builtin') return null;
+  const [, , program] = /^haproxy(:(.+))?$/.exec(value) ?? wrong('must be builtin, haproxy or haproxy:PATH');
+  return program ?? 'haproxy';
 }
 
 function roleList(value: string): Role[] {
@@ -130,6 +138,13 @@ export const settings = {
       'Visitors of a domain with a certificate who come without TLS are sent to `https://`. `on`, `off`, `auto`: on where ' +
       '`SLUICE_ACME_DIRECTORY` is set; or `on` with the port that visitors reach TLS at, if it is not the router’s own.',
     parse: httpsRedirect,
+  },
+  SLUICE_DATA_PLANE: {
+    default: 'builtin',
+    about:
+      'What carries visitors’ requests: `builtin`, or `haproxy` (2.6 or newer), perhaps with its path: ' +
+      '`haproxy:/usr/sbin/haproxy`. See docs/traffic.md.',
+    parse: dataPlane,
   },
   SLUICE_ROUTER_CONNECTIONS: {
     default: '20000',

@@ -4,6 +4,8 @@ import { fileURLToPath } from 'node:url';
 import type { Config } from '../config.ts';
 import { readOrMakeSecretKey } from '../data-dir.ts';
 import { createSeal, type Seal } from '../lib/seal.ts';
+import { haproxyFilesOf } from '../traffic/haproxy/files.ts';
+import { stopMaster } from '../traffic/haproxy/process.ts';
 import { agentSocketPath } from '../traffic/worker/socket-path.ts';
 import { workerSettings } from '../wiring/worker-settings.ts';
 import { Child } from './child.ts';
@@ -41,7 +43,7 @@ export class Fleet {
     const { config, log } = parts;
     this.#parts = parts;
     this.#agentSocket = agentSocketPath(config.dataDir);
-    const isRouter = config.roles.includes('router');
+    const isRouter = config.roles.includes('router') && config.haproxy === null;
     this.#seal = isRouter ? createSeal(config.secretKey ?? readOrMakeSecretKey(config.dataDir)) : null;
     this.#control = new Keeper(() => this.#startControl({ waits: false }), log);
     this.#workers = Array.from({ length: isRouter ? config.routerWorkers : 0 }, (_, index) => {
@@ -99,6 +101,8 @@ export class Fleet {
     const othersEnded = ending([...this.#children].filter((child) => !isWorker(child)));
     if (sockets.outlive && control) await control.says('released').catch(() => {});
     else await Promise.all([workersEnded, othersEnded]);
+    if (config.haproxy !== null && !sockets.outlive)
+      await stopMaster(haproxyFilesOf(config.dataDir), config.drainS * 1000);
   }
 
   killAll(): void {

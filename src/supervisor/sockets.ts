@@ -49,7 +49,8 @@ export async function openSockets(config: Config, env: Env, pid: number): Promis
   const received = receivedSockets(env, pid, ports);
   const of: Sockets['of'] = { api: null, router: null, routerTls: null };
   for (const name of socketNames) {
-    if (name !== 'api' && !config.roles.includes('router')) continue;
+    // HAProxy opens its own, which outlive this process.
+    if (name !== 'api' && (!config.roles.includes('router') || config.haproxy !== null)) continue;
     of[name] = received.get(name) ?? (await bind(config.host, ports[name]));
   }
   const open = Object.values(of).filter((socket) => socket !== null);

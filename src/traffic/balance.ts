@@ -8,7 +8,8 @@ const stickyCookie = 'sluice_revision';
 
 const cookieStart = `${stickyCookie}=`;
 const goldenStep = 0x9e3779b9; // 2^32 divided by the golden ratio
-const rotationStep = 6181; // the number of buckets divided by the golden ratio, rounded to a number coprime to it
+/** The number of buckets divided by the golden ratio, rounded to a number coprime to it. */
+export const rotationStep = 6181;
 
 /** The visitor's bucket from a Cookie header, or -1 where the header has none, or none that is valid. */
 export function bucketOfCookies(header: string): number {
@@ -51,9 +52,15 @@ export function createBuckets(start: number): () => number {
   };
 }
 
+/** What is added to a visitor's bucket before it is compared with the canary's limit. */
+export const canaryOffset = (revision: number): number => (revision * rotationStep) % buckets;
+
+/** How many buckets see the canary. */
+export const canaryLimit = (percent: number): number => Math.round((percent * buckets) / 100);
+
 /** Whether a visitor sees the canary. */
 export const seesCanary = (bucket: number, revision: number, percent: number): boolean =>
-  (bucket + revision * rotationStep) % buckets < Math.round(percent * 100);
+  (bucket + canaryOffset(revision)) % buckets < canaryLimit(percent);
 
 export interface Candidate {
   /** Requests under way. */

@@ -2,12 +2,15 @@
 import type { Config } from '../config.ts';
 import { databaseLeases, onlyProcess } from '../deployments/reconcile/leases.ts';
 import { Reconciler } from '../deployments/reconcile/reconciler.ts';
+import { rangeText } from '../lib/address.ts';
 import type { Regions } from '../regions/regions.ts';
 import { RouterAgent } from '../traffic/agent.ts';
 import type { CertificateSource } from '../traffic/certificates.ts';
 import type { DataPlane, RouterPorts } from '../traffic/data-plane.ts';
+import { haproxyFilesOf } from '../traffic/haproxy/files.ts';
 import { inProcessPlane } from '../traffic/in-process.ts';
 import type { Measurement } from '../traffic/measure/measurements.ts';
+import { defaultLimits } from '../traffic/proxy/limits.ts';
 import { createProxy } from '../traffic/proxy/proxy.ts';
 import { Contexts } from '../traffic/proxy/tls/contexts.ts';
 import { deleteEndedRouters } from '../traffic/router-register.ts';
@@ -46,9 +49,7 @@ export async function createRollouts(common: Common, config: Config, parts: Roll
   const router = config.roles.includes('router')
     ? new RouterAgent({
         ...common,
-        dataPlane: workers
-          ? workerPlane(common, config, certificates, workers)
-          : builtInProxy(common, config, certificates),
+        dataPlane: await openDataPlane(common, config, certificates, workers),
         domain: config.routerDomain,
         leaseMs,
         onMeasured,
@@ -75,6 +76,50 @@ export async function createRollouts(common: Common, config: Config, parts: Roll
   };
 }
 
+function openDataPlane(
+  common: Common,
+  config: Config,
+  source: CertificateSource,
+  workers: RouterWorkers | null,
+): DataPlane | Promise<DataPlane> {
+  if (config.haproxy !== null) return haproxyPlane(common, config, source, config.haproxy);
+  return workers ? workerPlane(common, config, source, workers) : builtInProxy(common, config, source);
+}
+
+async function haproxyPlane(
+  { clock, log }: Common,
+  config: Config,
+  certificates: CertificateSource,
+  program: string,
+): Promise<DataPlane> {
+  const { host, routerPort, routerTlsPort, httpsRedirect } = config;
+  const at = (port: number) => `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  // Imported here so that a service without HAProxy does not load it.
+  const { openHaproxy } = await import('../traffic/haproxy/haproxy.ts');
+  return openHaproxy({
+    program,
+    files: haproxyFilesOf(config.dataDir),
+    settings: {
+      http: at(routerPort),
+      https: at(routerTlsPort),
+      redirectPort: httpsRedirect && (httpsRedirect.port ?? routerTlsPort),
+      threads: config.routerWorkers,
+      limits: { ...defaultLimits, ...connectionLimits(config) },
+      drainS: config.drainS,
+      trustedProxies: config.trustedProxies.map(rangeText),
+    },
+    ports: { http: routerPort, tls: routerTlsPort },
+    certificates,
+    clock,
+    log,
+  });
+}
+
+const connectionLimits = (config: Config) => ({
+  connections: config.routerConnections,
+  connectionsPerAddress: config.routerConnectionsPerAddress,
+});
+
 function workerPlane(
   { log, seal }: Common,
   { dataDir }: Config,
@@ -89,10 +134,9 @@ function workerPlane(
 function builtInProxy({ clock, log, processId }: Common, config: Config, source: CertificateSource): DataPlane {
   const { host, routerPort, routerTlsPort, trustedProxies, httpsRedirect: redirect } = config;
   const certificates = new Contexts({ source, clock, log });
-  const limits = { connections: config.routerConnections, connectionsPerAddress: config.routerConnectionsPerAddress };
   return inProcessPlane({
     id: processId,
-    proxy: createProxy({ clock, log, certificates, redirect, trustedProxies, limits }),
+    proxy: createProxy({ clock, log, certificates, redirect, trustedProxies, limits: connectionLimits(config) }),
     http: { host, port: routerPort },
     tls: { host, port: routerTlsPort },
     expireCertificates: (names) => certificates.expire(names),

@@ -6,12 +6,16 @@ import { Agent, request } from 'node:https';
 import { after } from 'node:test';
 import { connect, createSecureContext, type SecureContext, type TLSSocket } from 'node:tls';
 import { systemClock } from '../../src/lib/clock.ts';
+import type { CertificateSource, StoredCertificate } from '../../src/traffic/certificates.ts';
 import type { ProxyLimits } from '../../src/traffic/proxy/limits.ts';
 import type { Certificates } from '../../src/traffic/proxy/tls/certificates.ts';
 import { host, share, startInstance, startRouter, type TestInstance, type TestRouter } from './router.ts';
 import { ca, type Issued, issue } from './router-certificates.ts';
 
-class TestCertificates implements Certificates {
+export class TestCertificates implements Certificates, CertificateSource {
+  readonly issued = new Map<string, Issued>();
+  /** Tells those who keep certificates of their own. */
+  onRenewed: (name: string) => Promise<void> = async () => {};
   readonly contexts = new Map<string, SecureContext>();
   readonly challenges = new Map<string, string>();
   readonly asked: string[] = [];
@@ -20,12 +24,22 @@ class TestCertificates implements Certificates {
   async renew(name: string): Promise<Issued> {
     const issued = await issue(name);
     this.contexts.set(name, createSecureContext({ cert: issued.certificate, key: issued.key }));
+    this.issued.set(name, issued);
+    await this.onRenewed(name);
     return issued;
   }
 
   async contextFor(name: string): Promise<SecureContext | null> {
     this.asked.push(name);
     return this.contexts.get(name) ?? null;
+  }
+
+  async find(name: string, known: string | null): Promise<StoredCertificate | 'current' | null> {
+    const issued = this.issued.get(name);
+    if (!issued) return null;
+    return issued.serial === known
+      ? 'current'
+      : { id: issued.serial, chainPem: issued.certificate, keyPem: issued.key };
   }
 
   async answerChallenge(name: string, token: string): Promise<string | null> {
@@ -55,7 +69,7 @@ export async function serveTls(
 ): Promise<TestTlsRouter & { instance: TestInstance }> {
   const router = await startTlsRouter(...options);
   const instance = await startInstance(answer);
-  router.serve(share(1, 100, instance));
+  await router.serve(share(1, 100, instance));
   return { ...router, instance };
 }
 

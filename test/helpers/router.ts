@@ -14,19 +14,21 @@ import type { AddressInfo } from 'node:net';
 import { after } from 'node:test';
 import { pino } from 'pino';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
+import type { CertificateSource } from '../../src/traffic/certificates.ts';
 import type { Measurement } from '../../src/traffic/measure/measurements.ts';
 import type { ProxyLimits } from '../../src/traffic/proxy/limits.ts';
 import { createProxy } from '../../src/traffic/proxy/proxy.ts';
 import type { Certificates } from '../../src/traffic/proxy/tls/certificates.ts';
 import type { EnvironmentRoutes, Share, Target } from '../../src/traffic/table.ts';
+import { startHaproxy } from './haproxy.ts';
 
 export const host = 'shop-production.localhost';
 
 export interface TestRouter {
-  /** Routes the host to these shares. */
-  serve(...shares: Share[]): void;
-  /** Replaces the whole table. */
-  apply(...environments: EnvironmentRoutes[]): void;
+  /** Routes the host to these shares; resolves when that is in force. */
+  serve(...shares: Share[]): Promise<void>;
+  /** Replaces the whole table; resolves when that is in force. */
+  apply(...environments: EnvironmentRoutes[]): Promise<void>;
   /** The requests counted for a revision since the start. */
   counted(revision: number): { requests: number; errors: number };
   takeMeasurements(): Measurement[];
@@ -36,7 +38,7 @@ export interface TestRouter {
 }
 
 export interface TestRouterTls {
-  certificates: Certificates;
+  certificates: Certificates & CertificateSource & { onRenewed: (name: string) => Promise<void> };
   redirect?: { port: number | null } | null;
 }
 
@@ -45,6 +47,7 @@ export async function startRouter(
   clock: Clock = systemClock,
   tls: TestRouterTls | null = null,
 ): Promise<TestRouter> {
+  if (process.env.SLUICE_TEST_DATA_PLANE === 'haproxy') return startHaproxyRouter(limits, tls);
   const { certificates = null, redirect = null } = tls ?? {};
   const proxy = createProxy({ clock, log: pino({ enabled: false }), limits, certificates, redirect });
   const at = { host: '127.0.0.1', port: 0 };
@@ -58,7 +61,7 @@ export async function startRouter(
     batch?.settle(true);
     return batch?.measurements ?? [];
   };
-  const apply = (...environments: EnvironmentRoutes[]) => {
+  const apply = async (...environments: EnvironmentRoutes[]) => {
     proxy.routes.beginLoad();
     for (const routes of environments) proxy.routes.replace(routes);
     proxy.routes.endLoad();
@@ -77,6 +80,27 @@ export async function startRouter(
       assert.ok(own.every(({ latency, requests }) => latency.reduce((a, b) => a + b, 0) === requests));
       return { requests: sum(({ requests }) => requests), errors: sum(({ errors }) => errors) };
     },
+  };
+}
+
+async function startHaproxyRouter(limits: Partial<ProxyLimits>, tls: TestRouterTls | null): Promise<TestRouter> {
+  const certificates = tls?.certificates ?? null;
+  const router = await startHaproxy({ limits, certificates, redirect: tls?.redirect ?? null });
+  let table: EnvironmentRoutes[] = [];
+  const apply = async (...environments: EnvironmentRoutes[]) => {
+    const gone = table.filter((one) => !environments.some((other) => other.environment === one.environment));
+    table = environments;
+    await router.change([...gone.map((routes) => ({ ...routes, hosts: [], shares: [] })), ...environments]);
+  };
+  if (certificates) certificates.onRenewed = (name) => router.certificateServed(name);
+  return {
+    apply,
+    takeMeasurements: router.takeMeasurements,
+    stop: router.stop,
+    port: () => router.port,
+    tlsPort: () => certificates && router.tls,
+    serve: (...shares) => apply(route(shares)),
+    counted: router.counted,
   };
 }
 
@@ -130,12 +154,13 @@ export async function startInstance(answer: RequestListener): Promise<TestInstan
 /** Starts a router that sends every request to this instance. */
 export async function serveInstance(instance: TestInstance, limits: Partial<ProxyLimits> = {}): Promise<TestRouter> {
   const router = await startRouter(limits);
-  router.serve(share(1, 100, instance));
+  await router.serve(share(1, 100, instance));
   return router;
 }
 
 /** An instance that responds with its name. */
-export const named = (name: string) => startInstance((_, response) => response.end(name));
+export const named = (name: string, status = 200) =>
+  startInstance((_, response) => response.writeHead(status).end(name));
 
 /** An address where nothing listens. */
 export async function deadTarget(): Promise<Target> {

@@ -66,7 +66,7 @@ test('hosts of one environment share its instances, turns and counters', async (
   const router = await startRouter();
   const instances = [await named('a'), await named('b')];
   const names = Array.from({ length: 1000 }, (_, i) => `h${i}.example`);
-  router.apply(route([share(1, 100, ...instances)], names));
+  await router.apply(route([share(1, 100, ...instances)], names));
   for (const host of names.slice(0, 20)) await ask(router.port(), { host });
   assert.deepEqual(
     instances.map(({ seen }) => seen.length),

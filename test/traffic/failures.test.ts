@@ -21,13 +21,13 @@ function failures() {
     const failed: number[] = [];
     const worker = async () => {
       while (done < 2000) {
-        if (done++ % 25 === 0) router.serve(...tables[((done / 25) % 4) | 0]!);
+        if (done++ % 25 === 0) await router.serve(...tables[((done / 25) % 4) | 0]!);
         const post = done % 3 === 0;
         const { status } = await ask(router.port(), post ? { method: 'POST', body: 'x'.repeat(done) } : {});
         if (status !== 200) failed.push(status);
       }
     };
-    router.serve(...tables[0]!);
+    await router.serve(...tables[0]!);
     await Promise.all(Array.from({ length: 16 }, worker));
     assert.deepEqual(failed, []);
   });
@@ -35,7 +35,7 @@ function failures() {
   test('a body that no instance has read goes to the next one whole', async () => {
     const router = await startRouter();
     const echo = await startInstance((request, response) => request.pipe(response));
-    router.serve(share(1, 100, await deadTarget(), echo));
+    await router.serve(share(1, 100, await deadTarget(), echo));
     const body = 'b'.repeat(200_000);
     for (let i = 0; i < 3; i++) {
       assert.equal((await ask(router.port(), { method: 'POST', body })).body, body);
@@ -46,7 +46,7 @@ function failures() {
     const router = await startRouter();
     const breaking = await startInstance((request) => request.resume().on('end', () => request.socket.destroy()));
     const good = await named('good');
-    router.serve(share(1, 100, breaking, good));
+    await router.serve(share(1, 100, breaking, good));
     for (let i = 0; i < 6; i++) assert.equal((await ask(router.port())).body, 'good');
     assert.ok(breaking.seen.length > 0);
     const statuses = [];
@@ -59,7 +59,7 @@ function failures() {
   test('502 where the only instance breaks, after two attempts', async () => {
     const router = await startRouter();
     const breaking = await startInstance((request) => request.socket.destroy());
-    router.serve(share(1, 100, breaking));
+    await router.serve(share(1, 100, breaking));
     const { status, headers } = await ask(router.port());
     assert.equal(status, 502);
     assert.match(String(headers['x-request-id']), /^req_/);
@@ -69,7 +69,7 @@ function failures() {
 
   test('504 where the response does not begin in time', async () => {
     const router = await startRouter({ answerHeadMs: 200 });
-    router.serve(share(1, 100, await startInstance(() => {}), await named('other')));
+    await router.serve(share(1, 100, await startInstance(() => {}), await named('other')));
     const statuses = [(await ask(router.port())).status, (await ask(router.port())).status].sort();
     assert.deepEqual(statuses, [200, 504]);
     assert.deepEqual(router.counted(1), { requests: 2, errors: 1 });
@@ -78,7 +78,7 @@ function failures() {
   test('a response that is not HTTP is 502', async () => {
     const router = await startRouter();
     const odd = await startInstance((request) => request.socket.end('SSH-2.0-hello\r\n\r\n'));
-    router.serve(share(1, 100, odd));
+    await router.serve(share(1, 100, odd));
     assert.equal((await ask(router.port())).status, 502);
   });
 
@@ -88,7 +88,7 @@ function failures() {
     const [back, other] = [await named('back'), await named('other')];
     const { port } = back;
     await back.stop();
-    router.serve(share(1, 100, back, other));
+    await router.serve(share(1, 100, back, other));
     for (let i = 0; i < 4; i++) assert.equal((await ask(router.port())).body, 'other');
     back.server.listen(port, '127.0.0.1');
     await once(back.server, 'listening');
@@ -106,7 +106,7 @@ function draining() {
     const held = await startInstance((_, response) => {
       finish = () => response.end('late');
     });
-    router.serve(share(1, 100, held));
+    await router.serve(share(1, 100, held));
     const port = router.port();
     const idle = new Wire(router.port());
     const wire = new Wire(router.port());
@@ -132,7 +132,7 @@ function draining() {
   test('what does not end in time is cut off', async () => {
     const router = await startRouter();
     const held = await startInstance(() => {});
-    router.serve(share(1, 100, held));
+    await router.serve(share(1, 100, held));
     const wire = new Wire(router.port());
     wire.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
     await until('it is asked', () => held.seen.length === 1);
@@ -147,11 +147,11 @@ function draining() {
       finish = () => response.end('old');
     });
     const fresh = await named('new');
-    router.serve(share(1, 100, old));
+    await router.serve(share(1, 100, old));
     const under = ask(router.port());
     await until('it is asked', () => old.seen.length === 1);
     const closed = once(old.seen[0]!.socket, 'close');
-    router.serve(share(2, 100, fresh));
+    await router.serve(share(2, 100, fresh));
     assert.equal((await ask(router.port())).body, 'new');
     finish();
     assert.equal((await under).body, 'old');

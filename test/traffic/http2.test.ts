@@ -88,7 +88,7 @@ function messages() {
 
   test('a visitor keeps to its side of a canary', async () => {
     const router = await startTlsRouter();
-    router.serve(share(1, 50, await named('stable')), share(2, 50, await named('canary')));
+    await router.serve(share(1, 50, await named('stable')), share(2, 50, await named('canary')));
     const { ask } = await openSession(router.tls);
     const first = await ask();
     const cookie = first.headers['set-cookie']![0]!.split(';')[0]!;

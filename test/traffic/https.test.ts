@@ -22,7 +22,7 @@ function requests() {
   test('HTTP/1.1: the instance gets the protocol, the port and the address of the visitor', async () => {
     const instance = await named('ok');
     const router = await startTlsRouter();
-    router.serve(share(1, 100, instance));
+    await router.serve(share(1, 100, instance));
     await askTls(router.tls, { headers: { 'x-forwarded-proto': 'http', forwarded: 'proto=http' } });
     const { headers } = instance.seen[0]!;
     assert.equal(headers['x-forwarded-proto'], 'https');
@@ -48,7 +48,7 @@ function requests() {
   test('421 for another host than the handshake was for, and the connection goes on', async () => {
     const router = await serveTls((_, response) => response.end('ok'));
     await router.certificates.renew('other.example');
-    router.apply(route([share(1, 100)], [host, 'other.example']));
+    await router.apply(route([share(1, 100)], [host, 'other.example']));
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     const statuses = [];
     for (const name of ['other.example', 'nobody.example', `${host}:8443`]) {
@@ -67,7 +67,7 @@ function requests() {
       socket.pipe(socket);
     });
     const router = await startTlsRouter();
-    router.serve(share(1, 100, instance));
+    await router.serve(share(1, 100, instance));
     const socket = (await handshake(router.tls, { servername: host, ALPNProtocols: ['http/1.1'] })) as TLSSocket;
     let text = '';
     socket.setEncoding('latin1').on('data', (chunk) => {
@@ -101,7 +101,7 @@ function requests() {
 function withoutTls() {
   test('a challenge is answered for any host, and only where there is one', async () => {
     const router = await serveTls((request, response) => response.end(`app ${request.url}`), {}, { port: 443 });
-    router.apply(route([share(1, 100, await named('app'))], [host], true));
+    await router.apply(route([share(1, 100, await named('app'))], [host], true));
     router.certificates.challenges.set('new.example tok_en-1', 'tok_en-1.thumb');
     router.certificates.challenges.set(`${host} t`, 't.thumb');
     const path = '/.well-known/acme-challenge/tok_en-1';
@@ -133,7 +133,7 @@ function withoutTls() {
       const router = await startTlsRouter({}, { port });
       const both = route([share(1, 100, instance)], [host, 'plain.example']);
       both.hosts[0]!.secure = true;
-      router.apply(both);
+      await router.apply(both);
       const { status, headers } = await ask(router.port(), {
         host: `${host}:8000`,
         method: 'POST',
@@ -149,7 +149,7 @@ function withoutTls() {
 
   test('no redirect where none is wanted', async () => {
     const router = await startTlsRouter();
-    router.apply(route([share(1, 100, await named('app'))], [host], true));
+    await router.apply(route([share(1, 100, await named('app'))], [host], true));
     assert.equal((await ask(router.port())).body, 'app');
   });
 

@@ -12,7 +12,7 @@ function routing() {
   test('by host name, whatever its case, port or final dot', async () => {
     const router = await startRouter();
     const [shop, six] = [await named('shop'), await named('six')];
-    router.apply(route([share(1, 100, shop)]), route([share(1, 100, six)], ['[::1]']));
+    await router.apply(route([share(1, 100, shop)]), route([share(1, 100, six)], ['[::1]']));
     for (const name of [host, host.toUpperCase(), `${host}:8000`, `${host}.`, `${host}.:80`]) {
       assert.equal((await ask(router.port(), { host: name })).body, 'shop', name);
     }
@@ -34,7 +34,7 @@ function routing() {
   test('503 with Retry-After where no instance serves', async () => {
     const router = await startRouter();
     for (const shares of [[], [share(1, 100)], [share(1, 90), share(2, 10)]]) {
-      router.serve(...shares);
+      await router.serve(...shares);
       const { status, headers } = await ask(router.port());
       assert.equal(status, 503);
       assert.match(headers['retry-after']!, /^[1-9]\d*$/);
@@ -46,7 +46,7 @@ function routing() {
     const router = await startRouter();
     const busy = await startInstance(() => {}); // never answers
     const [one, two] = [await named('one'), await named('two')];
-    router.serve(share(1, 100, busy, one, two));
+    await router.serve(share(1, 100, busy, one, two));
     const wires = Array.from({ length: 3 }, () => new Wire(router.port()));
     for (const wire of wires) wire.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
     await until('the busy one has a request', () => busy.seen.length === 1);
@@ -62,7 +62,7 @@ function canary() {
   test('10,000 requests at 10 %: the share is right to a tenth of a percentage point', async () => {
     const router = await startRouter();
     const [stable, fresh] = [await named('stable'), await named('canary')];
-    router.serve(share(1, 90, stable), share(2, 10, fresh));
+    await router.serve(share(1, 90, stable), share(2, 10, fresh));
     for (let i = 0; i < 200; i++) await Promise.all(Array.from({ length: 50 }, () => ask(router.port())));
     assert.ok(Math.abs(fresh.seen.length - 1000) <= 10, `${fresh.seen.length} of 10,000`);
     assert.equal(stable.seen.length + fresh.seen.length, 10_000);
@@ -72,7 +72,7 @@ function canary() {
   test('a visitor with the cookie moves to the canary once and never back, over three raises', async () => {
     const router = await startRouter();
     const [stable, fresh] = [await named('stable'), await named('canary')];
-    router.serve(share(1, 95, stable), share(2, 5, fresh));
+    await router.serve(share(1, 95, stable), share(2, 5, fresh));
     const visitors = await Promise.all(
       Array.from({ length: 200 }, async () => {
         const { headers, body } = await ask(router.port());
@@ -84,7 +84,7 @@ function canary() {
       }),
     );
     for (const percent of [5, 25, 60, 100]) {
-      router.serve(share(1, 100 - percent, stable), share(2, percent, fresh));
+      await router.serve(share(1, 100 - percent, stable), share(2, percent, fresh));
       for (const visitor of visitors) {
         const { body, headers } = await ask(router.port(), { headers: { cookie: `a=b; ${visitor.cookie}` } });
         if (visitor.side === 'canary') assert.equal(body, 'canary', `${visitor.cookie} at ${percent} %`);
@@ -99,9 +99,9 @@ function canary() {
   test('without a canary no cookie is given; a malformed one counts as none', async () => {
     const router = await startRouter();
     const [stable, fresh] = [await named('stable'), await named('canary')];
-    router.serve(share(1, 100, stable));
+    await router.serve(share(1, 100, stable));
     assert.equal((await ask(router.port())).headers['set-cookie'], undefined);
-    router.serve(share(1, 90, stable), share(2, 10, fresh));
+    await router.serve(share(1, 90, stable), share(2, 10, fresh));
     const { headers } = await ask(router.port(), { headers: { cookie: 'sluice_revision=99999' } });
     assert.match(cookieIn(headers)!, /^sluice_revision=\d{1,4}$/);
   });
@@ -109,7 +109,7 @@ function canary() {
   test('where the canary takes no connection the stable revision answers, and the canary has the errors', async () => {
     const router = await startRouter();
     const stable = await named('stable');
-    router.serve(share(1, 50, stable), share(2, 50, await deadTarget()));
+    await router.serve(share(1, 50, stable), share(2, 50, await deadTarget()));
     for (let i = 0; i < 100; i++) assert.equal((await ask(router.port())).body, 'stable');
     assert.deepEqual(router.counted(1), { requests: 100, errors: 0 });
     const { requests, errors } = router.counted(2);
@@ -119,7 +119,7 @@ function canary() {
 
   test('a revision without instances gets no requests', async () => {
     const router = await startRouter();
-    router.serve(share(1, 50), share(2, 50, await named('canary')));
+    await router.serve(share(1, 50), share(2, 50, await named('canary')));
     for (let i = 0; i < 10; i++) assert.equal((await ask(router.port())).body, 'canary');
   });
 }
@@ -131,7 +131,7 @@ function counting() {
       response.statusCode = Number(request.url!.slice(1));
       response.end();
     });
-    router.serve(share(3, 100, instance));
+    await router.serve(share(3, 100, instance));
     for (const status of [200, 204, 304, 404, 499, 500, 503]) await ask(router.port(), { path: `/${status}` });
     assert.deepEqual(router.counted(3), { requests: 7, errors: 2 });
     assert.deepEqual(router.takeMeasurements(), []);
@@ -140,7 +140,7 @@ function counting() {
   test('a client that goes away is counted, and is no error', async () => {
     const router = await startRouter();
     const slow = await startInstance(() => {});
-    router.serve(share(1, 100, slow));
+    await router.serve(share(1, 100, slow));
     const wire = new Wire(router.port());
     wire.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
     await until('it is asked', () => slow.seen.length === 1);
@@ -157,7 +157,7 @@ function counting() {
       response.write('half');
       setImmediate(() => request.socket.destroy());
     });
-    router.serve(share(1, 100, breaking));
+    await router.serve(share(1, 100, breaking));
     const wire = new Wire(router.port());
     wire.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
     assert.match(await wire.untilClosed(), /half$/);
@@ -171,7 +171,7 @@ function counting() {
       clock.ms += 120;
       response.end();
     });
-    router.serve(share(1, 100, slow));
+    await router.serve(share(1, 100, slow));
     await ask(router.port());
     assert.equal(router.takeMeasurements()[0]!.latency[12], 1); // above 100, up to 150
   });

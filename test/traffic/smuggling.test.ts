@@ -130,7 +130,7 @@ function smuggling() {
   test('what is chunked arrives chunked once more, without extensions and trailers that could confuse', async () => {
     const router = await startRouter();
     const recorder = await startRecorder();
-    router.serve(share(1, 100, recorder));
+    await router.serve(share(1, 100, recorder));
     const wire = new Wire(router.port());
     wire.write(post('Transfer-Encoding: Chunked\r\n', `5;ext=1\r\nhello\r\n0\r\nX-Trailer: 9\r\n\r\n`));
     await wire.until('an answer', () => wire.text.includes('ok'));
@@ -142,7 +142,7 @@ function smuggling() {
   test('a body that looks like a request is a body', async () => {
     const router = await startRouter();
     const recorder = await startRecorder();
-    router.serve(share(1, 100, recorder));
+    await router.serve(share(1, 100, recorder));
     const wire = new Wire(router.port());
     wire.write(post(`Content-Length: ${hidden.length}\r\n`, hidden));
     await wire.until('an answer', () => wire.text.includes('ok'));
@@ -154,7 +154,7 @@ function smuggling() {
   test('an absolute target of the same host is passed on as a path', async () => {
     const router = await startRouter();
     const recorder = await startRecorder();
-    router.serve(share(1, 100, recorder));
+    await router.serve(share(1, 100, recorder));
     for (const target of [`http://${host}/a?b`, `HTTP://${host.toUpperCase()}`, `http://${host}?q`]) {
       recorder.text = '';
       assert.equal((await ask(router.port(), { path: target })).status, 200);
@@ -175,7 +175,7 @@ function smuggling() {
     await once(server, 'listening');
     after(() => server.close());
     const { port } = server.address() as AddressInfo;
-    router.serve(share(1, 100, { instance: 'odd', host: '127.0.0.1', port }));
+    await router.serve(share(1, 100, { instance: 'odd', host: '127.0.0.1', port }));
     assert.equal((await ask(router.port())).status, 502);
   });
 }

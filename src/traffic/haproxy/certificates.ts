@@ -1,0 +1,124 @@
+// The certificates that HAProxy serves. It chooses by the name of the handshake from a list, which changes at run time;
+// each certificate is a file that only its owner can read.
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+import type { Log } from '../../lib/log.ts';
+import type { CertificateSource, StoredCertificate } from '../certificates.ts';
+import { ask, HaproxyRefused } from './control.ts';
+import type { HaproxyFiles } from './files.ts';
+import { readOrEmpty, removeFile, replaceFile } from './folder.ts';
+
+export class HaproxyCertificates {
+  readonly #files: HaproxyFiles;
+  readonly #source: CertificateSource;
+  readonly #log: Log;
+  /** By host name: the id of its certificate. */
+  readonly #served = new Map<string, string>();
+  readonly #queue = new Set<string>();
+  #working: Promise<void> | null = null;
+  #isRunning = false;
+
+  constructor(files: HaproxyFiles, source: CertificateSource, log: Log) {
+    this.#files = files;
+    this.#source = source;
+    this.#log = log;
+  }
+
+  /** Goes on with the list on disk. Which certificate a name has there is not known, so the current one replaces it. */
+  async open(): Promise<void> {
+    for (const line of (await readOrEmpty(this.#files.certificateList)).split('\n')) {
+      const name = line.split(' ')[1];
+      if (name !== undefined) this.#served.set(name, '');
+    }
+  }
+
+  attach(): void {
+    this.#isRunning = true;
+    this.#work();
+  }
+
+  /** Looks up the current certificates of these names, soon. */
+  refresh(names: Iterable<string>): void {
+    for (const name of names) this.#queue.add(name);
+    this.#work();
+  }
+
+  refreshAll(): void {
+    this.refresh(this.#served.keys());
+  }
+
+  #work(): void {
+    if (!this.#isRunning || this.#working !== null || this.#queue.size === 0) return;
+    this.#working = this.#drain().finally(() => {
+      this.#working = null;
+    });
+  }
+
+  async #drain(): Promise<void> {
+    for (const name of this.#queue) {
+      this.#queue.delete(name);
+      try {
+        await this.#serveCurrent(name);
+      } catch (error) {
+        this.#log.warn({ err: error, hostName: name }, 'a certificate could not be given to HAProxy');
+      }
+    }
+  }
+
+  async #serveCurrent(name: string): Promise<void> {
+    const known = this.#served.get(name);
+    const found = await this.#source.find(name, known || null);
+    if (found === 'current') return;
+    if (found === null) {
+      if (known !== undefined) await this.#remove(name);
+      return;
+    }
+    await this.#install(name, found, known !== undefined);
+    this.#served.set(name, found.id);
+  }
+
+  /** Names come from certificates and may be wildcards, so they are no file names. */
+  #fileOf(name: string): string {
+    return join(this.#files.certificates, `${createHash('sha256').update(name).digest('hex').slice(0, 32)}.pem`);
+  }
+
+  async #install(name: string, { chainPem, keyPem }: StoredCertificate, isThere: boolean): Promise<void> {
+    const { adminSocket, certificateList } = this.#files;
+    const file = this.#fileOf(name);
+    const pem = `${chainPem.trim()}\n${keyPem.trim()}`.replace(/\n{2,}/g, '\n');
+    await replaceFile(file, `${pem}\n`);
+    if (!isThere) await this.#do(adminSocket, `new ssl cert ${file}`, /new empty certificate/i);
+    await this.#do(adminSocket, `set ssl cert ${file} <<\n${pem}\n`, /transaction (created|updated)/i);
+    await this.#do(adminSocket, `commit ssl cert ${file}`, /success/i);
+    if (isThere) return;
+    this.#served.set(name, '');
+    await this.#writeList();
+    await this.#do(adminSocket, `add ssl crt-list ${certificateList} <<\n${file} ${name}\n`, /success/i);
+  }
+
+  async #remove(name: string): Promise<void> {
+    const { adminSocket, certificateList } = this.#files;
+    const file = this.#fileOf(name);
+    this.#served.delete(name);
+    await this.#writeList();
+    await this.#do(adminSocket, `del ssl crt-list ${certificateList} ${file}`, /deleted/i);
+    await this.#do(adminSocket, `del ssl cert ${file}`, /deleted/i);
+    await removeFile(file);
+  }
+
+  #writeList(): Promise<void> {
+    const lines = [...this.#served.keys()].map((name) => `${this.#fileOf(name)} ${name}\n`);
+    return replaceFile(this.#files.certificateList, lines.join(''));
+  }
+
+  async #do(socket: string, command: string, success: RegExp): Promise<void> {
+    const answer = await ask(socket, command);
+    if (!success.test(answer)) throw new HaproxyRefused(command, answer);
+  }
+
+  async stop(): Promise<void> {
+    this.#isRunning = false;
+    this.#queue.clear();
+    await this.#working;
+  }
+}

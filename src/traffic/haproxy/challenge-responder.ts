@@ -1,0 +1,37 @@
+// Answers http-01 challenges (RFC 8555, 8.3), which HAProxy passes on to this process.
+import { once } from 'node:events';
+import { rm } from 'node:fs/promises';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { Log } from '../../lib/log.ts';
+import type { CertificateSource } from '../certificates.ts';
+import { hostNameOf } from '../proxy/request/request-target.ts';
+
+const folder = '/.well-known/acme-challenge/';
+
+export async function startChallengeResponder(
+  socketPath: string,
+  source: CertificateSource | null,
+  log: Log,
+): Promise<{ stop(): Promise<void> }> {
+  const respond = async (request: IncomingMessage, response: ServerResponse) => {
+    const text = await source
+      ?.answerChallenge(hostNameOf(request.headers.host ?? ''), (request.url ?? '').slice(folder.length))
+      .catch((error: unknown) => {
+        log.warn({ err: error }, 'a challenge could not be looked up');
+        return null;
+      });
+    const status = typeof text === 'string' ? 200 : 404;
+    response.writeHead(status, { 'content-type': 'application/octet-stream', 'cache-control': 'no-store' });
+    response.end(text ?? 'there is no such challenge\n');
+  };
+  const server = createServer((request, response) => void respond(request, response));
+  await rm(socketPath, { force: true });
+  server.listen({ path: socketPath, readableAll: false, writableAll: false });
+  await once(server, 'listening');
+  return {
+    async stop() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}

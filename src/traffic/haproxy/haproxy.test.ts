@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Backends } from './backends.ts';
+import { readLogLine } from './request-log.ts';
+import { routeValue } from './route-line.ts';
+import { backendText, moveServer, readServersState, serversOf } from './servers.ts';
+
+const routes = (...shares: [revision: number, percent: number][]) => ({
+  project: 'prj_1',
+  environment: 'production',
+  hosts: [{ name: 'shop.localhost', secure: false }],
+  shares: shares.map(([revision, percent]) => ({ revision, percent, targets: [] })),
+});
+
+test('a route is one value of the map; without a canary its limit is 0', () => {
+  const backendOf = (revision: number) => `b${revision}`;
+  assert.equal(routeValue(routes([3, 100]), false, backendOf), 'b3|-|0|0|0|prj_1|production|3|0');
+  assert.equal(routeValue(routes([3, 75], [4, 25]), true, backendOf), 'b3|b4|4724|2500|1|prj_1|production|3|4');
+  assert.equal(routeValue(routes(), false, backendOf), '-|-|0|0|0|prj_1|production|0|0');
+});
+
+test('a log line: latency is the time to the head of the response; errors are those of the instance', () => {
+  const line = (rest: string) => readLogLine(`1794755625072 prj_1 production 2 ${rest}`);
+  assert.deepEqual(line('200 1 2 30 90 --'), {
+    ...{ at: 1794755625072, project: 'prj_1', environment: 'production', revision: 2, tookMs: 33, failed: false },
+  });
+  assert.equal(line('500 0 0 5 5 --')!.failed, true);
+  assert.deepEqual([line('503 0 -1 -1 7 SC')!.failed, line('503 0 -1 -1 7 SC')!.tookMs], [true, 7]);
+  assert.equal(line('200 0 0 5 900 SD')!.failed, true, 'a response that broke off');
+  assert.equal(line('-1 0 0 -1 400 CH')!.failed, false, 'a visitor that went away');
+  assert.equal(readLogLine('1794755625072 - - - 404 -1 -1 -1 0 LR'), null);
+  assert.equal(readLogLine('Server b1/ins_1 is UP/READY (leaving forced maintenance).'), null);
+});
+
+test('backends: a use keeps its name; released ones come last; spare ones are made by growing', () => {
+  const backends = new Backends(2, [['a', 'b2']]);
+  assert.deepEqual([backends.assign('a'), backends.assign('b'), backends.assign('c')], ['b2', 'b1', null]);
+  assert.deepEqual(backends.grow(4), ['b3', 'b4']);
+  backends.release('b');
+  assert.deepEqual([backends.assign('c'), backends.assign('d'), backends.assign('e')], ['b3', 'b4', 'b1']);
+});
+
+test('servers: addresses of both families, as text and back', () => {
+  const servers = serversOf([
+    { instance: 'ins_1', host: '127.0.0.1', port: 8080 },
+    { instance: 'ins_2', host: '::1', port: 8081 },
+  ]);
+  assert.match(
+    backendText('b1', 'p/e/1', servers),
+    /^# p\/e\/1\nbackend b1\n {4}server ins_1 127\.0\.0\.1:8080 .*\n.*\[::1\]:8081 /,
+  );
+  assert.equal(moveServer('b1', 'ins_2', '[::1]:8081'), 'set server b1/ins_2 addr ::1 port 8081');
+  const state = '1\n# be_id be_name …\n4 b1 1 ins_1 127.0.0.1 2 0 1 1 17 1 0 0 0 0 0 0 - 8080 - 0 0 - - 0\n';
+  assert.deepEqual(readServersState(state), [
+    { backend: 'b1', server: 'ins_1', address: '127.0.0.1:8080', inMaintenance: false },
+  ]);
+});

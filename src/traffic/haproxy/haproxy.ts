@@ -1,0 +1,239 @@
+// HAProxy as the data plane. It runs beside this process and outlives it; everything it needs lies in its folder, so a
+// start of either side goes on where the other is.
+import { createHash, randomBytes } from 'node:crypto';
+import type { Clock } from '../../lib/clock.ts';
+import type { Log } from '../../lib/log.ts';
+import type { CertificateSource } from '../certificates.ts';
+import type { DataPlane, MeasuredBatch, RouterObserver, RouterPorts, RouterState } from '../data-plane.ts';
+import type { EnvironmentRoutes } from '../table.ts';
+import { routesKey } from '../table.ts';
+import { HaproxyCertificates } from './certificates.ts';
+import { startChallengeResponder } from './challenge-responder.ts';
+import { configText, type HaproxySettings } from './config.ts';
+import { ask } from './control.ts';
+import type { HaproxyFiles } from './files.ts';
+import { makeFolders, readOrEmpty, replaceFile } from './folder.ts';
+import { currentWorker, reload, runningMaster, startMaster, type Worker } from './process.ts';
+import { RequestLog } from './request-log.ts';
+import { HaproxyRoutes } from './routes.ts';
+
+interface HaproxyOptions {
+  program: string;
+  files: HaproxyFiles;
+  settings: HaproxySettings;
+  ports: RouterPorts;
+  certificates: CertificateSource | null;
+  clock: Clock;
+  log: Log;
+}
+
+const watchMs = 1000;
+const ticketKeys = 3;
+
+export async function openHaproxy(options: HaproxyOptions): Promise<DataPlane> {
+  await makeFolders(options.files);
+  const plane = new Haproxy(options);
+  await plane.open();
+  return plane;
+}
+
+class Haproxy implements DataPlane {
+  readonly #options: HaproxyOptions;
+  readonly #files: HaproxyFiles;
+  readonly #routes: HaproxyRoutes;
+  readonly #certificates: HaproxyCertificates | null;
+  readonly #logs = new Map<string, RequestLog>();
+  #observer: RouterObserver = { joining: async () => {}, moved: () => {}, left: () => {} };
+  /** One after another: changes, reloads, looks. */
+  #last: Promise<void> = Promise.resolve();
+  #worker: Worker | null = null;
+  #version = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #challenges: { stop(): Promise<void> } | null = null;
+
+  constructor(options: HaproxyOptions) {
+    const { files } = options;
+    this.#options = options;
+    this.#files = files;
+    this.#routes = new HaproxyRoutes(files, () => options.clock.now());
+    this.#certificates = options.certificates && new HaproxyCertificates(files, options.certificates, options.log);
+  }
+
+  /** Goes on with a HAProxy that runs already. */
+  async open(): Promise<void> {
+    await this.#ensureTicketKeys();
+    await this.#routes.open();
+    await this.#certificates?.open();
+    this.#challenges = await startChallengeResponder(
+      this.#files.challengeSocket,
+      this.#options.certificates,
+      this.#options.log,
+    );
+    if (runningMaster(this.#files) === null) return;
+    this.#version = Number(await readOrEmpty(this.#files.version));
+    if (await this.#writeConfig()) await reload(this.#files);
+    await this.#attach();
+    this.#options.log.info({ router: this.#worker?.id }, 'HAProxy runs already');
+  }
+
+  observe(observer: RouterObserver): void {
+    this.#observer = observer;
+  }
+
+  async load(version: number, batches: AsyncIterable<EnvironmentRoutes[]>): Promise<void> {
+    if (this.#worker) await this.#observer.joining({ id: this.#worker.id, version: this.#version });
+    const loaded = new Set<string>();
+    for await (const batch of batches) {
+      for (const routes of batch) loaded.add(routesKey(routes));
+      await this.#enqueue(() => this.#apply(batch));
+    }
+    await this.#enqueue(async () => {
+      const others = [...this.#routes.environments].filter(([key]) => !loaded.has(key));
+      await this.#apply(others.map(([, routes]) => ({ ...routes, hosts: [], shares: [] })));
+      await this.#routes.dropUnknown(this.#worker !== null);
+      await this.#reached(version);
+    });
+  }
+
+  change(version: number, environments: EnvironmentRoutes[]): void {
+    const work = async () => {
+      await this.#apply(environments);
+      await this.#reached(version);
+    };
+    this.#enqueue(work).catch((error) => {
+      this.#options.log.error({ err: error }, 'HAProxy could not be changed');
+      this.#worker = null; // the next look compares what it has with what it should have
+    });
+  }
+
+  #enqueue(work: () => Promise<void>): Promise<void> {
+    const done = this.#last.then(work);
+    this.#last = done.catch(() => {});
+    return done;
+  }
+
+  async #apply(environments: EnvironmentRoutes[]): Promise<void> {
+    if (environments.length === 0) return;
+    const routes = this.#routes;
+    const needsReload = await routes.write(environments);
+    if (this.#worker === null) await routes.writeHosts(environments);
+    else {
+      if (needsReload) {
+        await routes.writeHosts(environments);
+        await reload(this.#files);
+        await this.#attach();
+      }
+      await routes.change(environments);
+    }
+    routes.settle(environments);
+    this.#certificates?.refresh(environments.flatMap(({ hosts }) => hosts.map(({ name }) => name)));
+  }
+
+  async #reached(version: number): Promise<void> {
+    await replaceFile(this.#files.version, String(version));
+    this.#version = version;
+    this.#observer.moved();
+  }
+
+  async listen(): Promise<RouterPorts> {
+    await this.#enqueue(() => this.#start());
+    this.#timer = setInterval(() => {
+      this.#enqueue(() => this.#look()).catch((error) =>
+        this.#options.log.error({ err: error }, 'HAProxy could not be looked after'),
+      );
+    }, watchMs);
+    return this.#options.ports;
+  }
+
+  async #start(): Promise<void> {
+    if (this.#worker !== null) return;
+    await this.#writeConfig();
+    if (runningMaster(this.#files) === null) await startMaster(this.#options.program, this.#files);
+    await this.#attach();
+    await this.#observer.joining({ id: this.#worker!.id, version: this.#version });
+  }
+
+  /** True: the configuration is another one than HAProxy last started with. */
+  async #writeConfig(): Promise<boolean> {
+    const text = configText(this.#options.settings, this.#files);
+    const hash = createHash('sha256').update(text).digest('hex');
+    const changed = (await readOrEmpty(this.#files.hash)) !== hash;
+    await replaceFile(this.#files.config, text);
+    await replaceFile(this.#files.hash, hash);
+    return changed;
+  }
+
+  async #attach(): Promise<void> {
+    const worker = await currentWorker(this.#files);
+    // The log of a worker that is being replaced goes on until its last request has ended.
+    if (!this.#logs.has(worker.id)) {
+      this.#logs.set(worker.id, new RequestLog(worker.id, this.#files.adminSocket, this.#options.clock));
+    }
+    await this.#routes.attach();
+    this.#worker = worker;
+    this.#certificates?.attach();
+  }
+
+  /** Starts HAProxy again if it has ended, and clears away what is no longer needed. */
+  async #look(): Promise<void> {
+    const running = runningMaster(this.#files) !== null;
+    if (!running) {
+      this.#options.log.warn('HAProxy has ended and is started again');
+      if (this.#worker) this.#observer.left(this.#worker.id);
+      this.#worker = null;
+    }
+    if (this.#worker === null) {
+      await this.#start();
+      await this.#routes.change([...this.#routes.environments.values()]);
+      this.#observer.moved();
+    }
+    await this.#routes.tidy();
+  }
+
+  routers(): RouterState[] {
+    return this.#worker === null ? [] : [{ id: this.#worker.id, version: this.#version }];
+  }
+
+  takeMeasurements(): MeasuredBatch[] {
+    const batches: MeasuredBatch[] = [];
+    for (const [id, log] of this.#logs) {
+      const taken = log.take();
+      batches.push(...taken);
+      if (taken.length === 0 && log.hasEnded) this.#logs.delete(id);
+    }
+    return batches;
+  }
+
+  expireCertificates(names: string[] | null): void {
+    if (names === null) this.#certificates?.refreshAll();
+    else this.#certificates?.refresh(names);
+  }
+
+  /** HAProxy needs as many keys as it remembers: the new one encrypts, the others still decrypt. */
+  setTicketKey(key: Buffer): void {
+    void this.#enqueue(async () => {
+      const { ticketKeys: path, adminSocket } = this.#files;
+      const text = key.toString('base64');
+      const keys = (await readOrEmpty(path)).trim().split('\n');
+      if (keys.includes(text)) return;
+      await replaceFile(path, `${[...keys.slice(1 - ticketKeys), text].join('\n')}\n`);
+      if (this.#worker && this.#options.settings.https) await ask(adminSocket, `set ssl tls-key ${path} ${text}`);
+    });
+  }
+
+  async #ensureTicketKeys(): Promise<void> {
+    const { ticketKeys: path } = this.#files;
+    if ((await readOrEmpty(path)) !== '') return;
+    const keys = Array.from({ length: ticketKeys }, () => randomBytes(48).toString('base64'));
+    await replaceFile(path, `${keys.join('\n')}\n`);
+  }
+
+  /** HAProxy goes on: the next process finds it again, or the supervisor ends it. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#last;
+    await this.#certificates?.stop();
+    for (const log of this.#logs.values()) log.close();
+    await this.#challenges?.stop();
+  }
+}

@@ -1,0 +1,126 @@
+// The HAProxy process: started detached, so that it outlives this process, and found again by the next one. Its master
+// owns the listening sockets and hands them to a new worker at a reload.
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { setTimeout as pause } from 'node:timers/promises';
+import { ask } from './control.ts';
+import type { HaproxyFiles } from './files.ts';
+
+/** The master that runs with these files; null: none does. */
+export function runningMaster(files: HaproxyFiles): number | null {
+  try {
+    const pid = Number(readFileSync(files.pid, 'utf8').trim());
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').includes(files.config) ? pid : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Resolves when it listens. */
+export async function startMaster(program: string, files: HaproxyFiles): Promise<void> {
+  await rm(files.pid, { force: true });
+  const sockets = ['-S', `${files.masterSocket},mode,600`];
+  await runToEnd(program, ['-W', '-D', '-p', files.pid, ...sockets, '-f', files.config, '-f', files.backends]);
+}
+
+/** The first process of a daemon ends once the daemon listens. */
+function runToEnd(program: string, args: string[]): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'], detached: true });
+    let said = '';
+    child.stderr.setEncoding('utf8').on('data', (text) => {
+      said = (said + text).slice(-4000);
+    });
+    child.on('error', reject);
+    child.on('exit', (code) => {
+      child.stderr.destroy(); // the daemon has the other end, too
+      if (code === 0) resolve();
+      else reject(new Error(`HAProxy does not start: ${alertsOf(said)}`));
+    });
+  });
+}
+
+const alertsOf = (text: string): string =>
+  text
+    .split('\n')
+    .filter((line) => line.includes('[ALERT]'))
+    .map((line) => line.replace(/^.*?: /, ''))
+    .join('; ') || text.trim();
+
+const masterMs = 10_000;
+
+export interface Worker {
+  pid: number;
+  /** Of this run of the worker: a process id may come again. */
+  id: string;
+}
+
+/** The master starts itself anew after a start and at a reload, and answers nobody for a moment. */
+async function askMaster(files: HaproxyFiles, command: string): Promise<string> {
+  const until = Date.now() + masterMs;
+  for (;;) {
+    try {
+      return await ask(files.masterSocket, command);
+    } catch (error) {
+      if (Date.now() > until) throw error;
+      await pause(20);
+    }
+  }
+}
+
+/** The worker that takes new connections. Resolves when the admin socket is its own, which a reload hands over. */
+export async function currentWorker(files: HaproxyFiles): Promise<Worker> {
+  const until = Date.now() + masterMs;
+  for (;;) {
+    const pid = Number(/^(\d+)\s+worker\s/m.exec(await askMaster(files, 'show proc'))?.[1]);
+    const answer = await ask(files.adminSocket, 'show info').catch(() => '');
+    if (Number(/^Pid: (\d+)/m.exec(answer)?.[1]) === pid) return { pid, id: runOf(pid) };
+    if (Date.now() > until) throw new Error('HAProxy has no worker that answers');
+    await pause(20);
+  }
+}
+
+function runOf(pid: number): string {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return `haproxy-${pid}-${stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]}`;
+  } catch {
+    return `haproxy-${pid}-gone`;
+  }
+}
+
+const reloadMs = 30_000;
+
+/** Loads the files again. Resolves when a new worker has taken over; rejects where the files are refused. */
+export async function reload(files: HaproxyFiles): Promise<void> {
+  const master = runningMaster(files);
+  if (master === null) throw new Error('HAProxy does not run');
+  const reloads = async () => {
+    const [, count, failed] = /master\s+(\d+) \[failed: (\d+)\]/.exec(await askMaster(files, 'show proc')) ?? [];
+    return { count: Number(count), failed: Number(failed) };
+  };
+  const before = await reloads();
+  process.kill(master, 'SIGUSR2');
+  const until = Date.now() + reloadMs;
+  while (Date.now() < until) {
+    await pause(20);
+    const now = await reloads();
+    if (now.count === before.count) continue;
+    if (now.failed > before.failed) throw new Error('HAProxy refuses its configuration');
+    return;
+  }
+  throw new Error('HAProxy does not reload');
+}
+
+/** Lets requests under way finish, for some time at most. */
+export async function stopMaster(files: HaproxyFiles, drainMs: number): Promise<void> {
+  const master = runningMaster(files);
+  if (master === null) return;
+  process.kill(master, 'SIGUSR1');
+  const until = Date.now() + drainMs;
+  while (runningMaster(files) === master) {
+    if (Date.now() > until) process.kill(master, 'SIGTERM');
+    await pause(20);
+  }
+}

@@ -1,0 +1,86 @@
+// What HAProxy's log says of requests, as measurements. HAProxy keeps the latest lines in memory, and gives a new
+// reader those it still has. So a process that follows after another counts the same lines again, and comes
+// to the same absolute numbers.
+import type { Clock } from '../../lib/clock.ts';
+import type { MeasuredBatch } from '../data-plane.ts';
+import { TrafficCounter } from '../measure/traffic-counter.ts';
+import { follow } from './control.ts';
+
+export interface LoggedRequest {
+  at: number;
+  project: string;
+  environment: string;
+  revision: number;
+  tookMs: number;
+  failed: boolean;
+}
+
+/** The first letter says who ended the session: the server, its time limit, or HAProxy itself for want of a server. */
+const isOfInstance = (ended: string): boolean => 'SsPRI'.includes(ended[0]!);
+
+/** Null for a line that tells of no routed request. */
+export function readLogLine(line: string): LoggedRequest | null {
+  const [at, project, environment, revision, status, queued, connected, answered, all, ended] = line.split(' ');
+  if (ended === undefined || project === '-') return null;
+  const waited = Math.max(0, Number(queued)) + Math.max(0, Number(connected));
+  return {
+    at: Number(at),
+    project: project!,
+    environment: environment!,
+    revision: Number(revision),
+    tookMs: Number(answered) >= 0 ? waited + Number(answered) : Math.max(0, Number(all)),
+    failed: Number(status) >= 500 || isOfInstance(ended),
+  };
+}
+
+/** While lines come faster than this, they are those of before; only then is every bucket complete. */
+const quietMs = 200;
+const longestCatchUpMs = 10_000;
+
+/** Follows the log of one HAProxy worker until that has ended. */
+export class RequestLog {
+  readonly router: string;
+  readonly #counter: TrafficCounter;
+  readonly #clock: Clock;
+  readonly #following: { close(): void };
+  readonly #startedAt: number;
+  #lineAt: number;
+  #caughtUp = false;
+  hasEnded = false;
+
+  constructor(router: string, adminSocket: string, clock: Clock) {
+    this.router = router;
+    this.#clock = clock;
+    this.#counter = new TrafficCounter(clock);
+    this.#startedAt = clock.now();
+    this.#lineAt = this.#startedAt;
+    this.#following = follow(
+      adminSocket,
+      'show events requests -w',
+      (line) => this.#add(line),
+      () => {
+        this.hasEnded = true;
+      },
+    );
+  }
+
+  #add(line: string): void {
+    const request = readLogLine(line);
+    if (request === null) return;
+    if (!this.#caughtUp) this.#lineAt = this.#clock.now();
+    const counter = this.#counter.of(request.project, request.environment, request.revision);
+    counter.countRequest(request.at, request.tookMs, request.failed);
+    counter.retired = true; // nobody tells when it is: it goes with its last bucket, and comes back with a request
+  }
+
+  take(): MeasuredBatch[] {
+    const nowMs = this.#clock.now();
+    this.#caughtUp ||= nowMs - this.#lineAt >= quietMs || nowMs - this.#startedAt >= longestCatchUpMs;
+    const taken = this.#caughtUp ? this.#counter.take() : null;
+    return taken === null ? [] : [{ router: this.router, ...taken }];
+  }
+
+  close(): void {
+    this.#following.close();
+  }
+}

@@ -1,0 +1,96 @@
+// The servers that the running HAProxy has. One that is no longer wanted gets no new requests, and is deleted once its
+// last connection is closed.
+import { ask, runCommands } from './control.ts';
+import { addServer, moveServer, noServers, readServersState, type Servers, setState } from './servers.ts';
+
+interface Leaving {
+  backend: string;
+  server: string;
+  /** When it stops getting new requests. */
+  retireAt: number;
+  retired: boolean;
+}
+
+const nameOf = ({ backend, server }: { backend: string; server: string }): string => `${backend}/${server}`;
+
+export class RunningServers {
+  readonly #adminSocket: string;
+  readonly #serving = new Map<string, Map<string, string>>();
+  readonly #leaving = new Map<string, Leaving>();
+
+  constructor(adminSocket: string) {
+    this.#adminSocket = adminSocket;
+  }
+
+  /** Learns what HAProxy has, after it was started or reloaded. */
+  async read(): Promise<void> {
+    this.#serving.clear();
+    this.#leaving.clear();
+    for (const one of readServersState(await ask(this.#adminSocket, 'show servers state'))) {
+      const { backend, server, address, inMaintenance } = one;
+      if (inMaintenance) this.#leaving.set(nameOf(one), { backend, server, retireAt: 0, retired: true });
+      else this.#servingOf(backend).set(server, address);
+    }
+  }
+
+  #servingOf(backend: string): Map<string, string> {
+    let servers = this.#serving.get(backend);
+    if (!servers) {
+      servers = new Map();
+      this.#serving.set(backend, servers);
+    }
+    return servers;
+  }
+
+  /** Adds what is missing; what is there already goes on as it is. */
+  async add(backend: string, wanted: Servers): Promise<void> {
+    const serving = this.#servingOf(backend);
+    const commands: string[] = [];
+    for (const [server, address] of wanted) {
+      if (serving.get(server) === address) continue;
+      const leaving = this.#leaving.get(nameOf({ backend, server }));
+      if (leaving || serving.has(server)) {
+        commands.push(moveServer(backend, server, address), setState(backend, server, 'ready'));
+      } else commands.push(...addServer(backend, server, address));
+      this.#leaving.delete(nameOf({ backend, server }));
+      serving.set(server, address);
+    }
+    await runCommands(this.#adminSocket, commands);
+  }
+
+  /** Retires what is not wanted, now or at a later time. */
+  async keepOnly(backend: string, wanted: Servers, retireAt: number): Promise<void> {
+    const serving = this.#servingOf(backend);
+    for (const server of [...serving.keys()]) {
+      if (wanted.has(server)) continue;
+      serving.delete(server);
+      this.#leaving.set(nameOf({ backend, server }), { backend, server, retireAt, retired: false });
+    }
+    if (serving.size === 0) this.#serving.delete(backend);
+    await this.#retireDue(retireAt);
+  }
+
+  async #retireDue(nowMs: number): Promise<void> {
+    const due = [...this.#leaving.values()].filter(({ retireAt, retired }) => !retired && retireAt <= nowMs);
+    await runCommands(
+      this.#adminSocket,
+      due.map(({ backend, server }) => setState(backend, server, 'maint')),
+    );
+    for (const one of due) one.retired = true;
+  }
+
+  /** To be called from time to time. */
+  async deleteRetired(nowMs: number): Promise<void> {
+    await this.#retireDue(nowMs);
+    for (const [name, { retired }] of this.#leaving) {
+      if (!retired) continue;
+      const answer = await ask(this.#adminSocket, `del server ${name}`);
+      if (/deleted|no such server/i.test(answer)) this.#leaving.delete(name);
+    }
+  }
+
+  isEmpty(backend: string): boolean {
+    if ((this.#serving.get(backend) ?? noServers).size > 0) return false;
+    return ![...this.#leaving.values()].some((one) => one.backend === backend);
+  }
+}

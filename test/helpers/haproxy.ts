@@ -1,0 +1,153 @@
+// HAProxy on a free port, in a folder of its own. It ends with the test file.
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after } from 'node:test';
+import { connect } from 'node:tls';
+import { pino } from 'pino';
+import { systemClock } from '../../src/lib/clock.ts';
+import type { CertificateSource } from '../../src/traffic/certificates.ts';
+import type { DataPlane } from '../../src/traffic/data-plane.ts';
+import { haproxyFiles } from '../../src/traffic/haproxy/files.ts';
+import { openHaproxy } from '../../src/traffic/haproxy/haproxy.ts';
+import { stopMaster } from '../../src/traffic/haproxy/process.ts';
+import type { Measurement } from '../../src/traffic/measure/measurements.ts';
+import { defaultLimits, type ProxyLimits } from '../../src/traffic/proxy/limits.ts';
+import { type EnvironmentRoutes, routesKey } from '../../src/traffic/table.ts';
+import { until } from './wait.ts';
+
+export interface TestHaproxy {
+  plane: DataPlane;
+  port: number;
+  tls: number;
+  /** Resolves when it is in force, with the certificates of its hosts. */
+  change(environments: EnvironmentRoutes[]): Promise<void>;
+  takeMeasurements(): Measurement[];
+  counted(revision: number): { requests: number; errors: number };
+  /** Resolves when the current certificate of a name is served. */
+  certificateServed(name: string): Promise<void>;
+  stop(drainMs: number): Promise<void>;
+  /** Lets go of it and finds it again with the same table, as the next process does. */
+  restart(): Promise<TestHaproxy>;
+}
+
+const stops: (() => Promise<void>)[] = [];
+
+interface TestHaproxyOptions {
+  certificates?: CertificateSource | null;
+  limits?: Partial<ProxyLimits>;
+  redirect?: { port: number | null } | null;
+  trustedProxies?: string[];
+}
+
+export async function startHaproxy(options: TestHaproxyOptions = {}): Promise<TestHaproxy> {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-haproxy-'));
+  after(async () => {
+    for (const stop of stops) await stop();
+    await stopMaster(filesIn(folder), 500);
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return open(folder, await freePort(), await freePort(), options, new Map());
+}
+
+const filesIn = (folder: string) => haproxyFiles(join(folder, 'haproxy'), folder);
+
+async function open(
+  folder: string,
+  port: number,
+  tls: number,
+  options: TestHaproxyOptions,
+  table: Map<string, EnvironmentRoutes>,
+): Promise<TestHaproxy> {
+  const { certificates = null, limits = {}, redirect = null, trustedProxies = [] } = options;
+  const plane = await openHaproxy({
+    program: 'haproxy',
+    files: filesIn(folder),
+    settings: {
+      http: `127.0.0.1:${port}`,
+      https: certificates && `127.0.0.1:${tls}`,
+      redirectPort: redirect && (redirect.port ?? tls),
+      threads: 2,
+      limits: { ...defaultLimits, ...limits },
+      drainS: 10,
+      trustedProxies,
+    },
+    ports: { http: port, tls: certificates && tls },
+    certificates,
+    clock: systemClock,
+    log: pino({ level: 'warn' }),
+  });
+  let version = 1;
+  let stopped: Promise<void> | null = null;
+  const stop = () => (stopped ??= plane.stop(0));
+  stops.push(stop);
+  plane.observe({ joining: async () => {}, moved: () => {}, left: () => {} });
+  await plane.load(version, inOneBatch([...table.values()]));
+  await plane.listen();
+  const taken = new Map<string, Measurement>();
+  const change = async (environments: EnvironmentRoutes[]) => {
+    for (const routes of environments) table.set(routesKey(routes), routes);
+    version++;
+    plane.change(version, environments);
+    await until('the change to be in force', () => plane.routers()[0]?.version === version);
+    for (const { name } of environments.flatMap(({ hosts }) => hosts)) await certificateServed(name);
+  };
+  const certificateServed = async (name: string) => {
+    const found = await certificates?.find(name, null);
+    if (!found || found === 'current') return;
+    plane.expireCertificates([name]);
+    await until('the certificate to be served', async () => (await serialAt(tls, name)) === found.id);
+  };
+  const takeMeasurements = () =>
+    plane.takeMeasurements().flatMap(({ measurements, settle }) => {
+      settle(true);
+      return measurements;
+    });
+  return {
+    plane,
+    port,
+    tls,
+    change,
+    certificateServed,
+    takeMeasurements,
+    stop: async (drainMs) => {
+      await stop();
+      await stopMaster(filesIn(folder), drainMs);
+    },
+    counted(revision) {
+      for (const one of takeMeasurements()) taken.set(`${one.revision} ${one.at}`, one);
+      const own = [...taken.values()].filter((one) => one.revision === revision);
+      const sum = (of: (one: Measurement) => number) => own.reduce((total, one) => total + of(one), 0);
+      return { requests: sum(({ requests }) => requests), errors: sum(({ errors }) => errors) };
+    },
+    async restart() {
+      await stop();
+      return open(folder, port, tls, options, table);
+    },
+  };
+}
+
+function serialAt(port: number, servername: string): Promise<string | null> {
+  return new Promise((resolve) => {
+    const socket = connect({ port, host: '127.0.0.1', servername, rejectUnauthorized: false }, () => {
+      resolve(socket.getPeerCertificate().serialNumber);
+      socket.destroy();
+    });
+    socket.on('error', () => resolve(null));
+  });
+}
+
+async function* inOneBatch(environments: EnvironmentRoutes[]): AsyncGenerator<EnvironmentRoutes[]> {
+  yield environments;
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  server.close();
+  await once(server, 'close');
+  return port;
+}

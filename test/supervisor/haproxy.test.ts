@@ -1,0 +1,68 @@
+// The service with HAProxy as its data plane: visitors notice neither a killed service nor a rollout after its return.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { haproxyFilesOf } from '../../src/traffic/haproxy/files.ts';
+import { runningMaster, stopMaster } from '../../src/traffic/haproxy/process.ts';
+import { call, isolatedEnv } from '../helpers/app.ts';
+import { freePort } from '../helpers/haproxy.ts';
+import { startLoad } from '../helpers/load.ts';
+import { startService } from '../helpers/service.ts';
+import { until } from '../helpers/wait.ts';
+
+const deploy = async (url: string, deployments: string, body: object) => {
+  const { body: created, status } = await call(url, 'POST', deployments, {
+    body: { environment: 'production', ...body },
+  });
+  assert.equal(status, 201);
+  await until(
+    'the deployment',
+    async () => (await call(url, 'GET', `${deployments}/${created.id}`)).body.state === 'succeeded',
+    60_000,
+    200,
+  );
+};
+
+test('kill -9 of the service under load, a canary after its return, a stop', { timeout: 240_000 }, async () => {
+  const { env, clean } = await isolatedEnv();
+  const settings = {
+    ...env,
+    SLUICE_DATA_PLANE: 'haproxy',
+    SLUICE_ROUTER_PORT: String(await freePort()),
+    SLUICE_ROUTER_TLS_PORT: String(await freePort()),
+    SLUICE_LOG_LEVEL: 'info',
+  };
+  const files = haproxyFilesOf(env.SLUICE_DATA_DIR!);
+  let service = startService(settings);
+  try {
+    let url = await service.url;
+    const project = await call(url, 'POST', '/v1/projects', { body: { name: 'Shop' } });
+    const deployments = `/v1/projects/${project.body.id}/deployments`;
+    const environment = `/v1/projects/${project.body.id}/environments/production`;
+    await call(url, 'PATCH', environment, { body: { canary: { bake_s: 2, min_requests: 20 }, drain_s: 1 } });
+    await deploy(url, deployments, { image: 'shop:v1' });
+    const visitors = Array.from({ length: 4 }, () => `http://127.0.0.1:${settings.SLUICE_ROUTER_PORT}/`);
+    const load = startLoad(visitors, { host: 'shop-production.localhost' });
+    try {
+      await until('requests to flow', () => load.succeeded() > 100);
+      const master = runningMaster(files);
+      service.killAll();
+      await service.exited;
+      const sent = load.succeeded();
+      await until('requests to flow on', () => load.succeeded() > sent + 100);
+      service = startService(settings);
+      url = await service.url;
+      await deploy(url, deployments, { image: 'shop:v2', strategy: 'canary', canary_percent: 30 });
+      assert.equal(runningMaster(files), master);
+    } finally {
+      await load.stop();
+    }
+    assert.deepEqual(load.failures, []);
+    service.child.kill('SIGTERM');
+    assert.deepEqual(await service.exited, [0, null]);
+    assert.equal(runningMaster(files), null);
+  } finally {
+    service.killAll();
+    await stopMaster(files, 0);
+    await clean();
+  }
+});

@@ -1,0 +1,179 @@
+// HAProxy as the data plane: what it does beyond the conformance suite, with a real HAProxy.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { CertificateSource, StoredCertificate } from '../../src/traffic/certificates.ts';
+import type { Share } from '../../src/traffic/table.ts';
+import { startHaproxy, type TestHaproxy } from '../helpers/haproxy.ts';
+import { ask, host, named, route, share } from '../helpers/router.ts';
+import { issue } from '../helpers/router-certificates.ts';
+import { askTls } from '../helpers/router-tls.ts';
+import { canaryShareOf } from '../helpers/visitors.ts';
+import { until } from '../helpers/wait.ts';
+
+describe('HAProxy', () => {
+  test('routes by host; an unknown host is 404', async () => {
+    const router = await startHaproxy();
+    const one = await named('one');
+    await serve(router, share(1, 100, one));
+    assert.equal((await ask(router.port)).body, 'one');
+    const unknown = await ask(router.port, { host: 'unknown.localhost' });
+    assert.equal(unknown.status, 404);
+    assert.match(unknown.body, /^nothing is deployed under this host name \(req_/);
+  });
+
+  test('shares change at run time, without a reload; raising one only moves visitors forward', async () => {
+    const router = await startHaproxy();
+    const [stable, canary] = [await named('stable'), await named('canary')];
+    await serve(router, share(1, 70, stable), share(2, 30, canary));
+    const worker = router.plane.routers()[0]!.id;
+    assert.ok(Math.abs((await canaryShareOf(router.port, 1000)) - 0.3) < 0.01);
+    const visitor = await until('a visitor who sees the canary', async () => {
+      const { body, headers } = await ask(router.port);
+      return body === 'canary' ? headers['set-cookie']![0]!.split(';')[0]! : null;
+    });
+    for (const percent of [30, 55, 90]) {
+      await serve(router, share(1, 100 - percent, stable), share(2, percent, canary));
+      const { body } = await ask(router.port, { headers: { cookie: visitor } });
+      assert.equal(body, 'canary');
+      assert.ok(Math.abs((await canaryShareOf(router.port, 1000)) - percent / 100) < 0.01);
+    }
+    assert.equal(router.plane.routers()[0]!.id, worker);
+  });
+
+  test('counts requests and errors by revision', async () => {
+    const router = await startHaproxy();
+    const failing = await named('x', 500);
+    await serve(router, share(7, 100, failing));
+    for (let n = 0; n < 20; n++) await ask(router.port);
+    await until('all to be counted', () => router.counted(7).requests === 20);
+    assert.deepEqual(router.counted(7), { requests: 20, errors: 20 });
+  });
+
+  test('a process that follows finds it running, with what was counted', async () => {
+    const router = await startHaproxy();
+    const one = await named('one');
+    await serve(router, share(1, 100, one));
+    for (let n = 0; n < 50; n++) await ask(router.port);
+    await until('all to be counted', () => router.counted(1).requests === 50);
+    const next = await router.restart();
+    assert.equal(next.plane.routers()[0]!.id, router.plane.routers()[0]!.id);
+    await until('all to be counted again', () => next.counted(1).requests === 50);
+    for (let n = 0; n < 10; n++) assert.equal((await ask(next.port)).body, 'one');
+    const two = await named('two');
+    await serve(next, share(2, 100, two));
+    assert.equal((await ask(next.port)).body, 'two');
+    await until('those, too', () => next.counted(1).requests === 60);
+  });
+
+  test('more revisions than there are spare backends: a reload, and nothing fails', async () => {
+    const router = await startHaproxy();
+    const one = await named('one');
+    await serve(router, share(1, 100, one));
+    let stopped = false;
+    let answered = 0;
+    const visits = (async () => {
+      while (!stopped) {
+        const { status } = await ask(router.port);
+        assert.equal(status, 200);
+        answered++;
+      }
+    })();
+    const before = router.plane.routers()[0]!.id;
+    const many = Array.from({ length: 300 }, (_, n) => ({
+      project: `prj_${n + 2}`,
+      environment: 'production',
+      hosts: [{ name: `shop-${n}.localhost`, secure: false }],
+      shares: [share(1, 100, one)],
+    }));
+    await router.change(many);
+    await until('some more visits', () => answered > 50);
+    stopped = true;
+    await visits;
+    assert.notEqual(router.plane.routers()[0]!.id, before);
+    assert.equal((await ask(router.port, { host: 'shop-299.localhost' })).body, 'one');
+  });
+
+  test('certificates are added, swapped and removed at run time; unknown names get no handshake', async () => {
+    const { source, renew } = testCertificates();
+    const router = await startHaproxy({ certificates: source, redirect: { port: null } });
+    await serve(router, share(1, 100, await named('one')));
+    const first = await renew(host);
+    router.plane.expireCertificates([host]);
+    await until('the first certificate', () => servesTls(router.tls, first));
+    assert.equal((await askTls(router.tls)).body.toString(), 'one');
+    const worker = router.plane.routers()[0]!.id;
+    const second = await renew(host);
+    router.plane.expireCertificates([host]);
+    await until('the second certificate', () => servesTls(router.tls, second));
+    const redirect = await ask(router.port, { path: '/a?b=c' });
+    assert.deepEqual([redirect.status, redirect.headers.location], [308, `https://${host}:${router.tls}/a?b=c`]);
+    await assert.rejects(askTls(router.tls, {}, { name: 'other.localhost' }));
+    const misdirected = await askTls(router.tls, { headers: { host: 'other.localhost' } });
+    assert.equal(misdirected.status, 421);
+    source.stored.delete(host);
+    router.plane.expireCertificates([host]);
+    await until('no certificate', async () => !(await servesTls(router.tls, second)));
+    assert.equal(router.plane.routers()[0]!.id, worker);
+    const third = await renew(host);
+    const next = await router.restart();
+    await until('the third certificate', () => servesTls(next.tls, third));
+  });
+
+  test('http-01 challenges are answered for any host', async () => {
+    const { source } = testCertificates();
+    source.challenges.set('new.example abc', 'abc.thumbprint');
+    const router = await startHaproxy({ certificates: source });
+    const path = '/.well-known/acme-challenge/abc';
+    assert.equal((await ask(router.port, { host: 'new.example', path })).body, 'abc.thumbprint');
+    assert.equal((await ask(router.port, { host: 'other.example', path })).status, 404);
+  });
+
+  test('it comes back by itself with the last table', async () => {
+    const router = await startHaproxy();
+    await serve(router, share(1, 100, await named('one')));
+    const { id } = router.plane.routers()[0]!;
+    process.kill(Number(id.split('-')[1]), 'SIGKILL');
+    await until('another worker that answers', async () => {
+      const other = router.plane.routers()[0];
+      if (!other || other.id === id) return false;
+      return (await ask(router.port)).body === 'one';
+    });
+  });
+
+  test('an environment that is gone answers 404, and its backends are free again', async () => {
+    const router = await startHaproxy();
+    const one = await named('one');
+    for (let n = 1; n <= 150; n++) await serve(router, share(n, 100, one));
+    assert.equal((await ask(router.port)).body, 'one');
+    await router.change([{ ...route([]), hosts: [] }]);
+    assert.equal((await ask(router.port)).status, 404);
+  });
+});
+
+const serve = (router: TestHaproxy, ...shares: Share[]) => router.change([route(shares, [host], true)]);
+
+function testCertificates() {
+  const stored = new Map<string, StoredCertificate>();
+  const challenges = new Map<string, string>();
+  const source: CertificateSource & { stored: typeof stored; challenges: typeof challenges } = {
+    stored,
+    challenges,
+    async find(name, known) {
+      const found = stored.get(name) ?? null;
+      return found !== null && found.id === known ? 'current' : found;
+    },
+    answerChallenge: async (name, token) => challenges.get(`${name} ${token}`) ?? null,
+  };
+  const renew = async (name: string) => {
+    const { certificate, key, serial } = await issue(name);
+    stored.set(name, { id: serial, chainPem: certificate, keyPem: key });
+    return serial;
+  };
+  return { source, renew };
+}
+
+const servesTls = (port: number, serial: string): Promise<boolean> =>
+  askTls(port).then(
+    (answer) => answer.serial === serial,
+    () => false,
+  );
