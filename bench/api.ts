@@ -5,7 +5,7 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { installMissing } from '../scripts/packages.ts';
-import { freePort } from '../test/helpers/postgres.ts';
+import { freePort } from '../test/helpers/free-port.ts';
 import { fillProjects } from './lib/fill.ts';
 import {
   adminToken,

@@ -9,7 +9,7 @@ import { connect } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import { createApp } from '../src/app.ts';
 import { readConfig } from '../src/config.ts';
-import { freePort } from '../test/helpers/postgres.ts';
+import { freePort } from '../test/helpers/free-port.ts';
 
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url));
 const token = 'bench-admin-token-0123456789';

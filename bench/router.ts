@@ -6,7 +6,7 @@
 import { Pool } from 'undici';
 import { installMissing } from '../scripts/packages.ts';
 import type { Share } from '../src/traffic/table.ts';
-import { freePort } from '../test/helpers/postgres.ts';
+import { freePort } from '../test/helpers/free-port.ts';
 import { issue } from '../test/helpers/router-certificates.ts';
 import { type Served, startServer } from './lib/processes.ts';
 import { alternate, requestsPerSecond } from './lib/wrk.ts';

@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { freePort } from '../../test/helpers/postgres.ts';
+import { freePort } from '../../test/helpers/free-port.ts';
 import type { Issued } from '../../test/helpers/router-certificates.ts';
 import { end, tempDir } from '../lib/processes.ts';
 

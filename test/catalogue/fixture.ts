@@ -1,5 +1,6 @@
 // What the catalogue's scenarios share: a folder of their own, short generated sources, and a site built from them with the
 // real encoder.
+
 import { execFile, spawn } from 'node:child_process';
 import { mkdtemp, rm, utimes, writeFile } from 'node:fs/promises';
 import { createServer, type RequestListener } from 'node:http';
@@ -128,15 +129,6 @@ export async function listen(t: Cleanup, handle: RequestListener): Promise<strin
     server.closeAllConnections();
   });
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
-
-/** A port that was free a moment ago, for programs that must be told one. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 export interface CliResult {

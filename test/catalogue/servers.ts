@@ -4,8 +4,9 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createOrigin } from '../../src/catalogue/origin/origin.ts';
 import { serverRules } from '../../src/catalogue/origin/server-rules.ts';
+import { freePort } from '../helpers/free-port.ts';
 import { until } from '../helpers/wait.ts';
-import { type collectCleanup, freePort, listen, makeFolder } from './fixture.ts';
+import { type collectCleanup, listen, makeFolder } from './fixture.ts';
 
 type Cleanup = ReturnType<typeof collectCleanup>;
 

@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onPath } from '../../scripts/packages.ts';
-import { freePort } from './postgres.ts';
+import { freePort } from './free-port.ts';
 import { until } from './wait.ts';
 
 const program = 'prometheus-alertmanager';

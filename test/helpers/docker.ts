@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import Docker from 'dockerode';
 import { dockerPrograms, onPath } from '../../scripts/packages.ts';
 import { forgetContainerd, limitMs, makeBridge, makeHome, removeHome, sbin } from './docker-leftovers.ts';
-import { freePort } from './postgres.ts';
+import { freePort } from './free-port.ts';
 import { until } from './wait.ts';
 
 /** Why there is no Docker here to test with, or false. For `{ skip: dockerMissing }`. */

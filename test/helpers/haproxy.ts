@@ -1,7 +1,6 @@
 // HAProxy on a free port, in a folder of its own. It ends with the test file.
-import { once } from 'node:events';
+
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
@@ -16,6 +15,7 @@ import { stopMaster } from '../../src/traffic/haproxy/process.ts';
 import type { Measurement } from '../../src/traffic/measure/measurements.ts';
 import { defaultLimits, type ProxyLimits } from '../../src/traffic/proxy/limits.ts';
 import { type EnvironmentRoutes, routesKey } from '../../src/traffic/table.ts';
+import { freePort } from './free-port.ts';
 import { until } from './wait.ts';
 
 export interface TestHaproxy {
@@ -141,13 +141,4 @@ function serialAt(port: number, servername: string): Promise<string | null> {
 
 async function* inOneBatch(environments: EnvironmentRoutes[]): AsyncGenerator<EnvironmentRoutes[]> {
   yield environments;
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
 }

@@ -11,7 +11,7 @@ import * as x509 from '@peculiar/x509';
 import { Agent, request } from 'undici';
 import { acmePrograms, onPath } from '../../scripts/packages.ts';
 import type { Lookup } from '../../src/webhooks/sending/connect.ts';
-import { freePort } from './postgres.ts';
+import { freePort } from './free-port.ts';
 import { until } from './wait.ts';
 
 const absent = acmePrograms.filter((program) => !onPath(program));

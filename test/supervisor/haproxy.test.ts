@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { haproxyFilesOf } from '../../src/traffic/haproxy/files.ts';
 import { runningMaster, stopMaster } from '../../src/traffic/haproxy/process.ts';
 import { call, isolatedEnv } from '../helpers/app.ts';
-import { freePort } from '../helpers/haproxy.ts';
+import { freePort } from '../helpers/free-port.ts';
 import { startLoad } from '../helpers/load.ts';
 import { startService } from '../helpers/service.ts';
 import { until } from '../helpers/wait.ts';

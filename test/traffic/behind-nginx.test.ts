@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { adminToken, startApp, type TestApp } from '../helpers/app.ts';
-import { freePort } from '../helpers/postgres.ts';
+import { freePort } from '../helpers/free-port.ts';
 import { Shop } from '../helpers/shop.ts';
 import { until } from '../helpers/wait.ts';
 

@@ -10,9 +10,9 @@ import { readConfig } from '../../../src/config.ts';
 import { AcmeAccount } from '../../../src/domains/acme/account.ts';
 import { createTransport } from '../../../src/domains/acme/transport.ts';
 import { isolatedEnv, onPostgres, startApp, type TestApp } from '../../helpers/app.ts';
+import { freePort } from '../../helpers/free-port.ts';
 import { isActive, Names } from '../../helpers/names.ts';
 import { type Pebble, pebbleMissing, startPebble } from '../../helpers/pebble.ts';
-import { freePort } from '../../helpers/postgres.ts';
 import { Shop } from '../../helpers/shop.ts';
 import { until } from '../../helpers/wait.ts';
 
