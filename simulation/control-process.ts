@@ -1,0 +1,203 @@
+// A control process, built from the same parts as the app: the API, the reconciler, the dispatcher of deliveries, the
+// watcher of alerts, and what is done now and then.
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { alertRoutes } from '../src/alerts/routes.ts';
+import { Watcher } from '../src/alerts/watcher.ts';
+import type { Db } from '../src/db/database.ts';
+import { deploymentRoutes } from '../src/deployments/api/routes.ts';
+import { databaseLeases } from '../src/deployments/reconcile/leases.ts';
+import { Reconciler } from '../src/deployments/reconcile/reconciler.ts';
+import { environmentRoutes } from '../src/environments/routes.ts';
+import { carryOut } from '../src/http/api/carry-out.ts';
+import { toApiError } from '../src/http/api/present-error.ts';
+import { memoryRateCells } from '../src/http/api/rate-cells.ts';
+import type { ServedRoute } from '../src/http/api/route.ts';
+import { createIds } from '../src/lib/ids.ts';
+import type { Log } from '../src/lib/log.ts';
+import { startLoop } from '../src/lib/loop.ts';
+import { createSeal } from '../src/lib/seal.ts';
+import { environmentLifecycleRoutes } from '../src/lifecycle/environments.ts';
+import { projectLifecycleRoutes } from '../src/lifecycle/projects.ts';
+import { projectRoutes } from '../src/projects/routes.ts';
+import { Regions } from '../src/regions/regions.ts';
+import { subscribe } from '../src/signals/signals.ts';
+import { LastUsed } from '../src/tokens/last-used.ts';
+import { RouterAgent, routerPollMs } from '../src/traffic/agent.ts';
+import { webhookRoutes } from '../src/webhooks/endpoints/routes.ts';
+import { sqliteQueue } from '../src/webhooks/queue/sqlite.ts';
+import { sweepOld, sweepStopped } from '../src/webhooks/queue/sweep.ts';
+import { Dispatcher } from '../src/webhooks/sending/dispatcher.ts';
+import type { Common } from '../src/wiring/common.ts';
+import { startHousekeeping } from '../src/wiring/housekeeping.ts';
+import { SimulatedDataPlane } from './data-plane.ts';
+import type { SimulatedEngine } from './engine.ts';
+import type { Machine } from './machine.ts';
+import type { Receivers } from './receivers.ts';
+
+export const seal = createSeal(Buffer.alloc(32, 7));
+export const accountId = 'acc_00000000000000000000000000';
+export const tokenId = 'tok_00000000000000000000000000';
+const caller = { tokenId, accountId, scopes: new Set(['*'] as const), projectIds: null };
+
+export interface ProcessParts {
+  machine: Machine;
+  db: Db;
+  log: Log;
+}
+
+export interface ApiRequest {
+  /** The name of its declaration. */
+  route: string;
+  params?: Record<string, string>;
+  body?: unknown;
+  idempotencyKey?: string;
+}
+
+export interface ApiResponse {
+  status: number;
+  // biome-ignore lint/suspicious/noExplicitAny: answers have every shape
+  body: any;
+  version: number | null;
+}
+
+export interface ControlProcess {
+  machine: Machine;
+  request(request: ApiRequest): Promise<ApiResponse>;
+}
+
+const commonOf = ({ machine, db, log }: ProcessParts): Common => {
+  const ids = createIds(machine.clock);
+  machine.processId = ids('run');
+  return { db, dialect: 'sqlite', seal, ids, clock: machine.clock, log, processId: machine.processId };
+};
+
+export async function startControlProcess(
+  parts: ProcessParts,
+  engines: readonly SimulatedEngine[],
+  receivers: Receivers,
+): Promise<ControlProcess> {
+  const { machine } = parts;
+  const common = commonOf(parts);
+  const regions = new Regions(
+    engines.map((engine) => ({ name: engine.region, engine: engine.from(machine) })),
+    machine.clock,
+  );
+  await regions.check();
+  const reconciler = new Reconciler({
+    ...common,
+    regions,
+    leases: databaseLeases(common.db, common.processId, common.clock),
+    settleMs: 2 * routerPollMs,
+    probe: (target) => engines[0]!.probe(machine, target),
+  });
+  reconciler.start();
+  await startDeliveries(common, machine, receivers);
+  new Watcher(common).start();
+  const lastUsed = new LastUsed(machine.clock);
+  startHousekeeping({ ...common, cells: memoryRateCells(), lastUsed, regions, alertsKeptDays: 30 });
+  const routes = routesOf(common, regions);
+  return { machine, request: (request) => serve(common, routes, request) };
+}
+
+async function startDeliveries(common: Common, machine: Machine, receivers: Receivers): Promise<void> {
+  const { db, log, clock, processId: id } = common;
+  const sweeper = startLoop({
+    intervalMs: 60_000,
+    step: async () => {
+      await sweepStopped(db, clock.now());
+      await sweepOld(db, clock.now() - 30 * 86_400_000);
+    },
+    onError: (error) => log.error({ err: error, loop: 'clearing away deliveries' }, 'a loop failed'),
+  });
+  const dispatcher = new Dispatcher({
+    ...common,
+    id,
+    // Other processes may hold leases, so that none of them is released at the start.
+    queue: { ...sqliteQueue(db), recover: async () => {} },
+    sender: receivers.senderOf(machine),
+    signatureHeader: 'X-Service-Signature',
+    userAgent: 'Sluice/simulation',
+    random: Math.random,
+    schedule: [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 60_000, 60_000, 60_000, 60_000, 60_000],
+    onAttempt: () => {},
+    onDisabled: () => sweeper.wake(),
+  });
+  await dispatcher.start();
+  const claim = () => dispatcher.wake();
+  subscribe(db, 'events', claim);
+  subscribe(db, 'deliveries', claim);
+  subscribe(db, 'removals', () => sweeper.wake());
+}
+
+export interface RouterProcess {
+  machine: Machine;
+  dataPlane: SimulatedDataPlane;
+}
+
+export function startRouterProcess(parts: ProcessParts, now: () => number): RouterProcess {
+  const { machine } = parts;
+  const common = commonOf(parts);
+  const dataPlane = new SimulatedDataPlane(machine.clock, now);
+  new RouterAgent({ ...common, dataPlane, domain: 'sim.test', id: common.processId }).start();
+  return { machine, dataPlane };
+}
+
+function routesOf(common: Common, regions: Regions): Map<string, ServedRoute> {
+  const parts = { ...common, regions, urlOf: (host: string) => `http://${host}.sim.test` };
+  const routes = [
+    ...projectRoutes(parts),
+    ...projectLifecycleRoutes(parts),
+    ...environmentRoutes(parts),
+    ...environmentLifecycleRoutes(parts),
+    ...deploymentRoutes(parts),
+    ...alertRoutes(parts),
+    ...webhookRoutes({ ...parts, policy: { allowLoopback: true, allowed: [] }, lookup: async () => [] }),
+  ];
+  return new Map(routes.map((route) => [route.declaration.name, route]));
+}
+
+/** As the server does it for a request that has passed the gate. */
+async function serve(
+  common: Common,
+  routes: Map<string, ServedRoute>,
+  { route, params = {}, body, idempotencyKey }: ApiRequest,
+): Promise<ApiResponse> {
+  const served = routes.get(route);
+  if (!served) throw new Error(`there is no route ${route}`);
+  const { method, path } = served.declaration;
+  const url = `/v1${path.replaceAll(/\{(\w+)\}/g, (_, name) => params[name]!)}`;
+  const request = {
+    id: common.ids('req'),
+    ip: '127.0.0.1',
+    method,
+    url,
+    params,
+    query: {},
+    body,
+    caller,
+    headers: idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey },
+    routeOptions: { url: path },
+  };
+  const response: ApiResponse = { status: 200, body: null, version: null };
+  const reply = {
+    code: (status: number) => {
+      response.status = status;
+    },
+    header(name: string, value: string) {
+      if (name === 'etag') response.version = Number(/\d+/.exec(value)?.[0]);
+      return reply;
+    },
+    send(text?: string) {
+      response.body = text ? JSON.parse(text) : null;
+    },
+  };
+  try {
+    const platform = { ...common, apiUrl: () => 'http://sim.test' };
+    await carryOut(platform, served, request as unknown as FastifyRequest, reply as unknown as FastifyReply);
+    return response;
+  } catch (thrown) {
+    const error = toApiError(thrown);
+    if (error.code === 'internal_error') common.log.error({ err: thrown }, `${route} failed`);
+    return { status: error.status, body: { error: { code: error.code, message: error.message } }, version: null };
+  }
+}

@@ -1,0 +1,152 @@
+// Watches a run: reads the facts after every commit, asks every invariant, and remembers the first that is broken.
+
+import { FactReader, type Facts, noFacts, type Table } from './facts.ts';
+import type { Installation } from './installation.ts';
+import type { Commit, CommitInvariant } from './invariants/commit.ts';
+import { arrivedWithEqualBytes, findUnsentSuccess, overtakes } from './invariants/deliveries.ts';
+import * as deployments from './invariants/deployments.ts';
+import * as events from './invariants/events.ts';
+import { isStoppedTooEarly } from './invariants/routing.ts';
+import { findLateRollout, findOldOrphan } from './invariants/time.ts';
+import * as traffic from './invariants/traffic.ts';
+import { findLostVersion, findLostWrite, findWrongWrite } from './ledger.ts';
+import type { Machine } from './machine.ts';
+
+export interface Breach {
+  invariant: string;
+  message: string;
+}
+
+/** What is promised once every router acknowledges its table, and every write of a lease holder carries a fence. */
+export interface Promises {
+  fencing: boolean;
+  routerAcknowledgement: boolean;
+}
+
+export class Judge {
+  breach: Breach | null = null;
+  facts: Facts = noFacts;
+  checks = 0;
+  readonly #installation: Installation;
+  readonly #reader: FactReader;
+  readonly #promises: Promises;
+  readonly #byTable: Map<Table, CommitInvariant[]>;
+  readonly #orphanSince = new Map<string, number>();
+
+  constructor(installation: Installation, promises: Promises) {
+    this.#installation = installation;
+    this.#promises = promises;
+    const { database, receivers, engines } = installation;
+    this.#reader = new FactReader(database);
+    this.#byTable = byTable(commitInvariants);
+    database.onCommit = (machine, written) => this.#afterCommit(machine, written);
+    receivers.onArrival = (arrival) => {
+      const delivery = this.facts.delivery.find(({ id }) => id === arrival.delivery);
+      const event = this.facts.event.find(({ id }) => id === arrival.event);
+      this.#ask('every delivery arrives with equal bytes', arrivedWithEqualBytes(arrival, delivery, event, receivers));
+      this.#ask('a strict webhook gets its deliveries in order', overtakes(arrival, this.facts));
+    };
+    for (const engine of engines) {
+      engine.onChange = () => this.#noteOrphans();
+      engine.onStop = (instance) => {
+        const routers = installation.liveRouters();
+        const stopped = { instance, facts: this.facts, routers, nowMs: installation.world.now };
+        const strict = this.#promises.routerAcknowledgement;
+        this.#ask('no instance is stopped that a live router routes to', isStoppedTooEarly(stopped, strict));
+      };
+    }
+  }
+
+  /** What holds at every moment. */
+  afterStep(): void {
+    const { world, engines, control } = this.#installation;
+    const nowMs = world.now;
+    const calmSince = this.#installation.calmSince();
+    if (this.#orphanSince.size > 0) {
+      const upSince = Math.max(...engines.map(({ upSince }) => upSince));
+      const machines = control.flatMap(({ process }) => (process ? [process.machine] : []));
+      this.#ask(
+        'no instance without a row for longer than a sweep',
+        findOldOrphan(this.#orphanSince, machines, upSince, nowMs),
+      );
+    }
+    this.#ask('a rollout ends before its deadlines', findLateRollout(this.facts, calmSince, nowMs));
+  }
+
+  /** An answer arrived at a client, or a process crashed. */
+  checkLedger(): void {
+    const { client } = this.#installation;
+    const list = client.writes();
+    this.#ask('an acknowledged write is there', findLostWrite(list, this.facts));
+    this.#ask('a refused write is not there, and none is there twice', findWrongWrite(list, this.facts));
+    this.#ask('an acknowledged change is there', findLostVersion(client.promised.values(), this.facts));
+  }
+
+  /** What has not calmed down yet; null: everything has. */
+  unrest(): string | null {
+    const { facts } = this;
+    const rollout = facts.deployment.find(({ finished_at }) => finished_at === null);
+    if (rollout) return `${rollout.id} is ${rollout.state}`;
+    const delivering = new Set(facts.webhook.filter(({ state }) => state === 'enabled').map(({ id }) => id));
+    const delivery = facts.delivery.find(({ state, webhook_id }) => state === 'pending' && delivering.has(webhook_id));
+    if (delivery) return `${delivery.id} is not delivered`;
+    const [orphan] = this.#orphanSince.keys();
+    if (orphan !== undefined) return `${orphan} has no row`;
+    return null;
+  }
+
+  complain(invariant: string, message: string): void {
+    this.breach ??= { invariant, message };
+  }
+
+  #ask(invariant: string, message: string | null): void {
+    this.checks++;
+    if (message !== null) this.complain(invariant, message);
+  }
+
+  #afterCommit(machine: Machine, written: ReadonlySet<string>): void {
+    const { facts, changed } = this.#reader.read(this.facts, written);
+    const commit: Commit = { before: this.facts, after: facts, by: machine.processId };
+    this.facts = facts;
+    const asked = new Set<CommitInvariant>();
+    for (const table of changed) for (const invariant of this.#byTable.get(table) ?? []) asked.add(invariant);
+    for (const invariant of asked) {
+      if (invariant === traffic.onlyTheHolderActs && !this.#mustBeHolder(machine)) continue;
+      this.#ask(invariant.name, invariant.check(commit));
+    }
+    if (changed.has('delivery')) {
+      const message = findUnsentSuccess(commit, this.#installation.receivers);
+      this.#ask('a delivery that succeeded has arrived', message);
+    }
+    if (changed.has('instance')) this.#noteOrphans();
+  }
+
+  /** Without a fence a process that was held up may finish what it had begun with a lease it no longer has. */
+  #mustBeHolder(machine: Machine): boolean {
+    if (this.#promises.fencing) return true;
+    return this.#installation.world.now - machine.disturbedAt > 40_000 && this.#installation.clocksAgree();
+  }
+
+  #noteOrphans(): void {
+    const known = new Set(this.facts.instance.map(({ id }) => id));
+    const found = new Set(this.#installation.engines.flatMap(({ instances }) => [...instances.keys()]));
+    for (const id of found) {
+      if (!known.has(id) && !this.#orphanSince.has(id)) this.#orphanSince.set(id, this.#installation.world.now);
+    }
+    for (const id of this.#orphanSince.keys()) if (!found.has(id) || known.has(id)) this.#orphanSince.delete(id);
+  }
+}
+
+const commitInvariants: readonly CommitInvariant[] = [
+  ...Object.values(deployments),
+  ...Object.values(events),
+  ...Object.values(traffic),
+];
+
+function byTable(invariants: readonly CommitInvariant[]): Map<Table, CommitInvariant[]> {
+  const map = new Map<Table, CommitInvariant[]>();
+  for (const invariant of invariants) {
+    for (const table of invariant.tables) map.set(table, [...(map.get(table) ?? []), invariant]);
+  }
+  return map;
+}
