@@ -89,7 +89,9 @@ export class SharedDatabase {
     const turn: Turn = { machine, isOver: false, lastUsedAt: this.#world.now, written: new Set(), limit: null };
     return new Promise((resolve, reject) => {
       const world = this.#world;
+      let patience: Entry | null = null;
       const begin = () => {
+        if (patience) patience.canceled = true;
         this.#turn = turn;
         turn.lastUsedAt = world.now;
         this.#writer.control('begin immediate');
@@ -99,7 +101,7 @@ export class SharedDatabase {
       if (!this.#turn) return begin();
       const waiting = { turn, begin };
       this.#queue.push(waiting);
-      world.after(machine, waitLimitMs, 'waited too long', () => {
+      patience = world.after(machine, waitLimitMs, 'waited too long', () => {
         const at = this.#queue.indexOf(waiting);
         if (at === -1) return;
         this.#queue.splice(at, 1);

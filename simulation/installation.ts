@@ -62,7 +62,7 @@ export class Installation {
     this.control = Array.from({ length: controls }, (_, i) => slotOf(`control-${i + 1}`));
     this.routers = [slotOf('router-1'), slotOf('router-2')];
     this.client = new Client(this);
-    this.people = new People(this.world, this.client);
+    this.people = new People(this.world, this.client, (of) => this.judge.isBusy(of));
     this.judge = new Judge(this, promises);
     this.#log = (machine) => log(machine, this.judge);
   }
@@ -143,7 +143,8 @@ export class Installation {
       slot.db = null;
       slot.process = null;
       this.judge.checkLedger();
-      world.after(null, world.random.between(50, 12_000), `${slot.name} starts again`, restart);
+      const mostMs = world.random.chance(0.1) ? 30_000 : 1500;
+      world.after(null, world.random.between(20, mostMs), `${slot.name} starts again`, restart);
     });
     return { machine, db };
   }
@@ -172,9 +173,9 @@ export class Installation {
 
   #sendVisitors(): void {
     const { world } = this;
-    world.after(null, world.random.between(100, 400), 'visitors', () => {
+    world.after(null, world.random.between(200, 900), 'visitors', () => {
       for (const { process } of this.routers) {
-        if (process && !process.machine.isPaused) process.dataPlane.visit(this.engines, world.random, 4);
+        if (process && !process.machine.isPaused) process.dataPlane.visit(this.engines, world.random, 6);
       }
       this.#sendVisitors();
     });

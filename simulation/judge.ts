@@ -2,7 +2,7 @@
 
 import { FactReader, type Facts, noFacts, type Table } from './facts.ts';
 import type { Installation } from './installation.ts';
-import type { Commit, CommitInvariant } from './invariants/commit.ts';
+import { type Commit, type CommitInvariant, environmentOf, type OfEnvironment } from './invariants/commit.ts';
 import { arrivedWithEqualBytes, findUnsentSuccess, overtakes } from './invariants/deliveries.ts';
 import * as deployments from './invariants/deployments.ts';
 import * as events from './invariants/events.ts';
@@ -22,6 +22,9 @@ export interface Promises {
   fencing: boolean;
   routerAcknowledgement: boolean;
 }
+
+/** A look at an environment whose calls all take as long as they should is over within this time. */
+const longestLookMs = 8000;
 
 export class Judge {
   breach: Breach | null = null;
@@ -82,6 +85,11 @@ export class Judge {
     this.#ask('an acknowledged change is there', findLostVersion(client.promised.values(), this.facts));
   }
 
+  isBusy(of: OfEnvironment): boolean {
+    const key = environmentOf(of);
+    return this.facts.deployment.some((row) => row.finished_at === null && environmentOf(row) === key);
+  }
+
   /** What has not calmed down yet; null: everything has. */
   unrest(): string | null {
     const { facts } = this;
@@ -124,7 +132,8 @@ export class Judge {
   /** Without a fence a process that was held up may finish what it had begun with a lease it no longer has. */
   #mustBeHolder(machine: Machine): boolean {
     if (this.#promises.fencing) return true;
-    return this.#installation.world.now - machine.disturbedAt > 40_000 && this.#installation.clocksAgree();
+    const { world } = this.#installation;
+    return world.now - machine.heldUpAt > longestLookMs && this.#installation.clocksAgree();
   }
 
   #noteOrphans(): void {

@@ -20,6 +20,8 @@ export class Machine {
   readonly backlog: Entry[] = [];
   /** When a fault last touched it: what is promised of undisturbed processes is promised from then on. */
   disturbedAt: number;
+  /** When it last waited longer than it should have: it may still act on what it knew before. */
+  heldUpAt: number;
   readonly onCrash: (() => void)[] = [];
   readonly #world: World;
 
@@ -30,10 +32,16 @@ export class Machine {
     this.clock = { now: () => Math.floor(world.now + this.clockOffsetMs) };
     this.startedAt = world.now;
     this.disturbedAt = world.now;
+    this.heldUpAt = world.now;
   }
 
   disturb(): void {
     this.disturbedAt = this.#world.now;
+  }
+
+  holdUp(): void {
+    this.disturb();
+    this.heldUpAt = this.#world.now;
   }
 
   crash(): void {
@@ -46,10 +54,10 @@ export class Machine {
   pause(ms: number): void {
     if (this.isPaused || this.isDead) return;
     this.isPaused = true;
-    this.disturb();
+    this.holdUp();
     this.#world.after(null, ms, `${this.name} continues`, () => {
       this.isPaused = false;
-      this.disturb();
+      this.holdUp();
       for (const entry of this.backlog.splice(0)) this.#world.again(entry);
     });
   }

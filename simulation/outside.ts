@@ -45,8 +45,13 @@ export class Outside {
           settle = () => reject(error);
         }
       };
-      const giveUp = () => world.after(machine, givesUpAfterMs, `${label} is given up`, () => reject(lost()));
-      const answerLater = (ms: number) => world.after(machine, ms, `${label} is answered`, () => settle());
+      const late = (ms: number, how: string, run: () => void) =>
+        world.after(machine, ms, `${label} is ${how}`, () => {
+          machine.holdUp();
+          run();
+        });
+      const giveUp = () => late(givesUpAfterMs, 'given up', () => reject(lost()));
+      const answerLater = (ms: number) => late(ms, 'answered', () => settle());
       switch (fault) {
         case null:
           world.after(machine, takes, text, () => settle(), carryOut);

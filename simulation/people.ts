@@ -1,6 +1,7 @@
 // What people do with the installation: they create, deploy, change, abort and delete, at random.
 import type { Client } from './client.ts';
 import type { ImageKind } from './engine.ts';
+import type { OfEnvironment } from './invariants/commit.ts';
 import type { Random } from './random.ts';
 import type { World } from './world.ts';
 
@@ -23,17 +24,43 @@ const imageWeights: Record<ImageKind, number> = {
   unstartable: 0.7,
 };
 
-const environmentOperations = {
-  tune: 3,
+type EnvironmentOperation =
+  | 'tune'
+  | 'deploy'
+  | 'promote'
+  | 'pause'
+  | 'resume'
+  | 'abort'
+  | 'rollback'
+  | 'deleteEnvironment'
+  | 'read'
+  | 'wait';
+
+/** While nothing is rolled out, and while something is. */
+const whenIdle: Record<EnvironmentOperation, number> = {
+  tune: 2,
   deploy: 12,
-  promote: 3,
-  pause: 2,
-  resume: 2,
-  abort: 3,
+  promote: 0.2,
+  pause: 0.2,
+  resume: 0.2,
+  abort: 0.2,
   rollback: 3,
-  deleteEnvironment: 0.7,
-  read: 2,
-} as const;
+  deleteEnvironment: 0.5,
+  read: 1,
+  wait: 4,
+};
+const whenBusy: Record<EnvironmentOperation, number> = {
+  tune: 1,
+  deploy: 0.7,
+  promote: 2,
+  pause: 1,
+  resume: 1,
+  abort: 1,
+  rollback: 0.3,
+  deleteEnvironment: 0.2,
+  read: 0.5,
+  wait: 10,
+};
 
 const otherOperations = {
   createProject: 1,
@@ -53,17 +80,20 @@ export class People {
   readonly #world: World;
   readonly #random: Random;
   readonly #client: Client;
+  readonly #isBusy: (of: OfEnvironment) => boolean;
   readonly #projects: Project[] = [];
   readonly #webhooks: string[] = [];
 
-  constructor(world: World, client: Client) {
+  /** `isBusy`: whether a deployment is in progress there. */
+  constructor(world: World, client: Client, isBusy: (of: OfEnvironment) => boolean) {
+    this.#isBusy = isBusy;
     this.#world = world;
     this.#random = world.random;
     this.#client = client;
   }
 
   start(): void {
-    this.#world.after(null, this.#random.between(10, 500), 'somebody', () => {
+    this.#world.after(null, this.#random.between(5, 300), 'somebody', () => {
       if (!this.isActive) return;
       this.#act();
       this.start();
@@ -74,7 +104,7 @@ export class People {
     const project = this.#random.pick(this.#projects);
     const environment = project && this.#random.pick([...project.environments]);
     if (!project) this.#createProject();
-    else if (environment === undefined || this.#random.chance(0.2)) this.#actOn(project);
+    else if (environment === undefined || this.#random.chance(0.12)) this.#actOn(project);
     else this.#actIn(project, environment);
   }
 
@@ -91,7 +121,7 @@ export class People {
   }
 
   #actIn(project: Project, environment: string): void {
-    const acts: Record<keyof typeof environmentOperations, () => void> = {
+    const acts: Record<EnvironmentOperation, () => void> = {
       tune: () => this.#tune(project, environment),
       deploy: () => this.#deploy(project, environment),
       rollback: () => this.#rollback(project, environment),
@@ -101,8 +131,10 @@ export class People {
       abort: () => this.#command(project, environment, 'abort'),
       deleteEnvironment: () => this.#deleteEnvironment(project, environment),
       read: () => this.#client.send({ route: 'deployments.list', params: { id: project.id } }),
+      wait: () => {},
     };
-    acts[this.#random.weighted(environmentOperations)]();
+    const isBusy = this.#isBusy({ project_id: project.id, environment });
+    acts[this.#random.weighted(isBusy ? whenBusy : whenIdle)]();
   }
 
   #createProject(): void {
