@@ -44,12 +44,15 @@ export class Client {
 
   willDelete(id: string): void {
     this.#deleted.add(id);
+    this.promised.delete(id);
   }
 
   /** A change was acknowledged with this version. */
   promise(kind: PromisedVersion['kind'], id: string, version: number | null): void {
     const known = this.promised.get(id)?.version ?? 0;
-    if (version !== null) this.promised.set(id, { kind, id, version: Math.max(version, known) });
+    // Another one with the same name begins anew.
+    if (version !== null && !this.#deleted.has(id))
+      this.promised.set(id, { kind, id, version: Math.max(version, known) });
   }
 
   /** With an idempotency key, so that it can be sent again. `onDone` is called if it is acknowledged. */

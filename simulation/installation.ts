@@ -114,7 +114,7 @@ export class Installation {
 
   /** When a fault last touched a control process or an engine. */
   calmSince(): number {
-    const machines = this.control.map(({ machine }) => machine?.disturbedAt ?? this.world.now);
+    const machines = this.control.map(({ machine }) => machine?.calmSince ?? this.world.now);
     return Math.max(...machines, ...this.engines.map(({ upSince }) => upSince));
   }
 
@@ -125,7 +125,7 @@ export class Installation {
   liveRouters() {
     return this.routers.flatMap(({ process }) =>
       process
-        ? [{ name: process.machine.name, targets: process.dataPlane.targets(), calmSince: process.machine.disturbedAt }]
+        ? [{ name: process.machine.name, targets: process.dataPlane.targets(), calmSince: process.machine.calmSince }]
         : [],
     );
   }

@@ -2,6 +2,7 @@
 
 import { FactReader, type Facts, noFacts, type Table } from './facts.ts';
 import type { Installation } from './installation.ts';
+import { findUnrest } from './invariants/calm.ts';
 import { type Commit, type CommitInvariant, environmentOf, type OfEnvironment } from './invariants/commit.ts';
 import { arrivedWithEqualBytes, findUnsentSuccess, overtakes } from './invariants/deliveries.ts';
 import * as deployments from './invariants/deployments.ts';
@@ -92,15 +93,9 @@ export class Judge {
 
   /** What has not calmed down yet; null: everything has. */
   unrest(): string | null {
-    const { facts } = this;
-    const rollout = facts.deployment.find(({ finished_at }) => finished_at === null);
-    if (rollout) return `${rollout.id} is ${rollout.state}`;
-    const delivering = new Set(facts.webhook.filter(({ state }) => state === 'enabled').map(({ id }) => id));
-    const delivery = facts.delivery.find(({ state, webhook_id }) => state === 'pending' && delivering.has(webhook_id));
-    if (delivery) return `${delivery.id} is not delivered`;
-    const [orphan] = this.#orphanSince.keys();
-    if (orphan !== undefined) return `${orphan} has no row`;
-    return null;
+    const { engines } = this.#installation;
+    const instances = new Map(engines.flatMap((engine) => [...engine.instances]));
+    return findUnrest({ facts: this.facts, instances, routers: this.#installation.liveRouters() });
   }
 
   complain(invariant: string, message: string): void {

@@ -18,8 +18,8 @@ export class Machine {
   clockOffsetMs = 0;
   /** What was due while it was paused. */
   readonly backlog: Entry[] = [];
-  /** When a fault last touched it: what is promised of undisturbed processes is promised from then on. */
-  disturbedAt: number;
+  /** When a fault last touched it. */
+  #disturbedAt: number;
   /** When it last waited longer than it should have: it may still act on what it knew before. */
   heldUpAt: number;
   readonly onCrash: (() => void)[] = [];
@@ -31,12 +31,17 @@ export class Machine {
     this.random = new Random(world.seed, `${name} ${start}`);
     this.clock = { now: () => Math.floor(world.now + this.clockOffsetMs) };
     this.startedAt = world.now;
-    this.disturbedAt = world.now;
+    this.#disturbedAt = world.now;
     this.heldUpAt = world.now;
   }
 
+  /** Since when no fault has touched it: what is promised of undisturbed processes is promised from then on. */
+  get calmSince(): number {
+    return this.isPaused ? this.#world.now : this.#disturbedAt;
+  }
+
   disturb(): void {
-    this.disturbedAt = this.#world.now;
+    this.#disturbedAt = this.#world.now;
   }
 
   holdUp(): void {

@@ -12,12 +12,19 @@ const { values } = parseArgs({
     trace: { type: 'boolean', default: false },
     /** Ends with the first seed that breaks one. */
     first: { type: 'boolean', default: false },
+    /** Also checks what is not promised yet. */
+    fencing: { type: 'boolean', default: today.promises.fencing },
+    'router-acknowledgement': { type: 'boolean', default: today.promises.routerAcknowledgement },
+    /** By how many milliseconds clocks may jump. */
+    'clock-jump': { type: 'string', default: String(today.switches.clockJumpMs) },
     /** Puts a deliberate fault into a copy of the code and simulates that: a name, or `all`. */
     fault: { type: 'string' },
   },
 });
 
 const steps = Number(values.steps);
+const switches = { ...today.switches, clockJumpMs: Number(values['clock-jump']) };
+const promises = { fencing: values.fencing, routerAcknowledgement: values['router-acknowledgement'] };
 process.exitCode = values.fault === undefined ? await simulate() : simulateFaults(values.fault);
 
 async function simulate(): Promise<number> {
@@ -26,7 +33,7 @@ async function simulate(): Promise<number> {
   const startedAt = performance.now();
   const results: Result[] = [];
   for (let seed = from; seed <= to; seed++) {
-    const result = await runSeed(workplace, { ...today, seed, steps });
+    const result = await runSeed(workplace, { seed, steps, switches, promises });
     results.push(result);
     if (result.breach || from === to) report(result);
     if (result.breach && values.first) break;

@@ -5,7 +5,7 @@ import { firstOf } from './commit.ts';
 const sweptWithinMs = 16_000;
 
 interface Sweeper {
-  disturbedAt: number;
+  calmSince: number;
 }
 
 /** Every control process sweeps, so one that works is enough. `upSince`: when the last engine came back. */
@@ -15,7 +15,7 @@ export function findOldOrphan(
   upSince: number,
   nowMs: number,
 ): string | null {
-  const worksSince = Math.max(upSince, Math.min(...sweepers.map(({ disturbedAt }) => disturbedAt)));
+  const worksSince = Math.max(upSince, Math.min(...sweepers.map(({ calmSince }) => calmSince)));
   return firstOf(orphanSince, ([id, since]) => {
     const ms = nowMs - Math.max(since, worksSince);
     return ms > sweptWithinMs ? `${id} has run without a row for ${Math.round(ms)} ms` : null;
