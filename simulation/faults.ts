@@ -19,27 +19,27 @@ const possible: Record<CallKind, readonly CallFault[]> = {
 
 /** The most that a seed may have of each, per call. */
 const highest: Record<CallFault, number> = {
-  crash_before: 0.004,
-  crash_after: 0.004,
-  lost_call: 0.02,
-  lost_answer: 0.02,
-  late_answer: 0.02,
+  crash_before: 0.006,
+  crash_after: 0.006,
+  lost_call: 0.03,
+  lost_answer: 0.03,
+  late_answer: 0.03,
   doubled: 0.05,
 };
 
 /** Things that happen by themselves, and the most of each in a minute. */
 const highestPerMinute = {
-  crash: 8,
-  pause: 8,
-  long_pause: 3,
-  clock_jump: 5,
-  full_disk: 4,
-  reconnect: 4,
-  engine_down: 3,
-  engine_restart: 2,
-  engine_forgets: 3,
-  instance_exits: 8,
-  receiver_down: 5,
+  crash: 20,
+  pause: 30,
+  long_pause: 10,
+  clock_jump: 15,
+  full_disk: 12,
+  reconnect: 10,
+  engine_down: 8,
+  engine_restart: 5,
+  engine_forgets: 10,
+  instance_exits: 20,
+  receiver_down: 15,
 } as const;
 
 export type Incident = keyof typeof highestPerMinute;

@@ -10,8 +10,7 @@ const incidents: Record<Incident, (of: Installation) => void> = {
     const machine = world.random.pick(machines());
     if (!machine) return;
     const most = faults.switches.clockJumpMs;
-    machine.clockOffsetMs = world.random.between(-most, most);
-    machine.disturb();
+    machine.setClock(world.random.chance(0.3) ? 0 : world.random.between(-most, most));
   },
   full_disk({ world, database, machines }) {
     database.isDiskFull = true;
@@ -61,6 +60,7 @@ export function planIncidents(installation: Installation): void {
       const ms = (-Math.log(1 - world.random.next()) * 60_000) / perMinute;
       world.after(null, ms, name, () => {
         if (!faults.isOn) return;
+        faults.count++;
         incidents[name](installation);
         next();
       });

@@ -81,7 +81,7 @@ export class Installation {
     this.people.isActive = false;
     this.database.isDiskFull = false;
     for (const machine of this.machines()) {
-      machine.clockOffsetMs = 0;
+      machine.setClock(0);
       machine.disturb();
     }
   }
@@ -118,8 +118,10 @@ export class Installation {
     return Math.max(...machines, ...this.engines.map(({ upSince }) => upSince));
   }
 
-  clocksAgree(): boolean {
-    return this.machines().every(({ clockOffsetMs }) => clockOffsetMs === 0);
+  /** Long enough that no lease is left from a time when they did not. */
+  haveClocksAgreed(forMs: number): boolean {
+    const { now } = this.world;
+    return this.machines().every(({ clockOffsetMs, clockSetAt }) => clockOffsetMs === 0 && now - clockSetAt > forMs);
   }
 
   liveRouters() {

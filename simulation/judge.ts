@@ -26,6 +26,7 @@ export interface Promises {
 
 /** A look at an environment whose calls all take as long as they should is over within this time. */
 const longestLookMs = 8000;
+const leaseMs = 20_000 + 2000;
 
 export class Judge {
   breach: Breach | null = null;
@@ -36,6 +37,8 @@ export class Judge {
   readonly #promises: Promises;
   readonly #byTable: Map<Table, CommitInvariant[]>;
   readonly #orphanSince = new Map<string, number>();
+  /** By environment: what it was set to, and since when. */
+  readonly #replicas = new Map<string, { at: number; replicas: number }[]>();
 
   constructor(installation: Installation, promises: Promises) {
     this.#installation = installation;
@@ -109,7 +112,13 @@ export class Judge {
 
   #afterCommit(machine: Machine, written: ReadonlySet<string>): void {
     const { facts, changed } = this.#reader.read(this.facts, written);
-    const commit: Commit = { before: this.facts, after: facts, by: machine.processId };
+    if (changed.has('environment')) this.#noteReplicas(facts);
+    const commit: Commit = {
+      before: this.facts,
+      after: facts,
+      by: machine.processId,
+      leastReplicas: changed.has('instance') ? this.#leastReplicas() : new Map(),
+    };
     this.facts = facts;
     const asked = new Set<CommitInvariant>();
     for (const table of changed) for (const invariant of this.#byTable.get(table) ?? []) asked.add(invariant);
@@ -128,7 +137,26 @@ export class Judge {
   #mustBeHolder(machine: Machine): boolean {
     if (this.#promises.fencing) return true;
     const { world } = this.#installation;
-    return world.now - machine.heldUpAt > longestLookMs && this.#installation.clocksAgree();
+    return world.now - machine.heldUpAt > longestLookMs && this.#installation.haveClocksAgreed(leaseMs);
+  }
+
+  #noteReplicas({ environment }: Facts): void {
+    const at = this.#installation.world.now;
+    for (const { project_id, name, replicas } of environment) {
+      const key = environmentOf({ project_id, environment: name });
+      const known = this.#replicas.get(key) ?? [];
+      if (known.at(-1)?.replicas !== replicas) this.#replicas.set(key, [...known.slice(-8), { at, replicas }]);
+    }
+  }
+
+  #leastReplicas(): Map<string, number> {
+    const since = this.#installation.world.now - longestLookMs;
+    const least = new Map<string, number>();
+    for (const [key, known] of this.#replicas) {
+      const lately = known.filter((_, i) => (known[i + 1]?.at ?? Number.POSITIVE_INFINITY) >= since);
+      least.set(key, Math.min(...lately.map(({ replicas }) => replicas)));
+    }
+    return least;
   }
 
   #noteOrphans(): void {

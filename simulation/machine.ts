@@ -14,8 +14,9 @@ export class Machine {
   processId = '';
   isDead = false;
   isPaused = false;
-  /** How far its clock is off. */
+  /** How far its clock is off, and since when. */
   clockOffsetMs = 0;
+  clockSetAt: number;
   /** What was due while it was paused. */
   readonly backlog: Entry[] = [];
   /** When a fault last touched it. */
@@ -33,6 +34,14 @@ export class Machine {
     this.startedAt = world.now;
     this.#disturbedAt = world.now;
     this.heldUpAt = world.now;
+    this.clockSetAt = Number.NEGATIVE_INFINITY;
+  }
+
+  setClock(offsetMs: number): void {
+    if (this.clockOffsetMs === offsetMs) return;
+    this.clockOffsetMs = offsetMs;
+    this.clockSetAt = this.#world.now;
+    this.disturb();
   }
 
   /** Since when no fault has touched it: what is promised of undisturbed processes is promised from then on. */

@@ -6,6 +6,8 @@ export interface Commit {
   after: Facts;
   /** The id of the process that committed it. */
   by: string;
+  /** The lowest number of replicas that an environment was set to lately: a look may have begun before a change. */
+  leastReplicas: ReadonlyMap<string, number>;
 }
 
 /** Holds for every commit that touches one of the tables. `check` gives what is wrong, or null. */

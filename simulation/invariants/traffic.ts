@@ -39,14 +39,14 @@ export const sharesNameWhatServes: CommitInvariant = {
 export const rolloutsKeepWhatServes: CommitInvariant = {
   name: 'a rollout never takes the serving instances below their number',
   tables: ['instance'],
-  check({ before, after }) {
+  check({ before, after, leastReplicas }) {
     const known = new Map(before.instance.map((row) => [row.id, row.state]));
     return firstOf(after.instance, (row) => {
       if (row.state !== 'draining' || known.get(row.id) !== 'healthy') return null;
       const key = environmentOf(row);
       const rollout = after.deployment.find((one) => one.finished_at === null && environmentOf(one) === key);
       if (rollout?.previous_revision !== row.revision) return null;
-      const replicas = after.environment.find((one) => `${one.project_id} ${one.name}` === key)!.replicas;
+      const replicas = leastReplicas.get(key) ?? 0;
       const serving = healthyOf(after, row).length;
       return serving >= replicas ? null : `${row.id} drains in ${key}: ${serving} of ${replicas} serve`;
     });
