@@ -90,17 +90,22 @@ export const deliberateFaults: Record<string, DeliberateFault> = {
 
 const project = resolve(import.meta.dirname, '..');
 
+/** The file with the fault in it. Throws where the code has changed so much that the fault does not fit any more. */
+export function patched({ file, from, to }: DeliberateFault): string {
+  const parts = readFileSync(join(project, file), 'utf8').split(from);
+  if (parts.length !== 2) throw new Error(`${file} has “${from}” ${parts.length - 1} times, not once`);
+  return parts.join(to);
+}
+
 /** A copy of the code with the fault in it; `clean` removes it. */
-export function copyWithFault({ file, from, to }: DeliberateFault): { folder: string; clean(): void } {
+function copyWithFault(fault: DeliberateFault): { folder: string; clean(): void } {
+  const text = patched(fault);
   const folder = mkdtempSync(join(tmpdir(), 'sluice-fault-'));
   for (const part of ['src', 'simulation', 'package.json']) {
     cpSync(join(project, part), join(folder, part), { recursive: true });
   }
   symlinkSync(join(project, 'node_modules'), join(folder, 'node_modules'));
-  const path = join(folder, file);
-  const parts = readFileSync(path, 'utf8').split(from);
-  if (parts.length !== 2) throw new Error(`${file} has “${from}” ${parts.length - 1} times, not once`);
-  writeFileSync(path, parts.join(to));
+  writeFileSync(join(folder, fault.file), text);
   return { folder, clean: () => rmSync(folder, { recursive: true, force: true }) };
 }
 

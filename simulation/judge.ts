@@ -7,7 +7,7 @@ import { type Commit, type CommitInvariant, environmentOf, type OfEnvironment } 
 import { arrivedWithEqualBytes, findUnsentSuccess, overtakes } from './invariants/deliveries.ts';
 import * as deployments from './invariants/deployments.ts';
 import * as events from './invariants/events.ts';
-import { isStoppedTooEarly } from './invariants/routing.ts';
+import { isDrainedTooBriefly, isStoppedTooEarly } from './invariants/routing.ts';
 import { findLateRollout, findOldOrphan } from './invariants/time.ts';
 import * as traffic from './invariants/traffic.ts';
 import { findLostVersion, findLostWrite, findWrongWrite } from './ledger.ts';
@@ -37,6 +37,8 @@ export class Judge {
   readonly #promises: Promises;
   readonly #byTable: Map<Table, CommitInvariant[]>;
   readonly #orphanSince = new Map<string, number>();
+  /** When healthy instances were marked as draining. */
+  readonly #drainingSince = new Map<string, number>();
   /** By environment: what it was set to, and since when. */
   readonly #replicas = new Map<string, { at: number; replicas: number }[]>();
 
@@ -57,9 +59,13 @@ export class Judge {
       engine.onChange = () => this.#noteOrphans();
       engine.onStop = (instance) => {
         const routers = installation.liveRouters();
-        const stopped = { instance, facts: this.facts, routers, nowMs: installation.world.now };
+        const nowMs = installation.world.now;
+        const stopped = { instance, facts: this.facts, routers, nowMs };
         const strict = this.#promises.routerAcknowledgement;
         this.#ask('no instance is stopped that a live router routes to', isStoppedTooEarly(stopped, strict));
+        const since = this.#drainingSince.get(instance.spec.id);
+        if (since === undefined || !installation.haveClocksAgreed(longestLookMs)) return;
+        this.#ask('a draining instance gets its time', isDrainedTooBriefly(instance, since, nowMs));
       };
     }
   }
@@ -130,7 +136,12 @@ export class Judge {
       const message = findUnsentSuccess(commit, this.#installation.receivers);
       this.#ask('a delivery that succeeded has arrived', message);
     }
-    if (changed.has('instance')) this.#noteOrphans();
+    if (!changed.has('instance')) return;
+    this.#noteOrphans();
+    const healthy = new Set(commit.before.instance.filter(({ state }) => state === 'healthy').map(({ id }) => id));
+    for (const { id, state } of facts.instance) {
+      if (state === 'draining' && healthy.has(id)) this.#drainingSince.set(id, this.#installation.world.now);
+    }
   }
 
   /** Without a fence a process that was held up may finish what it had begun with a lease it no longer has. */

@@ -33,3 +33,13 @@ export function isStoppedTooEarly({ instance, facts, routers, nowMs }: Stopped, 
   );
   return routed ? `${id} is stopped while ${routed.name} routes to it` : null;
 }
+
+/** An instance that served until then is stopped only after the time that routers get, whoever routes to it. */
+export function isDrainedTooBriefly(
+  { spec, state }: SimulatedInstance,
+  drainingSince: number,
+  nowMs: number,
+): string | null {
+  const ms = nowMs - drainingSince;
+  return state === 'running' && ms < followsWithinMs ? `${spec.id} is stopped after ${Math.round(ms)} ms` : null;
+}
