@@ -5,7 +5,7 @@ import { alertRoutes } from '../src/alerts/routes.ts';
 import { Watcher } from '../src/alerts/watcher.ts';
 import type { Db } from '../src/db/database.ts';
 import { deploymentRoutes } from '../src/deployments/api/routes.ts';
-import { databaseLeases } from '../src/deployments/reconcile/leases.ts';
+import { databaseLeases, onlyProcess } from '../src/deployments/reconcile/leases.ts';
 import { Reconciler } from '../src/deployments/reconcile/reconciler.ts';
 import { environmentRoutes } from '../src/environments/routes.ts';
 import { carryOut } from '../src/http/api/carry-out.ts';
@@ -43,7 +43,12 @@ export interface ProcessParts {
   machine: Machine;
   db: Db;
   log: Log;
+  /** Whether other processes use the database too, as they may on PostgreSQL. */
+  isShared: boolean;
 }
+
+/** How long routers get to notice a change, as in the app. */
+export const settleMsOf = (isShared: boolean): number => (isShared ? 2 * routerPollMs : routerPollMs / 2);
 
 export interface ApiRequest {
   /** The name of its declaration. */
@@ -76,7 +81,7 @@ export async function startControlProcess(
   engines: readonly SimulatedEngine[],
   receivers: Receivers,
 ): Promise<ControlProcess> {
-  const { machine } = parts;
+  const { machine, isShared } = parts;
   const common = commonOf(parts);
   const regions = new Regions(
     engines.map((engine) => ({ name: engine.region, engine: engine.from(machine) })),
@@ -86,12 +91,12 @@ export async function startControlProcess(
   const reconciler = new Reconciler({
     ...common,
     regions,
-    leases: databaseLeases(common.db, common.processId, common.clock),
-    settleMs: 2 * routerPollMs,
+    leases: isShared ? databaseLeases(common.db, common.processId, common.clock) : onlyProcess,
+    settleMs: settleMsOf(isShared),
     probe: (target) => engines[0]!.probe(machine, target),
   });
   reconciler.start();
-  await startDeliveries(common, machine, receivers);
+  await startDeliveries(common, machine, receivers, isShared);
   new Watcher(common).start();
   const lastUsed = new LastUsed(machine.clock);
   startHousekeeping({ ...common, cells: memoryRateCells(), lastUsed, regions, alertsKeptDays: 30 });
@@ -99,8 +104,14 @@ export async function startControlProcess(
   return { machine, request: (request) => serve(common, routes, request) };
 }
 
-async function startDeliveries(common: Common, machine: Machine, receivers: Receivers): Promise<void> {
+async function startDeliveries(
+  common: Common,
+  machine: Machine,
+  receivers: Receivers,
+  isShared: boolean,
+): Promise<void> {
   const { db, log, clock, processId: id } = common;
+  const queue = sqliteQueue(db);
   const sweeper = startLoop({
     intervalMs: 60_000,
     step: async () => {
@@ -112,8 +123,8 @@ async function startDeliveries(common: Common, machine: Machine, receivers: Rece
   const dispatcher = new Dispatcher({
     ...common,
     id,
-    // Other processes may hold leases, so that none of them is released at the start.
-    queue: { ...sqliteQueue(db), recover: async () => {} },
+    // Where other processes may hold leases, none is released at the start.
+    queue: isShared ? { ...queue, recover: async () => {} } : queue,
     sender: receivers.senderOf(machine),
     signatureHeader: 'X-Service-Signature',
     userAgent: 'Sluice/simulation',

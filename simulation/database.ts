@@ -32,11 +32,21 @@ const givesUpAfterMs = 2000;
 const idleLimitMs = 8000;
 const waitLimitMs = 15_000;
 
-export class SharedDatabase {
+export type CommitListener = (machine: Machine, written: ReadonlySet<string>) => void;
+
+export interface SimulatedDatabase {
   /** Sees what is committed. */
   readonly reader: Handle;
   /** Called after each commit with the process that made it and the tables it wrote to. */
-  onCommit: (machine: Machine, written: ReadonlySet<string>) => void = () => {};
+  onCommit: CommitListener;
+  isDiskFull: boolean;
+  connect(machine: Machine): Db;
+  close(): void;
+}
+
+export class SharedDatabase implements SimulatedDatabase {
+  readonly reader: Handle;
+  onCommit: CommitListener = () => {};
   isDiskFull = false;
   readonly #world: World;
   readonly #outside: Outside;
@@ -78,7 +88,8 @@ export class SharedDatabase {
   write<R>(turn: Turn, query: CompiledQuery): Promise<QueryResult<R>> {
     const run = () => {
       this.#use(turn);
-      noteTable(turn.written, query);
+      const table = writtenTable(query.sql);
+      if (table !== undefined) turn.written.add(table);
       return this.#writer.run<R>(query);
     };
     return this.#call(turn.machine, 'statement', labelOf(query), run, () => this.#end(turn));
@@ -185,10 +196,9 @@ function close(turn: Turn): void {
 
 const labelOf = ({ sql }: CompiledQuery): string => sql.slice(0, 60).replaceAll(/\s+/g, ' ');
 
-function noteTable(written: Set<string>, { sql }: CompiledQuery): void {
-  const table = /^\s*(?:insert into|update|delete from)\s+"?(\w+)/i.exec(sql)?.[1];
-  if (table) written.add(table);
-}
+/** The table that a statement writes to; undefined: none. */
+export const writtenTable = (sql: string): string | undefined =>
+  /^\s*(?:insert into|update|delete from)\s+"?(\w+)/i.exec(sql)?.[1];
 
 const isRead = ({ sql }: CompiledQuery): boolean => /^\s*(select|with)\b/i.test(sql);
 

@@ -28,6 +28,15 @@ export const deliberateFaults: Record<string, DeliberateFault> = {
           }).catch(reject);
         });`,
   },
+  'acknowledge-before-the-group-commit': {
+    what: 'The SQLite driver acknowledges a transaction before the COMMIT of its group.',
+    file: 'src/db/sqlite/writer.ts',
+    from: `this.#planFlush();
+    return settled;`,
+    to: `this.#planFlush();
+    settled.catch(() => {});
+    return Promise.resolve();`,
+  },
   'skip-the-lease': {
     what: 'A process reconciles environments that another has leased.',
     file: 'src/deployments/reconcile/reconciler.ts',

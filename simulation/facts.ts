@@ -3,7 +3,7 @@ import type { CompiledQuery } from 'kysely';
 import type { InstanceRow } from '../src/deployments/instances.ts';
 import type { DeploymentRow, RevisionRow } from '../src/deployments/queries.ts';
 import type { EnvironmentRow } from '../src/environments/queries.ts';
-import type { SharedDatabase } from './database.ts';
+import type { SimulatedDatabase } from './database.ts';
 
 export interface EventFact {
   id: string;
@@ -78,11 +78,11 @@ const cascading = ['project', 'environment'];
 const cascade: readonly Table[] = ['environment', 'deployment', 'revision', 'instance', 'deployment_timeline'];
 
 export class FactReader {
-  readonly #database: SharedDatabase;
+  readonly #database: SimulatedDatabase;
   readonly #events: EventFact[] = [];
   #lastEvent = 0;
 
-  constructor(database: SharedDatabase) {
+  constructor(database: SimulatedDatabase) {
     this.#database = database;
   }
 

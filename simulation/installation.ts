@@ -4,8 +4,15 @@ import type { Db } from '../src/db/database.ts';
 import type { Log } from '../src/lib/log.ts';
 import { type Batch, hubOf } from '../src/signals/signals.ts';
 import { Client } from './client.ts';
-import { type ControlProcess, type RouterProcess, startControlProcess, startRouterProcess } from './control-process.ts';
-import { SharedDatabase } from './database.ts';
+import {
+  type ControlProcess,
+  type RouterProcess,
+  settleMsOf,
+  startControlProcess,
+  startRouterProcess,
+} from './control-process.ts';
+import { SharedDatabase, type SimulatedDatabase } from './database.ts';
+import { EmbeddedDatabase } from './embedded-database.ts';
 import { SimulatedEngine } from './engine.ts';
 import { type FaultSwitches, Faults } from './faults.ts';
 import { planIncidents } from './incidents.ts';
@@ -40,7 +47,10 @@ export class Installation {
   readonly world: World;
   readonly faults: Faults;
   readonly outside: Outside;
-  readonly database: SharedDatabase;
+  readonly database: SimulatedDatabase;
+  /** Otherwise there is one process, on the shipped SQLite driver, which is the router too. */
+  readonly isShared: boolean;
+  readonly settleMs: number;
   readonly engines: SimulatedEngine[];
   readonly receivers: Receivers;
   readonly control: Slot<ControlProcess>[];
@@ -55,12 +65,16 @@ export class Installation {
     this.world = new World(seed);
     this.faults = new Faults(new Random(seed, 'faults'), switches);
     this.outside = new Outside(this.world, this.faults);
-    this.database = new SharedDatabase(this.world, this.outside, databasePath);
+    this.isShared = this.world.random.chance(0.75);
+    this.settleMs = settleMsOf(this.isShared);
+    this.database = this.isShared
+      ? new SharedDatabase(this.world, this.outside, databasePath)
+      : new EmbeddedDatabase(this.world, this.faults, databasePath);
     this.engines = [new SimulatedEngine(this.world, this.outside, 'here')];
     this.receivers = new Receivers(this.world, this.outside, this.faults);
-    const controls = this.world.random.whole(1, 3);
+    const controls = this.isShared ? this.world.random.whole(1, 3) : 1;
     this.control = Array.from({ length: controls }, (_, i) => slotOf(`control-${i + 1}`));
-    this.routers = [slotOf('router-1'), slotOf('router-2')];
+    this.routers = (this.isShared ? ['router-1', 'router-2'] : ['router']).map((name) => slotOf(name));
     this.client = new Client(this);
     this.people = new People(this.world, this.client, (of) => this.judge.isBusy(of));
     this.judge = new Judge(this, promises);
@@ -69,7 +83,7 @@ export class Installation {
 
   start(): void {
     for (const slot of this.control) this.startControl(slot);
-    for (const slot of this.routers) this.startRouter(slot);
+    if (this.isShared) for (const slot of this.routers) this.startRouter(slot);
     this.#sendVisitors();
     this.people.start();
     planIncidents(this);
@@ -89,9 +103,11 @@ export class Installation {
   startControl(slot: Slot<ControlProcess>): void {
     const { machine, db } = this.#boot(slot, () => this.startControl(slot));
     this.world.after(machine, this.world.random.between(5, 300), 'start', () => {
-      startControlProcess({ machine, db, log: this.#log(machine) }, this.engines, this.receivers).then(
+      const parts = { machine, db, log: this.#log(machine), isShared: this.isShared };
+      startControlProcess(parts, this.engines, this.receivers).then(
         (process) => {
           slot.process = process;
+          if (!this.isShared) this.routers[0]!.process = startRouterProcess(parts, () => this.world.now);
         },
         () => machine.crash(),
       );
@@ -101,7 +117,8 @@ export class Installation {
   startRouter(slot: Slot<RouterProcess>): void {
     const { machine, db } = this.#boot(slot, () => this.startRouter(slot));
     this.world.after(machine, this.world.random.between(5, 300), 'start', () => {
-      slot.process = startRouterProcess({ machine, db, log: this.#log(machine) }, () => this.world.now);
+      const parts = { machine, db, log: this.#log(machine), isShared: true };
+      slot.process = startRouterProcess(parts, () => this.world.now);
     });
   }
 
@@ -136,7 +153,7 @@ export class Installation {
     const { world } = this;
     const machine = new Machine(world, slot.name, ++slot.starts);
     const db = this.database.connect(machine);
-    hubOf(db).forward = (batch) => this.#forward(machine, batch);
+    if (this.isShared) hubOf(db).forward = (batch) => this.#forward(machine, batch);
     slot.machine = machine;
     slot.db = db;
     machine.onCrash.push(() => {
@@ -144,6 +161,7 @@ export class Installation {
       slot.machine = null;
       slot.db = null;
       slot.process = null;
+      if (!this.isShared) this.routers[0]!.process = null;
       this.judge.checkLedger();
       const mostMs = world.random.chance(0.1) ? 30_000 : 1500;
       world.after(null, world.random.between(20, mostMs), `${slot.name} starts again`, restart);

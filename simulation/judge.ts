@@ -60,12 +60,13 @@ export class Judge {
       engine.onStop = (instance) => {
         const routers = installation.liveRouters();
         const nowMs = installation.world.now;
-        const stopped = { instance, facts: this.facts, routers, nowMs };
+        const { settleMs } = installation;
+        const stopped = { instance, facts: this.facts, routers, settleMs, nowMs };
         const strict = this.#promises.routerAcknowledgement;
         this.#ask('no instance is stopped that a live router routes to', isStoppedTooEarly(stopped, strict));
         const since = this.#drainingSince.get(instance.spec.id);
         if (since === undefined || !installation.haveClocksAgreed(longestLookMs)) return;
-        this.#ask('a draining instance gets its time', isDrainedTooBriefly(instance, since, nowMs));
+        this.#ask('a draining instance gets its time', isDrainedTooBriefly(instance, nowMs - since, settleMs));
       };
     }
   }
@@ -142,6 +143,9 @@ export class Judge {
     for (const { id, state } of facts.instance) {
       if (state === 'draining' && healthy.has(id)) this.#drainingSince.set(id, this.#installation.world.now);
     }
+    // Nobody waits for the instances of a deleted environment.
+    const known = new Set(facts.instance.map(({ id }) => id));
+    for (const id of this.#drainingSince.keys()) if (!known.has(id)) this.#drainingSince.delete(id);
   }
 
   /** Without a fence a process that was held up may finish what it had begun with a lease it no longer has. */

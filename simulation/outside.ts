@@ -31,6 +31,8 @@ export class Outside {
   call<T>(machine: Machine, call: OutsideCall<T>): Promise<T> {
     const { kind, label, effect, takesMs, lost, givesUpAfterMs, onLost = () => {} } = call;
     const world = this.#world;
+    // Code that still runs while its process dies reaches nobody.
+    if (machine.isDead) return new Promise(() => {});
     const fault = this.#faults.ofCall(kind);
     const takes = world.random.between(takesMs[0], takesMs[1]);
     const text = fault === null ? label : `${label} [${fault}]`;

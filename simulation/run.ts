@@ -96,7 +96,7 @@ export async function runSeed(
   const startedAt = world.now;
   const restore = replaceGlobals(world);
   const onRejection = (reason: unknown) =>
-    judge.complain('no rejection goes unheard', String((reason as Error)?.stack ?? reason));
+    world.current?.isDead || judge.complain('no rejection goes unheard', String((reason as Error)?.stack ?? reason));
   process.on('unhandledRejection', onRejection);
   try {
     installation.start();
@@ -145,7 +145,7 @@ export async function runSeed(
 /** Errors that no fault explains are faults of the code. */
 function listeningLog(machine: Machine, judge: Judge): Log {
   const hear = (fields: { err?: unknown }, text: string) => {
-    if (fields.err === undefined || isExplained(fields.err)) return;
+    if (machine.isDead || fields.err === undefined || isExplained(fields.err)) return;
     const { stack = String(fields.err) } = fields.err as Error;
     judge.complain('nothing fails that no fault explains', `${machine.name}: ${text}: ${stack}`);
   };

@@ -114,6 +114,7 @@ test('no instance is stopped that a live router routes to', () => {
     instance: { spec, state: 'running' } as SimulatedInstance,
     facts: facts({ environment: [{ project_id: 'p', name: 'e' }] }),
     routers: [{ name: 'router', targets: new Set(['i']), calmSince }],
+    settleMs: 2000,
     nowMs: 10_000,
   });
   assert.match(isStoppedTooEarly(stopped(0), false)!, /router routes to it/);
@@ -123,8 +124,8 @@ test('no instance is stopped that a live router routes to', () => {
 
 test('a draining instance gets its time', () => {
   const instance = { spec: { id: 'i' }, state: 'running' } as SimulatedInstance;
-  assert.equal(isDrainedTooBriefly(instance, 0, 2000), null);
-  assert.match(isDrainedTooBriefly(instance, 0, 500)!, /after 500 ms/);
+  assert.equal(isDrainedTooBriefly(instance, 2000, 2000), null);
+  assert.match(isDrainedTooBriefly(instance, 500, 2000)!, /after 500 ms/);
 });
 
 test('orphans are swept, rollouts end before their deadlines', () => {
