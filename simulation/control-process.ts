@@ -4,6 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { alertRoutes } from '../src/alerts/routes.ts';
 import { Watcher } from '../src/alerts/watcher.ts';
 import type { Db } from '../src/db/database.ts';
+import { RetentionClock } from '../src/db/retention.ts';
 import { deploymentRoutes } from '../src/deployments/api/routes.ts';
 import { databaseLeases, onlyProcess } from '../src/deployments/reconcile/leases.ts';
 import { Reconciler } from '../src/deployments/reconcile/reconciler.ts';
@@ -14,7 +15,7 @@ import { memoryRateCells } from '../src/http/api/rate-cells.ts';
 import type { ServedRoute } from '../src/http/api/route.ts';
 import { createIds } from '../src/lib/ids.ts';
 import type { Log } from '../src/lib/log.ts';
-import { startLoop } from '../src/lib/loop.ts';
+import { createLoops } from '../src/lib/loops.ts';
 import { createSeal } from '../src/lib/seal.ts';
 import { environmentLifecycleRoutes } from '../src/lifecycle/environments.ts';
 import { projectLifecycleRoutes } from '../src/lifecycle/projects.ts';
@@ -22,7 +23,9 @@ import { projectRoutes } from '../src/projects/routes.ts';
 import { Regions } from '../src/regions/regions.ts';
 import { subscribe } from '../src/signals/signals.ts';
 import { LastUsed } from '../src/tokens/last-used.ts';
-import { RouterAgent, routerPollMs } from '../src/traffic/agent.ts';
+import { RouterAgent } from '../src/traffic/agent.ts';
+import { deleteEndedRouters } from '../src/traffic/router-register.ts';
+import { RouterWatch } from '../src/traffic/router-watch.ts';
 import { webhookRoutes } from '../src/webhooks/endpoints/routes.ts';
 import { sqliteQueue } from '../src/webhooks/queue/sqlite.ts';
 import { sweepOld, sweepStopped } from '../src/webhooks/queue/sweep.ts';
@@ -47,8 +50,8 @@ export interface ProcessParts {
   isShared: boolean;
 }
 
-/** How long routers get to notice a change, as in the app. */
-export const settleMsOf = (isShared: boolean): number => (isShared ? 2 * routerPollMs : routerPollMs / 2);
+/** A router that is not heard of for this long holds up nothing any more. */
+export const routerLeaseMs = 15_000;
 
 export interface ApiRequest {
   /** The name of its declaration. */
@@ -73,7 +76,9 @@ export interface ControlProcess {
 const commonOf = ({ machine, db, log }: ProcessParts): Common => {
   const ids = createIds(machine.clock);
   machine.processId = ids('run');
-  return { db, dialect: 'sqlite', seal, ids, clock: machine.clock, log, processId: machine.processId };
+  const { clock, processId } = machine;
+  const retention = new RetentionClock(db, clock);
+  return { db, dialect: 'sqlite', seal, ids, clock, retention, log, loops: createLoops(log), processId };
 };
 
 export async function startControlProcess(
@@ -86,13 +91,17 @@ export async function startControlProcess(
   const regions = new Regions(
     engines.map((engine) => ({ name: engine.region, engine: engine.from(machine) })),
     machine.clock,
+    common.log,
   );
-  await regions.check();
+  await Promise.all(engines.map(({ region }) => regions.check(region)));
+  if (!isShared) await deleteEndedRouters(common.db);
   const reconciler = new Reconciler({
     ...common,
     regions,
-    leases: isShared ? databaseLeases(common.db, common.processId, common.clock) : onlyProcess,
-    settleMs: settleMsOf(isShared),
+    leases: isShared ? databaseLeases(common.db, common.processId, common.clock) : onlyProcess(common.db),
+    pullTimeoutS: 900,
+    random: Math.random,
+    routers: new RouterWatch({ ...common, leaseMs: routerLeaseMs }),
     probe: (target) => engines[0]!.probe(machine, target),
   });
   reconciler.start();
@@ -110,15 +119,15 @@ async function startDeliveries(
   receivers: Receivers,
   isShared: boolean,
 ): Promise<void> {
-  const { db, log, clock, processId: id } = common;
+  const { db, clock, retention, loops, processId: id } = common;
   const queue = sqliteQueue(db);
-  const sweeper = startLoop({
+  const sweeper = loops.start({
+    name: 'clearing away deliveries',
     intervalMs: 60_000,
     step: async () => {
       await sweepStopped(db, clock.now());
-      await sweepOld(db, clock.now() - 30 * 86_400_000);
+      await sweepOld(db, (await retention.now()) - 30 * 86_400_000);
     },
-    onError: (error) => log.error({ err: error, loop: 'clearing away deliveries' }, 'a loop failed'),
   });
   const dispatcher = new Dispatcher({
     ...common,
@@ -145,11 +154,13 @@ export interface RouterProcess {
   dataPlane: SimulatedDataPlane;
 }
 
-export function startRouterProcess(parts: ProcessParts, now: () => number): RouterProcess {
+export async function startRouterProcess(parts: ProcessParts): Promise<RouterProcess> {
   const { machine } = parts;
   const common = commonOf(parts);
-  const dataPlane = new SimulatedDataPlane(machine.clock, now);
-  new RouterAgent({ ...common, dataPlane, domain: 'sim.test', id: common.processId }).start();
+  const dataPlane = new SimulatedDataPlane(machine.clock, common.processId);
+  const agent = new RouterAgent({ ...common, dataPlane, domain: 'sim.test', leaseMs: routerLeaseMs });
+  await agent.listen();
+  agent.start();
   return { machine, dataPlane };
 }
 

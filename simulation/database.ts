@@ -60,6 +60,11 @@ export class SharedDatabase implements SimulatedDatabase {
     this.#writer = new Handle(path, false);
     this.#writer.database.exec('pragma synchronous = off');
     this.reader = new Handle(path, true);
+    let fence = 0;
+    for (const { database } of [this.#writer, this.reader]) {
+      database.function('shared_now', () => Math.floor(world.now));
+      database.function('next_fence', () => ++fence);
+    }
   }
 
   close(): void {
@@ -82,7 +87,7 @@ export class SharedDatabase implements SimulatedDatabase {
   }
 
   read<R>(machine: Machine, query: CompiledQuery): Promise<QueryResult<R>> {
-    return this.#call(machine, 'statement', labelOf(query), () => this.reader.run<R>(query));
+    return this.#call(machine, 'statement', labelOf(query), () => this.reader.run<R>(inSqlite(query)));
   }
 
   write<R>(turn: Turn, query: CompiledQuery): Promise<QueryResult<R>> {
@@ -90,7 +95,7 @@ export class SharedDatabase implements SimulatedDatabase {
       this.#use(turn);
       const table = writtenTable(query.sql);
       if (table !== undefined) turn.written.add(table);
-      return this.#writer.run<R>(query);
+      return this.#writer.run<R>(inSqlite(query));
     };
     return this.#call(turn.machine, 'statement', labelOf(query), run, () => this.#end(turn));
   }
@@ -195,6 +200,19 @@ function close(turn: Turn): void {
 }
 
 const labelOf = ({ sql }: CompiledQuery): string => sql.slice(0, 60).replaceAll(/\s+/g, ' ');
+
+/** What the leases of several processes say to PostgreSQL: its clock, its sequence of fences, its row locks. */
+function inSqlite(query: CompiledQuery): CompiledQuery {
+  if (!query.sql.includes('environment_lease')) return query;
+  const sql = query.sql
+    .replaceAll('(extract(epoch from clock_timestamp()) * 1000)::bigint', 'shared_now()')
+    .replace(/ for share$/, '')
+    .replace(
+      /^(insert into "environment_lease" \(.*?)\) values (.*?)\) on conflict/,
+      '$1, "fence") values $2, next_fence()) on conflict',
+    );
+  return { ...query, sql };
+}
 
 /** The table that a statement writes to; undefined: none. */
 export const writtenTable = (sql: string): string | undefined =>

@@ -4,13 +4,7 @@ import type { Db } from '../src/db/database.ts';
 import type { Log } from '../src/lib/log.ts';
 import { type Batch, hubOf } from '../src/signals/signals.ts';
 import { Client } from './client.ts';
-import {
-  type ControlProcess,
-  type RouterProcess,
-  settleMsOf,
-  startControlProcess,
-  startRouterProcess,
-} from './control-process.ts';
+import { type ControlProcess, type RouterProcess, startControlProcess, startRouterProcess } from './control-process.ts';
 import { SharedDatabase, type SimulatedDatabase } from './database.ts';
 import { EmbeddedDatabase } from './embedded-database.ts';
 import { SimulatedEngine } from './engine.ts';
@@ -50,7 +44,6 @@ export class Installation {
   readonly database: SimulatedDatabase;
   /** Otherwise there is one process, on the shipped SQLite driver, which is the router too. */
   readonly isShared: boolean;
-  readonly settleMs: number;
   readonly engines: SimulatedEngine[];
   readonly receivers: Receivers;
   readonly control: Slot<ControlProcess>[];
@@ -66,7 +59,6 @@ export class Installation {
     this.faults = new Faults(new Random(seed, 'faults'), switches);
     this.outside = new Outside(this.world, this.faults);
     this.isShared = this.world.random.chance(0.75);
-    this.settleMs = settleMsOf(this.isShared);
     this.database = this.isShared
       ? new SharedDatabase(this.world, this.outside, databasePath)
       : new EmbeddedDatabase(this.world, this.faults, databasePath);
@@ -104,13 +96,16 @@ export class Installation {
     const { machine, db } = this.#boot(slot, () => this.startControl(slot));
     this.world.after(machine, this.world.random.between(5, 300), 'start', () => {
       const parts = { machine, db, log: this.#log(machine), isShared: this.isShared };
-      startControlProcess(parts, this.engines, this.receivers).then(
-        (process) => {
+      startControlProcess(parts, this.engines, this.receivers)
+        .then((process) => {
           slot.process = process;
-          if (!this.isShared) this.routers[0]!.process = startRouterProcess(parts, () => this.world.now);
-        },
-        () => machine.crash(),
-      );
+          return this.isShared
+            ? null
+            : startRouterProcess(parts).then((router) => {
+                this.routers[0]!.process = router;
+              });
+        })
+        .catch(() => machine.crash());
     });
   }
 
@@ -118,7 +113,11 @@ export class Installation {
     const { machine, db } = this.#boot(slot, () => this.startRouter(slot));
     this.world.after(machine, this.world.random.between(5, 300), 'start', () => {
       const parts = { machine, db, log: this.#log(machine), isShared: true };
-      slot.process = startRouterProcess(parts, () => this.world.now);
+      startRouterProcess(parts)
+        .then((process) => {
+          slot.process = process;
+        })
+        .catch(() => machine.crash());
     });
   }
 
@@ -144,7 +143,14 @@ export class Installation {
   liveRouters() {
     return this.routers.flatMap(({ process }) =>
       process
-        ? [{ name: process.machine.name, targets: process.dataPlane.targets(), calmSince: process.machine.calmSince }]
+        ? [
+            {
+              name: process.machine.name,
+              targets: process.dataPlane.targets(),
+              calmSince: process.machine.calmSince,
+              beatAt: process.machine.beatAt,
+            },
+          ]
         : [],
     );
   }

@@ -1,5 +1,6 @@
 // Watches a run: reads the facts after every commit, asks every invariant, and remembers the first that is broken.
 
+import { routerLeaseMs } from './control-process.ts';
 import { FactReader, type Facts, noFacts, type Table } from './facts.ts';
 import type { Installation } from './installation.ts';
 import { findUnrest } from './invariants/calm.ts';
@@ -7,7 +8,7 @@ import { type Commit, type CommitInvariant, environmentOf, type OfEnvironment } 
 import { arrivedWithEqualBytes, findUnsentSuccess, overtakes } from './invariants/deliveries.ts';
 import * as deployments from './invariants/deployments.ts';
 import * as events from './invariants/events.ts';
-import { isDrainedTooBriefly, isStoppedTooEarly } from './invariants/routing.ts';
+import { isStoppedTooEarly } from './invariants/routing.ts';
 import { findLateRollout, findOldOrphan } from './invariants/time.ts';
 import * as traffic from './invariants/traffic.ts';
 import { findLostVersion, findLostWrite, findWrongWrite } from './ledger.ts';
@@ -18,10 +19,9 @@ export interface Breach {
   message: string;
 }
 
-/** What is promised once every router acknowledges its table, and every write of a lease holder carries a fence. */
+/** Whether a process that has lost a lease writes nothing any more, however long it was held up. */
 export interface Promises {
   fencing: boolean;
-  routerAcknowledgement: boolean;
 }
 
 /** A look at an environment whose calls all take as long as they should is over within this time. */
@@ -37,8 +37,6 @@ export class Judge {
   readonly #promises: Promises;
   readonly #byTable: Map<Table, CommitInvariant[]>;
   readonly #orphanSince = new Map<string, number>();
-  /** When healthy instances were marked as draining. */
-  readonly #drainingSince = new Map<string, number>();
   /** By environment: what it was set to, and since when. */
   readonly #replicas = new Map<string, { at: number; replicas: number }[]>();
 
@@ -59,14 +57,8 @@ export class Judge {
       engine.onChange = () => this.#noteOrphans();
       engine.onStop = (instance) => {
         const routers = installation.liveRouters();
-        const nowMs = installation.world.now;
-        const { settleMs } = installation;
-        const stopped = { instance, facts: this.facts, routers, settleMs, nowMs };
-        const strict = this.#promises.routerAcknowledgement;
-        this.#ask('no instance is stopped that a live router routes to', isStoppedTooEarly(stopped, strict));
-        const since = this.#drainingSince.get(instance.spec.id);
-        if (since === undefined || !installation.haveClocksAgreed(longestLookMs)) return;
-        this.#ask('a draining instance gets its time', isDrainedTooBriefly(instance, nowMs - since, settleMs));
+        const stopped = { instance, facts: this.facts, routers, leaseMs: routerLeaseMs, nowMs: installation.world.now };
+        this.#ask('no instance is stopped that a live router routes to', isStoppedTooEarly(stopped));
       };
     }
   }
@@ -133,19 +125,13 @@ export class Judge {
       if (invariant === traffic.onlyTheHolderActs && !this.#mustBeHolder(machine)) continue;
       this.#ask(invariant.name, invariant.check(commit));
     }
+    if (written.has('router')) machine.beatAt = this.#installation.world.now;
     if (changed.has('delivery')) {
       const message = findUnsentSuccess(commit, this.#installation.receivers);
       this.#ask('a delivery that succeeded has arrived', message);
     }
     if (!changed.has('instance')) return;
     this.#noteOrphans();
-    const healthy = new Set(commit.before.instance.filter(({ state }) => state === 'healthy').map(({ id }) => id));
-    for (const { id, state } of facts.instance) {
-      if (state === 'draining' && healthy.has(id)) this.#drainingSince.set(id, this.#installation.world.now);
-    }
-    // Nobody waits for the instances of a deleted environment.
-    const known = new Set(facts.instance.map(({ id }) => id));
-    for (const id of this.#drainingSince.keys()) if (!known.has(id)) this.#drainingSince.delete(id);
   }
 
   /** Without a fence a process that was held up may finish what it had begun with a lease it no longer has. */

@@ -23,6 +23,8 @@ export class Machine {
   #disturbedAt: number;
   /** When it last waited longer than it should have: it may still act on what it knew before. */
   heldUpAt: number;
+  /** When a router last said that it is alive. */
+  beatAt = Number.NEGATIVE_INFINITY;
   readonly onCrash: (() => void)[] = [];
   readonly #world: World;
 
@@ -30,7 +32,7 @@ export class Machine {
     this.#world = world;
     this.name = name;
     this.random = new Random(world.seed, `${name} ${start}`);
-    this.clock = { now: () => Math.floor(world.now + this.clockOffsetMs) };
+    this.clock = { now: () => Math.floor(world.now + this.clockOffsetMs), steady: () => world.now };
     this.startedAt = world.now;
     this.#disturbedAt = world.now;
     this.heldUpAt = world.now;

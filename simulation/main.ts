@@ -12,9 +12,6 @@ const { values } = parseArgs({
     trace: { type: 'boolean', default: false },
     /** Ends with the first seed that breaks one. */
     first: { type: 'boolean', default: false },
-    /** Also checks what is not promised yet. */
-    fencing: { type: 'boolean', default: today.promises.fencing },
-    'router-acknowledgement': { type: 'boolean', default: today.promises.routerAcknowledgement },
     /** By how many milliseconds clocks may jump. */
     'clock-jump': { type: 'string', default: String(today.switches.clockJumpMs) },
     /** Puts a deliberate fault into a copy of the code and simulates that: a name, or `all`. */
@@ -24,7 +21,7 @@ const { values } = parseArgs({
 
 const steps = Number(values.steps);
 const switches = { ...today.switches, clockJumpMs: Number(values['clock-jump']) };
-const promises = { fencing: values.fencing, routerAcknowledgement: values['router-acknowledgement'] };
+const { promises } = today;
 process.exitCode = values.fault === undefined ? await simulate() : simulateFaults(values.fault);
 
 async function simulate(): Promise<number> {

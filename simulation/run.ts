@@ -37,7 +37,7 @@ export interface Result {
 /** What goes wrong today, and what is promised in spite of it. */
 export const today: Pick<Options, 'switches' | 'promises'> = {
   switches: { longPauses: true, clockJumpMs: 2000 },
-  promises: { fencing: false, routerAcknowledgement: false },
+  promises: { fencing: true },
 };
 
 /** Longer than any deadline that a rollout here can wait for. */

@@ -18,7 +18,7 @@ export const oneInProgress: CommitInvariant = {
 
 const steps: Record<DeploymentState, readonly DeploymentState[]> = {
   queued: ['preparing', 'canceled', 'failed'],
-  preparing: ['starting', 'failed', 'aborting'],
+  preparing: ['preparing', 'starting', 'failed', 'aborting'],
   starting: ['canary', 'promoting', 'failed', 'aborting'],
   canary: ['canary', 'promoting', 'aborting'],
   promoting: ['succeeded', 'aborting'],
