@@ -28,25 +28,16 @@ export const deliberateFaults: Record<string, DeliberateFault> = {
           }).catch(reject);
         });`,
   },
-  'acknowledge-before-the-group-commit': {
-    what: 'The SQLite driver acknowledges a transaction before the COMMIT of its group.',
-    file: 'src/db/sqlite/writer.ts',
-    from: `this.#planFlush();
-    return settled;`,
-    to: `this.#planFlush();
-    settled.catch(() => {});
-    return Promise.resolve();`,
-  },
-  'skip-the-lease': {
-    what: 'A process reconciles environments that another has leased.',
-    file: 'src/deployments/reconcile/reconciler.ts',
-    from: 'if (!(await this.#leases.hold(key))) {',
-    to: 'if (!(await this.#leases.hold(key)) && key === null) {',
+  'skip-the-fence': {
+    what: 'A process that was held up writes with a lease that another has by now.',
+    file: 'src/deployments/reconcile/leases.ts',
+    from: 'if (!(await own.forShare().executeTakeFirst())) lost();',
+    to: 'await own.forShare().executeTakeFirst();',
   },
   'stop-before-the-routers-moved': {
     what: 'A healthy instance is stopped as soon as it is marked as draining.',
     file: 'src/deployments/reconcile/keeper.ts',
-    from: "if (isMarked && row.state !== 'healthy') stop(",
+    from: "if (isMarked && row.state === 'starting') stop(",
     to: 'if (isMarked) stop(',
   },
   'event-outside-the-transaction': {

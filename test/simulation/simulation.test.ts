@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { openWorkplace, type Result, runSeed, today, type Workplace } from '../../simulation/run.ts';
 
-const steps = 1500;
+const steps = 800;
 let workplace: Workplace;
 
 before(async () => {
@@ -24,7 +24,7 @@ test('a seed replays exactly, whatever ran before it', async () => {
 
 const ofTheDay = Math.floor(Date.now() / 86_400_000);
 
-for (const seed of [1, 2, 7, 8, 9, 10, ofTheDay]) {
+for (const seed of [1, 2, 7, 8, ofTheDay]) {
   test(`seed ${seed} breaks no invariant`, async () => {
     const { breach, recent } = await run(seed);
     const again = `npm run simulate -- --seed ${seed} --steps ${steps} --trace`;
