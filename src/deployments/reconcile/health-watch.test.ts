@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { until } from '../../../test/helpers/wait.ts';
 import { environmentDefaults } from '../../contract/environments.ts';
 import { type HealthTarget, HealthWatch } from './health-watch.ts';
+import { probe } from './probe.ts';
 
 const key = { projectId: 'prj_1', environment: 'production' };
 const check = { ...environmentDefaults.health_check, interval_s: 0.02, healthy_after: 1 };
@@ -34,7 +35,7 @@ async function assertLeftAlone(port: { count(): number }, other: { count(): numb
 
 test('what a look does not name any more is not probed any more, nor an address that is not the instance’s any more', async () => {
   const [old, moved, kept] = await Promise.all([listen(), listen(), listen()]);
-  const watch = new HealthWatch({ now: () => 0 }, () => {});
+  const watch = new HealthWatch({ now: () => 0 }, () => {}, probe);
   try {
     watch.watch(key, [targetAt('a', old.port), targetAt('b', moved.port), targetAt('c', kept.port)]);
     await until('all to be healthy', () => ['a', 'b', 'c'].every((id) => watch.healthOf(id) === 'healthy'));
@@ -54,7 +55,7 @@ test('a watch that no look renews ends by itself, as in a process that was pause
   const [lost, kept] = await Promise.all([listen(), listen()]);
   const other = { ...key, environment: 'staging' };
   let nowMs = 0;
-  const watch = new HealthWatch({ now: () => nowMs }, () => {});
+  const watch = new HealthWatch({ now: () => nowMs }, () => {}, probe);
   try {
     watch.watch(key, [targetAt('a', lost.port)]);
     watch.watch(other, [targetAt('b', kept.port)]);

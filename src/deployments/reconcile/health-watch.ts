@@ -4,7 +4,7 @@ import type { HealthCheck } from '../../contract/environments.ts';
 import { type EnvironmentKey, keyText } from '../../environments/key.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Failure } from '../rules/steps.ts';
-import { type ProbeResult, probe } from './probe.ts';
+import type { Probe, ProbeResult } from './probe.ts';
 
 /** Until it is healthy for the first time an instance is probed often: people are waiting for the deployment. */
 const startingIntervalMs = 100;
@@ -39,10 +39,12 @@ export class HealthWatch {
   readonly #named = new Map<string, Set<string>>();
   readonly #clock: Clock;
   readonly #onChange: (key: EnvironmentKey) => void;
+  readonly #send: Probe;
 
-  constructor(clock: Clock, onChange: (key: EnvironmentKey) => void) {
+  constructor(clock: Clock, onChange: (key: EnvironmentKey) => void, send: Probe) {
     this.#clock = clock;
     this.#onChange = onChange;
+    this.#send = send;
   }
 
   /** Watches these instances of the environment, at these addresses, and no others of it. */
@@ -89,7 +91,7 @@ export class HealthWatch {
   async #probe(watched: Watched): Promise<void> {
     const { instance, host, port, check } = watched.target;
     if (this.#clock.now() > watched.until) return this.forget(instance);
-    const result = await probe({ host, port, path: check.path, timeoutMs: check.timeout_s * 1000 });
+    const result = await this.#send({ host, port, path: check.path, timeoutMs: check.timeout_s * 1000 });
     if (this.#watched.get(instance) !== watched) return;
     const before = watched.health;
     watched.last = result;

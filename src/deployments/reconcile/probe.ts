@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 
 export type ProbeResult = { ok: true } | { ok: false; fault: 'no_connection' | 'bad_answer'; message: string };
 
-interface ProbeTarget {
+export interface ProbeTarget {
   host: string;
   port: number;
   /** null: a TCP connect is enough. */
@@ -18,9 +18,10 @@ interface ProbeTarget {
  */
 const mustStayOpenMs = 60;
 
-export function probe(target: ProbeTarget): Promise<ProbeResult> {
-  return target.path === null ? probeTcp(target) : probeHttp({ ...target, path: target.path });
-}
+export type Probe = (target: ProbeTarget) => Promise<ProbeResult>;
+
+export const probe: Probe = (target) =>
+  target.path === null ? probeTcp(target) : probeHttp({ ...target, path: target.path });
 
 function probeTcp({ host, port, timeoutMs }: ProbeTarget): Promise<ProbeResult> {
   return new Promise((resolve) => {

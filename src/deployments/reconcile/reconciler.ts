@@ -22,6 +22,7 @@ import { HealthWatch } from './health-watch.ts';
 import { Images } from './images.ts';
 import type { Leases } from './leases.ts';
 import { removeOrphans } from './orphans.ts';
+import { type Probe, probe } from './probe.ts';
 import { busyEveryMs, idleEveryMs, type NextLook, reconcile } from './reconcile.ts';
 import { RegionQueues } from './region-queues.ts';
 import { Schedule } from './schedule.ts';
@@ -38,6 +39,8 @@ interface ReconcilerParts {
   pullTimeoutS: number;
   routers: RouterWatch;
   random: () => number;
+  /** How an instance's health is checked. */
+  probe?: Probe;
 }
 
 const tickMs = 250;
@@ -69,7 +72,7 @@ export class Reconciler {
       ...parts,
       engineLists: new EngineLists(this.#steady),
       engineCalls: new EngineCalls(parts.log, enqueue),
-      health: new HealthWatch(this.#steady, enqueue),
+      health: new HealthWatch(this.#steady, enqueue, parts.probe ?? probe),
       images: new Images({ ...parts, random }, enqueue),
       crashes: new Crashes(),
     };

@@ -1,0 +1,225 @@
+// A control process, built from the same parts as the app: the API, the reconciler, the dispatcher of deliveries, the
+// watcher of alerts, and what is done now and then.
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { alertRoutes } from '../src/alerts/routes.ts';
+import { Watcher } from '../src/alerts/watcher.ts';
+import type { Db } from '../src/db/database.ts';
+import { RetentionClock } from '../src/db/retention.ts';
+import { deploymentRoutes } from '../src/deployments/api/routes.ts';
+import { databaseLeases, onlyProcess } from '../src/deployments/reconcile/leases.ts';
+import { Reconciler } from '../src/deployments/reconcile/reconciler.ts';
+import { environmentRoutes } from '../src/environments/routes.ts';
+import { carryOut } from '../src/http/api/carry-out.ts';
+import { toApiError } from '../src/http/api/present-error.ts';
+import { memoryRateCells } from '../src/http/api/rate-cells.ts';
+import type { ServedRoute } from '../src/http/api/route.ts';
+import { createIds } from '../src/lib/ids.ts';
+import type { Log } from '../src/lib/log.ts';
+import { createLoops } from '../src/lib/loops.ts';
+import { createSeal } from '../src/lib/seal.ts';
+import { environmentLifecycleRoutes } from '../src/lifecycle/environments.ts';
+import { projectLifecycleRoutes } from '../src/lifecycle/projects.ts';
+import { projectRoutes } from '../src/projects/routes.ts';
+import { Regions } from '../src/regions/regions.ts';
+import { subscribe } from '../src/signals/signals.ts';
+import { LastUsed } from '../src/tokens/last-used.ts';
+import { RouterAgent } from '../src/traffic/agent.ts';
+import { deleteEndedRouters } from '../src/traffic/router-register.ts';
+import { RouterWatch } from '../src/traffic/router-watch.ts';
+import { webhookRoutes } from '../src/webhooks/endpoints/routes.ts';
+import { sqliteQueue } from '../src/webhooks/queue/sqlite.ts';
+import { sweepOld, sweepStopped } from '../src/webhooks/queue/sweep.ts';
+import { Dispatcher } from '../src/webhooks/sending/dispatcher.ts';
+import type { Common } from '../src/wiring/common.ts';
+import { startHousekeeping } from '../src/wiring/housekeeping.ts';
+import { SimulatedDataPlane } from './data-plane.ts';
+import type { SimulatedEngine } from './engine.ts';
+import type { Machine } from './machine.ts';
+import type { Receivers } from './receivers.ts';
+
+export const seal = createSeal(Buffer.alloc(32, 7));
+export const accountId = 'acc_00000000000000000000000000';
+export const tokenId = 'tok_00000000000000000000000000';
+const caller = { tokenId, accountId, scopes: new Set(['*'] as const), projectIds: null };
+
+export interface ProcessParts {
+  machine: Machine;
+  db: Db;
+  log: Log;
+  /** Whether other processes use the database too, as they may on PostgreSQL. */
+  isShared: boolean;
+}
+
+/** A router that is not heard of for this long holds up nothing any more. */
+export const routerLeaseMs = 15_000;
+
+export interface ApiRequest {
+  /** The name of its declaration. */
+  route: string;
+  params?: Record<string, string>;
+  body?: unknown;
+  idempotencyKey?: string;
+}
+
+export interface ApiResponse {
+  status: number;
+  // biome-ignore lint/suspicious/noExplicitAny: answers have every shape
+  body: any;
+  version: number | null;
+}
+
+export interface ControlProcess {
+  machine: Machine;
+  request(request: ApiRequest): Promise<ApiResponse>;
+}
+
+const commonOf = ({ machine, db, log }: ProcessParts): Common => {
+  const ids = createIds(machine.clock);
+  machine.processId = ids('run');
+  const { clock, processId } = machine;
+  const retention = new RetentionClock(db, clock);
+  return { db, dialect: 'sqlite', seal, ids, clock, retention, log, loops: createLoops(log), processId };
+};
+
+export async function startControlProcess(
+  parts: ProcessParts,
+  engines: readonly SimulatedEngine[],
+  receivers: Receivers,
+): Promise<ControlProcess> {
+  const { machine, isShared } = parts;
+  const common = commonOf(parts);
+  const regions = new Regions(
+    engines.map((engine) => ({ name: engine.region, engine: engine.from(machine) })),
+    machine.clock,
+    common.log,
+  );
+  await Promise.all(engines.map(({ region }) => regions.check(region)));
+  if (!isShared) await deleteEndedRouters(common.db);
+  const reconciler = new Reconciler({
+    ...common,
+    regions,
+    leases: isShared ? databaseLeases(common.db, common.processId, common.clock) : onlyProcess(common.db),
+    pullTimeoutS: 900,
+    random: Math.random,
+    routers: new RouterWatch({ ...common, leaseMs: routerLeaseMs }),
+    probe: (target) => engines[0]!.probe(machine, target),
+  });
+  reconciler.start();
+  await startDeliveries(common, machine, receivers, isShared);
+  new Watcher(common).start();
+  const lastUsed = new LastUsed(machine.clock);
+  startHousekeeping({ ...common, cells: memoryRateCells(), lastUsed, regions, alertsKeptDays: 30 });
+  const routes = routesOf(common, regions);
+  return { machine, request: (request) => serve(common, routes, request) };
+}
+
+async function startDeliveries(
+  common: Common,
+  machine: Machine,
+  receivers: Receivers,
+  isShared: boolean,
+): Promise<void> {
+  const { db, clock, retention, loops, processId: id } = common;
+  const queue = sqliteQueue(db);
+  const sweeper = loops.start({
+    name: 'clearing away deliveries',
+    intervalMs: 60_000,
+    step: async () => {
+      await sweepStopped(db, clock.now());
+      await sweepOld(db, (await retention.now()) - 30 * 86_400_000);
+    },
+  });
+  const dispatcher = new Dispatcher({
+    ...common,
+    id,
+    // Where other processes may hold leases, none is released at the start.
+    queue: isShared ? { ...queue, recover: async () => {} } : queue,
+    sender: receivers.senderOf(machine),
+    signatureHeader: 'X-Service-Signature',
+    userAgent: 'Sluice/simulation',
+    random: Math.random,
+    schedule: [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 60_000, 60_000, 60_000, 60_000, 60_000],
+    onAttempt: () => {},
+    onDisabled: () => sweeper.wake(),
+  });
+  await dispatcher.start();
+  const claim = () => dispatcher.wake();
+  subscribe(db, 'events', claim);
+  subscribe(db, 'deliveries', claim);
+  subscribe(db, 'removals', () => sweeper.wake());
+}
+
+export interface RouterProcess {
+  machine: Machine;
+  dataPlane: SimulatedDataPlane;
+}
+
+export async function startRouterProcess(parts: ProcessParts): Promise<RouterProcess> {
+  const { machine } = parts;
+  const common = commonOf(parts);
+  const dataPlane = new SimulatedDataPlane(machine.clock, common.processId);
+  const agent = new RouterAgent({ ...common, dataPlane, domain: 'sim.test', leaseMs: routerLeaseMs });
+  await agent.listen();
+  agent.start();
+  return { machine, dataPlane };
+}
+
+function routesOf(common: Common, regions: Regions): Map<string, ServedRoute> {
+  const parts = { ...common, regions, urlOf: (host: string) => `http://${host}.sim.test` };
+  const routes = [
+    ...projectRoutes(parts),
+    ...projectLifecycleRoutes(parts),
+    ...environmentRoutes(parts),
+    ...environmentLifecycleRoutes(parts),
+    ...deploymentRoutes(parts),
+    ...alertRoutes(parts),
+    ...webhookRoutes({ ...parts, policy: { allowLoopback: true, allowed: [] }, lookup: async () => [] }),
+  ];
+  return new Map(routes.map((route) => [route.declaration.name, route]));
+}
+
+/** As the server does it for a request that has passed the gate. */
+async function serve(
+  common: Common,
+  routes: Map<string, ServedRoute>,
+  { route, params = {}, body, idempotencyKey }: ApiRequest,
+): Promise<ApiResponse> {
+  const served = routes.get(route);
+  if (!served) throw new Error(`there is no route ${route}`);
+  const { method, path } = served.declaration;
+  const url = `/v1${path.replaceAll(/\{(\w+)\}/g, (_, name) => params[name]!)}`;
+  const request = {
+    id: common.ids('req'),
+    ip: '127.0.0.1',
+    method,
+    url,
+    params,
+    query: {},
+    body,
+    caller,
+    headers: idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey },
+    routeOptions: { url: path },
+  };
+  const response: ApiResponse = { status: 200, body: null, version: null };
+  const reply = {
+    code: (status: number) => {
+      response.status = status;
+    },
+    header(name: string, value: string) {
+      if (name === 'etag') response.version = Number(/\d+/.exec(value)?.[0]);
+      return reply;
+    },
+    send(text?: string) {
+      response.body = text ? JSON.parse(text) : null;
+    },
+  };
+  try {
+    const platform = { ...common, apiUrl: () => 'http://sim.test' };
+    await carryOut(platform, served, request as unknown as FastifyRequest, reply as unknown as FastifyReply);
+    return response;
+  } catch (thrown) {
+    const error = toApiError(thrown);
+    if (error.code === 'internal_error') common.log.error({ err: thrown }, `${route} failed`);
+    return { status: error.status, body: { error: { code: error.code, message: error.message } }, version: null };
+  }
+}

@@ -1,0 +1,118 @@
+// What the database says, read again where a commit has changed it. The invariants look at this, never at the database.
+import type { CompiledQuery } from 'kysely';
+import type { InstanceRow } from '../src/deployments/instances.ts';
+import type { DeploymentRow, RevisionRow } from '../src/deployments/queries.ts';
+import type { EnvironmentRow } from '../src/environments/queries.ts';
+import type { SimulatedDatabase } from './database.ts';
+
+export interface EventFact {
+  id: string;
+  project_id: string;
+  type: string;
+  sequence: number;
+  body: string;
+  /** Of deployment.… events. */
+  deployment: string | null;
+}
+
+export interface DeliveryFact {
+  id: string;
+  webhook_id: string;
+  event_id: string;
+  state: string;
+  position: number;
+  test_body: string | null;
+}
+
+export interface WebhookFact {
+  id: string;
+  state: string;
+  ordering: string;
+  description: string | null;
+  version: number;
+}
+
+export interface Facts {
+  project: readonly { id: string; name: string; next_sequence: number; version: number }[];
+  environment: readonly EnvironmentRow[];
+  deployment: readonly DeploymentRow[];
+  revision: readonly RevisionRow[];
+  instance: readonly InstanceRow[];
+  environment_lease: readonly { project_id: string; environment: string; owner: string; until: number }[];
+  webhook: readonly WebhookFact[];
+  delivery: readonly DeliveryFact[];
+  deployment_timeline: readonly { deployment_id: string; seq: number }[];
+  /** All of them, oldest first. */
+  event: readonly EventFact[];
+}
+
+export type Table = keyof Facts;
+
+const reading: Record<Exclude<Table, 'event'>, string> = {
+  project: 'select id, name, next_sequence, version from project order by id',
+  environment: 'select * from environment order by project_id, name',
+  deployment: 'select * from deployment order by id',
+  revision: 'select * from revision order by project_id, environment, number',
+  instance: 'select * from instance order by id',
+  environment_lease: 'select * from environment_lease order by project_id, environment',
+  webhook: 'select id, state, ordering, description, version from webhook order by id',
+  delivery: 'select id, webhook_id, event_id, state, position, test_body from delivery order by id',
+  deployment_timeline: 'select deployment_id, seq from deployment_timeline order by deployment_id, seq',
+};
+
+export const noFacts: Facts = {
+  project: [],
+  environment: [],
+  deployment: [],
+  revision: [],
+  instance: [],
+  environment_lease: [],
+  webhook: [],
+  delivery: [],
+  deployment_timeline: [],
+  event: [],
+};
+
+/** Rows of these go with others that are deleted. */
+const cascading = ['project', 'environment'];
+const cascade: readonly Table[] = ['environment', 'deployment', 'revision', 'instance', 'deployment_timeline'];
+
+export class FactReader {
+  readonly #database: SimulatedDatabase;
+  readonly #events: EventFact[] = [];
+  #lastEvent = 0;
+
+  constructor(database: SimulatedDatabase) {
+    this.#database = database;
+  }
+
+  /** The facts after a commit that wrote to these tables, and which of them it may have changed. */
+  read(before: Facts, written: ReadonlySet<string>): { facts: Facts; changed: Set<Table> } {
+    const tables = new Set([...written].filter((name): name is Table => name in noFacts));
+    if (cascading.some((name) => written.has(name))) for (const name of cascade) tables.add(name);
+    const facts: Record<string, unknown> = { ...before };
+    for (const name of tables) {
+      if (name === 'event') facts.event = this.#readEvents();
+      else facts[name] = this.#rows(reading[name]);
+    }
+    return { facts: facts as unknown as Facts, changed: tables };
+  }
+
+  #readEvents(): readonly EventFact[] {
+    const rows = this.#rows<EventFact & { place: number }>(
+      `select rowid as place, id, project_id, type, sequence, body, null as deployment from event
+        where rowid > ? order by rowid`,
+      this.#lastEvent,
+    );
+    for (const { place, ...event } of rows) {
+      this.#lastEvent = place;
+      if (event.type.startsWith('deployment.')) event.deployment = JSON.parse(event.body).data.id;
+      this.#events.push(event);
+    }
+    return [...this.#events];
+  }
+
+  #rows<R>(sql: string, ...parameters: unknown[]): R[] {
+    return this.#database.reader.run<R>({ sql, parameters } as unknown as CompiledQuery).rows;
+  }
+}

@@ -1,0 +1,209 @@
+// The whole simulated installation: control processes, routers, the database they share, engines, receivers, clients, and
+// everything that goes wrong.
+import type { Db } from '../src/db/database.ts';
+import type { Log } from '../src/lib/log.ts';
+import { type Batch, hubOf } from '../src/signals/signals.ts';
+import { Client } from './client.ts';
+import { type ControlProcess, type RouterProcess, startControlProcess, startRouterProcess } from './control-process.ts';
+import { SharedDatabase, type SimulatedDatabase } from './database.ts';
+import { EmbeddedDatabase } from './embedded-database.ts';
+import { SimulatedEngine } from './engine.ts';
+import { type FaultSwitches, Faults } from './faults.ts';
+import { planIncidents } from './incidents.ts';
+import { Judge, type Promises } from './judge.ts';
+import { Machine } from './machine.ts';
+import { Outside } from './outside.ts';
+import { People } from './people.ts';
+import { Random } from './random.ts';
+import { Receivers } from './receivers.ts';
+import { World } from './world.ts';
+
+/** The place of a process: it is started again where it crashed. */
+export interface Slot<P> {
+  name: string;
+  machine: Machine | null;
+  db: Db | null;
+  /** null: down, or still starting. */
+  process: P | null;
+  starts: number;
+}
+
+export interface Setup {
+  seed: number;
+  databasePath: string;
+  switches: FaultSwitches;
+  promises: Promises;
+}
+
+const slotOf = <P>(name: string): Slot<P> => ({ name, machine: null, db: null, process: null, starts: 0 });
+
+export class Installation {
+  readonly world: World;
+  readonly faults: Faults;
+  readonly outside: Outside;
+  readonly database: SimulatedDatabase;
+  /** Otherwise there is one process, on the shipped SQLite driver, which is the router too. */
+  readonly isShared: boolean;
+  readonly engines: SimulatedEngine[];
+  readonly receivers: Receivers;
+  readonly control: Slot<ControlProcess>[];
+  readonly routers: Slot<RouterProcess>[];
+  readonly client: Client;
+  readonly people: People;
+  readonly judge: Judge;
+  crashes = 0;
+  readonly #log: (machine: Machine) => Log;
+
+  constructor({ seed, databasePath, switches, promises }: Setup, log: (machine: Machine, judge: Judge) => Log) {
+    this.world = new World(seed);
+    this.faults = new Faults(new Random(seed, 'faults'), switches);
+    this.outside = new Outside(this.world, this.faults);
+    this.isShared = this.world.random.chance(0.75);
+    this.database = this.isShared
+      ? new SharedDatabase(this.world, this.outside, databasePath)
+      : new EmbeddedDatabase(this.world, this.faults, databasePath);
+    this.engines = [new SimulatedEngine(this.world, this.outside, 'here')];
+    this.receivers = new Receivers(this.world, this.outside, this.faults);
+    const controls = this.isShared ? this.world.random.whole(1, 3) : 1;
+    this.control = Array.from({ length: controls }, (_, i) => slotOf(`control-${i + 1}`));
+    this.routers = (this.isShared ? ['router-1', 'router-2'] : ['router']).map((name) => slotOf(name));
+    this.client = new Client(this);
+    this.people = new People(this.world, this.client, (of) => this.judge.isBusy(of));
+    this.judge = new Judge(this, promises);
+    this.#log = (machine) => log(machine, this.judge);
+  }
+
+  start(): void {
+    for (const slot of this.control) this.startControl(slot);
+    if (this.isShared) for (const slot of this.routers) this.startRouter(slot);
+    this.#sendVisitors();
+    this.people.start();
+    planIncidents(this);
+  }
+
+  /** Nothing goes wrong any more, and nobody asks for anything new. */
+  calmDown(): void {
+    this.faults.isOn = false;
+    this.people.isActive = false;
+    this.database.isDiskFull = false;
+    for (const machine of this.machines()) {
+      machine.setClock(0);
+      machine.disturb();
+    }
+  }
+
+  startControl(slot: Slot<ControlProcess>): void {
+    const { machine, db } = this.#boot(slot, () => this.startControl(slot));
+    this.world.after(machine, this.world.random.between(5, 300), 'start', () => {
+      const parts = { machine, db, log: this.#log(machine), isShared: this.isShared };
+      startControlProcess(parts, this.engines, this.receivers)
+        .then((process) => {
+          slot.process = process;
+          return this.isShared
+            ? null
+            : startRouterProcess(parts).then((router) => {
+                this.routers[0]!.process = router;
+              });
+        })
+        .catch(() => machine.crash());
+    });
+  }
+
+  startRouter(slot: Slot<RouterProcess>): void {
+    const { machine, db } = this.#boot(slot, () => this.startRouter(slot));
+    this.world.after(machine, this.world.random.between(5, 300), 'start', () => {
+      const parts = { machine, db, log: this.#log(machine), isShared: true };
+      startRouterProcess(parts)
+        .then((process) => {
+          slot.process = process;
+        })
+        .catch(() => machine.crash());
+    });
+  }
+
+  machines = (): Machine[] => [...this.control, ...this.routers].flatMap(({ machine }) => (machine ? [machine] : []));
+
+  hubs = () =>
+    [...this.control, ...this.routers].flatMap(({ machine, db }) =>
+      machine && db ? [{ machine, listeners: hubOf(db).listeners }] : [],
+    );
+
+  /** When a fault last touched a control process or an engine. */
+  calmSince(): number {
+    const machines = this.control.map(({ machine }) => machine?.calmSince ?? this.world.now);
+    return Math.max(...machines, ...this.engines.map(({ upSince }) => upSince));
+  }
+
+  /** Long enough that no lease is left from a time when they did not. */
+  haveClocksAgreed(forMs: number): boolean {
+    const { now } = this.world;
+    return this.machines().every(({ clockOffsetMs, clockSetAt }) => clockOffsetMs === 0 && now - clockSetAt > forMs);
+  }
+
+  liveRouters() {
+    return this.routers.flatMap(({ process }) =>
+      process
+        ? [
+            {
+              name: process.machine.name,
+              targets: process.dataPlane.targets(),
+              calmSince: process.machine.calmSince,
+              beatAt: process.machine.beatAt,
+            },
+          ]
+        : [],
+    );
+  }
+
+  #boot(slot: Slot<ControlProcess> | Slot<RouterProcess>, restart: () => void): { machine: Machine; db: Db } {
+    const { world } = this;
+    const machine = new Machine(world, slot.name, ++slot.starts);
+    const db = this.database.connect(machine);
+    if (this.isShared) hubOf(db).forward = (batch) => this.#forward(machine, batch);
+    slot.machine = machine;
+    slot.db = db;
+    machine.onCrash.push(() => {
+      this.crashes++;
+      slot.machine = null;
+      slot.db = null;
+      slot.process = null;
+      if (!this.isShared) this.routers[0]!.process = null;
+      this.judge.checkLedger();
+      const mostMs = world.random.chance(0.1) ? 30_000 : 1500;
+      world.after(null, world.random.between(20, mostMs), `${slot.name} starts again`, restart);
+    });
+    return { machine, db };
+  }
+
+  /** To the other processes, as NOTIFY does: soon, or late, or twice, or never. */
+  #forward(from: Machine, batch: Batch): void {
+    const { world, faults } = this;
+    for (const { machine, db } of [...this.control, ...this.routers]) {
+      if (!machine || !db || machine === from) continue;
+      const fault = faults.ofCall('signal');
+      if (fault === 'lost_call') {
+        machine.disturb();
+        continue;
+      }
+      const deliver = () => {
+        for (const [topic, signals] of batch) {
+          const list = [...signals.values()];
+          for (const listener of hubOf(db).listeners.get(topic) ?? []) listener(list);
+        }
+      };
+      const ms = fault === 'late_answer' ? world.random.between(100, 5000) : world.random.between(0.1, 3);
+      world.after(machine, ms, 'signals', deliver);
+      if (fault === 'doubled') world.after(machine, ms + world.random.between(0, 500), 'signals again', deliver);
+    }
+  }
+
+  #sendVisitors(): void {
+    const { world } = this;
+    world.after(null, world.random.between(200, 900), 'visitors', () => {
+      for (const { process } of this.routers) {
+        if (process && !process.machine.isPaused) process.dataPlane.visit(this.engines, world.random, 6);
+      }
+      this.#sendVisitors();
+    });
+  }
+}

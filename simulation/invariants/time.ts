@@ -1,0 +1,35 @@
+import type { Facts } from '../facts.ts';
+import { firstOf } from './commit.ts';
+
+/** A sweep every ten seconds, and the time that the sweep itself takes. */
+const sweptWithinMs = 16_000;
+
+interface Sweeper {
+  calmSince: number;
+}
+
+/** Every control process sweeps, so one that works is enough. `upSince`: when the last engine came back. */
+export function findOldOrphan(
+  orphanSince: ReadonlyMap<string, number>,
+  sweepers: readonly Sweeper[],
+  upSince: number,
+  nowMs: number,
+): string | null {
+  const worksSince = Math.max(upSince, Math.min(...sweepers.map(({ calmSince }) => calmSince)));
+  return firstOf(orphanSince, ([id, since]) => {
+    const ms = nowMs - Math.max(since, worksSince);
+    return ms > sweptWithinMs ? `${id} has run without a row for ${Math.round(ms)} ms` : null;
+  });
+}
+
+/** The lease of another process runs out after 20 s, and the search finds the deployment within a second. */
+const noticedWithinMs = 30_000;
+
+/** `calmSince`: when a fault last touched any control process. */
+export function findLateRollout({ deployment }: Facts, calmSince: number, nowMs: number): string | null {
+  return firstOf(deployment, ({ id, state, finished_at, deadline_at }) => {
+    if (finished_at !== null || deadline_at === null) return null;
+    const lateMs = nowMs - Math.max(deadline_at, calmSince);
+    return lateMs > noticedWithinMs ? `${id} is ${state}, ${Math.round(lateMs)} ms after its deadline` : null;
+  });
+}

@@ -1,0 +1,70 @@
+import type { Facts } from '../facts.ts';
+import { type CommitInvariant, environmentOf, firstOf, type OfEnvironment } from './commit.ts';
+
+export const sharesSumTo100: CommitInvariant = {
+  name: 'shares sum to 100',
+  tables: ['revision'],
+  check({ after }) {
+    const sums = new Map<string, { sum: number; hasActive: boolean }>();
+    for (const row of after.revision) {
+      const known = sums.get(environmentOf(row)) ?? { sum: 0, hasActive: false };
+      known.sum += row.traffic_percent;
+      known.hasActive ||= row.state === 'active';
+      sums.set(environmentOf(row), known);
+    }
+    return firstOf(sums, ([key, { sum, hasActive }]) =>
+      sum === 100 || (sum === 0 && !hasActive) ? null : `the shares of ${key} sum to ${sum}`,
+    );
+  },
+};
+
+const healthyOf = (facts: Facts, of: OfEnvironment) =>
+  facts.instance.filter((row) => row.state === 'healthy' && environmentOf(row) === environmentOf(of));
+
+export const sharesNameWhatServes: CommitInvariant = {
+  name: 'a share does not rise for a revision without a healthy instance while another has one',
+  tables: ['revision'],
+  check({ before, after }) {
+    const known = new Map(before.revision.map((row) => [`${environmentOf(row)} ${row.number}`, row.traffic_percent]));
+    return firstOf(after.revision, (row) => {
+      const earlier = known.get(`${environmentOf(row)} ${row.number}`) ?? 0;
+      if (row.traffic_percent <= earlier) return null;
+      const healthy = healthyOf(after, row);
+      if (healthy.length === 0 || healthy.some(({ revision }) => revision === row.number)) return null;
+      return `r${row.number} of ${environmentOf(row)} has ${row.traffic_percent} % and no healthy instance`;
+    });
+  },
+};
+
+export const rolloutsKeepWhatServes: CommitInvariant = {
+  name: 'a rollout never takes the serving instances below their number',
+  tables: ['instance'],
+  check({ before, after, leastReplicas }) {
+    const known = new Map(before.instance.map((row) => [row.id, row.state]));
+    return firstOf(after.instance, (row) => {
+      if (row.state !== 'draining' || known.get(row.id) !== 'healthy') return null;
+      const key = environmentOf(row);
+      const rollout = after.deployment.find((one) => one.finished_at === null && environmentOf(one) === key);
+      if (rollout?.previous_revision !== row.revision) return null;
+      const replicas = leastReplicas.get(key) ?? 0;
+      const serving = healthyOf(after, row).length;
+      return serving >= replicas ? null : `${row.id} drains in ${key}: ${serving} of ${replicas} serve`;
+    });
+  },
+};
+
+export const onlyTheHolderActs: CommitInvariant = {
+  name: 'only the holder of the lease changes instances',
+  tables: ['instance'],
+  check({ before, after, by }) {
+    const known = new Map(before.instance.map((row) => [row.id, row]));
+    const holders = new Map(after.environment_lease.map((row) => [environmentOf(row), row.owner]));
+    return firstOf(after.instance, (row) => {
+      if (known.get(row.id)?.state === row.state) return null;
+      const holder = holders.get(environmentOf(row));
+      return holder === undefined || holder === by
+        ? null
+        : `${by} made ${row.id} ${row.state}; ${holder} has the lease`;
+    });
+  },
+};

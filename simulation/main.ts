@@ -1,0 +1,74 @@
+// npm run simulate -- --seed 7 [--steps 2000], or --seeds 1..500, or --fault all: see docs/testing.md.
+import { parseArgs } from 'node:util';
+import { deliberateFaults, runWithFault } from './deliberate-faults.ts';
+import { openWorkplace, type Result, runSeed, today } from './run.ts';
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: 'string', default: '1' },
+    seeds: { type: 'string' },
+    steps: { type: 'string', default: '2000' },
+    /** Shows what happened before an invariant broke. */
+    trace: { type: 'boolean', default: false },
+    /** Ends with the first seed that breaks one. */
+    first: { type: 'boolean', default: false },
+    /** By how many milliseconds clocks may jump. */
+    'clock-jump': { type: 'string', default: String(today.switches.clockJumpMs) },
+    /** Puts a deliberate fault into a copy of the code and simulates that: a name, or `all`. */
+    fault: { type: 'string' },
+  },
+});
+
+const steps = Number(values.steps);
+const switches = { ...today.switches, clockJumpMs: Number(values['clock-jump']) };
+const { promises } = today;
+process.exitCode = values.fault === undefined ? await simulate() : simulateFaults(values.fault);
+
+async function simulate(): Promise<number> {
+  const [from = 1, to = from] = (values.seeds ?? values.seed).split('..').map(Number);
+  const workplace = await openWorkplace();
+  const startedAt = performance.now();
+  const results: Result[] = [];
+  for (let seed = from; seed <= to; seed++) {
+    const result = await runSeed(workplace, { seed, steps, switches, promises });
+    results.push(result);
+    if (result.breach || from === to) report(result);
+    if (result.breach && values.first) break;
+  }
+  workplace.clean();
+  close(results, (performance.now() - startedAt) / 1000);
+  return results.some(({ breach }) => breach) ? 1 : 0;
+}
+
+function report({ seed, steps: taken, seconds, trace, breach, recent }: Result): void {
+  if (!breach) {
+    console.log(`seed ${seed}: ${taken} steps, ${seconds} s, trace ${trace}`);
+    return;
+  }
+  if (values.trace) for (const line of recent) console.log(`  ${line}`);
+  console.log(`seed ${seed}, step ${taken}: ${breach.invariant}: ${breach.message}`);
+  console.log(`  again: npm run simulate -- --seed ${seed} --steps ${steps} --trace`);
+}
+
+function close(results: Result[], seconds: number): void {
+  const sum = (count: (result: Result) => number) => results.reduce((total, result) => total + count(result), 0);
+  const taken = sum((result) => result.steps);
+  const names = Object.keys(results[0]?.counts ?? {});
+  const counts = names.map((name) => `${sum((result) => result.counts[name]!)} ${name}`);
+  const broken = results.filter(({ breach }) => breach).length;
+  const speed = `${Math.round(taken / seconds)} a second`;
+  console.log(`${results.length} seeds, ${taken} steps (${speed}): ${counts.join(', ')}; ${broken} broken`);
+}
+
+function simulateFaults(name: string): number {
+  const chosen = name === 'all' ? Object.keys(deliberateFaults) : [name];
+  let missed = 0;
+  for (const one of chosen) {
+    const fault = deliberateFaults[one];
+    if (!fault) throw new Error(`there is no fault ${one}: ${Object.keys(deliberateFaults).join(', ')}`);
+    const { found, output } = runWithFault(fault, values.seeds ?? '1..200', steps);
+    if (!found) missed++;
+    console.log(`${one}: ${found ? 'found' : 'NOT FOUND'}\n${output.replaceAll(/^/gm, '  ')}`);
+  }
+  return missed === 0 ? 0 : 1;
+}

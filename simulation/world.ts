@@ -1,0 +1,130 @@
+// Virtual time. Everything that happens is an entry of one queue, ordered by time: a timer that fires, an answer that
+// arrives, a fault. A step takes the first entry, runs what it causes until all of that waits for something, and moves the
+// time on. So a run depends on its seed alone, and an hour of waiting costs nothing.
+import type { Machine } from './machine.ts';
+import { Random } from './random.ts';
+
+/** The event loop's own, which the globals hide during a run. */
+const realSetImmediate = globalThis.setImmediate;
+
+export interface Entry {
+  at: number;
+  order: number;
+  /** The process that runs this; null: the world outside of all processes. */
+  machine: Machine | null;
+  label: string;
+  /** Happens outside of the process when it is due, even if the process is paused or dead by then. */
+  effect: (() => void) | null;
+  run: () => void;
+  canceled: boolean;
+}
+
+const startOfTime = 1_700_000_000_000;
+
+export class World {
+  readonly seed: number;
+  readonly random: Random;
+  now = startOfTime;
+  steps = 0;
+  /** The process whose code runs in this step. */
+  current: Machine | null = null;
+  /** A hash of everything that happened so far: two runs of a seed have the same. */
+  trace = 0x811c9dc5;
+  /** The latest entries, for the report of a broken invariant. */
+  readonly recent: string[] = [];
+  readonly #heap: Entry[] = [];
+  #orders = 0;
+
+  constructor(seed: number) {
+    this.seed = seed;
+    this.random = new Random(seed, 'world');
+  }
+
+  after(
+    machine: Machine | null,
+    ms: number,
+    label: string,
+    run: () => void,
+    effect: (() => void) | null = null,
+  ): Entry {
+    const at = this.now + Math.max(0, ms);
+    const entry = { at, order: this.#orders++, machine, label, effect, run, canceled: false };
+    this.#push(entry);
+    return entry;
+  }
+
+  /** Puts an entry back that its process could not take when it was due. */
+  again(entry: Entry): void {
+    entry.at = this.now;
+    entry.order = this.#orders++;
+    this.#push(entry);
+  }
+
+  note(text: string): void {
+    this.recent.push(`${((this.now - startOfTime) / 1000).toFixed(4)} ${text}`);
+    if (this.recent.length > 400) this.recent.splice(0, 200);
+    for (let i = 0; i < text.length; i++) this.trace = Math.imul(this.trace ^ text.charCodeAt(i), 0x01000193);
+  }
+
+  /** Takes one step; false: nothing is left to happen. */
+  async step(): Promise<boolean> {
+    for (;;) {
+      const entry = this.#pop();
+      if (!entry) return false;
+      const { machine, label, effect } = entry;
+      if (entry.canceled || (machine?.isDead && !effect)) continue;
+      if (entry.at > this.now) this.now = entry.at;
+      if (!effect && machine?.isPaused) {
+        machine.backlog.push(entry);
+        continue;
+      }
+      this.steps++;
+      this.note(`${machine?.name ?? '-'} ${label}`);
+      entry.effect = null;
+      effect?.();
+      if (machine?.isPaused) machine.backlog.push(entry);
+      else if (!machine?.isDead) {
+        this.current = machine;
+        entry.run();
+        await settled();
+        this.current = null;
+      }
+      return true;
+    }
+  }
+
+  #push(entry: Entry): void {
+    const heap = this.#heap;
+    let at = heap.push(entry) - 1;
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      if (!isBefore(entry, heap[parent]!)) break;
+      heap[at] = heap[parent]!;
+      at = parent;
+    }
+    heap[at] = entry;
+  }
+
+  #pop(): Entry | undefined {
+    const heap = this.#heap;
+    const first = heap[0];
+    const last = heap.pop();
+    if (!first || !last || heap.length === 0) return first;
+    let at = 0;
+    for (;;) {
+      let child = 2 * at + 1;
+      if (child >= heap.length) break;
+      if (child + 1 < heap.length && isBefore(heap[child + 1]!, heap[child]!)) child++;
+      if (!isBefore(heap[child]!, last)) break;
+      heap[at] = heap[child]!;
+      at = child;
+    }
+    heap[at] = last;
+    return first;
+  }
+}
+
+const isBefore = (a: Entry, b: Entry): boolean => a.at < b.at || (a.at === b.at && a.order < b.order);
+
+/** Every promise that could continue has continued: microtasks all run before the event loop's next turn. */
+const settled = () => new Promise<void>((resolve) => realSetImmediate(resolve));

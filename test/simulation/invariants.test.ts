@@ -1,0 +1,181 @@
+// Each invariant can fail: it accepts what is right and names what is wrong.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { SimulatedInstance } from '../../simulation/engine.ts';
+import { type Facts, noFacts } from '../../simulation/facts.ts';
+import { findUnrest } from '../../simulation/invariants/calm.ts';
+import type { Commit } from '../../simulation/invariants/commit.ts';
+import { arrivedWithEqualBytes, findUnsentSuccess, overtakes } from '../../simulation/invariants/deliveries.ts';
+import * as deployments from '../../simulation/invariants/deployments.ts';
+import * as events from '../../simulation/invariants/events.ts';
+import { isStoppedTooEarly } from '../../simulation/invariants/routing.ts';
+import { findLateRollout, findOldOrphan } from '../../simulation/invariants/time.ts';
+import * as traffic from '../../simulation/invariants/traffic.ts';
+import { findLostVersion, findLostWrite, findWrongWrite, type Write } from '../../simulation/ledger.ts';
+
+type Rows = { [Table in keyof Facts]?: readonly object[] };
+
+const at = { project_id: 'p', environment: 'e' };
+const facts = (rows: Rows): Facts => ({ ...noFacts, ...rows }) as Facts;
+const commit = (before: Rows, after: Rows): Commit => ({
+  before: facts(before),
+  after: facts(after),
+  by: 'run_1',
+  leastReplicas: new Map([['p e', 2]]),
+});
+const deployment = (more: object) => ({ ...at, id: 'd', state: 'starting', finished_at: null, version: 2, ...more });
+const revision = (number: number, percent: number, state = 'active') => ({
+  ...at,
+  number,
+  state,
+  traffic_percent: percent,
+  image: 'sim/ok:1',
+});
+const instance = (id: string, number: number, state: string) => ({ ...at, id, revision: number, state });
+
+test('one deployment in progress per environment', () => {
+  const { check } = deployments.oneInProgress;
+  const other = deployment({ id: 'd2' });
+  assert.equal(check(commit({}, { deployment: [deployment({}), deployment({ id: 'd2', finished_at: 5 })] })), null);
+  assert.match(check(commit({}, { deployment: [deployment({}), other] }))!, /d and d2/);
+});
+
+test('a deployment takes only the steps of its diagram', () => {
+  const { check } = deployments.onlyLegalSteps;
+  const before = { deployment: [deployment({})] };
+  const to = (state: string, version: number) => commit(before, { deployment: [deployment({ state, version })] });
+  assert.equal(check(to('canary', 3)), null);
+  assert.match(check(to('succeeded', 3))!, /from starting to succeeded/);
+  assert.match(check(to('starting', 1))!, /went back/);
+});
+
+test('exactly one end event per deployment', () => {
+  const { check } = deployments.oneEndEvent;
+  const ended = { deployment: [deployment({ state: 'failed', finished_at: 9 })] };
+  const end = { type: 'deployment.failed', deployment: 'd' };
+  assert.equal(check(commit({}, { ...ended, event: [end] })), null);
+  assert.match(check(commit({}, ended))!, /0 end events/);
+  assert.match(check(commit({}, { ...ended, event: [end, end] }))!, /2 end events/);
+});
+
+test('timelines and active revisions', () => {
+  const timeline = [1, 2, 4].map((seq) => ({ deployment_id: 'd', seq }));
+  assert.match(deployments.timelinesWithoutGaps.check(commit({}, { deployment_timeline: timeline }))!, /entry 4/);
+  const active = commit({}, { revision: [revision(1, 100), revision(2, 0)] });
+  assert.match(deployments.oneActiveRevision.check(active)!, /two active/);
+});
+
+test('sequences without gaps', () => {
+  const { check } = events.sequencesWithoutGaps;
+  const numbered = (...list: number[]) => list.map((sequence) => ({ id: `e${sequence}`, project_id: 'p', sequence }));
+  const project = [{ id: 'p', next_sequence: 3 }];
+  assert.equal(check(commit({}, { project, event: numbered(1, 2) })), null);
+  assert.match(check(commit({}, { project, event: numbered(1, 3) }))!, /number 3/);
+  assert.match(check(commit({}, { project, event: numbered(1) }))!, /goes on with 3/);
+  const twice = [1, 1].map((position) => ({ id: 'x', webhook_id: 'w', position }));
+  assert.match(events.strictPositionsWithoutGaps.check(commit({}, { delivery: twice }))!, /position 1/);
+});
+
+test('shares sum to 100 and name what serves', () => {
+  const sum = traffic.sharesSumTo100.check;
+  assert.equal(sum(commit({}, { revision: [revision(1, 90), revision(2, 10, 'canary')] })), null);
+  assert.match(sum(commit({}, { revision: [revision(1, 90), revision(2, 5, 'canary')] }))!, /sum to 95/);
+  assert.match(sum(commit({}, { revision: [revision(1, 0)] }))!, /sum to 0/);
+  const moved = (healthy: number) =>
+    commit(
+      { revision: [revision(1, 100), revision(2, 0)] },
+      { revision: [revision(1, 0), revision(2, 100)], instance: [instance('i', healthy, 'healthy')] },
+    );
+  assert.equal(traffic.sharesNameWhatServes.check(moved(2)), null);
+  assert.match(traffic.sharesNameWhatServes.check(moved(1))!, /r2 .* no healthy instance/);
+});
+
+test('a rollout never takes the serving instances below their number', () => {
+  const { check } = traffic.rolloutsKeepWhatServes;
+  const before = { instance: [instance('a', 1, 'healthy'), instance('b', 1, 'healthy')] };
+  const rollout = [deployment({ revision: 2, previous_revision: 1 })];
+  const drained = [instance('a', 1, 'draining'), instance('b', 1, 'healthy')];
+  assert.match(check(commit(before, { instance: drained, deployment: rollout }))!, /1 of 2 serve/);
+  const replaced = [...drained, instance('c', 2, 'healthy')];
+  assert.equal(check(commit(before, { instance: replaced, deployment: rollout })), null);
+});
+
+test('only the holder of the lease changes instances', () => {
+  const { check } = traffic.onlyTheHolderActs;
+  const changed = (owner: string) =>
+    commit({}, { instance: [instance('a', 1, 'starting')], environment_lease: [{ ...at, owner, until: 9 }] });
+  assert.equal(check(changed('run_1')), null);
+  assert.match(check(changed('run_2'))!, /run_2 has the lease/);
+});
+
+test('no instance is stopped that a live router routes to', () => {
+  const spec = { id: 'i', project: 'p', environment: 'e' };
+  const stopped = (beatAt: number) => ({
+    instance: { spec, state: 'running' } as SimulatedInstance,
+    facts: facts({ environment: [{ project_id: 'p', name: 'e' }] }),
+    routers: [{ name: 'router', targets: new Set(['i']), beatAt }],
+    leaseMs: 15_000,
+    nowMs: 20_000,
+  });
+  assert.match(isStoppedTooEarly(stopped(10_000))!, /router routes to it/);
+  assert.equal(isStoppedTooEarly(stopped(1000)), null);
+});
+
+test('orphans are swept, rollouts end before their deadlines', () => {
+  const orphans = new Map([['i', 0]]);
+  assert.equal(findOldOrphan(orphans, [{ calmSince: 0 }], 0, 15_000), null);
+  assert.match(findOldOrphan(orphans, [{ calmSince: 0 }, { calmSince: 19_000 }], 0, 20_000)!, /i has run/);
+  assert.equal(findOldOrphan(orphans, [{ calmSince: 19_000 }], 0, 20_000), null);
+  const late = facts({ deployment: [deployment({ deadline_at: 1000 })] });
+  assert.equal(findLateRollout(late, 0, 20_000), null);
+  assert.match(findLateRollout(late, 0, 60_000)!, /d is starting/);
+});
+
+test('every delivery arrives at least once, in order, with equal bytes', () => {
+  const arrival = { at: 0, url: 'u', delivery: 'b', event: 'e', body: 'x', status: 200 };
+  const delivery = (id: string, position: number, state = 'pending') => ({ id, webhook_id: 'w', position, state });
+  const none = { byDelivery: new Map() };
+  const stored = { ...delivery('b', 2), event_id: 'e', test_body: null };
+  const event = { id: 'e', project_id: 'p', type: 't', sequence: 1, deployment: null };
+  assert.equal(arrivedWithEqualBytes(arrival, stored, { ...event, body: 'x' }, none), null);
+  assert.match(arrivedWithEqualBytes(arrival, stored, { ...event, body: 'y' }, none)!, /other bytes/);
+  assert.equal(overtakes(arrival, facts({ delivery: [delivery('a', 1, 'failed'), delivery('b', 2)] })), null);
+  assert.match(overtakes(arrival, facts({ delivery: [delivery('a', 1), delivery('b', 2)] }))!, /b arrived before a/);
+  const marked = commit({ delivery: [delivery('b', 2)] }, { delivery: [delivery('b', 2, 'succeeded')] });
+  assert.match(findUnsentSuccess(marked, none)!, /no receiver has it/);
+  assert.equal(findUnsentSuccess(marked, { byDelivery: new Map([['b', [arrival]]]) }), null);
+});
+
+test('an acknowledged write is there, a refused one is not', () => {
+  const write: Write = {
+    kind: 'project',
+    mark: 'm',
+    answer: 'acknowledged',
+    id: 'p',
+    projectId: null,
+    mayBeGone: false,
+  };
+  const there = facts({ project: [{ id: 'p', name: 'm' }] });
+  assert.equal(findLostWrite([write], there), null);
+  assert.match(findLostWrite([write], facts({}))!, /is not there/);
+  assert.match(findWrongWrite([{ ...write, answer: 'refused' }], there)!, /was refused and is there/);
+  const twice = facts({ project: ['p', 'q'].map((id) => ({ id, name: 'm' })) });
+  assert.match(findWrongWrite([write], twice)!, /2 times/);
+  const old = facts({ deployment: [deployment({ version: 2 })] });
+  assert.match(findLostVersion([{ kind: 'deployment', id: 'd', version: 3 }], old)!, /3 was acknowledged/);
+});
+
+test('everything calms down', () => {
+  const kept = {
+    environment: [{ project_id: 'p', name: 'e', replicas: 1 }],
+    revision: [revision(1, 100)],
+    instance: [instance('i', 1, 'healthy')],
+  };
+  const instances = new Map([['i', { state: 'running' } as SimulatedInstance]]);
+  const routers = [{ name: 'router', targets: new Set(['i']) }];
+  const calm = { facts: facts(kept), instances, routers };
+  assert.equal(findUnrest(calm), null);
+  assert.match(findUnrest({ ...calm, instances: new Map() })!, /0 good instances/);
+  assert.match(findUnrest({ ...calm, routers: [{ name: 'router', targets: new Set() }] })!, /old table/);
+  assert.match(findUnrest({ ...calm, facts: facts({ ...kept, deployment: [deployment({})] }) })!, /is starting/);
+});
