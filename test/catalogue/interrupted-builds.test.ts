@@ -36,7 +36,7 @@ test('a disk that fills while encoding ends the build in one line, and the site 
   const site = join(small, 'site');
   const { code, stderr } = await runCli(['build', manifest, '--dir', site]).ended;
   assert.equal(code, 1);
-  assert.equal(stderr, 'sluice catalogue: the disk is full; the site is as it was\n');
+  assert.equal(stderr, 'sluice catalogue: the disk is full; what is published is whole, and the next build goes on\n');
   assert.ok(!existsSync(join(site, 'api')));
   assert.deepEqual(await readdir(`${site}.state/work`), [], 'what was half made is gone, and its space is free');
 });
