@@ -23,7 +23,8 @@ describe('on Docker', { skip: dockerMissing }, () => {
   before(async () => {
     [docker, registry, isolated] = await Promise.all([startDocker(), startRegistry(), isolatedEnv()]);
     for (const tag of ['v1', 'v2']) images.push(await pushImage(docker, registry, 'web', { image: 'shop', tag }));
-    env = { ...isolated.env, SLUICE_REGIONS: `local=docker:${docker.socket}` };
+    // Routers that were killed hold up the end of an instance for as long as their lease.
+    env = { ...isolated.env, SLUICE_REGIONS: `local=docker:${docker.socket}`, SLUICE_ROUTER_LEASE_S: '5' };
     service = startService(env);
     shop = await Shop.open(await service.url, { canary: { bake_s: 2, min_requests: 0 } });
     await patient(shop).released(images[0]!);
