@@ -25,7 +25,7 @@ export interface TestHaproxy {
   /** Resolves when it is in force, with the certificates of its hosts. */
   change(environments: EnvironmentRoutes[]): Promise<void>;
   takeMeasurements(): Measurement[];
-  counted(revision: number): { requests: number; errors: number };
+  counted(revision: number): Promise<{ requests: number; errors: number }>;
   /** Resolves when the current certificate of a name is served. */
   certificateServed(name: string): Promise<void>;
   stop(drainMs: number): Promise<void>;
@@ -116,8 +116,15 @@ async function open(
       await stop();
       await stopMaster(filesIn(folder), drainMs);
     },
-    counted(revision) {
-      for (const one of takeMeasurements()) taken.set(`${one.revision} ${one.at}`, one);
+    async counted(revision) {
+      // The log is read a moment after a response has ended.
+      for (let quiet = 0; quiet < 4; quiet++) {
+        for (const one of takeMeasurements()) {
+          taken.set(`${one.revision} ${one.at}`, one);
+          quiet = 0;
+        }
+        await new Promise((resolve) => setTimeout(resolve, 100));
+      }
       const own = [...taken.values()].filter((one) => one.revision === revision);
       const sum = (of: (one: Measurement) => number) => own.reduce((total, one) => total + of(one), 0);
       return { requests: sum(({ requests }) => requests), errors: sum(({ errors }) => errors) };

@@ -30,7 +30,7 @@ export interface TestRouter {
   /** Replaces the whole table; resolves when that is in force. */
   apply(...environments: EnvironmentRoutes[]): Promise<void>;
   /** The requests counted for a revision since the start. */
-  counted(revision: number): { requests: number; errors: number };
+  counted(revision: number): Promise<{ requests: number; errors: number }>;
   takeMeasurements(): Measurement[];
   port(): number;
   tlsPort(): number | null;
@@ -73,7 +73,7 @@ export async function startRouter(
     port: () => ports.http,
     tlsPort: () => ports.tls,
     serve: (...shares) => apply(route(shares)),
-    counted(revision) {
+    async counted(revision) {
       for (const one of takeMeasurements()) taken.set(`${one.revision} ${one.at}`, one);
       const own = [...taken.values()].filter((one) => one.revision === revision);
       const sum = (of: (one: Measurement) => number) => own.reduce((total, one) => total + of(one), 0);

@@ -111,7 +111,7 @@ function bodies() {
       wire.socket.destroy();
       await until('the connection to the instance closes', () => instance.seen[0]!.socket.destroyed);
     }
-    assert.equal(router.counted(1).errors, 0);
+    assert.equal((await router.counted(1)).errors, 0);
   });
 }
 

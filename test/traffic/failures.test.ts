@@ -64,7 +64,7 @@ function failures() {
     assert.equal(status, 502);
     assert.match(String(headers['x-request-id']), /^req_/);
     assert.equal(breaking.seen.length, 2);
-    assert.deepEqual(router.counted(1), { requests: 1, errors: 1 });
+    assert.deepEqual(await router.counted(1), { requests: 1, errors: 1 });
   });
 
   test('504 where the response does not begin in time', async () => {
@@ -72,7 +72,7 @@ function failures() {
     await router.serve(share(1, 100, await startInstance(() => {}), await named('other')));
     const statuses = [(await ask(router.port())).status, (await ask(router.port())).status].sort();
     assert.deepEqual(statuses, [200, 504]);
-    assert.deepEqual(router.counted(1), { requests: 2, errors: 1 });
+    assert.deepEqual(await router.counted(1), { requests: 2, errors: 1 });
   });
 
   test('a response that is not HTTP is 502', async () => {

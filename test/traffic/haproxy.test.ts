@@ -45,8 +45,8 @@ describe('HAProxy', () => {
     const failing = await named('x', 500);
     await serve(router, share(7, 100, failing));
     for (let n = 0; n < 20; n++) await ask(router.port);
-    await until('all to be counted', () => router.counted(7).requests === 20);
-    assert.deepEqual(router.counted(7), { requests: 20, errors: 20 });
+    await until('all to be counted', async () => (await router.counted(7)).requests === 20);
+    assert.deepEqual(await router.counted(7), { requests: 20, errors: 20 });
   });
 
   test('a process that follows finds it running, with what was counted', async () => {
@@ -54,15 +54,15 @@ describe('HAProxy', () => {
     const one = await named('one');
     await serve(router, share(1, 100, one));
     for (let n = 0; n < 50; n++) await ask(router.port);
-    await until('all to be counted', () => router.counted(1).requests === 50);
+    await until('all to be counted', async () => (await router.counted(1)).requests === 50);
     const next = await router.restart();
     assert.equal(next.plane.routers()[0]!.id, router.plane.routers()[0]!.id);
-    await until('all to be counted again', () => next.counted(1).requests === 50);
+    await until('all to be counted again', async () => (await next.counted(1)).requests === 50);
     for (let n = 0; n < 10; n++) assert.equal((await ask(next.port)).body, 'one');
     const two = await named('two');
     await serve(next, share(2, 100, two));
     assert.equal((await ask(next.port)).body, 'two');
-    await until('those, too', () => next.counted(1).requests === 60);
+    await until('those, too', async () => (await next.counted(1)).requests === 60);
   });
 
   test('more revisions than there are spare backends: a reload, and nothing fails', async () => {

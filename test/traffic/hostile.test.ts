@@ -39,7 +39,7 @@ function information() {
   test('some 103 are passed on before the response', async () => {
     const informer = await startInformer(5);
     const router = await startRouter();
-    router.serve(share(1, 100, informer));
+    await router.serve(share(1, 100, informer));
     const wire = new Wire(router.port());
     wire.write(getRequest('/', 'Connection: close\r\n'));
     const text = await wire.untilClosed();
@@ -50,13 +50,13 @@ function information() {
   test('an instance that sends them without end is cut off: 502', async () => {
     const informer = await startInformer(Number.POSITIVE_INFINITY);
     const router = await startRouter();
-    router.serve(share(1, 100, informer));
+    await router.serve(share(1, 100, informer));
     const wire = new Wire(router.port());
     wire.write(getRequest('/', 'Connection: close\r\n'));
     const text = await wire.untilClosed();
     assert.equal(text.match(/HTTP\/1\.1 103/g)!.length, 16);
     assert.match(text, /HTTP\/1\.1 502/);
-    assert.deepEqual(router.counted(1), { requests: 1, errors: 1 });
+    assert.deepEqual(await router.counted(1), { requests: 1, errors: 1 });
     const sent = informer.sent;
     await ask(router.port());
     assert.ok(sent < 100_000, `${sent}`);
@@ -64,7 +64,7 @@ function information() {
 
   test('and so it is over HTTP/2', async () => {
     const router = await serveTls(() => {});
-    router.serve(share(1, 100, await startInformer(Number.POSITIVE_INFINITY)));
+    await router.serve(share(1, 100, await startInformer(Number.POSITIVE_INFINITY)));
     const { ask: askStream } = await openSession(router.tls);
     const { status, informed } = await askStream();
     assert.deepEqual([status, informed.length], [502, 16]);
@@ -95,7 +95,7 @@ function claims() {
 function connections() {
   test('beyond the limit of one address, new ones are closed and others go on', async () => {
     const router = await startRouter({ connectionsPerAddress: 3 });
-    router.serve(share(1, 100, await named('app')));
+    await router.serve(share(1, 100, await named('app')));
     const three = Array.from({ length: 3 }, () => new Wire(router.port()));
     for (const wire of three) wire.write(getRequest());
     for (const wire of three) await wire.until('an answer', () => wire.text.endsWith('app'));

@@ -99,7 +99,7 @@ function bodies() {
         assert.equal(await raw.outcome(3), 'status 200', 'the session goes on');
       }
     }
-    assert.equal(counted(1).errors, 0);
+    assert.equal((await counted(1)).errors, 0);
   });
 
   test('a response that breaks off differs from one that ends', async () => {
@@ -112,7 +112,7 @@ function bodies() {
       (thrown) => [thrown],
     );
     assert.equal(error.code, 'ERR_HTTP2_STREAM_ERROR');
-    assert.deepEqual(counted(1), { requests: 1, errors: 1 });
+    assert.deepEqual(await counted(1), { requests: 1, errors: 1 });
   });
 
   test('a response before the end of the upload arrives', async () => {

@@ -39,7 +39,7 @@ function routing() {
       assert.equal(status, 503);
       assert.match(headers['retry-after']!, /^[1-9]\d*$/);
     }
-    assert.deepEqual(router.counted(1).errors, router.counted(1).requests);
+    assert.deepEqual((await router.counted(1)).errors, (await router.counted(1)).requests);
   });
 
   test('within a revision the instance with the fewest requests under way; ties go round', async () => {
@@ -66,7 +66,7 @@ function canary() {
     for (let i = 0; i < 200; i++) await Promise.all(Array.from({ length: 50 }, () => ask(router.port())));
     assert.ok(Math.abs(fresh.seen.length - 1000) <= 10, `${fresh.seen.length} of 10,000`);
     assert.equal(stable.seen.length + fresh.seen.length, 10_000);
-    assert.deepEqual(router.counted(2), { requests: fresh.seen.length, errors: 0 });
+    assert.deepEqual(await router.counted(2), { requests: fresh.seen.length, errors: 0 });
   });
 
   test('a visitor with the cookie moves to the canary once and never back, over three raises', async () => {
@@ -111,8 +111,8 @@ function canary() {
     const stable = await named('stable');
     await router.serve(share(1, 50, stable), share(2, 50, await deadTarget()));
     for (let i = 0; i < 100; i++) assert.equal((await ask(router.port())).body, 'stable');
-    assert.deepEqual(router.counted(1), { requests: 100, errors: 0 });
-    const { requests, errors } = router.counted(2);
+    assert.deepEqual(await router.counted(1), { requests: 100, errors: 0 });
+    const { requests, errors } = await router.counted(2);
     assert.equal(requests, errors);
     assert.ok(Math.abs(errors - 50) <= 4, String(errors));
   });
@@ -133,7 +133,7 @@ function counting() {
     });
     await router.serve(share(3, 100, instance));
     for (const status of [200, 204, 304, 404, 499, 500, 503]) await ask(router.port(), { path: `/${status}` });
-    assert.deepEqual(router.counted(3), { requests: 7, errors: 2 });
+    assert.deepEqual(await router.counted(3), { requests: 7, errors: 2 });
     assert.deepEqual(router.takeMeasurements(), []);
   });
 
@@ -147,7 +147,7 @@ function counting() {
     const left = once(slow.seen[0]!.socket, 'close');
     wire.socket.destroy();
     await left;
-    assert.deepEqual(router.counted(1), { requests: 1, errors: 0 });
+    assert.deepEqual(await router.counted(1), { requests: 1, errors: 0 });
   });
 
   test('a response that breaks off is an error, and the client sees it break off', async () => {
@@ -161,7 +161,7 @@ function counting() {
     const wire = new Wire(router.port());
     wire.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
     assert.match(await wire.untilClosed(), /half$/);
-    assert.deepEqual(router.counted(1), { requests: 1, errors: 1 });
+    assert.deepEqual(await router.counted(1), { requests: 1, errors: 1 });
   });
 
   test('latency is the time to the head of the response', async () => {

@@ -30,7 +30,7 @@ async function startRecorder() {
 async function startWarm() {
   const router = await startRouter();
   const recorder = await startRecorder();
-  router.serve(share(1, 100, recorder));
+  await router.serve(share(1, 100, recorder));
   assert.equal((await ask(router.port())).body, 'ok');
   recorder.text = '';
   return { router, recorder };

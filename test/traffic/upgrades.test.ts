@@ -41,7 +41,7 @@ function upgrades() {
     assert.match(headers.connection!, /^upgrade$/i);
     assert.equal(headers['sec-websocket-key'], 'abc');
     assert.equal(headers['x-forwarded-for'], '127.0.0.1');
-    assert.deepEqual(router.counted(1), { requests: 1, errors: 0 });
+    assert.deepEqual(await router.counted(1), { requests: 1, errors: 0 });
     wire.socket.end();
     await wire.untilClosed();
   });
@@ -130,7 +130,7 @@ function limits() {
     const up = new Wire(router.port());
     up.write(`POST / HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 10\r\n\r\n12345`);
     await up.untilClosed();
-    assert.equal(router.counted(1).errors, 1);
+    assert.equal((await router.counted(1)).errors, 1);
   });
 
   test('a connection without a request is closed after a while', async () => {
