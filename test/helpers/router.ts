@@ -160,7 +160,10 @@ export async function serveInstance(instance: TestInstance, limits: Partial<Prox
 
 /** An instance that responds with its name. */
 export const named = (name: string, status = 200) =>
-  startInstance((_, response) => response.writeHead(status).end(name));
+  startInstance((_, response) => {
+    response.statusCode = status;
+    response.end(name);
+  });
 
 /** An address where nothing listens. */
 export async function deadTarget(): Promise<Target> {
