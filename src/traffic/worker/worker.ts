@@ -147,7 +147,7 @@ export class Worker {
     if (this.#version !== null || this.#isLoading) return;
     const table = readDiskTable(settings.routingDir);
     if (!table) {
-      log.warn('no agent and no routing table on disk: waiting for one of them');
+      log.info('waiting for the first routing table');
       return;
     }
     const { routes } = this.#proxy;
