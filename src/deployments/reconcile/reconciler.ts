@@ -21,6 +21,7 @@ import { findRegions, listEnvironmentsIn } from './environment-regions.ts';
 import { HealthWatch } from './health-watch.ts';
 import { Images } from './images.ts';
 import type { Leases } from './leases.ts';
+import { unrouteMoved } from './moved.ts';
 import { removeOrphans } from './orphans.ts';
 import { type Probe, probe } from './probe.ts';
 import { busyEveryMs, idleEveryMs, type NextLook, reconcile } from './reconcile.ts';
@@ -70,7 +71,7 @@ export class Reconciler {
     this.#steady = steadyOf(parts.clock);
     this.#context = {
       ...parts,
-      engineLists: new EngineLists(this.#steady),
+      engineLists: new EngineLists(this.#steady, unrouteMoved(parts)),
       engineCalls: new EngineCalls(parts.log, enqueue),
       health: new HealthWatch(this.#steady, enqueue, parts.probe ?? probe),
       images: new Images({ ...parts, random }, enqueue),
