@@ -12,6 +12,8 @@ import type { Seal } from '../../lib/seal.ts';
 import type { RegionChange, RegionState, Regions } from '../../regions/regions.ts';
 import { subscribe } from '../../signals/signals.ts';
 import type { RouterWatch } from '../../traffic/router-watch.ts';
+import type { PortRange } from '../ports/next-ports.ts';
+import { freePorts } from '../ports/ports.ts';
 import { listEnvironmentsInProgress, listEnvironmentsToKeep } from '../queries.ts';
 import { Crashes } from '../rules/crashes.ts';
 import type { ReconcileContext } from './context.ts';
@@ -38,6 +40,7 @@ interface ReconcilerParts {
   regions: Regions;
   leases: Leases;
   pullTimeoutS: number;
+  instancePorts: PortRange;
   routers: RouterWatch;
   random: () => number;
   /** How an instance's health is checked. */
@@ -148,11 +151,13 @@ export class Reconciler {
   }
 
   async #sweep(nowMs: number): Promise<void> {
+    const { db, routers, clock } = this.#context;
     try {
-      const keys = await listEnvironmentsToKeep(this.#context.db);
+      const keys = await listEnvironmentsToKeep(db);
       this.#schedule.discover(keys, nowMs);
       this.#schedule.reduceTo(keys, nowMs);
-      await this.#context.routers.sweep();
+      await routers.sweep();
+      await freePorts(db, routers, clock.now());
     } catch (error) {
       this.#schedule.enqueueSweep();
       throw error;
