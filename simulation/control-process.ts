@@ -100,6 +100,7 @@ export async function startControlProcess(
     regions,
     leases: isShared ? databaseLeases(common.db, common.processId, common.clock) : onlyProcess(common.db),
     pullTimeoutS: 900,
+    instancePorts: { first: 20_000, last: 29_999 },
     random: Math.random,
     routers: new RouterWatch({ ...common, leaseMs: routerLeaseMs }),
     probe: (target) => engines[0]!.probe(machine, target),

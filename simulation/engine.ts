@@ -73,6 +73,7 @@ export class SimulatedEngine {
       });
     return {
       kind: 'docker',
+      publishesOn: null,
       probe: () => call('probe', () => {}),
       prepare: (image) => call(`pull ${image}`, () => this.#pull(image), pullMs),
       start: (spec) => call(`start ${spec.id}`, () => this.#start(spec)),

@@ -23,6 +23,7 @@ export interface Config {
   /** Path of a docker config.json with the logins of registries. */
   registryConfig: string | null;
   pullTimeoutS: number;
+  instancePorts: { first: number; last: number };
   adminToken: string | null;
   secretKey: Buffer | null;
   catalogueDir: string;
@@ -98,6 +99,7 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
     regions: read('SLUICE_REGIONS'),
     registryConfig: read('SLUICE_REGISTRY_CONFIG'),
     pullTimeoutS: read('SLUICE_PULL_TIMEOUT_S'),
+    instancePorts: read('SLUICE_INSTANCE_PORTS'),
     adminToken: read('SLUICE_ADMIN_TOKEN'),
     secretKey: read('SLUICE_SECRET_KEY'),
     catalogueDir: read('SLUICE_CATALOGUE_DIR') ?? join(dataDir, 'catalogue'),

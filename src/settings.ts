@@ -13,6 +13,7 @@ import {
   httpsRedirect,
   optional,
   port,
+  portRange,
   secretKey,
   text,
   url,
@@ -95,6 +96,13 @@ export const settings = {
       'Seconds that pulling an image may take in all, from 1 to 86400, with the attempts to reach a registry that is away. ' +
       'A deployment whose image is not there by then fails.',
     parse: wholeNumber(1, 86_400),
+  },
+  SLUICE_INSTANCE_PORTS: {
+    default: '20000-29999',
+    about:
+      'Ports that instances are given on the host of their engine, 100 or more; those that something else uses are ' +
+      'skipped. They are best outside the range from which the kernel takes ports (`net.ipv4.ip_local_port_range`).',
+    parse: portRange(100),
   },
   SLUICE_ADMIN_TOKEN: {
     default: '',

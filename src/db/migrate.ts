@@ -9,6 +9,7 @@ import { domains } from './migrations/0005-domains.ts';
 import { deliveryLeases } from './migrations/0006-delivery-leases.ts';
 import { positions } from './migrations/0007-positions.ts';
 import { routers } from './migrations/0008-routers.ts';
+import { instancePorts } from './migrations/0009-instance-ports.ts';
 import { type AnyDb, columnsFor, type DialectName, type Migration } from './migrations/types.ts';
 
 export const migrations: Migration[] = [
@@ -20,6 +21,7 @@ export const migrations: Migration[] = [
   deliveryLeases,
   positions,
   routers,
+  instancePorts,
 ];
 
 export const latestVersion = migrations.length;

@@ -44,6 +44,19 @@ export async function setInstanceAddress(db: Db, id: string, address: { host: st
   await db.updateTable('instance').set(address).where('id', '=', id).execute();
 }
 
+export type RoutedRow = Pick<InstanceRow, 'id' | 'project_id' | 'environment' | 'host' | 'port'>;
+
+/** Those of a region that visitors are sent to. */
+export async function listRouted(db: Db, region: string): Promise<RoutedRow[]> {
+  return db
+    .selectFrom('instance')
+    .select(['id', 'project_id', 'environment', 'host', 'port'])
+    .where('region', '=', region)
+    .where('state', '=', 'healthy')
+    .orderBy('id')
+    .execute();
+}
+
 export async function listInstanceIds(db: Db, region: string): Promise<Set<string>> {
   const rows = await db.selectFrom('instance').select('id').where('region', '=', region).execute();
   return new Set(rows.map((row) => row.id));

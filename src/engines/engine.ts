@@ -20,6 +20,8 @@ export interface InstanceSpec extends InstanceLabels {
   digest: string;
   /** The port on which the program listens; passed to it as PORT. */
   port: number;
+  /** Where it is to be reached on the host that `publishesOn` names; null: the engine chooses. */
+  hostPort: number | null;
   variables: Record<string, string>;
 }
 
@@ -58,6 +60,8 @@ export type EngineFault =
   | 'registry_unreachable'
   | 'registry_rate_limited'
   | 'unavailable'
+  /** Something else has the port that the instance was to be reached at. */
+  | 'port_taken'
   | 'start_failed';
 
 export class EngineError extends Error {
@@ -74,6 +78,8 @@ export type EngineChange = Pick<InstanceLabels, 'project' | 'environment'> | nul
 
 export interface Engine {
   readonly kind: EngineKind;
+  /** The host whose ports its instances are given by the caller; null: they have addresses of their own. */
+  readonly publishesOn: string | null;
   /** Rejects with the reason if the engine does not answer the calls below in time. */
   probe(): Promise<void>;
   /** Pulls the image and returns its digest, `sha256:…`. */

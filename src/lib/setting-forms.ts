@@ -16,6 +16,16 @@ export function port(value: string): number {
   return number;
 }
 
+export const portRange =
+  (least: number) =>
+  (value: string): { first: number; last: number } => {
+    const [, first, last] = /^(\d{4,5})-(\d{4,5})$/.exec(value)?.map(Number) ?? [];
+    if (!first || !last || first < 1024 || last > 65_535 || last - first + 1 < least) {
+      return wrong(`must be a range of ${least} ports or more from 1024 to 65535, such as 20000-29999`);
+    }
+    return { first, last };
+  };
+
 export function url(schemes: string[]) {
   return (value: string): string | null => {
     if (value === '') return null;

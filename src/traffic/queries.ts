@@ -107,7 +107,8 @@ export async function deleteTrafficBefore(db: Db, ms: number): Promise<void> {
   await db.deleteFrom('traffic').where('at', '<', ms).execute();
 }
 
-const routingVersion = 'routing_version';
+/** Where `meta` has the version of the routing table. */
+export const routingVersion = 'routing_version';
 
 /**
  * In the transaction of every change of which instances get which requests, of an environment or, before it is deleted,

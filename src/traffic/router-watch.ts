@@ -55,6 +55,12 @@ export class RouterWatch {
     return unrouted_at;
   }
 
+  /** The lowest version that a live router has in force; without any, higher than all. */
+  async leastInForce(): Promise<number> {
+    const live = this.#live(await this.#parts.db.selectFrom('router').selectAll().execute());
+    return Math.min(Number.MAX_SAFE_INTEGER, ...live.map(({ version }) => version));
+  }
+
   /** Deletes the rows of routers that ended long ago. */
   async sweep(): Promise<void> {
     const { db, leaseMs } = this.#parts;

@@ -61,6 +61,7 @@ export async function createRollouts(common: Common, config: Config, parts: Roll
     regions,
     leases: dialect === 'sqlite' ? onlyProcess(db) : databaseLeases(db, processId, clock),
     pullTimeoutS: config.pullTimeoutS,
+    instancePorts: config.instancePorts,
     random: Math.random,
     routers: new RouterWatch({ db, clock, leaseMs }),
   });

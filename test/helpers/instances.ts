@@ -19,7 +19,16 @@ export async function specOf(engine: Engine, workload: Workload, more: Partial<I
   const { image, variables } = workload;
   const { digest } = await engine.prepare(image, variables);
   const whose = { project: ids('prj'), environment: 'production', revision: 1 };
-  return { id: ids('instance'), ...whose, image, digest, port: 8080, variables, ...more } satisfies InstanceSpec;
+  return {
+    id: ids('instance'),
+    ...whose,
+    image,
+    digest,
+    port: 8080,
+    hostPort: null,
+    variables,
+    ...more,
+  } satisfies InstanceSpec;
 }
 
 /** Starts it and waits until it answers HTTP. */

@@ -73,6 +73,16 @@ export interface RolloutTables {
     created_at: number;
     state_since: number;
   };
+  /** A port that an instance has, or had so recently that nobody else may have it. */
+  instance_port: {
+    host: string;
+    port: number;
+    instance_id: string;
+    /** When the instance was found to be gone; null: it is there. */
+    freed_at: number | null;
+    /** A version of the routing table without the instance. */
+    freed_version: number;
+  };
   /** Which process reconciles an environment, and until when it alone may. Each new holder has a higher fence. */
   environment_lease: {
     project_id: string;

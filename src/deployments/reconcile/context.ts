@@ -5,6 +5,7 @@ import type { Log } from '../../lib/log.ts';
 import type { Seal } from '../../lib/seal.ts';
 import type { Regions } from '../../regions/regions.ts';
 import type { RouterWatch } from '../../traffic/router-watch.ts';
+import type { PortRange } from '../ports/next-ports.ts';
 import type { Crashes } from '../rules/crashes.ts';
 import type { EngineCalls } from './engine-calls.ts';
 import type { EngineLists } from './engine-lists.ts';
@@ -24,6 +25,7 @@ export interface ReconcileContext {
   regions: Regions;
   /** How long pulling an image may take in all. */
   pullTimeoutS: number;
+  instancePorts: PortRange;
   /** Says when no router sends requests to an instance any more. */
   routers: RouterWatch;
   engineLists: EngineLists;

@@ -9,13 +9,18 @@ interface Shared {
   list: Promise<Map<string, EngineInstance>>;
 }
 
+/** Called with every list before any look has it: what a look starts comes after what this does. */
+type Heed = (region: string, running: ReadonlyMap<string, EngineInstance>) => Promise<void>;
+
 /** What the engines run. Looks at about the same time share one question to the engine. */
 export class EngineLists {
   readonly #lists = new Map<string, Shared>();
   readonly #clock: Clock;
+  readonly #heed: Heed;
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, heed: Heed) {
     this.#clock = clock;
+    this.#heed = heed;
   }
 
   /** By the instance's id. */
@@ -23,7 +28,11 @@ export class EngineLists {
     const nowMs = this.#clock.now();
     const known = this.#lists.get(name);
     if (known && nowMs - known.at < sharedForMs) return known.list;
-    const list = engine.list().then((all) => new Map(all.map((instance) => [instance.id, instance])));
+    const list = engine.list().then(async (all) => {
+      const running = new Map(all.map((instance) => [instance.id, instance]));
+      await this.#heed(name, running);
+      return running;
+    });
     const shared = { at: nowMs, list };
     this.#lists.set(name, shared);
     list.catch(() => {

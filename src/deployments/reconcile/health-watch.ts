@@ -57,11 +57,14 @@ export class HealthWatch {
     const until = this.#clock.now() + renewedForMs;
     for (const target of targets) {
       const watched = this.#watched.get(target.instance);
-      if (watched) {
+      if (watched && watched.target.host === target.host && watched.target.port === target.port) {
         Object.assign(watched, { target, until });
         continue;
       }
-      const fresh: Watched = { key, target, until, health: target.known, good: 0, bad: 0, last: null, timer: null };
+      // What answered elsewhere says nothing about this address.
+      if (watched) this.forget(target.instance);
+      const health = watched ? 'unknown' : target.known;
+      const fresh: Watched = { key, target, until, health, good: 0, bad: 0, last: null, timer: null };
       this.#watched.set(target.instance, fresh);
       void this.#probe(fresh);
     }

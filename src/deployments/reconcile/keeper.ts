@@ -8,6 +8,7 @@ import { insertDrain } from '../../traffic/router-watch.ts';
 import { deleteInstance, type InstanceRow, insertInstance, markInstance } from '../instances.ts';
 import type { RevisionRow } from '../queries.ts';
 import type { Failure } from '../rules/steps.ts';
+import { changePort, portOf, takeAddresses } from './addresses.ts';
 import type { ReconcileContext } from './context.ts';
 import type { Observation, ObservedRegion } from './observe.ts';
 
@@ -42,7 +43,7 @@ export async function keepInstances(
     const surplus = missing < 0 ? inOrderOfLeaving(own).slice(0, -missing) : [];
     for (const row of surplus) await drain(context, seen, row);
     const staying = own.filter((row) => !surplus.includes(row));
-    if (set) startAgain(context, seen, set, staying);
+    if (set) await startAgain(context, seen, set, staying);
     const started = set && missing > 0 ? await startSome(context, seen, set.revision, missing) : 0;
     changed ||= surplus.length > 0 || started > 0;
   }
@@ -56,11 +57,19 @@ function inOrderOfLeaving(rows: InstanceRow[]): InstanceRow[] {
 }
 
 /** A row whose instance was not started: the process ended before it was created, or between that and its start. */
-function startAgain(context: ReconcileContext, seen: Kept, { revision }: DesiredSet, rows: InstanceRow[]): void {
-  for (const { id, state } of rows) {
+async function startAgain(
+  context: ReconcileContext,
+  seen: Kept,
+  { revision }: DesiredSet,
+  rows: InstanceRow[],
+): Promise<void> {
+  for (const row of rows) {
+    const { id, state } = row;
     const found = seen.region.running.get(id);
     const isUnstarted = state === 'starting' && !seen.busy.has(id) && (!found || found.state === 'created');
-    if (isUnstarted) start(context, seen, { ...specOf(context, seen, revision), id }, context.clock.now());
+    if (!isUnstarted) continue;
+    const given = await portOf(context, seen.region, row);
+    if (given) start(context, seen, { ...specOf(context, seen, revision), id, ...given }, context.clock.now());
   }
 }
 
@@ -71,27 +80,32 @@ async function startSome(context: ReconcileContext, seen: Kept, revision: Revisi
   const nowMs = clock.now();
   if (nowMs < crashes.nextStartAt(key, revision.number)) return 0;
   const round = Array.from({ length: count }, () => ids('ins'));
-  const row = {
+  const common = {
     project_id: key.projectId,
     environment: key.environment,
     revision: revision.number,
     region: region.name,
     state: 'starting' as const,
-    host: null,
-    port: null,
     created_at: nowMs,
     state_since: nowMs,
   };
-  await lease.write(async (tx) => {
-    for (const id of round) await insertInstance(tx, { id, ...row });
+  const rows = await lease.write(async (tx) => {
+    const addresses = await takeAddresses(tx, context, region, round);
+    const starting = addresses.map((address, i) => ({ id: round[i]!, ...common, ...address }));
+    for (const row of starting) await insertInstance(tx, row);
+    return starting;
   });
   const spec = specOf(context, seen, revision);
-  for (const id of round) start(context, seen, { ...spec, id }, nowMs);
-  return count;
+  for (const { id, port } of rows) start(context, seen, { ...spec, id, hostPort: port }, nowMs);
+  return rows.length;
 }
 
 /** Only for revisions that have left `preparing`: their digest is known. */
-function specOf({ seal }: ReconcileContext, { environment }: Kept, revision: RevisionRow): Omit<InstanceSpec, 'id'> {
+function specOf(
+  { seal }: ReconcileContext,
+  { environment }: Kept,
+  revision: RevisionRow,
+): Omit<InstanceSpec, 'id' | 'hostPort'> {
   return {
     project: revision.project_id,
     environment: revision.environment,
@@ -112,6 +126,11 @@ function start(context: ReconcileContext, { key, region }: Kept, spec: InstanceS
       await region.engine.start(spec);
     } catch (error) {
       if (error instanceof EngineError && error.fault === 'unavailable') return;
+      // Nothing is wrong with the instance: the next look starts it at another port.
+      if (error instanceof EngineError && error.fault === 'port_taken') {
+        await changePort(context, region, spec.id, spec.hostPort);
+        return;
+      }
       const failure = startFailure(error as Error);
       crashes.note(key, spec.revision, { failure, logTail: [], startedAt }, clock.now());
       await lease.confirm();

@@ -12,6 +12,8 @@ import type { Seal } from '../../lib/seal.ts';
 import type { RegionChange, RegionState, Regions } from '../../regions/regions.ts';
 import { subscribe } from '../../signals/signals.ts';
 import type { RouterWatch } from '../../traffic/router-watch.ts';
+import type { PortRange } from '../ports/next-ports.ts';
+import { freePorts } from '../ports/ports.ts';
 import { listEnvironmentsInProgress, listEnvironmentsToKeep } from '../queries.ts';
 import { Crashes } from '../rules/crashes.ts';
 import type { ReconcileContext } from './context.ts';
@@ -21,6 +23,7 @@ import { findRegions, listEnvironmentsIn } from './environment-regions.ts';
 import { HealthWatch } from './health-watch.ts';
 import { Images } from './images.ts';
 import type { Leases } from './leases.ts';
+import { unrouteMoved } from './moved.ts';
 import { removeOrphans } from './orphans.ts';
 import { type Probe, probe } from './probe.ts';
 import { busyEveryMs, idleEveryMs, type NextLook, reconcile } from './reconcile.ts';
@@ -37,6 +40,7 @@ interface ReconcilerParts {
   regions: Regions;
   leases: Leases;
   pullTimeoutS: number;
+  instancePorts: PortRange;
   routers: RouterWatch;
   random: () => number;
   /** How an instance's health is checked. */
@@ -70,7 +74,7 @@ export class Reconciler {
     this.#steady = steadyOf(parts.clock);
     this.#context = {
       ...parts,
-      engineLists: new EngineLists(this.#steady),
+      engineLists: new EngineLists(this.#steady, unrouteMoved(parts)),
       engineCalls: new EngineCalls(parts.log, enqueue),
       health: new HealthWatch(this.#steady, enqueue, parts.probe ?? probe),
       images: new Images({ ...parts, random }, enqueue),
@@ -147,11 +151,13 @@ export class Reconciler {
   }
 
   async #sweep(nowMs: number): Promise<void> {
+    const { db, routers, clock } = this.#context;
     try {
-      const keys = await listEnvironmentsToKeep(this.#context.db);
+      const keys = await listEnvironmentsToKeep(db);
       this.#schedule.discover(keys, nowMs);
       this.#schedule.reduceTo(keys, nowMs);
-      await this.#context.routers.sweep();
+      await routers.sweep();
+      await freePorts(db, routers, clock.now());
     } catch (error) {
       this.#schedule.enqueueSweep();
       throw error;

@@ -4,7 +4,7 @@ import type { ContainerInfo } from 'dockerode';
 import { createOptions, instanceOf } from './container.ts';
 
 const reach = { bind: '127.0.0.1', host: '127.0.0.1' };
-const spec = { id: 'i1', project: 'prj_1', environment: 'production', revision: 7, port: 8080 };
+const spec = { id: 'i1', project: 'prj_1', environment: 'production', revision: 7, port: 8080, hostPort: null };
 const digest = `sha256:${'0'.repeat(64)}`;
 const options = createOptions({ ...spec, image: 'shop', digest, variables: {} }, 'here', reach);
 const createdAt = 1_800_000_000;
@@ -25,7 +25,7 @@ const seen = (State: string, Status: string, ageS: number) =>
 const address = { host: '127.0.0.1', port: 32768 };
 
 test('a container in each of its states', () => {
-  const { port, ...labels } = spec;
+  const { port, hostPort, ...labels } = spec;
   const running = { ...labels, state: 'running', address, exitCode: null };
   const ended = { ...labels, state: 'exited', address: null, exitCode: null };
   assert.deepEqual(seen('running', 'Up 2 seconds', 2), running);

@@ -73,7 +73,7 @@ export function createOptions(spec: InstanceSpec, installation: string, { bind }
       Init: true,
       // The keeper replaces instances that ended: it knows the whole environment, Docker does not.
       RestartPolicy: { Name: 'no' },
-      PortBindings: { [port]: [{ HostIp: bind, HostPort: '' }] },
+      PortBindings: { [port]: [{ HostIp: bind, HostPort: String(spec.hostPort ?? '') }] },
       LogConfig: { Type: 'json-file', Config: { 'max-size': '10m', 'max-file': '2' } },
     },
   };

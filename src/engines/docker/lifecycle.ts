@@ -38,7 +38,7 @@ export async function startInstance(context: DockerContext, spec: InstanceSpec):
     if (!isInstance(found.Config.Labels, installation, spec.id)) throw error;
     if (!isUnstarted(found)) return;
   }
-  await startContainer(client, name);
+  await startContainer(client, name, spec.hostPort);
 }
 
 async function createContainer({ client, installation, reach }: DockerContext, spec: InstanceSpec): Promise<void> {
@@ -56,7 +56,7 @@ const isUnstarted = ({ State }: ContainerInspectInfo): boolean =>
   ['created', 'configured', 'initialized'].includes(State.Status);
 
 /** A container that cannot start is removed: the error has the reason, and nothing else would clean it up. */
-async function startContainer(client: DockerClient, name: string): Promise<void> {
+async function startContainer(client: DockerClient, name: string, hostPort: number | null): Promise<void> {
   const { docker, change, timeouts } = client;
   for (let attempt = 1; ; attempt++) {
     try {
@@ -66,10 +66,14 @@ async function startContainer(client: DockerClient, name: string): Promise<void>
       return;
     } catch (error) {
       if (!(error instanceof EngineError) || error.fault !== 'start_failed') throw error;
-      // Another program took the port that Docker had chosen; the next attempt chooses another.
-      if (attempt < portAttempts && /address already in use|port is already allocated|map port/.test(error.message)) {
-        continue;
+      const isPortTaken = /address already in use|port is already allocated|map port/.test(error.message);
+      if (isPortTaken && hostPort !== null) {
+        // It would start at this port only, however often: the next attempt has to make another.
+        await removeContainer(client, name);
+        throw new EngineError('port_taken', error.message, error);
       }
+      // Another program took the port that Docker had chosen; the next attempt chooses another.
+      if (isPortTaken && attempt < portAttempts) continue;
       await removeContainer(client, name).catch(() => {});
       throw error;
     }

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { socketPathIn } from '../../lib/socket-path.ts';
 import { type Engine, EngineError, type EngineInstance, type LogLine } from '../engine.ts';
 import type { StandinAnswer, StandinCall } from './protocol.ts';
-import { createStandinEngine } from './standin.ts';
+import { createStandinEngine, standinHost } from './standin.ts';
 
 const entry = fileURLToPath(new URL('./main.ts', import.meta.url));
 const callMs = 10_000;
@@ -31,6 +31,7 @@ export function standinInOwnProcess(dir: string, installation: string): Engine {
     });
   return {
     kind: 'standin',
+    publishesOn: standinHost,
     async probe() {},
     prepare,
     async start(spec) {

@@ -15,6 +15,7 @@ import { parseImage } from '../../contract/image-reference.ts';
 import { revisionId } from '../../contract/revision-id.ts';
 import { type Engine, EngineError, type EngineInstance, type InstanceSpec, type LogLine } from '../engine.ts';
 
+export const standinHost = '127.0.0.1';
 const maxLogLines = 1000;
 
 interface Running {
@@ -30,6 +31,7 @@ export function createStandinEngine(): Engine {
 
   return {
     kind: 'standin',
+    publishesOn: standinHost,
     async probe() {},
     async prepare(image, variables) {
       if (flag(variables.STANDIN_IMAGE_MISSING)) throw new EngineError('image_not_found', `there is no image ${image}`);
@@ -42,8 +44,10 @@ export function createStandinEngine(): Engine {
       running.server.on('request', answer(running));
       note(running, `instance ${spec.id} of ${spec.image} started`);
       if (!flag(spec.variables.STANDIN_UNHEALTHY)) {
-        running.server.listen(0, '127.0.0.1');
-        await once(running.server, 'listening');
+        await listen(running).catch((error) => {
+          instances.delete(spec.id);
+          throw error;
+        });
       }
       const exitAfterS = Number(spec.variables.STANDIN_EXIT_AFTER_S);
       if (exitAfterS > 0) running.timer = setTimeout(() => end(running, 1), exitAfterS * 1000);
@@ -75,9 +79,19 @@ function describe({ spec, server, exitCode }: Running): EngineInstance {
     environment: spec.environment,
     revision: spec.revision,
     state: exitCode === null ? 'running' : 'exited',
-    address: exitCode === null ? { host: '127.0.0.1', port: address?.port ?? 1 } : null,
+    address: exitCode === null ? { host: standinHost, port: address?.port ?? spec.hostPort ?? 1 } : null,
     exitCode,
   };
+}
+
+async function listen({ server, spec }: Running): Promise<void> {
+  try {
+    server.listen(spec.hostPort ?? 0, standinHost);
+    await once(server, 'listening');
+  } catch (error) {
+    const fault = (error as NodeJS.ErrnoException).code === 'EADDRINUSE' ? 'port_taken' : 'start_failed';
+    throw new EngineError(fault, (error as Error).message, error);
+  }
 }
 
 async function closeServer(server: Server, graceS: number): Promise<void> {

@@ -24,4 +24,8 @@ export async function eventsOf(db: Db, shop: Shop) {
 }
 
 export const instancesOf = (db: Db, shop: Shop) =>
-  db.selectFrom('instance').select(['id', 'state', 'revision']).where('project_id', '=', shop.project).execute();
+  db
+    .selectFrom('instance')
+    .select(['id', 'state', 'revision', 'host', 'port'])
+    .where('project_id', '=', shop.project)
+    .execute();

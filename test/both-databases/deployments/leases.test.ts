@@ -150,6 +150,7 @@ if (onPostgres) {
         leases,
         routers: new RouterWatch({ db, clock: systemClock, leaseMs: 60_000 }),
         pullTimeoutS: 60,
+        instancePorts: { first: 20_000, last: 29_999 },
         random: Math.random,
       });
       running.push(reconciler);

@@ -1,0 +1,89 @@
+// An instance that is no longer where the table says leaves the table, with all others of its region that moved, before any
+// look knows what runs.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { EngineLists } from '../../../src/deployments/reconcile/engine-lists.ts';
+import { unrouteMoved } from '../../../src/deployments/reconcile/moved.ts';
+import type { Engine, EngineInstance } from '../../../src/engines/engine.ts';
+import { createStandinEngine } from '../../../src/engines/standin/standin.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { createLog } from '../../../src/lib/log.ts';
+import { ids } from '../../helpers/instances.ts';
+import { sharedApp } from '../../helpers/shared-app.ts';
+import { Shop } from '../../helpers/shop.ts';
+import { instancesOf } from './deployments-fixture.ts';
+
+/** Does not reconcile: the tests do what a look would. */
+const t = sharedApp({ tokenLimit: 1_000_000, env: { SLUICE_ROLES: 'api' } });
+const host = '127.0.0.1';
+const log = createLog({ level: 'silent', format: 'json' });
+
+describe('a list of what an engine runs', () => {
+  /** A project with a healthy instance at this port. */
+  async function openAt(region: string, port: number) {
+    const shop = await Shop.open(t.url);
+    const id = ids('ins');
+    const whose = { project_id: shop.project, environment: 'production', revision: 1 };
+    await t.app.store.db
+      .insertInto('instance')
+      .values({ id, ...whose, region, state: 'healthy', host, port, created_at: 1, state_since: 1 })
+      .execute();
+    const running = (at: number | null): EngineInstance => ({
+      ...{ id, project: shop.project, environment: 'production', revision: 1, exitCode: null },
+      ...(at === null ? { state: 'exited', address: null } : { state: 'running', address: { host, port: at } }),
+    });
+    const version = async () => {
+      const { db } = t.app.store;
+      const row = db.selectFrom('routing').select('version').where('project_id', '=', shop.project);
+      return Number((await row.executeTakeFirst())?.version ?? 0);
+    };
+    return { running, version, state: async () => (await instancesOf(t.app.store.db, shop))[0]!.state };
+  }
+
+  /** What each look is given is what the engine is said to run. */
+  function lists(region: string) {
+    let now: EngineInstance[] = [];
+    const engine: Engine = { ...createStandinEngine(), list: async () => now };
+    const asked = new EngineLists(systemClock, unrouteMoved({ db: t.app.store.db, clock: systemClock, log }));
+    return async (...running: EngineInstance[]) => {
+      now = running;
+      asked.clear();
+      await asked.of({ name: region, engine, available: true, lastCheckedAt: null });
+    };
+  }
+
+  test('two that exchanged their ports are both out of the table before a look has the list', async () => {
+    const region = ids('region');
+    const [a, b, c] = [await openAt(region, 32_768), await openAt(region, 32_769), await openAt(region, 32_770)];
+    const list = lists(region);
+    await list(a.running(32_768), b.running(32_769), c.running(32_770));
+    const before = await Promise.all([a, b, c].map(({ version }) => version()));
+    assert.deepEqual(await Promise.all([a, b, c].map(({ state }) => state())), ['healthy', 'healthy', 'healthy']);
+    await list(a.running(32_769), b.running(32_768), c.running(32_770));
+    assert.deepEqual(await Promise.all([a, b, c].map(({ state }) => state())), ['unhealthy', 'unhealthy', 'healthy']);
+    const after = await Promise.all([a, b, c].map(({ version }) => version()));
+    assert.deepEqual(
+      after.map((version, i) => version > before[i]!),
+      [true, true, false],
+    );
+  });
+
+  test('one that ended, or is gone, leaves too; so does one that moved while no process looked', async () => {
+    const region = ids('region');
+    const [a, b, c] = [await openAt(region, 32_768), await openAt(region, 32_769), await openAt(region, 32_770)];
+    const list = lists(region);
+    await list(a.running(32_768), b.running(32_769), c.running(32_999));
+    assert.deepEqual(await Promise.all([a, b, c].map(({ state }) => state())), ['healthy', 'healthy', 'unhealthy']);
+    await list(a.running(null), c.running(32_999));
+    assert.deepEqual(await Promise.all([a, b].map(({ state }) => state())), ['unhealthy', 'unhealthy']);
+  });
+
+  test('one that this engine never ran is for the look at its environment', async () => {
+    const region = ids('region');
+    const a = await openAt(region, 32_768);
+    const list = lists(region);
+    await list();
+    await list();
+    assert.equal(await a.state(), 'healthy');
+  });
+});
