@@ -1,0 +1,149 @@
+// The real parts of a run: a PostgreSQL, a Docker engine with a registry, two services, receivers of webhooks.
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { request } from 'node:http';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { adminToken } from '../helpers/app.ts';
+import { childrenOf } from '../helpers/children.ts';
+import { startDocker, startRegistry, type TestDocker, type TestRegistry } from '../helpers/docker.ts';
+import { startPostgres, type TestPostgres } from '../helpers/postgres.ts';
+import { main } from '../helpers/service.ts';
+import { KeptProcess } from './kept-process.ts';
+
+export interface SoakedService {
+  name: string;
+  url: string;
+  routerPort: number;
+  process: KeptProcess;
+  control(): number[];
+  workers(): number[];
+}
+
+export interface SoakedReceiver {
+  url: string;
+  arrivalsPath: string;
+  process: KeptProcess;
+}
+
+export interface World {
+  /** With the logs of all. */
+  folder: string;
+  postgres: TestPostgres;
+  docker: TestDocker;
+  registry: TestRegistry;
+  services: SoakedService[];
+  receivers: SoakedReceiver[];
+  stop(): Promise<void>;
+}
+
+const receiverMain = join(import.meta.dirname, 'receiver-main.ts');
+
+export async function startWorld(): Promise<World> {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-chaos-'));
+  const undo: (() => Promise<void>)[] = [];
+  const stop = async () => {
+    for (const step of undo.reverse()) await step();
+  };
+  try {
+    const postgres = await startPostgres();
+    undo.push(postgres.stop);
+    const docker = await startDocker();
+    undo.push(docker.stop);
+    const registry = await startRegistry();
+    undo.push(registry.stop);
+    const receivers = await Promise.all([1, 2, 3].map((n) => receiverAt(join(folder, `receiver-${n}`))));
+    const shared = {
+      SLUICE_DATABASE_URL: postgres.url,
+      SLUICE_SECRET_KEY: randomBytes(32).toString('hex'),
+      SLUICE_REGIONS: `local=docker:${docker.socket}`,
+    };
+    const services = await Promise.all(['a', 'b'].map((name) => serviceAt(name, join(folder, name), shared)));
+    for (const { process } of [...receivers, ...services]) undo.push(() => process.close());
+    for (const { process } of [...receivers, ...services]) process.start();
+    await Promise.all([...receivers, ...services].map(({ process }) => process.ready()));
+    return { folder, postgres, docker, registry, services, receivers, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+export const forget = ({ folder }: World): void => rmSync(folder, { recursive: true, force: true });
+
+async function serviceAt(name: string, dataDir: string, shared: Record<string, string>): Promise<SoakedService> {
+  mkdirSync(dataDir);
+  const [port, routerPort, tlsPort] = [await settledPort(), await settledPort(), await settledPort()];
+  const url = `http://127.0.0.1:${port}`;
+  const kept = new KeptProcess({
+    args: [main],
+    env: {
+      SLUICE_DATA_DIR: dataDir,
+      SLUICE_PORT: String(port),
+      SLUICE_ROUTER_PORT: String(routerPort),
+      SLUICE_ROUTER_TLS_PORT: String(tlsPort),
+      SLUICE_ROUTER_WORKERS: '2',
+      SLUICE_ADMIN_TOKEN: adminToken,
+      SLUICE_SAMPLE: 'off',
+      SLUICE_LOG_FORMAT: 'json',
+      SLUICE_DRAIN_S: '30',
+      ...shared,
+    },
+    logPath: `${dataDir}.log`,
+    answers: async () =>
+      (await statusOf(`${url}/readyz`)) === 200 && (await statusOf(`http://127.0.0.1:${routerPort}/`)) > 0,
+  });
+  const children = (entry: string) => (kept.pid === null ? [] : childrenOf(kept.pid, entry));
+  return {
+    name,
+    url,
+    routerPort,
+    process: kept,
+    control: () => children('control.ts'),
+    workers: () => children('worker/main.ts'),
+  };
+}
+
+async function receiverAt(path: string): Promise<SoakedReceiver> {
+  const port = await settledPort();
+  const url = `http://127.0.0.1:${port}/`;
+  const kept = new KeptProcess({
+    args: [receiverMain, String(port), path],
+    env: {},
+    logPath: `${path}.log`,
+    answers: async () => (await statusOf(url)) === 200,
+  });
+  return { url, arrivalsPath: path, process: kept };
+}
+
+/** A port that is still free when its owner comes back: below those that the system and Docker give to others. */
+async function settledPort(): Promise<number> {
+  for (;;) {
+    const port = 20_000 + Math.floor(Math.random() * 12_000);
+    const server = createServer().listen(port, '127.0.0.1');
+    try {
+      await once(server, 'listening');
+    } catch {
+      continue;
+    }
+    server.close();
+    await once(server, 'close');
+    return port;
+  }
+}
+
+function statusOf(url: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    request(url, { agent: false, timeout: 5000 }, (response) => {
+      response.resume();
+      resolve(response.statusCode!);
+    })
+      .on('timeout', function (this: { destroy(error: Error): void }) {
+        this.destroy(new Error('no answer'));
+      })
+      .on('error', reject)
+      .end();
+  });
+}
