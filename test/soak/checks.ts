@@ -11,18 +11,16 @@ const noticedWithinMs = 1000;
 /** Why a visit was allowed to fail; null: for no reason. */
 export function excuseOf(visit: FailedVisit, faults: FaultRecord[]): Excuse | null {
   const during = faults.filter(({ fromMs, toMs }) => fromMs <= visit.toMs && toMs + noticedWithinMs >= visit.fromMs);
-  const inWorker = ({ kind, service, pid }: FaultRecord, act: string) =>
-    kind === `${act} worker` && service === visit.service && (visit.worker === null || visit.worker === pid);
-  const isDown = ({ kind, service }: FaultRecord) =>
-    (kind === 'kill supervisor' || kind === 'kill service') && service === visit.service;
-  if (during.some((fault) => inWorker(fault, 'kill'))) return 'worker killed';
-  if (during.some((fault) => inWorker(fault, 'stop'))) return 'worker stopped';
-  if (during.some(isDown)) return 'service down';
+  const here = during.filter(({ service }) => service === visit.service);
+  const inWorker = (act: 'kill' | 'stop') =>
+    here.some(({ kind, pid }) => kind === `${act} worker` && (visit.worker === null || visit.worker === pid));
   // Restarting or killing dockerd ends every instance; a connection to the router is not touched by it.
   const isOfInstance = /^50[234] /.test(visit.reason);
-  return isOfInstance && during.some(({ kind }) => kind === 'restart docker' || kind === 'kill docker')
-    ? 'instances ended'
-    : null;
+  if (isOfInstance && during.some(({ kind }) => kind === 'restart docker' || kind === 'kill docker'))
+    return 'instances ended';
+  if (here.some(({ kind }) => kind === 'kill supervisor' || kind === 'kill service')) return 'service down';
+  if (inWorker('kill')) return 'worker killed';
+  return inWorker('stop') ? 'worker stopped' : null;
 }
 
 export const failedForNoReason = (failed: FailedVisit[], faults: FaultRecord[]): string[] =>
