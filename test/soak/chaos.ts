@@ -23,7 +23,7 @@ import { allServed, openSites, type SoakedSite, subscribe } from './sites.ts';
 import { Visitors } from './visitors.ts';
 import { forget, startWorld, type World } from './world.ts';
 
-const visitorsPerRouter = 3;
+const visitorsPerRouter = 6;
 const projectEveryMs = 3000;
 const calmWithinMs = 300_000;
 const shownPerCheck = 10;

@@ -31,7 +31,7 @@ export interface PlannedFault {
 /** Longer than an environment's lease and shorter than a router's, of which the first must change nothing for visitors. */
 const overLeaseMs: [number, number] = [21_000, 30_000];
 const shortMs: [number, number] = [200, 5000];
-const meanGapMs = 5000;
+const meanGapMs = 4000;
 
 const ofProcesses = {
   'kill worker': 8,

@@ -13,7 +13,7 @@ export interface Site {
   image: string;
 }
 
-const pauseMs = 40;
+const pauseMs = 80;
 /** Longer than any process is stopped. */
 const patienceMs = 90_000;
 
