@@ -84,6 +84,7 @@ async function serviceAt(name: string, dataDir: string, shared: Record<string, s
       SLUICE_PORT: String(port),
       SLUICE_ROUTER_PORT: String(routerPort),
       SLUICE_ROUTER_TLS_PORT: String(tlsPort),
+      SLUICE_DATA_PLANE: 'builtin',
       SLUICE_ROUTER_WORKERS: '2',
       SLUICE_ADMIN_TOKEN: adminToken,
       SLUICE_SAMPLE: 'off',
