@@ -18,7 +18,7 @@ function tables() {
   test('a worker listens once it has a table, which then changes by environment', async () => {
     const workers = openWorkers();
     const worker = workers.start();
-    await until('it has found no agent', () => worker.output().includes('waiting for one of them'));
+    await until('it has found no agent', () => worker.output().includes('waiting for the first routing table'));
     await assert.rejects(get(workers), /ECONNREFUSED/);
     const { load, plane, change } = await openPlane(workers);
     const [one, two] = [await named('one'), await named('two')];
@@ -50,7 +50,7 @@ function tables() {
     await first.exited;
     const second = workers.start();
     await second.ready;
-    assert.match(second.output(), /serving from the routing table on disk/);
+    await until('it says so', () => second.output().includes('serving from the routing table on disk'));
     assert.equal(await get(workers), 'app');
     assert.equal((await askTls(workers.ports.tls)).serial, serial);
     const files = readdirSync(workers.routingDir, { recursive: true }).map((name) =>

@@ -16,17 +16,15 @@ export interface HeldTable {
 
 export class WorkerConnection {
   readonly id: string;
-  readonly pid: number;
   readonly #socket: Socket;
   version: number;
   saidBye = false;
   heardAt = performance.now();
   #syncing: Promise<void> = Promise.resolve();
 
-  constructor(socket: Socket, id: string, pid: number, version: number) {
+  constructor(socket: Socket, id: string, version: number) {
     this.#socket = socket;
     this.id = id;
-    this.pid = pid;
     this.version = version;
   }
 
@@ -36,15 +34,6 @@ export class WorkerConnection {
 
   get responds(): boolean {
     return performance.now() - this.heardAt < silentMs;
-  }
-
-  /** Whether the process still exists, connected or not. */
-  get lives(): boolean {
-    try {
-      return process.kill(this.pid, 0);
-    } catch {
-      return false;
-    }
   }
 
   send(message: ToWorker): boolean {

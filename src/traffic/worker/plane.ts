@@ -12,6 +12,7 @@ import { type EnvironmentRoutes, routesKey } from '../table.ts';
 import { type HeldTable, WorkerConnection } from './connection.ts';
 import type { DiskCertificates } from './disk-certificates.ts';
 import { DiskTableWriter } from './disk-table.ts';
+import { KnownWorkers } from './known-workers.ts';
 import { type FromWorker, onMessages } from './protocol.ts';
 
 interface WorkerPlaneOptions {
@@ -34,14 +35,15 @@ export class WorkerPlane implements DataPlane {
   #observer: RouterObserver | null = null;
   readonly #sockets = new Set<Socket>();
   readonly #workers = new Map<string, WorkerConnection>();
-  /** Workers that lost their connection; they may come back, or have ended. */
-  readonly #lost = new Map<string, WorkerConnection>();
+  /** Those that lost their connection, or the agent before this one had, may come back, or have ended. */
+  readonly #known: KnownWorkers;
   #batches: MeasuredBatch[] = [];
   #ticketKey: string | null = null;
   #pings: NodeJS.Timeout | null = null;
 
   constructor(options: WorkerPlaneOptions) {
     this.#options = options;
+    this.#known = new KnownWorkers(options.routingDir);
     this.#writer = new DiskTableWriter(options.routingDir, options.log, () => ({
       version: this.#table.version,
       environments: [...this.#table.environments.values()],
@@ -128,8 +130,8 @@ export class WorkerPlane implements DataPlane {
   }
 
   #join(socket: Socket, { id, pid, version }: FromWorker & { type: 'hello' }): WorkerConnection {
-    const worker = new WorkerConnection(socket, id, pid, version ?? this.#table.version);
-    this.#lost.delete(id);
+    const worker = new WorkerConnection(socket, id, version ?? this.#table.version);
+    this.#known.add(id, pid);
     this.#workers.get(id)?.end();
     this.#workers.set(id, worker);
     if (this.#ticketKey !== null) worker.send({ type: 'ticket-key', key: this.#ticketKey });
@@ -140,8 +142,17 @@ export class WorkerPlane implements DataPlane {
   #lose(worker: WorkerConnection): void {
     if (this.#workers.get(worker.id) !== worker) return; // it has connected anew
     this.#workers.delete(worker.id);
-    if (worker.saidBye || !worker.lives) this.#observer?.left(worker.id);
-    else this.#lost.set(worker.id, worker);
+    if (worker.saidBye) this.#forget(worker.id);
+    else this.#forgetEnded();
+  }
+
+  #forgetEnded(): void {
+    for (const id of this.#known.ended()) this.#forget(id);
+  }
+
+  #forget(id: string): void {
+    this.#known.delete(id);
+    this.#observer?.left(id);
   }
 
   #hear(worker: WorkerConnection, message: FromWorker): void {
@@ -206,10 +217,6 @@ export class WorkerPlane implements DataPlane {
 
   #ping(): void {
     for (const worker of this.#workers.values()) worker.send({ type: 'ping' });
-    for (const [id, worker] of this.#lost) {
-      if (worker.lives) continue;
-      this.#lost.delete(id);
-      this.#observer?.left(id);
-    }
+    this.#forgetEnded();
   }
 }
