@@ -61,6 +61,8 @@ export const onlyTheHolderActs: CommitInvariant = {
     const holders = new Map(after.environment_lease.map((row) => [environmentOf(row), row.owner]));
     return firstOf(after.instance, (row) => {
       if (known.get(row.id)?.state === row.state) return null;
+      // The first process to see that an instance is not where it was takes it out of the routing table.
+      if (row.state === 'unhealthy') return null;
       const holder = holders.get(environmentOf(row));
       return holder === undefined || holder === by
         ? null

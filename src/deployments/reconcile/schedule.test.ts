@@ -103,3 +103,12 @@ test('what has nothing to reconcile any more is looked at at once, so that it is
   schedule.reduceTo([key('kept')], 10);
   assert.deepEqual(take(schedule, 10), ['deleted']);
 });
+
+test('a sweep during the look at a deleted environment does not bring another look, and so no endless row of them', () => {
+  const schedule = new Schedule();
+  schedule.enqueue(key('deleted'), 10);
+  assert.deepEqual(take(schedule, 10), ['deleted']);
+  schedule.reduceTo([], 10);
+  schedule.remove(key('deleted'));
+  assert.equal(schedule.size, 0);
+});

@@ -31,10 +31,15 @@ export class Schedule {
     for (const key of keys) if (!this.#entries.has(keyText(key))) this.#moveUp(key, nowMs);
   }
 
-  /** These are all that have something to reconcile: looks at once at those that are scheduled besides. */
+  /**
+   * These are all that have something to reconcile: looks at once at those that are scheduled besides. A look that is under
+   * way finds out by itself; were it followed by another, each would ask for the next sweep, and that for the next look.
+   */
   reduceTo(keys: EnvironmentKey[], nowMs: number): void {
     const kept = new Set(keys.map(keyText));
-    for (const [name, entry] of this.#entries) if (!kept.has(name)) entry.at = Math.min(entry.at, nowMs);
+    for (const [name, entry] of this.#entries) {
+      if (!kept.has(name) && !entry.isTaken) entry.at = Math.min(entry.at, nowMs);
+    }
   }
 
   /** Takes the environments to look at now, the longest due first. Each has to be planned again or removed. */
