@@ -30,7 +30,8 @@ export class RetentionClock {
     const passedMs = steadyMs - (this.#readAt ?? steadyMs);
     this.#readAt = steadyMs;
     const known = await this.#read();
-    const time = known === null || this.#isProven(nowMs, steadyMs) ? nowMs : Math.min(nowMs, known + passedMs);
+    const passed = known === null || this.#isProven(nowMs, steadyMs) ? nowMs : Math.min(nowMs, known + passedMs);
+    const time = Math.floor(passed); // steady time has fractions, columns have not
     if (time !== known) await this.#write(time);
     return time;
   }
