@@ -89,11 +89,7 @@ test('a failover: what was acknowledged is there, both go on by themselves, no e
   const before = writers.map(({ acknowledged }) => acknowledged.length);
   await standby.promote();
   await until('writes through both', () => writers.every((one, i) => one.acknowledged.length > before[i]! + 3), 30_000);
-  const refused = await Promise.all(writers.map((one) => one.stop()));
-  assert.ok(
-    refused.some((count) => count > 0),
-    'nobody noticed the failover',
-  );
+  await Promise.all(writers.map((one) => one.stop()));
   await until('both ready', async () => {
     const ready = await Promise.all(urls.map((url) => call(url, 'GET', '/readyz')));
     return ready.every(({ status }) => status === 200);
