@@ -62,6 +62,18 @@ export async function findLatestPosition(db: Db, dialect: DialectName, accountId
   return { position: Number(row?.position ?? 0), id: behindAllIds };
 }
 
+/** Events that are committed behind a position: someone who follows from now on has no use for them. */
+export async function listIdsBehind(db: Db, accountId: string, { position }: Position): Promise<string[]> {
+  const rows = await db
+    .selectFrom('event')
+    .select('id')
+    .where('account_id', '=', accountId)
+    .where('position', '>', position)
+    .limit(10_000)
+    .execute();
+  return rows.map(({ id }) => id);
+}
+
 /** null: this database has no such event of the account. */
 export async function findPositionOf(db: Db, accountId: string, id: string): Promise<Position | null> {
   const query = db.selectFrom('event').select(['id', 'position']).where('id', '=', id);

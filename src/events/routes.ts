@@ -6,7 +6,7 @@ import type { Clock } from '../lib/clock.ts';
 import { idFloor, idPattern } from '../lib/ids.ts';
 import { requireProject } from '../projects/queries.ts';
 import { isTokenValid } from '../tokens/queries.ts';
-import { beginning, findLatestPosition, findPositionOf } from './positions.ts';
+import { beginning, findLatestPosition, findPositionOf, listIdsBehind } from './positions.ts';
 import { filterFor, findEvent, listEvents, presentEvent } from './queries.ts';
 import type { EventStreams } from './stream.ts';
 
@@ -41,12 +41,14 @@ export function eventRoutes({ dialect, clock, streams }: EventParts): ServedRout
         lastId === undefined
           ? await findLatestPosition(db, dialect, caller.accountId)
           : await findPositionOf(db, caller.accountId, lastId);
+      const skipped = lastId === undefined ? await listIdsBehind(db, caller.accountId, known!) : [];
       const resetFrom = known || lastId === beforeAll ? null : lastId!;
       const isAllowed = () => isTokenValid(db, caller.tokenId, clock.now());
       const changes = query.changes === 'true';
       return streams.follow({
         filter: filterFor(caller, query),
         from: known ?? beginning,
+        skipped: new Set(skipped),
         resetFrom,
         changes,
         isAllowed,

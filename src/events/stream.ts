@@ -32,6 +32,8 @@ type Change = Topics['changes'];
 interface Follower {
   filter: EventFilter;
   from: Position;
+  /** Events behind that position that the client does not get: they were there when it began to follow. */
+  skipped: Set<string>;
   /** The client asked for what comes after this event, which is not in the database: it gets everything, and is told. */
   resetFrom: string | null;
   /** Whether the client also gets hints about changes that are not events. */
@@ -129,6 +131,7 @@ class EventStream extends Readable {
       if (this.destroyed || !this.#hasRoom) return;
       for (const row of rows) {
         this.#position = { position: row.position, id: row.id };
+        if (this.#follower.skipped.delete(row.id)) continue;
         this.#sent = row.id;
         this.#hasRoom = this.push(`id: ${row.id}\nevent: ${row.type}\ndata: ${row.body}\n\n`);
       }

@@ -66,6 +66,29 @@ describe('GET /events/stream', () => {
 
   // SQLite has one writer: there, ids are in the order of commits.
   if (onPostgres) {
+    test('from now on, also while an older transaction is open: what was committed before is not shown', async () => {
+      const project = await t.newProject();
+      const { promise: hold, resolve: release } = Promise.withResolvers<void>();
+      const { promise: written, resolve: wrote } = Promise.withResolvers<void>();
+      const open = t.app.store.db.transaction().execute(async (tx) => {
+        await tx
+          .insertInto('meta')
+          .values({ name: `open ${project}`, value: '1' })
+          .execute();
+        wrote();
+        await hold;
+      });
+      await written;
+      await emit(t.app.store.db, project);
+      const follower = await Follower.open(t.url, { query: `?project_id=${project}` });
+      await emit(t.app.store.db, project, 'alert.resolved');
+      release();
+      await open;
+      const [event] = await follower.has(1);
+      assert.deepEqual([event!.event, event!.data.sequence], ['alert.resolved', 2]);
+      follower.close();
+    });
+
     test('nothing is missed where transactions commit in another order than their ids', async () => {
       const [slow, fast] = [await t.newProject(), await t.newProject()];
       const follower = await Follower.open(t.url);
