@@ -31,7 +31,7 @@ after(async () => {
   await isolated?.clean();
 });
 
-/** Creates projects until it is stopped. Returns those that were acknowledged, and how many were refused. */
+/** Creates projects until it is stopped: those that were acknowledged, and how many were refused. */
 function keepCreating(url: string) {
   let stopped = false;
   const acknowledged: string[] = [];
@@ -49,10 +49,10 @@ function keepCreating(url: string) {
   })();
   return {
     acknowledged,
+    refused: () => refused,
     async stop() {
       stopped = true;
       await running;
-      return refused;
     },
   };
 }
@@ -86,6 +86,7 @@ test('a failover: what was acknowledged is there, both go on by themselves, no e
 
   await primary.crash();
   await until('/readyz', async () => (await call(urls[0]!, 'GET', '/readyz')).status === 503);
+  await until('somebody to notice the failover', () => writers.some((one) => one.refused() > 0), 30_000);
   const before = writers.map(({ acknowledged }) => acknowledged.length);
   await standby.promote();
   await until('writes through both', () => writers.every((one, i) => one.acknowledged.length > before[i]! + 3), 30_000);
