@@ -121,7 +121,7 @@ export class Shop {
   }
 
   /** Visits without pause until it is stopped; returns every visit that failed. */
-  load(clients = 4): { stop(): Promise<{ visits: number; failed: string[] }> } {
+  load(clients = 4): { visits(): number; stop(): Promise<{ visits: number; failed: string[] }> } {
     let stopped = false;
     let visits = 0;
     const failed: string[] = [];
@@ -135,6 +135,7 @@ export class Shop {
       }
     });
     return {
+      visits: () => visits,
       async stop() {
         stopped = true;
         await Promise.all(running);
