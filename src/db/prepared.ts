@@ -1,6 +1,7 @@
-// Queries of the hot path, built and compiled once. On SQLite, reads outside of a transaction bypass Kysely.
+// Queries of the hot path, built and compiled once for each dialect. On SQLite, reads outside of a transaction bypass Kysely.
 import type { CompiledQuery } from 'kysely';
-import type { Db } from './database.ts';
+import { type Db, dialectOf } from './database.ts';
+import type { DialectName } from './migrations/types.ts';
 import type { Tables } from './tables.ts';
 
 type Read = <R>(query: CompiledQuery<R>) => R[];
@@ -14,10 +15,11 @@ export function readDirectly(db: Db, read: Read): void {
 
 /** A prepared read. `build` uses placeholder values; callers pass the real ones in the order of the query. */
 export function prepared<R>(build: (db: Db) => { compile(): CompiledQuery<R> }) {
-  let compiled: CompiledQuery<R> | undefined;
+  const compiled: Partial<Record<DialectName, CompiledQuery<R>>> = {};
   return async (db: Db, ...parameters: unknown[]): Promise<R[]> => {
-    compiled ??= build(db).compile();
-    const query = { ...compiled, parameters };
+    const dialect = dialectOf(db);
+    compiled[dialect] ??= build(db).compile();
+    const query = { ...compiled[dialect], parameters };
     const read = direct.get(db);
     if (read) return read(query);
     return (await db.executeQuery<R>(query)).rows;
@@ -26,16 +28,15 @@ export function prepared<R>(build: (db: Db) => { compile(): CompiledQuery<R> }) 
 
 /** A prepared insert of one row. Every row has all columns of the table, so the names come from the first one. */
 export function preparedInsert<T extends keyof Tables>(table: T) {
-  let compiled: CompiledQuery | undefined;
+  const compiled: Partial<Record<DialectName, CompiledQuery>> = {};
   let columns: (keyof Tables[T])[] = [];
   return async (db: Db, row: Tables[T]): Promise<void> => {
-    if (!compiled) {
-      columns = Object.keys(row) as (keyof Tables[T])[];
-      compiled = db
-        .insertInto(table)
-        .values(row as never)
-        .compile();
-    }
-    await db.executeQuery({ ...compiled, parameters: columns.map((name) => row[name]) });
+    if (columns.length === 0) columns = Object.keys(row) as (keyof Tables[T])[];
+    const dialect = dialectOf(db);
+    compiled[dialect] ??= db
+      .insertInto(table)
+      .values(Object.fromEntries(columns.map((name) => [name, row[name]])) as never)
+      .compile();
+    await db.executeQuery({ ...compiled[dialect], parameters: columns.map((name) => row[name]) });
   };
 }

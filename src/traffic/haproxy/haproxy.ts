@@ -13,7 +13,7 @@ import { configText, type HaproxySettings } from './config.ts';
 import { ask } from './control.ts';
 import type { HaproxyFiles } from './files.ts';
 import { makeFolders, readOrEmpty, replaceFile } from './folder.ts';
-import { currentWorker, reload, runningMaster, startMaster, type Worker } from './process.ts';
+import { currentWorker, reload, runningMaster, startMaster } from './process.ts';
 import { RequestLog } from './request-log.ts';
 import { HaproxyRoutes } from './routes.ts';
 
@@ -46,7 +46,7 @@ class Haproxy implements DataPlane {
   #observer: RouterObserver = { joining: async () => {}, moved: () => {}, left: () => {} };
   /** One after another: changes, reloads, looks. */
   #last: Promise<void> = Promise.resolve();
-  #worker: Worker | null = null;
+  #worker: string | null = null;
   #version = 0;
   #timer: NodeJS.Timeout | undefined;
   #challenges: { stop(): Promise<void> } | null = null;
@@ -73,7 +73,7 @@ class Haproxy implements DataPlane {
     this.#version = Number(await readOrEmpty(this.#files.version));
     if (await this.#writeConfig()) await reload(this.#files);
     await this.#attach();
-    this.#options.log.info({ router: this.#worker?.id }, 'HAProxy runs already');
+    this.#options.log.info({ router: this.#worker }, 'HAProxy runs already');
   }
 
   observe(observer: RouterObserver): void {
@@ -81,7 +81,7 @@ class Haproxy implements DataPlane {
   }
 
   async load(version: number, batches: AsyncIterable<EnvironmentRoutes[]>): Promise<void> {
-    if (this.#worker) await this.#observer.joining({ id: this.#worker.id, version: this.#version });
+    if (this.#worker) await this.#observer.joining({ id: this.#worker, version: this.#version });
     const loaded = new Set<string>();
     for await (const batch of batches) {
       for (const routes of batch) loaded.add(routesKey(routes));
@@ -150,7 +150,7 @@ class Haproxy implements DataPlane {
     await this.#writeConfig();
     if (runningMaster(this.#files) === null) await startMaster(this.#options.program, this.#files);
     await this.#attach();
-    await this.#observer.joining({ id: this.#worker!.id, version: this.#version });
+    await this.#observer.joining({ id: this.#worker!, version: this.#version });
   }
 
   /** True: the configuration is another one than HAProxy last started with. */
@@ -166,8 +166,8 @@ class Haproxy implements DataPlane {
   async #attach(): Promise<void> {
     const worker = await currentWorker(this.#files);
     // The log of a worker that is being replaced goes on until its last request has ended.
-    if (!this.#logs.has(worker.id)) {
-      this.#logs.set(worker.id, new RequestLog(worker.id, this.#files.adminSocket, this.#options.clock));
+    if (!this.#logs.has(worker)) {
+      this.#logs.set(worker, new RequestLog(worker, this.#files.adminSocket, this.#options.clock));
     }
     await this.#routes.attach();
     this.#worker = worker;
@@ -179,7 +179,7 @@ class Haproxy implements DataPlane {
     const running = runningMaster(this.#files) !== null;
     if (!running) {
       this.#options.log.warn('HAProxy has ended and is started again');
-      if (this.#worker) this.#observer.left(this.#worker.id);
+      if (this.#worker) this.#observer.left(this.#worker);
       this.#worker = null;
     }
     if (this.#worker === null) {
@@ -191,7 +191,7 @@ class Haproxy implements DataPlane {
   }
 
   routers(): RouterState[] {
-    return this.#worker === null ? [] : [{ id: this.#worker.id, version: this.#version }];
+    return this.#worker === null ? [] : [{ id: this.#worker, version: this.#version }];
   }
 
   takeMeasurements(): MeasuredBatch[] {

@@ -50,12 +50,6 @@ const alertsOf = (text: string): string =>
 
 const masterMs = 10_000;
 
-export interface Worker {
-  pid: number;
-  /** Of this run of the worker: a process id may come again. */
-  id: string;
-}
-
 /** The master starts itself anew after a start and at a reload, and answers nobody for a moment. */
 async function askMaster(files: HaproxyFiles, command: string): Promise<string> {
   const until = Date.now() + masterMs;
@@ -69,18 +63,19 @@ async function askMaster(files: HaproxyFiles, command: string): Promise<string> 
   }
 }
 
-/** The worker that takes new connections. Resolves when the admin socket is its own, which a reload hands over. */
-export async function currentWorker(files: HaproxyFiles): Promise<Worker> {
+/** The id of the worker that takes new connections. Resolves when the admin socket is its own, which a reload hands over. */
+export async function currentWorker(files: HaproxyFiles): Promise<string> {
   const until = Date.now() + masterMs;
   for (;;) {
     const pid = Number(/^(\d+)\s+worker\s/m.exec(await askMaster(files, 'show proc'))?.[1]);
     const answer = await ask(files.adminSocket, 'show info').catch(() => '');
-    if (Number(/^Pid: (\d+)/m.exec(answer)?.[1]) === pid) return { pid, id: runOf(pid) };
+    if (Number(/^Pid: (\d+)/m.exec(answer)?.[1]) === pid) return runOf(pid);
     if (Date.now() > until) throw new Error('HAProxy has no worker that answers');
     await pause(20);
   }
 }
 
+/** Of one run of a worker: a process id may come again. */
 function runOf(pid: number): string {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
