@@ -2,7 +2,7 @@
 // With CI=true a skipped test is a failure. So is, always, a file that does not end by itself after its last test.
 import { spawnSync } from 'node:child_process';
 import { globSync, statSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { relative, resolve } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { startPostgres } from '../test/helpers/postgres.ts';
@@ -40,6 +40,7 @@ async function runTests(label: string, files: string[], env: Record<string, stri
   const counts = { passed: 0, failed: 0, skipped: 0 };
   const summed = new Set<string>();
   const failed = new Set<string>();
+  const slowest: { file: string; seconds: number }[] = [];
   Object.assign(process.env, env);
   const stream = run({ files, concurrency: 2, timeout: 600_000, execArgv: ['--import', preload] });
   stream.on('test:pass', (event) => {
@@ -52,10 +53,14 @@ async function runTests(label: string, files: string[], env: Record<string, stri
     if (event.file) failed.add(event.file);
   });
   stream.on('test:summary', (event) => {
-    if (event.file) summed.add(event.file);
+    if (!event.file) return;
+    summed.add(event.file);
+    slowest.push({ file: relative('.', event.file), seconds: event.duration_ms / 1000 });
   });
   for await (const text of stream.compose(spec)) process.stdout.write(text);
   counts.failed += reportUnfinished(files, summed, failed);
+  slowest.sort((a, b) => b.seconds - a.seconds);
+  for (const { file, seconds } of slowest.slice(0, 10)) console.log(`${seconds.toFixed(0).padStart(5)} s  ${file}`);
   return counts;
 }
 
