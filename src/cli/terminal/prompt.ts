@@ -17,8 +17,9 @@ export async function readStdin(io: Io): Promise<string> {
 /** Asks on the terminal; with `hidden`, nothing of the answer is shown. */
 export function prompt(io: Io, question: string, hidden = false): Promise<string> {
   const { stdin, stderr } = io;
-  stderr.write(question);
+  // Before the question: a terminal in its usual mode would show an answer that comes at once.
   stdin.setRawMode?.(true);
+  stderr.write(question);
   stdin.setEncoding('utf8');
   return new Promise((resolve, reject) => {
     let answer = '';
