@@ -18,7 +18,7 @@ export const execute = promisify(execFile);
 const cliPath = join(import.meta.dirname, '../../src/cli/main.ts');
 
 /** Where to leave what must be undone: a test's context, or the list below. */
-interface Cleanup {
+export interface Cleanup {
   after(undo: () => unknown): void;
 }
 

@@ -4,26 +4,19 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { type Browser, chromium, type Page } from 'playwright-core';
-import { onPath } from '../../scripts/packages.ts';
+import type { Browser, Page } from 'playwright-core';
 import type { CatalogueDocument } from '../../src/catalogue/document.ts';
+import { noBrowser } from '../helpers/browser.ts';
 import { collectCleanup, makeBuild, makeSource, writeManifest } from './fixture.ts';
+import { ended, launchPlayer, openPlayer, play, ready } from './player.ts';
 import { startOrigin } from './servers.ts';
-
-const flags = [
-  ...['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'],
-  ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
-  '--autoplay-policy=no-user-gesture-required',
-];
 
 const renditions = `renditions:
   - { label: 90p, width: 160, height: 90, video_kbps: 100, audio_kbps: 32 }
   - { label: 180p, width: 320, height: 180, video_kbps: 250, audio_kbps: 48 }
 `;
 
-const missing = onPath('chromium') ? false : 'chromium is not installed';
-
-describe('gallery', { skip: missing }, () => {
+describe('gallery', { skip: noBrowser }, () => {
   const cleanup = collectCleanup();
   after(cleanup.undoAll);
   let browser: Browser;
@@ -45,39 +38,13 @@ describe('gallery', { skip: missing }, () => {
     await writeManifest(other.folder, [source], renditions);
     await other.build({ hlsLayout: 'segments' });
     segmented = await startOrigin(cleanup, other.paths.site);
-    browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: flags });
+    browser = await launchPlayer();
     cleanup.after(() => browser.close());
   });
 
-  /** A page that fails the test when anything on it goes wrong. */
-  async function openPage(
-    t: { after(undo: () => unknown): void },
-    url: string,
-  ): Promise<{ page: Page; wrong: string[] }> {
-    const page = await browser.newPage({ viewport: { width: 1000, height: 800 } });
-    t.after(() => page.close());
-    const wrong: string[] = [];
-    page.on('pageerror', (error) => wrong.push(`page: ${error.message}`));
-    page.on('console', (message) => message.type() === 'error' && wrong.push(`console: ${message.text()}`));
-    page.on('response', (response) => response.status() >= 400 && wrong.push(`${response.status()} ${response.url()}`));
-    await page.goto(url);
-    return { page, wrong };
-  }
-
-  const play = (page: Page) =>
-    page.evaluate(() => {
-      const video = document.querySelector('video')!;
-      Object.assign(window, { videoErrors: 0 });
-      video.addEventListener('error', () => Object.assign(window, { videoErrors: 1 }));
-      video.muted = true;
-      video.playbackRate = 4;
-      return video.play();
-    });
-  const ended = (page: Page) =>
-    page.waitForFunction(() => document.querySelector('video')!.ended, null, { timeout: 30_000 });
+  const openPage = (t: { after(undo: () => unknown): void }, url: string) => openPlayer(browser, t, url);
   const currentTime = (page: Page) => page.evaluate(() => document.querySelector('video')!.currentTime);
   const width = (page: Page) => page.evaluate(() => document.querySelector('video')!.videoWidth);
-  const ready = (page: Page) => page.waitForFunction(() => document.querySelector('video')!.readyState >= 3);
 
   for (const [form, address] of [
     ['HLS by ranges', () => `${base}/#/film`],
@@ -90,7 +57,6 @@ describe('gallery', { skip: missing }, () => {
       await play(page);
       await ended(page);
       assert.deepEqual(wrong, []);
-      assert.equal(await page.evaluate(() => (window as unknown as { videoErrors: number }).videoErrors), 0);
       assert.equal(await page.isVisible('#player-error'), false);
     });
   }

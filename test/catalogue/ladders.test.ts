@@ -7,7 +7,9 @@ import { test } from 'node:test';
 import * as hlsParser from 'hls-parser';
 import { sampleManifest } from '../../src/catalogue/sample.ts';
 import { verifySite } from '../../src/catalogue/verify/verify.ts';
-import { makeBuild, makeSource, writeManifest } from './fixture.ts';
+import { type Cleanup, makeBuild, makeSource, writeManifest } from './fixture.ts';
+import { ended, launchPlayer, openPlayer, play, ready } from './player.ts';
+import { startOrigin } from './servers.ts';
 
 const SLOWEST_VARIANT = 192_000;
 
@@ -18,17 +20,17 @@ async function documentedManifest(): Promise<string> {
 
 const renditionsOf = (manifest: string) => `${/renditions:\n(?: {2}- .*\n)+/.exec(manifest)![0]}`;
 
+async function buildLadder(t: Cleanup, manifest: string, source: { seconds: number; size: string; filters?: string }) {
+  const build = await makeBuild(t);
+  await makeSource(build.folder, 'a.mp4', { rate: '25', ...source });
+  await writeManifest(build.folder, ['{ id: a, title: A, source: a.mp4 }'], renditionsOf(manifest));
+  await build.build({ jobs: 2 });
+  return build;
+}
+
 test('the ladders of the sample and of the documentation have a variant of 192 kbit/s or less', async (t) => {
   for (const manifest of [sampleManifest, await documentedManifest()]) {
-    const build = await makeBuild(t);
-    await makeSource(build.folder, 'a.mp4', {
-      seconds: 4,
-      size: '256x144',
-      rate: '25',
-      filters: 'noise=alls=40:allf=t',
-    });
-    await writeManifest(build.folder, ['{ id: a, title: A, source: a.mp4 }'], renditionsOf(manifest));
-    await build.build();
+    const build = await buildLadder(t, manifest, { seconds: 4, size: '256x144', filters: 'noise=alls=40:allf=t' });
     const text = await readFile(join(build.paths.site, 'media/a/hls/main.m3u8'), 'utf8');
     const { variants } = hlsParser.parse(text) as hlsParser.types.MasterPlaylist;
     const rates = variants.filter((variant) => !variant.isIFrameOnly).map((variant) => variant.bandwidth);
@@ -57,4 +59,44 @@ test('an interlaced source keeps its frame rate, or shows every field where the 
   assert.deepEqual((await verifySite({ paths: build.paths })).faults, []);
   const rates = Object.fromEntries(document.streams.map(({ id, fps }) => [id, fps]));
   assert.deepEqual(rates, { single: 25, double: 50, ntsc: 59.94, film: 24 });
+});
+
+/** The master playlist with one of its variants. */
+function onlyVariant(master: string, index: number): string {
+  let variants = 0;
+  return master.replace(/^#EXT-X-STREAM-INF:.*\n.*\n/gm, (variant) => (variants++ === index ? variant : ''));
+}
+
+test('every rung of both ladders plays to its end in a browser, also after a change of quality', async (t) => {
+  const browser = await launchPlayer();
+  t.after(() => browser.close());
+  for (const [manifest, size, rungs] of [
+    [sampleManifest, '960x540', [256, 480, 960]],
+    [await documentedManifest(), '1920x1080', [256, 640, 1280, 1920]],
+  ] as const) {
+    const build = await buildLadder(t, manifest, { seconds: 3, size });
+    const { page, wrong } = await openPlayer(browser, t, `${await startOrigin(t, build.paths.site)}/#/a`);
+    await ready(page);
+    await page.selectOption('#quality', { index: rungs.length });
+    await play(page);
+    await ended(page);
+    const played: number[] = [];
+    for (const index of rungs.keys()) {
+      await page.route('**/main.m3u8', async (route) => {
+        const master = await route.fetch();
+        await route.fulfill({ response: master, body: onlyVariant(await master.text(), index) });
+      });
+      await page.reload();
+      await ready(page);
+      await play(page);
+      await ended(page);
+      played.push(await page.evaluate(() => document.querySelector('video')!.videoWidth));
+      await page.unrouteAll();
+    }
+    assert.deepEqual(
+      played.sort((a, b) => a - b),
+      rungs,
+    );
+    assert.deepEqual(wrong, []);
+  }
 });

@@ -6,9 +6,7 @@ import { createOrigin } from '../../src/catalogue/origin/origin.ts';
 import { serverRules } from '../../src/catalogue/origin/server-rules.ts';
 import { freePort } from '../helpers/free-port.ts';
 import { until } from '../helpers/wait.ts';
-import { type collectCleanup, listen, makeFolder } from './fixture.ts';
-
-type Cleanup = ReturnType<typeof collectCleanup>;
+import { type Cleanup, listen, makeFolder } from './fixture.ts';
 
 /** Runs until the cleanup; the rest waits until it answers. */
 async function start(

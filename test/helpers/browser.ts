@@ -12,8 +12,8 @@ const flags = [
 
 export const noBrowser = onPath('chromium') ? false : 'chromium is not installed';
 
-export const launchBrowser = (): Promise<Browser> =>
-  chromium.launch({ executablePath: '/usr/bin/chromium', args: flags });
+export const launchBrowser = (more: string[] = []): Promise<Browser> =>
+  chromium.launch({ executablePath: '/usr/bin/chromium', args: [...flags, ...more] });
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const output = `${root}test/output`;

@@ -55,6 +55,9 @@ async function playHls(url, mine) {
     player.dataset.level = String(level);
   });
   hls.on(Hls.Events.ERROR, (_event, data) => {
+    // In a stream of one segment hls.js forgets the end when a change of quality loads the sound anew.
+    if (data.details === Hls.ErrorDetails.BUFFER_STALLED_ERROR && video.duration - video.currentTime < 0.5)
+      hls.trigger(Hls.Events.BUFFER_EOS, {});
     if (!data.fatal) return;
     if (data.type === Hls.ErrorTypes.MEDIA_ERROR && loading++ === 0) hls.recoverMediaError();
     else fail('This stream cannot be played right now.');
