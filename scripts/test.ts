@@ -42,7 +42,7 @@ async function runTests(label: string, files: string[], env: Record<string, stri
   const failed = new Set<string>();
   const slowest: { file: string; seconds: number }[] = [];
   Object.assign(process.env, env);
-  const stream = run({ files, concurrency: 2, timeout: 600_000, execArgv: ['--import', preload] });
+  const stream = run({ files, concurrency: 3, timeout: 600_000, execArgv: ['--import', preload] });
   stream.on('test:pass', (event) => {
     if (event.details.type === 'suite') return;
     if (event.skip !== undefined || event.todo !== undefined) counts.skipped++;

@@ -10,8 +10,8 @@ import { type Fixture, type Operation, requestsOf, type StormRequest } from '../
 import type { Schema } from '../../helpers/schema-values.ts';
 
 /** Raise it to look for rare faults: STORM_RUNS=5000 npm test -- test/both-databases/http/storm.test.ts */
-const maxRounds = 5;
-const runsPerRoute = Number(process.env.STORM_RUNS ?? 250);
+const maxRounds = 12;
+const runsPerRoute = Number(process.env.STORM_RUNS ?? 100);
 const answerWithinMs = 5000;
 
 interface Answer {
