@@ -2,7 +2,8 @@
 // With CI=true a skipped test is a failure. So is, always, a file that does not end by itself after its last test.
 import { spawnSync } from 'node:child_process';
 import { globSync, statSync } from 'node:fs';
-import { relative, resolve } from 'node:path';
+import { tmpdir } from 'node:os';
+import { join, relative, resolve } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { startPostgres } from '../test/helpers/postgres.ts';
@@ -41,7 +42,8 @@ async function runTests(label: string, files: string[], env: Record<string, stri
   const summed = new Set<string>();
   const failed = new Set<string>();
   const slowest: { file: string; seconds: number }[] = [];
-  Object.assign(process.env, env);
+  // Most of what a short file does is loading the service.
+  Object.assign(process.env, env, { NODE_COMPILE_CACHE: join(tmpdir(), 'node-compile-cache') });
   const stream = run({ files, concurrency: 3, timeout: 600_000, execArgv: ['--import', preload] });
   stream.on('test:pass', (event) => {
     if (event.details.type === 'suite') return;
