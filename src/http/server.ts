@@ -5,6 +5,7 @@ import type { Caller } from '../contract/caller.ts';
 import type { RouteDeclaration } from '../contract/declare/route.ts';
 import { ApiError } from '../contract/errors.ts';
 import { isAmong, type Range } from '../lib/address.ts';
+import { originForm } from '../lib/origin-form.ts';
 import { carryOut, type Platform } from './api/carry-out.ts';
 import type { Gate } from './api/gate.ts';
 import type { ServedRoute } from './api/route.ts';
@@ -57,6 +58,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     genReqId: () => parts.ids('req'),
+    rewriteUrl: ({ url }) => originForm(url!),
     routerOptions: { maxParamLength: 300 },
     http: {
       maxHeaderSize: headLimitBytes,

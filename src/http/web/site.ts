@@ -1,5 +1,6 @@
 // The catalogue on the service's own port: every path that does not belong to the service is a file of the site.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import { originForm } from '../../lib/origin-form.ts';
 
 const ofTheService = /^\/(?:v1|docs|console|livez|readyz|metrics|local-ca\.pem)(?:[/?]|$)/;
 
@@ -12,7 +13,7 @@ export function mountSite(
   const [service] = server.listeners('request') as RequestListener[];
   server.removeAllListeners('request');
   server.on('request', (request, response) => {
-    if (ofTheService.test(request.url!)) return service!(request, response as never);
+    if (ofTheService.test(originForm(request.url!))) return service!(request, response as never);
     if (endsConnections()) response.shouldKeepAlive = false;
     handle(request, response);
   });

@@ -142,6 +142,21 @@ describe('invalid and unusual HTTP', () => {
     assert.equal((await answerOf(wire)).status, 200);
   });
 
+  test('an absolute target means what its path alone means', async () => {
+    const send = async (target: string) => {
+      const wire = open(usual);
+      wire.write(`GET ${target} HTTP/1.1\r\nHost: x\r\n${authorization}\r\n`);
+      return answerOf(wire);
+    };
+    assert.deepEqual(JSON.parse((await send('http://x/v1/projects?limit=1')).body).data, []);
+    assert.equal((await send('HTTPS://elsewhere:8080/v1/projects')).status, 200);
+    assertEnvelope(await send('http://x/v1/nothing'), 'route_not_found');
+    assertEnvelope(await send('http://x/v1/projects?token=secret'), 'token_in_query');
+    assertEnvelope(await send('http://x/v1/%zz'), 'invalid_request');
+    assert.equal((await send('http://x/livez')).status, 200);
+    assert.equal((await send('http://x')).status, (await send('/')).status);
+  });
+
   test('pipelined requests are answered in order', async () => {
     const wire = open(usual);
     const paths = ['/v1/token', '/v1/nothing', '/v1/projects', '/v1/regions', '/v1/token'];
