@@ -1,5 +1,7 @@
 // npm run soak [-- events kills]: deliveries, on SQLite, then on PostgreSQL. By default 100,000 events and ten times kill -9.
+// npm run soak -- planes: visitors' requests outlive everything else, at full size.
 // npm run soak -- chaos [--minutes N] [--seed N]: everything at once; see docs/soak.md.
+import { spawnSync } from 'node:child_process';
 import { startPostgres } from '../test/helpers/postgres.ts';
 import { dockerPrograms, installMissing } from './packages.ts';
 
@@ -20,11 +22,36 @@ async function soakDeliveries([events = 100_000, kills = 10]: number[]): Promise
   }
 }
 
+/** The tests of `npm test`, each with as much as it is to show. */
+function soakPlanes(): number {
+  const files = [
+    'supervisor/rollout-killed',
+    'supervisor/supervisor',
+    'supervisor/visitors',
+    'supervisor/without-database',
+    'traffic/control-killed',
+    'traffic/database-away',
+    'traffic/router-cut-off',
+  ];
+  const env = {
+    ...process.env,
+    SLUICE_TEST_KILLS: '10',
+    SLUICE_TEST_REQUESTS: '100000',
+    SLUICE_TEST_RELOADS: '5',
+    SLUICE_TEST_HELD: '10',
+    SLUICE_TEST_AWAY_S: '60',
+  };
+  const args = ['--test', '--test-concurrency=1', ...files.map((file) => `test/${file}.test.ts`)];
+  return spawnSync(process.execPath, args, { env, stdio: 'inherit' }).status ?? 1;
+}
+
 const [part, ...rest] = process.argv.slice(2);
 if (part === 'chaos') {
   installMissing(dockerPrograms);
   const { chaos } = await import('../test/soak/chaos.ts');
   process.exitCode = await chaos(rest);
+} else if (part === 'planes') {
+  process.exitCode = soakPlanes();
 } else {
   await soakDeliveries(process.argv.slice(2).map(Number));
 }

@@ -24,7 +24,9 @@ export interface TestControl {
   kill(): Promise<void>;
 }
 
-const envOf = ({ dataDir, secretKey }: TestWorkers, databaseUrl: string | null): Record<string, string> => ({
+type Place = Pick<TestWorkers, 'dataDir' | 'secretKey'>;
+
+export const envOf = ({ dataDir, secretKey }: Place, databaseUrl: string | null): Record<string, string> => ({
   SLUICE_DATA_DIR: dataDir,
   SLUICE_SECRET_KEY: secretKey.toString('base64'),
   SLUICE_PORT: '0',
@@ -36,12 +38,12 @@ const envOf = ({ dataDir, secretKey }: TestWorkers, databaseUrl: string | null):
 });
 
 /** An environment at `host`, and a database to change it in. */
-export async function seedEnvironment(workers: TestWorkers, databaseUrl: string | null): Promise<Database> {
-  const app = await createApp(readConfig({ ...envOf(workers, databaseUrl), SLUICE_ROLES: 'api' }, false));
+export async function seedEnvironment(place: Place, databaseUrl: string | null): Promise<Database> {
+  const app = await createApp(readConfig({ ...envOf(place, databaseUrl), SLUICE_ROLES: 'api' }, false));
   const { body } = await call(app.apiUrl(), 'POST', '/v1/projects', { body: { name: 'Shop' } });
   await app.stop();
   key.projectId = body.id;
-  const database = await openDatabase({ url: databaseUrl, dataDir: workers.dataDir, onConnectionLost: () => {} });
+  const database = await openDatabase({ url: databaseUrl, dataDir: place.dataDir, onConnectionLost: () => {} });
   after(() => database.close());
   await database.db
     .updateTable('environment')

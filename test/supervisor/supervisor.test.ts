@@ -31,12 +31,15 @@ async function withService(
 const controlOf = ({ child }: Service, not?: number) =>
   until('a control process', () => childrenOf(child.pid!, 'control.ts').find((pid) => pid !== not), 30_000);
 
-test('the control process is killed ten times: it is back each time, and no connection is refused', async () => {
+/** `npm run soak -- planes` takes more. */
+const kills = Number(process.env.SLUICE_TEST_KILLS ?? 4);
+
+test('the control process is killed again and again: it is back each time, and no connection is refused', async () => {
   const { env, clean } = await isolatedEnv();
   await withService(env, async (service, url) => {
     const load = startLoad([`${url}/livez`, `${url}/docs/errors`], {});
     try {
-      for (let kill = 1; kill <= 10; kill++) {
+      for (let kill = 1; kill <= kills; kill++) {
         const pid = await controlOf(service);
         const answered = load.succeeded();
         await until('answers', () => load.succeeded() > answered + 20, 60_000);
@@ -51,23 +54,7 @@ test('the control process is killed ten times: it is back each time, and no conn
     }
     assert.deepEqual(load.failures.filter(isRefused), []);
     const told = service.output().match(/the control process was ended by SIGKILL/g);
-    assert.equal(told?.length, 10, service.output());
-  });
-  await clean();
-});
-
-test('a router worker that is killed is replaced', async () => {
-  const { env, clean } = await isolatedEnv();
-  await withService({ ...env, SLUICE_ROUTER_WORKERS: '2' }, async (service) => {
-    const workers = () => childrenOf(service.child.pid!, 'worker/main.ts');
-    const before = await until('two workers', () => workers().length === 2 && workers());
-    process.kill(before[0]!, 'SIGKILL');
-    const after = await until('two again', () => {
-      const now = workers();
-      return now.length === 2 && !now.includes(before[0]!) && now;
-    });
-    assert.ok(after.includes(before[1]!));
-    assert.match(service.output(), /router worker w\d was ended by SIGKILL/);
+    assert.equal(told?.length, kills, service.output());
   });
   await clean();
 });

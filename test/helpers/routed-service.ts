@@ -1,0 +1,57 @@
+// The service as a process that only routes: the environment at `host` leads to instances which the test runs itself, so
+// that they can do what the stand-in's cannot.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after } from 'node:test';
+import type { Db } from '../../src/db/database.ts';
+import type { Target } from '../../src/traffic/table.ts';
+import { childrenOf } from './children.ts';
+import { freePort } from './free-port.ts';
+import { envOf, routeTo, seedEnvironment } from './router-control.ts';
+import { main, type Service, startService } from './service.ts';
+
+export interface RoutedService {
+  db: Db;
+  ports: { http: number; tls: number };
+  service: Service;
+  /** Process ids of the workers that run now. */
+  workers(): number[];
+  /** Starts it once more, after it has ended. */
+  startAgain(): void;
+}
+
+/** Two workers; all of it ends with the test file. */
+export async function startRoutedService(
+  targets: Target[],
+  { entry = main, databaseUrl = null }: { entry?: string; databaseUrl?: string | null } = {},
+): Promise<RoutedService> {
+  const place = { dataDir: mkdtempSync(join(tmpdir(), 'sluice-routed-')), secretKey: Buffer.alloc(32, 9) };
+  const { db } = await seedEnvironment(place, databaseUrl);
+  await routeTo(db, 1, targets);
+  const ports = { http: await freePort(), tls: await freePort() };
+  const env = {
+    ...envOf(place, databaseUrl),
+    SLUICE_ROLES: 'router',
+    SLUICE_ROUTER_WORKERS: '2',
+    SLUICE_ROUTER_PORT: String(ports.http),
+    SLUICE_ROUTER_TLS_PORT: String(ports.tls),
+    SLUICE_LOG_LEVEL: 'info',
+  };
+  const routed: RoutedService = {
+    db,
+    ports,
+    service: startService(env, entry),
+    workers: () => childrenOf(routed.service.child.pid!, 'worker/main.ts'),
+    startAgain() {
+      routed.service = startService(env, entry);
+    },
+  };
+  after(async () => {
+    routed.service.killAll();
+    await routed.service.exited;
+    rmSync(place.dataDir, { recursive: true, force: true });
+  });
+  await routed.service.url;
+  return routed;
+}
