@@ -132,7 +132,7 @@ async function timeStart(dir: string): Promise<Started> {
   const port = await freePort();
   const env = { ...process.env, ...appEnv(dir), SLUICE_PORT: String(port) };
   const startedAt = performance.now();
-  const child = spawn(process.execPath, [join(import.meta.dirname, '..', 'src', 'main.ts')], { env, stdio: 'ignore' });
+  const child = spawn(process.execPath, [join(import.meta.dirname, '..', 'bin', 'start.js')], { env, stdio: 'ignore' });
   const giveUpAt = startedAt + 30_000;
   for (;;) {
     const ready = await fetch(`http://127.0.0.1:${port}/readyz`).then(

@@ -11,7 +11,7 @@ import { createApp } from '../src/app.ts';
 import { readConfig } from '../src/config.ts';
 import { freePort } from '../test/helpers/free-port.ts';
 
-const main = fileURLToPath(new URL('../src/main.ts', import.meta.url));
+const main = fileURLToPath(new URL('../bin/start.js', import.meta.url));
 const token = 'bench-admin-token-0123456789';
 const sizes = [10, 1000] as const;
 const rounds = 10;

@@ -15,8 +15,6 @@ import { openSockets, type Sockets } from './sockets.ts';
 
 type Env = Record<string, string | undefined>;
 
-/** The control process has the processor for itself at first. If it waits for its database, workers go on without it. */
-const workersAfterMs = 1500;
 /** The lines for people are printed when everything answers, or after this time without the workers. */
 const greetWithinMs = 10_000;
 
@@ -75,8 +73,8 @@ class Supervisor {
   async #start(): Promise<number> {
     try {
       const control = this.#fleet.startControl();
-      await Promise.race([control, waited(workersAfterMs)]);
-      const workers = this.#fleet.startWorkers();
+      // They load while it does, get their table as soon as it has one, and go on without it if it waits for its database.
+      const workers = this.#fleet.startWorkers().catch(() => {}); // one that fails is started again
       await control;
       if (this.#state === 'starting') this.#state = 'serving';
       await Promise.race([workers, waited(greetWithinMs)]);

@@ -18,7 +18,7 @@ export function copySourceTree(): SourceTree {
   for (const name of ['src', 'bin', 'package.json']) cpSync(join(root, name), join(dir, name), { recursive: true });
   for (const name of ['node_modules', 'console']) symlinkSync(join(root, name), join(dir, name));
   return {
-    main: join(dir, 'src/main.ts'),
+    main: join(dir, 'bin/start.js'),
     program: join(dir, 'bin/sluice.js'),
     edit(path, from, to) {
       const text = readFileSync(join(dir, path), 'utf8');

@@ -1,6 +1,7 @@
 // One health check of an instance.
-import { get } from 'node:http';
+
 import { connect } from 'node:net';
+import { get } from '../../lib/http/node-http.ts';
 
 export type ProbeResult = { ok: true } | { ok: false; fault: 'no_connection' | 'bad_answer'; message: string };
 

@@ -1,8 +1,8 @@
 // Requests to a certificate authority. Unlike acme-client's own transport, this one reports the authority's error and
 // Retry-After instead of hiding the former and sleeping through the latter.
 import { getCACertificates } from 'node:tls';
-import { Agent, request } from 'undici';
 import type { Clock } from '../../lib/clock.ts';
+import { Agent } from '../../lib/http/undici.ts';
 import { readRetryAfter } from '../../lib/retry-after.ts';
 import { NotIssued } from '../authority.ts';
 
@@ -66,6 +66,7 @@ async function send(
   data: unknown,
   userAgent: string,
 ): Promise<AcmeResponse> {
+  const { request } = await import('undici');
   const answer = await request(url, {
     method: method as 'GET' | 'HEAD' | 'POST',
     dispatcher: agent,

@@ -1,9 +1,9 @@
 // The stand-in as the control process uses it: its instances run in a process of their own, which is started for the
 // first of them. Where there is none, there are no instances.
 import { spawn } from 'node:child_process';
-import { request } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
+import { request } from '../../lib/http/node-http.ts';
 import { socketPathIn } from '../../lib/socket-path.ts';
 import { type Engine, EngineError, type EngineInstance, type LogLine } from '../engine.ts';
 import type { StandinAnswer, StandinCall } from './protocol.ts';

@@ -3,9 +3,10 @@
 // is asked nothing for a while, and at once when its data directory is gone.
 import { once } from 'node:events';
 import { chmodSync, existsSync, rmSync } from 'node:fs';
-import { createServer, type IncomingMessage } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
+import { createServer } from '../../lib/http/node-http.ts';
 import { takeProcessLock } from '../../lib/process-lock.ts';
 import { socketPathIn } from '../../lib/socket-path.ts';
 import { type Engine, EngineError } from '../engine.ts';

@@ -9,10 +9,11 @@
 //   STANDIN_IMAGE_MISSING=1      the image cannot be found
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { parseImage } from '../../contract/image-reference.ts';
 import { revisionId } from '../../contract/revision-id.ts';
+import { createServer } from '../../lib/http/node-http.ts';
 import { type Engine, EngineError, type EngineInstance, type InstanceSpec, type LogLine } from '../engine.ts';
 
 export const standinHost = '127.0.0.1';

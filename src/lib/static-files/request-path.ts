@@ -1,6 +1,6 @@
 // The target of a request → a path relative to the site's root, or null. The target is decoded once, and one that could
 // lead elsewhere (a step up, a backslash, a dot file, an empty segment) names no file at all.
-import { originForm } from '../origin-form.ts';
+import { originForm } from '../http/origin-form.ts';
 
 const maxTargetLength = 2048;
 

@@ -1,7 +1,8 @@
 // Answers http-01 challenges (RFC 8555, 8.3), which HAProxy passes on to this process.
 import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer } from '../../lib/http/node-http.ts';
 import type { Log } from '../../lib/log.ts';
 import type { CertificateSource } from '../certificates.ts';
 import { hostNameOf } from '../proxy/request/request-target.ts';

@@ -1,6 +1,7 @@
 // Responses that come from the proxy itself: short plain text with a request id, which repeats nothing of the request.
-import { STATUS_CODES } from 'node:http';
+
 import type { Duplex } from 'node:stream';
+import { STATUS_CODES } from '../../lib/http/node-http.ts';
 import type { VisitorResponse } from './visitor-messages.ts';
 
 export interface ErrorResponse {

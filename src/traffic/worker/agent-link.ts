@@ -2,8 +2,11 @@
 import { connect, type Socket } from 'node:net';
 import { type FromWorker, onMessages, sendMessage, type ToWorker } from './protocol.ts';
 
-const firstRetryMs = 50;
-const longestRetryMs = 1000;
+/** To look for a socket costs next to nothing, and visitors wait while a service starts. */
+const retryMs = 25;
+/** How long before it is looked for less often. */
+const eagerMs = 5000;
+const laterRetryMs = 500;
 /** Longer than a look-up in the database takes, even a slow one. */
 const answerWithinMs = 5000;
 
@@ -37,7 +40,7 @@ export class AgentLink {
   #socket: Socket | null = null;
   #isConnected = false;
   #asked = 0;
-  #retryMs = firstRetryMs;
+  #lostAt = performance.now();
   #timer: NodeJS.Timeout | null = null;
   #stopped = false;
 
@@ -51,7 +54,6 @@ export class AgentLink {
     socket.on('error', () => {}); // a close follows
     socket.once('connect', () => {
       this.#isConnected = true;
-      this.#retryMs = firstRetryMs;
       sendMessage(socket, this.#options.hello());
       this.#options.onConnected();
     });
@@ -124,9 +126,12 @@ export class AgentLink {
     const wasConnected = this.#isConnected;
     this.#isConnected = false;
     for (const ask of this.#waiting.keys()) this.#fail(ask);
-    if (wasConnected) this.#options.onLost();
+    if (wasConnected) {
+      this.#lostAt = performance.now();
+      this.#options.onLost();
+    }
     if (this.#stopped) return;
-    this.#timer = setTimeout(() => this.start(), this.#retryMs);
-    this.#retryMs = Math.min(this.#retryMs * 2, longestRetryMs);
+    const waitMs = performance.now() - this.#lostAt < eagerMs ? retryMs : laterRetryMs;
+    this.#timer = setTimeout(() => this.start(), waitMs);
   }
 }

@@ -4,8 +4,8 @@
 import type { LookupAddress } from 'node:dns';
 import { lookup } from 'node:dns/promises';
 import { isIP, type Socket } from 'node:net';
-import { buildConnector } from 'undici';
 import { type AddressPolicy, mayConnect } from '../../lib/address.ts';
+import { buildConnector } from '../../lib/http/undici.ts';
 
 export type Lookup = (hostname: string) => Promise<LookupAddress[]>;
 

@@ -1,7 +1,8 @@
 // One HTTP request to a receiver, over a connection that stays open for the next. Redirects are not followed.
 import type { IncomingHttpHeaders } from 'node:http';
-import { Agent, type Dispatcher } from 'undici';
+import type { Dispatcher } from 'undici';
 import type { AddressPolicy } from '../../lib/address.ts';
+import { Agent } from '../../lib/http/undici.ts';
 import { AddressRefused, guardedConnector, type Lookup } from './connect.ts';
 
 const keptAnswerBytes = 16 * 1024;

@@ -1,7 +1,8 @@
 // Serves HTTP/1.1, on plain connections and, after their handshake, on TLS connections.
-import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { createServer, ServerResponse } from '../../../lib/http/node-http.ts';
 import type { ProxyContext } from '../context.ts';
 import { errorResponses, sendRawErrorResponse } from '../error-responses.ts';
 import { codeOf } from '../failures.ts';

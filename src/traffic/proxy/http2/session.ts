@@ -1,8 +1,9 @@
 // Serves HTTP/2 on a TLS connection. Each stream is a request like any other. Extended CONNECT (WebSocket over HTTP/2,
 // RFC 8441) is not offered: browsers open an HTTP/1.1 connection for a WebSocket instead.
-import { METHODS } from 'node:http';
+
 import { constants, performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
+import { METHODS } from '../../../lib/http/node-http.ts';
 import type { ProxyContext } from '../context.ts';
 import { type ErrorResponse, errorResponses, sendErrorResponse } from '../error-responses.ts';
 import { clientIdleMs, type ProxyLimits } from '../limits.ts';
