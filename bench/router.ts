@@ -1,16 +1,22 @@
-// npm run bench -- router [small] [large] [tls] [handshakes] [share]: the built-in proxy beside nginx, and how exact a
-// canary's share is.
+// npm run bench -- router [carry] [steady] [small] [large] [tls] [handshakes] [share]
+//   carry     workers, HAProxy and nginx with the same duties, also by processor time: bench/router/carry.ts
+//   steady    latencies while the control plane is in trouble or busy: bench/router/steady.ts
+//   small, large, tls, handshakes   the built-in proxy alone, in one process, beside nginx with one worker
+//   share     how exact a canary's share is
 //
-// Both proxies stand before the same backend and are loaded in turns by wrk with kept connections. What counts is the
-// ratio: the figures themselves say more about the machine.
+// Proxies stand before the same backend and are loaded in turns by wrk with kept connections. What counts is the ratio: the
+// figures themselves say more about the machine.
 import { Pool } from 'undici';
 import { installMissing } from '../scripts/packages.ts';
 import type { Share } from '../src/traffic/table.ts';
 import { freePort } from '../test/helpers/free-port.ts';
 import { issue } from '../test/helpers/router-certificates.ts';
 import { type Served, startServer } from './lib/processes.ts';
+import { report } from './lib/report.ts';
 import { alternate, requestsPerSecond } from './lib/wrk.ts';
+import { benchCarry } from './router/carry.ts';
 import { type Nginx, startBackend, startNginxProxy } from './router/nginx.ts';
+import { benchSteady } from './router/steady.ts';
 import { tlsRequestsPerSecond } from './router/tls-load.ts';
 
 const seconds = 3;
@@ -29,10 +35,6 @@ const startRouter = (...shares: Share[]): Promise<Served> =>
   startServer('../router/router-server.ts', { BENCH_TABLE: tableOf('127.0.0.1', shares) });
 
 const rate = (perSecond: number): string => `${Math.round(perSecond).toLocaleString('en')}/s`;
-
-function report(name: string, value: string, target: string, met: boolean, of: string): void {
-  console.log(`${met ? 'met   ' : 'MISSED'}  ${name.padEnd(46)} ${value.padStart(7)}  (${target})  ${of}`);
-}
 
 async function compare(name: string, path: string, connections: number, least: number): Promise<void> {
   const backend = await startBackend('stable');
@@ -91,6 +93,8 @@ async function benchShare(): Promise<void> {
 }
 
 const parts = {
+  carry: benchCarry,
+  steady: benchSteady,
   small: () => compare('small bodies', '/small', 64, 0.12),
   large: () => compare('1 MB bodies', '/large', 16, 0.5),
   tls: () => compareTls('small bodies over TLS', 64, false, 0.12),
@@ -98,6 +102,6 @@ const parts = {
   share: benchShare,
 };
 process.setMaxListeners(50); // each server and folder is removed at the exit
-installMissing(['wrk', 'nginx']);
+installMissing(['wrk', 'nginx', 'haproxy']);
 const chosen = process.argv.slice(3).filter((name) => name in parts) as (keyof typeof parts)[];
 for (const name of chosen.length > 0 ? chosen : (Object.keys(parts) as (keyof typeof parts)[])) await parts[name]();

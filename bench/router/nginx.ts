@@ -1,14 +1,16 @@
-// nginx has two roles here: the backend behind both proxies, and the proxy that ours is compared with. It runs one
-// worker, because the built-in proxy has one thread.
+// nginx has two roles here: the backend behind the proxies, and the proxy that ours are compared with.
 import { spawn } from 'node:child_process';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { childrenOf } from '../../test/helpers/children.ts';
 import { freePort } from '../../test/helpers/free-port.ts';
 import type { Issued } from '../../test/helpers/router-certificates.ts';
+import { bodyAt } from '../lib/body-at.ts';
 import { end, tempDir } from '../lib/processes.ts';
 
 export interface Nginx {
   port: number;
+  workers(): number[];
   stop(): Promise<void>;
 }
 
@@ -19,17 +21,21 @@ function openDir(): string {
   return dir;
 }
 
-async function startNginx(http: (port: number) => string): Promise<Nginx> {
+async function startNginx(
+  http: (port: number, dir: string) => string,
+  workers = 1,
+  host = 'localhost',
+): Promise<Nginx> {
   const dir = openDir();
   const port = await freePort();
   const temp = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
   for (const name of temp) mkdirSync(join(dir, name));
-  const config = `daemon off; worker_processes 1; pid nginx.pid; error_log stderr crit;
+  const config = `daemon off; worker_processes ${workers}; pid nginx.pid; error_log stderr crit;
     events { worker_connections 4096; }
     http {
       access_log off; keepalive_requests 100000000; sendfile on; tcp_nopush on; tcp_nodelay on;
       ${temp.map((name) => `${name}_temp_path ${dir}/${name};`).join(' ')}
-      ${http(port)}
+      ${http(port, dir)}
     }`;
   writeFileSync(join(dir, 'nginx.conf'), config);
   const child = spawn('nginx', ['-e', 'stderr', '-p', dir, '-c', join(dir, 'nginx.conf')], {
@@ -38,15 +44,11 @@ async function startNginx(http: (port: number) => string): Promise<Nginx> {
   });
   process.on('exit', () => child.kill('SIGTERM'));
   for (let tries = 0; ; tries++) {
-    const up = await fetch(`http://127.0.0.1:${port}/small`).then(
-      (response) => response.ok,
-      () => false,
-    );
-    if (up) break;
+    if ((await bodyAt(port, host)) !== null) break;
     if (tries > 200 || child.exitCode !== null) throw new Error('nginx does not start');
     await new Promise((resolve) => setTimeout(resolve, 25));
   }
-  return { port, stop: () => end(child) };
+  return { port, workers: () => childrenOf(child.pid!, 'worker process'), stop: () => end(child) };
 }
 
 function secureLines({ port, issued }: { port: number; issued: Issued }): string {
@@ -89,4 +91,31 @@ export function startNginxProxy(backendPort: number, tls?: { port: number; issue
       }
     }`,
   );
+}
+
+/** What a router of ours does too: it finds the backend by host name, says who asks, and writes a line for each request. */
+export function startNginxRouter(hosts: string[], backendPort: number, workers: number): Promise<Nginx> {
+  const http = (port: number, dir: string) => `
+    map_hash_max_size 65536; map_hash_bucket_size 128;
+    map $host $pool { ${hosts.map((host) => `${host} backend;`).join(' ')} }
+    log_format line '$msec $remote_addr $host $request_method $uri $status $body_bytes_sent $upstream_header_time';
+    upstream backend { server 127.0.0.1:${backendPort}; keepalive 128; keepalive_requests 100000000; }
+    server {
+      listen 127.0.0.1:${port};
+      access_log ${dir}/access.log line buffer=64k flush=1s;
+      location / {
+        if ($pool = "") { return 404; }
+        proxy_pass http://$pool;
+        proxy_http_version 1.1;
+        proxy_set_header Connection "";
+        proxy_set_header Host $http_host;
+        proxy_set_header X-Forwarded-For $remote_addr;
+        proxy_set_header X-Forwarded-Proto $scheme;
+        proxy_set_header X-Forwarded-Host $http_host;
+        proxy_set_header X-Forwarded-Port $server_port;
+        proxy_set_header X-Real-IP $remote_addr;
+        proxy_set_header Forwarded "for=$remote_addr;proto=$scheme;host=\\"$http_host\\"";
+      }
+    }`;
+  return startNginx(http, workers, hosts[0]!);
 }
