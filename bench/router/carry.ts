@@ -42,7 +42,7 @@ async function contendersOf(installation: Installation, backendPort: number): Pr
   const routers: Record<string, Router> = {
     'built-in, 1 worker': await installation.startRouter({ workers: 1 }),
     'built-in, 2 workers': await installation.startRouter({ workers: 2 }),
-    'HAProxy, 2 threads': await installation.startRouter({ haproxy: true }),
+    'HAProxy, 2 threads': await installation.startRouter({ haproxy: true, workers: 2 }),
   };
   return { ...routers, 'nginx, 2 workers': { ...nginx, carriers: nginx.workers } };
 }
