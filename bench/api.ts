@@ -1,25 +1,12 @@
-// npm run bench -- api [get] [post] [list] [start]: what the platform under every resource costs.
+// npm run bench -- api [get] [post] [list]: what the platform under every resource costs.
 //
 // Ratios of things measured side by side, in turns, because absolute figures say more about the machine than about us.
 // Servers run in processes of their own on loopback, the load comes from wrk, the access log is on.
-import { spawn } from 'node:child_process';
-import { join } from 'node:path';
 import { installMissing } from '../scripts/packages.ts';
-import { freePort } from '../test/helpers/free-port.ts';
 import { fillProjects } from './lib/fill.ts';
-import {
-  adminToken,
-  api,
-  appEnv,
-  end,
-  firstChildOf,
-  residentMib,
-  type Served,
-  startServer,
-  tempDir,
-} from './lib/processes.ts';
+import { adminToken, api, appEnv, type Served, startServer, tempDir } from './lib/processes.ts';
 import { rawCommitsPerSecond } from './lib/raw-commits.ts';
-import { alternate, median, requestsPerSecond } from './lib/wrk.ts';
+import { alternate, requestsPerSecond } from './lib/wrk.ts';
 
 interface Project {
   id: string;
@@ -122,75 +109,7 @@ async function benchList(): Promise<void> {
   await Promise.all([big.stop(), small.stop()]);
 }
 
-interface Started {
-  readyMs: number;
-  idleMib: number;
-}
-
-/** The command people run, on a new or a used data directory. */
-async function timeStart(dir: string): Promise<Started> {
-  const port = await freePort();
-  const env = { ...process.env, ...appEnv(dir), SLUICE_PORT: String(port) };
-  const startedAt = performance.now();
-  const child = spawn(process.execPath, [join(import.meta.dirname, '..', 'bin', 'start.js')], { env, stdio: 'ignore' });
-  const giveUpAt = startedAt + 30_000;
-  for (;;) {
-    const ready = await fetch(`http://127.0.0.1:${port}/readyz`).then(
-      ({ ok }) => ok,
-      () => false,
-    );
-    if (ready) break;
-    if (performance.now() > giveUpAt || child.exitCode !== null) throw new Error('it does not become ready');
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-  const readyMs = performance.now() - startedAt;
-  await new Promise((resolve) => setTimeout(resolve, 1500)); // memory is looked at once the start has settled
-  const idleMib = residentMib(firstChildOf(child.pid!)); // the control process: what the supervisor started first
-  await end(child);
-  return { readyMs, idleMib };
-}
-
-async function benchStart(): Promise<void> {
-  const used = tempDir();
-  await timeStart(used); // fills the compile cache too, as the first start after an install does
-  const again: Started[] = [];
-  const fresh: Started[] = [];
-  for (let round = 0; round < 5; round++) {
-    fresh.push(await timeStart(tempDir()));
-    again.push(await timeStart(used));
-  }
-  const ready = (starts: Started[]) => median(starts.map(({ readyMs }) => readyMs)) / 1000;
-  const idle = median(again.map(({ idleMib }) => idleMib));
-  report(
-    '(d) start to ready, seconds',
-    ready(again),
-    '< 1',
-    ready(again) < 1,
-    `first start ${ready(fresh).toFixed(2)} s`,
-  );
-  report('(d) resident memory idle, MiB', idle, '< 120', idle < 120, 'five starts, median');
-  console.log(`        ${'    under load, highest, MiB'.padEnd(46)} ${(await loadedMib()).toFixed(2).padStart(7)}`);
-}
-
-async function loadedMib(): Promise<number> {
-  const app = await startApp(tempDir());
-  const project = await api<Project>(app, 'POST', '/projects', { name: 'Shop' });
-  let highest = 0;
-  const timer = setInterval(() => {
-    highest = Math.max(highest, residentMib(app.pid));
-  }, 100);
-  const url = `${app.url}/v1/projects`;
-  const luaBody = `'{"name":"Load ' .. n .. '"}'`;
-  await Promise.all([
-    requestsPerSecond({ url: `${url}/${project.id}`, connections: 64, seconds: 10, token: adminToken }),
-    requestsPerSecond({ url, connections: 16, seconds: 10, method: 'POST', luaBody, token: adminToken }),
-  ]);
-  clearInterval(timer);
-  await app.stop();
-  return highest;
-}
-
-const parts = { get: benchGet, post: benchPost, list: benchList, start: benchStart };
+const parts = { get: benchGet, post: benchPost, list: benchList };
 installMissing(['wrk']);
 const chosen = process.argv.slice(3).filter((name) => name in parts) as (keyof typeof parts)[];
 for (const name of chosen.length > 0 ? chosen : (Object.keys(parts) as (keyof typeof parts)[])) await parts[name]();

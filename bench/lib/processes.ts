@@ -58,14 +58,14 @@ export const appEnv = (dataDir: string): Record<string, string> => ({
   SLUICE_SAMPLE: 'off',
 });
 
-export function firstChildOf(pid: number): number {
-  return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ', 1)[0]);
-}
-
 /** Resident memory, in MiB. */
-export function residentMib(pid: number): number {
-  const line = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
-  return Number(line![1]) / 1024;
+export const residentMib = (pid: number): number => mib(`/proc/${pid}/status`, 'VmRSS');
+
+/** The same, but a page that several processes share counts in part for each. */
+export const proportionalMib = (pid: number): number => mib(`/proc/${pid}/smaps_rollup`, 'Pss');
+
+function mib(file: string, field: string): number {
+  return Number(new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(readFileSync(file, 'utf8'))![1]) / 1024;
 }
 
 export async function api<T>(served: { url: string }, method: string, path: string, body?: unknown): Promise<T> {
