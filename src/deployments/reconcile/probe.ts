@@ -1,5 +1,4 @@
 // One health check of an instance.
-
 import { connect } from 'node:net';
 import { get } from '../../lib/http/node-http.ts';
 

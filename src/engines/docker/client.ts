@@ -1,6 +1,5 @@
 // Calls to a Docker Engine API. Each call has a time limit, can be aborted, and fails with an EngineError. Each uses a
 // connection of its own, so that no call meets a dead connection after the engine restarted, and none stays open.
-
 import type Docker from 'dockerode';
 import type { DockerOptions } from 'dockerode';
 import { Agent } from '../../lib/http/node-http.ts';

@@ -1,5 +1,4 @@
 // Responses that come from the proxy itself: short plain text with a request id, which repeats nothing of the request.
-
 import type { Duplex } from 'node:stream';
 import { STATUS_CODES } from '../../lib/http/node-http.ts';
 import type { VisitorResponse } from './visitor-messages.ts';

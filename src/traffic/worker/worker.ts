@@ -18,7 +18,7 @@ import type { ToWorker } from './protocol.ts';
 import type { WorkerSettings } from './settings.ts';
 
 /** How long an agent may take to send its table before the one on disk is used. */
-const awaitAgentMs = 2500;
+const awaitAgentMs = 3000;
 const measureEveryMs = 500;
 /** Another worker takes over, so no request on its way may be lost. */
 const lastRequestMs = 1000;

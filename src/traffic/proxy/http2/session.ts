@@ -1,6 +1,5 @@
 // Serves HTTP/2 on a TLS connection. Each stream is a request like any other. Extended CONNECT (WebSocket over HTTP/2,
 // RFC 8441) is not offered: browsers open an HTTP/1.1 connection for a WebSocket instead.
-
 import { constants, performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import { METHODS } from '../../../lib/http/node-http.ts';
