@@ -10,7 +10,8 @@ import { until } from './wait.ts';
 
 export interface HeldRequest {
   kind: string;
-  /** Of its connection, at the visitor's end. */
+  /** Of its connection: the router's, and the visitor's own. */
+  port: number;
   localPort: number;
   isCut(): boolean;
   /** It goes on now; resolves when it has ended as it should. */
@@ -53,6 +54,7 @@ async function openWire(port: number, text: string): Promise<Wire> {
 
 const describe = (kind: string, wire: Wire) => ({
   kind,
+  port: wire.socket.remotePort!,
   localPort: wire.socket.localPort!,
   isCut: () => wire.closed,
 });
@@ -115,6 +117,7 @@ export async function holdStreams(port: number, instance: HoldingInstance): Prom
   };
   return {
     kind: 'streams of HTTP/2',
+    port,
     localPort: session.socket.localPort!,
     isCut: () => session.destroyed || upload.destroyed || download.destroyed,
     finish,
