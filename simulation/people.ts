@@ -195,6 +195,7 @@ export class People {
         min_requests: random.whole(0, 10),
         max_error_rate: 0.2,
         approval_timeout_s: random.whole(5, 20),
+        warmup_s: 0,
       },
     };
   }

@@ -68,6 +68,8 @@ const Side = (description: string) =>
     { description },
   );
 
+const Odds = (description: string) => Type.Number({ minimum: 0, maximum: 1e9, format: 'double', description });
+
 export const Deployment = Shape(
   {
     id: Id('dpl', 'The deployment.'),
@@ -89,6 +91,18 @@ export const Deployment = Shape(
         until: Nullable(Time('The earliest end of the step; null: it waits for a command.')),
         stable: Side('Measurements of the previous revision during the step.'),
         canary: Side('Measurements of the canary during the step.'),
+        analysis: Shape(
+          {
+            verdict: Choice(['good', 'bad', 'inconclusive'], 'What the requests of this step show so far.'),
+            reason: Text(2000, 'For people, with the numbers.'),
+            evidence: Shape({
+              errors: Odds('How many to one the requests speak for a canary with more errors; at most 1,000,000,000.'),
+              latency: Odds('The same for a slower one.'),
+              needed: Odds('Odds from which the canary is undone.'),
+            }),
+          },
+          { description: 'How the canary compares with its limits and the stable revision.' },
+        ),
       }),
     ),
     failure: Nullable(

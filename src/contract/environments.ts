@@ -30,6 +30,11 @@ const canaryFields = {
   max_error_rate: Rate('Share of 5xx answers above which the canary fails.'),
   max_p95_ms: Nullable(Int(1, 600_000, 'Latency above which the canary fails; null: not checked.')),
   approval_timeout_s: Int(1, 2_592_000, 'Seconds `manual` waits for promote.'),
+  warmup_s: Int(0, 3600, 'Seconds at the beginning of each step that do not count.'),
+  on_inconclusive: Choice(
+    ['promote', 'abort', 'hold'],
+    'What happens at the end of a step whose requests prove nothing.',
+  ),
 };
 
 const partial = <T extends Record<string, Type.TSchema>>(fields: T) =>
@@ -109,6 +114,8 @@ export const environmentDefaults = {
     max_error_rate: 0.05,
     max_p95_ms: null,
     approval_timeout_s: 86_400,
+    warmup_s: 5,
+    on_inconclusive: 'promote',
   } as CanaryPolicy,
 };
 

@@ -3,18 +3,27 @@ import type { Deployment } from '../contract/deployments.ts';
 import { revisionId } from '../contract/revision-id.ts';
 import type { Revision } from '../contract/revisions.ts';
 import { isoTime, isoTimeOrNull } from '../lib/iso-time.ts';
-import type { Side } from '../traffic/measure/measurements.ts';
+import { quantileMs } from '../traffic/measure/measurements.ts';
 import type { DeploymentRow, RevisionRow, TimelineRow } from './queries.ts';
-import type { Comparison } from './rules/analysis.ts';
+import type { Analysis, Answered, Comparison } from './rules/analysis.ts';
 
 const revisionIdOrNull = (number: number | null): string | null => (number === null ? null : revisionId(number));
 
-const presentSide = ({ requests, errorRate, p95Ms }: Side) => ({ requests, error_rate: errorRate, p95_ms: p95Ms });
+const presentSide = ({ requests, errors, latency }: Answered) => ({
+  requests,
+  error_rate: requests === 0 ? null : Math.round((errors / requests) * 1e6) / 1e6,
+  p95_ms: quantileMs(latency, 0.95),
+});
+
+export interface CanaryState {
+  traffic: Comparison;
+  analysis: Analysis;
+}
 
 export function presentDeployment(
   row: DeploymentRow,
   timeline: TimelineRow[],
-  traffic: Comparison | null = null,
+  canary: CanaryState | null = null,
 ): Deployment {
   return {
     id: row.id,
@@ -29,15 +38,16 @@ export function presentDeployment(
     canary_percent: row.canary_percent,
     state: row.state,
     canary:
-      row.canary_phase === null || traffic === null
+      row.canary_phase === null || canary === null
         ? null
         : {
             phase: row.canary_phase,
             step: row.canary_step,
             percent: row.canary_percent_now,
             until: isoTimeOrNull(row.step_until),
-            stable: presentSide(traffic.stable),
-            canary: presentSide(traffic.canary),
+            stable: presentSide(canary.traffic.stable),
+            canary: presentSide(canary.traffic.canary),
+            analysis: canary.analysis,
           },
     failure:
       row.failure_code === null

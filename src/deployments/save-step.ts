@@ -35,10 +35,12 @@ export async function saveStep(
   logTail: string[] = [],
 ): Promise<DeploymentRow> {
   const nowMs = parts.clock.now();
-  const begins = step.canary?.phase === 'baking';
   const saved = await updateDeployment(tx, row, {
     ...changesOf(row, step, percents, nowMs, logTail),
-    ...(begins && { step_since: nowMs, step_baseline: await baselineOf(tx, row, nowMs) }),
+    ...(step.countsFrom !== undefined && {
+      step_since: step.countsFrom,
+      step_baseline: step.countsFrom > nowMs ? null : await baselineOf(tx, row, nowMs),
+    }),
   });
   await insertTimeline(tx, { deployment_id: row.id, at: nowMs, state: step.to, message: step.message });
   const key = keyOf(row);

@@ -2,7 +2,7 @@
 import { type EnvironmentChanges, environmentDefaults } from '../contract/environments.ts';
 import { ApiError, quotaExceeded } from '../contract/errors.ts';
 import type { Seal } from '../lib/seal.ts';
-import type { EnvironmentRow } from './queries.ts';
+import { canaryPolicyOf, type EnvironmentRow } from './queries.ts';
 
 const maxVariables = 200;
 
@@ -43,7 +43,7 @@ export function changeEnvironment(
   seal: Seal,
   nowMs: number,
 ): EnvironmentRow {
-  const canary = { ...JSON.parse(row.canary), ...changes.canary };
+  const canary = { ...canaryPolicyOf(row), ...changes.canary };
   refuseFallingSteps(canary.steps);
   return {
     ...row,

@@ -1,6 +1,6 @@
 import type { Selectable } from 'kysely';
 import type { Caller } from '../contract/caller.ts';
-import type { Environment } from '../contract/environments.ts';
+import { type CanaryPolicy, type Environment, environmentDefaults } from '../contract/environments.ts';
 import { notFound } from '../contract/errors.ts';
 import { revisionId } from '../contract/revision-id.ts';
 import type { Db } from '../db/database.ts';
@@ -129,6 +129,11 @@ export async function findLive(db: Db, projectId: string, names: string[]): Prom
   return live;
 }
 
+/** Rows from before a field existed have its default. */
+export function canaryPolicyOf({ canary }: Pick<EnvironmentRow, 'canary'>): CanaryPolicy {
+  return { ...environmentDefaults.canary, ...JSON.parse(canary) };
+}
+
 export function presentEnvironment(
   row: EnvironmentRow,
   urlOf: (host: string) => string,
@@ -142,7 +147,7 @@ export function presentEnvironment(
     port: row.port,
     variables: JSON.parse(row.variable_names),
     health_check: JSON.parse(row.health_check),
-    canary: JSON.parse(row.canary),
+    canary: canaryPolicyOf(row),
     auto_rollback: row.auto_rollback === 1,
     retention: row.retention,
     drain_s: row.drain_s,

@@ -35,7 +35,8 @@ export class Shop {
       body: { name: `Shop ${Math.random().toString(36).slice(2)}` },
     });
     const shop = new Shop(url, body.id);
-    await shop.set({ ...quick, ...settings });
+    const { canary = quick.canary } = settings as { canary?: object };
+    await shop.set({ ...quick, ...settings, canary: { warmup_s: 0, ...canary } });
     shop.host = new URL((await shop.environment()).url).host;
     return shop;
   }

@@ -70,5 +70,7 @@ export const settingNames: readonly string[] = [
     max_error_rate: true,
     max_p95_ms: true,
     approval_timeout_s: true,
+    warmup_s: true,
+    on_inconclusive: true,
   }).map((name) => `canary.${name}`),
 ];

@@ -27,6 +27,7 @@ const deployment = {
     until: '2026-11-15T12:00:52Z',
     stable: { requests: 1204, error_rate: 0.001, p95_ms: 12.3 },
     canary: { requests: 131, error_rate: 0.05, p95_ms: null },
+    analysis: { verdict: 'inconclusive', reason: '', evidence: { errors: 41.7, latency: 0, needed: 200 } },
   },
 } as unknown as Deployment;
 
@@ -39,8 +40,9 @@ test('a canary: where it is, the split, and both sides below each other', () => 
     '             requests  errors    p95',
     '  stable r7     1,204   0.1 %  12 ms',
     '  canary r8       131   5.0 %      -',
+    '  inconclusive, odds 41 to 1 that it is worse',
   ]);
-  assert.match(liveLines(deployment, { now, columns: 60, paint: red }).at(-1)!, /<5\.0 %>/, 'what is worse is red');
+  assert.match(liveLines(deployment, { now, columns: 60, paint: red }).at(-2)!, /<5\.0 %>/, 'what is worse is red');
 });
 
 test('what it waits for is said with the command that helps', () => {

@@ -68,7 +68,14 @@ function figures(stable: string, revision: string, canary: Canary, { columns, pa
     row(`stable ${stable}`, canary.stable, false),
     row(`canary ${revision}`, canary.canary, worse),
   ];
-  return layOut(rows, { columns, right: new Set([1, 2, 3]) });
+  return [...layOut(rows, { columns, right: new Set([1, 2, 3]) }), `  ${verdictOf(canary, paint)}`];
+}
+
+const colours = { good: 'green', bad: 'red', inconclusive: 'yellow' } as const;
+
+function verdictOf({ analysis: { verdict, evidence } }: Canary, paint: Paint): string {
+  const odds = Math.max(evidence.errors, evidence.latency);
+  return `${paint(colours[verdict], verdict)}, odds ${odds >= 1e6 ? 'over 1,000,000' : count(Math.floor(odds))} to 1 that it is worse`;
 }
 
 /** The lines that stay once the deployment has ended. */

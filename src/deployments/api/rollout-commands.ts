@@ -20,11 +20,11 @@ import { requireDeployment } from './require.ts';
 
 export function rolloutCommandRoutes(parts: CreateParts): ServedRoute[] {
   return [
-    command(contract.promoteDeployment, parts, async ({ row, rollout, policy }, tx) => {
+    command(contract.promoteDeployment, parts, async ({ row, rollout, policy, caller }, tx) => {
       if (rollout.state !== 'canary') throw stateConflict(row, 'promoted');
       const instances = await listInstances(tx, keyOf(row));
       if (!instances.some((item) => item.revision === row.revision && item.state === 'healthy')) throw unhealthy(row);
-      return advance(rollout, policy, parts.clock.now());
+      return advance(rollout, policy, parts.clock.now(), `Promoted by ${await tokenName(tx, caller)}.`);
     }),
 
     command(contract.pauseDeployment, parts, async ({ row, rollout, policy }) => {

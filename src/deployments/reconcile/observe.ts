@@ -17,7 +17,7 @@ import {
   listTimelines,
   type RevisionRow,
 } from '../queries.ts';
-import type { Comparison } from '../rules/analysis.ts';
+import { type Comparison, nothingAnswered } from '../rules/analysis.ts';
 import type { Desired } from '../rules/desired.ts';
 import type { Observed } from '../rules/rollout.ts';
 import { countInstances } from '../rules/situation.ts';
@@ -129,8 +129,7 @@ async function lastMessage(db: Db, deploymentId: string): Promise<string | null>
   return timelines.get(deploymentId)?.at(-1)?.message ?? null;
 }
 
-const nothingMeasured = { requests: 0, errorRate: null, p95Ms: null };
-const noTraffic: Comparison = { stable: nothingMeasured, canary: nothingMeasured };
+const noTraffic: Comparison = { stable: nothingAnswered, canary: nothingAnswered };
 
 function troubleOf(
   { crashes, health }: ReconcileContext,

@@ -1,30 +1,142 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { environmentDefaults } from '../../contract/environments.ts';
-import type { Side } from '../../traffic/measure/measurements.ts';
-import { judge } from './analysis.ts';
+import { type CanaryPolicy, environmentDefaults } from '../../contract/environments.ts';
+import { latencyBoundsMs } from '../../traffic/measure/measurements.ts';
+import { type Answered, judge } from './analysis.ts';
 
 const policy = environmentDefaults.canary; // 20 requests, 5 %, no latency limit
-const side = (requests: number, errorRate = 0, p95Ms = 10): Side => ({ requests, errorRate, p95Ms });
+
+/** So many requests, the errors among them, nearly all as fast as given. */
+function answered(requests: number, errors = 0, ms = 9): Answered {
+  const latency = new Array<number>(latencyBoundsMs.length + 1).fill(0);
+  latency[latencyBoundsMs.findIndex((bound) => bound >= ms)] = requests;
+  return { requests, errors, latency };
+}
 
 for (const [name, stable, canary, limits, expected] of [
-  ['enough requests, no errors', side(200), side(20), {}, 'good'],
-  ['exactly at the limit', side(200), side(100, 0.05), {}, 'good'],
-  ['above the limit', side(200), side(100, 0.06), {}, 'bad'],
-  ['above the limit, but no worse than the stable one', side(200, 0.3), side(100, 0.3), {}, 'good'],
-  ['above the limit and worse than the stable one', side(200, 0.3), side(100, 0.31), {}, 'bad'],
+  ['enough requests, no errors', answered(200), answered(20), {}, 'good'],
+  ['nothing at all', answered(0), answered(0), {}, 'inconclusive'],
+  ['fewer than are asked for', answered(200), answered(19), {}, 'inconclusive'],
+  ['18 of 18, with a stable side', answered(160), answered(18, 18), {}, 'bad'],
+  ['18 of 18, and nothing to compare with', answered(0), answered(18, 18), {}, 'bad'],
+  ['3 of 3 against little', answered(19), answered(3, 3), {}, 'bad'],
+  ['1 of 3 against little', answered(19), answered(3, 1), {}, 'inconclusive'],
+  ['around the limit, with too few requests to tell', answered(200), answered(100, 5), {}, 'inconclusive'],
+  ['around the limit, with many', answered(9000, 450), answered(1000, 50), {}, 'good'],
+  ['above the limit, but no worse than stable', answered(2000, 600), answered(1000, 300), {}, 'good'],
+  ['within the limit, and far above stable', answered(9000, 1), answered(1000, 49), {}, 'bad'],
+  ['within the limit, and a little above stable', answered(90_000, 90), answered(10_000, 40), {}, 'good'],
+  ['slow', answered(2000), answered(500, 0, 90), {}, 'bad'],
+  ['slow, where people allow it', answered(2000), answered(500, 0, 90), { max_p95_ms: 500 }, 'good'],
+  ['slower than the limit', answered(2000), answered(500, 0, 900), { max_p95_ms: 500 }, 'bad'],
   [
-    'above the limit where the stable one got nothing',
-    { requests: 0, errorRate: null, p95Ms: null },
-    side(100, 1),
-    {},
-    'bad',
+    'slower than the limit, as stable is',
+    answered(2000, 0, 900),
+    answered(500, 0, 900),
+    { max_p95_ms: 500 },
+    'inconclusive',
   ],
-  ['too few to tell', side(200), side(19, 1), {}, 'unknown'],
-  ['too few, but the stable one was quiet too', side(19), side(3, 1), {}, 'good'],
-  ['slow without a limit', side(200), side(100, 0, 9000), {}, 'good'],
-  ['slower than the limit', side(200), side(100, 0, 900), { max_p95_ms: 500 }, 'bad'],
-  ['slower than the limit, as the stable one', side(200, 0, 900), side(100, 0, 900), { max_p95_ms: 500 }, 'good'],
+  ['slower by a millisecond or two', answered(2000, 0, 2), answered(500, 0, 5), {}, 'good'],
 ] as const) {
-  test(`${name}: ${expected}`, () => assert.equal(judge({ stable, canary }, { ...policy, ...limits }).kind, expected));
+  test(`${name}: ${expected}`, () => {
+    const { verdict, reason } = judge({ stable, canary }, { ...policy, ...limits }, 1);
+    assert.equal(verdict, expected, reason);
+  });
 }
+
+test('the reason has the numbers', () => {
+  const { reason, evidence } = judge({ stable: answered(7310, 21), canary: answered(18, 18) }, policy, 2);
+  assert.equal(
+    reason,
+    'The canary is worse: 18 of 18 requests failed (100 %); of the stable revision 21 of 7,310 requests failed (0.3 %).',
+  );
+  assert.equal(evidence.needed, 400);
+  assert.ok(evidence.errors > 1e6 && evidence.latency < 1, JSON.stringify(evidence));
+});
+
+/** Small, fast and the same on every machine (xorshift). */
+function randomFrom(seed: number): () => number {
+  let [a, b] = [seed | 1, 0x9e3779b9];
+  return () => {
+    a ^= a << 13;
+    a ^= a >>> 17;
+    a ^= a << 5;
+    b = (b + 0x6d2b79f5) | 0;
+    return ((a ^ Math.imul(b, 0x85ebca6b)) >>> 0) / 2 ** 32;
+  };
+}
+
+interface Behaviour {
+  errorRate: number;
+  /** From which random number on a request is in each latency bucket. */
+  buckets: readonly number[];
+}
+
+/** Latencies with this median, spread as a logistic distribution of their logarithms: the p95 is about five times that. */
+const behaviour = (errorRate: number, medianMs: number): Behaviour => ({
+  errorRate,
+  buckets: latencyBoundsMs.map((bound) => 1 / (1 + (medianMs / bound) ** 1.8)),
+});
+
+interface Rollouts {
+  rollouts: number;
+  requests: number;
+  share: number;
+  lookEvery: number;
+}
+
+/** After how many requests each rollout was found bad; null: it never was. */
+function simulate(stable: Behaviour, canary: Behaviour, { rollouts, requests, share, lookEvery }: Rollouts) {
+  const found: (number | null)[] = [];
+  for (let seed = 1; seed <= rollouts; seed++) {
+    const random = randomFrom(seed * 2_654_435_761);
+    const sides = { stable: answered(0), canary: answered(0) };
+    let bad: number | null = null;
+    for (let n = 1; n <= requests && bad === null; n++) {
+      const isCanary = random() < share;
+      const [side, { errorRate, buckets }] = isCanary ? [sides.canary, canary] : [sides.stable, stable];
+      side.requests++;
+      if (random() < errorRate) side.errors++;
+      const at = random();
+      let bucket = 0;
+      while (bucket < buckets.length && at >= buckets[bucket]!) bucket++;
+      (side.latency as number[])[bucket]!++;
+      if (n % lookEvery === 0 && judge(sides, policy as CanaryPolicy, 1).verdict === 'bad') bad = n;
+    }
+    found.push(bad);
+  }
+  return found;
+}
+
+const median = (numbers: number[]): number => numbers.sort((a, b) => a - b)[Math.floor(numbers.length / 2)]!;
+const foundIn = (all: (number | null)[]) => all.filter((one) => one !== null);
+
+for (const errorRate of [0.001, 0.01, 0.03, 0.1]) {
+  test(`a canary equal to stable at ${errorRate * 100} % errors is undone in at most 1 % of 2,000 rollouts`, (t) => {
+    const equal = behaviour(errorRate, 20);
+    const all = simulate(equal, equal, { rollouts: 2000, requests: 5000, share: 0.2, lookEvery: 250 });
+    t.diagnostic(`undone: ${foundIn(all).length} of 2,000`);
+    assert.ok(foundIn(all).length <= 20, `${foundIn(all).length} of 2,000`);
+  });
+}
+
+for (const errorRate of [0.011, 0.02, 0.1]) {
+  test(`a canary with five times stable’s ${(errorRate * 100).toFixed(1)} % errors is found in at least 99 % of rollouts`, (t) => {
+    const worse = behaviour(errorRate * 5, 20);
+    const all = simulate(behaviour(errorRate, 20), worse, {
+      rollouts: 500,
+      requests: 20_000,
+      share: 0.1,
+      lookEvery: 50,
+    });
+    t.diagnostic(`found: ${foundIn(all).length} of 500, median after ${median(foundIn(all))} requests to both`);
+    assert.ok(foundIn(all).length >= 495, `${foundIn(all).length} of 500`);
+  });
+}
+
+test('a canary with twice stable’s p95 is found in at least 99 % of rollouts by 2,000 requests', (t) => {
+  const [stable, slow] = [behaviour(0.001, 20), behaviour(0.001, 40)];
+  const all = simulate(stable, slow, { rollouts: 500, requests: 2000, share: 0.1, lookEvery: 50 });
+  t.diagnostic(`found: ${foundIn(all).length} of 500, median after ${median(foundIn(all))} requests to both`);
+  assert.ok(foundIn(all).length >= 495, `${foundIn(all).length} of 500`);
+});

@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { type DeploymentState, deploymentStates } from '../../contract/deployments.ts';
 import { environmentDefaults } from '../../contract/environments.ts';
+import { nothingAnswered } from './analysis.ts';
 import { decide, type Observed } from './rollout.ts';
 import { abort, type Rollout, type RolloutPolicy } from './steps.ts';
 
@@ -14,7 +15,7 @@ const policy: RolloutPolicy = {
   startTimeoutS: 60,
   pullTimeoutS: 1800,
 };
-const quiet = { requests: 0, errorRate: null, p95Ms: null };
+const quiet = nothingAnswered;
 const calm: Observed = {
   regionAvailable: true,
   image: null,
@@ -26,8 +27,8 @@ const calm: Observed = {
   alert: null,
 };
 const busy = (errorRate: number) => ({
-  stable: { requests: 900, errorRate: 0, p95Ms: 10 },
-  canary: { requests: 100, errorRate, p95Ms: 10 },
+  stable: { requests: 900, errors: 0, latency: [900] },
+  canary: { requests: 100, errors: 100 * errorRate, latency: [100] },
 });
 
 const observations = {
@@ -137,6 +138,7 @@ const rolloutIn = (state: DeploymentState, more: Partial<Rollout> = {}): Rollout
   step: state === 'canary' ? 1 : 0,
   phase: state === 'canary' ? 'baking' : null,
   stepUntil: state === 'canary' ? now : null,
+  countsFrom: null,
   deadlineAt: now + 1000,
   cause: null,
   ...more,
@@ -175,10 +177,39 @@ test('only a canary with something to compare to goes through canary', () => {
 test('a baking canary waits for its time, and for requests while the stable one has some', () => {
   const baking = rolloutIn('canary', { stepUntil: now + 1 });
   assert.equal(decide(baking, { ...calm, traffic: busy(0) }, policy, now), null);
-  const few = { stable: busy(0).stable, canary: { ...quiet, requests: 3, errorRate: 1 } };
-  assert.equal(decide(rolloutIn('canary'), { ...calm, traffic: few }, policy, now), null);
-  const late = decide(rolloutIn('canary', { deadlineAt: now }), { ...calm, traffic: few }, policy, now);
-  assert.deepEqual([late?.to, late?.failure?.code, late?.cause], ['aborting', 'deadline_exceeded', 'deadline']);
+  const few = { ...calm, traffic: { ...busy(0), canary: { requests: 3, errors: 0, latency: [3] } } };
+  assert.equal(decide(rolloutIn('canary'), few, policy, now), null);
+  const tired = rolloutIn('canary', { deadlineAt: now });
+  const lost = decide(tired, { ...few, regionAvailable: false }, policy, now);
+  assert.deepEqual([lost?.to, lost?.failure?.code, lost?.cause], ['aborting', 'region_lost', 'deadline']);
+});
+
+test('requests that prove nothing until the deadline, or with a stable side as quiet: on_inconclusive decides', () => {
+  const few = { ...calm, traffic: { ...busy(0), canary: { requests: 3, errors: 0, latency: [3] } } };
+  for (const [rollout, seen] of [
+    [rolloutIn('canary', { deadlineAt: now }), few],
+    [rolloutIn('canary'), calm],
+  ] as const) {
+    const outcomes = (['promote', 'abort', 'hold'] as const).map((on_inconclusive) => {
+      const step = decide(rollout, seen, { ...policy, canary: { ...policy.canary, on_inconclusive } }, now)!;
+      assert.match(step.message, /^Too few requests to tell: /);
+      return [step.to, step.failure?.code, step.canary?.phase];
+    });
+    assert.deepEqual(outcomes, [
+      ['promoting', undefined, undefined],
+      ['aborting', 'analysis_failed', undefined],
+      ['canary', undefined, 'paused'],
+    ]);
+  }
+});
+
+test('what is measured while a canary warms up does not count; what crashes or alarms does', () => {
+  const warming = (countsFrom: number) => rolloutIn('canary', { countsFrom });
+  assert.equal(decide(warming(now + 1), { ...calm, traffic: busy(1) }, policy, now), null);
+  assert.equal(decide(warming(now + 1), { ...calm, ...observations.crashed }, policy, now)?.failure?.code, 'crashed');
+  assert.equal(decide(warming(now + 1), { ...calm, ...observations.alarmed }, policy, now)?.cause, 'alert');
+  const counting = decide(warming(now), { ...calm, traffic: busy(1) }, policy, now);
+  assert.deepEqual([counting?.to, counting?.canary?.phase, counting?.countsFrom], ['canary', 'baking', now]);
 });
 
 test('steps one after the other; manual waits for promote; without auto_rollback a bad one is paused', () => {

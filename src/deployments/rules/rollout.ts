@@ -11,6 +11,7 @@
 import { type Comparison, judge } from './analysis.ts';
 import {
   advance,
+  beginCounting,
   beginStep,
   end,
   type Failure,
@@ -115,26 +116,47 @@ function whenCanary(rollout: Rollout, seen: Observed, policy: Policy, nowMs: num
     const waited: Failure = { code: 'approval_timeout', message: 'It was not promoted or resumed in time.' };
     return isLate ? undo('deadline', waited, nowMs) : null;
   }
-  const verdict = judge(seen.traffic, policy.canary);
-  if (verdict.kind === 'bad') {
-    const failed: Failure = { code: 'analysis_failed', message: `The canary’s ${verdict.reason}.` };
+  if (rollout.countsFrom !== null) {
+    if (alarmed) return undo('alert', alarmed, nowMs);
+    return nowMs >= rollout.countsFrom ? beginCounting(rollout, nowMs) : null;
+  }
+  const analysis = judge(seen.traffic, policy.canary, rollout.percents.length);
+  if (analysis.verdict === 'bad') {
     return policy.autoRollback
-      ? undo('analysis', failed, nowMs)
-      : hold(rollout, policy, nowMs, `${failed.message} Paused.`);
+      ? undo('analysis', { code: 'analysis_failed', message: analysis.reason }, nowMs)
+      : hold(rollout, policy, nowMs, `${analysis.reason} Paused.`);
   }
   if (alarmed) return undo('alert', alarmed, nowMs);
-  if (rollout.stepUntil !== null && nowMs >= rollout.stepUntil && verdict.kind === 'good') {
-    if (policy.canary.advance === 'manual') {
-      return {
-        to: 'canary',
-        message: `Waiting for promote at ${percentAt(rollout)} %.`,
-        deadlineAt: nowMs + policy.canary.approval_timeout_s * 1000,
-        canary: { phase: 'awaiting_approval', step: rollout.step, until: null },
-      };
-    }
-    return advance(rollout, policy, nowMs);
+  if (rollout.stepUntil !== null && nowMs < rollout.stepUntil) return null;
+  if (analysis.verdict === 'good') return goOn(rollout, policy, nowMs, analysis.reason);
+  // Where the stable revision gets no requests either, waiting would not help.
+  const isQuiet = seen.traffic.stable.requests < Math.max(1, policy.canary.min_requests);
+  if (!isQuiet && !isLate) return null;
+  if (!isQuiet && !seen.regionAvailable) return undo('deadline', lost, nowMs);
+  return settle(rollout, policy, nowMs, analysis.reason);
+}
+
+/** The step is over and nothing speaks against the canary. */
+function goOn(rollout: Rollout, policy: Policy, nowMs: number, reason: string): Step {
+  if (policy.canary.advance === 'auto') return advance(rollout, policy, nowMs, reason);
+  return {
+    to: 'canary',
+    message: `${reason} Waiting for promote at ${percentAt(rollout)} %.`,
+    deadlineAt: nowMs + policy.canary.approval_timeout_s * 1000,
+    canary: { phase: 'awaiting_approval', step: rollout.step, until: null },
+  };
+}
+
+/** The step is over and its requests prove nothing. */
+function settle(rollout: Rollout, policy: Policy, nowMs: number, reason: string): Step {
+  switch (policy.canary.on_inconclusive) {
+    case 'promote':
+      return goOn(rollout, policy, nowMs, reason);
+    case 'abort':
+      return undo('analysis', { code: 'analysis_failed', message: reason }, nowMs);
+    case 'hold':
+      return hold(rollout, policy, nowMs, `${reason} Paused.`);
   }
-  return isLate ? undo('deadline', late(seen, 'Too few requests reached the canary to judge it.'), nowMs) : null;
 }
 
 /**

@@ -1,6 +1,6 @@
 // Turns rows into what the pure rules ask about.
-import type { CanaryPolicy, HealthCheck } from '../../contract/environments.ts';
-import type { EnvironmentRow } from '../../environments/queries.ts';
+import type { HealthCheck } from '../../contract/environments.ts';
+import { canaryPolicyOf, type EnvironmentRow } from '../../environments/queries.ts';
 import type { InstanceRow } from '../instances.ts';
 import type { DeploymentRow } from '../queries.ts';
 import { type Desired, desiredOf } from './desired.ts';
@@ -26,7 +26,7 @@ export function countInstances(rows: InstanceRow[], deployment: DeploymentRow): 
 
 export function policyOf(environment: EnvironmentRow): Policy {
   return {
-    canary: JSON.parse(environment.canary) as CanaryPolicy,
+    canary: canaryPolicyOf(environment),
     autoRollback: environment.auto_rollback === 1,
     startTimeoutS: (JSON.parse(environment.health_check) as HealthCheck).start_timeout_s,
   };
@@ -47,6 +47,7 @@ export function rolloutOf(deployment: DeploymentRow, policy: Policy): Rollout {
     step: deployment.canary_step,
     phase: deployment.canary_phase,
     stepUntil: deployment.step_until,
+    countsFrom: deployment.step_baseline === null ? deployment.step_since : null,
     deadlineAt: deployment.deadline_at ?? Number.POSITIVE_INFINITY,
     cause: deployment.cause,
   };

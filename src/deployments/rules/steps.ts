@@ -13,6 +13,8 @@ export interface Rollout {
   step: number;
   phase: CanaryPhase | null;
   stepUntil: number | null;
+  /** When the warm-up ends and requests begin to count; null: they count already. */
+  countsFrom: number | null;
   deadlineAt: number;
   cause: RollbackCause | null;
 }
@@ -40,6 +42,8 @@ export interface Step {
   deadlineAt: number | null;
   digest?: string;
   canary?: { phase: CanaryPhase; step: number; until: number | null };
+  /** When requests begin to count. */
+  countsFrom?: number;
   failure?: Failure;
   cause?: RollbackCause;
 }
@@ -69,21 +73,35 @@ export function abort({ state }: Rollout, by: string, nowMs: number): Step | nul
   }
 }
 
-/** To the next share, or to all traffic after the last one. Also what `promote` does. */
-export function advance(rollout: Rollout, policy: Policy, nowMs: number): Step {
-  return rollout.step < rollout.percents.length
-    ? beginStep(rollout, rollout.step + 1, policy, nowMs)
-    : promote(policy, nowMs, 'The canary is good.');
+/** To the next share, or to all traffic after the last one, and why. Also what `promote` does. */
+export function advance(rollout: Rollout, policy: Policy, nowMs: number, reason: string): Step {
+  if (rollout.step >= rollout.percents.length) return promote(policy, nowMs, reason);
+  const next = beginStep(rollout, rollout.step + 1, policy, nowMs);
+  return { ...next, message: `${next.message} ${reason}` };
 }
 
 /** Begins the given step, or restarts it. Also what `resume` does. */
 export function beginStep({ percents }: Rollout, step: number, policy: Policy, nowMs: number): Step {
-  const until = nowMs + policy.canary.bake_s * 1000;
+  const { bake_s, warmup_s } = policy.canary;
+  const countsFrom = nowMs + warmup_s * 1000;
+  const until = nowMs + bake_s * 1000;
   return {
     to: 'canary',
     message: `${percents[step - 1]} % of requests go to the new revision.`,
-    deadlineAt: until + Math.max(bakeExtraMs, 10 * policy.canary.bake_s * 1000),
+    deadlineAt: Math.max(until, countsFrom) + Math.max(bakeExtraMs, 10 * bake_s * 1000),
     canary: { phase: 'baking', step, until },
+    countsFrom,
+  };
+}
+
+/** The warm-up is over. */
+export function beginCounting(rollout: Rollout, nowMs: number): Step {
+  return {
+    to: 'canary',
+    message: 'The warm-up is over: requests count from now on.',
+    deadlineAt: rollout.deadlineAt,
+    canary: { phase: 'baking', step: rollout.step, until: rollout.stepUntil },
+    countsFrom: nowMs,
   };
 }
 

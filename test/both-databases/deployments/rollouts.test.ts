@@ -113,7 +113,7 @@ describe('rolling out', () => {
     const failed = await shop.reaches(id, 'failed');
     await load.stop();
     assert.equal(failed.failure!.code, 'analysis_failed');
-    assert.match(failed.failure!.message, /error rate 100 % is above 5 %/);
+    assert.match(failed.failure!.message, /^The canary is worse: (\d+) of \1 requests failed \(100 %\)/);
     assert.deepEqual((await shop.environment()).traffic, [{ revision: 'r1', percent: 100 }]);
     for (let i = 0; i < 20; i++) assert.equal((await shop.visit()).revision, 'r1');
     assert.deepEqual((await shop.revision('r2')).state, 'rolled_back');
@@ -123,6 +123,28 @@ describe('rolling out', () => {
       ['revision.rolled_back', 'deployment.failed'],
     );
     assert.equal(told[0]!.data.cause, 'analysis');
+  });
+
+  test('errors of the warm-up do not count; too few requests are said, and on_inconclusive decides', async () => {
+    const shop = await open({ canary: { bake_s: 1, warmup_s: 1, on_inconclusive: 'hold' } });
+    await shop.released(image(1));
+    const { id } = await shop.deploy(image(2), { strategy: 'canary' });
+    const held = await until('a pause', async () => {
+      const deployment = await shop.deployment(id);
+      return deployment.canary?.phase === 'paused' ? deployment : undefined;
+    });
+    assert.deepEqual(held.canary!.analysis.verdict, 'inconclusive');
+    assert.deepEqual(
+      held.timeline.slice(-2).map(({ message }) => message),
+      [
+        'The warm-up is over: requests count from now on.',
+        'Too few requests to tell: there was no request; of the stable revision there was no request. Paused.',
+      ],
+    );
+    await shop.set({ canary: { on_inconclusive: 'promote' } });
+    await shop.api('POST', `/deployments/${id}/resume`);
+    const done = await shop.reaches(id, 'succeeded');
+    assert.match(done.timeline.at(-2)!.message, /^Too few requests to tell: .* Moving all traffic\.$/);
   });
 
   test('auto_rollback false: a canary that fails its analysis is paused instead', async () => {

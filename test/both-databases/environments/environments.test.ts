@@ -35,6 +35,8 @@ test('a new project has the environment production with the documented defaults'
       max_error_rate: 0.05,
       max_p95_ms: null,
       approval_timeout_s: 86_400,
+      warmup_s: 5,
+      on_inconclusive: 'promote',
     },
     auto_rollback: true,
     retention: 10,

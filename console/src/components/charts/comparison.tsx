@@ -3,6 +3,8 @@ import { milliseconds, percent } from './chart.tsx';
 
 type Canary = NonNullable<Deployment['canary']>;
 
+const tones = { good: 'good', bad: 'bad', inconclusive: 'warn' } as const;
+
 /** The metrics of both revisions since the current canary step began. */
 export function StepComparison({ canary, deployment }: { canary: Canary; deployment: Deployment }) {
   const row = (name: string, role: string, side: Canary['stable']) => (
@@ -32,6 +34,10 @@ export function StepComparison({ canary, deployment }: { canary: Canary; deploym
           {row(deployment.revision, 'canary', canary.canary)}
         </tbody>
       </table>
+      <p>
+        <span className={`badge ${tones[canary.analysis.verdict]}`}>{canary.analysis.verdict}</span>{' '}
+        {canary.analysis.reason}
+      </p>
     </section>
   );
 }

@@ -20,7 +20,8 @@ const health = [
 ] as const;
 const canary = [
   ['bake_s', 'Bake time (s)', 'How long each step is observed.'],
-  ['min_requests', 'Minimum requests', 'Before metrics are evaluated.'],
+  ['warmup_s', 'Warm-up (s)', 'The first seconds of a step, which do not count.'],
+  ['min_requests', 'Minimum requests', 'Fewer are not enough for a good canary.'],
   ['max_error_rate', 'Maximum error rate', 'A fraction: 0.05 is 5%.'],
   ['approval_timeout_s', 'Approval timeout (s)', 'How long a manual promotion may take.'],
 ] as const;
@@ -39,6 +40,7 @@ function changesOf(data: FormData) {
     canary: {
       ...numbers('canary.', canary),
       advance: textField(data, 'canary.advance') as 'auto' | 'manual',
+      on_inconclusive: textField(data, 'canary.on_inconclusive') as 'promote' | 'abort' | 'hold',
       steps,
       max_p95_ms: numberField(data, 'canary.max_p95_ms') ?? null,
     },
@@ -131,7 +133,17 @@ function Running({ project, environment }: EnvironmentProps) {
             label="Maximum p95 (ms)"
             type="number"
             defaultValue={policy.max_p95_ms ?? ''}
-            hint="Leave empty to ignore latency."
+            hint="Leave empty to compare with the live revision only."
+          />
+          <Select
+            name="canary.on_inconclusive"
+            label="If nothing is proved"
+            defaultValue={policy.on_inconclusive}
+            options={[
+              ['promote', 'promote'],
+              ['abort', 'abort'],
+              ['hold', 'pause'],
+            ]}
           />
         </div>
       </fieldset>
