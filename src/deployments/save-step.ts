@@ -37,9 +37,9 @@ export async function saveStep(
   const nowMs = parts.clock.now();
   const saved = await updateDeployment(tx, row, {
     ...changesOf(row, step, percents, nowMs, logTail),
-    ...(step.countsFrom !== undefined && {
-      step_since: step.countsFrom,
-      step_baseline: step.countsFrom > nowMs ? null : await baselineOf(tx, row, nowMs),
+    ...(step.counts !== undefined && {
+      step_since: nowMs,
+      step_baseline: step.counts ? await baselineOf(tx, row, nowMs) : null,
     }),
   });
   await insertTimeline(tx, { deployment_id: row.id, at: nowMs, state: step.to, message: step.message });

@@ -209,7 +209,7 @@ test('what is measured while a canary warms up does not count; what crashes or a
   assert.equal(decide(warming(now + 1), { ...calm, ...observations.crashed }, policy, now)?.failure?.code, 'crashed');
   assert.equal(decide(warming(now + 1), { ...calm, ...observations.alarmed }, policy, now)?.cause, 'alert');
   const counting = decide(warming(now), { ...calm, traffic: busy(1) }, policy, now);
-  assert.deepEqual([counting?.to, counting?.canary?.phase, counting?.countsFrom], ['canary', 'baking', now]);
+  assert.deepEqual([counting?.to, counting?.canary?.phase, counting?.counts], ['canary', 'baking', true]);
 });
 
 test('steps one after the other; manual waits for promote; without auto_rollback a bad one is paused', () => {

@@ -118,7 +118,7 @@ function whenCanary(rollout: Rollout, seen: Observed, policy: Policy, nowMs: num
   }
   if (rollout.countsFrom !== null) {
     if (alarmed) return undo('alert', alarmed, nowMs);
-    return nowMs >= rollout.countsFrom ? beginCounting(rollout, nowMs) : null;
+    return nowMs >= rollout.countsFrom ? beginCounting(rollout) : null;
   }
   const analysis = judge(seen.traffic, policy.canary, rollout.percents.length);
   if (analysis.verdict === 'bad') {

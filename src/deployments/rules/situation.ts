@@ -47,10 +47,15 @@ export function rolloutOf(deployment: DeploymentRow, policy: Policy): Rollout {
     step: deployment.canary_step,
     phase: deployment.canary_phase,
     stepUntil: deployment.step_until,
-    countsFrom: deployment.step_baseline === null ? deployment.step_since : null,
+    countsFrom: deployment.step_baseline === null ? warmFrom(deployment, policy) : null,
     deadlineAt: deployment.deadline_at ?? Number.POSITIVE_INFINITY,
     cause: deployment.cause,
   };
+}
+
+/** When the warm-up of the step ends. */
+function warmFrom({ step_until }: DeploymentRow, { canary }: Policy): number {
+  return (step_until ?? 0) + (canary.warmup_s - canary.bake_s) * 1000;
 }
 
 export function desiredFor(deployment: DeploymentRow, replicas: number, counts: InstanceCounts): Desired {

@@ -42,8 +42,8 @@ export interface Step {
   deadlineAt: number | null;
   digest?: string;
   canary?: { phase: CanaryPhase; step: number; until: number | null };
-  /** When requests begin to count. */
-  countsFrom?: number;
+  /** Whether requests count from now on, or only once the warm-up is over. */
+  counts?: boolean;
   failure?: Failure;
   cause?: RollbackCause;
 }
@@ -83,25 +83,24 @@ export function advance(rollout: Rollout, policy: Policy, nowMs: number, reason:
 /** Begins the given step, or restarts it. Also what `resume` does. */
 export function beginStep({ percents }: Rollout, step: number, policy: Policy, nowMs: number): Step {
   const { bake_s, warmup_s } = policy.canary;
-  const countsFrom = nowMs + warmup_s * 1000;
   const until = nowMs + bake_s * 1000;
   return {
     to: 'canary',
     message: `${percents[step - 1]} % of requests go to the new revision.`,
-    deadlineAt: Math.max(until, countsFrom) + Math.max(bakeExtraMs, 10 * bake_s * 1000),
+    deadlineAt: until + Math.max(bakeExtraMs, 10 * bake_s * 1000),
     canary: { phase: 'baking', step, until },
-    countsFrom,
+    counts: warmup_s === 0,
   };
 }
 
 /** The warm-up is over. */
-export function beginCounting(rollout: Rollout, nowMs: number): Step {
+export function beginCounting(rollout: Rollout): Step {
   return {
     to: 'canary',
     message: 'The warm-up is over: requests count from now on.',
     deadlineAt: rollout.deadlineAt,
     canary: { phase: 'baking', step: rollout.step, until: rollout.stepUntil },
-    countsFrom: nowMs,
+    counts: true,
   };
 }
 
