@@ -1,4 +1,5 @@
-// npm test [-- file or folder …]: format, lint and types; then every test on SQLite, and those of test/both-databases/ on PostgreSQL too.
+// npm test [-- file or folder …]: format, lint and types; then every test on SQLite and with the built-in router; those of
+// test/both-databases/ on PostgreSQL too, and those of test/both-planes/ with HAProxy too.
 // With CI=true a skipped test is a failure. So is, always, a file that does not end by itself after its last test.
 import { spawnSync } from 'node:child_process';
 import { globSync, statSync } from 'node:fs';
@@ -8,7 +9,7 @@ import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { startPostgres } from '../test/helpers/postgres.ts';
 import { installOpenApiTools } from './openapi-tools.ts';
-import { installMissing, testPrograms } from './packages.ts';
+import { installMissing, onPath, testPrograms } from './packages.ts';
 
 const strict = process.env.CI === 'true';
 const chosen = process.argv.slice(2);
@@ -77,11 +78,21 @@ const total: Counts = { passed: 0, failed: checked ? 0 : 1, skipped: 0 };
 
 const everything = testFiles(chosen.length > 0 ? chosen : ['src', 'test']);
 const onBoth = everything.filter((file) => file.startsWith('test/both-databases/'));
+const onBothPlanes = everything.filter((file) => file.startsWith('test/both-planes/'));
+
+async function runWithHaproxy(files: string[]): Promise<Counts | false> {
+  if (files.length === 0) return false;
+  if (onPath('haproxy')) return runTests('HAProxy', files, { SLUICE_TEST_DATA_PLANE: 'haproxy' });
+  console.log(`\n— HAProxy: ${files.length} files skipped, because haproxy is missing`);
+  return { passed: 0, failed: 0, skipped: files.length };
+}
+
 const postgres = await startPostgres();
 try {
   for (const counts of [
-    await runTests('SQLite', everything, { SLUICE_TEST_POSTGRES: '' }),
+    await runTests('SQLite', everything, { SLUICE_TEST_POSTGRES: '', SLUICE_TEST_DATA_PLANE: '' }),
     onBoth.length > 0 && (await runTests('PostgreSQL', onBoth, { SLUICE_TEST_POSTGRES: postgres.url })),
+    await runWithHaproxy(onBothPlanes),
   ]) {
     if (!counts) continue;
     total.passed += counts.passed;

@@ -1,5 +1,4 @@
 // HAProxy on a free port, in a folder of its own. It ends with the test file.
-
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,15 +24,21 @@ export interface TestHaproxy {
   /** Resolves when it is in force, with the certificates of its hosts. */
   change(environments: EnvironmentRoutes[]): Promise<void>;
   takeMeasurements(): Measurement[];
-  counted(revision: number): Promise<{ requests: number; errors: number }>;
-  /** Resolves when the current certificate of a name is served. */
+  /** Of all projects, or of one. */
+  counted(revision: number, project?: string): Promise<{ requests: number; errors: number }>;
+  /** Resolves when the current certificate of a name is served, or none where there is none. */
   certificateServed(name: string): Promise<void>;
   stop(drainMs: number): Promise<void>;
   /** Lets go of it and finds it again with the same table, as the next process does. */
   restart(): Promise<TestHaproxy>;
 }
 
-const stops: (() => Promise<void>)[] = [];
+const planes: (() => Promise<void>)[] = [];
+const masters: (() => Promise<void>)[] = [];
+after(async () => {
+  await Promise.all(planes.map((stop) => stop()));
+  await Promise.all(masters.map((end) => end()));
+});
 
 interface TestHaproxyOptions {
   certificates?: CertificateSource | null;
@@ -44,9 +49,8 @@ interface TestHaproxyOptions {
 
 export async function startHaproxy(options: TestHaproxyOptions = {}): Promise<TestHaproxy> {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-haproxy-'));
-  after(async () => {
-    for (const stop of stops) await stop();
-    await stopMaster(filesIn(folder), 500);
+  masters.push(async () => {
+    await stopMaster(filesIn(folder), 0);
     rmSync(folder, { recursive: true, force: true });
   });
   return open(folder, await freePort(), await freePort(), options, new Map());
@@ -82,7 +86,7 @@ async function open(
   let version = 1;
   let stopped: Promise<void> | null = null;
   const stop = () => (stopped ??= plane.stop(0));
-  stops.push(stop);
+  planes.push(stop);
   plane.observe({ joining: async () => {}, moved: () => {}, left: () => {} });
   await plane.load(version, inOneBatch([...table.values()]));
   await plane.listen();
@@ -95,10 +99,11 @@ async function open(
     for (const { name } of environments.flatMap(({ hosts }) => hosts)) await certificateServed(name);
   };
   const certificateServed = async (name: string) => {
-    const found = await certificates?.find(name, null);
-    if (!found || found === 'current') return;
+    if (certificates === null) return;
+    const found = await certificates.find(name, null);
+    const serial = found === null || found === 'current' ? null : found.id;
     plane.expireCertificates([name]);
-    await until('the certificate to be served', async () => (await serialAt(tls, name)) === found.id);
+    await until('the certificate to be served', async () => (await serialAt(tls, name)) === serial);
   };
   const takeMeasurements = () =>
     plane.takeMeasurements().flatMap(({ measurements, settle }) => {
@@ -116,16 +121,18 @@ async function open(
       await stop();
       await stopMaster(filesIn(folder), drainMs);
     },
-    async counted(revision) {
+    async counted(revision, project) {
       // The log is read a moment after a response has ended.
       for (let quiet = 0; quiet < 4; quiet++) {
         for (const one of takeMeasurements()) {
-          taken.set(`${one.revision} ${one.at}`, one);
+          taken.set(`${one.project} ${one.revision} ${one.at}`, one);
           quiet = 0;
         }
         await new Promise((resolve) => setTimeout(resolve, 100));
       }
-      const own = [...taken.values()].filter((one) => one.revision === revision);
+      const own = [...taken.values()].filter(
+        (one) => one.revision === revision && (project === undefined || one.project === project),
+      );
       const sum = (of: (one: Measurement) => number) => own.reduce((total, one) => total + of(one), 0);
       return { requests: sum(({ requests }) => requests), errors: sum(({ errors }) => errors) };
     },

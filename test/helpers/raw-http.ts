@@ -63,5 +63,15 @@ export class Wire {
   }
 }
 
+export const refusesConnections = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connect({ port, host: '127.0.0.1' });
+    socket.on('error', () => resolve(true));
+    socket.on('connect', () => {
+      socket.destroy();
+      resolve(false);
+    });
+  });
+
 /** The status of the first response in the text; 0 where there is none. */
 export const statusOf = (text: string): number => Number(/^HTTP\/1\.1 (\d{3})/.exec(text)?.[1] ?? 0);

@@ -1,4 +1,4 @@
-// The built-in proxy with TLS, with certificates from a test authority, and clients that trust that authority.
+// A data plane with TLS, with certificates from a test authority, and clients that trust that authority.
 import { once } from 'node:events';
 import type { RequestListener } from 'node:http';
 import { connect as connectHttp2, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http2';
@@ -9,13 +9,14 @@ import { systemClock } from '../../src/lib/clock.ts';
 import type { CertificateSource, StoredCertificate } from '../../src/traffic/certificates.ts';
 import type { ProxyLimits } from '../../src/traffic/proxy/limits.ts';
 import type { Certificates } from '../../src/traffic/proxy/tls/certificates.ts';
-import { host, share, startInstance, startRouter, type TestInstance, type TestRouter } from './router.ts';
+import { host, share, startInstance, startRouter, type TestInstance } from './router.ts';
 import { ca, type Issued, issue } from './router-certificates.ts';
+import type { TestRouter } from './router-plane.ts';
 
 export class TestCertificates implements Certificates, CertificateSource {
   readonly issued = new Map<string, Issued>();
   /** Tells those who keep certificates of their own. */
-  onRenewed: (name: string) => Promise<void> = async () => {};
+  onChanged: (name: string) => Promise<void> = async () => {};
   readonly contexts = new Map<string, SecureContext>();
   readonly challenges = new Map<string, string>();
   readonly asked: string[] = [];
@@ -25,8 +26,14 @@ export class TestCertificates implements Certificates, CertificateSource {
     const issued = await issue(name);
     this.contexts.set(name, createSecureContext({ cert: issued.certificate, key: issued.key }));
     this.issued.set(name, issued);
-    await this.onRenewed(name);
+    await this.onChanged(name);
     return issued;
+  }
+
+  async remove(name: string): Promise<void> {
+    this.contexts.delete(name);
+    this.issued.delete(name);
+    await this.onChanged(name);
   }
 
   async contextFor(name: string): Promise<SecureContext | null> {
@@ -123,19 +130,22 @@ export async function askTls(
   port: number,
   { method = 'GET', path = '/', headers = {}, body }: Question = {},
   { name = host, agent = new Agent({ keepAlive: false }) }: { name?: string; agent?: Agent } = {},
-): Promise<{ status: number; headers: IncomingHttpHeaders; body: Buffer; serial: string }> {
+): Promise<{ status: number; headers: IncomingHttpHeaders; body: Buffer; serial: string; clientPort: number }> {
   const outgoing = request({
     ...{ port, agent, method, path, ca, host: '127.0.0.1', servername: name },
     headers: { host: name, ...headers },
   });
   outgoing.end(body);
   const [incoming] = await once(outgoing, 'response');
-  const serial = (incoming.socket as TLSSocket).getPeerCertificate().serialNumber;
+  const socket = incoming.socket as TLSSocket;
+  const { serialNumber: serial } = socket.getPeerCertificate();
+  const clientPort = socket.localPort!;
   return {
     status: incoming.statusCode,
     headers: incoming.headers,
     body: Buffer.concat(await incoming.toArray()),
     serial,
+    clientPort,
   };
 }
 

@@ -1,4 +1,5 @@
-// The built-in proxy on a free port, and instances behind it. All of them stop with the test file.
+// A data plane on a free port, and instances behind it, which stop with their test. The tests of test/both-planes/ run with
+// the built-in proxy and, with SLUICE_TEST_DATA_PLANE=haproxy, once more with HAProxy.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import {
@@ -14,40 +15,33 @@ import type { AddressInfo } from 'node:net';
 import { after } from 'node:test';
 import { pino } from 'pino';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
-import type { CertificateSource } from '../../src/traffic/certificates.ts';
 import type { Measurement } from '../../src/traffic/measure/measurements.ts';
 import type { ProxyLimits } from '../../src/traffic/proxy/limits.ts';
 import { createProxy } from '../../src/traffic/proxy/proxy.ts';
-import type { Certificates } from '../../src/traffic/proxy/tls/certificates.ts';
 import type { EnvironmentRoutes, Share, Target } from '../../src/traffic/table.ts';
-import { startHaproxy } from './haproxy.ts';
+import { startHaproxyRouter } from './router-haproxy.ts';
+import { plane, type TestRouter, type TestRouterTls } from './router-plane.ts';
 
 export const host = 'shop-production.localhost';
-
-export interface TestRouter {
-  /** Routes the host to these shares; resolves when that is in force. */
-  serve(...shares: Share[]): Promise<void>;
-  /** Replaces the whole table; resolves when that is in force. */
-  apply(...environments: EnvironmentRoutes[]): Promise<void>;
-  /** The requests counted for a revision since the start. */
-  counted(revision: number): Promise<{ requests: number; errors: number }>;
-  takeMeasurements(): Measurement[];
-  port(): number;
-  tlsPort(): number | null;
-  stop(drainMs: number): Promise<void>;
-}
-
-export interface TestRouterTls {
-  certificates: Certificates & CertificateSource & { onRenewed: (name: string) => Promise<void> };
-  redirect?: { port: number | null } | null;
-}
 
 export async function startRouter(
   limits: Partial<ProxyLimits> = {},
   clock: Clock = systemClock,
   tls: TestRouterTls | null = null,
 ): Promise<TestRouter> {
-  if (process.env.SLUICE_TEST_DATA_PLANE === 'haproxy') return startHaproxyRouter(limits, tls);
+  const router = plane === 'haproxy' ? await startHaproxyRouter(limits, tls) : await startBuiltIn(limits, clock, tls);
+  const stop = (drainMs: number) => {
+    closeIdle();
+    return router.stop(drainMs);
+  };
+  return { ...router, stop, serve: (...shares) => router.apply(route(shares)) };
+}
+
+async function startBuiltIn(
+  limits: Partial<ProxyLimits>,
+  clock: Clock,
+  tls: TestRouterTls | null,
+): Promise<Omit<TestRouter, 'serve'>> {
   const { certificates = null, redirect = null } = tls ?? {};
   const proxy = createProxy({ clock, log: pino({ enabled: false }), limits, certificates, redirect });
   const at = { host: '127.0.0.1', port: 0 };
@@ -72,7 +66,6 @@ export async function startRouter(
     stop,
     port: () => ports.http,
     tlsPort: () => ports.tls,
-    serve: (...shares) => apply(route(shares)),
     async counted(revision) {
       for (const one of takeMeasurements()) taken.set(`${one.revision} ${one.at}`, one);
       const own = [...taken.values()].filter((one) => one.revision === revision);
@@ -80,27 +73,6 @@ export async function startRouter(
       assert.ok(own.every(({ latency, requests }) => latency.reduce((a, b) => a + b, 0) === requests));
       return { requests: sum(({ requests }) => requests), errors: sum(({ errors }) => errors) };
     },
-  };
-}
-
-async function startHaproxyRouter(limits: Partial<ProxyLimits>, tls: TestRouterTls | null): Promise<TestRouter> {
-  const certificates = tls?.certificates ?? null;
-  const router = await startHaproxy({ limits, certificates, redirect: tls?.redirect ?? null });
-  let table: EnvironmentRoutes[] = [];
-  const apply = async (...environments: EnvironmentRoutes[]) => {
-    const gone = table.filter((one) => !environments.some((other) => other.environment === one.environment));
-    table = environments;
-    await router.change([...gone.map((routes) => ({ ...routes, hosts: [], shares: [] })), ...environments]);
-  };
-  if (certificates) certificates.onRenewed = (name) => router.certificateServed(name);
-  return {
-    apply,
-    takeMeasurements: router.takeMeasurements,
-    stop: router.stop,
-    port: () => router.port,
-    tlsPort: () => certificates && router.tls,
-    serve: (...shares) => apply(route(shares)),
-    counted: router.counted,
   };
 }
 
@@ -193,6 +165,11 @@ interface AskOptions {
 
 export const agent = new Agent({ keepAlive: true, maxSockets: 64 });
 after(() => agent.destroy());
+
+/** Connections kept from earlier requests, for whose next one HAProxy would wait. */
+function closeIdle(): void {
+  for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy();
+}
 
 export async function ask(port: number, options: AskOptions = {}): Promise<Answer> {
   const { method = 'GET', path = '/', host: name = host, headers = {}, body } = options;

@@ -22,8 +22,13 @@ export async function startChallengeResponder(
         return null;
       });
     const status = typeof text === 'string' ? 200 : 404;
-    response.writeHead(status, { 'content-type': 'application/octet-stream', 'cache-control': 'no-store' });
-    response.end(text ?? 'there is no such challenge\n');
+    const body = text ?? 'there is no such challenge\n';
+    response.writeHead(status, {
+      'content-type': 'application/octet-stream',
+      'cache-control': 'no-store',
+      'content-length': Buffer.byteLength(body),
+    });
+    response.end(body);
   };
   const server = createServer((request, response) => void respond(request, response));
   await rm(socketPath, { force: true });

@@ -21,8 +21,11 @@ export interface HaproxySettings {
   trustedProxies: readonly string[];
 }
 
-const forwardedHeaders =
-  '^(x[-_]forwarded[-_].*|x[-_]real[-_]ip|forwarded|proxy|te|http2-settings|proxy-authorization)$';
+/** What a client may not claim, also with underscores, which many instances take for hyphens; and what ends here. */
+const removedHeaders = [
+  ...['x[-_]forwarded[-_].*', 'x[-_]real[-_]ip', 'forwarded', 'proxy', 'te', 'keep[-_]alive', 'http2[-_]settings'],
+  ...['proxy[-_](connection|authorization|authenticate)', 'content_length', 'transfer_encoding'],
+].join('|');
 const ciphers = [
   ...['ECDHE-ECDSA-AES128-GCM-SHA256', 'ECDHE-RSA-AES128-GCM-SHA256', 'ECDHE-ECDSA-AES256-GCM-SHA384'],
   ...['ECDHE-RSA-AES256-GCM-SHA384', 'ECDHE-ECDSA-CHACHA20-POLY1305', 'ECDHE-RSA-CHACHA20-POLY1305'],
@@ -83,15 +86,15 @@ function defaultsSection(limits: ProxyLimits): string {
     retries 3
     retry-on conn-failure empty-response
     timeout connect ${limits.connectMs}ms
-    timeout client ${clientIdleMs(limits)}ms
-    timeout server ${Math.max(limits.answerHeadMs, limits.idleMs)}ms
+    timeout client ${limits.idleMs}ms
+    timeout server ${clientIdleMs(limits)}ms
     timeout queue ${limits.retryMs}ms
     timeout http-request ${limits.requestHeadMs}ms
     timeout http-keep-alive ${limits.keepAliveMs}ms
     timeout tunnel ${limits.tunnelIdleMs}ms
-    timeout client-fin 30s
+    timeout client-fin 5s
     unique-id-format req_%{+X}o%Ts%rt%pid
-    log-format "%[date(0,ms)] %[var(txn.project)] %[var(txn.environment)] %[var(txn.revision)] %ST %Tw %Tc %Tr %Ta %ts"
+    log-format "%[date(0,ms)] %[var(txn.project)] %[var(txn.environment)] %[var(txn.revision)] %ST %Tw %Tc %Tr %Ta %ts %U %[var(txn.length)]"
 ${ownErrors()}`;
 }
 
@@ -118,6 +121,12 @@ const plainText = (text: string): string =>
 const refuse = (status: number, text: string, condition: string): string =>
   `    http-request return status ${status} ${plainText(text)} if ${condition}`;
 
+/** For a request whose sender may see another end of it than HAProxy does: nothing behind it is read. */
+const refuseAndClose = (status: number, text: string, condition: string): string =>
+  `    http-request return status ${status} ${plainText(text)} hdr connection close if ${condition}`;
+
+const malformed = (condition: string): string => refuseAndClose(400, 'the request is malformed', condition);
+
 function frontendSection(settings: HaproxySettings, files: HaproxyFiles): string {
   const { http, https, limits } = settings;
   const tls = `    bind ${https} ssl crt-list ${files.certificateList} strict-sni alpn h2,http/1.1 tls-ticket-keys ${files.ticketKeys}`;
@@ -131,6 +140,7 @@ function frontendSection(settings: HaproxySettings, files: HaproxyFiles): string
     ...routing(settings, files),
     ...balancing(),
     ...forwarding(),
+    `    http-response return status 502 ${plainText('the instance did not give an answer')} if { status ge 600 }`,
     '    use_backend challenges if is_challenge',
     '    use_backend %[var(txn.backend)]',
     '',
@@ -146,15 +156,26 @@ function addressLimit({ limits, trustedProxies }: HaproxySettings): string[] {
   ];
 }
 
+/** What HAProxy's parser lets through and the built-in proxy refuses. HTTP/2 has its target in the form of an address, too. */
 function requestChecks(): string[] {
   return [
-    refuse(405, 'this method is not supported', '{ method TRACE CONNECT }'),
-    refuse(400, 'the request is malformed', '!{ req.hdr_cnt(host) eq 1 }'),
-    refuse(
-      400,
-      'the request is malformed',
-      '!{ req.hdr(host),lower -m reg ^([a-z0-9_.-]+|\\[[0-9a-f:.]+\\])(:[0-9]{1,5})?$ }',
+    refuseAndClose(405, 'this method is not supported', '{ method TRACE CONNECT }'),
+    refuseAndClose(505, 'this version of HTTP is not supported', '!{ req.ver 1.0 1.1 2.0 }'),
+    refuseAndClose(
+      417,
+      'this expectation is not supported',
+      '{ req.hdr(expect) -m found } !{ req.hdr(expect) -i 100-continue }',
     ),
+    malformed('!{ req.hdr_cnt(host) eq 1 }'),
+    malformed('!{ req.hdr(host),lower -m reg ^([a-z0-9_.-]+|\\[[0-9a-f:.]+\\])(:[0-9]{1,5})?$ }'),
+    malformed("!{ url -m reg -i '^(/|https?://[^/?#@]+([/?]|$))' }"),
+    malformed("{ req.hdrs -m reg '[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f]' }"),
+    // Longer ones overflow in HAProxy 2.6, which then takes the body for the next request.
+    malformed('{ req.hdr(content-length) -m len gt 15 }'),
+    malformed('{ req.hdr(transfer-encoding) -m found } { req.ver 1.0 }'),
+    malformed('{ req.hdr(upgrade) -m found } { req.hdr(transfer-encoding) -m found }'),
+    malformed('{ req.hdr(upgrade) -m found } { req.hdr(content-length) -m found } !{ req.hdr(content-length) 0 }'),
+    ...ambiguousRequests(),
     // http-01 (RFC 8555, 8.3): over plain HTTP and for any host.
     '    http-request set-var(txn.challenge) bool(true) if { path_reg ^/\\.well-known/acme-challenge/[A-Za-z0-9_-]{1,200}$ } { method GET HEAD } !{ ssl_fc }',
     '    acl is_challenge var(txn.challenge) -m bool',
@@ -164,6 +185,20 @@ function requestChecks(): string[] {
       'this connection was made for another host name',
       '{ ssl_fc } !{ ssl_fc_sni,lower,strcmp(txn.host) eq 0 }',
     ),
+  ];
+}
+
+/**
+ * HAProxy joins folded lines (each line end becomes a space) and accepts a chunk that ends in a bare line feed. Its rules see
+ * the result only, so what may have been such a request is the last one of its connection.
+ */
+function ambiguousRequests(): string[] {
+  return [
+    '    http-request set-var(txn.last) bool(true) if { req.hdr(transfer-encoding) -m found }',
+    '    http-request set-var(txn.last) bool(true) if { req.hdrs -m sub "  " }',
+    // What follows an upgrade that the instance does not take was meant for another protocol.
+    '    http-request set-var(txn.last) bool(true) if { req.hdr(upgrade) -m found }',
+    '    http-after-response set-header Connection close if { var(txn.last) -m bool } !{ status 101 }',
   ];
 }
 
@@ -194,6 +229,7 @@ function routing({ redirectPort, https }: HaproxySettings, files: HaproxyFiles):
     `    http-request set-var(txn.route) var(txn.host),map_str(${files.routes})`,
     refuse(404, 'nothing is deployed under this host name', '!is_challenge !{ var(txn.route) -m found }'),
     ...(https !== null && redirectPort !== null ? [redirect] : []),
+    '    http-request set-var(txn.length) req.hdr(content-length)',
     `    http-request set-var(txn.project) ${field('project')}`,
     `    http-request set-var(txn.environment) ${field('environment')}`,
     `    http-request set-var(txn.revision) ${field('revision')}`,
@@ -228,8 +264,10 @@ function balancing(): string[] {
 
 function forwarding(): string[] {
   return [
+    "    http-request replace-uri '^[^/]*//[^/?]*/?(.*)$' '/\\1' if !{ url_beg / } { req.ver 1.0 1.1 }",
     '    http-request del-header Upgrade if { req.hdr(upgrade) -m reg -i \\bh2c?\\b }',
-    `    http-request del-header ${forwardedHeaders} -m reg`,
+    `    http-request del-header ^(${removedHeaders})$ -m reg`,
+    '    http-response del-header ^(keep-alive|proxy-connection|proxy-authenticate)$ -m reg',
     '    http-request set-header X-Forwarded-For %[src]',
     '    http-request set-header X-Forwarded-Proto %[var(txn.proto)]',
     '    http-request set-header X-Forwarded-Host %[req.hdr(host)]',

@@ -21,14 +21,17 @@ test('a route is one value of the map; without a canary its limit is 0', () => {
 
 test('a log line: latency is the time to the head of the response; errors are those of the instance', () => {
   const line = (rest: string) => readLogLine(`1794755625072 prj_1 production 2 ${rest}`);
-  assert.deepEqual(line('200 1 2 30 90 --'), {
+  const noBody = '90 -';
+  assert.deepEqual(line(`200 1 2 30 90 -- ${noBody}`), {
     ...{ at: 1794755625072, project: 'prj_1', environment: 'production', revision: 2, tookMs: 33, failed: false },
   });
-  assert.equal(line('500 0 0 5 5 --')!.failed, true);
-  assert.deepEqual([line('503 0 -1 -1 7 SC')!.failed, line('503 0 -1 -1 7 SC')!.tookMs], [true, 7]);
-  assert.equal(line('200 0 0 5 900 SD')!.failed, true, 'a response that broke off');
-  assert.equal(line('-1 0 0 -1 400 CH')!.failed, false, 'a visitor that went away');
-  assert.equal(readLogLine('1794755625072 - - - 404 -1 -1 -1 0 LR'), null);
+  assert.equal(line(`500 0 0 5 5 -- ${noBody}`)!.failed, true);
+  assert.deepEqual([line(`503 0 -1 -1 7 SC ${noBody}`)!.failed, line(`503 0 -1 -1 7 SC ${noBody}`)!.tookMs], [true, 7]);
+  assert.equal(line(`200 0 0 5 900 SD ${noBody}`)!.failed, true, 'a response that broke off');
+  assert.equal(line(`-1 0 0 -1 400 CH ${noBody}`)!.failed, false, 'a visitor that went away');
+  assert.equal(line('504 0 0 -1 400 sH 195 5000')!.failed, false, 'an upload that does not go on');
+  assert.equal(line('504 0 0 -1 400 sH 5195 5000')!.failed, true);
+  assert.equal(readLogLine('1794755625072 - - - 404 -1 -1 -1 0 LR 90 -'), null);
   assert.equal(readLogLine('Server b1/ins_1 is UP/READY (leaving forced maintenance).'), null);
 });
 

@@ -18,10 +18,16 @@ export interface LoggedRequest {
 /** The first letter says who ended the session: the server, its time limit, or HAProxy itself for want of a server. */
 const isOfInstance = (ended: string): boolean => 'SsPRI'.includes(ended[0]!);
 
+/** The visitor did not send all of its body, so the instance could not answer. What was sent includes the head. */
+const isStalledUpload = (status: string, uploaded: string, length: string): boolean =>
+  status === '504' && Number(uploaded) < Number(length);
+
 /** Null for a line that tells of no routed request. */
 export function readLogLine(line: string): LoggedRequest | null {
-  const [at, project, environment, revision, status, queued, connected, answered, all, ended] = line.split(' ');
-  if (ended === undefined || project === '-') return null;
+  const fields = line.split(' ');
+  if (fields.length !== 12 || fields[1] === '-') return null;
+  const [at, project, environment, revision, status, queued, connected, answered, all, ended, uploaded, length] =
+    fields;
   const waited = Math.max(0, Number(queued)) + Math.max(0, Number(connected));
   return {
     at: Number(at),
@@ -29,7 +35,7 @@ export function readLogLine(line: string): LoggedRequest | null {
     environment: environment!,
     revision: Number(revision),
     tookMs: Number(answered) >= 0 ? waited + Number(answered) : Math.max(0, Number(all)),
-    failed: Number(status) >= 500 || isOfInstance(ended),
+    failed: !isStalledUpload(status!, uploaded!, length!) && (Number(status) >= 500 || isOfInstance(ended!)),
   };
 }
 

@@ -6,6 +6,7 @@ import { addServer, moveServer, noServers, readServersState, type Servers, setSt
 interface Leaving {
   backend: string;
   server: string;
+  address: string;
   /** When it stops getting new requests. */
   retireAt: number;
   retired: boolean;
@@ -28,7 +29,7 @@ export class RunningServers {
     this.#leaving.clear();
     for (const one of readServersState(await ask(this.#adminSocket, 'show servers state'))) {
       const { backend, server, address, inMaintenance } = one;
-      if (inMaintenance) this.#leaving.set(nameOf(one), { backend, server, retireAt: 0, retired: true });
+      if (inMaintenance) this.#leaving.set(nameOf(one), { backend, server, address, retireAt: 0, retired: true });
       else this.#servingOf(backend).set(server, address);
     }
   }
@@ -48,10 +49,12 @@ export class RunningServers {
     const commands: string[] = [];
     for (const [server, address] of wanted) {
       if (serving.get(server) === address) continue;
-      const leaving = this.#leaving.get(nameOf({ backend, server }));
-      if (leaving || serving.has(server)) {
-        commands.push(moveServer(backend, server, address), setState(backend, server, 'ready'));
-      } else commands.push(...addServer(backend, server, address));
+      const before = this.#leaving.get(nameOf({ backend, server }))?.address ?? serving.get(server);
+      if (before === undefined) commands.push(...addServer(backend, server, address));
+      else {
+        if (before !== address) commands.push(moveServer(backend, server, address));
+        commands.push(setState(backend, server, 'ready'));
+      }
       this.#leaving.delete(nameOf({ backend, server }));
       serving.set(server, address);
     }
@@ -61,10 +64,10 @@ export class RunningServers {
   /** Retires what is not wanted, now or at a later time. */
   async keepOnly(backend: string, wanted: Servers, retireAt: number): Promise<void> {
     const serving = this.#servingOf(backend);
-    for (const server of [...serving.keys()]) {
+    for (const [server, address] of [...serving]) {
       if (wanted.has(server)) continue;
       serving.delete(server);
-      this.#leaving.set(nameOf({ backend, server }), { backend, server, retireAt, retired: false });
+      this.#leaving.set(nameOf({ backend, server }), { backend, server, address, retireAt, retired: false });
     }
     if (serving.size === 0) this.#serving.delete(backend);
     await this.#retireDue(retireAt);

@@ -5,6 +5,7 @@ import { constants } from 'node:http2';
 import { describe, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { frame, frameTypes, RawHttp2, requestLines } from '../helpers/raw-http2.ts';
+import { onPlane, plane } from '../helpers/router-plane.ts';
 import { openSession, serveTls } from '../helpers/router-tls.ts';
 import { until } from '../helpers/wait.ts';
 
@@ -20,10 +21,14 @@ async function settled(value: () => number): Promise<number> {
 }
 
 function bodies() {
-  test('10 MB up and down on ten streams at once, with and without a length', async () => {
-    const { tls, instance } = await serveTls((request, response) => request.pipe(response));
+  test('many megabytes up and down on ten streams at once, with and without a length', async () => {
+    const { tls, instance } = await serveTls(async (request, response) => {
+      // HAProxy reads nothing of a session, acknowledgements included, while one upload waits for its instance.
+      if (plane === 'haproxy') response.end(Buffer.concat(await request.toArray()));
+      else request.pipe(response);
+    });
     const { ask } = await openSession(tls);
-    const body = Buffer.alloc(10 * megabyte, 'b');
+    const body = Buffer.alloc(onPlane({ builtin: 10, haproxy: 3 }) * megabyte, 'b');
     const answers = await Promise.all(
       Array.from({ length: 10 }, (_, i) =>
         ask({ method: 'POST', body, ...(i % 2 === 0 && { headers: { 'content-length': String(body.length) } }) }),
@@ -56,7 +61,7 @@ function bodies() {
     assert.equal(received, 100 * megabyte);
   });
 
-  test('an instance that does not read holds the visitor back, and no other stream', async () => {
+  test('an instance that does not read holds the visitor back, and with HAProxy the other streams too', async () => {
     let release = () => {};
     const { tls, instance } = await serveTls((request, response) => {
       if (request.method === 'GET') return void response.end('ok');
@@ -72,10 +77,12 @@ function bodies() {
     await until('it is asked', () => instance.seen.length === 1);
     const taken = await settled(() => sent);
     assert.ok(taken < 60, `${taken} of 100 MB were taken`);
-    assert.equal((await ask()).body.toString(), 'ok');
+    const other = ask();
+    if (plane === 'builtin') assert.equal((await other).body.toString(), 'ok');
     release();
     await sending;
     assert.equal(String(await stream.toArray()), 'done');
+    assert.equal((await other).body.toString(), 'ok');
   });
 
   test('a visitor that resets a stream ends the request at the instance, whatever the error code', async () => {
@@ -102,16 +109,28 @@ function bodies() {
     assert.equal((await counted(1)).errors, 0);
   });
 
-  test('a response that breaks off differs from one that ends', async () => {
+  test('a response that is shorter than its length differs from one that ends, and is an error', async () => {
+    const { tls, instance, counted } = await serveTls((_, response) => {
+      response.writeHead(200, { 'content-length': '100' });
+      response.write('half');
+    });
+    const { open } = await openSession(tls);
+    const stream = open();
+    stream.once('data', () => instance.seen[0]!.socket.destroy());
+    stream.on('error', () => {});
+    await until('it is over', () => stream.closed);
+    assert.notEqual(stream.rstCode, constants.NGHTTP2_NO_ERROR);
+    assert.deepEqual(await counted(1), { requests: 1, errors: 1 });
+  });
+
+  test('one without a length that breaks off is an error, too; with HAProxy 2.6 the visitor cannot tell', async () => {
     const { tls, instance, counted } = await serveTls((_, response) => void response.write('half'));
     const { open } = await openSession(tls);
     const stream = open();
     stream.once('data', () => instance.seen[0]!.socket.destroy());
-    const [error] = await once(stream, 'error').then(
-      (args) => args,
-      (thrown) => [thrown],
-    );
-    assert.equal(error.code, 'ERR_HTTP2_STREAM_ERROR');
+    stream.on('error', () => {});
+    await until('it is over', () => stream.closed);
+    assert.equal(stream.rstCode === constants.NGHTTP2_NO_ERROR, onPlane({ builtin: false, haproxy: true }));
     assert.deepEqual(await counted(1), { requests: 1, errors: 1 });
   });
 

@@ -5,6 +5,7 @@ import { describe, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { block, frame, frameTypes, RawHttp2, requestLines } from '../helpers/raw-http2.ts';
 import { host } from '../helpers/router.ts';
+import { onPlane, plane } from '../helpers/router-plane.ts';
 import { askTls, openSession, serveTls } from '../helpers/router-tls.ts';
 import { until } from '../helpers/wait.ts';
 
@@ -25,17 +26,21 @@ const malformed: Record<string, [string, string][]> = {
   'another scheme': requestLines().map(([name, value]) => [name, name === ':scheme' ? 'ftp' : value]),
   'two paths': [...requestLines(), [':path', '/other']],
   'a pseudo header that there is not': [...requestLines(), [':other', '1']],
-  'extended CONNECT': [...requestLines('CONNECT'), [':protocol', 'websocket']],
   CONNECT: [
     [':method', 'CONNECT'],
     [':authority', host],
   ],
-  'another host': [...requestLines(), ['host', 'other.example']],
   'no host': requestLines().filter(([name]) => name !== ':authority'),
   'a host with a user': requestLines().map(([name, value]) => [name, name === ':authority' ? `a@${host}` : value]),
-  'a length and no body': [...requestLines('POST'), ['content-length', '5']],
   'two lengths': [...requestLines('POST'), ['content-length', '0'], ['content-length', '5']],
   'a length that is none': [...requestLines('POST'), ['content-length', '+0']],
+};
+
+/** What the built-in proxy refuses, and HAProxy passes on without the contradiction. */
+const contradicting: Record<string, [string, string][]> = {
+  'extended CONNECT': [...requestLines('CONNECT'), [':protocol', 'websocket']],
+  'another host': [...requestLines(), ['host', 'other.example']],
+  'a length and no body': [...requestLines('POST'), ['content-length', '5']],
 };
 
 /** Header lines that nghttp2 removes from the head. */
@@ -71,6 +76,29 @@ function strictness() {
     });
   }
 
+  for (const [name, lines] of Object.entries(contradicting)) {
+    test(`${plane === 'builtin' ? 'refused' : 'repaired'}: ${name}`, async () => {
+      const { tls, instance } = await serveTls((_, response) => response.end('ok'));
+      instance.server.on('upgrade', (request, socket) => {
+        instance.seen.push(request);
+        socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n');
+      });
+      const raw = new RawHttp2(tls);
+      raw.headers(1, lines);
+      const outcome = await raw.outcome(1);
+      if (plane === 'builtin') {
+        assert.notEqual(outcome, 'status 200');
+        assert.equal(instance.seen.length, 0);
+        return;
+      }
+      assert.equal(instance.seen.length, 1);
+      const { headers, method } = instance.seen[0]!;
+      assert.equal(headers.host, host);
+      assert.equal(headers['content-length'], undefined);
+      if (name === 'extended CONNECT') assert.deepEqual([method, headers.upgrade], ['GET', 'websocket']);
+    });
+  }
+
   test('more or less body than its length is never a whole request', async () => {
     const ended: string[] = [];
     const { tls } = await serveTls((request, response) => {
@@ -86,10 +114,22 @@ function strictness() {
     assert.deepEqual(ended, []);
   });
 
-  test('431 for a head that is too large, in bytes or lines; a split cookie counts as one line', async () => {
-    const { tls } = await serveTls((_, response) => response.end('ok'), { headerBytes: 4096, headerCount: 20 });
+  test('431 (HAProxy: no answer) for a head that is too large, in bytes or lines; a split cookie counts as one line', async () => {
+    const headerBytes = onPlane({ builtin: 4096, haproxy: 32_768 }); // HAProxy needs room for a frame
+    const { tls } = await serveTls((_, response) => response.end('ok'), { headerBytes, headerCount: 20 });
     const { ask } = await openSession(tls);
-    const lines = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`x-${i}`, 'y']));
+    const lines = Object.fromEntries(
+      Array.from({ length: onPlane({ builtin: 20, haproxy: 40 }) }, (_, i) => [`x-${i}`, 'y']),
+    );
+    if (plane === 'haproxy') {
+      for (const tooMuch of [{ 'x-large': 'x'.repeat(2 * headerBytes) }, lines]) {
+        const session = await openSession(tls);
+        const answered = session.ask({ headers: tooMuch });
+        assert.notEqual(await answered.then(({ status }) => status, String), 200);
+      }
+      assert.equal((await ask()).status, 200);
+      return;
+    }
     assert.equal((await ask({ headers: { 'x-large': 'x'.repeat(4096) } })).status, 431);
     assert.equal((await ask({ headers: lines })).status, 431);
     assert.equal((await ask({ headers: { cookie: Array.from({ length: 40 }, (_, i) => `c${i}=1`) } })).status, 200);
@@ -112,7 +152,8 @@ function floods() {
       raw.write(frame(frameTypes.reset, 0, id, cancel));
       if (id % 200 === 1) await turn();
     }
-    await until('it is closed', () => raw.closed);
+    // HAProxy counts a stream until it is gone, so it works on no more of them than the limit at a time.
+    if (plane === 'builtin') await until('it is closed', () => raw.closed);
     assert.ok(instance.seen.length < 1000, `${instance.seen.length} reached the instance`);
     assert.equal((await ask()).status, 200);
   });
@@ -171,7 +212,7 @@ function floods() {
       (_, response) => {
         finish = () => response.end('late');
       },
-      { keepAliveMs: 100 },
+      { keepAliveMs: 100, requestHeadMs: 500 },
     );
     const busy = await openSession(tls);
     const answer = busy.ask();

@@ -1,10 +1,16 @@
 // Connections that switch protocols, and the limits of requests and connections.
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { statusOf, Wire } from '../helpers/raw-http.ts';
 import { ask, getRequest, host, named, serveInstance, startInstance, type TestInstance } from '../helpers/router.ts';
+import { onPlane } from '../helpers/router-plane.ts';
 
 const megabyte = 1024 * 1024;
+const key = 'dGhlIHNhbXBsZSBub25jZQ==';
+
+const acceptOf = (key: string): string =>
+  createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64');
 
 async function echoing(): Promise<TestInstance> {
   const instance = await startInstance((_, response) => {
@@ -17,8 +23,9 @@ async function echoing(): Promise<TestInstance> {
       socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno');
       return;
     }
+    const accept = acceptOf(request.headers['sec-websocket-key']!);
     socket.write(
-      'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nX-App: 1\r\n\r\nwelcome ',
+      `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\nX-App: 1\r\n\r\nwelcome `,
     );
     socket.pipe(socket);
   });
@@ -26,7 +33,7 @@ async function echoing(): Promise<TestInstance> {
 }
 
 function upgrades() {
-  const ws = 'Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: abc\r\n';
+  const ws = `Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: ${key}\r\n`;
 
   test('a WebSocket is a tunnel, with the headers of any request; an end at the client ends both', async () => {
     const instance = await echoing();
@@ -39,11 +46,13 @@ function upgrades() {
     const { headers } = instance.seen[0]!;
     assert.equal(headers.upgrade, 'websocket');
     assert.match(headers.connection!, /^upgrade$/i);
-    assert.equal(headers['sec-websocket-key'], 'abc');
+    assert.equal(headers['sec-websocket-key'], key);
     assert.equal(headers['x-forwarded-for'], '127.0.0.1');
-    assert.deepEqual(await router.counted(1), { requests: 1, errors: 0 });
+    const requests = onPlane({ builtin: 1, haproxy: 0 }); // HAProxy counts what has ended
+    assert.deepEqual(await router.counted(1), { requests, errors: 0 });
     wire.socket.end();
     await wire.untilClosed();
+    assert.deepEqual(await router.counted(1), { requests: 1, errors: 0 });
   });
 
   test('what the client sent along with the request, and a megabyte more, arrives in order', async () => {
@@ -77,7 +86,7 @@ function upgrades() {
     assert.equal(instance.seen.length, 1);
   });
 
-  test('an upgrade to HTTP/2 is ignored, one with a body is refused', async () => {
+  test('an upgrade to HTTP/2 is ignored, one with a body is refused, or ignored, too', async () => {
     const instance = await named('plain');
     const router = await serveInstance(instance);
     const plain = new Wire(router.port());
@@ -85,9 +94,14 @@ function upgrades() {
     assert.match(await plain.untilClosed(), /^HTTP\/1\.1 200 [\s\S]*plain/);
     assert.equal(instance.seen[0]!.headers.upgrade, undefined);
     const withBody = new Wire(router.port());
-    withBody.write(getRequest('/', `${ws}Content-Length: 3\r\n`) + 'abc');
-    assert.equal(statusOf(await withBody.untilClosed()), 400);
-    assert.equal(instance.seen.length, 1);
+    withBody.write(
+      `${getRequest('/', `${ws.replace('keep-alive', 'close')}Content-Length: 3\r\n`)}abc${getRequest('/hidden')}`,
+    );
+    const text = await withBody.untilClosed();
+    assert.equal(statusOf(text), onPlane({ builtin: 400, haproxy: 200 }));
+    assert.equal(text.match(/HTTP\/1\.1/g)!.length, 1);
+    assert.equal(instance.seen.length, onPlane({ builtin: 1, haproxy: 2 }));
+    assert.equal(instance.seen.at(-1)!.headers.upgrade, undefined);
   });
 
   test('a stop cuts tunnels off when the time is up', async () => {
@@ -101,14 +115,15 @@ function upgrades() {
 }
 
 function limits() {
-  test('431 for a head that is too large or has too many lines', async () => {
+  test('431 (HAProxy: 400) for a head that is too large or has too many lines', async () => {
     const router = await serveInstance(await named('ok'), { headerBytes: 4096, headerCount: 20 });
     const large = new Wire(router.port());
     large.write(getRequest('/', `X-Large: ${'x'.repeat(5000)}\r\n`));
-    assert.equal(statusOf(await large.untilClosed()), 431);
+    const tooLarge = onPlane({ builtin: 431, haproxy: 400 });
+    assert.equal(statusOf(await large.untilClosed()), tooLarge);
     const many = new Wire(router.port());
     many.write(getRequest('/', 'X: y\r\n'.repeat(20)));
-    assert.equal(statusOf(await many.untilClosed()), 431);
+    assert.equal(statusOf(await many.untilClosed()), tooLarge);
     assert.equal((await ask(router.port())).body, 'ok');
   });
 
@@ -128,7 +143,7 @@ function limits() {
     down.write(getRequest());
     assert.match(await down.untilClosed(), /first/);
     const up = new Wire(router.port());
-    up.write(`POST / HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 10\r\n\r\n12345`);
+    up.write(`POST / HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 10000\r\n\r\n12345`);
     await up.untilClosed();
     assert.equal((await router.counted(1)).errors, 1);
   });

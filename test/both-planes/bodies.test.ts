@@ -1,4 +1,4 @@
-// Bodies of any size pass through the built-in data plane at the pace of the slower end.
+// Bodies of any size pass through a data plane at the pace of the slower end.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';

@@ -1,10 +1,13 @@
-// The built-in data plane: which instance a request goes to, and what is counted.
+// A data plane: which instance a request goes to, and what is counted.
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { describe, test } from 'node:test';
+import type { Measurement } from '../../src/traffic/measure/measurements.ts';
 import { statusOf, Wire } from '../helpers/raw-http.ts';
 import { ask, deadTarget, host, named, route, share, startInstance, startRouter } from '../helpers/router.ts';
+import { onPlane, plane } from '../helpers/router-plane.ts';
 import { until } from '../helpers/wait.ts';
+
+const sum = (numbers: number[]): number => numbers.reduce((total, one) => total + one, 0);
 
 const cookieIn = (headers: { 'set-cookie'?: string[] }) => headers['set-cookie']?.[0]?.split(';')[0];
 
@@ -27,7 +30,10 @@ function routing() {
     assert.equal(statusOf(answer), 404);
     assert.match(answer, /content-type: text\/plain/);
     assert.match(answer, /cache-control: no-store/);
-    assert.match(answer, /x-request-id: req_[0-9a-z]{26}/);
+    assert.match(
+      answer,
+      onPlane({ builtin: /x-request-id: req_[0-9a-z]{26}/, haproxy: /x-request-id: req_[0-9A-F]{16,}/ }),
+    );
     assert.doesNotMatch(answer, /evil|script/);
   });
 
@@ -42,11 +48,18 @@ function routing() {
     assert.deepEqual((await router.counted(1)).errors, (await router.counted(1)).requests);
   });
 
-  test('within a revision the instance with the fewest requests under way; ties go round', async () => {
+  test('within a revision each instance in turn; the built-in proxy prefers the one with the fewest requests', async () => {
     const router = await startRouter();
-    const busy = await startInstance(() => {}); // never answers
+    const busy = await startInstance((_, response) => {
+      if (plane === 'haproxy') response.end('busy');
+    });
     const [one, two] = [await named('one'), await named('two')];
     await router.serve(share(1, 100, busy, one, two));
+    if (plane === 'haproxy') {
+      for (let i = 0; i < 30; i++) await ask(router.port());
+      assert.deepEqual([busy.seen.length, one.seen.length, two.seen.length], [10, 10, 10]);
+      return;
+    }
     const wires = Array.from({ length: 3 }, () => new Wire(router.port()));
     for (const wire of wires) wire.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
     await until('the busy one has a request', () => busy.seen.length === 1);
@@ -59,13 +72,14 @@ function routing() {
 }
 
 function canary() {
-  test('10,000 requests at 10 %: the share is right to a tenth of a percentage point', async () => {
+  test('thousands of requests at 10 %: the share is right to a tenth of a percentage point', async () => {
     const router = await startRouter();
     const [stable, fresh] = [await named('stable'), await named('canary')];
     await router.serve(share(1, 90, stable), share(2, 10, fresh));
-    for (let i = 0; i < 200; i++) await Promise.all(Array.from({ length: 50 }, () => ask(router.port())));
-    assert.ok(Math.abs(fresh.seen.length - 1000) <= 10, `${fresh.seen.length} of 10,000`);
-    assert.equal(stable.seen.length + fresh.seen.length, 10_000);
+    const visitors = onPlane({ builtin: 10_000, haproxy: 3000 });
+    for (let i = 0; i < visitors / 50; i++) await Promise.all(Array.from({ length: 50 }, () => ask(router.port())));
+    assert.ok(Math.abs(fresh.seen.length / visitors - 0.1) <= 0.001, `${fresh.seen.length} of ${visitors}`);
+    assert.equal(stable.seen.length + fresh.seen.length, visitors);
     assert.deepEqual(await router.counted(2), { requests: fresh.seen.length, errors: 0 });
   });
 
@@ -106,10 +120,18 @@ function canary() {
     assert.match(cookieIn(headers)!, /^sluice_revision=\d{1,4}$/);
   });
 
-  test('where the canary takes no connection the stable revision answers, and the canary has the errors', async () => {
+  test('where the canary takes no connection the stable revision answers (HAProxy: 503), and the canary has the errors', async () => {
     const router = await startRouter();
     const stable = await named('stable');
     await router.serve(share(1, 50, stable), share(2, 50, await deadTarget()));
+    if (plane === 'haproxy') {
+      const answers = await Promise.all(Array.from({ length: 20 }, () => ask(router.port())));
+      const failed = answers.filter(({ status }) => status === 503).length;
+      assert.ok(Math.abs(failed - 10) <= 2, `${failed} of 20`);
+      assert.deepEqual(await router.counted(1), { requests: 20 - failed, errors: 0 });
+      assert.deepEqual(await router.counted(2), { requests: failed, errors: failed });
+      return;
+    }
     for (let i = 0; i < 100; i++) assert.equal((await ask(router.port())).body, 'stable');
     assert.deepEqual(await router.counted(1), { requests: 100, errors: 0 });
     const { requests, errors } = await router.counted(2);
@@ -144,9 +166,8 @@ function counting() {
     const wire = new Wire(router.port());
     wire.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
     await until('it is asked', () => slow.seen.length === 1);
-    const left = once(slow.seen[0]!.socket, 'close');
     wire.socket.destroy();
-    await left;
+    await until('the instance is let go', () => slow.seen[0]!.socket.destroyed);
     assert.deepEqual(await router.counted(1), { requests: 1, errors: 0 });
   });
 
@@ -169,11 +190,18 @@ function counting() {
     const router = await startRouter({}, clock);
     const slow = await startInstance((_, response) => {
       clock.ms += 120;
-      response.end();
+      if (plane === 'builtin') response.end();
+      else setTimeout(() => response.end(), 120);
     });
     await router.serve(share(1, 100, slow));
     await ask(router.port());
-    assert.equal(router.takeMeasurements()[0]!.latency[12], 1); // above 100, up to 150
+    const [{ latency }] = await until('a measurement', () => {
+      const taken = router.takeMeasurements();
+      return taken.length > 0 && (taken as [Measurement]);
+    });
+    if (plane === 'builtin')
+      assert.equal(latency[12], 1); // above 100, up to 150
+    else assert.deepEqual([sum(latency.slice(0, 12)), sum(latency.slice(12))], [0, 1]);
   });
 }
 
