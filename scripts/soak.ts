@@ -1,5 +1,6 @@
 // npm run soak [-- events kills]: deliveries, on SQLite, then on PostgreSQL. By default 100,000 events and ten times kill -9.
 // npm run soak -- planes: visitors' requests outlive everything else, at full size.
+// npm run soak -- haproxy [requests]: HAProxy under load over reloads, share changes and certificate swaps; 100,000 by default.
 // npm run soak -- chaos [--minutes N] [--seed N]: everything at once; see docs/soak.md.
 import { spawnSync } from 'node:child_process';
 import { startPostgres } from '../test/helpers/postgres.ts';
@@ -52,6 +53,11 @@ if (part === 'chaos') {
   process.exitCode = await chaos(rest);
 } else if (part === 'planes') {
   process.exitCode = soakPlanes();
+} else if (part === 'haproxy') {
+  installMissing(['haproxy']);
+  const env = { ...process.env, SLUICE_TEST_REQUESTS: rest[0] ?? '100000' };
+  const { status } = spawnSync(process.execPath, ['test/traffic/haproxy-load.test.ts'], { env, stdio: 'inherit' });
+  process.exitCode = status ?? 1;
 } else {
   await soakDeliveries(process.argv.slice(2).map(Number));
 }

@@ -38,6 +38,8 @@ export interface Config {
   acmeCaFile: string | null;
   /** Visitors without TLS are sent to the address with it, at this port (null: the router's own); null: they are not. */
   httpsRedirect: { port: number | null } | null;
+  /** The supervisor decides what `auto` means; until then, and without a supervisor, it means the built-in proxy. */
+  dataPlane: 'auto' | 'builtin' | 'haproxy';
   /** The program of HAProxy, where that is the data plane; null: the built-in proxy. */
   haproxy: string | null;
   routerConnections: number;
@@ -85,6 +87,7 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
   const dataDir = read('SLUICE_DATA_DIR');
   const format = read('SLUICE_LOG_FORMAT');
   const acmeDirectory = read('SLUICE_ACME_DIRECTORY');
+  const dataPlane = read('SLUICE_DATA_PLANE');
   const config: Config = {
     host: read('SLUICE_HOST'),
     port: read('SLUICE_PORT'),
@@ -112,7 +115,8 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
     acmeEmail: read('SLUICE_ACME_EMAIL'),
     acmeCaFile: read('SLUICE_ACME_CA_FILE'),
     httpsRedirect: redirectOf(read('SLUICE_HTTPS_REDIRECT'), acmeDirectory),
-    haproxy: read('SLUICE_DATA_PLANE'),
+    dataPlane: dataPlane?.setting,
+    haproxy: dataPlane?.haproxy,
     routerConnections: read('SLUICE_ROUTER_CONNECTIONS'),
     routerConnectionsPerAddress: read('SLUICE_ROUTER_CONNECTIONS_PER_ADDRESS'),
     routerLeaseS: read('SLUICE_ROUTER_LEASE_S'),

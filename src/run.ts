@@ -77,7 +77,7 @@ class ControlProcess {
 
   listenToOrders(): void {
     process.on('message', ({ order }: ControlOrder, socket) => {
-      if (order === 'greet') greet(this.#app);
+      if (order === 'greet') greet(this.#app, this.#orders.routerLine);
       else if (order === 'release') void this.#release();
       else if (order === 'resume') void this.#resume({ _handle: socket as object });
       else if (order === 'retire') void this.#retire();

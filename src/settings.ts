@@ -30,11 +30,11 @@ interface Setting<T> {
   parse(text: string): T;
 }
 
-/** The program of HAProxy; null: the built-in proxy. */
-function dataPlane(value: string): string | null {
-  if (value === 'builtin') return null;
-  const [, , program] = /^haproxy(:(.+))?$/.exec(value) ?? wrong('must be builtin, haproxy or haproxy:PATH');
-  return program ?? 'haproxy';
+/** `haproxy`: the program, where one is named. */
+function dataPlane(value: string): { setting: 'auto' | 'builtin' | 'haproxy'; haproxy: string | null } {
+  if (value === 'auto' || value === 'builtin') return { setting: value, haproxy: null };
+  const [, , program] = /^haproxy(:(.+))?$/.exec(value) ?? wrong('must be auto, builtin, haproxy or haproxy:PATH');
+  return { setting: 'haproxy', haproxy: program ?? 'haproxy' };
 }
 
 function roleList(value: string): Role[] {
@@ -148,10 +148,11 @@ export const settings = {
     parse: httpsRedirect,
   },
   SLUICE_DATA_PLANE: {
-    default: 'builtin',
+    default: 'auto',
     about:
       'What carries visitors’ requests: `builtin`, or `haproxy` (2.6 or newer), perhaps with its path: ' +
-      '`haproxy:/usr/sbin/haproxy`. See docs/traffic.md.',
+      '`haproxy:/usr/sbin/haproxy`. `auto`: HAProxy where it is installed, else the built-in router; a start-up line says ' +
+      'which and why. See docs/traffic.md.',
     parse: dataPlane,
   },
   SLUICE_ROUTER_CONNECTIONS: {

@@ -28,6 +28,8 @@ interface FleetParts {
   sockets: Sockets;
   env: Env;
   log: SupervisorLog;
+  /** Which data plane was chosen, and why; null: this is no router. */
+  routerLine: string | null;
 }
 
 export class Fleet {
@@ -119,6 +121,7 @@ export class Fleet {
     const ports = of.router && { http: of.router.port, tls: of.routerTls?.port ?? null };
     const orders: ControlOrders = {
       routerWorkers: ports && { agentSocket: this.#agentSocket, ports },
+      routerLine: this.#parts.routerLine,
       waits,
       socketsOutlive: outlive,
     };

@@ -4,6 +4,8 @@
 export interface ControlOrders {
   /** The router runs in worker processes; null: not on this machine. */
   routerWorkers: { agentSocket: string; ports: { http: number; tls: number | null } } | null;
+  /** For people: which data plane was chosen, and why. */
+  routerLine: string | null;
   /** Whether to load everything, say `standby`, and wait for the order to start. */
   waits: boolean;
   /** Whether systemd keeps the sockets open when the service stops, so that clients may come back to the next one. */

@@ -7,6 +7,9 @@ import { isatty } from 'node:tty';
 import { type Config, readConfig } from '../config.ts';
 import { makeDataDir } from '../data-dir.ts';
 import { explainStart } from '../lib/start-error.ts';
+import { type ChosenPlane, choosePlane } from '../traffic/haproxy/choose.ts';
+import { haproxyFilesOf } from '../traffic/haproxy/files.ts';
+import { stopMaster } from '../traffic/haproxy/process.ts';
 import { ChildFailed } from './child.ts';
 import { Fleet } from './fleet.ts';
 import { createSupervisorLog, type SupervisorLog } from './log.ts';
@@ -15,16 +18,28 @@ import { openSockets, type Sockets } from './sockets.ts';
 
 type Env = Record<string, string | undefined>;
 
+/** For requests in a HAProxy that is no longer wanted. */
+const leftoverMs = 5000;
 /** The lines for people are printed when everything answers, or after this time without the workers. */
 const greetWithinMs = 10_000;
 
 /** Resolves with the exit code, once everything has ended. */
 export async function supervise(env: Env, isTerminal: boolean): Promise<number> {
   try {
-    const config = readConfig(env, isTerminal);
+    const settings = readConfig(env, isTerminal);
+    const plane = choosePlane({
+      setting: settings.dataPlane,
+      haproxy: settings.haproxy,
+      hasFixedPorts: settings.routerPort !== 0 && settings.routerTlsPort !== 0,
+      hasReceivedPorts: Number(env.LISTEN_PID) === process.pid && Number(env.LISTEN_FDS ?? 0) > 1,
+      searchPath: env.PATH ?? '',
+    });
+    const config = { ...settings, haproxy: plane.haproxy };
+    // One that a killed service left behind holds the ports.
+    if (plane.haproxy === null) await stopMaster(haproxyFilesOf(config.dataDir), leftoverMs);
     const sockets = await openSockets(config, env, process.pid);
     makeDataDir(config.dataDir);
-    return await new Supervisor(config, sockets, env).run(isTerminal);
+    return await new Supervisor(config, sockets, env, plane).run(isTerminal);
   } catch (error) {
     const { lines, exitCode } = explainStart(error);
     for (const line of lines) process.stderr.write(`sluice: ${line}\n`);
@@ -49,11 +64,14 @@ class Supervisor {
   #reloads: Promise<unknown> = Promise.resolve();
   #state: 'starting' | 'serving' | 'stopping' = 'starting';
 
-  constructor(config: Config, sockets: Sockets, env: Env) {
+  constructor(config: Config, sockets: Sockets, env: Env, plane: ChosenPlane) {
     this.#config = config;
     this.#sockets = sockets;
     this.#log = createSupervisorLog(config.logLevel, config.logFormat);
-    this.#fleet = new Fleet({ config, sockets, env: childEnv(env), log: this.#log });
+    // Decided once: a control process that starts later goes by it, whatever is installed by then.
+    const decided = { SLUICE_DATA_PLANE: plane.haproxy === null ? 'builtin' : `haproxy:${plane.haproxy}` };
+    const parts = { config, sockets, env: { ...childEnv(env), ...decided }, log: this.#log };
+    this.#fleet = new Fleet({ ...parts, routerLine: config.roles.includes('router') ? plane.line : null });
   }
 
   async run(isTerminal: boolean): Promise<number> {

@@ -48,6 +48,7 @@ export async function isolatedEnv(): Promise<{ env: Record<string, string>; data
     SLUICE_PORT: '0',
     SLUICE_ROUTER_PORT: '0',
     SLUICE_ROUTER_TLS_PORT: '0',
+    SLUICE_DATA_PLANE: 'builtin', // HAProxy has test/both-planes/, and tests that name it
     SLUICE_REGIONS: 'local=standin:',
     SLUICE_ADMIN_TOKEN: adminToken,
     SLUICE_SAMPLE: 'off',

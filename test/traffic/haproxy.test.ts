@@ -4,7 +4,8 @@ import { describe, test } from 'node:test';
 import type { CertificateSource, StoredCertificate } from '../../src/traffic/certificates.ts';
 import type { Share } from '../../src/traffic/table.ts';
 import { startHaproxy, type TestHaproxy } from '../helpers/haproxy.ts';
-import { ask, host, named, route, share } from '../helpers/router.ts';
+import { Wire } from '../helpers/raw-http.ts';
+import { ask, deadTarget, getRequest, host, named, route, share } from '../helpers/router.ts';
 import { issue } from '../helpers/router-certificates.ts';
 import { askTls } from '../helpers/router-tls.ts';
 import { canaryShareOf } from '../helpers/visitors.ts';
@@ -78,7 +79,10 @@ describe('HAProxy', () => {
         answered++;
       }
     })();
-    const before = router.plane.routers()[0]!.id;
+    const before = router.plane.routers()[0]!;
+    const kept = new Wire(router.port);
+    kept.write(getRequest());
+    await kept.until('an answer', () => kept.text.endsWith('one'));
     const many = Array.from({ length: 300 }, (_, n) => ({
       project: `prj_${n + 2}`,
       environment: 'production',
@@ -89,8 +93,32 @@ describe('HAProxy', () => {
     await until('some more visits', () => answered > 50);
     stopped = true;
     await visits;
-    assert.notEqual(router.plane.routers()[0]!.id, before);
+    const [after, replaced] = router.plane.routers();
+    assert.notEqual(after!.id, before.id);
+    assert.deepEqual(replaced, before, 'a router with the table of before, while connections may bring it requests');
     assert.equal((await ask(router.port, { host: 'shop-299.localhost' })).body, 'one');
+    kept.write(getRequest('/last'));
+    assert.match(await kept.untilClosed(), /connection: close[\s\S]*one$/);
+    await until('it has ended', () => router.plane.routers().length === 1);
+  });
+
+  test('a request that waits for an instance never reaches the one of another project', async () => {
+    const router = await startHaproxy();
+    const [dead, other] = [await deadTarget(), await named('other')];
+    await serve(router, share(1, 100, dead));
+    let answered = false;
+    const waiting = ask(router.port).finally(() => {
+      answered = true;
+    });
+    const others = { ...route([], ['other.localhost']), project: 'prj_other' };
+    let revision = 0;
+    // Every revision takes a backend, so those that are free go round.
+    while (!answered) {
+      if (revision === 1) await router.change([{ ...route([]), hosts: [] }]);
+      await router.change([{ ...others, shares: [share(++revision, 100, other)] }]);
+    }
+    assert.equal((await waiting).status, 503);
+    assert.equal(other.seen.length, 0);
   });
 
   test('certificates are added, swapped and removed at run time; unknown names get no handshake', async () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Backends } from './backends.ts';
+import { choosePlane, judgeHaproxy } from './choose.ts';
 import { readLogLine } from './request-log.ts';
 import { routeValue } from './route-line.ts';
 import { backendText, moveServer, readServersState, serversOf } from './servers.ts';
@@ -57,4 +58,30 @@ test('servers: addresses of both families, as text and back', () => {
   assert.deepEqual(readServersState(state), [
     { backend: 'b1', server: 'ins_1', address: '127.0.0.1:8080', inMaintenance: false },
   ]);
+});
+
+test('a HAProxy has to be 2.6 or newer, with TLS and PCRE', () => {
+  const printed = (version: string, features: string) =>
+    `HAProxy version ${version} 2023/03/28\nFeature list : ${features}\n`;
+  const all = '-51DEGREES +OPENSSL +PCRE2 +PCRE2_JIT';
+  assert.deepEqual(judgeHaproxy(printed('2.6.12-1+deb12u4', all)), { version: '2.6.12-1+deb12u4', lacks: null });
+  assert.equal(judgeHaproxy(printed('3.1.0', all)).lacks, null);
+  assert.equal(judgeHaproxy(printed('2.4.22', all)).lacks, 'is 2.4.22, and 2.6 is needed');
+  assert.equal(judgeHaproxy(printed('2.8.1', '-OPENSSL +PCRE2')).lacks, 'is built without OpenSSL');
+  assert.equal(judgeHaproxy(printed('2.8.1', '+OPENSSL -PCRE -PCRE2 +x')).lacks, 'is built without PCRE');
+  assert.equal(judgeHaproxy('').lacks, 'does not tell its version');
+});
+
+test('auto is the built-in router where HAProxy cannot have its ports', () => {
+  const auto = {
+    setting: 'auto',
+    haproxy: null,
+    hasFixedPorts: true,
+    hasReceivedPorts: false,
+    searchPath: '',
+  } as const;
+  assert.match(choosePlane({ ...auto, hasFixedPorts: false }).line, /built-in one: HAProxy needs ports/);
+  assert.match(choosePlane({ ...auto, hasReceivedPorts: true }).line, /built-in one: systemd holds its ports/);
+  const named = choosePlane({ ...auto, setting: 'haproxy', haproxy: '/opt/haproxy' });
+  assert.equal(named.haproxy, '/opt/haproxy');
 });

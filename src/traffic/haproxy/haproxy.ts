@@ -13,7 +13,8 @@ import { configText, type HaproxySettings } from './config.ts';
 import { ask } from './control.ts';
 import type { HaproxyFiles } from './files.ts';
 import { makeFolders, readOrEmpty, replaceFile } from './folder.ts';
-import { currentWorker, reload, runningMaster, startMaster } from './process.ts';
+import { currentWorker, reload, replacedWorkers, runningMaster, startMaster } from './process.ts';
+import { ReplacedWorkers } from './replaced-workers.ts';
 import { RequestLog } from './request-log.ts';
 import { HaproxyRoutes } from './routes.ts';
 
@@ -28,6 +29,7 @@ interface HaproxyOptions {
 }
 
 const watchMs = 1000;
+const settleMs = 5000;
 const ticketKeys = 3;
 
 export async function openHaproxy(options: HaproxyOptions): Promise<DataPlane> {
@@ -43,6 +45,7 @@ class Haproxy implements DataPlane {
   readonly #routes: HaproxyRoutes;
   readonly #certificates: HaproxyCertificates | null;
   readonly #logs = new Map<string, RequestLog>();
+  readonly #replaced: ReplacedWorkers;
   #observer: RouterObserver = { joining: async () => {}, moved: () => {}, left: () => {} };
   /** One after another: changes, reloads, looks. */
   #last: Promise<void> = Promise.resolve();
@@ -55,7 +58,8 @@ class Haproxy implements DataPlane {
     const { files } = options;
     this.#options = options;
     this.#files = files;
-    this.#routes = new HaproxyRoutes(files, () => options.clock.now());
+    this.#replaced = new ReplacedWorkers(options.settings.limits.keepAliveMs + settleMs);
+    this.#routes = new HaproxyRoutes(files, () => this.#now());
     this.#certificates = options.certificates && new HaproxyCertificates(files, options.certificates, options.log);
   }
 
@@ -73,6 +77,8 @@ class Haproxy implements DataPlane {
     this.#version = Number(await readOrEmpty(this.#files.version));
     if (await this.#writeConfig()) await reload(this.#files);
     await this.#attach();
+    // Which tables these have is not known any more.
+    for (const id of await replacedWorkers(this.#files)) this.#replaced.add({ id, version: 0 }, this.#now());
     this.#options.log.info({ router: this.#worker }, 'HAProxy runs already');
   }
 
@@ -165,6 +171,10 @@ class Haproxy implements DataPlane {
 
   async #attach(): Promise<void> {
     const worker = await currentWorker(this.#files);
+    if (this.#worker !== null && this.#worker !== worker) {
+      this.#replaced.add({ id: this.#worker, version: this.#version }, this.#now());
+      await this.#observer.joining({ id: worker, version: this.#version });
+    }
     // The log of a worker that is being replaced goes on until its last request has ended.
     if (!this.#logs.has(worker)) {
       this.#logs.set(worker, new RequestLog(worker, this.#files.adminSocket, this.#options.clock));
@@ -188,10 +198,16 @@ class Haproxy implements DataPlane {
       this.#observer.moved();
     }
     await this.#routes.tidy();
+    for (const id of this.#replaced.takeEnded(this.#now())) this.#observer.left(id);
+  }
+
+  #now(): number {
+    return this.#options.clock.now();
   }
 
   routers(): RouterState[] {
-    return this.#worker === null ? [] : [{ id: this.#worker, version: this.#version }];
+    const current = this.#worker === null ? [] : [{ id: this.#worker, version: this.#version }];
+    return [...current, ...this.#replaced.states()];
   }
 
   takeMeasurements(): MeasuredBatch[] {

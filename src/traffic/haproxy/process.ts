@@ -75,6 +75,14 @@ export async function currentWorker(files: HaproxyFiles): Promise<string> {
   }
 }
 
+/** The ids of the workers that a reload has replaced, and that still have connections. */
+export async function replacedWorkers(files: HaproxyFiles): Promise<string[]> {
+  const [, old = ''] = (await askMaster(files, 'show proc')).split('# old workers');
+  return [...old.matchAll(/^(\d+)\s+worker\s/gm)].map(([, pid]) => runOf(Number(pid)));
+}
+
+export const isAlive = (worker: string): boolean => runOf(Number(worker.split('-')[1])) === worker;
+
 /** Of one run of a worker: a process id may come again. */
 function runOf(pid: number): string {
   try {

@@ -12,6 +12,8 @@ import { backendText, noServers, type Servers, serversOf } from './servers.ts';
 const spareBackends = 128;
 /** A request that has just looked up its host is on its way to the backend it found. */
 const settleMs = 1000;
+/** Longer than a request may try to connect, again and again, within the backend it has. */
+export const restMs = 20_000;
 
 interface Wanted {
   use: string;
@@ -29,8 +31,8 @@ export class HaproxyRoutes {
   readonly #environments = new Map<string, EnvironmentRoutes>();
   /** The map of hosts as it is on disk. */
   #hosts = new Map<string, string>();
-  /** Uses whose backends can be given to others once their last server is gone. */
-  readonly #emptied = new Set<string>();
+  /** Uses that are over, and since when their backends have no server; null: they still have one. */
+  readonly #emptied = new Map<string, number | null>();
 
   constructor(files: HaproxyFiles, now: () => number) {
     this.#files = files;
@@ -124,11 +126,12 @@ export class HaproxyRoutes {
     }
   }
 
+  /** The file keeps saying whose it was: a process that follows may not give it to others at once, either. */
   async #empty(use: string, retireAt: number): Promise<void> {
     const name = this.#backends.nameOf(use)!;
-    await replaceFile(backendFile(this.#files, name), backendText(name, null, noServers));
+    await replaceFile(backendFile(this.#files, name), backendText(name, use, noServers));
     await this.#servers.keepOnly(name, noServers, retireAt);
-    this.#emptied.add(use);
+    this.#emptied.set(use, null);
   }
 
   /** The map of hosts, on disk and, where HAProxy runs, in its memory. */
@@ -180,11 +183,17 @@ export class HaproxyRoutes {
 
   /** To be called from time to time. */
   async tidy(): Promise<void> {
-    await this.#servers.deleteRetired(this.#now());
-    for (const use of this.#emptied) {
-      if (!this.#servers.isEmpty(this.#backends.nameOf(use)!)) continue;
-      this.#emptied.delete(use);
-      this.#backends.release(use);
+    const nowMs = this.#now();
+    await this.#servers.deleteRetired(nowMs);
+    for (const [use, emptySince] of this.#emptied) {
+      const name = this.#backends.nameOf(use)!;
+      if (emptySince === null) {
+        if (this.#servers.isEmpty(name)) this.#emptied.set(use, nowMs);
+      } else if (nowMs - emptySince >= restMs) {
+        await replaceFile(backendFile(this.#files, name), backendText(name, null, noServers));
+        this.#emptied.delete(use);
+        this.#backends.release(use);
+      }
     }
   }
 }
