@@ -46,6 +46,7 @@ async function start(side: Side): Promise<Running> {
     SLUICE_PORT: String(port),
     SLUICE_ROUTER_PORT: String(routerPort),
     SLUICE_ROUTER_TLS_PORT: String(tlsPort),
+    SLUICE_DATA_PLANE: 'builtin',
   };
   const startedAt = performance.now();
   const env = { PATH: process.env.PATH, ...settings(side), ...ports };

@@ -7,6 +7,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileS
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { test } from 'node:test';
+import { haproxyFilesOf } from '../../src/traffic/haproxy/files.ts';
+import { stopMaster } from '../../src/traffic/haproxy/process.ts';
 import { onPostgres } from '../helpers/app.ts';
 
 interface Step {
@@ -77,6 +79,7 @@ if (!onPostgres) {
     const [code] = await once(child, 'exit');
     clearTimeout(late);
     spawnSync('kill', ['-KILL', '--', `-${child.pid}`]);
+    await stopMaster(haproxyFilesOf(join(folder, 'data')), 0); // it outlives the service
     await closed;
     const everything = () => `${said}\n--- the service:\n${readFileSync(join(folder, 'service.log'), 'utf8')}`;
     assert.ok(said.includes(`${marker}end`), everything());
