@@ -32,7 +32,7 @@ export async function supervise(env: Env, isTerminal: boolean): Promise<number> 
       haproxy: settings.haproxy,
       hasFixedPorts: settings.routerPort !== 0 && settings.routerTlsPort !== 0,
       hasReceivedPorts: Number(env.LISTEN_PID) === process.pid && Number(env.LISTEN_FDS ?? 0) > 1,
-      searchPath: env.PATH ?? '',
+      searchPath: `${env.PATH ?? ''}:/usr/sbin:/sbin`,
     });
     const config = { ...settings, haproxy: plane.haproxy };
     // One that a killed service left behind holds the ports.

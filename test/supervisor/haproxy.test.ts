@@ -26,7 +26,7 @@ test('kill -9 of the service under load, a canary after its return, a stop', { t
   const { env, clean } = await isolatedEnv();
   const settings = {
     ...env,
-    SLUICE_DATA_PLANE: 'haproxy',
+    SLUICE_DATA_PLANE: 'auto',
     SLUICE_ROUTER_PORT: String(await freePort()),
     SLUICE_ROUTER_TLS_PORT: String(await freePort()),
     SLUICE_LOG_LEVEL: 'info',
@@ -35,6 +35,7 @@ test('kill -9 of the service under load, a canary after its return, a stop', { t
   let service = startService(settings);
   try {
     let url = await service.url;
+    assert.match(service.output(), /the router is HAProxy \d+\.\d+/);
     const project = await call(url, 'POST', '/v1/projects', { body: { name: 'Shop' } });
     const deployments = `/v1/projects/${project.body.id}/deployments`;
     const environment = `/v1/projects/${project.body.id}/environments/production`;
@@ -57,6 +58,7 @@ test('kill -9 of the service under load, a canary after its return, a stop', { t
       await load.stop();
     }
     assert.deepEqual(load.failures, []);
+    console.log(`${load.succeeded()} requests over kill -9 of the service and a canary: none failed`);
     service.child.kill('SIGTERM');
     assert.deepEqual(await service.exited, [0, null]);
     assert.equal(runningMaster(files), null);

@@ -3,8 +3,6 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
-export type DataPlaneSetting = 'auto' | 'builtin' | 'haproxy';
-
 export interface ChosenPlane {
   /** The program of HAProxy; null: the built-in proxy. */
   haproxy: string | null;
@@ -13,13 +11,14 @@ export interface ChosenPlane {
 }
 
 interface Situation {
-  setting: DataPlaneSetting;
+  setting: 'auto' | 'builtin' | 'haproxy';
   /** What the setting names. */
   haproxy: string | null;
   /** HAProxy opens its ports itself, so they have to be fixed. */
   hasFixedPorts: boolean;
   /** systemd holds the router's ports. */
   hasReceivedPorts: boolean;
+  /** Folders, as in PATH. */
   searchPath: string;
 }
 
@@ -40,7 +39,7 @@ export function choosePlane(situation: Situation): ChosenPlane {
 const builtIn = (why: string): ChosenPlane => ({ haproxy: null, line: `the router is the built-in one: ${why}` });
 
 function findHaproxy(searchPath: string): string | null {
-  const folders = [...searchPath.split(delimiter).filter((folder) => folder !== ''), '/usr/sbin', '/sbin'];
+  const folders = searchPath.split(delimiter).filter((folder) => folder !== '');
   return folders.map((folder) => join(folder, 'haproxy')).find((path) => existsSync(path)) ?? null;
 }
 

@@ -72,7 +72,7 @@ test('a HAProxy has to be 2.6 or newer, with TLS and PCRE', () => {
   assert.equal(judgeHaproxy('').lacks, 'does not tell its version');
 });
 
-test('auto is the built-in router where HAProxy cannot have its ports', () => {
+test('auto is the built-in router where HAProxy is missing or cannot have its ports', () => {
   const auto = {
     setting: 'auto',
     haproxy: null,
@@ -80,6 +80,7 @@ test('auto is the built-in router where HAProxy cannot have its ports', () => {
     hasReceivedPorts: false,
     searchPath: '',
   } as const;
+  assert.match(choosePlane(auto).line, /built-in one: HAProxy is not installed/);
   assert.match(choosePlane({ ...auto, hasFixedPorts: false }).line, /built-in one: HAProxy needs ports/);
   assert.match(choosePlane({ ...auto, hasReceivedPorts: true }).line, /built-in one: systemd holds its ports/);
   const named = choosePlane({ ...auto, setting: 'haproxy', haproxy: '/opt/haproxy' });

@@ -29,7 +29,8 @@ interface HaproxyOptions {
 }
 
 const watchMs = 1000;
-const settleMs = 5000;
+/** Between the end of a connection's idle time and the last request that came over it. */
+const graceMs = 5000;
 const ticketKeys = 3;
 
 export async function openHaproxy(options: HaproxyOptions): Promise<DataPlane> {
@@ -58,7 +59,7 @@ class Haproxy implements DataPlane {
     const { files } = options;
     this.#options = options;
     this.#files = files;
-    this.#replaced = new ReplacedWorkers(options.settings.limits.keepAliveMs + settleMs);
+    this.#replaced = new ReplacedWorkers(options.settings.limits.keepAliveMs + graceMs);
     this.#routes = new HaproxyRoutes(files, () => this.#now());
     this.#certificates = options.certificates && new HaproxyCertificates(files, options.certificates, options.log);
   }

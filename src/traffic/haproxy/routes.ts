@@ -13,7 +13,7 @@ const spareBackends = 128;
 /** A request that has just looked up its host is on its way to the backend it found. */
 const settleMs = 1000;
 /** Longer than a request may try to connect, again and again, within the backend it has. */
-export const restMs = 20_000;
+const restMs = 20_000;
 
 interface Wanted {
   use: string;
