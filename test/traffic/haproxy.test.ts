@@ -106,16 +106,16 @@ describe('HAProxy', () => {
     const router = await startHaproxy();
     const [dead, other] = [await deadTarget(), await named('other')];
     await serve(router, share(1, 100, dead));
+    await router.change(Array.from({ length: 124 }, (_, n) => route([share(1, 100, other)], [`taken-${n}.localhost`])));
     let answered = false;
     const waiting = ask(router.port).finally(() => {
       answered = true;
     });
+    await router.change([{ ...route([]), hosts: [] }]);
     const others = { ...route([], ['other.localhost']), project: 'prj_other' };
-    let revision = 0;
     // Every revision takes a backend, so those that are free go round.
-    while (!answered) {
-      if (revision === 1) await router.change([{ ...route([]), hosts: [] }]);
-      await router.change([{ ...others, shares: [share(++revision, 100, other)] }]);
+    for (let revision = 1; !answered; revision++) {
+      await router.change([{ ...others, shares: [share(revision, 100, other)] }]);
     }
     assert.equal((await waiting).status, 503);
     assert.equal(other.seen.length, 0);
