@@ -33,6 +33,7 @@ export async function startRoutedService(
   const env = {
     ...envOf(place, databaseUrl),
     SLUICE_ROLES: 'router',
+    SLUICE_DATA_PLANE: 'builtin',
     SLUICE_ROUTER_WORKERS: '2',
     SLUICE_ROUTER_PORT: String(ports.http),
     SLUICE_ROUTER_TLS_PORT: String(ports.tls),
