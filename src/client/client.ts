@@ -34,6 +34,7 @@ const argumentsOf: Record<Kind, readonly ('body' | 'query' | 'options')[]> = {
   command: ['options'],
   update: ['body', 'options'],
   delete: ['options'],
+  deleteWith: ['query', 'options'],
   stream: ['query', 'options'],
 };
 
@@ -46,6 +47,7 @@ const methodOf = {
   command: 'POST',
   update: 'PATCH',
   delete: 'DELETE',
+  deleteWith: 'DELETE',
   stream: 'GET',
 } as const satisfies Record<Kind, string>;
 

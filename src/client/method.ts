@@ -53,3 +53,7 @@ export const update = <D extends RouteDeclaration>(path: string) =>
 
 export const remove = <D extends RouteDeclaration>(path: string) =>
   operation<(...args: [...Ids<D>, options?: CallOptions]) => Promise<void>>('delete', path);
+
+/** A DELETE that takes a query. */
+export const removeWith = <D extends RouteDeclaration>(path: string) =>
+  operation<(...args: [...Ids<D>, query?: QueryOf<D>, options?: CallOptions]) => Promise<void>>('deleteWith', path);

@@ -1,4 +1,14 @@
-export type Kind = 'list' | 'get' | 'find' | 'create' | 'post' | 'command' | 'update' | 'delete' | 'stream';
+export type Kind =
+  | 'list'
+  | 'get'
+  | 'find'
+  | 'create'
+  | 'post'
+  | 'command'
+  | 'update'
+  | 'delete'
+  | 'deleteWith'
+  | 'stream';
 
 /** A method of the client: its kind, its path and its type. */
 export interface Operation<F> {

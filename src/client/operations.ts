@@ -12,7 +12,7 @@ import type * as revisions from '../contract/revisions.ts';
 import type * as service from '../contract/service.ts';
 import type * as tokens from '../contract/tokens.ts';
 import type * as webhooks from '../contract/webhooks.ts';
-import { command, create, find, get, list, post, remove, update } from './method.ts';
+import { command, create, find, get, list, post, remove, removeWith, update } from './method.ts';
 
 const project = '/projects/{id}';
 const environment = `${project}/environments/{name}`;
@@ -94,7 +94,7 @@ export const operations = {
     list: list<typeof tokens.listTokens>('/tokens'),
     create: create<typeof tokens.createToken>('/tokens'),
     get: get<typeof tokens.getToken>('/tokens/{tok}'),
-    revoke: remove<typeof tokens.revokeToken>('/tokens/{tok}'),
+    revoke: removeWith<typeof tokens.revokeToken>('/tokens/{tok}'),
   },
   token: { get: get<typeof tokens.whoAmI>('/token') },
   regions: { list: list<typeof service.listRegions>('/regions') },

@@ -57,7 +57,8 @@ export const errorCatalogue = {
   },
   insufficient_scope: {
     status: 403,
-    means: 'The token is valid but lacks the scope for this request, or would hand out more than it has itself.',
+    means:
+      'The token is valid but lacks the scope for this request, or would make or revoke a token that can do more than itself.',
     remedy: 'Use a token with the scope that `error.details` names. `:write` does not include `:read`.',
   },
   route_not_found: {

@@ -11,7 +11,7 @@ export const scopeCatalogue = {
   'webhooks:read': 'See webhooks and their deliveries.',
   'webhooks:write': 'Create, change, test, replay and delete webhooks.',
   'tokens:read': 'See tokens, never their secrets.',
-  'tokens:write': 'Create tokens with no more rights than this one, and revoke them.',
+  'tokens:write': 'Create and revoke tokens with no more rights than this one.',
   'events:read': 'See events and follow their stream.',
   'audit:read': 'See the audit log.',
   '*': 'Everything, including what later versions add.',

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
-import { declareCreate, declareDelete, declareGet, declareList, none } from './declare/declare.ts';
+import { declareCreate, declareGet, declareList, none } from './declare/declare.ts';
+import { declare } from './declare/route.ts';
 import { Choice, Id, Nullable, type Of, Shape, Text, Time } from './declare/shapes.ts';
 import { scopes } from './scopes.ts';
 
@@ -23,6 +24,7 @@ const tokenFields = {
   name: Text(100, 'For people.'),
   scopes: Scopes,
   project_ids: ProjectIds,
+  parent_id: Nullable(Id('tok', 'The token that made it; null: it was made without one, or before this was recorded.')),
   expires_at: Nullable(Time('The token is refused from this time on.')),
   last_used_at: Nullable(Time('Accurate to the minute.')),
   revoked_at: Nullable(Time('The token is refused from this time on.')),
@@ -45,7 +47,11 @@ const CreateToken = Shape(
     name: Text(100, 'For people.', 1),
     scopes: Scopes,
     project_ids: Type.Optional(ProjectIds),
-    expires_at: Type.Optional(Nullable(Time('In the future; null or left out: never.'))),
+    expires_at: Type.Optional(
+      Nullable(
+        Time('In the future; null or left out: never. No later than the token that makes it: a later time is cut.'),
+      ),
+    ),
   },
   { $id: 'CreateToken' },
 );
@@ -87,13 +93,23 @@ export const getToken = declareGet({
   errors: ['token_not_found'],
 });
 
-export const revokeToken = declareDelete({
+export const revokeToken = declare({
   name: 'tokens.revoke',
+  method: 'DELETE',
   path: '/tokens/{tok}',
   tag: 'tokens',
-  summary: 'Revoke a token immediately and permanently',
+  summary: 'Revoke a token, which can do no more than yours, immediately and permanently',
   scope: 'tokens:write',
   params,
+  query: Shape({
+    cascade: Type.Optional(
+      Choice(['true', 'false'], '`true`: also all tokens that it made, and those that they made.'),
+    ),
+  }),
+  body: undefined,
+  status: 204,
+  response: undefined,
+  versioned: true,
   errors: ['token_not_found'],
 });
 

@@ -10,6 +10,7 @@ import { deliveryLeases } from './migrations/0006-delivery-leases.ts';
 import { positions } from './migrations/0007-positions.ts';
 import { routers } from './migrations/0008-routers.ts';
 import { instancePorts } from './migrations/0009-instance-ports.ts';
+import { identity } from './migrations/0011-identity.ts';
 import { type AnyDb, columnsFor, type DialectName, type Migration } from './migrations/types.ts';
 
 export const migrations: Migration[] = [
@@ -22,6 +23,7 @@ export const migrations: Migration[] = [
   positions,
   routers,
   instancePorts,
+  identity,
 ];
 
 export const latestVersion = migrations.length;

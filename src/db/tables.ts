@@ -18,6 +18,8 @@ export interface Tables extends RolloutTables, RoutingTables, AlertTables, Event
     scopes: string;
     /** 1: only the projects in token_project. */
     bound: number;
+    /** The token that made it; null: none did, or it is from before this was kept. */
+    parent_id: string | null;
     expires_at: number | null;
     last_used_at: number | null;
     revoked_at: number | null;

@@ -18,6 +18,8 @@ export interface Topics {
   routing: null;
   /** A domain came, went, or has another certificate, or asks for one. */
   domains: { hostname: string };
+  /** A token was revoked. */
+  tokens: { tokenId: string };
   /** Something was deleted that leaves things behind to clean up. */
   removals: null;
 }

@@ -12,6 +12,8 @@ interface NewToken {
   kind?: 'user' | 'admin';
   projectIds?: string[] | null;
   expiresAt?: number | null;
+  /** The token that makes it. */
+  parentId?: string;
   /** Default: a new random one. */
   secret?: string;
 }
@@ -33,6 +35,7 @@ export async function createToken(
     scopes: JSON.stringify(token.scopes),
     bound: projectIds === null ? 0 : 1,
     project_ids: projectIds,
+    parent_id: token.parentId ?? null,
     expires_at: token.expiresAt ?? null,
     last_used_at: null,
     revoked_at: null,

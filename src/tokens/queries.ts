@@ -2,7 +2,7 @@ import type { Selectable } from 'kysely';
 import type { Caller } from '../contract/caller.ts';
 import type { Scope } from '../contract/scopes.ts';
 import type { Token } from '../contract/tokens.ts';
-import type { Db } from '../db/database.ts';
+import { type Db, dialectOf } from '../db/database.ts';
 import { newestFirst, type Page } from '../db/page.ts';
 import { prepared } from '../db/prepared.ts';
 import type { Tables } from '../db/tables.ts';
@@ -110,13 +110,31 @@ export async function countTokens(db: Db, accountId: string): Promise<number> {
   return Number(row.count);
 }
 
-export async function markTokenRevoked(db: Db, id: string, nowMs: number): Promise<void> {
-  await db
+/** How long a token may be used, as it stands. Until the transaction ends nobody revokes it. */
+export async function lockLifetime(
+  tx: Db,
+  id: string,
+): Promise<Pick<TokenRow, 'expires_at' | 'revoked_at'> | undefined> {
+  const query = tx.selectFrom('token').select(['expires_at', 'revoked_at']).where('id', '=', id);
+  return (dialectOf(tx) === 'postgres' ? query.forShare() : query).executeTakeFirst();
+}
+
+/** Returns the ids of those that were not revoked before. */
+export async function markTokensRevoked(tx: Db, ids: string[], nowMs: number): Promise<string[]> {
+  const rows = await tx
     .updateTable('token')
     .set((e) => ({ revoked_at: nowMs, version: e('version', '+', 1) }))
-    .where('id', '=', id)
+    .where('id', 'in', ids)
     .where('revoked_at', 'is', null)
+    .returning('id')
     .execute();
+  return rows.map(({ id }) => id);
+}
+
+/** The tokens that these made, revoked or not. */
+export async function listChildren(tx: Db, ids: string[]): Promise<string[]> {
+  const rows = await tx.selectFrom('token').select('id').where('parent_id', 'in', ids).orderBy('id').execute();
+  return rows.map(({ id }) => id);
 }
 
 export async function markTokensUsed(db: Db, ids: string[], nowMs: number): Promise<void> {
@@ -130,6 +148,7 @@ export function presentToken(row: TokenRow): Token {
     name: row.name,
     scopes: JSON.parse(row.scopes),
     project_ids: row.project_ids,
+    parent_id: row.parent_id,
     expires_at: isoTimeOrNull(row.expires_at),
     last_used_at: isoTimeOrNull(row.last_used_at),
     revoked_at: isoTimeOrNull(row.revoked_at),

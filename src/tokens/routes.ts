@@ -3,12 +3,14 @@ import { ApiError, notFound, quotaExceeded } from '../contract/errors.ts';
 import { allows, type Scope } from '../contract/scopes.ts';
 import * as contract from '../contract/tokens.ts';
 import type { Db } from '../db/database.ts';
+import { unauthorized } from '../http/api/gate.ts';
 import { type ApiCall, type ServedRoute, serve } from '../http/api/route.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import { listKnownProjects } from '../projects/queries.ts';
 import { createToken } from './create.ts';
-import { countTokens, findToken, listTokens, markTokenRevoked, presentToken, type TokenRow } from './queries.ts';
+import { countTokens, findToken, listTokens, lockLifetime, presentToken, type TokenRow } from './queries.ts';
+import { revokeToken } from './revoke.ts';
 
 const maxTokens = 1000;
 
@@ -32,7 +34,8 @@ export function tokenRoutes({ ids, clock }: { ids: IdSource; clock: Clock }): Se
           name: call.body.name,
           scopes: call.body.scopes,
           projectIds: requestedProjects(call),
-          expiresAt: readExpiry(call.body.expires_at, clock.now()),
+          parentId: call.caller.tokenId,
+          expiresAt: earlier(readExpiry(call.body.expires_at, clock.now()), await ownExpiry(tx, call.caller)),
         },
       );
       return {
@@ -50,8 +53,10 @@ export function tokenRoutes({ ids, clock }: { ids: IdSource; clock: Clock }): Se
     serve(contract.revokeToken, async (call, tx) => {
       const row = await requireToken(tx, call.caller, call.params.tok);
       call.expectVersion(row.version);
-      await markTokenRevoked(tx, row.id, clock.now());
-      return { body: undefined };
+      refuseUpwards(call.caller, row);
+      const revoked = await revokeToken(tx, row.id, call.query.cascade === 'true', clock.now());
+      const others = revoked.filter((id) => id !== row.id).map((id) => `/tokens/${id}`);
+      return { body: undefined, alsoChanged: others };
     }),
 
     serve(contract.whoAmI, async (call, db) => {
@@ -72,6 +77,24 @@ function requestedProjects(call: ApiCall<typeof contract.createToken>): string[]
   const { project_ids } = call.body;
   if (project_ids !== undefined) return project_ids;
   return call.caller.projectIds === null ? null : [...call.caller.projectIds];
+}
+
+/** What the token that makes another may itself use; read within the transaction, in case it has just been revoked. */
+async function ownExpiry(tx: Db, { tokenId }: Caller): Promise<number | null> {
+  const own = await lockLifetime(tx, tokenId);
+  if (!own || own.revoked_at !== null) throw unauthorized('token_revoked', 'The token was revoked.');
+  return own.expires_at;
+}
+
+const earlier = (one: number | null, other: number | null): number | null =>
+  one === null || other === null ? (one ?? other) : Math.min(one, other);
+
+function refuseUpwards(caller: Caller, { scopes }: TokenRow): void {
+  const beyond = (JSON.parse(scopes) as Scope[]).filter((scope) => !allows(caller.scopes, scope));
+  if (beyond.length === 0) return;
+  throw new ApiError('insufficient_scope', 'A token cannot revoke a token with more permissions than its own.', {
+    details: beyond.map((scope) => ({ path: 'scopes', message: scope })),
+  });
 }
 
 async function refuseMoreThanOwn(call: ApiCall<typeof contract.createToken>, db: Db): Promise<void> {

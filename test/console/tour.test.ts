@@ -123,6 +123,26 @@ describe('console', { skip: noBrowser }, () => {
     await page.context().close();
   });
 
+  test('a token is revoked with every token that it created, if asked; one that can do more is not offered', async () => {
+    const { body: parent } = await t.call('POST', '/v1/tokens', {
+      body: { name: 'leaked', scopes: ['projects:read', 'tokens:write'] },
+    });
+    const made = { name: 'made by it', scopes: ['projects:read'] };
+    const { body: child } = await t.call('POST', '/v1/tokens', { token: parent.token, body: made });
+    const { body: other } = await t.call('POST', '/v1/tokens', {
+      body: { name: 'on duty', scopes: ['tokens:read', 'tokens:write', 'projects:read'] },
+    });
+    const { page } = await openPage(browser);
+    await signIn(page, t.url, '/tokens', other.token);
+    await button(page, 'Revoke leaked').click();
+    await page.getByRole('checkbox', { name: 'Also revoke every token that it created' }).check();
+    assert.equal(await button(page, 'Revoke admin').count(), 0);
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
+    await shown(page, 'Revoked leaked and every token that it created.');
+    assert.equal((await t.call('GET', '/v1/token', { token: child.token })).body.error.code, 'token_revoked');
+    await page.context().close();
+  });
+
   test('a deep link survives a reload, and back and forward work', async () => {
     const shop = await Shop.open(t.url);
     const { page } = await openPage(browser);

@@ -26,7 +26,8 @@ export function TokensPage() {
 }
 
 function TokenTable({ items, mayRevoke }: { items: Token[]; mayRevoke: boolean }) {
-  const { client, me } = useSignedIn();
+  const { me } = useSignedIn();
+  const can = useCan();
   const now = useNow();
   const stateOf = ({ revoked_at, expires_at }: Token) =>
     revoked_at ? 'revoked' : expires_at && Date.parse(expires_at) < now ? 'expired' : 'active';
@@ -52,24 +53,42 @@ function TokenTable({ items, mayRevoke }: { items: Token[]; mayRevoke: boolean }
           name: 'Revoke',
           quiet: true,
           cell: (token) =>
-            mayRevoke && token.revoked_at === null ? (
-              <ConfirmButton
-                title={`Revoke ${token.name}?`}
-                about={
-                  token.id === me.id
-                    ? 'You are signed in with this token: you will be signed out.'
-                    : 'Requests with this token will be rejected. This cannot be undone.'
-                }
-                verb="Revoke"
-                run={() => client.tokens.revoke(token.id)}
-                done={`Revoked ${token.name}.`}
-              >
-                Revoke<span className="unseen"> {token.name}</span>
-              </ConfirmButton>
+            mayRevoke && token.revoked_at === null && token.scopes.every(can) ? (
+              <RevokeButton token={token} isOwn={token.id === me.id} />
             ) : null,
         },
       ]}
     />
+  );
+}
+
+function RevokeButton({ token: { id, name }, isOwn }: { token: Token; isOwn: boolean }) {
+  const { client } = useSignedIn();
+  const [cascade, setCascade] = useState(false);
+  return (
+    <ConfirmButton
+      title={`Revoke ${name}?`}
+      about={
+        <>
+          <p>
+            {isOwn
+              ? 'You are signed in with this token: you will be signed out.'
+              : 'Requests with this token will be rejected. This cannot be undone.'}
+          </p>
+          <Check
+            name={`cascade-${id}`}
+            label="Also revoke every token that it created"
+            checked={cascade}
+            onChange={({ target }) => setCascade(target.checked)}
+          />
+        </>
+      }
+      verb="Revoke"
+      run={() => client.tokens.revoke(id, cascade ? { cascade: 'true' } : {})}
+      done={cascade ? `Revoked ${name} and every token that it created.` : `Revoked ${name}.`}
+    >
+      Revoke<span className="unseen"> {name}</span>
+    </ConfirmButton>
   );
 }
 

@@ -65,11 +65,13 @@ export const command: Command = {
     revoke: verb({
       about: 'revoke a token, at once and for ever',
       args: 'ID',
+      options: { cascade: { type: 'boolean', about: 'also all tokens that it made, and those that they made' } },
       async run(context) {
         const sluice = await connect(context);
-        await sluice.tokens.revoke(context.args[0]!);
-        context.out.result({ id: context.args[0], revoked: true }, () =>
-          context.out.line(`${context.args[0]} is revoked`),
+        const cascade = context.flag('cascade');
+        await sluice.tokens.revoke(context.args[0]!, cascade ? { cascade: 'true' } : {});
+        context.out.result({ id: context.args[0], revoked: true, cascade }, () =>
+          context.out.line(`${context.args[0]} is revoked${cascade ? ', and all tokens that it made' : ''}`),
         );
         return exit.done;
       },
@@ -88,7 +90,7 @@ export const command: Command = {
     }),
   },
   fallback: 'list',
-  notes: 'Without --scope a new token has the scopes of yours.',
+  notes: 'Without --scope a new token has the scopes of yours. It expires no later than yours.',
   examples: [
     'sluice tokens create ci --scope deployments:write --scope deployments:read --scope projects:read --days 90',
   ],

@@ -129,17 +129,19 @@ async function insertAudit(
   const projectId = answer.projectId ?? params.id ?? null;
   const { accountId } = call.caller;
   publish(tx, 'changes', { accountId, projectId, environment: params.name ?? null });
-  await insertAuditRow(tx, {
-    id: ids('aud'),
-    account_id: accountId,
-    action: declaration.name,
-    resource: answer.location ?? pathOf(request).slice('/v1'.length),
-    project_id: projectId,
-    token_id: call.caller.tokenId,
-    request_id: call.requestId,
-    address: call.address,
-    created_at: clock.now(),
-  });
+  for (const resource of [answer.location ?? pathOf(request).slice('/v1'.length), ...(answer.alsoChanged ?? [])]) {
+    await insertAuditRow(tx, {
+      id: ids('aud'),
+      account_id: accountId,
+      action: declaration.name,
+      resource,
+      project_id: projectId,
+      token_id: call.caller.tokenId,
+      request_id: call.requestId,
+      address: call.address,
+      created_at: clock.now(),
+    });
+  }
 }
 
 const pathOf = (request: FastifyRequest): string => request.url.split('?', 1)[0]!;

@@ -119,7 +119,10 @@ async function identify(
   return token;
 }
 
-function unauthorized(code: 'token_missing' | 'token_invalid' | 'token_revoked' | 'token_expired', message: string) {
+export function unauthorized(
+  code: 'token_missing' | 'token_invalid' | 'token_revoked' | 'token_expired',
+  message: string,
+) {
   const challenge =
     code === 'token_missing' ? 'Bearer' : `Bearer error="invalid_token", error_description="${message}"`;
   return new ApiError(code, message, { headers: { 'WWW-Authenticate': challenge } });
