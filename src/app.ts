@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Config } from './config.ts';
 import { isPooled } from './db/postgres/url.ts';
 import { RetentionClock } from './db/retention.ts';
+import { type ResolveTxt, systemResolveTxt } from './domains/txt-proof.ts';
 import { createGate } from './http/api/gate.ts';
 import { databaseRateCells, memoryRateCells } from './http/api/rate-cells.ts';
 import { loadCompiler } from './http/api/validate.ts';
@@ -44,6 +45,8 @@ export interface Overrides extends NotificationOverrides {
   timers?: Timers;
   /** Requests a minute per token: a benchmark needs more than anyone may have. */
   tokenLimit?: number;
+  /** How TXT records are found. */
+  resolveTxt?: ResolveTxt;
   /** Whether the stand-in's instances end with this process. */
   standinInProcess?: boolean;
   /** The router runs in these processes; without it, in this one. */
@@ -139,7 +142,10 @@ async function buildApp(config: Config, overrides: Overrides & { log: Log }, end
   const addresses = createAddresses(config);
   const metrics = createMetrics();
   const alerts = createAlerts(common, config);
-  const domains = createDomains(common, config, addresses, overrides.lookup ?? systemLookup);
+  const domains = createDomains(common, config, addresses, {
+    resolve: overrides.lookup ?? systemLookup,
+    resolveTxt: overrides.resolveTxt ?? systemResolveTxt,
+  });
   const rollouts = await createRollouts(common, config, {
     workers: overrides.routerWorkers ?? null,
     addresses,

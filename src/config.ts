@@ -33,6 +33,8 @@ export interface Config {
   eventRetentionDays: number;
   signatureHeader: string;
   acmeDirectory: string | null;
+  /** Names below these need no proof, with the local CA. */
+  localDomains: string[];
   acmeEmail: string | null;
   /** Path of a file with roots to trust for the directory, besides those everybody does. */
   acmeCaFile: string | null;
@@ -112,6 +114,7 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
     eventRetentionDays: read('SLUICE_EVENT_RETENTION_DAYS'),
     signatureHeader: read('SLUICE_SIGNATURE_HEADER'),
     acmeDirectory,
+    localDomains: read('SLUICE_LOCAL_DOMAINS'),
     acmeEmail: read('SLUICE_ACME_EMAIL'),
     acmeCaFile: read('SLUICE_ACME_CA_FILE'),
     httpsRedirect: redirectOf(read('SLUICE_HTTPS_REDIRECT'), acmeDirectory),

@@ -10,6 +10,7 @@ import {
   days,
   headerName,
   hostName,
+  hostNames,
   httpsRedirect,
   optional,
   port,
@@ -139,6 +140,13 @@ export const settings = {
     default: '',
     about: 'Directory of the certificate authority. Empty: a built-in local CA.',
     parse: url(['https:', 'http:']),
+  },
+  SLUICE_LOCAL_DOMAINS: {
+    default: '',
+    about:
+      'With the local CA: domains of your own network, comma-separated (`corp.lan`). As below `localhost`, `test`, ' +
+      '`example` and `internal`, hostnames below them need no proof, and the local CA signs them.',
+    parse: hostNames,
   },
   SLUICE_HTTPS_REDIRECT: {
     default: 'auto',

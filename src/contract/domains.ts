@@ -6,6 +6,9 @@ import { EnvironmentName, projectParams } from './projects.ts';
 const domainStates = ['pending', 'issuing', 'active', 'failed'] as const;
 export type DomainState = (typeof domainStates)[number];
 
+export const domainProofs = ['certificate', 'txt_record', 'not_needed', 'earlier'] as const;
+export type DomainProof = (typeof domainProofs)[number];
+
 const Hostname = Type.String({
   maxLength: 253,
   pattern: '^[a-z0-9.-]+$',
@@ -34,8 +37,21 @@ export const Domain = Shape(
     url: Type.String({ format: 'uri', maxLength: 500, description: 'The address of the domain.' }),
     state: Choice(
       domainStates,
-      '`pending`: no certificate yet. `active`: it serves one. `failed`: the last attempt to get a first one failed and will be repeated.',
+      '`pending`: no certificate yet. `active`: it serves one, or needs none because the local CA does not sign its name. ' +
+        '`failed`: the last attempt to get a first one failed and will be repeated.',
     ),
+    proof: Nullable(
+      Choice(
+        domainProofs,
+        'How it is known that the account may use the hostname; null: not yet, and it is not routed. `certificate`: an ' +
+          'ACME authority gave one. `txt_record`: `txt_record` was found. `not_needed`: nobody can own the name. ' +
+          '`earlier`: it was in use before proofs were asked for.',
+      ),
+    ),
+    txt_record: Shape({
+      name: Type.String({ maxLength: 261, pattern: '^_sluice[a-z0-9.-]+$', description: 'The name of the record.' }),
+      value: Id('acc', 'Its value: the account.'),
+    }),
     certificate: Nullable(Certificate),
     last_error: Nullable(Text(2000, 'The most recent error.')),
     next_attempt_at: Nullable(Time('When the next attempt to get a certificate is made, if the last one failed.')),
@@ -112,7 +128,7 @@ export const verifyDomain = declareCommand({
   name: 'domains.verify',
   path: '/projects/{id}/domains/{dom}/verify',
   tag: 'domains',
-  summary: 'Check that DNS points here, and if so request the certificate at once',
+  summary: 'Look for the TXT record, check that DNS points here, and if so request the certificate at once',
   scope: 'domains:write',
   params,
   response: Domain,

@@ -115,7 +115,9 @@ export const errorCatalogue = {
   domain_taken: {
     status: 409,
     means: 'The hostname is already in use, in this account or another one.',
-    remedy: 'Remove the domain that has it, or ask the operator of the service.',
+    remedy:
+      'Remove the domain that has it. If another account only claims it, `error.details` names the TXT record that ' +
+      'proves it to be yours.',
   },
   idempotency_in_flight: {
     status: 409,
@@ -164,8 +166,9 @@ export const errorCatalogue = {
   },
   domain_not_pointed: {
     status: 422,
-    means: 'The DNS check failed: the hostname does not resolve to an address, so no certificate can be issued.',
-    remedy: 'Point its DNS records here; `error.details` says what was found. Then verify again.',
+    means:
+      'The DNS check failed: the hostname does not resolve to an address, or lacks the TXT record that proves it to be yours.',
+    remedy: 'Change its DNS records; `error.details` says what is missing. Then verify again.',
   },
   webhook_url_not_allowed: {
     status: 422,

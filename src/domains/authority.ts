@@ -32,6 +32,8 @@ interface RenewalAdvice {
 export interface Authority {
   /** Identifies the authority: an order can only be continued where it was created. */
   name: string;
+  /** Whether it gives certificates for such names at all. */
+  signs(domain: DomainRow): boolean;
   obtain(request: CertificateRequest): Promise<Obtained>;
   /** The certificate's identifier in renewal information; null: the authority offers none. */
   ariIdOf(chainPem: string): Promise<string | null>;

@@ -98,6 +98,22 @@ export async function markFailed(
   publishChange(db, row);
 }
 
+/** From now on the hostname is routed. */
+export async function markProved(db: Db, row: DomainRow): Promise<void> {
+  await db.transaction().execute(async (tx) => {
+    await guarded(tx, row, { proof: 'txt_record' }, 'visible');
+    await markRoutingChanged(tx, keyOf(row));
+    publishChange(tx, row);
+  });
+}
+
+/** The domain is proved, and the authority gives no certificate for such names: nothing is left to do. */
+export async function markCertificateless(db: Db, row: DomainRow, nowMs: number): Promise<void> {
+  const settled = { state: 'active', last_error: null, failures: 0, next_attempt_at: null, wait_until: null } as const;
+  await guarded(db, row, { ...settled, lease_owner: null, lease_until: 0, updated_at: nowMs }, 'visible');
+  publishChange(db, row);
+}
+
 /** Changes only when the certificate is due again. */
 export async function reschedule(
   db: Db,
@@ -122,6 +138,7 @@ export async function storeCertificate(tx: Db, row: DomainRow, certificate: Cert
     row,
     {
       state: 'active',
+      proof: row.proof ?? 'certificate',
       certificate_id: certificate.id,
       last_error: null,
       failures: 0,

@@ -8,11 +8,11 @@ const timeoutMs = 5000;
 
 export async function requireAddress(hostname: string, resolve: Resolve): Promise<void> {
   const found = await lookUp(hostname, resolve);
-  if (found === null) return;
-  throw new ApiError('domain_not_pointed', `${hostname} does not resolve to an address yet.`, {
-    details: [{ path: 'hostname', message: found }],
-  });
+  if (found !== null) throw notPointed(`${hostname} does not resolve to an address yet.`, found);
 }
+
+export const notPointed = (message: string, found: string): ApiError =>
+  new ApiError('domain_not_pointed', message, { details: [{ path: 'hostname', message: found }] });
 
 const noRecord = 'it has no A or AAAA record';
 

@@ -17,7 +17,9 @@ import {
   extendLease,
   findFullCertificate,
   LeaseLost,
+  markCertificateless,
   markFailed,
+  markProved,
   release,
   releaseAll,
   reschedule,
@@ -26,9 +28,11 @@ import {
 } from './certificate-leases.ts';
 import { orderKeyContext } from './key-context.ts';
 import { newCertificate } from './new-certificate.ts';
+import { recordToAdd } from './ownership.ts';
 import { type CertificateRow, type DomainRow, presentDomain } from './queries.ts';
 import { readCertificate } from './read-certificate.ts';
 import { retryDelayMs } from './retry.ts';
+import { isProvedByRecord, type ResolveTxt } from './txt-proof.ts';
 
 interface IssuerParts {
   db: Db;
@@ -41,6 +45,7 @@ interface IssuerParts {
   /** Unique among the processes that share the database. */
   processId: string;
   authority: Authority;
+  resolveTxt: ResolveTxt;
   random: () => number;
   urlOf(hostname: string): string;
 }
@@ -105,9 +110,13 @@ export class Issuer {
       const current = await findFullCertificate(db, row.certificate_id);
       const isEarly = current !== null && row.renew_asked === 0 && clock.now() < current.renew_at;
       if (isEarly) await this.#askAdvice(row, current);
-      else await this.#store(row, await this.#obtain(row, current, signal));
+      else if (this.#parts.authority.signs(row)) await this.#store(row, await this.#obtain(row, current, signal));
+      else await this.#settleUnsigned(row, current);
     } catch (error) {
       if (error instanceof LeaseLost || lost.signal.aborted) return;
+      // Without a certificate it may be proved by its record all the same, and is routed then.
+      if (this.#parts.authority.signs(row) && !this.#stopping.signal.aborted)
+        await this.#isProved(row).catch(() => false);
       await (this.#stopping.signal.aborted ? release(db, row) : this.#fail(row, error)).catch((failed) =>
         // The domain is tried again when its lease expires.
         log.warn({ err: failed, hostname: row.hostname }, 'failed to write the outcome of a certificate request'),
@@ -115,6 +124,21 @@ export class Issuer {
     } finally {
       clearInterval(beat);
     }
+  }
+
+  /** The local CA does not sign the name of the domain: it needs its proof, and then no more. */
+  async #settleUnsigned(row: DomainRow, current: CertificateRow | null): Promise<void> {
+    const { db, clock } = this.#parts;
+    if (!(await this.#isProved(row))) throw new NotIssued(`Not proved to be yours yet: add ${recordToAdd(row)}.`);
+    if (current !== null) throw new NotIssued('The local CA does not sign names that somebody can own.');
+    await markCertificateless(db, row, clock.now());
+  }
+
+  async #isProved(row: DomainRow): Promise<boolean> {
+    if (row.proof !== null) return true;
+    if (!(await isProvedByRecord(row, this.#parts.resolveTxt))) return false;
+    await markProved(this.#parts.db, row);
+    return true;
   }
 
   #obtain(row: DomainRow, current: CertificateRow | null, signal: AbortSignal): Promise<Obtained> {

@@ -5,6 +5,7 @@ import type { Db } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Seal } from '../lib/seal.ts';
 import type { Authority, Obtained } from './authority.ts';
+import { mayLocalCaSign, type OwnershipRules } from './ownership.ts';
 
 export interface LocalCa extends Authority {
   /** The root certificate, for users to trust. */
@@ -36,7 +37,10 @@ const { subtle } = globalThis.crypto;
 // Loaded on first use: it is a megabyte of code that most starts never need.
 const loadX509 = () => import('@peculiar/x509');
 
-export function createLocalCa({ db, seal, clock }: { db: Db; seal: Seal; clock: Clock }): LocalCa {
+export function createLocalCa(
+  { db, seal, clock }: { db: Db; seal: Seal; clock: Clock },
+  rules: OwnershipRules,
+): LocalCa {
   let opened: Promise<OpenRoot> | null = null;
   const open = () => {
     opened ??= openRoot(db, seal, clock).catch((error) => {
@@ -54,6 +58,7 @@ export function createLocalCa({ db, seal, clock }: { db: Db; seal: Seal; clock: 
     name: 'local',
     rootPem: async () => (await open()).pem,
     issue,
+    signs: (domain) => mayLocalCaSign(domain, rules),
     obtain: ({ domain }) => issue(domain.hostname),
     ariIdOf: async () => null,
     adviceOn: async () => ({ window: null, retryAfterMs: null }),

@@ -8,6 +8,7 @@ import { newestFirst, type Page } from '../db/page.ts';
 import type { Tables } from '../db/tables.ts';
 import { isoTime, isoTimeOrNull } from '../lib/iso-time.ts';
 import { requireProject } from '../projects/queries.ts';
+import { txtRecordOf } from './ownership.ts';
 
 export type DomainRow = Selectable<Tables['domain']>;
 export type CertificateRow = Selectable<Tables['certificate']>;
@@ -48,9 +49,8 @@ export async function countDomains(db: Db, projectId: string): Promise<number> {
   return Number(row.count);
 }
 
-export async function isHostnameTaken(db: Db, hostname: string): Promise<boolean> {
-  const row = await db.selectFrom('domain').select('id').where('hostname', '=', hostname).executeTakeFirst();
-  return row !== undefined;
+export async function findDomainOf(db: Db, hostname: string): Promise<DomainRow | undefined> {
+  return db.selectFrom('domain').selectAll().where('hostname', '=', hostname).executeTakeFirst();
 }
 
 export async function insertDomain(tx: Db, row: DomainRow): Promise<void> {
@@ -61,7 +61,7 @@ export async function insertDomain(tx: Db, row: DomainRow): Promise<void> {
 export async function updateDomain(
   tx: Db,
   { id, version }: DomainRow,
-  changed: Partial<Pick<DomainRow, 'failures' | 'next_attempt_at' | 'renew_asked' | 'updated_at'>>,
+  changed: Partial<Pick<DomainRow, 'proof' | 'failures' | 'next_attempt_at' | 'renew_asked' | 'updated_at'>>,
 ): Promise<void> {
   await changeOne(
     tx
@@ -107,6 +107,8 @@ export function presentDomain(
     environment: row.environment,
     url: urlOf(row.hostname),
     state: row.state,
+    proof: row.proof,
+    txt_record: txtRecordOf(row),
     certificate: certificate && presentCertificate(certificate),
     last_error: row.last_error,
     next_attempt_at: isoTimeOrNull(row.failures > 0 ? row.next_attempt_at : null),

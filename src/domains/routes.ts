@@ -2,7 +2,7 @@ import { deleteDomainRules, insertDomainRule } from '../alerts/defaults.ts';
 import * as contract from '../contract/domains.ts';
 import { ApiError, quotaExceeded } from '../contract/errors.ts';
 import type { Db } from '../db/database.ts';
-import { isUniqueViolation } from '../db/errors.ts';
+import { keyOf } from '../environments/key.ts';
 import { findEnvironment } from '../environments/queries.ts';
 import { environmentUnknown } from '../environments/unknown.ts';
 import { type ServedRoute, serve } from '../http/api/route.ts';
@@ -11,21 +11,23 @@ import type { IdSource } from '../lib/ids.ts';
 import { requireProject } from '../projects/queries.ts';
 import { publish } from '../signals/signals.ts';
 import { markRoutingChanged } from '../traffic/queries.ts';
-import { type Resolve, requireAddress } from './dns-check.ts';
+import { proofByRecord, takeHostname } from './claim.ts';
+import { notPointed, type Resolve, requireAddress } from './dns-check.ts';
 import { checkHostname, type ReservedNames } from './hostname.ts';
+import { needsNoProof, type OwnershipRules, recordToAdd } from './ownership.ts';
 import {
   countDomains,
   type DomainRow,
   deleteDomain,
   findCertificate,
   findCertificates,
-  insertDomain,
-  isHostnameTaken,
+  findDomainOf,
   listDomains,
   presentDomain,
   requireDomain,
   updateDomain,
 } from './queries.ts';
+import type { ResolveTxt } from './txt-proof.ts';
 
 const maxDomains = 1000;
 
@@ -34,8 +36,10 @@ interface DomainParts {
   ids: IdSource;
   clock: Clock;
   reserved: ReservedNames;
+  rules: OwnershipRules;
   /** For the DNS check; null: the local CA issues certificates, which needs no DNS. */
   resolve: Resolve | null;
+  resolveTxt: ResolveTxt;
   urlOf(hostname: string): string;
 }
 
@@ -60,34 +64,40 @@ function readingRoutes({ urlOf }: DomainParts): ServedRoute[] {
   ];
 }
 
-function changingRoutes({ ids, clock, reserved, urlOf }: DomainParts): ServedRoute[] {
+function changingRoutes(parts: DomainParts): ServedRoute[] {
+  const { db: root, ids, clock, reserved, rules, urlOf } = parts;
+  const proved = proofByRecord(parts);
   return [
-    serve(contract.createDomain, async (call, tx) => {
-      const project = await requireProject(tx, call.caller, call.params.id);
-      const { environment } = call.body;
-      const { hostname, mistake } = checkHostname(call.body.hostname, reserved);
-      if (mistake !== null) throw invalidHostname(mistake);
-      if (!(await findEnvironment(tx, project.id, environment))) throw environmentUnknown(environment);
-      if (await isHostnameTaken(tx, hostname)) throw domainTaken(hostname);
-      if ((await countDomains(tx, project.id)) >= maxDomains) throw tooMany();
-      const row = newDomain({ id: ids('dom'), accountId: call.caller.accountId, nowMs: clock.now() }, project.id, {
-        hostname,
-        environment,
-      });
-      try {
-        await insertDomain(tx, row);
-      } catch (error) {
-        throw isUniqueViolation(error) ? domainTaken(hostname) : error;
-      }
-      await insertDomainRule(tx, { ids, clock }, { projectId: project.id, environment, hostname });
-      await markRoutingChanged(tx, { projectId: project.id, environment });
-      publish(tx, 'domains', { hostname });
-      return {
-        body: presentDomain(row, null, urlOf),
-        version: row.version,
-        location: `/projects/${project.id}/domains/${row.id}`,
-      };
-    }),
+    serve(
+      contract.createDomain,
+      async (call, tx) => {
+        const project = await requireProject(tx, call.caller, call.params.id);
+        const { environment } = call.body;
+        const { hostname, mistake } = checkHostname(call.body.hostname, reserved);
+        if (mistake !== null) throw invalidHostname(mistake);
+        if (!(await findEnvironment(tx, project.id, environment))) throw environmentUnknown(environment);
+        if ((await countDomains(tx, project.id)) >= maxDomains) throw tooMany();
+        const row = newDomain({ id: ids('dom'), accountId: call.caller.accountId, nowMs: clock.now() }, project.id, {
+          hostname,
+          environment,
+          proof: needsNoProof(hostname, rules) ? 'not_needed' : proved.has(call) ? 'txt_record' : null,
+        });
+        await takeHostname(tx, row);
+        await insertDomainRule(tx, { ids, clock }, { projectId: project.id, environment, hostname });
+        await markRoutingChanged(tx, { projectId: project.id, environment });
+        publish(tx, 'domains', { hostname });
+        return {
+          body: presentDomain(row, null, urlOf),
+          version: row.version,
+          location: `/projects/${project.id}/domains/${row.id}`,
+        };
+      },
+      async (call) => {
+        const { hostname } = checkHostname(call.body.hostname, reserved);
+        const holder = hostname === null ? undefined : await findDomainOf(root, hostname);
+        if (holder?.proof === null) await proved.look(call, { ...holder, account_id: call.caller.accountId });
+      },
+    ),
 
     serve(contract.deleteDomain, async (call, tx) => {
       const row = await requireDomain(tx, call.caller, call.params);
@@ -103,8 +113,14 @@ function changingRoutes({ ids, clock, reserved, urlOf }: DomainParts): ServedRou
 }
 
 /** Both make the domain due now, but not before the time until which the authority asked us to wait. */
-function issuingRoutes({ db: root, clock, resolve, urlOf }: DomainParts): ServedRoute[] {
-  const retryNow = async (tx: Db, row: DomainRow, changed: Partial<Pick<DomainRow, 'failures' | 'renew_asked'>>) => {
+function issuingRoutes(parts: DomainParts): ServedRoute[] {
+  const { db: root, clock, rules, resolve, urlOf } = parts;
+  const proved = proofByRecord(parts);
+  const retryNow = async (
+    tx: Db,
+    row: DomainRow,
+    changed: Partial<Pick<DomainRow, 'proof' | 'failures' | 'renew_asked'>>,
+  ) => {
     const nowMs = clock.now();
     const due = { ...changed, next_attempt_at: Math.max(nowMs, row.wait_until ?? 0), updated_at: nowMs };
     await updateDomain(tx, row, due);
@@ -116,12 +132,16 @@ function issuingRoutes({ db: root, clock, resolve, urlOf }: DomainParts): Served
       contract.verifyDomain,
       async (call, tx) => {
         const row = await requireDomain(tx, call.caller, call.params);
-        const body = await retryNow(tx, row, { failures: 0 });
+        const isNew = row.proof === null && proved.has(call);
+        const body = await retryNow(tx, row, { failures: 0, ...(isNew && { proof: 'txt_record' }) });
+        if (isNew) await markRoutingChanged(tx, keyOf(row));
         return { body, version: row.version + 1 };
       },
       async (call) => {
-        const { hostname } = await requireDomain(root, call.caller, call.params);
-        if (resolve) await requireAddress(hostname, resolve);
+        const row = await requireDomain(root, call.caller, call.params);
+        if (row.proof === null && (await proved.look(call, row))) return;
+        if (resolve) return requireAddress(row.hostname, resolve);
+        if (row.proof === null && !needsNoProof(row.hostname, rules)) throw notProved(row);
       },
     ),
 
@@ -136,7 +156,7 @@ function issuingRoutes({ db: root, clock, resolve, urlOf }: DomainParts): Served
 function newDomain(
   { id, accountId, nowMs }: { id: string; accountId: string; nowMs: number },
   projectId: string,
-  { hostname, environment }: { hostname: string; environment: string },
+  { hostname, environment, proof }: Pick<DomainRow, 'hostname' | 'environment' | 'proof'>,
 ): DomainRow {
   return {
     id,
@@ -145,6 +165,7 @@ function newDomain(
     environment,
     hostname,
     state: 'pending',
+    proof,
     certificate_id: null,
     last_error: null,
     failures: 0,
@@ -167,9 +188,7 @@ const invalidHostname = (mistake: string) =>
     details: [{ path: 'body.hostname', message: mistake }],
   });
 
-const domainTaken = (hostname: string) =>
-  new ApiError('domain_taken', 'This hostname is already in use.', {
-    details: [{ path: 'body.hostname', message: hostname }],
-  });
+const notProved = (row: DomainRow) =>
+  notPointed(`${row.hostname} is not proved to be yours yet.`, `there is no ${recordToAdd(row).slice('the '.length)}`);
 
 const tooMany = () => quotaExceeded(`A project has at most ${maxDomains} domains.`, 'domains', maxDomains);

@@ -48,6 +48,9 @@ export function hostName(value: string): string {
     : wrong('must be a host name');
 }
 
+export const hostNames = (value: string): string[] =>
+  value === '' ? [] : value.split(',').map((item) => hostName(item.trim()));
+
 export function headerName(value: string): string {
   return /^[A-Za-z0-9][A-Za-z0-9-]{0,99}$/.test(value) ? value : wrong('must be the name of a header');
 }

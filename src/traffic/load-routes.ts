@@ -63,7 +63,8 @@ const readRoutes = (picked: RawBuilder<unknown>) =>
         select 'domain', picked.project_id, picked.environment, domain.hostname, null, 0,
             case when domain.certificate_id is null then 0 else 1 end
           from picked cross join domain
-          where domain.project_id = picked.project_id and domain.environment = picked.environment`.compile(db),
+          where domain.project_id = picked.project_id and domain.environment = picked.environment
+            and domain.proof is not null`.compile(db),
   }));
 
 const readChanged = readRoutes(

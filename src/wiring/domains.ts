@@ -9,6 +9,7 @@ import { hostOf } from '../domains/hostname.ts';
 import { Issuer } from '../domains/issuer.ts';
 import { createLocalCa } from '../domains/local-ca.ts';
 import { domainRoutes } from '../domains/routes.ts';
+import type { ResolveTxt } from '../domains/txt-proof.ts';
 import type { ServedRoute } from '../http/api/route.ts';
 import { StartError } from '../lib/start-error.ts';
 import type { CertificateSource } from '../traffic/certificates.ts';
@@ -26,19 +27,28 @@ export interface Domains {
   stop(): Promise<void>;
 }
 
-/** `resolve`: how names become addresses. */
-export function createDomains(common: Common, config: Config, addresses: Addresses, resolve: Resolve): Domains {
+/** How names become addresses, and what TXT records they have. */
+interface DomainDns {
+  resolve: Resolve;
+  resolveTxt: ResolveTxt;
+}
+
+export function createDomains(common: Common, config: Config, addresses: Addresses, dns: DomainDns): Domains {
   const { db, clock } = common;
-  const { acmeDirectory, routerDomain } = config;
-  const local = acmeDirectory === null ? createLocalCa(common) : null;
+  const { acmeDirectory, routerDomain, localDomains } = config;
+  const { resolve, resolveTxt } = dns;
+  const rules = { local: acmeDirectory === null, localDomains };
+  const local = rules.local ? createLocalCa(common, rules) : null;
   const authority = local ?? createAcme({ ...common, ...acmeSettings(config), userAgent: `Sluice/${version}` });
   const otherwise = local ? ownHosts({ db, clock, ca: local, routerDomain }) : async () => null;
   const urlOf = addresses.domainUrl;
-  const issuer = new Issuer({ ...common, authority, random: Math.random, urlOf });
+  const issuer = new Issuer({ ...common, authority, resolveTxt, random: Math.random, urlOf });
   const routes = domainRoutes({
     ...common,
     reserved: { routerDomain, hosts: [...hostOf(config.apiUrl), ...hostOf(config.baseUrl)] },
+    rules,
     resolve: local ? null : resolve,
+    resolveTxt,
     urlOf,
   });
   return {

@@ -69,7 +69,9 @@ export async function startApp({ env: more, ...overrides }: TestAppOptions = {})
   const isolated = await isolatedEnv();
   const env = { ...isolated.env, ...more };
   const log = overrides.log ?? createLog({ level: env.SLUICE_LOG_LEVEL ?? 'silent', format: 'json' });
-  const app = await createApp(readConfig(env, false), { standinInProcess: true, ...overrides, log });
+  const silentDns = async () => [];
+  const own = { standinInProcess: true, resolveTxt: silentDns };
+  const app = await createApp(readConfig(env, false), { ...own, ...overrides, log });
   const url = app.apiUrl();
   return {
     app,

@@ -24,7 +24,14 @@ async function insertDomains(project: string, hostnames: string[], certificate: 
     .executeTakeFirstOrThrow();
   const rows = hostnames.map((hostname): Tables['domain'] => ({
     ...{ id: `dom_${hostname}`, account_id, project_id: project, environment: 'production', hostname },
-    ...{ state: 'active', certificate_id: certificate, last_error: null, failures: 0, next_attempt_at: null },
+    ...{
+      state: 'active',
+      proof: 'not_needed',
+      certificate_id: certificate,
+      last_error: null,
+      failures: 0,
+      next_attempt_at: null,
+    },
     ...{ wait_until: null, renew_asked: 0, lease_owner: null, lease_until: 0, order_directory: null },
     ...{ order_url: null, order_key_sealed: null, created_at: 1, updated_at: 1, version: 1 },
   }));

@@ -71,7 +71,12 @@ function DomainCard({ project, domain, mayChange }: { project: string; domain: D
           {domain.url}
         </a>
       </p>
-      {certificate ? <Lifetime certificate={certificate} /> : <p className="small">No certificate yet.</p>}
+      {certificate ? (
+        <Lifetime certificate={certificate} />
+      ) : (
+        <p className="small">{domain.state === 'active' ? 'Served without a certificate.' : 'No certificate yet.'}</p>
+      )}
+      {domain.proof === null && <ProofNeeded domain={domain} />}
       {last_error && (
         <p className="fault">
           {last_error}{' '}
@@ -86,7 +91,7 @@ function DomainCard({ project, domain, mayChange }: { project: string; domain: D
         <div className="row">
           <ActionButton
             run={() => client.domains.verify(project, id)}
-            done={`DNS check passed: ${hostname} points here.`}
+            done={`Checked ${hostname}: its certificate is requested now.`}
           >
             Verify
           </ActionButton>
@@ -105,6 +110,15 @@ function DomainCard({ project, domain, mayChange }: { project: string; domain: D
         </div>
       )}
     </li>
+  );
+}
+
+function ProofNeeded({ domain: { txt_record } }: { domain: Domain }) {
+  return (
+    <p className="small">
+      Not served yet: it needs a certificate from a public authority, or the TXT record <code>{txt_record.name}</code>{' '}
+      with the value <code>{txt_record.value}</code>. Then verify.
+    </p>
   );
 }
 

@@ -21,11 +21,15 @@ async function chooseDomain(context: CommandContext<'project'>): Promise<Project
 }
 
 function showDomain({ out }: CommandContext, domain: Domain): number {
-  const { hostname, environment, state, certificate, last_error: wrong } = domain;
+  const { hostname, environment, state, certificate, last_error: wrong, txt_record: record } = domain;
   out.result(domain, () => {
     const until = certificate ? `, certificate valid until ${out.time(certificate.not_after)}` : '';
     out.line(`${hostname}  ${out.paint(colourOf(state), state)}, leads to ${environment}${until}`);
     if (wrong) out.line(`  ${clean(wrong)}`);
+    if (domain.proof === null)
+      out.note(
+        `Not routed yet: prove it by a certificate or by the TXT record ${record.name} with the value ${record.value}`,
+      );
   });
   return exit.done;
 }
@@ -80,7 +84,7 @@ export const command: Command = {
       options: inProject,
       run: async (context) => showDomain(context, (await chooseDomain(context)).domain),
     }),
-    verify: act('verify', 'check that the name leads here, and if so try for its certificate'),
+    verify: act('verify', 'look for its TXT record, check that the name leads here, and try for its certificate'),
     renew: act('renew', 'get a new certificate now; the old one serves until then'),
     remove: verb({
       about: 'remove a domain and its certificate',

@@ -1,5 +1,5 @@
 // Domains and certificates.
-import type { DomainState } from '../../contract/domains.ts';
+import type { DomainProof, DomainState } from '../../contract/domains.ts';
 
 export interface DomainTables {
   domain: {
@@ -10,6 +10,8 @@ export interface DomainTables {
     /** In ASCII; unique. */
     hostname: string;
     state: DomainState;
+    /** null: nothing shows yet that the account may use the hostname, so it is not routed. */
+    proof: DomainProof | null;
     /** The certificate that it serves. */
     certificate_id: string | null;
     last_error: string | null;

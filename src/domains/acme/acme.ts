@@ -33,6 +33,7 @@ export function createAcme(parts: AcmeParts): Authority {
   };
   return {
     name: parts.directory,
+    signs: () => true,
     obtain: (request) => obtain(account, request, parts),
 
     async ariIdOf(chainPem) {
