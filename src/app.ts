@@ -11,7 +11,7 @@ import { createMetrics } from './http/metrics.ts';
 import { defaultTimeouts, type ServerTimeouts } from './http/server.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
 import { createIds } from './lib/ids.ts';
-import type { ListenAt } from './lib/listen-at.ts';
+import { hostOf, type ListenAt } from './lib/listen-at.ts';
 import { createLog, type Log } from './lib/log.ts';
 import { createLoops, type Loops } from './lib/loops.ts';
 import type { ProcessLock } from './lib/process-lock.ts';
@@ -169,6 +169,7 @@ async function buildApp(config: Config, overrides: Overrides & { log: Log }, end
     caPem: domains.caPem,
   });
   await web.listen(overrides.apiSocket ?? { host: config.host, port: config.port });
+  notifications.listensAt(hostOf(web.server.server));
   rest.add('requests under way', () => web.finish(config.drainS * 1000), (config.drainS + 20) * 1000);
   ending.clients = leaving(web, notifications);
 

@@ -118,7 +118,8 @@ export const settings = {
   SLUICE_CATALOGUE_DIR: { default: '', about: 'The published site. Empty: `<data>/catalogue`.', parse: optional },
   SLUICE_WEBHOOK_ALLOW_CIDRS: {
     default: '',
-    about: 'Private address ranges that webhooks may reach all the same, comma-separated.',
+    about:
+      'Private address ranges that webhooks may reach all the same, comma-separated. What answers there is not shown.',
     parse: cidrs,
   },
   SLUICE_TRUSTED_PROXIES: {

@@ -34,7 +34,12 @@ const Attempt = Shape(
     duration_ms: Int(0, 3_600_000, 'How long it took.'),
     status: Nullable(Int(100, 999, 'HTTP status of the receiver’s answer; null: there was none.')),
     error: Nullable(Text(500, 'Why there was no answer.')),
-    answer: Nullable(Text(20_000, 'The first 16 KiB of the answer’s body.')),
+    answer: Nullable(
+      Text(
+        20_000,
+        'The first 16 KiB of the answer’s body; null also if only `SLUICE_WEBHOOK_ALLOW_CIDRS` allows the address.',
+      ),
+    ),
   },
   { $id: 'DeliveryAttempt' },
 );

@@ -9,7 +9,8 @@ export const scopeCatalogue = {
   'alerts:read': 'See alert rules, alerts and measurements.',
   'alerts:write': 'Create, change and delete alert rules.',
   'webhooks:read': 'See webhooks and their deliveries.',
-  'webhooks:write': 'Create, change, test, replay and delete webhooks.',
+  'webhooks:write':
+    'Create, change, test, replay and delete webhooks; to subscribe one to events, `events:read` is needed too.',
   'tokens:read': 'See tokens, never their secrets.',
   'tokens:write': 'Create and revoke tokens with no more rights than this one.',
   'events:read': 'See events and follow their stream.',

@@ -120,9 +120,14 @@ export interface AddressPolicy {
 }
 
 /** Whether connecting to this address is allowed; false for text that is not an address. */
-export function mayConnect(text: string, { allowLoopback, allowed }: AddressPolicy): boolean {
+export const mayConnect = (text: string, policy: AddressPolicy): boolean =>
+  isOpen(text, policy) || isAmong(text, policy.allowed);
+
+/** Whether it is allowed only because the operator listed its range: what answers there is not for everyone's eyes. */
+export const isOnlyListed = (text: string, policy: AddressPolicy): boolean =>
+  !isOpen(text, policy) && isAmong(text, policy.allowed);
+
+function isOpen(text: string, { allowLoopback }: AddressPolicy): boolean {
   const address = parseAddress(text);
-  if (!address) return false;
-  if (isAmong(text, allowed)) return true;
-  return isPublic(address) || (allowLoopback && isLoopback(address));
+  return address !== null && (isPublic(address) || (allowLoopback && isLoopback(address)));
 }

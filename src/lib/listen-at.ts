@@ -11,3 +11,5 @@ export async function listenAt(server: Server, at: ListenAt): Promise<void> {
 }
 
 export const portOf = (server: Server): number => (server.address() as AddressInfo).port;
+
+export const hostOf = (server: Server): string => (server.address() as AddressInfo).address;

@@ -3,10 +3,10 @@ import type { Config } from '../config.ts';
 import { eventRoutes } from '../events/routes.ts';
 import { EventStreams } from '../events/stream.ts';
 import type { ServedRoute } from '../http/api/route.ts';
-import { isLoopback, parseAddress } from '../lib/address.ts';
 import { version } from '../version.ts';
 import { DeliveryWorker, type WebhookTimings } from '../webhooks/delivery-worker.ts';
 import { webhookRoutes } from '../webhooks/endpoints/routes.ts';
+import { isLoopbackHost, mayReachLoopback } from '../webhooks/loopback-rule.ts';
 import { type Lookup, systemLookup } from '../webhooks/sending/connect.ts';
 import type { Common } from './common.ts';
 
@@ -18,6 +18,8 @@ export interface NotificationOverrides {
 
 interface Notifications {
   routes: ServedRoute[];
+  /** The API accepts requests at this address, which may be another than that of the settings. */
+  listensAt(host: string): void;
   start(): Promise<void>;
   /** Ends what would otherwise stay open as long as its client likes. */
   closeStreams(): void;
@@ -31,7 +33,9 @@ export function createNotifications(
   onAttempt: (succeeded: boolean) => void,
 ): Notifications {
   const { dialect, clock, processId } = common;
-  const policy = { allowLoopback: listensOnLoopback(config.host), allowed: config.webhookAllowCidrs };
+  const { host, trustedProxies, apiUrl, baseUrl } = config;
+  const exposure = { host, servesApi: config.roles.includes('api'), trustedProxies, urls: [apiUrl, baseUrl] };
+  const policy = { allowLoopback: mayReachLoopback(exposure), allowed: config.webhookAllowCidrs };
   const streams = new EventStreams(common);
   const deliveries = new DeliveryWorker({
     ...common,
@@ -47,16 +51,13 @@ export function createNotifications(
   });
   return {
     routes: [...webhookRoutes({ ...common, policy, lookup }), ...eventRoutes({ dialect, clock, streams })],
+    listensAt(address) {
+      policy.allowLoopback &&= isLoopbackHost(address);
+    },
     async start() {
       if (config.roles.includes('worker')) await deliveries.start();
     },
     closeStreams: () => streams.stop(),
     stop: () => deliveries.stop(),
   };
-}
-
-/** Who can reach the service can reach what runs beside it anyway. */
-function listensOnLoopback(host: string): boolean {
-  const address = parseAddress(host);
-  return host === 'localhost' || (address !== null && isLoopback(address));
 }

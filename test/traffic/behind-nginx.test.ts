@@ -101,6 +101,17 @@ test('the audit log has the address of the visitor, and Location the public one'
   assert.equal(((await log.json()) as { data: { address: string }[] }).data[0]!.address, '127.0.0.2');
 });
 
+test('webhooks to loopback are refused: what runs beside the service is not for those outside', async () => {
+  const ask = askApi('/v1/webhooks', 'POST');
+  ask.setHeader('content-type', 'application/json');
+  const { port } = t.app.server.server.address() as { port: number };
+  ask.write(JSON.stringify({ url: `http://127.0.0.1:${port}/metrics`, events: ['*'] }));
+  const answer = await answerOf(ask);
+  assert.equal(answer.statusCode, 422);
+  const text = (await answer.toArray()).join('');
+  assert.equal(JSON.parse(text).error.code, 'webhook_url_not_allowed');
+});
+
 test('an event passes at once, and a deployed revision answers', async () => {
   const { port } = t.app.server.server.address() as { port: number };
   const stream = await answerOf(askApi('/v1/events/stream'));

@@ -1,6 +1,7 @@
 import type { Caller } from '../../contract/caller.ts';
 import type { Of } from '../../contract/declare/shapes.ts';
 import { ApiError, quotaExceeded } from '../../contract/errors.ts';
+import { allows } from '../../contract/scopes.ts';
 import * as contract from '../../contract/webhooks.ts';
 import { type ServedRoute, serve } from '../../http/api/route.ts';
 import type { AddressPolicy } from '../../lib/address.ts';
@@ -39,7 +40,10 @@ export function webhookRoutes(parts: WebhookParts): ServedRoute[] {
 }
 
 function registrationRoutes({ ids, clock, seal, policy, lookup }: WebhookParts): ServedRoute[] {
-  const checkUrl = ({ body }: { body: { url?: string } }) => refuseAddress(body.url, policy, lookup);
+  const checkSubscription = async ({ caller, body }: { caller: Caller; body: { url?: string; events?: unknown } }) => {
+    if (body.url !== undefined || body.events !== undefined) requireReader(caller);
+    await refuseAddress(body.url, policy, lookup);
+  };
   return [
     serve(contract.listWebhooks, async (call, db) => {
       const rows = await listWebhooks(db, call.caller, call.page);
@@ -64,7 +68,7 @@ function registrationRoutes({ ids, clock, seal, policy, lookup }: WebhookParts):
           ...(row.project_id && { projectId: row.project_id }),
         };
       },
-      checkUrl,
+      checkSubscription,
     ),
 
     serve(contract.getWebhook, async (call, db) => {
@@ -82,7 +86,7 @@ function registrationRoutes({ ids, clock, seal, policy, lookup }: WebhookParts):
         publish(tx, 'deliveries', null);
         return { body: presentWebhook({ ...row, ...changed }), version: row.version + 1 };
       },
-      checkUrl,
+      checkSubscription,
     ),
 
     serve(contract.deleteWebhook, async (call, tx) => {
@@ -185,6 +189,14 @@ async function refuseAddress(text: string | undefined, policy: AddressPolicy, lo
       details: [{ path: 'body.url', message: error.message }],
     });
   }
+}
+
+/** A webhook receives what `events:read` lets one see. */
+function requireReader({ scopes }: Caller): void {
+  if (allows(scopes, 'events:read')) return;
+  throw new ApiError('insufficient_scope', 'To subscribe a webhook to events, a token needs the scope events:read.', {
+    details: [{ path: 'scope', message: 'events:read' }],
+  });
 }
 
 function refuseBoundToken(caller: Caller): void {

@@ -4,7 +4,7 @@
 import type { LookupAddress } from 'node:dns';
 import { lookup } from 'node:dns/promises';
 import { isIP, type Socket } from 'node:net';
-import { type AddressPolicy, mayConnect } from '../../lib/address.ts';
+import { type AddressPolicy, isOnlyListed, mayConnect } from '../../lib/address.ts';
 import { buildConnector } from '../../lib/http/undici.ts';
 
 export type Lookup = (hostname: string) => Promise<LookupAddress[]>;
@@ -32,20 +32,54 @@ export async function resolveAllowed(
   return answers;
 }
 
-/** For undici. TLS and the Host header still use the host name; only the socket uses the address. */
-export function guardedConnector(policy: AddressPolicy, resolve: Lookup, timeoutMs: number): buildConnector.connector {
-  const connect = buildConnector({ timeout: timeoutMs });
-  return (options, callback) => {
+interface GuardedConnector {
+  /** For undici. TLS and the Host header still use the host name; only the socket uses the address. */
+  connect: buildConnector.connector;
+  /** Whether a connection to this origin is open that leads to an address which is allowed only by its range. */
+  leadsInside(origin: string): boolean;
+}
+
+export function guardedConnector(policy: AddressPolicy, resolve: Lookup, timeoutMs: number): GuardedConnector {
+  const connectTo = buildConnector({ timeout: timeoutMs });
+  const inside = new OpenConnections();
+  const connect: buildConnector.connector = (options, callback) => {
     resolveAllowed(options.hostname, policy, resolve).then(
       ([first]) =>
-        connect({ ...options, hostname: first!.address }, (error, socket) => {
+        connectTo({ ...options, hostname: first!.address }, (error, socket) => {
           if (error) return callback(error, null);
           const reached = (socket as Socket).remoteAddress ?? '';
-          if (mayConnect(reached, policy)) return callback(null, socket!);
+          if (mayConnect(reached, policy)) {
+            if (isOnlyListed(reached, policy)) inside.add(originOf(options), socket as Socket);
+            return callback(null, socket!);
+          }
           (socket as Socket).destroy();
           callback(new AddressRefused(reached), null);
         }),
       (error: Error) => callback(error, null),
     );
   };
+  return { connect, leadsInside: (origin) => inside.has(origin) };
+}
+
+function originOf({ protocol, hostname, port }: buildConnector.Options): string {
+  const host = isIP(hostname) === 6 ? `[${hostname}]` : hostname;
+  return new URL(`${protocol}//${host}${port ? `:${port}` : ''}`).origin;
+}
+
+/** How many connections of an origin are open. */
+class OpenConnections {
+  readonly #counts = new Map<string, number>();
+
+  add(origin: string, socket: Socket): void {
+    this.#counts.set(origin, (this.#counts.get(origin) ?? 0) + 1);
+    socket.once('close', () => {
+      const rest = this.#counts.get(origin)! - 1;
+      if (rest > 0) this.#counts.set(origin, rest);
+      else this.#counts.delete(origin);
+    });
+  }
+
+  has(origin: string): boolean {
+    return this.#counts.has(origin);
+  }
 }

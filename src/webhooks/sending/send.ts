@@ -29,8 +29,9 @@ interface SenderOptions {
 }
 
 export function createSender({ policy, lookup, timeoutMs }: SenderOptions): Sender {
+  const { connect, leadsInside } = guardedConnector(policy, lookup, timeoutMs);
   const agent = new Agent({
-    connect: guardedConnector(policy, lookup, timeoutMs),
+    connect,
     connections: null,
     pipelining: 1,
     keepAliveTimeout: 30_000,
@@ -43,7 +44,7 @@ export function createSender({ policy, lookup, timeoutMs }: SenderOptions): Send
   return {
     send(url, headers, body) {
       return new Promise((resolve) => {
-        const exchange = new Exchange(resolve, timeoutMs);
+        const exchange = new Exchange(resolve, timeoutMs, () => leadsInside(url.origin));
         agent.dispatch(
           { origin: url.origin, path: url.pathname + url.search, method: 'POST', headers, body },
           exchange,
@@ -61,13 +62,17 @@ class Exchange implements Dispatcher.DispatchHandler {
   readonly #timeoutMs: number;
   readonly #chunks: Buffer[] = [];
   #length = 0;
+  readonly #leadsInside: () => boolean;
+  /** The answer comes from where tenants have no business: its status is enough. */
+  #hidesAnswer = false;
   #status: number | null = null;
   #retryAfter: string | undefined;
   #controller: Dispatcher.DispatchController | null = null;
   #over = false;
 
-  constructor(resolve: (sent: Sent) => void, timeoutMs: number) {
+  constructor(resolve: (sent: Sent) => void, timeoutMs: number, leadsInside: () => boolean) {
     this.#resolve = resolve;
+    this.#leadsInside = leadsInside;
     this.#timeoutMs = timeoutMs;
     this.#timer = setTimeout(() => this.#giveUp(), timeoutMs);
   }
@@ -80,6 +85,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) return;
     this.#status = status;
+    this.#hidesAnswer = this.#leadsInside();
     this.#retryAfter = headers['retry-after']?.toString();
   }
 
@@ -107,7 +113,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   #succeed(): void {
-    const answer = this.#length === 0 ? null : textOf(this.#chunks);
+    const answer = this.#length === 0 || this.#hidesAnswer ? null : textOf(this.#chunks);
     this.#end({ status: this.#status, error: null, answer, retryAfter: this.#retryAfter });
   }
 

@@ -4,7 +4,7 @@ import { networkInterfaces } from 'node:os';
 import { after, before, test } from 'node:test';
 import { call, startApp, type TestApp } from '../../helpers/app.ts';
 import { type Dns, startDns } from '../../helpers/dns.ts';
-import { Receiver } from '../../helpers/receiver.ts';
+import { answering, Receiver } from '../../helpers/receiver.ts';
 import { until } from '../../helpers/wait.ts';
 
 const publicAddress = '93.184.215.14';
@@ -16,7 +16,7 @@ let receiver: Receiver;
 let changing = [publicAddress];
 
 before(async () => {
-  receiver = await Receiver.open();
+  receiver = await Receiver.open(answering(200, {}, 'a secret of the network'));
   const names: Record<string, () => string[]> = {
     'private.test': () => ['10.0.0.1'],
     'mixed.test': () => [publicAddress, '127.0.0.1'],
@@ -137,13 +137,20 @@ test('a name whose answer changes between two lookups: the connection uses the a
   }
 });
 
-test('a range that the operator allowed', async () => {
+test('a range that the operator allowed: deliveries arrive, and nobody is shown what answered', async () => {
   const open = await startApp({ env: { SLUICE_HOST: '0.0.0.0', SLUICE_WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' } });
   try {
     const before = receiver.arrivals.length;
     const register = await open.call('POST', '/v1/webhooks', { body: { url: receiver.url, events: ['*'] } });
     await open.call('POST', `/v1/webhooks/${register.body.id}/test`);
     await receiver.has(before + 1);
+    const { body } = await until('the attempt', async () => {
+      const [{ id }] = (await open.call('GET', `/v1/webhooks/${register.body.id}/deliveries`)).body.data;
+      const detail = await open.call('GET', `/v1/webhooks/${register.body.id}/deliveries/${id}`);
+      return detail.body.attempts.length > 0 ? detail : undefined;
+    });
+    const [{ status, answer }] = body.attempts;
+    assert.deepEqual([status, answer], [200, null], 'the answer from inside is not shown');
     const other = await open.call('POST', '/v1/webhooks', { body: { url: 'http://10.0.0.1/', events: ['*'] } });
     assert.equal(other.status, 422);
   } finally {

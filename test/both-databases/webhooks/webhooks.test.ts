@@ -104,6 +104,25 @@ describe('registration', () => {
     assert.deepEqual(await tryTo({ url: 'http://127.0.0.1/', project_id: unknown }), [404, 'project_not_found']);
   });
 
+  test('403: subscribing needs events:read, for a new webhook and for another URL or other events', async () => {
+    const project = await newProject();
+    const own = await register('http://127.0.0.1:9/', project);
+    const scopes = ['webhooks:read', 'webhooks:write'];
+    const { token } = (await t.call('POST', '/v1/tokens', { body: { name: 'writer', scopes } })).body;
+    const subscription = { url: 'http://127.0.0.1:9/', events: ['*'], project_id: project };
+    for (const [method, path, body] of [
+      ['POST', '/v1/webhooks', subscription],
+      ['PATCH', `/v1/webhooks/${own.id}`, { url: 'http://127.0.0.1:9/mine' }],
+      ['PATCH', `/v1/webhooks/${own.id}`, { events: ['*'] }],
+    ] as const) {
+      const answer = await call(t.url, method, path, { token, body });
+      assert.deepEqual([answer.status, answer.body.error?.code], [403, 'insufficient_scope'], `${method} ${path}`);
+      assert.deepEqual(answer.body.error.details, [{ path: 'scope', message: 'events:read' }]);
+    }
+    const paused = await call(t.url, 'PATCH', `/v1/webhooks/${own.id}`, { token, body: { state: 'paused' } });
+    assert.equal(paused.status, 200);
+  });
+
   test('a token bound to a project sees, makes and changes only what is of that project', async () => {
     const [mine, other] = [await newProject(), await newProject()];
     const scopes = ['webhooks:read', 'webhooks:write', 'events:read'];
