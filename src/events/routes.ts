@@ -2,10 +2,8 @@ import { ApiError, notFound } from '../contract/errors.ts';
 import * as contract from '../contract/events.ts';
 import type { DialectName } from '../db/migrations/types.ts';
 import { type ServedRoute, serve, serveStream } from '../http/api/route.ts';
-import type { Clock } from '../lib/clock.ts';
 import { idFloor, idPattern } from '../lib/ids.ts';
 import { requireProject } from '../projects/queries.ts';
-import { isTokenValid } from '../tokens/queries.ts';
 import { beginning, findLatestPosition, findPositionOf, listIdsBehind } from './positions.ts';
 import { filterFor, findEvent, listEvents, presentEvent } from './queries.ts';
 import type { EventStreams } from './stream.ts';
@@ -16,11 +14,10 @@ const beforeAll = idFloor('evt', 0);
 
 interface EventParts {
   dialect: DialectName;
-  clock: Clock;
   streams: EventStreams;
 }
 
-export function eventRoutes({ dialect, clock, streams }: EventParts): ServedRoute[] {
+export function eventRoutes({ dialect, streams }: EventParts): ServedRoute[] {
   return [
     serve(contract.listEvents, async (call, db) => {
       if (call.query.project_id !== undefined) await requireProject(db, call.caller, call.query.project_id);
@@ -43,15 +40,14 @@ export function eventRoutes({ dialect, clock, streams }: EventParts): ServedRout
           : await findPositionOf(db, caller.accountId, lastId);
       const skipped = lastId === undefined ? await listIdsBehind(db, caller.accountId, known!) : [];
       const resetFrom = known || lastId === beforeAll ? null : lastId!;
-      const isAllowed = () => isTokenValid(db, caller.tokenId, clock.now());
       const changes = query.changes === 'true';
       return streams.follow({
+        tokenId: caller.tokenId,
         filter: filterFor(caller, query),
         from: known ?? beginning,
         skipped: new Set(skipped),
         resetFrom,
         changes,
-        isAllowed,
       });
     }),
 

@@ -7,6 +7,7 @@ import type { DialectName } from '../db/migrations/types.ts';
 import { type Clock, steadyOf } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
 import { subscribe, type Topics } from '../signals/signals.ts';
+import { listValidTokens } from '../tokens/queries.ts';
 import { findOwnHorizon, findPositionOf, listCommitted, type Position } from './positions.ts';
 import type { EventFilter } from './queries.ts';
 
@@ -30,6 +31,8 @@ const maxWaitingBytes = 64 * 1024;
 type Change = Topics['changes'];
 
 interface Follower {
+  /** The stream ends with this token. */
+  tokenId: string;
   filter: EventFilter;
   from: Position;
   /** Events behind that position that the client does not get: they were there when it began to follow. */
@@ -38,12 +41,11 @@ interface Follower {
   resetFrom: string | null;
   /** Whether the client also gets hints about changes that are not events. */
   changes: boolean;
-  /** Checked with every heartbeat: whether the token is still valid. */
-  isAllowed(): Promise<boolean>;
 }
 
 class EventStream extends Readable {
   readonly accountId: string;
+  readonly tokenId: string;
   readonly #parts: StreamParts;
   readonly #follower: Follower;
   #position: Position;
@@ -51,6 +53,8 @@ class EventStream extends Readable {
   #sent: string | null = null;
   /** The client can take more. */
   #hasRoom = false;
+  /** Nothing more is sent; what was sent may still be on its way. */
+  #over = false;
   #reading = false;
   #again = false;
   readonly #clock: Clock;
@@ -62,6 +66,7 @@ class EventStream extends Readable {
   constructor(parts: StreamParts, follower: Follower) {
     super({ highWaterMark: 256 * 1024 });
     this.accountId = follower.filter.accountId;
+    this.tokenId = follower.tokenId;
     this.#parts = parts;
     this.#follower = follower;
     this.#position = follower.from;
@@ -89,7 +94,7 @@ class EventStream extends Readable {
   /** Hints may be dropped: a client that reads slowly or lost its connection reads everything again anyway. */
   hint(changes: Change[]): void {
     const { filter, changes: wantsHints } = this.#follower;
-    if (!wantsHints || this.destroyed || this.readableEnded || this.readableLength > maxWaitingBytes) return;
+    if (!wantsHints || this.destroyed || this.#over || this.readableLength > maxWaitingBytes) return;
     for (const { accountId, projectId, environment } of changes) {
       if (accountId !== filter.accountId) continue;
       if (filter.projectIds !== null && (projectId === null || !filter.projectIds.includes(projectId))) continue;
@@ -99,7 +104,7 @@ class EventStream extends Readable {
 
   readOn(): void {
     this.#again = true;
-    if (this.#reading || !this.#hasRoom || this.destroyed || this.readableEnded) return;
+    if (this.#reading || !this.#hasRoom || this.destroyed || this.#over) return;
     this.#reading = true;
     this.#readAll()
       .catch((error) => {
@@ -115,7 +120,8 @@ class EventStream extends Readable {
 
   end(): void {
     this.#clearTimers();
-    if (!this.destroyed && !this.readableEnded) this.push(null);
+    if (!this.destroyed && !this.#over) this.push(null);
+    this.#over = true;
     this.#hasRoom = false;
   }
 
@@ -138,7 +144,7 @@ class EventStream extends Readable {
       if (rows.length === pageSize) this.#again = true;
       else if (held) this.#lookAgainSoon();
       if (rows.length === 0 && !held && (await this.#isForgotten())) return this.end();
-      if (this.#clock.now() >= this.#beatAt) await this.#beat();
+      if (this.#clock.now() >= this.#beatAt) this.#beat();
     }
   }
 
@@ -167,9 +173,8 @@ class EventStream extends Readable {
     this.#heldBack = setTimeout(() => this.readOn(), heldBackMs);
   }
 
-  async #beat(): Promise<void> {
+  #beat(): void {
     this.#beatAt = this.#clock.now() + heartbeatMs;
-    if (!(await this.#follower.isAllowed())) return this.end();
     if (!this.destroyed && this.#hasRoom) this.#hasRoom = this.push(': still here\n\n');
   }
 }
@@ -178,6 +183,8 @@ export class EventStreams {
   readonly #parts: StreamParts;
   readonly #open = new Set<EventStream>();
   readonly #unsubscribe: (() => void)[];
+  readonly #timer: NodeJS.Timeout;
+  #checking = false;
 
   constructor(parts: StreamParts) {
     this.#parts = parts;
@@ -188,7 +195,12 @@ export class EventStreams {
       subscribe(parts.db, 'changes', (changes) => {
         for (const stream of this.#open) stream.hint(changes);
       }),
+      subscribe(parts.db, 'tokens', (revoked) => {
+        if (revoked.length === 0) void this.#endUnauthorized();
+        else this.#endAllOf(new Set(revoked.map(({ tokenId }) => tokenId)));
+      }),
     ];
+    this.#timer = setInterval(() => void this.#endUnauthorized(), pollMs).unref();
   }
 
   follow(follower: Follower): Readable {
@@ -202,8 +214,29 @@ export class EventStreams {
     return stream;
   }
 
+  #endAllOf(tokenIds: ReadonlySet<string>): void {
+    for (const stream of this.#open) if (tokenIds.has(stream.tokenId)) stream.end();
+  }
+
+  /** For tokens that expire, and in case a signal was lost. */
+  async #endUnauthorized(): Promise<void> {
+    const { db, clock, log } = this.#parts;
+    const used = new Set([...this.#open].map(({ tokenId }) => tokenId));
+    if (this.#checking || used.size === 0) return;
+    this.#checking = true;
+    try {
+      const valid = new Set(await listValidTokens(db, [...used], clock.now()));
+      this.#endAllOf(used.difference(valid));
+    } catch (error) {
+      log.warn({ err: error }, 'failed to check the tokens of event streams');
+    } finally {
+      this.#checking = false;
+    }
+  }
+
   /** Clients reconnect, perhaps to another process, and resume where they were. */
   stop(): void {
+    clearInterval(this.#timer);
     for (const unsubscribe of this.#unsubscribe) unsubscribe();
     for (const stream of this.#open) stream.end();
   }

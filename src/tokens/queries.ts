@@ -84,9 +84,16 @@ export async function findToken(db: Db, caller: Caller, id: string): Promise<Tok
   return row && (await withProjects(db, [row]))[0];
 }
 
-export async function isTokenValid(db: Db, id: string, nowMs: number): Promise<boolean> {
-  const row = await db.selectFrom('token').select(['expires_at', 'revoked_at']).where('id', '=', id).executeTakeFirst();
-  return row !== undefined && row.revoked_at === null && (row.expires_at === null || row.expires_at > nowMs);
+/** Which of these tokens are neither revoked nor expired. */
+export async function listValidTokens(db: Db, ids: string[], nowMs: number): Promise<string[]> {
+  const rows = await db
+    .selectFrom('token')
+    .select('id')
+    .where('id', 'in', ids)
+    .where('revoked_at', 'is', null)
+    .where((e) => e.or([e('expires_at', 'is', null), e('expires_at', '>', nowMs)]))
+    .execute();
+  return rows.map(({ id }) => id);
 }
 
 export async function insertToken(db: Db, row: TokenRow): Promise<void> {

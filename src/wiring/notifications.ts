@@ -32,7 +32,7 @@ export function createNotifications(
   { webhookTimings = {}, lookup = systemLookup }: NotificationOverrides,
   onAttempt: (succeeded: boolean) => void,
 ): Notifications {
-  const { dialect, clock, processId } = common;
+  const { dialect, processId } = common;
   const { host, trustedProxies, apiUrl, baseUrl } = config;
   const exposure = { host, servesApi: config.roles.includes('api'), trustedProxies, urls: [apiUrl, baseUrl] };
   const policy = { allowLoopback: mayReachLoopback(exposure), allowed: config.webhookAllowCidrs };
@@ -50,7 +50,7 @@ export function createNotifications(
     onAttempt,
   });
   return {
-    routes: [...webhookRoutes({ ...common, policy, lookup }), ...eventRoutes({ dialect, clock, streams })],
+    routes: [...webhookRoutes({ ...common, policy, lookup }), ...eventRoutes({ dialect, streams })],
     listensAt(address) {
       policy.allowLoopback &&= isLoopbackHost(address);
     },
