@@ -1,7 +1,7 @@
 // The command line: finding the service, wrong use, the doctor.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -88,6 +88,34 @@ test('the environment comes before the login, the login before the data director
   assert.equal(asked, 0, 'the other address has seen nothing');
   other.close();
   rmSync(home, { recursive: true });
+});
+
+test('a token from the environment or from standard input is not sent to what ./data/address says', async () => {
+  const seen: string[] = [];
+  const other = createServer((request, response) => {
+    seen.push(request.headers.authorization ?? '');
+    response.end('{}');
+  }).listen(0, '127.0.0.1');
+  await new Promise((resolve) => other.once('listening', resolve));
+  const cwd = folder();
+  const url = `http://127.0.0.1:${(other.address() as { port: number }).port}`;
+  mkdirSync(join(cwd, 'data'));
+  writeFileSync(join(cwd, 'data', 'address'), `${url}\n`);
+  const ask = (env: Record<string, string>) => cli(['projects'], env, { cwd });
+  const { code, stderr } = await ask({ SLUICE_TOKEN: 'secret-of-mine' });
+  assert.equal(code, 78);
+  assert.match(stderr, /SLUICE_TOKEN is set and SLUICE_API_URL is not[\s\S]*SLUICE_API_URL=http:/);
+  const admin = await ask({ SLUICE_ADMIN_TOKEN: 'admin-secret-of-mine' });
+  assert.equal(admin.code, 4);
+  assert.match(admin.stderr, /SLUICE_ADMIN_TOKEN is used together with SLUICE_DATA_DIR only/);
+  const login = await cli(['login', '--token-stdin'], {}, { cwd, input: 'secret-of-mine' });
+  assert.equal(login.code, 78);
+  assert.match(login.stderr, new RegExp(`Name it: sluice login ${url}`));
+  assert.deepEqual(seen, []);
+  await ask({ SLUICE_TOKEN: 'secret-of-mine', SLUICE_API_URL: url });
+  assert.ok(seen.length > 0, 'an address that was named');
+  other.close();
+  rmSync(cwd, { recursive: true });
 });
 
 test('on the machine of a service its data directory is enough, and it says so while it runs', async () => {

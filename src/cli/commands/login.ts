@@ -4,10 +4,19 @@ import { clientFor, defaultUrl, fromDataDirectory, normalUrl } from '../reach/co
 import { writeLogin } from '../reach/login-file.ts';
 import { prompt, readStdin } from '../terminal/prompt.ts';
 
-function addressFrom(given: string | undefined, io: Io): string {
+function addressFrom(given: string | undefined, io: Io): string | null {
   if (given !== undefined) return normalUrl(given, given);
-  if (io.env.SLUICE_API_URL) return normalUrl(io.env.SLUICE_API_URL, 'SLUICE_API_URL');
-  return fromDataDirectory(io).url ?? defaultUrl;
+  return io.env.SLUICE_API_URL ? normalUrl(io.env.SLUICE_API_URL, 'SLUICE_API_URL') : null;
+}
+
+/** A token that nobody typed after reading the address goes to the one of a data directory only if it is from there. */
+function refuseUnnamed(url: string, token: string, io: Io): void {
+  if (token === fromDataDirectory(io).token) return;
+  throw new CliError(
+    exit.settings,
+    `The address ${url} was not named, so the token is not sent there.`,
+    `Name it: sluice login ${url} --token-stdin`,
+  );
 }
 
 async function tokenFrom(io: Io, fromStdin: boolean, url: string): Promise<string> {
@@ -28,9 +37,11 @@ export const command: Command = {
       options: { 'token-stdin': { type: 'boolean', about: 'read the token from standard input' } },
       async run(context) {
         const { io, out } = context;
-        const url = addressFrom(context.args[0], io);
+        const named = addressFrom(context.args[0], io);
+        const url = named ?? fromDataDirectory(io).url ?? defaultUrl;
         if (!isSafe(url)) out.note(`Mind: ${url} is not https, so the token can be read on the way.`);
         const token = await tokenFrom(io, context.flag('token-stdin'), url);
+        if (named === null && context.flag('token-stdin')) refuseUnnamed(url, token, io);
         context.found = { url, token, from: 'what you gave' };
         const sluice = await clientFor(context.found);
         const { id, name, scopes } = await sluice.token.get();
@@ -40,7 +51,7 @@ export const command: Command = {
           out.note(`Kept in ${path}, which only you can read.`);
         });
         if (io.env.SLUICE_API_URL || io.env.SLUICE_TOKEN)
-          out.note('Mind: SLUICE_API_URL and SLUICE_TOKEN, where set, come before the login.');
+          out.note('Mind: SLUICE_API_URL and SLUICE_TOKEN, if set, come before the login.');
         return exit.done;
       },
     }),

@@ -1,6 +1,6 @@
-// Finding the service. Address and token each come from the first source that has one: the environment, what `sluice
-// login` stored, the data directory of a service on this machine. A stored token is only ever sent to the address it was
-// stored for.
+// Finding the service. Address and token come from the first source that has both: the environment, what `sluice login`
+// stored, the data directory of a service on this machine. A token is only ever sent to an address from the place that it
+// comes from: a folder somebody else made, with a `data/address` in it, gets no token of yours.
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Sluice } from '../../client/index.ts';
@@ -48,10 +48,13 @@ function readLine(path: string): string | null {
   }
 }
 
-/** A running service writes its address there; without one, the token belongs to the default address. */
+/**
+ * A running service writes its address there; without one, the token belongs to the default address. An admin token in the
+ * environment goes with a data directory that the environment names, not with one that happens to be here.
+ */
 export function fromDataDirectory({ env, cwd }: Pick<Io, 'env' | 'cwd'>): Source {
   const dir = resolve(cwd, env.SLUICE_DATA_DIR || 'data');
-  const token = env.SLUICE_ADMIN_TOKEN || readLine(join(dir, 'admin-token'));
+  const token = (env.SLUICE_DATA_DIR && env.SLUICE_ADMIN_TOKEN) || readLine(join(dir, 'admin-token'));
   const address = readLine(join(dir, 'address'));
   return { url: address ?? (token ? defaultUrl : null), token, name: `the data directory ${dir}` };
 }
@@ -70,11 +73,7 @@ export function findService(io: Pick<Io, 'env' | 'cwd'>): FoundService {
       `Set SLUICE_TOKEN, or log in: sluice login ${environment.url}`,
     );
   }
-  if (environment.token !== null) {
-    const source = stored.find(({ url }) => url !== null);
-    const from = source ? `SLUICE_TOKEN and ${source.name}` : 'SLUICE_TOKEN and the default address';
-    return { url: source?.url ?? defaultUrl, token: environment.token, from };
-  }
+  if (environment.token !== null) throw tokenAlone(stored);
   const source = stored.find(({ url, token }) => url !== null && token !== null);
   if (source) return { url: source.url!, token: source.token!, from: source.name };
   throw new CliError(
@@ -82,6 +81,18 @@ export function findService(io: Pick<Io, 'env' | 'cwd'>): FoundService {
     'No service is known.',
     'Log in with a token: sluice login http://127.0.0.1:8080',
     'or set SLUICE_API_URL and SLUICE_TOKEN, or start one here: sluice serve',
+    ...(io.env.SLUICE_ADMIN_TOKEN ? ['SLUICE_ADMIN_TOKEN is used together with SLUICE_DATA_DIR only.'] : []),
+  );
+}
+
+function tokenAlone(stored: Source[]): CliError {
+  const source = stored.find(({ url }) => url !== null);
+  const elsewhere = source ? `${source.url}, which comes from ${source.name}` : `the default address ${defaultUrl}`;
+  return new CliError(
+    exit.settings,
+    `SLUICE_TOKEN is set and SLUICE_API_URL is not, so the token is not sent: not to ${elsewhere}.`,
+    `Set SLUICE_API_URL to the service that the token is for, for example: SLUICE_API_URL=${source?.url ?? defaultUrl}`,
+    'or unset SLUICE_TOKEN.',
   );
 }
 
