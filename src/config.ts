@@ -1,5 +1,6 @@
 // The environment becomes a plain object here, once; every mistake in it is told in a line of its own.
 import { join } from 'node:path';
+import type { SubnetPool } from './engines/docker/network/subnets.ts';
 import type { RegionSetting } from './engines/region-setting.ts';
 import type { Range } from './lib/address.ts';
 import { Mistake } from './lib/setting-forms.ts';
@@ -22,6 +23,7 @@ export interface Config {
   regions: RegionSetting[];
   /** Path of a docker config.json with the logins of registries. */
   registryConfig: string | null;
+  dockerNetworks: SubnetPool;
   pullTimeoutS: number;
   instancePorts: { first: number; last: number };
   adminToken: string | null;
@@ -103,6 +105,7 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
     databaseDirectUrl: read('SLUICE_DATABASE_DIRECT_URL'),
     regions: read('SLUICE_REGIONS'),
     registryConfig: read('SLUICE_REGISTRY_CONFIG'),
+    dockerNetworks: read('SLUICE_DOCKER_NETWORKS'),
     pullTimeoutS: read('SLUICE_PULL_TIMEOUT_S'),
     instancePorts: read('SLUICE_INSTANCE_PORTS'),
     adminToken: read('SLUICE_ADMIN_TOKEN'),

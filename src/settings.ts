@@ -2,6 +2,8 @@
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { postgresUrl } from './db/postgres/url.ts';
+import { parseSubnetPool } from './engines/docker/network/setting.ts';
+import { defaultSubnetPool } from './engines/docker/network/subnets.ts';
 import { parseRegions } from './engines/region-setting.ts';
 import {
   adminToken,
@@ -90,6 +92,13 @@ export const settings = {
     about:
       'File with logins of registries, as `docker login` writes it (`~/.docker/config.json`), read for every pull.',
     parse: (value: string) => (value === '' ? null : resolve(value)),
+  },
+  SLUICE_DOCKER_NETWORKS: {
+    default: defaultSubnetPool,
+    about:
+      'Range of addresses from which every project with instances on Docker gets a network of its own, and the size of each. ' +
+      'It should be used for nothing else that instances or the host have to reach.',
+    parse: parseSubnetPool,
   },
   SLUICE_PULL_TIMEOUT_S: {
     default: '1800',

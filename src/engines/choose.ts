@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { StartError } from '../lib/start-error.ts';
 import { defaultDockerSocket } from './docker/address.ts';
 import { createDockerEngine } from './docker/docker.ts';
+import type { SubnetPool } from './docker/network/subnets.ts';
 import type { Engine } from './engine.ts';
 import { type EngineChoice, engineText, type OpenableChoice, parseEngine } from './region-setting.ts';
 import { type RegistryAuths, RegistryConfigError, readRegistryAuths } from './registry/auths.ts';
@@ -19,6 +20,7 @@ export interface EngineSettings {
   installation: string;
   /** Path of a Docker config.json; null if there is none. */
   registryConfig: string | null;
+  dockerNetworks: SubnetPool;
   pullTimeoutS: number;
   /** The data directory, in whose process the stand-in's instances run; null: in this process. */
   standinDir: string | null;
@@ -86,6 +88,7 @@ export async function openEngine(region: string, choice: OpenableChoice, setting
         address: choice.address,
         installation: owner,
         registryAuths,
+        subnetPool: settings.dockerNetworks,
         timeouts: { pull: settings.pullTimeoutS * 1000 },
       });
     case 'kubernetes':

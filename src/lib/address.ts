@@ -50,6 +50,12 @@ function isWithin({ bits, value }: Address, range: Range): boolean {
   return bits === range.bits && value >> rest === range.value >> rest;
 }
 
+/** Whether they have an address in common. */
+export function rangesOverlap(one: Range, other: Range): boolean {
+  const wider = one.prefix <= other.prefix ? one : other;
+  return isWithin(wider === one ? other : one, wider);
+}
+
 const ranges = (...texts: string[]): Range[] => texts.map((text) => parseRange(text)!);
 
 /** IPv6 ranges that contain an IPv4 address, and how many bits follow it. */

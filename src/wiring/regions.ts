@@ -22,9 +22,15 @@ export async function openRegions(
   { db, clock, log }: Common,
   standinInProcess: boolean,
 ): Promise<{ regions: Regions; lines: string[] }> {
-  const { registryConfig, pullTimeoutS } = config;
+  const { registryConfig, dockerNetworks, pullTimeoutS } = config;
   const standinDir = standinInProcess ? null : config.dataDir;
-  const settings = { installation: await findInstallation(db), registryConfig, pullTimeoutS, standinDir };
+  const settings = {
+    installation: await findInstallation(db),
+    registryConfig,
+    dockerNetworks,
+    pullTimeoutS,
+    standinDir,
+  };
   // Instances are started by workers alone, so it is for them to say what starts them.
   const remembers = config.roles.includes('worker');
   const opened: OpenRegion[] = [];

@@ -7,8 +7,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { openEngine } from '../../src/engines/choose.ts';
+import { connectDocker, defaultDockerTimeouts } from '../../src/engines/docker/client.ts';
 import { containerName } from '../../src/engines/docker/container.ts';
 import { createDockerEngine } from '../../src/engines/docker/docker.ts';
+import { ProjectNetworks } from '../../src/engines/docker/network/networks.ts';
+import { parseSubnetPool } from '../../src/engines/docker/network/setting.ts';
 import { readRegistryAuths } from '../../src/engines/registry/auths.ts';
 import { standinInOwnProcess } from '../../src/engines/standin/own-process.ts';
 import { createStandinEngine } from '../../src/engines/standin/standin.ts';
@@ -134,6 +137,56 @@ describe('Docker', { skip: dockerMissing, timeout: 120_000 }, () => {
     assert.deepEqual([forgotten?.state, forgotten?.exitCode], ['exited', null]);
     await startReady(engine, spec);
     assert.equal((await engine.list()).length, 1);
+  });
+
+  test('reaches others of its project and none of another project; routers reach all of them', async () => {
+    const { engine, installation } = await create();
+    const mine = await specOf(engine, of('web'));
+    const sibling = { ...mine, id: ids('instance') };
+    const theirs = { ...mine, id: ids('instance'), project: ids('prj') };
+    for (const spec of [mine, sibling, theirs]) await startReady(engine, spec);
+    const container = ({ id }: { id: string }) => docker.client.getContainer(containerName(installation, id));
+    const addressOf = async (spec: { id: string }) =>
+      Object.values((await container(spec).inspect()).NetworkSettings.Networks)[0]!.IPAddress;
+    const fetches = async (address: string) => {
+      const Cmd = ['/bin/busybox', 'wget', '-q', '-T', '3', '-O', '/dev/null', `http://${address}:8080/`];
+      const exec = await container(mine).exec({ Cmd });
+      await exec.start({ Detach: true });
+      const { ExitCode } = await until('its end', async () => {
+        const seen = await exec.inspect();
+        return seen.Running ? undefined : seen;
+      });
+      return ExitCode === 0;
+    };
+    assert.equal(await fetches(await addressOf(sibling)), true, 'of its own project');
+    assert.equal(await fetches(await addressOf(theirs)), false, 'of another project');
+  });
+
+  test('has room for more projects than Docker has networks by itself, and removes those that nothing uses', async () => {
+    const installation = ids('networks');
+    const client = await connectDocker(docker.socket, defaultDockerTimeouts);
+    const pool = parseSubnetPool('base=10.99.0.0/20,size=28');
+    const networks = new ProjectNetworks({ client, installation, pool, sweepEveryMs: 0 });
+    const own = () => docker.client.listNetworks({ filters: { label: [`sluice.installation=${installation}`] } });
+    const projects = Array.from({ length: 40 }, (_, n) => `prj_${n}`);
+    for (const project of projects) await networks.ensure(project);
+    await Promise.all([networks.ensure('prj_1'), networks.ensure('prj_1')]);
+    assert.equal((await own()).length, 40);
+    const kept = new Set(['prj_7']);
+    await networks.sweep(kept, 0);
+    assert.equal((await own()).length, 40, 'one that is about to be used is left alone');
+    await networks.ensure('prj_8');
+    await networks.sweep(kept, 0);
+    assert.deepEqual((await own()).map(({ Labels }) => Labels!['sluice.project']).toSorted(), ['prj_7', 'prj_8']);
+    await networks.sweep(new Set(), 0);
+    await networks.sweep(new Set(), 0);
+    assert.deepEqual(await own(), []);
+    const full = parseSubnetPool('base=10.99.16.0/28,size=28');
+    const small = new ProjectNetworks({ client, installation, pool: full, sweepEveryMs: 0 });
+    await small.ensure('prj_1');
+    await assert.rejects(small.ensure('prj_2'), /no subnet is left/);
+    for (const { Id } of await own()) await docker.client.getNetwork(Id).remove();
+    client.close();
   });
 
   test('leaves nothing of what cannot start', async () => {
@@ -302,7 +355,13 @@ describe('Docker', { skip: dockerMissing, timeout: 120_000 }, () => {
 
   test('refuses a file of logins that cannot be read at the start', async () => {
     const registryConfig = join(import.meta.dirname, 'nowhere.json');
-    const settings = { installation: 'x', registryConfig, pullTimeoutS: 60, standinDir: null };
+    const settings = {
+      installation: 'x',
+      registryConfig,
+      dockerNetworks: parseSubnetPool('base=10.99.0.0/16,size=25'),
+      pullTimeoutS: 60,
+      standinDir: null,
+    };
     await assert.rejects(openEngine('local', { kind: 'standin' }, settings), /SLUICE_REGISTRY_CONFIG cannot read/);
   });
 });

@@ -28,7 +28,14 @@ export async function removeHome(home: string): Promise<void> {
     removeBridge(bridge);
     removeCgroups(bridge);
   }
+  for (const name of networkBridges(home)) removeBridge(name);
   rmSync(home, { recursive: true, force: true });
+}
+
+/** Docker leaves the bridges of its networks when it ends. Its database names them. */
+function networkBridges(home: string): string[] {
+  const database = join(home, 'data/network/files/local-kv.db');
+  return existsSync(database) ? [...new Set(readFileSync(database, 'latin1').match(/br-[0-9a-f]{12}/g))] : [];
 }
 
 function ip(...args: string[]): void {

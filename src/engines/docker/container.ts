@@ -5,7 +5,7 @@ import { revisionId } from '../../contract/revision-id.ts';
 import type { EngineChange, EngineInstance, InstanceSpec } from '../engine.ts';
 import type { Reach } from './address.ts';
 
-const label = {
+export const label = {
   installation: 'sluice.installation',
   instance: 'sluice.instance',
   project: 'sluice.project',
@@ -43,7 +43,13 @@ export function ownerOf(labels: Record<string, string>): EngineChange {
   return project !== undefined && environment !== undefined ? { project, environment } : null;
 }
 
-export function createOptions(spec: InstanceSpec, installation: string, { bind }: Reach): ContainerCreateOptions {
+/** `network`: the name of the network of its project. */
+export function createOptions(
+  spec: InstanceSpec,
+  installation: string,
+  { bind }: Reach,
+  network: string,
+): ContainerCreateOptions {
   const port = `${spec.port}/tcp`;
   const variables = {
     DEPLOY_PROJECT: spec.project,
@@ -67,6 +73,7 @@ export function createOptions(spec: InstanceSpec, installation: string, { bind }
     ExposedPorts: { [port]: {} },
     HostConfig: {
       ...limits,
+      NetworkMode: network,
       SecurityOpt: ['no-new-privileges'],
       CapDrop: needlessCapabilities,
       // Docker's init forwards signals and reaps orphaned processes, which few programs do themselves.

@@ -5,11 +5,15 @@ import type { Engine } from '../engine.ts';
 import type { RegistryAuths } from '../registry/auths.ts';
 import { defaultDockerSocket, reachOf } from './address.ts';
 import { connectDocker, type DockerTimeouts, defaultDockerTimeouts, unless } from './client.ts';
-import { containerName, instanceOf, labelFilter } from './container.ts';
+import { containerName, instanceOf, labelFilter, ownerOf } from './container.ts';
+import { DiskLimit } from './disk-limit.ts';
 import { createEnds } from './ends.ts';
 import { prepareImage } from './image.ts';
 import { removeContainer, startInstance } from './lifecycle.ts';
 import { readLogFrames } from './logs.ts';
+import { ProjectNetworks } from './network/networks.ts';
+import { parseSubnetPool } from './network/setting.ts';
+import { defaultSubnetPool, type SubnetPool } from './network/subnets.ts';
 import { probeChanges, probeReads } from './probe.ts';
 import { watchEvents } from './watch.ts';
 
@@ -23,6 +27,10 @@ export interface DockerOptions {
   installation: string;
   /** Called for every pull. */
   registryAuths?: () => RegistryAuths;
+  /** Where the networks of projects get their subnets from. */
+  subnetPool?: SubnetPool;
+  /** How often networks that nothing uses are looked for. */
+  sweepEveryMs?: number;
   timeouts?: Partial<DockerTimeouts>;
   clock?: Clock;
 }
@@ -33,7 +41,9 @@ export async function createDockerEngine(options: DockerOptions): Promise<Engine
   const client = await connectDocker(address, { ...defaultDockerTimeouts, ...options.timeouts });
   const { docker, call, timeouts } = client;
   const reach = reachOf(address);
-  const context = { client, installation, reach, registryAuths };
+  const pool = options.subnetPool ?? parseSubnetPool(defaultSubnetPool);
+  const networks = new ProjectNetworks({ client, installation, pool, sweepEveryMs: options.sweepEveryMs ?? 60_000 });
+  const context = { client, installation, reach, registryAuths, networks, disk: new DiskLimit() };
   const containerOf = (id: string) => docker.getContainer(containerName(installation, id));
   const starting = new Map<string, Promise<void>>();
   const endedWithEngine = createEnds(client);
@@ -60,6 +70,8 @@ export async function createDockerEngine(options: DockerOptions): Promise<Engine
       );
       const taken = await endedWithEngine(found.filter(({ State }) => State === 'exited'));
       const nowMs = clock.now();
+      // It must not hold up the list; what it did not remove, the next one does.
+      networks.sweep(new Set(found.flatMap(({ Labels }) => ownerOf(Labels)?.project ?? [])), nowMs).catch(() => {});
       return found
         .map((info) => instanceOf(info, reach, nowMs, taken.has(info.Id)))
         .filter((instance) => instance !== null);

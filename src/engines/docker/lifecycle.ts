@@ -6,13 +6,17 @@ import type { RegistryAuths } from '../registry/auths.ts';
 import type { Reach } from './address.ts';
 import { type DockerClient, isErrorResponse, unless } from './client.ts';
 import { containerName, createOptions, isInstance } from './container.ts';
+import type { DiskLimit } from './disk-limit.ts';
 import { prepareImage } from './image.ts';
+import type { ProjectNetworks } from './network/networks.ts';
 
 interface DockerContext {
   client: DockerClient;
   installation: string;
   reach: Reach;
   registryAuths: () => RegistryAuths;
+  networks: ProjectNetworks;
+  disk: DiskLimit;
 }
 
 const portAttempts = 5;
@@ -41,10 +45,12 @@ export async function startInstance(context: DockerContext, spec: InstanceSpec):
   await startContainer(client, name, spec.hostPort);
 }
 
-async function createContainer({ client, installation, reach }: DockerContext, spec: InstanceSpec): Promise<void> {
+async function createContainer(context: DockerContext, spec: InstanceSpec): Promise<void> {
+  const { client, installation, reach, networks, disk } = context;
   const { docker, change, timeouts } = client;
-  await change(timeouts.change, 'start_failed', (abortSignal) =>
-    docker.createContainer({ ...createOptions(spec, installation, reach), abortSignal }),
+  const options = createOptions(spec, installation, reach, await networks.ensure(spec.project));
+  await disk.create(options, (limited) =>
+    change(timeouts.change, 'start_failed', (abortSignal) => docker.createContainer({ ...limited, abortSignal })),
   );
 }
 

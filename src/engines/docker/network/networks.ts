@@ -1,0 +1,119 @@
+// A network for each project: instances reach the others of their project and the outside, not those of other projects.
+// Routers reach them by the ports they publish. A network whose project has no container any more is removed.
+import { readFileSync } from 'node:fs';
+import type { NetworkInspectInfo } from 'dockerode';
+import { parseRange, type Range } from '../../../lib/address.ts';
+import { EngineError } from '../../engine.ts';
+import { type DockerClient, get, isErrorResponse, unless } from '../client.ts';
+import { label, labelFilter } from '../container.ts';
+import { freeSubnets, routedNetworks, type SubnetPool } from './subnets.ts';
+
+interface NetworkParts {
+  client: DockerClient;
+  installation: string;
+  pool: SubnetPool;
+  sweepEveryMs: number;
+}
+
+export class ProjectNetworks {
+  readonly #parts: NetworkParts;
+  readonly #making = new Map<string, Promise<void>>();
+  /** Networks that had no container when they were looked at last. */
+  #idle = new Set<string>();
+  #sweepAt = 0;
+
+  constructor(parts: NetworkParts) {
+    this.#parts = parts;
+  }
+
+  nameFor(project: string): string {
+    return `sluice-${this.#parts.installation}-${project}`;
+  }
+
+  /** Returns its name. Concurrent calls for one project make one network. */
+  async ensure(project: string): Promise<string> {
+    const name = this.nameFor(project);
+    const making = this.#making.get(name) ?? this.#make(name, project).finally(() => this.#making.delete(name));
+    this.#making.set(name, making);
+    await making;
+    this.#idle.delete(name);
+    return name;
+  }
+
+  async #make(name: string, project: string): Promise<void> {
+    const { client, installation, pool } = this.#parts;
+    if (await this.#find(name)) return;
+    const taken = [...(await this.#subnets()), ...ownRoutes()];
+    for (const Subnet of freeSubnets(pool, project, taken)) {
+      try {
+        await client.change(client.timeouts.change, 'start_failed', (abortSignal) =>
+          client.docker.createNetwork({
+            Name: name,
+            CheckDuplicate: true,
+            Driver: 'bridge',
+            IPAM: { Driver: 'default', Config: [{ Subnet }] },
+            Labels: { [label.installation]: installation, [label.project]: project },
+            abortSignal,
+          }),
+        );
+        return;
+      } catch (error) {
+        if (isErrorResponse(error, 409)) return;
+        // Somebody else took it since.
+        if (!isErrorResponse(error) || !/overlap|already (used|allocated|in use)/i.test(error.message)) throw error;
+      }
+    }
+    throw new EngineError('start_failed', 'no subnet is left for the network of the project (SLUICE_DOCKER_NETWORKS)');
+  }
+
+  #find(name: string): Promise<NetworkInspectInfo | null | undefined> {
+    const { docker, call, timeouts } = this.#parts.client;
+    return unless([404], () =>
+      call(timeouts.read, 'unavailable', (abortSignal) =>
+        get<NetworkInspectInfo>(docker, `/networks/${encodeURIComponent(name)}`, abortSignal),
+      ),
+    );
+  }
+
+  async #subnets(): Promise<Range[]> {
+    const { docker, call, timeouts } = this.#parts.client;
+    const all = await call(timeouts.read, 'unavailable', (abortSignal) => docker.listNetworks({ abortSignal }));
+    return all.flatMap(({ IPAM }) => (IPAM?.Config ?? []).flatMap(({ Subnet }) => parseRange(Subnet ?? '') ?? []));
+  }
+
+  /** `projects`: those that have containers. Only a network that is idle twice in a row goes: one may just be starting. */
+  async sweep(projects: ReadonlySet<string>, nowMs: number): Promise<void> {
+    const { client, installation, sweepEveryMs } = this.#parts;
+    if (nowMs < this.#sweepAt) return;
+    this.#sweepAt = nowMs + sweepEveryMs;
+    const filters = { label: [labelFilter(installation)] };
+    const own = await client.call(client.timeouts.read, 'unavailable', (abortSignal) =>
+      client.docker.listNetworks({ filters, abortSignal }),
+    );
+    const idle = own.filter(
+      ({ Name, Labels }) => !projects.has(Labels?.[label.project] ?? '') && !this.#making.has(Name),
+    );
+    const before = this.#idle;
+    this.#idle = new Set(idle.map(({ Name }) => Name));
+    for (const { Id, Name } of idle) {
+      if (before.has(Name)) await this.#remove(Id);
+    }
+  }
+
+  /** Docker refuses while something is connected to it. */
+  async #remove(id: string): Promise<void> {
+    const { docker, change, timeouts } = this.#parts.client;
+    await unless([403, 404, 409], () =>
+      change(timeouts.change, 'unavailable', (abortSignal) => docker.getNetwork(id).remove({ abortSignal })),
+    );
+  }
+}
+
+/** Of an engine on this machine, it is wise to keep clear of them; for one elsewhere it does no harm. */
+function ownRoutes(): Range[] {
+  try {
+    return routedNetworks(readFileSync('/proc/net/route', 'utf8'));
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,40 @@
+// Which subnet a new network gets. Docker's own pools are enough for some thirty networks, so ours come from a range of
+// their own. No I/O.
+import { hash } from 'node:crypto';
+import { type Range, rangesOverlap, rangeText } from '../../../lib/address.ts';
+
+export interface SubnetPool {
+  base: Range;
+  /** The length of the prefix of each subnet. */
+  size: number;
+}
+
+/** Room for 512 projects with 125 instances each. */
+export const defaultSubnetPool = 'base=10.213.0.0/16,size=25';
+
+/** The subnets that are free, beginning at a place of the project's own, so that two who choose at once rarely meet. */
+export function* freeSubnets({ base, size }: SubnetPool, project: string, taken: readonly Range[]): Generator<string> {
+  const count = 2 ** (size - base.prefix);
+  const first = Number.parseInt(hash('sha256', project).slice(0, 8), 16) % count;
+  const step = 1n << BigInt(base.bits - size);
+  for (let n = 0; n < count; n++) {
+    const value = base.value + step * BigInt((first + n) % count);
+    const subnet: Range = { bits: base.bits, value, prefix: size };
+    if (!taken.some((other) => rangesOverlap(subnet, other))) yield rangeText(subnet);
+  }
+}
+
+/** The networks this machine has routes to, from the text of /proc/net/route: its own, and those of other engines. */
+export function routedNetworks(text: string): Range[] {
+  return text
+    .split('\n')
+    .slice(1)
+    .flatMap((line) => {
+      const [, destination, , , , , , mask] = line.trim().split(/\s+/);
+      if (!destination || !mask || mask === '00000000') return [];
+      const prefix = littleEndian(mask).toString(2).replaceAll('0', '').length;
+      return [{ bits: 32 as const, value: littleEndian(destination), prefix }];
+    });
+}
+
+const littleEndian = (hex: string): bigint => BigInt(`0x${hex.match(/../g)!.reverse().join('')}`);
