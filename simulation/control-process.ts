@@ -21,6 +21,7 @@ import { environmentLifecycleRoutes } from '../src/lifecycle/environments.ts';
 import { projectLifecycleRoutes } from '../src/lifecycle/projects.ts';
 import { projectRoutes } from '../src/projects/routes.ts';
 import { Regions } from '../src/regions/regions.ts';
+import { registryLogins } from '../src/registries/logins.ts';
 import { subscribe } from '../src/signals/signals.ts';
 import { LastUsed } from '../src/tokens/last-used.ts';
 import { RouterAgent } from '../src/traffic/agent.ts';
@@ -98,6 +99,7 @@ export async function startControlProcess(
   const reconciler = new Reconciler({
     ...common,
     regions,
+    logins: registryLogins({ ...common, files: [] }),
     leases: isShared ? databaseLeases(common.db, common.processId, common.clock) : onlyProcess(common.db),
     pullTimeoutS: 900,
     instancePorts: { first: 20_000, last: 29_999 },

@@ -21,8 +21,8 @@ export interface Config {
   /** For what needs a session of its own, where databaseUrl leads to a pooler. */
   databaseDirectUrl: string | null;
   regions: RegionSetting[];
-  /** Path of a docker config.json with the logins of registries. */
-  registryConfig: string | null;
+  /** Files with logins of registries, each for one account; null: the first. */
+  registryConfig: { account: string | null; path: string }[];
   dockerNetworks: SubnetPool;
   pullTimeoutS: number;
   instancePorts: { first: number; last: number };

@@ -40,6 +40,15 @@ function dataPlane(value: string): { setting: 'auto' | 'builtin' | 'haproxy'; ha
   return { setting: 'haproxy', haproxy: program ?? 'haproxy' };
 }
 
+function loginFiles(value: string): { account: string | null; path: string }[] {
+  const items = value.split(',').filter((item) => item !== '');
+  return items.map((item) => {
+    const [, account = null, path = ''] = /^(?:(acc_[0-9a-z]{26})=)?(.*)$/s.exec(item.trim()) ?? [];
+    if (/^acc_[^/]*=/.test(path) || path === '') wrong(`"${item}" must be account=path or a path`);
+    return { account, path: resolve(path) };
+  });
+}
+
 function roleList(value: string): Role[] {
   return value.split(',').map((item) => choice(roles)(item.trim()));
 }
@@ -90,8 +99,9 @@ export const settings = {
   SLUICE_REGISTRY_CONFIG: {
     default: '',
     about:
-      'File with logins of registries, as `docker login` writes it (`~/.docker/config.json`), read for every pull.',
-    parse: (value: string) => (value === '' ? null : resolve(value)),
+      'Files with logins of registries, as `docker login` writes them (`~/.docker/config.json`), comma-separated ' +
+      '`account=path`, read for every pull of that account. A path alone is for the first account, that of the operator.',
+    parse: loginFiles,
   },
   SLUICE_DOCKER_NETWORKS: {
     default: defaultSubnetPool,

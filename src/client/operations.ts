@@ -8,6 +8,7 @@ import type * as domains from '../contract/domains.ts';
 import type * as environments from '../contract/environments.ts';
 import type * as metrics from '../contract/metrics.ts';
 import type * as projects from '../contract/projects.ts';
+import type * as registries from '../contract/registries.ts';
 import type * as revisions from '../contract/revisions.ts';
 import type * as service from '../contract/service.ts';
 import type * as tokens from '../contract/tokens.ts';
@@ -89,6 +90,11 @@ export const operations = {
     list: list<typeof deliveries.listDeliveries>(`${webhook}/deliveries`),
     get: get<typeof deliveries.getDelivery>(delivery),
     redeliver: command<typeof deliveries.redeliver>(`${delivery}/redeliver`),
+  },
+  registries: {
+    list: list<typeof registries.listRegistries>('/registries'),
+    create: create<typeof registries.createRegistry>('/registries'),
+    delete: remove<typeof registries.deleteRegistry>('/registries/{reg}'),
   },
   tokens: {
     list: list<typeof tokens.listTokens>('/tokens'),

@@ -9,6 +9,7 @@ import * as environments from './environments.ts';
 import * as events from './events.ts';
 import * as metrics from './metrics.ts';
 import * as projects from './projects.ts';
+import * as registries from './registries.ts';
 import * as revisions from './revisions.ts';
 import * as service from './service.ts';
 import * as tokens from './tokens.ts';
@@ -65,6 +66,9 @@ export const routes: RouteDeclaration[] = [
   events.listEvents,
   events.streamEvents,
   events.getEvent,
+  registries.listRegistries,
+  registries.createRegistry,
+  registries.deleteRegistry,
   tokens.listTokens,
   tokens.createToken,
   tokens.getToken,

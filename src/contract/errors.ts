@@ -77,6 +77,7 @@ export const errorCatalogue = {
   delivery_not_found: missing('delivery'),
   event_not_found: missing('event'),
   token_not_found: missing('token'),
+  registry_not_found: missing('login of a registry'),
   method_not_allowed: {
     status: 405,
     means: 'The path exists, the method does not. `Allow` lists those that do.',
@@ -259,6 +260,7 @@ const notFoundByParam = {
   dlv: 'delivery_not_found',
   evt: 'event_not_found',
   tok: 'token_not_found',
+  reg: 'registry_not_found',
 } as const satisfies Record<string, ErrorCode>;
 
 export type ParamName = keyof typeof notFoundByParam;

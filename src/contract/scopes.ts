@@ -1,7 +1,7 @@
 /** What a token may do. `:write` does not include `:read`; `*` is everything. */
 export const scopeCatalogue = {
-  'projects:read': 'See projects, environments and regions.',
-  'projects:write': 'Create, change and delete projects and environments.',
+  'projects:read': 'See projects, environments, logins of registries and regions.',
+  'projects:write': 'Create, change and delete projects, environments and logins of registries.',
   'deployments:read': 'See deployments, revisions and logs.',
   'deployments:write': 'Deploy, promote, pause, abort and roll back.',
   'domains:read': 'See domains and their certificates.',

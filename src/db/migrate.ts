@@ -11,6 +11,7 @@ import { positions } from './migrations/0007-positions.ts';
 import { routers } from './migrations/0008-routers.ts';
 import { instancePorts } from './migrations/0009-instance-ports.ts';
 import { identity } from './migrations/0011-identity.ts';
+import { registries } from './migrations/0012-registries.ts';
 import { type AnyDb, columnsFor, type DialectName, type Migration } from './migrations/types.ts';
 
 export const migrations: Migration[] = [
@@ -24,6 +25,7 @@ export const migrations: Migration[] = [
   routers,
   instancePorts,
   identity,
+  registries,
 ];
 
 export const latestVersion = migrations.length;

@@ -27,6 +27,19 @@ export interface Tables extends RolloutTables, RoutingTables, AlertTables, Event
     version: number;
   };
   token_project: { token_id: string; project_id: string };
+  /** Logins of registries. */
+  registry: {
+    id: string;
+    account_id: string;
+    host: string;
+    username: string;
+    password_sealed: string;
+    /** 1: only for the projects in registry_project. */
+    bound: number;
+    created_at: number;
+    version: number;
+  };
+  registry_project: { registry_id: string; project_id: string };
   project: {
     id: string;
     account_id: string;

@@ -6,7 +6,6 @@ import { createDockerEngine } from './docker/docker.ts';
 import type { SubnetPool } from './docker/network/subnets.ts';
 import type { Engine } from './engine.ts';
 import { type EngineChoice, engineText, type OpenableChoice, parseEngine } from './region-setting.ts';
-import { type RegistryAuths, RegistryConfigError, readRegistryAuths } from './registry/auths.ts';
 import { standinInOwnProcess } from './standin/own-process.ts';
 import { createStandinEngine } from './standin/standin.ts';
 
@@ -18,8 +17,6 @@ export interface Decision {
 export interface EngineSettings {
   /** Tells apart the installations that share an engine. */
   installation: string;
-  /** Path of a Docker config.json; null if there is none. */
-  registryConfig: string | null;
   dockerNetworks: SubnetPool;
   pullTimeoutS: number;
   /** The data directory, in whose process the stand-in's instances run; null: in this process. */
@@ -78,7 +75,6 @@ function nameOf(choice: OpenableChoice): string {
 }
 
 export async function openEngine(region: string, choice: OpenableChoice, settings: EngineSettings): Promise<Engine> {
-  const registryAuths = registryAuthsOf(settings.registryConfig);
   const owner = ownerName(settings.installation, region);
   switch (choice.kind) {
     case 'standin':
@@ -87,7 +83,6 @@ export async function openEngine(region: string, choice: OpenableChoice, setting
       return createDockerEngine({
         address: choice.address,
         installation: owner,
-        registryAuths,
         subnetPool: settings.dockerNetworks,
         timeouts: { pull: settings.pullTimeoutS * 1000 },
       });
@@ -98,15 +93,3 @@ export async function openEngine(region: string, choice: OpenableChoice, setting
 
 /** Two regions may use the same engine; neither may see the other's instances. */
 export const ownerName = (installation: string, region: string): string => `${installation}-${region}`;
-
-/** Reads the file once now, so that a mistake in it stops the start; then again for every pull. */
-function registryAuthsOf(path: string | null): () => RegistryAuths {
-  if (path === null) return () => new Map();
-  try {
-    readRegistryAuths(path);
-  } catch (error) {
-    if (error instanceof RegistryConfigError) throw new StartError(`SLUICE_REGISTRY_CONFIG ${error.message}`);
-    throw error;
-  }
-  return () => readRegistryAuths(path);
-}

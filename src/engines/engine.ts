@@ -23,6 +23,28 @@ export interface InstanceSpec extends InstanceLabels {
   /** Where it is to be reached on the host that `publishesOn` names; null: the engine chooses. */
   hostPort: number | null;
   variables: Record<string, string>;
+  /** For the registry of the image, should it have to be pulled again; without one: as anyone may. */
+  login?: RegistryAuth | null;
+}
+
+/** The login of a registry. */
+export interface RegistryAuth {
+  username: string;
+  password: string;
+  /** Replaces the password if the registry issued one. */
+  identitytoken?: string;
+  /** The registry. */
+  server: string;
+}
+
+/** How an image may be got. */
+export interface ImageAccess {
+  login: RegistryAuth | null;
+  /**
+   * The environment has run this very image before: if the engine still has it, no registry is asked. Otherwise the
+   * registry decides, even if the engine has the image: it may be another tenant's.
+   */
+  isKnown: boolean;
 }
 
 /** `created`: not started yet; `start` starts it. */
@@ -83,7 +105,7 @@ export interface Engine {
   /** Rejects with the reason if the engine does not answer the calls below in time. */
   probe(): Promise<void>;
   /** Pulls the image and returns its digest, `sha256:…`. */
-  prepare(image: string, variables: Record<string, string>): Promise<{ digest: string }>;
+  prepare(image: string, variables: Record<string, string>, access?: ImageAccess): Promise<{ digest: string }>;
   start(spec: InstanceSpec): Promise<void>;
   /** Every instance of this installation that has not been removed, running or ended. */
   list(): Promise<EngineInstance[]>;

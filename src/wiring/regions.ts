@@ -22,11 +22,10 @@ export async function openRegions(
   { db, clock, log }: Common,
   standinInProcess: boolean,
 ): Promise<{ regions: Regions; lines: string[] }> {
-  const { registryConfig, dockerNetworks, pullTimeoutS } = config;
+  const { dockerNetworks, pullTimeoutS } = config;
   const standinDir = standinInProcess ? null : config.dataDir;
   const settings = {
     installation: await findInstallation(db),
-    registryConfig,
     dockerNetworks,
     pullTimeoutS,
     standinDir,

@@ -4,6 +4,7 @@ import { databaseLeases, onlyProcess } from '../deployments/reconcile/leases.ts'
 import { Reconciler } from '../deployments/reconcile/reconciler.ts';
 import { rangeText } from '../lib/address.ts';
 import type { Regions } from '../regions/regions.ts';
+import { registryLogins } from '../registries/logins.ts';
 import { RouterAgent } from '../traffic/agent.ts';
 import type { CertificateSource } from '../traffic/certificates.ts';
 import type { DataPlane, RouterPorts } from '../traffic/data-plane.ts';
@@ -59,6 +60,7 @@ export async function createRollouts(common: Common, config: Config, parts: Roll
   const reconciler = new Reconciler({
     ...common,
     regions,
+    logins: registryLogins({ ...common, files: config.registryConfig }),
     leases: dialect === 'sqlite' ? onlyProcess(db) : databaseLeases(db, processId, clock),
     pullTimeoutS: config.pullTimeoutS,
     instancePorts: config.instancePorts,

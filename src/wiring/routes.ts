@@ -10,6 +10,7 @@ import { projectLifecycleRoutes } from '../lifecycle/projects.ts';
 import { projectRoutes } from '../projects/routes.ts';
 import type { Regions } from '../regions/regions.ts';
 import { regionRoutes } from '../regions/routes.ts';
+import { registryRoutes } from '../registries/routes.ts';
 import { tokenRoutes } from '../tokens/routes.ts';
 import { version } from '../version.ts';
 import type { Addresses } from './addresses.ts';
@@ -31,6 +32,7 @@ export function apiRoutes(
     ...environmentLifecycleRoutes(parts),
     ...deploymentRoutes(parts),
     ...more.flatMap(({ routes }) => routes),
+    ...registryRoutes(parts),
     ...tokenRoutes(parts),
     ...regionRoutes(regions),
     ...auditRoutes(),

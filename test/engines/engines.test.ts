@@ -6,15 +6,14 @@ import { connect, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
-import { openEngine } from '../../src/engines/choose.ts';
 import { connectDocker, defaultDockerTimeouts } from '../../src/engines/docker/client.ts';
 import { containerName } from '../../src/engines/docker/container.ts';
 import { createDockerEngine } from '../../src/engines/docker/docker.ts';
 import { ProjectNetworks } from '../../src/engines/docker/network/networks.ts';
 import { parseSubnetPool } from '../../src/engines/docker/network/setting.ts';
-import { readRegistryAuths } from '../../src/engines/registry/auths.ts';
 import { standinInOwnProcess } from '../../src/engines/standin/own-process.ts';
 import { createStandinEngine } from '../../src/engines/standin/standin.ts';
+import { readRegistryAuths } from '../../src/registries/auths.ts';
 import { dockerMissing, startDocker, startRegistry } from '../helpers/docker.ts';
 import { type ImageKind, pushImage } from '../helpers/images.ts';
 import { type InstanceAddress, ids, specOf, startReady } from '../helpers/instances.ts';
@@ -232,30 +231,34 @@ describe('Docker', { skip: dockerMissing, timeout: 120_000 }, () => {
     await startReady(engine, first);
   });
 
-  test('shows its login to the registry that asks for one', async () => {
+  test('shows the login it is given to the registry that asks for one, and uses no image of others without it', async () => {
     const image = await pushImage(docker, closed, 'web', { image: 'private' });
-    const { engine: stranger } = await create();
-    await assert.rejects(stranger.prepare(image, {}), isFault('image_denied'));
+    const { engine } = await create();
+    const anyone = { login: null, isKnown: false };
+    await assert.rejects(engine.prepare(image, {}, anyone), isFault('image_denied'));
     const wrong = { username: 'sluice', password: 'wrong', server: closed.host };
-    const { engine: mistaken } = await create({ registryAuths: () => new Map([[closed.host, wrong]]) });
-    await assert.rejects(mistaken.prepare(image, {}), isFault('image_denied'));
-    const { engine: friend } = await create({ registryAuths: () => readRegistryAuths(closed.configPath!) });
-    await startReady(friend, await specOf(friend, { image, variables: {} }));
-    await assert.rejects(friend.prepare(`${closed.host}/none:v1`, {}), isFault('image_not_found'));
-    const { engine: unlucky } = await create({ registryAuths: () => readRegistryAuths('/nowhere/config.json') });
-    await assert.rejects(unlucky.prepare(image, {}), isFault('unavailable'));
+    await assert.rejects(engine.prepare(image, {}, { ...anyone, login: wrong }), isFault('image_denied'));
+    const login = readRegistryAuths(closed.configPath!).get(closed.host)!;
+    const { digest } = await engine.prepare(image, {}, { ...anyone, login });
+    await startReady(engine, { ...(await specOf(engine, of('web'))), image, digest });
+    await assert.rejects(
+      engine.prepare(`${closed.host}/none:v1`, {}, { ...anyone, login }),
+      isFault('image_not_found'),
+    );
+    const exact = `${closed.host}/private@${digest}`;
+    await assert.rejects(engine.prepare(exact, {}, anyone), isFault('image_denied'), 'though the engine has it');
+    assert.deepEqual(await engine.prepare(exact, {}, { ...anyone, isKnown: true }), { digest });
   });
 
-  test('a registry that is away may come back; an exact image that is here needs none', async () => {
+  test('a registry that is away may come back; an exact image that is known and here needs none', async () => {
     const { engine } = await create();
     const image = await pushImage(docker, registry, 'web', { image: 'here' });
     const { digest } = await engine.prepare(image, {});
     await registry.pause();
     try {
       await assert.rejects(engine.prepare(image, {}), isFault('registry_unreachable'));
-      const spec = await specOf(engine, { image: `${registry.host}/here:v1@${digest}`, variables: {} });
-      assert.equal(spec.digest, digest);
-      await startReady(engine, spec);
+      const exact = `${registry.host}/here:v1@${digest}`;
+      assert.deepEqual(await engine.prepare(exact, {}, { login: null, isKnown: true }), { digest });
     } finally {
       await registry.resume();
     }
@@ -351,17 +354,5 @@ describe('Docker', { skip: dockerMissing, timeout: 120_000 }, () => {
     await until('the pipes to close', async () => pipes() <= before, 5_000);
     await engine.close();
     await assert.rejects(engine.list(), isFault('unavailable'));
-  });
-
-  test('refuses a file of logins that cannot be read at the start', async () => {
-    const registryConfig = join(import.meta.dirname, 'nowhere.json');
-    const settings = {
-      installation: 'x',
-      registryConfig,
-      dockerNetworks: parseSubnetPool('base=10.99.0.0/16,size=25'),
-      pullTimeoutS: 60,
-      standinDir: null,
-    };
-    await assert.rejects(openEngine('local', { kind: 'standin' }, settings), /SLUICE_REGISTRY_CONFIG cannot read/);
   });
 });

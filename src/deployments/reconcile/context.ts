@@ -4,6 +4,7 @@ import type { IdSource } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
 import type { Seal } from '../../lib/seal.ts';
 import type { Regions } from '../../regions/regions.ts';
+import type { RegistryLogins } from '../../registries/logins.ts';
 import type { RouterWatch } from '../../traffic/router-watch.ts';
 import type { PortRange } from '../ports/next-ports.ts';
 import type { Crashes } from '../rules/crashes.ts';
@@ -23,6 +24,7 @@ export interface ReconcileContext {
   log: Log;
   seal: Seal;
   regions: Regions;
+  logins: RegistryLogins;
   /** How long pulling an image may take in all. */
   pullTimeoutS: number;
   instancePorts: PortRange;

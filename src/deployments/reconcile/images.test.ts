@@ -20,6 +20,7 @@ function looking(prepare: (pull: number) => Promise<{ digest: string }>) {
   const engine = { prepare: () => prepare(++pulls) } as Partial<Engine> as Engine;
   const region: RegionState = { name: 'local', engine, available: true, lastCheckedAt: null };
   const parts = {
+    logins: { find: async () => null },
     seal: createSeal(Buffer.alloc(32)),
     log: pino({ level: 'silent' }),
     clock: { now: () => nowMs },

@@ -8,6 +8,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
 import type { Seal } from '../../lib/seal.ts';
 import type { RegionState } from '../../regions/regions.ts';
+import type { RegistryLogins } from '../../registries/logins.ts';
 import type { DeploymentRow, RevisionRow } from '../queries.ts';
 import { pullRetryMs } from '../rules/pull-retry.ts';
 import type { Observed } from '../rules/rollout.ts';
@@ -25,6 +26,7 @@ interface Pull {
 }
 
 interface ImagesParts {
+  logins: RegistryLogins;
   seal: Seal;
   log: Log;
   clock: Clock;
@@ -74,7 +76,9 @@ export class Images {
     try {
       const variables = openSealedVariables(variables_sealed, { project_id, name: environment }, this.#parts.seal);
       // A rollback knows the digest that ran; the tag may point to another image by now.
-      pull.known = await engine.prepare(digest === null ? image : pinImage(image, digest), variables);
+      const reference = digest === null ? image : pinImage(image, digest);
+      const login = await this.#parts.logins.find(project_id, image);
+      pull.known = await engine.prepare(reference, variables, { login, isKnown: digest !== null });
       pull.nextAt = Number.POSITIVE_INFINITY;
     } catch (error) {
       this.#failed(pull, error);

@@ -119,11 +119,13 @@ function specOf(
 
 /** `startedAt`: when its round began. */
 function start(context: ReconcileContext, { key, region }: Kept, spec: InstanceSpec, startedAt: number): void {
-  const { lease, clock, crashes, engineCalls } = context;
+  const { lease, clock, logins, crashes, engineCalls } = context;
   engineCalls.run(key, spec.id, async () => {
     await lease.confirm();
     try {
-      await region.engine.start(spec);
+      // Without it, an image that is still there starts all the same.
+      const login = await logins.find(spec.project, spec.image).catch(() => null);
+      await region.engine.start({ ...spec, login });
     } catch (error) {
       if (error instanceof EngineError && error.fault === 'unavailable') return;
       // Nothing is wrong with the instance: the next look starts it at another port.

@@ -10,6 +10,7 @@ import type { Loop } from '../../lib/loop.ts';
 import type { Loops } from '../../lib/loops.ts';
 import type { Seal } from '../../lib/seal.ts';
 import type { RegionChange, RegionState, Regions } from '../../regions/regions.ts';
+import type { RegistryLogins } from '../../registries/logins.ts';
 import { subscribe } from '../../signals/signals.ts';
 import type { RouterWatch } from '../../traffic/router-watch.ts';
 import type { PortRange } from '../ports/next-ports.ts';
@@ -38,6 +39,7 @@ interface ReconcilerParts {
   loops: Loops;
   seal: Seal;
   regions: Regions;
+  logins: RegistryLogins;
   leases: Leases;
   pullTimeoutS: number;
   instancePorts: PortRange;

@@ -2,7 +2,6 @@
 // about it is in its labels, so that any process of the installation finds it again.
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import type { Engine } from '../engine.ts';
-import type { RegistryAuths } from '../registry/auths.ts';
 import { defaultDockerSocket, reachOf } from './address.ts';
 import { connectDocker, type DockerTimeouts, defaultDockerTimeouts, unless } from './client.ts';
 import { containerName, instanceOf, labelFilter, ownerOf } from './container.ts';
@@ -25,8 +24,6 @@ export interface DockerOptions {
    * same engine are neither listed nor changed.
    */
   installation: string;
-  /** Called for every pull. */
-  registryAuths?: () => RegistryAuths;
   /** Where the networks of projects get their subnets from. */
   subnetPool?: SubnetPool;
   /** How often networks that nothing uses are looked for. */
@@ -36,14 +33,14 @@ export interface DockerOptions {
 }
 
 export async function createDockerEngine(options: DockerOptions): Promise<Engine> {
-  const { installation, registryAuths = () => new Map(), clock = systemClock } = options;
+  const { installation, clock = systemClock } = options;
   const address = options.address ?? defaultDockerSocket;
   const client = await connectDocker(address, { ...defaultDockerTimeouts, ...options.timeouts });
   const { docker, call, timeouts } = client;
   const reach = reachOf(address);
   const pool = options.subnetPool ?? parseSubnetPool(defaultSubnetPool);
   const networks = new ProjectNetworks({ client, installation, pool, sweepEveryMs: options.sweepEveryMs ?? 60_000 });
-  const context = { client, installation, reach, registryAuths, networks, disk: new DiskLimit() };
+  const context = { client, installation, reach, networks, disk: new DiskLimit() };
   const containerOf = (id: string) => docker.getContainer(containerName(installation, id));
   const starting = new Map<string, Promise<void>>();
   const endedWithEngine = createEnds(client);
@@ -56,7 +53,9 @@ export async function createDockerEngine(options: DockerOptions): Promise<Engine
       // Only then, because Docker logs every such question.
       if (client.changesHang()) await probeChanges(client);
     },
-    prepare: async (image) => ({ digest: await prepareImage(client, image, registryAuths) }),
+    prepare: async (image, _variables, access = { login: null, isKnown: false }) => ({
+      digest: await prepareImage(client, image, access),
+    }),
     // Concurrent starts of one id share one: otherwise the second would run a program again that has already ended.
     start(spec) {
       const running = starting.get(spec.id) ?? startInstance(context, spec).finally(() => starting.delete(spec.id));

@@ -2,31 +2,21 @@
 import type { Readable } from 'node:stream';
 import type { ImageInspectInfo } from 'dockerode';
 import { type ImageReference, nameOf, parseImage, pinImage } from '../../contract/image-reference.ts';
-import { EngineError } from '../engine.ts';
-import { type RegistryAuth, type RegistryAuths, RegistryConfigError } from '../registry/auths.ts';
+import { EngineError, type ImageAccess, type RegistryAuth } from '../engine.ts';
 import { type DockerClient, EngineTimeout, get, isErrorResponse, messageOf } from './client.ts';
 import { jsonLines } from './json-lines.ts';
 import { probeReads } from './probe.ts';
 import { pullFault } from './pull-fault.ts';
 
-/** Pulls the image and returns its digest. An image given by digest that is already here is not pulled again. */
-export async function prepareImage(client: DockerClient, image: string, auths: () => RegistryAuths): Promise<string> {
+/** Pulls the image and returns its digest. A known image that is already here is not pulled again. */
+export async function prepareImage(client: DockerClient, image: string, access: ImageAccess): Promise<string> {
   const reference = parseImage(image);
   if (!reference) throw new EngineError('image_not_found', `${image} is not a reference to an image`);
-  if (reference.digest && (await repoDigests(client, pinImage(image, reference.digest)))) {
+  if (access.isKnown && reference.digest && (await repoDigests(client, pinImage(image, reference.digest)))) {
     return reference.digest;
   }
-  const pulled = await pull(client, reference, credentialsFor(reference.registry, auths));
+  const pulled = await pull(client, reference, access.login);
   return reference.digest ?? pulled ?? (await localDigest(client, reference));
-}
-
-function credentialsFor(registry: string, auths: () => RegistryAuths): RegistryAuth | undefined {
-  try {
-    return auths().get(registry);
-  } catch (error) {
-    if (error instanceof RegistryConfigError) throw new EngineError('unavailable', error.message, error);
-    throw error;
-  }
 }
 
 /** Null if the engine does not have the image. */
@@ -57,14 +47,18 @@ interface PullLine {
 }
 
 /** Returns the digest if the engine reports it: Docker does, Podman does not. */
-async function pull(client: DockerClient, reference: ImageReference, auth?: RegistryAuth): Promise<string | null> {
+async function pull(
+  client: DockerClient,
+  reference: ImageReference,
+  auth: RegistryAuth | null,
+): Promise<string | null> {
   const { docker, call, timeouts } = client;
   const options = { fromImage: nameOf(reference), tag: reference.digest ?? reference.tag };
   const giveUpAt = performance.now() + timeouts.pull;
   let digest: string | null = null;
   const pulling = call(timeouts.pullSilence, 'unavailable', async (abortSignal, alive) => {
     try {
-      const stream = await docker.createImage(auth && authConfig(auth), { ...options, abortSignal });
+      const stream = await docker.createImage(auth ? authConfig(auth) : undefined, { ...options, abortSignal });
       for await (const { status, error } of jsonLines<PullLine>(stream as Readable)) {
         alive();
         if (error !== undefined) throw pullError(reference, error, null);

@@ -2,7 +2,6 @@
 import type { ContainerInspectInfo } from 'dockerode';
 import { pinImage } from '../../contract/image-reference.ts';
 import { EngineError, type InstanceSpec } from '../engine.ts';
-import type { RegistryAuths } from '../registry/auths.ts';
 import type { Reach } from './address.ts';
 import { type DockerClient, isErrorResponse, unless } from './client.ts';
 import { containerName, createOptions, isInstance } from './container.ts';
@@ -14,7 +13,6 @@ interface DockerContext {
   client: DockerClient;
   installation: string;
   reach: Reach;
-  registryAuths: () => RegistryAuths;
   networks: ProjectNetworks;
   disk: DiskLimit;
 }
@@ -24,14 +22,14 @@ const removalPollMs = 50;
 
 /** Creates and starts the container. One that was started before, even if it has ended since, is left alone. */
 export async function startInstance(context: DockerContext, spec: InstanceSpec): Promise<void> {
-  const { client, installation, registryAuths } = context;
+  const { client, installation } = context;
   const { docker, call, timeouts } = client;
   const name = containerName(installation, spec.id);
   try {
     await createContainer(context, spec).catch(async (error) => {
       // The image was removed since it was prepared.
       if (!isErrorResponse(error, 404)) throw error;
-      await prepareImage(client, pinImage(spec.image, spec.digest), registryAuths);
+      await prepareImage(client, pinImage(spec.image, spec.digest), { login: spec.login ?? null, isKnown: true });
       await createContainer(context, spec);
     });
   } catch (error) {

@@ -38,7 +38,7 @@ export function standinInOwnProcess(dir: string, installation: string): Engine {
       const giveUpAt = performance.now() + startWithinMs;
       for (let attempt = 0; ; attempt++) {
         try {
-          await ask('start', [spec]);
+          await ask('start', [{ ...spec, login: null }]);
           return;
         } catch (error) {
           if (!(error instanceof NoProcess)) throw error;

@@ -147,6 +147,7 @@ if (onPostgres) {
         log,
         loops,
         regions,
+        logins: { find: async () => null },
         leases,
         routers: new RouterWatch({ db, clock: systemClock, leaseMs: 60_000 }),
         pullTimeoutS: 60,

@@ -1,15 +1,6 @@
-// Registry credentials from a file that `docker login` writes (config.json). It is read for every pull, because many
-// registries issue passwords that expire within hours. Credential helpers are not run.
+// Registry credentials from a file that `docker login` writes (config.json). Credential helpers are not run.
 import { readFileSync } from 'node:fs';
-
-export interface RegistryAuth {
-  username: string;
-  password: string;
-  /** Replaces the password if the registry issued one. */
-  identitytoken?: string;
-  /** The registry as the file spells it. */
-  server: string;
-}
+import type { RegistryAuth } from '../engines/engine.ts';
 
 /** Keyed by the registry's host, `docker.io` for Docker Hub. */
 export type RegistryAuths = Map<string, RegistryAuth>;
@@ -41,7 +32,7 @@ export function parseRegistryAuths(text: string, path: string): RegistryAuths {
   for (const [server, entry] of Object.entries(auths as Record<string, Record<string, unknown> | null>)) {
     // A login through a credential helper leaves an empty entry.
     if (!entry || Object.keys(entry).length === 0) continue;
-    found.set(hostOf(server), credentials(server, entry) ?? wrong(`has no usable "auth" for ${server}`));
+    found.set(registryHost(server), credentials(server, entry) ?? wrong(`has no usable "auth" for ${server}`));
   }
   return found;
 }
@@ -60,7 +51,8 @@ function credentials(server: string, entry: Record<string, unknown>): RegistryAu
   return 'identitytoken' in token ? { username: '', password: '', ...token, server } : null;
 }
 
-function hostOf(server: string): string {
+/** As image references are parsed: `docker.io` for Docker Hub. */
+export function registryHost(server: string): string {
   const host = server.replace(/^https?:\/\//, '').split('/')[0]!;
   return ['index.docker.io', 'registry-1.docker.io'].includes(host) ? 'docker.io' : host;
 }
