@@ -148,14 +148,10 @@ describe('Docker', { skip: dockerMissing, timeout: 120_000 }, () => {
     const addressOf = async (spec: { id: string }) =>
       Object.values((await container(spec).inspect()).NetworkSettings.Networks)[0]!.IPAddress;
     const fetches = async (address: string) => {
-      const Cmd = ['/bin/busybox', 'wget', '-q', '-T', '3', '-O', '/dev/null', `http://${address}:8080/`];
-      const exec = await container(mine).exec({ Cmd });
-      await exec.start({ Detach: true });
-      const { ExitCode } = await until('its end', async () => {
-        const seen = await exec.inspect();
-        return seen.Running ? undefined : seen;
-      });
-      return ExitCode === 0;
+      const ask = `printf 'GET / HTTP/1.0\\r\\n\\r\\n' | /bin/busybox timeout 4 /bin/busybox nc ${address} 8080`;
+      const exec = await container(mine).exec({ Cmd: ['/bin/busybox', 'sh', '-c', ask], AttachStdout: true });
+      const output = await exec.start({ hijack: true });
+      return Buffer.concat(await output.toArray()).includes('200 OK');
     };
     assert.equal(await fetches(await addressOf(sibling)), true, 'of its own project');
     assert.equal(await fetches(await addressOf(theirs)), false, 'of another project');
