@@ -106,10 +106,10 @@ export async function connectDocker(address: string, timeouts: DockerTimeouts): 
 }
 
 /** A GET for endpoints where dockerode's own method cannot be aborted, or its types do not allow it. */
-export function get<T>(docker: Docker, path: string, abortSignal: AbortSignal): Promise<T> {
+export function get<T>(docker: Docker, path: string, abortSignal: AbortSignal, authconfig?: object): Promise<T> {
   const statusCodes = { 200: true as const, 404: 'not found', 500: 'server error' };
   return new Promise((resolve, reject) => {
-    docker.modem.dial({ path, method: 'GET', abortSignal, statusCodes }, (error, data) =>
+    docker.modem.dial({ path, method: 'GET', abortSignal, statusCodes, authconfig }, (error, data) =>
       error ? reject(error) : resolve(data as T),
     );
   });

@@ -8,15 +8,30 @@ import { jsonLines } from './json-lines.ts';
 import { probeReads } from './probe.ts';
 import { pullFault } from './pull-fault.ts';
 
-/** Pulls the image and returns its digest. A known image that is already here is not pulled again. */
+/** Pulls the image and returns its digest. An image given by digest that is already here is not pulled again. */
 export async function prepareImage(client: DockerClient, image: string, access: ImageAccess): Promise<string> {
   const reference = parseImage(image);
   if (!reference) throw new EngineError('image_not_found', `${image} is not a reference to an image`);
-  if (access.isKnown && reference.digest && (await repoDigests(client, pinImage(image, reference.digest)))) {
+  if (reference.digest && (await repoDigests(client, pinImage(image, reference.digest)))) {
+    if (!access.isKnown) await askRegistry(client, reference, access.login);
     return reference.digest;
   }
   const pulled = await pull(client, reference, access.login);
   return reference.digest ?? pulled ?? (await localDigest(client, reference));
+}
+
+/** Docker would not ask for an image that it has. The registry says whether this login may have it. */
+async function askRegistry(client: DockerClient, reference: ImageReference, login: RegistryAuth | null): Promise<void> {
+  const { docker, call, timeouts } = client;
+  const path = `/distribution/${nameOf(reference)}@${reference.digest}/json`;
+  try {
+    await call(timeouts.pullSilence, 'unavailable', (abortSignal) =>
+      get(docker, path, abortSignal, login ? authConfig(login) : undefined),
+    );
+  } catch (error) {
+    if (!isErrorResponse(error)) return whoIsSilent(client, error);
+    throw pullError(reference, messageOf(error), error.statusCode, error);
+  }
 }
 
 /** Null if the engine does not have the image. */
