@@ -94,6 +94,7 @@ export const operations = {
   registries: {
     list: list<typeof registries.listRegistries>('/registries'),
     create: create<typeof registries.createRegistry>('/registries'),
+    get: get<typeof registries.getRegistry>('/registries/{reg}'),
     delete: remove<typeof registries.deleteRegistry>('/registries/{reg}'),
   },
   tokens: {

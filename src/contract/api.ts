@@ -68,6 +68,7 @@ export const routes: RouteDeclaration[] = [
   events.getEvent,
   registries.listRegistries,
   registries.createRegistry,
+  registries.getRegistry,
   registries.deleteRegistry,
   tokens.listTokens,
   tokens.createToken,

@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { declareCreate, declareDelete, declareList, none } from './declare/declare.ts';
+import { declareCreate, declareDelete, declareGet, declareList, none } from './declare/declare.ts';
 import { Id, Nullable, type Of, Shape, Text, Time } from './declare/shapes.ts';
 
 const Host = Type.String({
@@ -66,12 +66,26 @@ export const createRegistry = declareCreate({
   errors: ['project_not_found', 'quota_exceeded'],
 });
 
+const params = Shape({ reg: Id('reg', 'The login.') });
+
+export const getRegistry = declareGet({
+  name: 'registries.get',
+  path: '/registries/{reg}',
+  tag: 'projects',
+  summary: 'Get the login of a registry, without its password',
+  scope: 'projects:read',
+  params,
+  response: Registry,
+  versioned: true,
+  errors: ['registry_not_found'],
+});
+
 export const deleteRegistry = declareDelete({
   name: 'registries.delete',
   path: '/registries/{reg}',
   tag: 'projects',
   summary: 'Remove the login of a registry',
   scope: 'projects:write',
-  params: Shape({ reg: Id('reg', 'The login.') }),
+  params,
   errors: ['registry_not_found'],
 });

@@ -95,7 +95,9 @@ function changingRoutes(parts: DomainParts): ServedRoute[] {
       async (call) => {
         const { hostname } = checkHostname(call.body.hostname, reserved);
         const holder = hostname === null ? undefined : await findDomainOf(root, hostname);
-        if (holder?.proof === null) await proved.look(call, { ...holder, account_id: call.caller.accountId });
+        const { accountId } = call.caller;
+        if (holder?.proof !== null || holder.account_id === accountId) return;
+        await proved.look(call, { hostname: holder.hostname, account_id: accountId });
       },
     ),
 

@@ -5,7 +5,10 @@ import { txtRecordOf } from './ownership.ts';
 /** Each record as the strings it is made of. */
 export type ResolveTxt = (name: string) => Promise<string[][]>;
 
-export const systemResolveTxt: ResolveTxt = (name) => new Resolver({ timeout: 2000, tries: 2 }).resolveTxt(name);
+/** People wait for it in requests. */
+const timeoutMs = 3000;
+
+export const systemResolveTxt: ResolveTxt = (name) => new Resolver({ timeout: 1000, tries: 2 }).resolveTxt(name);
 
 /** False also while DNS does not answer: nothing is proved then. */
 export async function isProvedByRecord(
@@ -13,9 +16,13 @@ export async function isProvedByRecord(
   resolveTxt: ResolveTxt,
 ): Promise<boolean> {
   const { name, value } = txtRecordOf(domain);
-  try {
-    return (await resolveTxt(name)).some((parts) => parts.join('').trim() === value);
-  } catch {
-    return false;
-  }
+  const found = resolveTxt(name).then(
+    (records) => records.some((parts) => parts.join('').trim() === value),
+    () => false,
+  );
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<false>((done) => {
+    timer = setTimeout(done, timeoutMs, false);
+  });
+  return Promise.race([found, timeout]).finally(() => clearTimeout(timer));
 }

@@ -1,5 +1,6 @@
 import type { Selectable } from 'kysely';
 import type { Caller } from '../contract/caller.ts';
+import { notFound } from '../contract/errors.ts';
 import type { Registry } from '../contract/registries.ts';
 import type { Db } from '../db/database.ts';
 import { changeOne } from '../db/guarded.ts';
@@ -49,8 +50,10 @@ export async function listRegistries(db: Db, caller: Caller, page: Page): Promis
   return withProjects(db, await newestFirst(visible(db, caller), page).execute());
 }
 
-export async function findRegistry(db: Db, caller: Caller, id: string): Promise<StoredRegistry | undefined> {
-  return visible(db, caller).where('id', '=', id).executeTakeFirst();
+export async function requireRegistry(db: Db, caller: Caller, id: string): Promise<RegistryRow> {
+  const row = await visible(db, caller).where('id', '=', id).executeTakeFirst();
+  if (!row) throw notFound('reg', id);
+  return (await withProjects(db, [row]))[0]!;
 }
 
 /** Those of an account for one host, the newest first. */

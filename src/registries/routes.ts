@@ -12,11 +12,11 @@ import { passwordContext } from './logins.ts';
 import {
   countRegistries,
   deleteRegistry,
-  findRegistry,
   insertRegistry,
   listRegistries,
   presentRegistry,
   type RegistryRow,
+  requireRegistry,
 } from './queries.ts';
 
 const maxRegistries = 100;
@@ -56,9 +56,13 @@ export function registryRoutes({ ids, clock, seal }: RegistryParts): ServedRoute
       return { body: presentRegistry(row), version: row.version, location: `/registries/${id}` };
     }),
 
+    serve(contract.getRegistry, async (call, db) => {
+      const row = await requireRegistry(db, call.caller, call.params.reg);
+      return { body: presentRegistry(row), version: row.version };
+    }),
+
     serve(contract.deleteRegistry, async (call, tx) => {
-      const row = await findRegistry(tx, call.caller, call.params.reg);
-      if (!row) throw notFound('reg', call.params.reg);
+      const row = await requireRegistry(tx, call.caller, call.params.reg);
       call.expectVersion(row.version);
       await deleteRegistry(tx, row);
       return { body: undefined };

@@ -26,6 +26,10 @@ const resources: Record<string, () => Promise<string>> = {
   },
   '/webhooks/{whk}': async () =>
     `/v1/webhooks/${(await create('/v1/webhooks', { url: 'http://127.0.0.1:1/', events: ['*'] })).id}`,
+  '/registries/{reg}': async () => {
+    const login = { host: 'registry.example', username: 'x', password: 'x' };
+    return `/v1/registries/${(await create('/v1/registries', login)).id}`;
+  },
   '/tokens/{tok}': async () => `/v1/tokens/${(await create('/v1/tokens', { name: 'x', scopes: ['*'] })).id}`,
 };
 

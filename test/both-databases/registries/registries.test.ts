@@ -30,6 +30,7 @@ describe('through the API', () => {
     assert.deepEqual([body.host, body.username, body.project_ids], ['docker.io', 'ann', null]);
     const listed = await t.call('GET', '/v1/registries');
     assert.deepEqual(listed.body.data[0], body);
+    assert.deepEqual((await t.call('GET', `/v1/registries/${body.id}`)).body, body);
     const { db } = t.app.store;
     const rows = await db.selectFrom('registry').selectAll().execute();
     for (const text of [JSON.stringify(body), JSON.stringify(listed.body), JSON.stringify(rows)])
