@@ -9,6 +9,9 @@ import { type Role, settings } from './settings.ts';
 export interface Config {
   host: string;
   port: number;
+  connections: number;
+  connectionsPerAddress: number;
+  stallTimeoutS: number;
   routerPort: number;
   routerTlsPort: number;
   routerDomain: string;
@@ -91,6 +94,9 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
   const config: Config = {
     host: read('SLUICE_HOST'),
     port: read('SLUICE_PORT'),
+    connections: read('SLUICE_CONNECTIONS'),
+    connectionsPerAddress: read('SLUICE_CONNECTIONS_PER_ADDRESS'),
+    stallTimeoutS: read('SLUICE_STALL_TIMEOUT_S'),
     routerPort: read('SLUICE_ROUTER_PORT'),
     routerTlsPort: read('SLUICE_ROUTER_TLS_PORT'),
     routerDomain: read('SLUICE_ROUTER_DOMAIN'),

@@ -44,6 +44,23 @@ function roleList(value: string): Role[] {
 export const settings = {
   SLUICE_HOST: { default: '127.0.0.1', about: 'Address the service listens on.', parse: text },
   SLUICE_PORT: { default: '8080', about: 'Port of the catalogue, the API, docs, console and metrics.', parse: port },
+  SLUICE_CONNECTIONS: {
+    default: '5000',
+    about: 'Connections to that port at a time; more are closed at once.',
+    parse: wholeNumber(1, 1_000_000),
+  },
+  SLUICE_CONNECTIONS_PER_ADDRESS: {
+    default: '500',
+    about:
+      'The same for one address, or one /64 of IPv6; `SLUICE_TRUSTED_PROXIES` may have any number. `0`: no limit but ' +
+      'the one for all.',
+    parse: wholeNumber(0, 1_000_000),
+  },
+  SLUICE_STALL_TIMEOUT_S: {
+    default: '30',
+    about: 'A client of that port that takes nothing of its response for this many seconds is disconnected.',
+    parse: wholeNumber(1, 3600),
+  },
   SLUICE_ROUTER_PORT: { default: '8000', about: 'Port for traffic to deployed revisions.', parse: port },
   SLUICE_ROUTER_TLS_PORT: { default: '8443', about: 'The same with TLS.', parse: port },
   SLUICE_ROUTER_DOMAIN: {

@@ -113,6 +113,12 @@ export function isAmong(text: string, ranges: readonly Range[]): boolean {
   return ranges.some((range) => isWithin(destination, range) || isWithin(address, range));
 }
 
+/** Whom an address counts for. An IPv6 client has a /64 at least, so all addresses of one count together. */
+export function networkOf(text: string): string {
+  const address = parseAddress(text.replace(/^::ffff:(?=\d+\.)/, ''));
+  return address?.bits === 128 ? `${address.value >> 64n}` : text;
+}
+
 export interface AddressPolicy {
   allowLoopback: boolean;
   /** Allowed although they are not public. */

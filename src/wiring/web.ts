@@ -11,7 +11,9 @@ import { createServer, type ServerTimeouts } from '../http/server.ts';
 import { mountConsole } from '../http/web/console.ts';
 import { mountServicePages } from '../http/web/service-pages.ts';
 import { mountSite } from '../http/web/site.ts';
+import { limitConnections } from '../lib/connection-limits.ts';
 import { type ListenAt, listenAt, portOf } from '../lib/listen-at.ts';
+import { cutOffStalledReaders } from '../lib/stalled-readers.ts';
 import type { Common } from './common.ts';
 
 interface WebParts {
@@ -62,6 +64,8 @@ export function createWeb(common: Common, config: Config, parts: WebParts): Web 
   if (roles.includes('api')) mountConsole(server);
   const origin = roles.includes('catalogue') ? createOrigin(config.catalogueDir) : null;
   if (origin) mountSite(server.server, origin.handle, service.endsConnections);
+  limitConnections(config, trustedProxies, [server.server]);
+  cutOffStalledReaders(server.server, config.stallTimeoutS * 1000);
   let closed: Promise<void> | undefined;
   let closedAt = 0;
   /** Unlike `Server` of node:http, that of node:net closes no connections: not those whose first request is on its way. */
