@@ -1,8 +1,12 @@
 import type { App } from './app.ts';
 import { adminTokenPath } from './data-dir.ts';
 
-/** People read this, so it is not in the form of the log. */
-export function greet(app: App, routerLine: string | null): void {
+/** People read this, so it is not in the form of the log. Where nobody looks it may be kept, so it has no secret in it then. */
+export function greet(app: App, routerLine: string | null, isTerminal: boolean): void {
+  process.stdout.write(`${greeting(app, routerLine, isTerminal).join('\n')}\n`);
+}
+
+export function greeting(app: App, routerLine: string | null, isTerminal: boolean): string[] {
   const lines = [
     `Sluice listens on ${app.apiUrl()}  (console: /console, reference: /docs)`,
     ...(app.config.roles.includes('catalogue') ? [`the catalogue is at ${app.baseUrl()}/`] : []),
@@ -11,10 +15,12 @@ export function greet(app: App, routerLine: string | null): void {
     ...(routerLine === null ? [] : [routerLine]),
     ...app.regionLines,
   ];
-  if (app.newAdminToken !== null) {
+  const path = adminTokenPath(app.config.dataDir);
+  if (app.newAdminToken !== null && !isTerminal) lines.push(`the admin token is in ${path}`);
+  if (app.newAdminToken !== null && isTerminal) {
     lines.push(
       '',
-      `Admin token, shown this once and kept in ${adminTokenPath(app.config.dataDir)}:`,
+      `Admin token, shown this once and kept in ${path}:`,
       '',
       `  ${app.newAdminToken}`,
       '',
@@ -27,5 +33,5 @@ export function greet(app: App, routerLine: string | null): void {
       '',
     );
   }
-  process.stdout.write(`${lines.join('\n')}\n`);
+  return lines;
 }
