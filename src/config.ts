@@ -28,7 +28,10 @@ export interface Config {
   pullTimeoutS: number;
   instancePorts: { first: number; last: number };
   adminToken: string | null;
+  metricsToken: string | null;
   secretKey: Buffer | null;
+  /** 0: any number. */
+  projectsPerAccount: number;
   catalogueDir: string;
   sample: boolean;
   webhookAllowCidrs: Range[];
@@ -110,7 +113,9 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
     pullTimeoutS: read('SLUICE_PULL_TIMEOUT_S'),
     instancePorts: read('SLUICE_INSTANCE_PORTS'),
     adminToken: read('SLUICE_ADMIN_TOKEN'),
+    metricsToken: read('SLUICE_METRICS_TOKEN'),
     secretKey: read('SLUICE_SECRET_KEY'),
+    projectsPerAccount: read('SLUICE_PROJECTS_PER_ACCOUNT'),
     catalogueDir: read('SLUICE_CATALOGUE_DIR') ?? join(dataDir, 'catalogue'),
     sample: read('SLUICE_SAMPLE'),
     webhookAllowCidrs: read('SLUICE_WEBHOOK_ALLOW_CIDRS'),

@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { postgresUrl } from './db/postgres/url.ts';
 import { parseRegions } from './engines/region-setting.ts';
 import {
-  adminToken,
+  bearerToken,
   choice,
   cidrs,
   days,
@@ -124,12 +124,24 @@ export const settings = {
   SLUICE_ADMIN_TOKEN: {
     default: '',
     about: 'The admin token. Empty: the first start makes one and keeps it in `<data>/admin-token`.',
-    parse: adminToken,
+    parse: bearerToken,
+  },
+  SLUICE_METRICS_TOKEN: {
+    default: '',
+    about:
+      'What `/metrics` wants as `Authorization: Bearer`, 20 characters or more. Empty: it is open, but not to requests that ' +
+      'come through one of `SLUICE_TRUSTED_PROXIES`.',
+    parse: bearerToken,
   },
   SLUICE_SECRET_KEY: {
     default: '',
     about: '32 bytes that encrypt secrets at rest. Empty: made on first start in `<data>/secret.key`.',
     parse: secretKey,
+  },
+  SLUICE_PROJECTS_PER_ACCOUNT: {
+    default: '1000',
+    about: 'Projects that an account may have; 422 `quota_exceeded` beyond. `0`: any number.',
+    parse: wholeNumber(0, 1_000_000),
   },
   SLUICE_CATALOGUE_DIR: { default: '', about: 'The published site. Empty: `<data>/catalogue`.', parse: optional },
   SLUICE_WEBHOOK_ALLOW_CIDRS: {

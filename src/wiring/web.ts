@@ -60,7 +60,8 @@ export function createWeb(common: Common, config: Config, parts: WebParts): Web 
     endsConnections: () => phase !== 'serving',
   };
   const server = createServer({ ...common, ...service, trustedProxies });
-  mountServicePages(server, { ...common, ...service });
+  const metricsAccess = { token: config.metricsToken, trustedProxies };
+  mountServicePages(server, { ...common, ...service, metricsAccess });
   if (roles.includes('api')) mountConsole(server);
   const origin = roles.includes('catalogue') ? createOrigin(config.catalogueDir) : null;
   if (origin) mountSite(server.server, origin.handle, service.endsConnections);
