@@ -158,7 +158,9 @@ async function buildApp(config: Config, overrides: Overrides & { log: Log }, end
     gate,
     metrics,
     timeouts: overrides.timeouts ?? defaultTimeouts,
-    routes: config.roles.includes('api') ? apiRoutes(common, regions, addresses, [notifications, alerts, domains]) : [],
+    routes: config.roles.includes('api')
+      ? apiRoutes(common, regions, addresses, config.projectsPerAccount, [notifications, alerts, domains])
+      : [],
     figures: alerts.figures,
     caPem: domains.caPem,
   });

@@ -176,7 +176,8 @@ function connections() {
   test('an IPv6 network counts as one address', () => {
     assert.equal(networkOf('2001:db8::1'), networkOf('2001:db8::ffff:2'));
     assert.notEqual(networkOf('2001:db8::1'), networkOf('2001:db8:0:1::1'));
-    assert.equal(networkOf('192.0.2.1'), '192.0.2.1');
+    assert.equal(networkOf('192.0.2.1'), networkOf('::ffff:192.0.2.1'));
+    assert.equal(networkOf('::ffff:c000:201'), networkOf('192.0.2.1'));
     assert.notEqual(networkOf('::ffff:192.0.2.1'), networkOf('::ffff:192.0.2.2'));
   });
 }
