@@ -5,7 +5,7 @@ import type { Server as HttpServer } from 'node:http';
 import { type AddressInfo, Server as NetServer, type Server } from 'node:net';
 import type { Range } from '../../lib/address.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { limitConnections } from '../../lib/connection-limits.ts';
+import { limitConnections } from '../../lib/connections/limits.ts';
 import { createIds } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
 import type { RouterPorts } from '../data-plane.ts';

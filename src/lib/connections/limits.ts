@@ -1,7 +1,7 @@
 // Limits of clients' connections: in all, over every listener, and of one address. Connections beyond one are closed
 // before a byte is read of them.
 import type { Server, Socket } from 'node:net';
-import { isAmong, networkOf, type Range } from './address.ts';
+import { isAmong, networkOf, type Range } from '../address.ts';
 
 export interface ConnectionLimits {
   connections: number;
