@@ -8,6 +8,7 @@
 //   STANDIN_UNHEALTHY=1          it does not listen
 //   STANDIN_IMAGE_MISSING=1      the image cannot be found
 //   STANDIN_LOG_LINES=1000       it logs that many lines of 16 kB when it starts
+//   STANDIN_EARLY_HINTS=1        it answers with 103 and never with anything else
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
@@ -150,7 +151,18 @@ function answer(running: Running) {
       response.writeHead(failed ? 500 : 200, { 'content-type': 'application/json' });
       response.end(`${body}\n`);
     };
-    if (latencyMs > 0) setTimeout(respond, latencyMs);
+    if (flag(spec.variables.STANDIN_EARLY_HINTS)) hintForEver(response);
+    else if (latencyMs > 0) setTimeout(respond, latencyMs);
     else respond();
   };
+}
+
+/** As fast as it is read. */
+function hintForEver(response: ServerResponse): void {
+  const { socket } = response;
+  const more = () => {
+    while (socket?.writable && socket.write('HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n'));
+  };
+  socket?.on('drain', more);
+  more();
 }
