@@ -10,6 +10,8 @@ export interface Outcome {
 
 export interface Attack {
   name: string;
+  /** It measures, so what earlier attacks have left behind would count for it: the long form starts a service for it. */
+  isMeasured?: true;
   /** `short`: as in `npm test`, in a few seconds, on a machine that may be busy with something else. */
   run(target: Target, short: boolean): Promise<Outcome>;
 }

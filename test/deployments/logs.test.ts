@@ -5,7 +5,7 @@ import { sharedApp } from '../helpers/shared-app.ts';
 import { until } from '../helpers/wait.ts';
 
 const replicas = 8;
-const maxBytes = 2 * 1024 * 1024;
+const maxBytes = 1024 * 1024;
 let logs = '';
 
 // Instances in a process of their own: to read their logs takes a while.

@@ -2,7 +2,7 @@
 // once, and fewer of one account.
 import { ApiError } from '../../contract/errors.ts';
 
-const maxAtOnce = 8;
+const maxAtOnce = 4;
 const maxPerAccount = 2;
 const retryAfterS = 2;
 

@@ -15,9 +15,9 @@ import { requireDeployment } from './require.ts';
 const defaultLogTail = 100;
 const maxLineLength = 20_000;
 /** Of all lines of a response together. */
-const maxBytes = 2 * 1024 * 1024;
+const maxBytes = 1024 * 1024;
 /** Of what is read of one instance: somewhat more, to see whether there is more. */
-const maxBytesRead = maxBytes + 256 * 1024;
+const maxBytesRead = maxBytes + 128 * 1024;
 const instancesAtOnce = 2;
 
 type Query = ApiCall<typeof contract.getDeploymentLogs>['query'];
@@ -58,9 +58,12 @@ async function readLatest(engine: Engine, instances: { id: string }[], window: P
   let kept: InstanceLine[] = [];
   let truncated = false;
   for (let next = 0; next < instances.length; next += instancesAtOnce) {
+    // Once the response is full, lines older than its first are of no use.
+    const isFull = truncated || kept.length === window.tail;
+    const sinceMs = Math.max(window.sinceMs ?? 0, isFull ? kept[0]!.at - 1 : 0);
     const read = await Promise.all(
       instances.slice(next, next + instancesAtOnce).map(async ({ id }) => {
-        const lines = await engine.logs(id, window);
+        const lines = await engine.logs(id, { ...window, sinceMs });
         truncated ||= bytesOf(lines) > maxBytes;
         return lines.map((line) => ({ ...line, text: line.text.slice(0, maxLineLength), instance: id }));
       }),

@@ -4,6 +4,7 @@ import { ApiError } from '../../contract/errors.ts';
 import { conforms } from './compiled.ts';
 import { findExcess } from './excess.ts';
 import type { FaultList } from './fault-list.ts';
+import { hasTooManyValues, maxValues } from './json-values.ts';
 import { findSchemaFaults } from './schema-faults.ts';
 import type { SchemaNode } from './schema-node.ts';
 
@@ -38,6 +39,11 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 export function parseJson(bytes: Buffer): unknown {
   if (bytes.length === 0) return undefined;
+  if (hasTooManyValues(bytes)) {
+    throw new ApiError('invalid_request', `The body has more than ${maxValues} values.`, {
+      details: [{ path: 'body', message: `must not have more than ${maxValues} values` }],
+    });
+  }
   try {
     return JSON.parse(utf8.decode(bytes));
   } catch {

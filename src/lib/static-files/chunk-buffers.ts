@@ -3,7 +3,7 @@
 // keep so much waiting, every further buffer is a small one.
 
 const largeBytes = 256 * 1024;
-const smallBytes = 32 * 1024;
+const smallBytes = 16 * 1024;
 const maxLentBytes = 32 * 1024 * 1024;
 const maxSpare = { [largeBytes]: maxLentBytes / largeBytes, [smallBytes]: 512 };
 
