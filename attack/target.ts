@@ -8,6 +8,7 @@ import { call, isolatedEnv } from '../test/helpers/app.ts';
 import { childrenOf } from '../test/helpers/children.ts';
 import { startService } from '../test/helpers/service.ts';
 import { until } from '../test/helpers/wait.ts';
+import { filmPath } from './tenant/attackers.ts';
 
 export interface Tenant {
   tokens: string[];
@@ -27,8 +28,6 @@ export interface Target {
   stop(): Promise<void>;
 }
 
-/** A large file of the catalogue. */
-export const filmPath = '/media/a/film.mp4';
 const filmBytes = 50 * 1024 * 1024;
 
 /** Allows a few dozen requests a second, as a tenant with several programs has. */

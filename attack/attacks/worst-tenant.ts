@@ -11,6 +11,8 @@ import { percentile, type Seen, watch } from '../tenant/bystander.ts';
 const entry = fileURLToPath(new URL('../tenant/main.ts', import.meta.url));
 const megabyte = 1024 * 1024;
 const maxGrowth = 100 * megabyte;
+/** The short form has one service for all attacks, and what each leaves behind adds up. */
+const shortMaxGrowth = 200 * megabyte;
 const maxFactor = 5;
 /** Below this, differences say something about the machine and nothing about the service. */
 const leastMs = 10;
@@ -60,6 +62,7 @@ function judge(before: Seen, during: Seen, short: boolean): Outcome {
   }
   const growth = during.mostBytes - before.mostBytes;
   notes.push(`${growth < 0 ? '' : '+'}${Math.round(growth / megabyte)} MB`);
-  if (growth > maxGrowth) broken.push(`the service grew by ${Math.round(growth / megabyte)} MB`);
+  if (growth > (short ? shortMaxGrowth : maxGrowth))
+    broken.push(`the service grew by ${Math.round(growth / megabyte)} MB`);
   return { tried: during.apiMs.length + during.routerMs.length, broken, note: notes.join(', ') };
 }

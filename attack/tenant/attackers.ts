@@ -2,9 +2,12 @@
 // disturbed by it, not those who measure.
 import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
-import { filmPath, type Target } from '../target.ts';
+import type { Target } from '../target.ts';
 
 export type Worst = Pick<Target, 'url' | 'routerPort' | 'attacker'>;
+
+/** A large file of the catalogue. */
+export const filmPath = '/media/a/film.mp4';
 
 /** Not the address of the other tenant: the limits of one address are not those of another. */
 const localAddress = '127.0.0.2';
