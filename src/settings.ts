@@ -45,12 +45,12 @@ export const settings = {
   SLUICE_HOST: { default: '127.0.0.1', about: 'Address the service listens on.', parse: text },
   SLUICE_PORT: { default: '8080', about: 'Port of the catalogue, the API, docs, console and metrics.', parse: port },
   SLUICE_CONNECTIONS: {
-    default: '5000',
+    default: '10000',
     about: 'Connections to that port at a time; more are closed at once.',
     parse: wholeNumber(1, 1_000_000),
   },
   SLUICE_CONNECTIONS_PER_ADDRESS: {
-    default: '500',
+    default: '2000',
     about:
       'The same for one address, or one /64 of IPv6; `SLUICE_TRUSTED_PROXIES` may have any number. `0`: no limit but ' +
       'the one for all.',

@@ -22,12 +22,11 @@ export async function readLatestFrames(docker: Docker, container: string, window
 }
 
 function openLog(docker: Docker, container: string, { tail, sinceMs, abortSignal }: LogWindow): Promise<Readable> {
-  const query = new URLSearchParams({ stdout: '1', stderr: '1', timestamps: '1', tail: String(tail) });
-  if (sinceMs > 0) query.set('since', String(sinceMs / 1000));
-  const path = `/containers/${container}/logs?${query}`;
+  const options = { stdout: true, stderr: true, timestamps: true, tail, since: sinceMs / 1000 };
+  const path = `/containers/${container}/logs?`; // dockerode replaces what follows the question mark
   const statusCodes = { 200: true as const, 404: 'no such container', 500: 'server error' };
   return new Promise((resolve, reject) => {
-    docker.modem.dial({ path, method: 'GET', isStream: true, abortSignal, statusCodes }, (error, stream) =>
+    docker.modem.dial({ path, options, method: 'GET', isStream: true, abortSignal, statusCodes }, (error, stream) =>
       error ? reject(error) : resolve(stream as Readable),
     );
   });
