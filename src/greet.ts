@@ -15,23 +15,23 @@ export function greeting(app: App, routerLine: string | null, isTerminal: boolea
     ...(routerLine === null ? [] : [routerLine]),
     ...app.regionLines,
   ];
-  const path = adminTokenPath(app.config.dataDir);
-  if (app.newAdminToken !== null && !isTerminal) lines.push(`the admin token is in ${path}`);
-  if (app.newAdminToken !== null && isTerminal) {
-    lines.push(
-      '',
-      `Admin token, shown this once and kept in ${path}:`,
-      '',
-      `  ${app.newAdminToken}`,
-      '',
-      'A first request:',
-      '',
-      `  curl ${app.apiUrl()}/v1/projects -H 'Authorization: Bearer ${app.newAdminToken}' \\`,
-      `    -H 'Content-Type: application/json' -d '{"name": "My shop"}'`,
-      '',
-      'Or, in another terminal in this folder: npx sluice projects create "My shop"',
-      '',
-    );
-  }
+  if (app.newAdminToken !== null) lines.push(...firstSteps(app, app.newAdminToken, isTerminal));
   return lines;
+}
+
+function firstSteps(app: App, token: string, isTerminal: boolean): string[] {
+  const path = adminTokenPath(app.config.dataDir);
+  const shown = [`Admin token, shown this once and kept in ${path}:`, '', `  ${token}`];
+  return [
+    '',
+    ...(isTerminal ? shown : [`The admin token is in ${path}`]),
+    '',
+    'A first request:',
+    '',
+    `  curl ${app.apiUrl()}/v1/projects -H "Authorization: Bearer ${isTerminal ? token : `$(cat '${path}')`}" \\`,
+    `    -H 'Content-Type: application/json' -d '{"name": "My shop"}'`,
+    '',
+    'Or, in another terminal in this folder: npx sluice projects create "My shop"',
+    '',
+  ];
 }

@@ -46,7 +46,7 @@ test('a service makes nothing that others can read, and closes what an earlier o
     await until('the routing table', () => globSync('routing/*', { cwd: dataDir }).length > 0);
     const token = readFileSync(join(dataDir, 'admin-token'), 'utf8').trim();
     assert.ok(!output.includes(token), 'a log may keep what is printed');
-    assert.ok(output.includes(`the admin token is in ${join(dataDir, 'admin-token')}`), output);
+    assert.ok(output.includes(`The admin token is in ${join(dataDir, 'admin-token')}`), output);
   });
   for (const path of globSync('**/*', { cwd: dataDir })) {
     if (statSync(join(dataDir, path)).isFile()) chmodSync(join(dataDir, path), 0o644);
@@ -94,5 +94,5 @@ test('the first admin token is shown to people at a terminal, and to nobody else
   } as unknown as App;
   assert.match(greeting(app, null, true).join('\n'), /slc_secret/);
   assert.doesNotMatch(greeting(app, null, false).join('\n'), /slc_secret/);
-  assert.match(greeting(app, null, false).join('\n'), /the admin token is in \/data\/admin-token/);
+  assert.match(greeting(app, null, false).join('\n'), /The admin token is in \/data\/admin-token/);
 });
