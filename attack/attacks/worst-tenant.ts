@@ -17,7 +17,7 @@ const maxFactor = 5;
 /** Below this, differences say something about the machine and nothing about the service. */
 const leastMs = 10;
 /** What the short form allows: it may run beside anything. */
-const shortLimitMs = 5000;
+const shortLimitMs = 10_000;
 
 const undisturbed = new WeakMap<Target, Seen>();
 
