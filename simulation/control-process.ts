@@ -168,7 +168,7 @@ export async function startRouterProcess(parts: ProcessParts): Promise<RouterPro
 }
 
 function routesOf(common: Common, regions: Regions): Map<string, ServedRoute> {
-  const parts = { ...common, regions, urlOf: (host: string) => `http://${host}.sim.test` };
+  const parts = { ...common, regions, urlOf: (host: string) => `http://${host}.sim.test`, maxProjects: 0 };
   const routes = [
     ...projectRoutes(parts),
     ...projectLifecycleRoutes(parts),

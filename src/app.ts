@@ -4,14 +4,14 @@ import type { Config } from './config.ts';
 import { isPooled } from './db/postgres/url.ts';
 import { RetentionClock } from './db/retention.ts';
 import { type ResolveTxt, systemResolveTxt } from './domains/txt-proof.ts';
+import { loadCompiler } from './http/api/compiled.ts';
 import { createGate } from './http/api/gate.ts';
 import { databaseRateCells, memoryRateCells } from './http/api/rate-cells.ts';
-import { loadCompiler } from './http/api/validate.ts';
 import { createMetrics } from './http/metrics.ts';
 import { defaultTimeouts, type ServerTimeouts } from './http/server.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
+import { hostOf, type ListenAt } from './lib/connections/listen-at.ts';
 import { createIds } from './lib/ids.ts';
-import { hostOf, type ListenAt } from './lib/listen-at.ts';
 import { createLog, type Log } from './lib/log.ts';
 import { createLoops, type Loops } from './lib/loops.ts';
 import type { ProcessLock } from './lib/process-lock.ts';
@@ -164,7 +164,9 @@ async function buildApp(config: Config, overrides: Overrides & { log: Log }, end
     gate,
     metrics,
     timeouts: overrides.timeouts ?? defaultTimeouts,
-    routes: config.roles.includes('api') ? apiRoutes(common, regions, addresses, [notifications, alerts, domains]) : [],
+    routes: config.roles.includes('api')
+      ? apiRoutes(common, regions, addresses, config.projectsPerAccount, [notifications, alerts, domains])
+      : [],
     figures: alerts.figures,
     caPem: domains.caPem,
   });

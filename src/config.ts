@@ -10,6 +10,9 @@ import { type Role, settings } from './settings.ts';
 export interface Config {
   host: string;
   port: number;
+  connections: number;
+  connectionsPerAddress: number;
+  stallTimeoutS: number;
   routerPort: number;
   routerTlsPort: number;
   routerDomain: string;
@@ -27,7 +30,10 @@ export interface Config {
   pullTimeoutS: number;
   instancePorts: { first: number; last: number };
   adminToken: string | null;
+  metricsToken: string | null;
   secretKey: Buffer | null;
+  /** 0: any number. */
+  projectsPerAccount: number;
   catalogueDir: string;
   sample: boolean;
   webhookAllowCidrs: Range[];
@@ -95,6 +101,9 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
   const config: Config = {
     host: read('SLUICE_HOST'),
     port: read('SLUICE_PORT'),
+    connections: read('SLUICE_CONNECTIONS'),
+    connectionsPerAddress: read('SLUICE_CONNECTIONS_PER_ADDRESS'),
+    stallTimeoutS: read('SLUICE_STALL_TIMEOUT_S'),
     routerPort: read('SLUICE_ROUTER_PORT'),
     routerTlsPort: read('SLUICE_ROUTER_TLS_PORT'),
     routerDomain: read('SLUICE_ROUTER_DOMAIN'),
@@ -109,7 +118,9 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
     pullTimeoutS: read('SLUICE_PULL_TIMEOUT_S'),
     instancePorts: read('SLUICE_INSTANCE_PORTS'),
     adminToken: read('SLUICE_ADMIN_TOKEN'),
+    metricsToken: read('SLUICE_METRICS_TOKEN'),
     secretKey: read('SLUICE_SECRET_KEY'),
+    projectsPerAccount: read('SLUICE_PROJECTS_PER_ACCOUNT'),
     catalogueDir: read('SLUICE_CATALOGUE_DIR') ?? join(dataDir, 'catalogue'),
     sample: read('SLUICE_SAMPLE'),
     webhookAllowCidrs: read('SLUICE_WEBHOOK_ALLOW_CIDRS'),

@@ -1,8 +1,19 @@
 // What lies in the data directory beside the database: the secret key, the admin token, and where the
 // service listens.
 import { randomBytes } from 'node:crypto';
-import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
+import { isOpen, keepPrivate } from './lib/private-file.ts';
 import { StartError } from './lib/start-error.ts';
 
 export function makeDataDir(dir: string): void {
@@ -11,7 +22,28 @@ export function makeDataDir(dir: string): void {
   } catch (error) {
     throw new StartError(`SLUICE_DATA_DIR ${dir} cannot be made: ${(error as Error).message}`);
   }
+  closeToOthers(dir);
+  for (const name of ['secret.key', 'admin-token']) if (existsSync(join(dir, name))) keepPrivate(join(dir, name));
 }
+
+/** A directory that holds nothing else is closed to other users; one that others may need as it is, is refused. */
+function closeToOthers(dir: string): void {
+  const { mode } = statSync(dir);
+  if (!isOpen(mode)) return;
+  const shown = `SLUICE_DATA_DIR ${dir} is open to other users (mode ${(mode & 0o7777).toString(8)})`;
+  const names = readdirSync(dir);
+  if (names.length > 0 && !names.some((name) => ownNames.has(name))) {
+    throw new StartError(`${shown} and holds other files. Choose a directory of its own, or run: chmod 700 ${dir}`);
+  }
+  try {
+    chmodSync(dir, 0o700);
+  } catch {
+    throw new StartError(`${shown} and belongs to somebody else. As its owner, run: chmod 700 ${dir}`);
+  }
+}
+
+/** By one of these, a directory is known for one that a service made or used before. */
+const ownNames = new Set(['sluice.db', 'secret.key', 'admin-token', 'process.lock', 'address', 'routing', 'catalogue']);
 
 /** Writes a file that only its owner can read; fails if it is there already. */
 export function writeSecretFile(path: string, content: string): void {

@@ -1,8 +1,12 @@
 import type { App } from './app.ts';
 import { adminTokenPath } from './data-dir.ts';
 
-/** People read this, so it is not in the form of the log. */
-export function greet(app: App, routerLine: string | null): void {
+/** People read this, so it is not in the form of the log. Where nobody looks it may be kept, so it has no secret in it then. */
+export function greet(app: App, routerLine: string | null, isTerminal: boolean): void {
+  process.stdout.write(`${greeting(app, routerLine, isTerminal).join('\n')}\n`);
+}
+
+export function greeting(app: App, routerLine: string | null, isTerminal: boolean): string[] {
   const lines = [
     `Sluice listens on ${app.apiUrl()}  (console: /console, reference: /docs)`,
     ...(app.config.roles.includes('catalogue') ? [`the catalogue is at ${app.baseUrl()}/`] : []),
@@ -11,21 +15,23 @@ export function greet(app: App, routerLine: string | null): void {
     ...(routerLine === null ? [] : [routerLine]),
     ...app.regionLines,
   ];
-  if (app.newAdminToken !== null) {
-    lines.push(
-      '',
-      `Admin token, shown this once and kept in ${adminTokenPath(app.config.dataDir)}:`,
-      '',
-      `  ${app.newAdminToken}`,
-      '',
-      'A first request:',
-      '',
-      `  curl ${app.apiUrl()}/v1/projects -H 'Authorization: Bearer ${app.newAdminToken}' \\`,
-      `    -H 'Content-Type: application/json' -d '{"name": "My shop"}'`,
-      '',
-      'Or, in another terminal in this folder: npx sluice projects create "My shop"',
-      '',
-    );
-  }
-  process.stdout.write(`${lines.join('\n')}\n`);
+  if (app.newAdminToken !== null) lines.push(...firstSteps(app, app.newAdminToken, isTerminal));
+  return lines;
+}
+
+function firstSteps(app: App, token: string, isTerminal: boolean): string[] {
+  const path = adminTokenPath(app.config.dataDir);
+  const shown = [`Admin token, shown this once and kept in ${path}:`, '', `  ${token}`];
+  return [
+    '',
+    ...(isTerminal ? shown : [`The admin token is in ${path}`]),
+    '',
+    'A first request:',
+    '',
+    `  curl ${app.apiUrl()}/v1/projects -H "Authorization: Bearer ${isTerminal ? token : `$(cat '${path}')`}" \\`,
+    `    -H 'Content-Type: application/json' -d '{"name": "My shop"}'`,
+    '',
+    'Or, in another terminal in this folder: npx sluice projects create "My shop"',
+    '',
+  ];
 }

@@ -3,7 +3,7 @@ import { type App, createApp } from './app.ts';
 import { addressOf, type Config, readConfig, unknownSettings } from './config.ts';
 import { recordAddress } from './data-dir.ts';
 import { greet } from './greet.ts';
-import { type ListenAt, portOf } from './lib/listen-at.ts';
+import { type ListenAt, portOf } from './lib/connections/listen-at.ts';
 import { explainStart } from './lib/start-error.ts';
 import type { ControlOrder, ControlOrders, Said } from './supervisor/protocol.ts';
 
@@ -24,7 +24,7 @@ export async function run(env: Env, isTerminal: boolean): Promise<void> {
   try {
     const config = readConfig(env, isTerminal);
     if (orders.waits) await startOrder();
-    const control = new ControlProcess(config, orders);
+    const control = new ControlProcess(config, orders, isTerminal);
     const app = await control.serve({ fd: 3 });
     for (const name of unknownSettings(env)) app.log.warn({ setting: name }, 'there is no such setting');
     process.off('disconnect', goneEarly);
@@ -55,13 +55,15 @@ async function startOrder(): Promise<void> {
 class ControlProcess {
   readonly #config: Config;
   readonly #orders: ControlOrders;
+  readonly #isTerminal: boolean;
   #app!: App;
   #recorded: { forget(): void } | null = null;
   #stopping = false;
 
-  constructor(config: Config, orders: ControlOrders) {
+  constructor(config: Config, orders: ControlOrders, isTerminal: boolean) {
     this.#config = config;
     this.#orders = orders;
+    this.#isTerminal = isTerminal;
   }
 
   async serve(apiSocket: ListenAt): Promise<App> {
@@ -77,7 +79,7 @@ class ControlProcess {
 
   listenToOrders(): void {
     process.on('message', ({ order }: ControlOrder, socket) => {
-      if (order === 'greet') greet(this.#app, this.#orders.routerLine);
+      if (order === 'greet') greet(this.#app, this.#orders.routerLine, this.#isTerminal);
       else if (order === 'release') void this.#release();
       else if (order === 'resume') void this.#resume({ _handle: socket as object });
       else if (order === 'retire') void this.#retire();

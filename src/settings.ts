@@ -6,7 +6,7 @@ import { parseSubnetPool } from './engines/docker/network/setting.ts';
 import { defaultSubnetPool } from './engines/docker/network/subnets.ts';
 import { parseRegions } from './engines/region-setting.ts';
 import {
-  adminToken,
+  bearerToken,
   choice,
   cidrs,
   days,
@@ -56,6 +56,23 @@ function roleList(value: string): Role[] {
 export const settings = {
   SLUICE_HOST: { default: '127.0.0.1', about: 'Address the service listens on.', parse: text },
   SLUICE_PORT: { default: '8080', about: 'Port of the catalogue, the API, docs, console and metrics.', parse: port },
+  SLUICE_CONNECTIONS: {
+    default: '10000',
+    about: 'Connections to that port at a time; more are closed at once.',
+    parse: wholeNumber(1, 1_000_000),
+  },
+  SLUICE_CONNECTIONS_PER_ADDRESS: {
+    default: '2000',
+    about:
+      'The same for one address, or one /64 of IPv6; `SLUICE_TRUSTED_PROXIES` may have any number. `0`: no limit but ' +
+      'the one for all.',
+    parse: wholeNumber(0, 1_000_000),
+  },
+  SLUICE_STALL_TIMEOUT_S: {
+    default: '30',
+    about: 'A client of that port that takes nothing of its response for this many seconds is disconnected.',
+    parse: wholeNumber(1, 3600),
+  },
   SLUICE_ROUTER_PORT: { default: '8000', about: 'Port for traffic to deployed revisions.', parse: port },
   SLUICE_ROUTER_TLS_PORT: { default: '8443', about: 'The same with TLS.', parse: port },
   SLUICE_ROUTER_DOMAIN: {
@@ -127,12 +144,24 @@ export const settings = {
   SLUICE_ADMIN_TOKEN: {
     default: '',
     about: 'The admin token. Empty: the first start makes one and keeps it in `<data>/admin-token`.',
-    parse: adminToken,
+    parse: bearerToken,
+  },
+  SLUICE_METRICS_TOKEN: {
+    default: '',
+    about:
+      'What `/metrics` wants as `Authorization: Bearer`, 20 characters or more. Empty: it is open, but not to requests that ' +
+      'come through one of `SLUICE_TRUSTED_PROXIES`.',
+    parse: bearerToken,
   },
   SLUICE_SECRET_KEY: {
     default: '',
     about: '32 bytes that encrypt secrets at rest. Empty: made on first start in `<data>/secret.key`.',
     parse: secretKey,
+  },
+  SLUICE_PROJECTS_PER_ACCOUNT: {
+    default: '1000',
+    about: 'Projects that an account may have; 422 `quota_exceeded` beyond. `0`: any number.',
+    parse: wholeNumber(0, 1_000_000),
   },
   SLUICE_CATALOGUE_DIR: { default: '', about: 'The published site. Empty: `<data>/catalogue`.', parse: optional },
   SLUICE_WEBHOOK_ALLOW_CIDRS: {

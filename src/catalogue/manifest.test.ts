@@ -82,5 +82,20 @@ test('tells every mistake at once', () => {
 
 test('a document full of aliases is refused, not expanded', () => {
   const bomb = `a: &a [1,1,1,1,1,1,1,1,1]\nb: &b [${'*a,'.repeat(50)}1]\nc: &c [${'*b,'.repeat(50)}1]\nd: [${'*c,'.repeat(50)}1]\n`;
-  assert.throws(() => parseManifest(bomb, '/'));
+  assert.throws(
+    () => parseManifest(bomb, '/'),
+    (error: unknown) => error instanceof CatalogueError && error.lines.length === 1 && !error.lines[0]!.includes('\n'),
+  );
+});
+
+test('aliases that lead nowhere, and nesting without end, are told in one line', () => {
+  for (const [text, line] of [
+    ['streams: *nowhere', /^the manifest has aliases that cannot be resolved: .*nowhere$/],
+    ['['.repeat(20_000), /^the manifest is nested too deep$/],
+  ] as const) {
+    assert.throws(
+      () => parseManifest(text, '/'),
+      (error: unknown) => error instanceof CatalogueError && error.lines.length === 1 && line.test(error.lines[0]!),
+    );
+  }
 });

@@ -169,12 +169,25 @@ function entryOf(stream: Static<typeof WrittenStream>, folder: string): StreamEn
   };
 }
 
+/** Aliases that stand for aliases multiply: a small file could fill the memory. */
+function resolveAliases(yaml: ReturnType<typeof parseDocument>): unknown {
+  try {
+    return yaml.toJS({ maxAliasCount: 100 });
+  } catch (error) {
+    // Also an alias without an anchor, or one within its own anchor.
+    throw new CatalogueError(`the manifest has aliases that cannot be resolved: ${(error as Error).message}`);
+  }
+}
+
 /** Parses and checks a manifest; relative sources are taken from `folder`. Throws a CatalogueError with every mistake. */
 export function parseManifest(text: string, folder: string): Manifest {
   if (Buffer.byteLength(text) > MAX_MANIFEST_BYTES) throw new CatalogueError('the manifest is larger than 16 MiB');
   const yaml = parseDocument(text, { schema: 'core' });
+  if (yaml.errors.some(({ message }) => message.startsWith('Maximum call stack'))) {
+    throw new CatalogueError('the manifest is nested too deep');
+  }
   if (yaml.errors.length > 0) throw new CatalogueError(yaml.errors.slice(0, 10).map((error) => error.message));
-  const value: unknown = yaml.toJS({ maxAliasCount: 100 });
+  const value = resolveAliases(yaml);
   const faults = [...faultsIn(WrittenManifest, value, MOST_FAULTS), ...referenceFaults(value)];
   if (faults.length > 0)
     throw new CatalogueError(

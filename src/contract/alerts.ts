@@ -49,13 +49,13 @@ const AlertmanagerMessage = Type.Object(
           endsAt: Time('When it ended, or when it counts as ended.'),
           fingerprint: Type.String({ maxLength: 64, pattern: '^[0-9a-f]+$', description: 'Of its labels.' }),
         },
-        { additionalProperties: true },
+        { additionalProperties: true, maxProperties: 50 },
       ),
       1000,
       'Each alert of the group.',
     ),
   },
-  { $id: 'AlertmanagerMessage', additionalProperties: true },
+  { $id: 'AlertmanagerMessage', additionalProperties: true, maxProperties: 50 },
 );
 export type AlertmanagerMessage = Of<typeof AlertmanagerMessage>;
 

@@ -238,6 +238,12 @@ export const getDeploymentLogs = declare({
   }),
   body: undefined,
   status: 200,
-  response: Shape({ data: List(LogLine, 1000, 'The lines.') }, { $id: 'LogLines' }),
+  response: Shape(
+    {
+      data: List(LogLine, 1000, 'The lines.'),
+      truncated: Type.Boolean({ description: 'Older lines were left out because the response would be too large.' }),
+    },
+    { $id: 'LogLines' },
+  ),
   errors: ['project_not_found', 'deployment_not_found', 'region_unavailable'],
 });

@@ -211,6 +211,12 @@ export const errorCatalogue = {
     means: 'The engine of the region does not answer. Nothing was done.',
     remedy: 'Try again after `Retry-After`; see `GET /v1/regions`.',
   },
+  busy: {
+    status: 503,
+    means:
+      'The account has too many reads of logs under way, or leaves too much of its responses unread. Nothing was done.',
+    remedy: 'Read the responses that are on their way, and try again after `Retry-After`.',
+  },
   shutting_down: {
     status: 503,
     means: 'The service is stopping.',

@@ -88,7 +88,7 @@ export const createProject = declareCreate({
   body: CreateProject,
   response: Project,
   versioned: true,
-  errors: ['slug_taken', 'region_unknown'],
+  errors: ['slug_taken', 'region_unknown', 'quota_exceeded'],
 });
 
 export const getProject = declareGet({

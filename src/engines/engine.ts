@@ -73,7 +73,11 @@ interface LogQuery {
   tail: number;
   /** Only lines after this time. */
   sinceMs?: number;
+  /** Of those, the latest that fit, `defaultLogBytes` if it is left out. No more than about this is held in memory. */
+  maxBytes?: number;
 }
+
+export const defaultLogBytes = 4 * 1024 * 1024;
 
 export type EngineFault =
   | 'image_not_found'

@@ -12,6 +12,7 @@ import type { ServedRoute } from './api/route.ts';
 import { parseJson } from './api/validate.ts';
 import { fail, failConnection } from './failures.ts';
 import type { HttpMetrics } from './metrics.ts';
+import { UnreadResponses } from './unread-responses.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -47,7 +48,12 @@ interface ServerParts extends Platform {
   endsConnections(): boolean;
 }
 
-export function createServer(parts: ServerParts): FastifyInstance {
+interface ServerContext extends ServerParts {
+  unread: UnreadResponses;
+}
+
+export function createServer(given: ServerParts): FastifyInstance {
+  const parts: ServerContext = { ...given, unread: new UnreadResponses() };
   const { timeouts, trustedProxies } = parts;
   const server = Fastify({
     logger: false,
@@ -86,7 +92,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   return server;
 }
 
-function addHooks(server: FastifyInstance, parts: ServerParts): void {
+function addHooks(server: FastifyInstance, parts: ServerContext): void {
   server.addHook('onRequest', (request, reply, done) => {
     request.startedAt = performance.now();
     reply.header('x-request-id', request.id);
@@ -94,8 +100,9 @@ function addHooks(server: FastifyInstance, parts: ServerParts): void {
     done();
   });
   // Otherwise a keep-alive connection that is in use during the stop would stay open and delay it.
-  server.addHook('onSend', (_request, reply, payload, done) => {
+  server.addHook('onSend', (request, reply, payload, done) => {
     if (parts.endsConnections()) reply.header('connection', 'close');
+    if (request.caller && typeof payload === 'string') parts.unread.add(request.caller.accountId, payload, reply.raw);
     done(null, payload);
   });
   server.addHook('onResponse', (request, reply, done) => {
@@ -104,7 +111,7 @@ function addHooks(server: FastifyInstance, parts: ServerParts): void {
   });
 }
 
-function mountApi(api: FastifyInstance, parts: ServerParts): void {
+function mountApi(api: FastifyInstance, parts: ServerContext): void {
   api.addHook('onRequest', (request, reply) => {
     const declaration = request.is404 ? null : (request.routeOptions.config.declaration ?? null);
     return enter(parts, request, reply, declaration);
@@ -135,7 +142,7 @@ function mountApi(api: FastifyInstance, parts: ServerParts): void {
 
 /** Runs first for every API request, so that every response has the headers of the rate limit. */
 async function enter(
-  parts: ServerParts,
+  parts: ServerContext,
   request: FastifyRequest,
   reply: FastifyReply,
   declaration: RouteDeclaration | null,
@@ -146,6 +153,7 @@ async function enter(
   const stopping = parts.isStopping();
   if (stopping) reply.header('connection', 'close');
   request.caller = await parts.gate.admit(request, reply, declaration);
+  if (request.caller) parts.unread.require(request.caller.accountId);
   if (stopping) throw new ApiError('shutting_down', 'The service is stopping.', { headers: { 'Retry-After': '5' } });
 }
 
@@ -158,7 +166,7 @@ function originOf(url: string): string {
 
 /** For a path that cannot be decoded. Fastify runs no hooks for it, so this calls the gate itself. */
 async function failBeforeRouting(
-  parts: ServerParts,
+  parts: ServerContext,
   error: Error,
   request: FastifyRequest,
   reply: FastifyReply,

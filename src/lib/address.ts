@@ -78,12 +78,13 @@ function destinationOf(address: Address): Address {
 
 const loopback = ranges('127.0.0.0/8', '::1/128');
 
-/** Everything IANA has reserved: this host, private networks, links, tests, documentation, multicast. */
+/** Everything IANA has reserved, and what clouds put in its place: this host, private networks, links, tests, documentation, multicast. */
 const notPublic = ranges(
   '0.0.0.0/8',
   '10.0.0.0/8',
   '100.64.0.0/10',
   '127.0.0.0/8',
+  '168.63.129.16/32', // Azure's platform: inside every virtual machine, it answers for the host
   '169.254.0.0/16',
   '172.16.0.0/12',
   '192.0.0.0/24',
@@ -117,6 +118,17 @@ export function isAmong(text: string, ranges: readonly Range[]): boolean {
   if (!address) return false;
   const destination = destinationOf(address);
   return ranges.some((range) => isWithin(destination, range) || isWithin(address, range));
+}
+
+const mapped = parseRange('::ffff:0:0/96')!;
+
+/** Whom an address counts for. An IPv6 client has a /64 at least, so all addresses of one count together. */
+export function networkOf(text: string): string {
+  const address = parseAddress(text);
+  if (!address) return text;
+  if (address.bits === 32) return rangeText({ ...address, prefix: 32 });
+  if (isWithin(address, mapped)) return rangeText({ bits: 32, value: address.value & 0xffff_ffffn, prefix: 32 });
+  return rangeText({ bits: 128, value: (address.value >> 64n) << 64n, prefix: 64 });
 }
 
 export interface AddressPolicy {

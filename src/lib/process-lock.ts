@@ -1,5 +1,6 @@
 // A lock between processes. It is one of SQLite's own, so it ends with the process that holds it, however that ends.
 import { DatabaseSync } from 'node:sqlite';
+import { keepPrivate } from './private-file.ts';
 
 export interface ProcessLock {
   release(): void;
@@ -7,6 +8,7 @@ export interface ProcessLock {
 
 /** null: another process holds it. */
 export function takeProcessLock(path: string): ProcessLock | null {
+  keepPrivate(path);
   const lock = new DatabaseSync(path, { timeout: 0 });
   try {
     lock.exec('pragma journal_mode = delete; pragma locking_mode = exclusive; begin exclusive');

@@ -73,7 +73,7 @@ export function days(value: string): number {
   return /^\d{1,5}$/.test(value) && number >= 1 ? number : wrong('must be a whole number of days, 1 or more');
 }
 
-export function adminToken(value: string): string | null {
+export function bearerToken(value: string): string | null {
   if (value === '') return null;
   return /^[!-~]{20,200}$/.test(value) ? value : wrong('must be 20 to 200 printable characters without spaces');
 }

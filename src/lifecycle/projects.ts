@@ -3,8 +3,9 @@
 import { insertDefaultRules } from '../alerts/defaults.ts';
 import { endAlertsOf } from '../alerts/incidents.ts';
 import type { Caller } from '../contract/caller.ts';
-import { ApiError } from '../contract/errors.ts';
+import { ApiError, quotaExceeded } from '../contract/errors.ts';
 import { createProject, deleteProject } from '../contract/projects.ts';
+import type { Db } from '../db/database.ts';
 import { isUniqueViolation } from '../db/errors.ts';
 import { ChangedMeanwhile } from '../db/guarded.ts';
 import { deploymentInProgress, findInProgressOf } from '../deployments/in-progress.ts';
@@ -27,12 +28,15 @@ interface ProjectLifecycleParts {
   ids: IdSource;
   clock: Clock;
   regions: Regions;
+  /** Of an account; 0: any number. */
+  maxProjects: number;
 }
 
-export function projectLifecycleRoutes({ ids, clock, regions }: ProjectLifecycleParts): ServedRoute[] {
+export function projectLifecycleRoutes({ ids, clock, regions, maxProjects }: ProjectLifecycleParts): ServedRoute[] {
   return [
     serve(createProject, async (call, tx) => {
       refuseBoundToken(call.caller);
+      await requireRoom(tx, call.caller, maxProjects);
       const { body, caller } = call;
       const region = regions.choose(body.region);
       const slug = body.slug ?? (await freeSlug(tx, ids, caller.accountId, slugOf(body.name)));
@@ -79,6 +83,11 @@ export function projectLifecycleRoutes({ ids, clock, regions }: ProjectLifecycle
       return { body: undefined };
     }),
   ];
+}
+
+async function requireRoom(db: Db, { accountId }: Caller, maxProjects: number): Promise<void> {
+  if (maxProjects === 0 || !(await projects.hasProjects(db, accountId, maxProjects))) return;
+  throw quotaExceeded(`An account has at most ${maxProjects} projects.`, 'projects', maxProjects);
 }
 
 function refuseBoundToken(caller: Caller): void {

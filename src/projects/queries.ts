@@ -34,6 +34,19 @@ export async function listProjects(db: Db, caller: Caller, page: Page): Promise<
   return newestFirst(query, page).execute();
 }
 
+/** Whether the account has so many projects, or more. */
+export async function hasProjects(db: Db, accountId: string, count: number): Promise<boolean> {
+  const last = await db
+    .selectFrom('project')
+    .select('id')
+    .where('account_id', '=', accountId)
+    .orderBy('id')
+    .limit(1)
+    .offset(count - 1)
+    .executeTakeFirst();
+  return last !== undefined;
+}
+
 /** The ids among these that are projects the caller may see. */
 export async function listKnownProjects(db: Db, caller: Caller, ids: string[]): Promise<string[]> {
   if (ids.length === 0) return [];

@@ -21,10 +21,11 @@ export function apiRoutes(
   common: Common,
   regions: Regions,
   addresses: Addresses,
+  maxProjects: number,
   more: { routes: ServedRoute[] }[],
 ): ServedRoute[] {
   const openApi = openApiDocument(version);
-  const parts = { ...common, regions, urlOf: addresses.environmentUrl };
+  const parts = { ...common, regions, urlOf: addresses.environmentUrl, maxProjects };
   return [
     ...projectRoutes(parts),
     ...projectLifecycleRoutes(parts),

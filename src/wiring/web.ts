@@ -11,7 +11,9 @@ import { createServer, type ServerTimeouts } from '../http/server.ts';
 import { mountConsole } from '../http/web/console.ts';
 import { mountServicePages } from '../http/web/service-pages.ts';
 import { mountSite } from '../http/web/site.ts';
-import { type ListenAt, listenAt, portOf } from '../lib/listen-at.ts';
+import { limitConnections } from '../lib/connections/limits.ts';
+import { type ListenAt, listenAt, portOf } from '../lib/connections/listen-at.ts';
+import { cutOffStalledReaders } from '../lib/connections/stalled-readers.ts';
 import type { Common } from './common.ts';
 
 interface WebParts {
@@ -58,10 +60,13 @@ export function createWeb(common: Common, config: Config, parts: WebParts): Web 
     endsConnections: () => phase !== 'serving',
   };
   const server = createServer({ ...common, ...service, trustedProxies });
-  mountServicePages(server, { ...common, ...service });
+  const metricsAccess = { token: config.metricsToken, trustedProxies };
+  mountServicePages(server, { ...common, ...service, metricsAccess });
   if (roles.includes('api')) mountConsole(server);
   const origin = roles.includes('catalogue') ? createOrigin(config.catalogueDir) : null;
   if (origin) mountSite(server.server, origin.handle, service.endsConnections);
+  limitConnections(config, trustedProxies, [server.server]);
+  cutOffStalledReaders(server.server, config.stallTimeoutS * 1000);
   let closed: Promise<void> | undefined;
   let closedAt = 0;
   /** Unlike `Server` of node:http, that of node:net closes no connections: not those whose first request is on its way. */

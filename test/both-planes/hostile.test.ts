@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { constants } from 'node:http2';
 import { type AddressInfo, createServer } from 'node:net';
 import { after, describe, test } from 'node:test';
-import { networkOf } from '../../src/traffic/proxy/connections.ts';
+import { networkOf } from '../../src/lib/address.ts';
 import type { Target } from '../../src/traffic/table.ts';
 import { statusOf, Wire } from '../helpers/raw-http.ts';
 import { ask, getRequest, named, serveInstance, share, startInstance, startRouter } from '../helpers/router.ts';
@@ -144,10 +144,40 @@ function connections() {
     for (const wire of three) wire.socket.destroy();
   });
 
+  test('visitors who do not read are disconnected, and what waits for them stays small', async () => {
+    let sent = 0;
+    const closed = new Set<object>();
+    const chunk = Buffer.alloc(64 * 1024);
+    const instance = await startInstance((_request, response) => {
+      const more = () => {
+        while (!response.destroyed) {
+          sent += chunk.length;
+          if (!response.write(chunk)) return;
+        }
+      };
+      response.on('drain', more);
+      response.on('close', () => closed.add(response));
+      more();
+    });
+    const router = await serveInstance(instance, { idleMs: 500, answerHeadMs: 500, retryMs: 0 });
+    const before = process.memoryUsage().rss;
+    const visitors = Array.from({ length: 50 }, () => new Wire(router.port()));
+    for (const { socket } of visitors) socket.pause();
+    for (const visitor of visitors) visitor.write(getRequest());
+    let most = 0;
+    await until('all are disconnected', () => {
+      most = Math.max(most, process.memoryUsage().rss - before);
+      return closed.size === visitors.length;
+    });
+    assert.ok(most < 100e6, `${most} bytes of memory for ${sent} bytes sent`);
+    for (const { socket } of visitors) socket.destroy();
+  });
+
   test('an IPv6 network counts as one address', () => {
     assert.equal(networkOf('2001:db8::1'), networkOf('2001:db8::ffff:2'));
     assert.notEqual(networkOf('2001:db8::1'), networkOf('2001:db8:0:1::1'));
-    assert.equal(networkOf('192.0.2.1'), '192.0.2.1');
+    assert.equal(networkOf('192.0.2.1'), networkOf('::ffff:192.0.2.1'));
+    assert.equal(networkOf('::ffff:c000:201'), networkOf('192.0.2.1'));
     assert.notEqual(networkOf('::ffff:192.0.2.1'), networkOf('::ffff:192.0.2.2'));
   });
 }

@@ -193,6 +193,9 @@ export function engineConformance(name: string, fixtures: EngineFixtures | strin
       );
       assert.deepEqual(await engine.logs(spec.id, { tail: 1000, sinceMs: all.at(-1)!.at }), []);
       assert.deepEqual(await engine.logs('never-was', { tail: 10 }), []);
+      const some = await engine.logs(spec.id, { tail: 1000, maxBytes: 30 });
+      assert.ok(some.length > 0 && some.length < all.length, `${some.length} of ${all.length} lines fit`);
+      assert.deepEqual(some, all.slice(-some.length));
     });
 
     if (fixtures.outlivesProcess) {

@@ -129,3 +129,11 @@ test('an event passes at once, and a deployed revision answers', async () => {
   assert.equal(answer.statusCode, 200);
   answer.resume();
 });
+
+test('metrics are not published', async () => {
+  for (const path of ['/metrics', '/%6Detrics', '//metrics', '/metrics/', '/v1/../metrics', '/metrics?a']) {
+    const answer = await answerOf(askApi(path));
+    assert.equal(answer.statusCode, 403, path);
+    answer.resume();
+  }
+});

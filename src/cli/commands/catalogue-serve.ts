@@ -17,10 +17,16 @@ export const serveVerb = verb({
   },
   async run(context) {
     const { createOrigin } = await import('../../catalogue/origin/origin.ts');
+    const { readConfig } = await import('../../config.ts');
+    const { limitConnections } = await import('../../lib/connections/limits.ts');
+    const { cutOffStalledReaders } = await import('../../lib/connections/stalled-readers.ts');
     const folder = resolve(context.args[0] ?? siteOf(context));
     const [host, port] = [context.text('host') ?? '127.0.0.1', wholeUpTo(context, 'port', 65_535) ?? 8080];
     const origin = createOrigin(folder);
     const server = createServer(origin.handle);
+    const config = readConfig(context.io.env, false);
+    limitConnections(config, config.trustedProxies, [server]);
+    cutOffStalledReaders(server, config.stallTimeoutS * 1000);
     const { promise, resolve: ended, reject } = Promise.withResolvers<void>();
     server.on('error', reject);
     server.listen(port, host, () => {

@@ -121,8 +121,9 @@ export const command: Command = {
           return exit.done;
         }
         const id = await here.which();
-        const { data } = await here.sluice.deployments.logs(here.project.id, id, { tail });
+        const { data, truncated } = await here.sluice.deployments.logs(here.project.id, id, { tail });
         context.out.result(data, () => {
+          if (truncated) context.out.note('These are the latest; more would be too large to show at once.');
           for (const line of data) show(context, line);
           if (data.length === 0) context.out.note(`${id} has printed nothing.`);
         });

@@ -1,6 +1,7 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import type { CompiledQuery, QueryResult } from 'kysely';
 import { Memo } from '../../lib/memo.ts';
+import { keepDatabasePrivate } from '../../lib/private-file.ts';
 
 const maxStatements = 500;
 
@@ -15,6 +16,7 @@ export class Handle {
   readonly #statements = new Memo<Statement>(maxStatements);
 
   constructor(path: string, readOnly: boolean) {
+    if (!readOnly && path !== ':memory:') keepDatabasePrivate(path);
     this.database = new DatabaseSync(path, { readOnly, timeout: 5000 });
     if (!readOnly) this.database.exec('pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on');
     // The writer waits for the lock of another process itself, without holding up everything else in this one.

@@ -1,52 +1,76 @@
 import * as contract from '../../contract/deployments.ts';
 import type { Db } from '../../db/database.ts';
+import type { Engine, LogLine } from '../../engines/engine.ts';
 import { keyOf } from '../../environments/key.ts';
 import { type EnvironmentRow, findEnvironment } from '../../environments/queries.ts';
 import { type ApiCall, type ServedRoute, serve } from '../../http/api/route.ts';
 import { isoTime } from '../../lib/iso-time.ts';
+import { bytesOf, latestThatFit } from '../../lib/latest-lines.ts';
 import type { Regions } from '../../regions/regions.ts';
 import { listInstances } from '../instances.ts';
 import type { DeploymentRow } from '../queries.ts';
+import { LogReads } from './log-reads.ts';
 import { requireDeployment } from './require.ts';
 
 const defaultLogTail = 100;
 const maxLineLength = 20_000;
+/** Of all lines of a response together. */
+const maxBytes = 1024 * 1024;
+/** Of what is read of one instance: somewhat more, to see whether there is more. */
+const maxBytesRead = maxBytes + 128 * 1024;
+const instancesAtOnce = 2;
 
-export const logRoutes = ({ regions }: { regions: Regions }): ServedRoute[] => [
-  serve(contract.getDeploymentLogs, async (call, db) => {
-    const row = await requireDeployment(db, call.caller, call.params);
-    const environment = (await findEnvironment(db, row.project_id, row.environment))!;
-    return { body: { data: await readLogs(regions, call.query, db, row, environment) } };
-  }),
-];
+type Query = ApiCall<typeof contract.getDeploymentLogs>['query'];
+type InstanceLine = LogLine & { instance: string };
+
+export function logRoutes({ regions }: { regions: Regions }): ServedRoute[] {
+  const reads = new LogReads();
+  return [
+    serve(contract.getDeploymentLogs, async (call, db) => {
+      const row = await requireDeployment(db, call.caller, call.params);
+      const environment = (await findEnvironment(db, row.project_id, row.environment))!;
+      return {
+        body: await reads.run(call.caller.accountId, () => readLogs(regions, call.query, db, row, environment)),
+      };
+    }),
+  ];
+}
 
 /** The latest lines of all instances of the deployment's revision, oldest first. */
 async function readLogs(
   regions: Regions,
-  query: ApiCall<typeof contract.getDeploymentLogs>['query'],
+  { tail = defaultLogTail, since }: Query,
   db: Db,
   row: DeploymentRow,
   { region }: EnvironmentRow,
 ) {
   regions.requireAvailable(region);
   const { engine } = regions.find(region)!;
-  const tail = query.tail ?? defaultLogTail;
-  const sinceMs = query.since === undefined ? undefined : Date.parse(query.since);
   const own = (await listInstances(db, keyOf(row))).filter((item) => item.revision === row.revision);
-  const lines = await Promise.all(
-    own.map(async ({ id }) => {
-      const found = await engine.logs(id, { tail, ...(sinceMs !== undefined && { sinceMs }) });
-      return found.map((line) => ({ ...line, instance: id }));
-    }),
-  );
-  return lines
-    .flat()
-    .sort((a, b) => a.at - b.at)
-    .slice(-tail)
-    .map(({ at, instance, stream, text }) => ({
-      at: isoTime(at),
-      instance,
-      stream,
-      text: text.slice(0, maxLineLength),
-    }));
+  const window = { tail, maxBytes: maxBytesRead, ...(since !== undefined && { sinceMs: Date.parse(since) }) };
+  const { lines, truncated } = await readLatest(engine, own, window);
+  const data = lines.map(({ at, instance, stream, text }) => ({ at: isoTime(at), instance, stream, text }));
+  return { data, truncated };
+}
+
+/** A few instances at a time, and after each of these only what may still be part of the response is kept. */
+async function readLatest(engine: Engine, instances: { id: string }[], window: Parameters<Engine['logs']>[1]) {
+  let kept: InstanceLine[] = [];
+  let truncated = false;
+  for (let next = 0; next < instances.length; next += instancesAtOnce) {
+    // Once the response is full, lines older than its first are of no use.
+    const isFull = truncated || kept.length === window.tail;
+    const sinceMs = Math.max(window.sinceMs ?? 0, isFull ? kept[0]!.at - 1 : 0);
+    const read = await Promise.all(
+      instances.slice(next, next + instancesAtOnce).map(async ({ id }) => {
+        const lines = await engine.logs(id, { ...window, sinceMs });
+        truncated ||= bytesOf(lines) > maxBytes;
+        return lines.map((line) => ({ ...line, text: line.text.slice(0, maxLineLength), instance: id }));
+      }),
+    );
+    const latest = [...kept, ...read.flat()].sort((a, b) => a.at - b.at).slice(-window.tail);
+    kept = latestThatFit(latest, maxBytes);
+    truncated ||= kept.length < latest.length;
+  }
+  return { lines: kept, truncated };
 }

@@ -1,7 +1,7 @@
 // The Docker Engine API (or Podman's compatible one), over a socket or TCP. An instance is a container. Everything known
 // about it is in its labels, so that any process of the installation finds it again.
 import { type Clock, systemClock } from '../../lib/clock.ts';
-import type { Engine } from '../engine.ts';
+import { defaultLogBytes, type Engine } from '../engine.ts';
 import { defaultDockerSocket, reachOf } from './address.ts';
 import { connectDocker, type DockerTimeouts, defaultDockerTimeouts, unless } from './client.ts';
 import { containerName, instanceOf, labelFilter, ownerOf } from './container.ts';
@@ -9,6 +9,7 @@ import { DiskLimit } from './disk-limit.ts';
 import { createEnds } from './ends.ts';
 import { prepareImage } from './image.ts';
 import { removeContainer, startInstance } from './lifecycle.ts';
+import { readLatestFrames } from './log-frames.ts';
 import { readLogFrames } from './logs.ts';
 import { ProjectNetworks } from './network/networks.ts';
 import { parseSubnetPool } from './network/setting.ts';
@@ -82,15 +83,15 @@ export async function createDockerEngine(options: DockerOptions): Promise<Engine
       );
       await removeContainer(client, containerName(installation, id));
     },
-    async logs(id, { tail, sinceMs = 0 }) {
+    async logs(id, { tail, sinceMs = 0, maxBytes = defaultLogBytes }) {
       if (tail <= 0) return [];
-      const query = { stdout: true, stderr: true, timestamps: true, tail, since: sinceMs / 1000 };
-      const data = await unless([404], () =>
+      const name = containerName(installation, id);
+      const frames = await unless([404], () =>
         call(timeouts.read, 'unavailable', (abortSignal) =>
-          containerOf(id).logs({ ...query, follow: false, abortSignal }),
+          readLatestFrames(docker, name, { tail, sinceMs, maxBytes, abortSignal }),
         ),
       );
-      return data ? readLogFrames(data).filter((line) => line.at > sinceMs) : [];
+      return frames ? readLogFrames(frames).filter((line) => line.at > sinceMs) : [];
     },
     watch: (onChange) => watchEvents(client, installation, onChange),
     close: async () => client.close(),

@@ -7,6 +7,8 @@
 //   STANDIN_EXIT_AFTER_S=3       it exits after that time
 //   STANDIN_UNHEALTHY=1          it does not listen
 //   STANDIN_IMAGE_MISSING=1      the image cannot be found
+//   STANDIN_LOG_LINES=1000       it logs that many lines of 16 kB when it starts
+//   STANDIN_EARLY_HINTS=1        it answers with 103 and never with anything else
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
@@ -14,10 +16,19 @@ import type { AddressInfo } from 'node:net';
 import { parseImage } from '../../contract/image-reference.ts';
 import { revisionId } from '../../contract/revision-id.ts';
 import { createServer } from '../../lib/http/node-http.ts';
-import { type Engine, EngineError, type EngineInstance, type InstanceSpec, type LogLine } from '../engine.ts';
+import { latestThatFit } from '../../lib/latest-lines.ts';
+import {
+  defaultLogBytes,
+  type Engine,
+  EngineError,
+  type EngineInstance,
+  type InstanceSpec,
+  type LogLine,
+} from '../engine.ts';
 
 export const standinHost = '127.0.0.1';
 const maxLogLines = 1000;
+const maxLineLength = 16_000;
 
 interface Running {
   spec: InstanceSpec;
@@ -44,6 +55,8 @@ export function createStandinEngine(): Engine {
       instances.set(spec.id, running);
       running.server.on('request', answer(running));
       note(running, `instance ${spec.id} of ${spec.image} started`);
+      const logLines = Math.min(Number(spec.variables.STANDIN_LOG_LINES) || 0, maxLogLines);
+      for (let line = 1; line <= logLines; line++) note(running, `${line} `.padEnd(maxLineLength, '.'));
       if (!flag(spec.variables.STANDIN_UNHEALTHY)) {
         await listen(running).catch((error) => {
           instances.delete(spec.id);
@@ -61,9 +74,9 @@ export function createStandinEngine(): Engine {
       if (running.server.listening) await closeServer(running.server, graceS);
       instances.delete(id);
     },
-    async logs(id, { tail, sinceMs = 0 }) {
+    async logs(id, { tail, sinceMs = 0, maxBytes = defaultLogBytes }) {
       const lines = instances.get(id)?.log.filter((line) => line.at > sinceMs) ?? [];
-      return tail === 0 ? [] : lines.slice(-tail);
+      return tail === 0 ? [] : latestThatFit(lines.slice(-tail), maxBytes);
     },
     async close() {
       for (const running of instances.values()) end(running, 0);
@@ -108,7 +121,7 @@ const flag = (value: string | undefined): boolean => value !== undefined && valu
 const digestOf = (image: string): string => `sha256:${createHash('sha256').update(image).digest('hex')}`;
 
 function note(running: Running, text: string, stream: LogLine['stream'] = 'stdout'): void {
-  running.log.push({ at: Date.now(), stream, text });
+  running.log.push({ at: Date.now(), stream, text: text.slice(0, maxLineLength) });
   if (running.log.length > maxLogLines) running.log.splice(0, running.log.length - maxLogLines);
 }
 
@@ -138,7 +151,18 @@ function answer(running: Running) {
       response.writeHead(failed ? 500 : 200, { 'content-type': 'application/json' });
       response.end(`${body}\n`);
     };
-    if (latencyMs > 0) setTimeout(respond, latencyMs);
+    if (flag(spec.variables.STANDIN_EARLY_HINTS)) hintForEver(response);
+    else if (latencyMs > 0) setTimeout(respond, latencyMs);
     else respond();
   };
+}
+
+/** As fast as it is read. */
+function hintForEver(response: ServerResponse): void {
+  const { socket } = response;
+  const more = () => {
+    while (socket?.writable && socket.write('HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n'));
+  };
+  socket?.on('drain', more);
+  more();
 }

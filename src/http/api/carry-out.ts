@@ -1,5 +1,6 @@
 // Carries out a call of a declared route. A change runs in one transaction with its audit row and, if the request has an
 // Idempotency-Key, its stored response.
+import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { RouteDeclaration } from '../../contract/declare/route.ts';
 import type { Db } from '../../db/database.ts';
@@ -44,6 +45,11 @@ export async function carryOut(
   if (route.follow) {
     const header = (name: string) => request.headers[name]?.toString();
     const stream = await route.follow(call, platform.db, header);
+    if (request.method === 'HEAD') {
+      stream.destroy();
+      // Not undefined: that would claim a body of 0 bytes.
+      return reply.header('content-type', route.declaration.media).send(Readable.from([]));
+    }
     return reply.header('content-type', route.declaration.media).send(stream);
   }
   if (route.declaration.method === 'GET') {

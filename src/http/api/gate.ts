@@ -6,6 +6,7 @@ import type { Caller } from '../../contract/caller.ts';
 import type { RouteDeclaration } from '../../contract/declare/route.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { allows } from '../../contract/scopes.ts';
+import { networkOf } from '../../lib/address.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { RateCells } from './rate-cells.ts';
 import { type RateState, retryAfterS, stateOf } from './rate-limit.ts';
@@ -70,7 +71,7 @@ export function createGate(
 
   return {
     async admit(request, reply, declaration) {
-      const address = `ip ${request.ip}`;
+      const address = `ip ${networkOf(request.ip)}`;
       if (hasCredential(request.raw.url!)) {
         await charge(reply, address, addressLimit);
         throw new ApiError('token_in_query', 'The query string contains a credential. Use the Authorization header.');

@@ -5,9 +5,10 @@ import type { RouteDeclaration } from '../../contract/declare/route.ts';
 import { ApiError, notFound, type ParamName } from '../../contract/errors.ts';
 import type { Log } from '../../lib/log.ts';
 import type { Seal } from '../../lib/seal.ts';
+import { conforms } from './compiled.ts';
 import { readCursor, writeCursor } from './cursor.ts';
 import type { ApiCall } from './route.ts';
-import { coerceQuery, conforms, validate } from './validate.ts';
+import { coerceQuery, validate } from './validate.ts';
 
 const defaultLimit = 20;
 

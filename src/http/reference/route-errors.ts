@@ -8,6 +8,7 @@ const gateErrors: ErrorCode[] = [
   'token_in_query',
   'rate_limited',
   'internal_error',
+  'busy',
   'database_unavailable',
   'shutting_down',
 ];

@@ -5,11 +5,13 @@ import type { Loops } from '../../lib/loops.ts';
 import type { HttpMetrics } from '../metrics.ts';
 import { errorsPage, referencePage } from '../reference/docs-pages.ts';
 import { databaseCheck } from './database-check.ts';
+import { type MetricsAccess, metricsRefusal } from './metrics-access.ts';
 
 interface ServicePageParts {
   db: Db;
   loops: Loops;
   metrics: HttpMetrics;
+  metricsAccess: MetricsAccess;
   /** Metrics of the deployments, in Prometheus' text format. */
   figures(): Promise<string>;
   /** The root certificate of the local CA; null: certificates come from an ACME directory. */
@@ -21,7 +23,7 @@ interface ServicePageParts {
 
 export function mountServicePages(
   server: FastifyInstance,
-  { db, loops, metrics, figures, caPem, baseUrl, apiUrl, isStopping }: ServicePageParts,
+  { db, loops, metrics, metricsAccess, figures, caPem, baseUrl, apiUrl, isStopping }: ServicePageParts,
 ): void {
   const html = 'text/html; charset=utf-8';
   const policy =
@@ -45,9 +47,15 @@ export function mountServicePages(
     return lines.length === 0 ? reply.send('ok\n') : reply.code(503).header('retry-after', '2').send(lines.join(''));
   });
 
-  server.get('/metrics', async (_request, reply) =>
-    reply.type(metrics.registry.contentType).send((await metrics.registry.metrics()) + (await figures())),
-  );
+  server.get('/metrics', async (request, reply) => {
+    const refusal = metricsRefusal(request, metricsAccess);
+    if (refusal) {
+      reply.code(refusal.status).header('cache-control', 'no-store').type('text/plain');
+      if (refusal.status === 401) reply.header('www-authenticate', 'Bearer');
+      return reply.send(refusal.text);
+    }
+    return reply.type(metrics.registry.contentType).send((await metrics.registry.metrics()) + (await figures()));
+  });
 
   server.get('/local-ca.pem', async (_request, reply) => {
     if (!caPem) return reply.code(404).type('text/plain').send('certificates come from an ACME directory\n');

@@ -1,54 +1,59 @@
-// Sends files and parts of files from disk, no faster than the client takes them. Buffers are reused once the socket is
-// done with them: to allocate and zero new ones of this size would cost more than the copy itself.
+// Sends files and parts of files from disk, no faster than the client takes them.
 import { close, fstat, open, read, type Stats } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
+import { lendBuffer, returnBuffer } from './chunk-buffers.ts';
 import type { ByteRange } from './range.ts';
 import type { StoredFile } from './stored-files.ts';
 
-const chunkBytes = 256 * 1024;
-const maxSpareBuffers = 64;
 /** Chunks of one response that the socket may hold while the next is read. */
 const maxInFlight = 2;
 
 const openFile = promisify(open) as unknown as (path: string, flags: string) => Promise<number>;
 const statFile = promisify(fstat) as unknown as (descriptor: number) => Promise<Stats>;
 const closeFile = promisify(close);
-const spareBuffers: Buffer[] = [];
 
 /** The bytes between two parts, or a part of the file. */
 export type Piece = Buffer | ByteRange;
 
 interface Sending {
   response: ServerResponse;
-  inFlight: number;
+  inFlight: Set<Buffer>;
   /** Called when the socket has taken a chunk or has closed. */
   wake: () => void;
 }
 
 function readChunk(descriptor: number, length: number, position: number): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
-  const buffer = spareBuffers.pop() ?? Buffer.allocUnsafeSlow(chunkBytes);
-  read(descriptor, buffer, 0, length, position, (error, bytesRead) => {
-    if (error !== null) reject(error);
-    else if (bytesRead === 0) reject(new Error('the file has been truncated'));
-    else resolve(buffer.subarray(0, bytesRead));
+  const buffer = lendBuffer();
+  read(descriptor, buffer, 0, Math.min(length, buffer.length), position, (error, bytesRead) => {
+    if (error === null && bytesRead > 0) {
+      resolve(buffer.subarray(0, bytesRead));
+      return;
+    }
+    returnBuffer(buffer);
+    reject(error ?? new Error('the file has been truncated'));
   });
   return promise;
 }
 
 function writeChunk(sending: Sending, chunk: Buffer): void {
-  sending.inFlight++;
+  sending.inFlight.add(chunk);
   sending.response.write(chunk, () => {
-    // `chunk` is a view of the whole buffer, which starts where it does.
-    if (spareBuffers.length < maxSpareBuffers) spareBuffers.push(Buffer.from(chunk.buffer, 0, chunkBytes));
-    sending.inFlight--;
+    if (sending.inFlight.delete(chunk)) returnBuffer(chunk);
     sending.wake();
   });
 }
 
+/** The socket of a response that has closed is done with its chunks, whether or not it says so for each of them. */
+function onClose(sending: Sending): void {
+  for (const chunk of sending.inFlight) returnBuffer(chunk);
+  sending.inFlight.clear();
+  sending.wake();
+}
+
 async function waitForRoom(sending: Sending): Promise<void> {
-  while (sending.inFlight >= maxInFlight && !sending.response.destroyed)
+  while (sending.inFlight.size >= maxInFlight && !sending.response.destroyed)
     await new Promise<void>((resolve) => {
       sending.wake = resolve;
     });
@@ -56,7 +61,7 @@ async function waitForRoom(sending: Sending): Promise<void> {
 
 async function sendPart(descriptor: number, range: ByteRange, sending: Sending): Promise<void> {
   for (let at = range.start; at <= range.end && !sending.response.destroyed; ) {
-    const chunk = await readChunk(descriptor, Math.min(chunkBytes, range.end - at + 1), at);
+    const chunk = await readChunk(descriptor, range.end - at + 1, at);
     at += chunk.length;
     writeChunk(sending, chunk);
     await waitForRoom(sending);
@@ -68,9 +73,8 @@ async function sendPart(descriptor: number, range: ByteRange, sending: Sending):
  * received for the whole file.
  */
 export async function sendPieces(file: StoredFile, pieces: Piece[], response: ServerResponse): Promise<void> {
-  const sending: Sending = { response, inFlight: 0, wake: () => {} };
-  const onClose = () => sending.wake();
-  response.on('close', onClose);
+  const sending: Sending = { response, inFlight: new Set(), wake: () => {} };
+  response.once('close', () => onClose(sending));
   let descriptor: number | undefined;
   try {
     descriptor = await openFile(file.realPath, 'r');
@@ -83,7 +87,6 @@ export async function sendPieces(file: StoredFile, pieces: Piece[], response: Se
   } catch {
     response.destroy();
   } finally {
-    response.off('close', onClose);
     if (descriptor !== undefined) await closeFile(descriptor);
   }
 }

@@ -1,11 +1,16 @@
-// Limits of visitors' connections: in all, over both listeners, and of one address. Connections beyond one are closed
+// Limits of clients' connections: in all, over every listener, and of one address. Connections beyond one are closed
 // before a byte is read of them.
 import type { Server, Socket } from 'node:net';
-import { isAmong, parseAddress, type Range } from '../../lib/address.ts';
-import type { ProxyLimits } from './limits.ts';
+import { isAmong, networkOf, type Range } from '../address.ts';
+
+export interface ConnectionLimits {
+  connections: number;
+  /** 0: no such limit. Trusted proxies are excepted. */
+  connectionsPerAddress: number;
+}
 
 export function limitConnections(
-  { connections, connectionsPerAddress }: ProxyLimits,
+  { connections, connectionsPerAddress }: ConnectionLimits,
   trustedProxies: readonly Range[],
   servers: Server[],
 ): void {
@@ -51,10 +56,4 @@ function limitAddresses(limit: number, trustedProxies: readonly Range[], servers
       if (count > limit) socket.destroy();
     });
   }
-}
-
-/** An IPv6 visitor has a /64 at least, so its addresses count together. */
-export function networkOf(text: string): string {
-  const address = parseAddress(text.replace(/^::ffff:(?=\d+\.)/, ''));
-  return address?.bits === 128 ? `${address.value >> 64n}` : text;
 }

@@ -1,0 +1,44 @@
+// What an attack is, and the table of what was tried and what held.
+import type { Target } from './target.ts';
+
+export interface Outcome {
+  tried: number;
+  /** What did not hold, one line each. */
+  broken: string[];
+  note?: string;
+}
+
+export interface Attack {
+  name: string;
+  /** It measures, so what earlier attacks have left behind would count for it: the long form starts a service for it. */
+  isMeasured?: true;
+  /** `short`: as in `npm test`, in a few seconds, on a machine that may be busy with something else. */
+  run(target: Target, short: boolean): Promise<Outcome>;
+}
+
+export interface Row extends Outcome {
+  name: string;
+  seconds: number;
+}
+
+export async function carryOut({ name, run }: Attack, target: Target, short: boolean): Promise<Row> {
+  const startedAt = performance.now();
+  const outcome = await run(target, short).catch((error: Error) => ({
+    tried: 0,
+    broken: [error.stack ?? String(error)],
+  }));
+  return { name, ...outcome, seconds: (performance.now() - startedAt) / 1000 };
+}
+
+export function tableOf(rows: Row[]): string[] {
+  const width = Math.max(...rows.map(({ name }) => name.length));
+  const line = (name: string, tried: string, held: string, seconds: string, note: string) =>
+    `${name.padEnd(width)} ${tried.padStart(6)} ${held.padStart(6)} ${seconds.padStart(6)}  ${note}`.trimEnd();
+  return [
+    line('attack', 'tried', 'held', 's', ''),
+    ...rows.flatMap(({ name, tried, broken, seconds, note = '' }) => [
+      line(name, String(tried), String(tried - broken.length), seconds.toFixed(1), note),
+      ...broken.slice(0, 10).map((what) => `  ✖ ${what}`),
+    ]),
+  ];
+}

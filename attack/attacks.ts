@@ -1,0 +1,6 @@
+// Every attack, in the order in which they are carried out: first those that compare with an undisturbed service.
+import type { Attack } from './attack.ts';
+import { largestBodies } from './attacks/largest-bodies.ts';
+import { worstTenantAttacks } from './attacks/worst-tenant.ts';
+
+export const attacks: Attack[] = [...worstTenantAttacks, largestBodies];

@@ -1,0 +1,68 @@
+// A tenant does its worst, and another one must hardly notice: its 99th percentiles stay below five times what they are
+// undisturbed, all its requests succeed, and the service does not grow by 100 MB.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import type { Attack, Outcome } from '../attack.ts';
+import type { Target } from '../target.ts';
+import { attackers } from '../tenant/attackers.ts';
+import { percentile, type Seen, watch } from '../tenant/bystander.ts';
+
+const entry = fileURLToPath(new URL('../tenant/main.ts', import.meta.url));
+const megabyte = 1024 * 1024;
+const maxGrowth = 100 * megabyte;
+/** The short form has one service for all attacks, and what each leaves behind adds up. */
+const shortMaxGrowth = 200 * megabyte;
+const maxFactor = 5;
+/** Below this, differences say something about the machine and nothing about the service. */
+const leastMs = 10;
+/** What the short form allows: it may run beside anything. */
+const shortLimitMs = 10_000;
+
+const undisturbed = new WeakMap<Target, Seen>();
+
+async function undisturbedOf(target: Target, forMs: number): Promise<Seen> {
+  const seen = undisturbed.get(target) ?? (await watch(target, forMs));
+  undisturbed.set(target, seen);
+  return seen;
+}
+
+export const worstTenantAttacks: Attack[] = Object.keys(attackers).map((name) => ({
+  name: `a tenant at its worst: ${name}`,
+  isMeasured: true,
+  async run(target, short) {
+    const forMs = short ? 1000 : 15_000;
+    const before = await undisturbedOf(target, forMs);
+    const { url, routerPort, attacker } = target;
+    const worst = spawn(process.execPath, [entry, name], {
+      env: { PATH: process.env.PATH, WORST: JSON.stringify({ url, routerPort, attacker }) },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    try {
+      await once(worst.stdout, 'data');
+      return judge(before, await watch(target, forMs), short);
+    } finally {
+      worst.kill('SIGKILL');
+    }
+  },
+}));
+
+function judge(before: Seen, during: Seen, short: boolean): Outcome {
+  const broken = [...during.failures];
+  const notes: string[] = [];
+  for (const [what, pick] of [
+    ['API', (seen: Seen) => seen.apiMs],
+    ['router', (seen: Seen) => seen.routerMs],
+  ] as const) {
+    const usual = percentile(pick(before), 0.99);
+    const now = percentile(pick(during), 0.99);
+    notes.push(`${what} p99 ${usual.toFixed(0)} → ${now.toFixed(0)} ms`);
+    const limit = short ? shortLimitMs : maxFactor * Math.max(usual, leastMs);
+    if (now > limit) broken.push(`${what}: p99 ${now.toFixed(0)} ms, undisturbed ${usual.toFixed(0)} ms`);
+  }
+  const growth = during.mostBytes - before.mostBytes;
+  notes.push(`${growth < 0 ? '' : '+'}${Math.round(growth / megabyte)} MB`);
+  if (growth > (short ? shortMaxGrowth : maxGrowth))
+    broken.push(`the service grew by ${Math.round(growth / megabyte)} MB`);
+  return { tried: during.apiMs.length + during.routerMs.length, broken, note: notes.join(', ') };
+}

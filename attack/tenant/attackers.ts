@@ -1,0 +1,91 @@
+// What a tenant can do at its worst, each without end: run in a process of its own (main.ts), so that only the service is
+// disturbed by it, not those who measure.
+import { Agent, request } from 'node:http';
+import { connect } from 'node:net';
+import type { Target } from '../target.ts';
+
+export type Worst = Pick<Target, 'url' | 'routerPort' | 'attacker'>;
+
+/** A large file of the catalogue. */
+export const filmPath = '/media/a/film.mp4';
+
+/** Not the address of the other tenant: the limits of one address are not those of another. */
+const localAddress = '127.0.0.2';
+const agent = new Agent({ keepAlive: true, maxSockets: 8 });
+const slowReaders = 400;
+
+interface Sent {
+  method?: string;
+  body?: string;
+  token?: string;
+}
+
+let next = 0;
+
+/** Resolves when the answer has been read, or there was none. */
+function send({ url, attacker }: Worst, path: string, { method = 'GET', body, token }: Sent = {}): Promise<void> {
+  const bearer = token ?? attacker.tokens[next++ % attacker.tokens.length]!;
+  const headers = {
+    authorization: `Bearer ${bearer}`,
+    ...(body !== undefined && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }),
+  };
+  return new Promise((resolve) => {
+    const sent = request(new URL(path, url), { method, headers, agent, localAddress }, (response) => {
+      response.resume().on('close', resolve);
+    });
+    sent.on('error', () => setTimeout(resolve, 20)).end(body);
+  });
+}
+
+async function forEver(parallel: number, act: () => Promise<void>): Promise<void> {
+  await Promise.all(
+    Array.from({ length: parallel }, async () => {
+      for (;;) await act();
+    }),
+  );
+}
+
+const bytes = 1024 * 1024 - 100;
+const labels = `{"name":"a","labels":[${'1,'.repeat(bytes / 2 - 30)}1]}`;
+const variables = `{"variables":{${Array.from({ length: 80_000 }, (_, n) => `"V${n}":"a"`).join()}}}`;
+
+/** A connection that asks and does not read, opened again when it is closed. */
+function openSlowReader(port: number, path: string, host: string): void {
+  const socket = connect({ port, host: '127.0.0.1', localAddress });
+  socket.on('error', () => {});
+  socket.on('close', () => setTimeout(openSlowReader, 1000, port, path, host));
+  socket.pause();
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+}
+
+export const attackers: Record<string, (worst: Worst) => Promise<void>> = {
+  'largest bodies': (worst) => {
+    // One token: what goes beyond its limit is refused before it is read, and would only make room for the others.
+    const token = worst.attacker.tokens[0]!;
+    const path = `/v1/projects/${worst.attacker.project}/environments/production`;
+    return forEver(2, async () => {
+      await send(worst, '/v1/projects', { method: 'POST', body: labels, token });
+      await send(worst, path, { method: 'PATCH', body: variables, token });
+    });
+  },
+  'clients that do not read': async (worst) => {
+    const port = Number(new URL(worst.url).port);
+    for (let n = 0; n < slowReaders; n++) openSlowReader(port, filmPath, 'x');
+    for (let n = 0; n < 100; n++) openSlowReader(worst.routerPort, '/', worst.attacker.host);
+    await forEver(0, async () => {});
+  },
+  'logs of many instances': (worst) => {
+    const { project, deployment } = worst.attacker;
+    return forEver(6, () => send(worst, `/v1/projects/${project}/deployments/${deployment}/logs?tail=1000`));
+  },
+  'HEAD of the event stream': (worst) => forEver(4, () => send(worst, '/v1/events/stream', { method: 'HEAD' })),
+  'early hints without end': (worst) => forEver(8, () => visit(worst)),
+};
+
+function visit({ routerPort, attacker }: Worst): Promise<void> {
+  return new Promise((resolve) => {
+    const options = { host: '127.0.0.1', port: routerPort, localAddress, agent, headers: { host: attacker.host } };
+    const sent = request(options, (response) => response.resume().on('close', resolve));
+    sent.on('error', () => setTimeout(resolve, 20)).end();
+  });
+}

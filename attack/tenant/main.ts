@@ -1,0 +1,7 @@
+// A process of the tenant at its worst: node attack/tenant/main.ts NAME, with what it attacks in the environment. It ends
+// when it is killed.
+import { attackers } from './attackers.ts';
+
+setInterval(() => {}, 60_000);
+process.stdout.write('begins\n');
+await attackers[process.argv[2]!]!(JSON.parse(process.env.WORST!));

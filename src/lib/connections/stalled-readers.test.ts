@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { cutOffStalledReaders } from './stalled-readers.ts';
+
+const stallMs = 300;
+const large = Buffer.alloc(32 * 1024 * 1024);
+
+/** A connection to a server that cuts off, with a request on it. */
+async function ask(t: TestContext, listener: RequestListener, cutAfterMs = stallMs) {
+  const server = createServer(listener);
+  cutOffStalledReaders(server, cutAfterMs);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const accepted = once(server, 'connection') as Promise<[Socket]>;
+  const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  client.on('error', () => {});
+  t.after(() => {
+    client.destroy();
+    server.closeAllConnections();
+    server.close();
+  });
+  client.pause();
+  client.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+  const [socket] = await accepted;
+  return { client, cut: once(socket, 'close') };
+}
+
+async function receivedBytes(client: Socket, pauseMs: number): Promise<number> {
+  let bytes = 0;
+  for await (const chunk of client) {
+    bytes += chunk.length;
+    if (pauseMs > 0) await wait(pauseMs);
+  }
+  return bytes;
+}
+
+test('a client that takes nothing is disconnected', async (t) => {
+  const { cut } = await ask(t, (_request, response) => void response.end(large));
+  await cut;
+});
+
+test('a client that takes it slowly gets all of it', async (t) => {
+  // Long enough for a busy machine to read something meanwhile, and shorter than all of it takes.
+  const { client } = await ask(t, (_request, response) => void response.end(large), 1500);
+  assert.ok((await receivedBytes(client, 5)) > large.length);
+});
+
+test('a client that waits for its response is not disconnected', async (t) => {
+  const { client } = await ask(t, (_request, response) => void setTimeout(() => response.end('late'), 4 * stallMs));
+  assert.ok((await receivedBytes(client, 0)) > 4);
+});
+
+test('a response that stalls after a long silence is cut off too', async (t) => {
+  const { cut } = await ask(t, (_request, response) => void setTimeout(() => response.end(large), 2 * stallMs));
+  await cut;
+});
