@@ -73,17 +73,20 @@ async function refreshInstance(
     });
     return null;
   }
-  if (!found.address) return known;
-  const row = await saveAddress(context, known, found.address);
-  const seen = health.healthOf(row.id);
+  // The keeper starts it again.
+  if (found.state === 'created') return known;
+  // One that runs and has no address yet, or none any more, has as long to get one as it has to become healthy.
+  const row = found.address ? await saveAddress(context, known, found.address) : known;
+  const seen = found.address ? health.healthOf(row.id) : 'unhealthy';
   if (seen === 'healthy' && row.state !== 'healthy') return mark(context, row, 'healthy');
+  if (seen === 'unhealthy' && row.state === 'healthy') return mark(context, row, 'unhealthy');
   const waitedMs = clock.now() - row.state_since;
-  if (row.state !== 'healthy' && waitedMs > of.healthCheck.start_timeout_s * 1000) {
-    await giveUp(context, of, row, whyNotHealthy(context, row));
-    return null;
-  }
-  return seen === 'unhealthy' && row.state === 'healthy' ? mark(context, row, 'unhealthy') : row;
+  if (row.state === 'healthy' || waitedMs <= of.healthCheck.start_timeout_s * 1000) return row;
+  await giveUp(context, of, row, found.address ? whyNotHealthy(context, row) : noAddress);
+  return null;
 }
+
+const noAddress: Failure = { code: 'start_timeout', message: 'An instance runs, but was given no address in time.' };
 
 async function saveAddress(
   { lease }: ReconcileContext,
