@@ -46,6 +46,10 @@ export async function markInstance(
   );
 }
 
+export async function setInstanceStateSince(db: Db, ids: string[], nowMs: number): Promise<void> {
+  await db.updateTable('instance').set({ state_since: nowMs }).where('id', 'in', ids).execute();
+}
+
 export async function setInstanceAddress(db: Db, id: string, address: { host: string; port: number }): Promise<void> {
   await db.updateTable('instance').set(address).where('id', '=', id).execute();
 }
