@@ -3,6 +3,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { alertRoutes } from '../src/alerts/routes.ts';
 import { Watcher } from '../src/alerts/watcher.ts';
+import { aloneClock, databaseClock } from '../src/db/agreed-clock.ts';
 import type { Db } from '../src/db/database.ts';
 import { RetentionClock } from '../src/db/retention.ts';
 import { deploymentRoutes } from '../src/deployments/api/routes.ts';
@@ -37,6 +38,7 @@ import { SimulatedDataPlane } from './data-plane.ts';
 import type { SimulatedEngine } from './engine.ts';
 import type { Machine } from './machine.ts';
 import type { Receivers } from './receivers.ts';
+import type { World } from './world.ts';
 
 export const seal = createSeal(Buffer.alloc(32, 7));
 export const accountId = 'acc_00000000000000000000000000';
@@ -49,10 +51,14 @@ export interface ProcessParts {
   log: Log;
   /** Whether other processes use the database too, as they may on PostgreSQL. */
   isShared: boolean;
+  leases: LeaseTimes;
 }
 
-/** A router that is not heard of for this long holds up nothing any more. */
-export const routerLeaseMs = 15_000;
+export interface LeaseTimes {
+  environmentMs: number;
+  /** A router that is not heard of for this long holds up nothing any more. */
+  routerMs: number;
+}
 
 export interface ApiRequest {
   /** The name of its declaration. */
@@ -74,21 +80,25 @@ export interface ControlProcess {
   request(request: ApiRequest): Promise<ApiResponse>;
 }
 
-const commonOf = ({ machine, db, log }: ProcessParts): Common => {
+async function commonOf({ machine, db, log, isShared }: ProcessParts): Promise<Common> {
   const ids = createIds(machine.clock);
   machine.processId = ids('run');
-  const { clock, processId } = machine;
+  const { processId } = machine;
+  const loops = createLoops(log);
+  const own = machine.clock;
+  const clock = isShared ? (await databaseClock({ db, clock: own, log, loops })).clock : aloneClock(own);
+  if (!isShared) machine.deadlinesAheadMs = machine.clockOffsetMs;
   const retention = new RetentionClock(db, clock);
-  return { db, dialect: 'sqlite', seal, ids, clock, retention, log, loops: createLoops(log), processId };
-};
+  return { db, dialect: 'sqlite', seal, ids, clock, retention, log, loops, processId };
+}
 
 export async function startControlProcess(
   parts: ProcessParts,
   engines: readonly SimulatedEngine[],
   receivers: Receivers,
 ): Promise<ControlProcess> {
-  const { machine, isShared } = parts;
-  const common = commonOf(parts);
+  const { machine, isShared, leases } = parts;
+  const common = await commonOf(parts);
   const regions = new Regions(
     engines.map((engine) => ({ name: engine.region, engine: engine.from(machine) })),
     machine.clock,
@@ -100,11 +110,13 @@ export async function startControlProcess(
     ...common,
     regions,
     logins: registryLogins({ ...common, files: [] }),
-    leases: isShared ? databaseLeases(common.db, common.processId, common.clock) : onlyProcess(common.db),
+    leases: isShared
+      ? databaseLeases(common.db, common.processId, common.clock, leases.environmentMs)
+      : onlyProcess(common.db),
     pullTimeoutS: 900,
     instancePorts: { first: 20_000, last: 29_999 },
     random: Math.random,
-    routers: new RouterWatch({ ...common, leaseMs: routerLeaseMs }),
+    routers: new RouterWatch({ ...common, leaseMs: leases.routerMs }),
     probe: (target) => engines[0]!.probe(machine, target),
   });
   reconciler.start();
@@ -157,11 +169,11 @@ export interface RouterProcess {
   dataPlane: SimulatedDataPlane;
 }
 
-export async function startRouterProcess(parts: ProcessParts): Promise<RouterProcess> {
-  const { machine } = parts;
-  const common = commonOf(parts);
-  const dataPlane = new SimulatedDataPlane(machine.clock, common.processId);
-  const agent = new RouterAgent({ ...common, dataPlane, domain: 'sim.test', leaseMs: routerLeaseMs });
+export async function startRouterProcess(world: World, parts: ProcessParts): Promise<RouterProcess> {
+  const { machine, leases } = parts;
+  const common = await commonOf(parts);
+  const dataPlane = new SimulatedDataPlane(world, machine, common.processId);
+  const agent = new RouterAgent({ ...common, dataPlane, domain: 'sim.test', leaseMs: leases.routerMs });
   await agent.listen();
   agent.start();
   return { machine, dataPlane };

@@ -7,6 +7,7 @@ import type { Db } from '../src/db/database.ts';
 import { Handle } from '../src/db/sqlite/handle.ts';
 import type { Tables } from '../src/db/tables.ts';
 import { trackTransactions } from '../src/db/transactions.ts';
+import type { OfEnvironment } from './invariants/commit.ts';
 import type { Machine } from './machine.ts';
 import type { Outside } from './outside.ts';
 import type { Entry, World } from './world.ts';
@@ -18,6 +19,8 @@ interface Turn {
   lastUsedAt: number;
   /** The tables it wrote to. */
   written: Set<string>;
+  /** The environment for which it asked whether its process still has the lease. */
+  leased: OfEnvironment | null;
   /** Ends it if its process is silent for too long. */
   limit: Entry | null;
 }
@@ -32,12 +35,12 @@ const givesUpAfterMs = 2000;
 const idleLimitMs = 8000;
 const waitLimitMs = 15_000;
 
-export type CommitListener = (machine: Machine, written: ReadonlySet<string>) => void;
+export type CommitListener = (machine: Machine, written: ReadonlySet<string>, leased: OfEnvironment | null) => void;
 
 export interface SimulatedDatabase {
   /** Sees what is committed. */
   readonly reader: Handle;
-  /** Called after each commit with the process that made it and the tables it wrote to. */
+  /** Called after each commit with the process that made it, the tables it wrote to, and the lease it was made under. */
   onCommit: CommitListener;
   isDiskFull: boolean;
   connect(machine: Machine): Db;
@@ -95,6 +98,7 @@ export class SharedDatabase implements SimulatedDatabase {
       this.#use(turn);
       const table = writtenTable(query.sql);
       if (table !== undefined) turn.written.add(table);
+      turn.leased ??= leaseNamedIn(query);
       return this.#writer.run<R>(inSqlite(query));
     };
     return this.#call(turn.machine, 'statement', labelOf(query), run, () => this.#end(turn));
@@ -102,7 +106,14 @@ export class SharedDatabase implements SimulatedDatabase {
 
   /** Waits for its turn. */
   begin(machine: Machine): Promise<Turn> {
-    const turn: Turn = { machine, isOver: false, lastUsedAt: this.#world.now, written: new Set(), limit: null };
+    const turn: Turn = {
+      machine,
+      isOver: false,
+      lastUsedAt: this.#world.now,
+      written: new Set(),
+      leased: null,
+      limit: null,
+    };
     return new Promise((resolve, reject) => {
       const world = this.#world;
       let patience: Entry | null = null;
@@ -135,7 +146,7 @@ export class SharedDatabase implements SimulatedDatabase {
       }
       this.#writer.control('commit');
       close(turn);
-      this.onCommit(turn.machine, turn.written);
+      this.onCommit(turn.machine, turn.written, turn.leased);
       this.#next();
     };
     return this.#call(turn.machine, 'commit', 'commit', commit, () => this.#end(turn));
@@ -201,9 +212,9 @@ function close(turn: Turn): void {
 
 const labelOf = ({ sql }: CompiledQuery): string => sql.slice(0, 60).replaceAll(/\s+/g, ' ');
 
-/** What the leases of several processes say to PostgreSQL: its clock, its sequence of fences, its row locks. */
+/** What several processes ask PostgreSQL for: its clock, its sequence of fences, its row locks. */
 function inSqlite(query: CompiledQuery): CompiledQuery {
-  if (!query.sql.includes('environment_lease')) return query;
+  if (!query.sql.includes('environment_lease') && !query.sql.includes('clock_timestamp()')) return query;
   const sql = query.sql
     .replaceAll('(extract(epoch from clock_timestamp()) * 1000)::bigint', 'shared_now()')
     .replace(/ for share$/, '')
@@ -212,6 +223,12 @@ function inSqlite(query: CompiledQuery): CompiledQuery {
       '$1, "fence") values $2, next_fence()) on conflict',
     );
   return { ...query, sql };
+}
+
+function leaseNamedIn({ sql, parameters }: CompiledQuery): OfEnvironment | null {
+  if (!sql.startsWith('select "fence" from "environment_lease"')) return null;
+  const [project_id, environment] = parameters as string[];
+  return { project_id: project_id!, environment: environment! };
 }
 
 /** The table that a statement writes to; undefined: none. */

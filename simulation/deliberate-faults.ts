@@ -40,6 +40,18 @@ export const deliberateFaults: Record<string, DeliberateFault> = {
     from: "if (isMarked && row.state === 'starting') stop(",
     to: 'if (isMarked) stop(',
   },
+  'cut-the-drain-short': {
+    what: 'An instance is stopped as soon as no router sends it requests, with those it has got unfinished.',
+    file: 'src/deployments/reconcile/keeper.ts',
+    from: 'unroutedForMs < seen.environment.drain_s * 1000',
+    to: 'unroutedForMs < seen.environment.drain_s',
+  },
+  'deadlines-by-the-clock': {
+    what: 'The deadlines of rollouts go by the time of day of whichever process looks at them.',
+    file: 'src/lib/clock.ts',
+    from: 'clock.lasting?.() ?? clock.now()',
+    to: 'clock.now()',
+  },
   'event-outside-the-transaction': {
     what: 'The end of a deployment is committed first, its event after that.',
     file: 'src/deployments/save-step.ts',

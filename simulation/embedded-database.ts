@@ -70,7 +70,7 @@ export class EmbeddedDatabase implements SimulatedDatabase {
     const fault = this.#faults.ofCall('commit');
     if (fault === 'crash_before') throw crashed(machine);
     statement.run();
-    this.onCommit(machine, written);
+    this.onCommit(machine, written, null);
     if (fault === 'crash_after') throw crashed(machine);
   }
 }

@@ -35,6 +35,7 @@ export interface SimulatedInstance {
 export type Ending = 'stopped' | 'forgotten' | 'exited';
 
 const callMs = [1, 60] as const;
+const slowCallMs = [100, 1500] as const;
 const pullMs = [20, 3000] as const;
 const givesUpAfterMs = 10_000;
 
@@ -59,7 +60,7 @@ export class SimulatedEngine {
 
   /** The engine as this process reaches it. */
   from(machine: Machine): Engine {
-    const call = <T>(label: string, effect: () => T, takesMs: readonly [number, number] = callMs) =>
+    const call = <T>(label: string, effect: () => T, takesMs: readonly [number, number] = this.#callMs()) =>
       this.#outside.call(machine, {
         kind: 'engine',
         label: `${this.region}: ${label}`,
@@ -82,6 +83,10 @@ export class SimulatedEngine {
       logs: () => call('logs', () => [{ at: this.#world.now, stream: 'stderr' as const, text: 'a line' }]),
       close: async () => {},
     };
+  }
+
+  #callMs(): readonly [number, number] {
+    return this.#world.random.chance(0.06) ? slowCallMs : callMs;
   }
 
   /** A health check that this process makes. */

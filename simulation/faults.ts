@@ -3,15 +3,22 @@
 import type { Random } from './random.ts';
 
 /** What can become of one call to the outside. */
-export type CallFault = 'crash_before' | 'crash_after' | 'lost_call' | 'lost_answer' | 'late_answer' | 'doubled';
+export type CallFault =
+  | 'pause'
+  | 'crash_before'
+  | 'crash_after'
+  | 'lost_call'
+  | 'lost_answer'
+  | 'late_answer'
+  | 'doubled';
 
 export type CallKind = 'statement' | 'commit' | 'engine' | 'probe' | 'send' | 'signal';
 
 /** Which faults a call of this kind can have: a statement is never carried out twice, TCP sees to that. */
 const possible: Record<CallKind, readonly CallFault[]> = {
-  statement: ['crash_before', 'crash_after', 'lost_call', 'lost_answer', 'late_answer'],
+  statement: ['pause', 'crash_before', 'crash_after', 'lost_call', 'lost_answer', 'late_answer'],
   commit: ['crash_before', 'crash_after', 'lost_call', 'lost_answer', 'late_answer'],
-  engine: ['crash_before', 'crash_after', 'lost_call', 'lost_answer', 'late_answer', 'doubled'],
+  engine: ['pause', 'crash_before', 'crash_after', 'lost_call', 'lost_answer', 'late_answer', 'doubled'],
   probe: ['lost_call', 'late_answer'],
   send: ['crash_before', 'crash_after', 'lost_call', 'lost_answer', 'late_answer', 'doubled'],
   signal: ['lost_call', 'late_answer', 'doubled'],
@@ -19,6 +26,7 @@ const possible: Record<CallKind, readonly CallFault[]> = {
 
 /** The most that a seed may have of each, per call. */
 const highest: Record<CallFault, number> = {
+  pause: 0.015,
   crash_before: 0.006,
   crash_after: 0.006,
   lost_call: 0.03,
@@ -45,10 +53,10 @@ const highestPerMinute = {
 export type Incident = keyof typeof highestPerMinute;
 
 export interface FaultSwitches {
-  /** Pauses longer than a lease. */
-  longPauses: boolean;
-  /** By how much a clock may jump. */
+  /** By how much the clock of a control process may jump. */
   clockJumpMs: number;
+  /** The same for a router: what it measures is by its own clock. */
+  routerClockJumpMs: number;
 }
 
 export class Faults {
@@ -63,12 +71,13 @@ export class Faults {
   constructor(random: Random, switches: FaultSwitches) {
     this.#random = random;
     this.switches = switches;
-    const drawn = (top: number) => (random.chance(0.5) ? top * random.next() : 0);
+    // Where much goes wrong, little gets done; where little does, what goes wrong meets more.
+    const intensity = random.pick([0.1, 0.3, 1] as const);
+    const drawn = (top: number) => (random.chance(0.5) ? intensity * top * random.next() : 0);
     const draw = <K extends string>(tops: Readonly<Record<K, number>>) =>
       Object.fromEntries(Object.entries<number>(tops).map(([name, top]) => [name, drawn(top)])) as Record<K, number>;
     this.#rates = draw(highest);
     this.perMinute = draw(highestPerMinute);
-    if (!switches.longPauses) this.perMinute.long_pause = 0;
   }
 
   /** What becomes of this call; null: what should. */

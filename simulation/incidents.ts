@@ -6,10 +6,11 @@ const incidents: Record<Incident, (of: Installation) => void> = {
   crash: ({ world, machines }) => world.random.pick(machines())?.crash(),
   pause: ({ world, machines }) => world.random.pick(machines())?.pause(world.random.between(100, 5000)),
   long_pause: ({ world, machines }) => world.random.pick(machines())?.pause(world.random.between(15_000, 45_000)),
-  clock_jump({ world, machines, faults }) {
+  clock_jump({ world, machines, faults, routers, isShared }) {
     const machine = world.random.pick(machines());
     if (!machine) return;
-    const most = faults.switches.clockJumpMs;
+    const isRouter = isShared && routers.some((slot) => slot.machine === machine);
+    const most = isRouter ? faults.switches.routerClockJumpMs : faults.switches.clockJumpMs;
     machine.setClock(world.random.chance(0.3) ? 0 : world.random.between(-most, most));
   },
   full_disk({ world, database, machines }) {

@@ -4,13 +4,19 @@ import type { Db } from '../src/db/database.ts';
 import type { Log } from '../src/lib/log.ts';
 import { type Batch, hubOf } from '../src/signals/signals.ts';
 import { Client } from './client.ts';
-import { type ControlProcess, type RouterProcess, startControlProcess, startRouterProcess } from './control-process.ts';
+import {
+  type ControlProcess,
+  type LeaseTimes,
+  type RouterProcess,
+  startControlProcess,
+  startRouterProcess,
+} from './control-process.ts';
 import { SharedDatabase, type SimulatedDatabase } from './database.ts';
 import { EmbeddedDatabase } from './embedded-database.ts';
 import { SimulatedEngine } from './engine.ts';
 import { type FaultSwitches, Faults } from './faults.ts';
 import { planIncidents } from './incidents.ts';
-import { Judge, type Promises } from './judge.ts';
+import { Judge } from './judge.ts';
 import { Machine } from './machine.ts';
 import { Outside } from './outside.ts';
 import { People } from './people.ts';
@@ -26,16 +32,24 @@ export interface Slot<P> {
   /** null: down, or still starting. */
   process: P | null;
   starts: number;
+  /** Of the computer that it runs on. */
+  clockOffsetMs: number;
 }
 
 export interface Setup {
   seed: number;
   databasePath: string;
   switches: FaultSwitches;
-  promises: Promises;
 }
 
-const slotOf = <P>(name: string): Slot<P> => ({ name, machine: null, db: null, process: null, starts: 0 });
+const slotOf = <P>(name: string): Slot<P> => ({
+  name,
+  machine: null,
+  db: null,
+  process: null,
+  starts: 0,
+  clockOffsetMs: 0,
+});
 
 export class Installation {
   readonly world: World;
@@ -44,6 +58,7 @@ export class Installation {
   readonly database: SimulatedDatabase;
   /** Otherwise there is one process, on the shipped SQLite driver, which is the router too. */
   readonly isShared: boolean;
+  readonly leases: LeaseTimes;
   readonly engines: SimulatedEngine[];
   readonly receivers: Receivers;
   readonly control: Slot<ControlProcess>[];
@@ -54,7 +69,7 @@ export class Installation {
   crashes = 0;
   readonly #log: (machine: Machine) => Log;
 
-  constructor({ seed, databasePath, switches, promises }: Setup, log: (machine: Machine, judge: Judge) => Log) {
+  constructor({ seed, databasePath, switches }: Setup, log: (machine: Machine, judge: Judge) => Log) {
     this.world = new World(seed);
     this.faults = new Faults(new Random(seed, 'faults'), switches);
     this.outside = new Outside(this.world, this.faults);
@@ -62,14 +77,18 @@ export class Installation {
     this.database = this.isShared
       ? new SharedDatabase(this.world, this.outside, databasePath)
       : new EmbeddedDatabase(this.world, this.faults, databasePath);
+    this.leases = {
+      environmentMs: this.world.random.pick([6000, 20_000] as const),
+      routerMs: this.world.random.pick([4000, 15_000] as const),
+    };
     this.engines = [new SimulatedEngine(this.world, this.outside, 'here')];
     this.receivers = new Receivers(this.world, this.outside, this.faults);
-    const controls = this.isShared ? this.world.random.whole(1, 3) : 1;
+    const controls = this.isShared ? this.world.random.pick([1, 2, 2, 3, 3] as const) : 1;
     this.control = Array.from({ length: controls }, (_, i) => slotOf(`control-${i + 1}`));
     this.routers = (this.isShared ? ['router-1', 'router-2'] : ['router']).map((name) => slotOf(name));
     this.client = new Client(this);
     this.people = new People(this.world, this.client, (of) => this.judge.isBusy(of));
-    this.judge = new Judge(this, promises);
+    this.judge = new Judge(this);
     this.#log = (machine) => log(machine, this.judge);
   }
 
@@ -95,13 +114,13 @@ export class Installation {
   startControl(slot: Slot<ControlProcess>): void {
     const { machine, db } = this.#boot(slot, () => this.startControl(slot));
     this.world.after(machine, this.world.random.between(5, 300), 'start', () => {
-      const parts = { machine, db, log: this.#log(machine), isShared: this.isShared };
+      const parts = { machine, db, log: this.#log(machine), isShared: this.isShared, leases: this.leases };
       startControlProcess(parts, this.engines, this.receivers)
         .then((process) => {
           slot.process = process;
           return this.isShared
             ? null
-            : startRouterProcess(parts).then((router) => {
+            : startRouterProcess(this.world, parts).then((router) => {
                 this.routers[0]!.process = router;
               });
         })
@@ -112,8 +131,8 @@ export class Installation {
   startRouter(slot: Slot<RouterProcess>): void {
     const { machine, db } = this.#boot(slot, () => this.startRouter(slot));
     this.world.after(machine, this.world.random.between(5, 300), 'start', () => {
-      const parts = { machine, db, log: this.#log(machine), isShared: true };
-      startRouterProcess(parts)
+      const parts = { machine, db, log: this.#log(machine), isShared: true, leases: this.leases };
+      startRouterProcess(this.world, parts)
         .then((process) => {
           slot.process = process;
         })
@@ -134,12 +153,6 @@ export class Installation {
     return Math.max(...machines, ...this.engines.map(({ upSince }) => upSince));
   }
 
-  /** Long enough that no lease is left from a time when they did not. */
-  haveClocksAgreed(forMs: number): boolean {
-    const { now } = this.world;
-    return this.machines().every(({ clockOffsetMs, clockSetAt }) => clockOffsetMs === 0 && now - clockSetAt > forMs);
-  }
-
   liveRouters() {
     return this.routers.flatMap(({ process }) =>
       process
@@ -147,8 +160,9 @@ export class Installation {
             {
               name: process.machine.name,
               targets: process.dataPlane.targets(),
-              calmSince: process.machine.calmSince,
+              leftAt: process.dataPlane.leftAt,
               beatAt: process.machine.beatAt,
+              liveSince: process.machine.liveSince,
             },
           ]
         : [],
@@ -157,13 +171,14 @@ export class Installation {
 
   #boot(slot: Slot<ControlProcess> | Slot<RouterProcess>, restart: () => void): { machine: Machine; db: Db } {
     const { world } = this;
-    const machine = new Machine(world, slot.name, ++slot.starts);
+    const machine = new Machine(world, slot.name, ++slot.starts, this.faults.isOn ? slot.clockOffsetMs : 0);
     const db = this.database.connect(machine);
     if (this.isShared) hubOf(db).forward = (batch) => this.#forward(machine, batch);
     slot.machine = machine;
     slot.db = db;
     machine.onCrash.push(() => {
       this.crashes++;
+      slot.clockOffsetMs = machine.clockOffsetMs;
       slot.machine = null;
       slot.db = null;
       slot.process = null;

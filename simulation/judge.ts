@@ -1,6 +1,6 @@
 // Watches a run: reads the facts after every commit, asks every invariant, and remembers the first that is broken.
 
-import { routerLeaseMs } from './control-process.ts';
+import type { SimulatedInstance } from './engine.ts';
 import { FactReader, type Facts, noFacts, type Table } from './facts.ts';
 import type { Installation } from './installation.ts';
 import { findUnrest } from './invariants/calm.ts';
@@ -19,14 +19,16 @@ export interface Breach {
   message: string;
 }
 
-/** Whether a process that has lost a lease writes nothing any more, however long it was held up. */
-export interface Promises {
-  fencing: boolean;
-}
-
 /** A look at an environment whose calls all take as long as they should is over within this time. */
 const longestLookMs = 8000;
-const leaseMs = 20_000 + 2000;
+/** A process that was paused during a look may go on with it as long as it has the lease. */
+const longestPausedLookMs = 60_000;
+
+interface Settings {
+  at: number;
+  replicas: number;
+  drain_s: number;
+}
 
 export class Judge {
   breach: Breach | null = null;
@@ -34,19 +36,20 @@ export class Judge {
   checks = 0;
   readonly #installation: Installation;
   readonly #reader: FactReader;
-  readonly #promises: Promises;
   readonly #byTable: Map<Table, CommitInvariant[]>;
   readonly #orphanSince = new Map<string, number>();
+  readonly #drainingSince = new Map<string, number>();
+  /** By deployment: when it has to go on, whatever the clock said that its deadline was written by. */
+  readonly #deadlines = new Map<string, number>();
   /** By environment: what it was set to, and since when. */
-  readonly #replicas = new Map<string, { at: number; replicas: number }[]>();
+  readonly #settings = new Map<string, Settings[]>();
 
-  constructor(installation: Installation, promises: Promises) {
+  constructor(installation: Installation) {
     this.#installation = installation;
-    this.#promises = promises;
     const { database, receivers, engines } = installation;
     this.#reader = new FactReader(database);
     this.#byTable = byTable(commitInvariants);
-    database.onCommit = (machine, written) => this.#afterCommit(machine, written);
+    database.onCommit = (...commit) => this.#afterCommit(...commit);
     receivers.onArrival = (arrival) => {
       const delivery = this.facts.delivery.find(({ id }) => id === arrival.delivery);
       const event = this.facts.event.find(({ id }) => id === arrival.event);
@@ -55,11 +58,7 @@ export class Judge {
     };
     for (const engine of engines) {
       engine.onChange = () => this.#noteOrphans();
-      engine.onStop = (instance) => {
-        const routers = installation.liveRouters();
-        const stopped = { instance, facts: this.facts, routers, leaseMs: routerLeaseMs, nowMs: installation.world.now };
-        this.#ask('no instance is stopped that a live router routes to', isStoppedTooEarly(stopped));
-      };
+      engine.onStop = (instance) => this.#beforeStop(instance);
     }
   }
 
@@ -76,7 +75,7 @@ export class Judge {
         findOldOrphan(this.#orphanSince, machines, upSince, nowMs),
       );
     }
-    this.#ask('a rollout ends before its deadlines', findLateRollout(this.facts, calmSince, nowMs));
+    this.#ask('a rollout ends before its deadlines', findLateRollout(this.facts, this.#deadlines, calmSince, nowMs));
   }
 
   /** An answer arrived at a client, or a process crashed. */
@@ -100,6 +99,22 @@ export class Judge {
     return findUnrest({ facts: this.facts, instances, routers: this.#installation.liveRouters() });
   }
 
+  #beforeStop(instance: SimulatedInstance): void {
+    const { world, leases } = this.#installation;
+    const { id, project, environment } = instance.spec;
+    const key = environmentOf({ project_id: project, environment });
+    const stopped = {
+      instance,
+      facts: this.facts,
+      routers: this.#installation.liveRouters(),
+      leaseMs: leases.routerMs,
+      nowMs: world.now,
+      drainingSince: this.#drainingSince.get(id) ?? null,
+      drainMs: 1000 * (this.#least(({ drain_s }) => drain_s, longestPausedLookMs).get(key) ?? 0),
+    };
+    this.#ask('no instance is stopped before routers and requests have left it', isStoppedTooEarly(stopped));
+  }
+
   complain(invariant: string, message: string): void {
     this.breach ??= { invariant, message };
   }
@@ -109,53 +124,68 @@ export class Judge {
     if (message !== null) this.complain(invariant, message);
   }
 
-  #afterCommit(machine: Machine, written: ReadonlySet<string>): void {
+  #afterCommit(machine: Machine, written: ReadonlySet<string>, leased: OfEnvironment | null): void {
     const { facts, changed } = this.#reader.read(this.facts, written);
-    if (changed.has('environment')) this.#noteReplicas(facts);
+    if (changed.has('environment')) this.#noteSettings(facts);
+    if (changed.has('deployment')) this.#noteDeadlines(facts, machine);
     const commit: Commit = {
       before: this.facts,
       after: facts,
       by: machine.processId,
-      leastReplicas: changed.has('instance') ? this.#leastReplicas() : new Map(),
+      leased,
+      leastReplicas: changed.has('instance') ? this.#least(({ replicas }) => replicas, longestLookMs) : new Map(),
     };
     this.facts = facts;
     const asked = new Set<CommitInvariant>();
     for (const table of changed) for (const invariant of this.#byTable.get(table) ?? []) asked.add(invariant);
     for (const invariant of asked) {
-      if (invariant === traffic.onlyTheHolderActs && !this.#mustBeHolder(machine)) continue;
       this.#ask(invariant.name, invariant.check(commit));
     }
-    if (written.has('router')) machine.beatAt = this.#installation.world.now;
+    if (written.has('router')) machine.beat(this.#installation.leases.routerMs);
     if (changed.has('delivery')) {
       const message = findUnsentSuccess(commit, this.#installation.receivers);
       this.#ask('a delivery that succeeded has arrived', message);
     }
     if (!changed.has('instance')) return;
     this.#noteOrphans();
+    this.#noteDrains();
   }
 
-  /** Without a fence a process that was held up may finish what it had begun with a lease it no longer has. */
-  #mustBeHolder(machine: Machine): boolean {
-    if (this.#promises.fencing) return true;
-    const { world } = this.#installation;
-    return world.now - machine.heldUpAt > longestLookMs && this.#installation.haveClocksAgreed(leaseMs);
+  #noteDrains(): void {
+    const rows = this.facts.instance.filter(({ state }) => state === 'draining');
+    const draining = new Set(rows.map(({ id }) => id));
+    for (const id of draining) {
+      if (!this.#drainingSince.has(id)) this.#drainingSince.set(id, this.#installation.world.now);
+    }
+    for (const id of this.#drainingSince.keys()) if (!draining.has(id)) this.#drainingSince.delete(id);
   }
 
-  #noteReplicas({ environment }: Facts): void {
-    const at = this.#installation.world.now;
-    for (const { project_id, name, replicas } of environment) {
-      const key = environmentOf({ project_id, environment: name });
-      const known = this.#replicas.get(key) ?? [];
-      if (known.at(-1)?.replicas !== replicas) this.#replicas.set(key, [...known.slice(-8), { at, replicas }]);
+  #noteDeadlines({ deployment }: Facts, { deadlinesAheadMs }: Machine): void {
+    const before = new Map(this.facts.deployment.map((row) => [row.id, row.deadline_at]));
+    for (const { id, deadline_at } of deployment) {
+      if (deadline_at === null) this.#deadlines.delete(id);
+      else if (deadline_at !== before.get(id)) this.#deadlines.set(id, deadline_at - deadlinesAheadMs);
     }
   }
 
-  #leastReplicas(): Map<string, number> {
-    const since = this.#installation.world.now - longestLookMs;
+  #noteSettings({ environment }: Facts): void {
+    const at = this.#installation.world.now;
+    for (const { project_id, name, replicas, drain_s } of environment) {
+      const key = environmentOf({ project_id, environment: name });
+      const known = this.#settings.get(key) ?? [];
+      const last = known.at(-1);
+      if (last?.replicas === replicas && last.drain_s === drain_s) continue;
+      this.#settings.set(key, [...known.slice(-30), { at, replicas, drain_s }]);
+    }
+  }
+
+  /** The least that each environment was set to in this time. */
+  #least(of: (settings: Settings) => number, inMs: number): Map<string, number> {
+    const since = this.#installation.world.now - inMs;
     const least = new Map<string, number>();
-    for (const [key, known] of this.#replicas) {
+    for (const [key, known] of this.#settings) {
       const lately = known.filter((_, i) => (known[i + 1]?.at ?? Number.POSITIVE_INFINITY) >= since);
-      least.set(key, Math.min(...lately.map(({ replicas }) => replicas)));
+      least.set(key, Math.min(...lately.map(of)));
     }
     return least;
   }

@@ -14,35 +14,34 @@ export class Machine {
   processId = '';
   isDead = false;
   isPaused = false;
-  /** How far its clock is off, and since when. */
-  clockOffsetMs = 0;
-  clockSetAt: number;
+  /** How far its clock is off. */
+  clockOffsetMs: number;
+  /** How far the deadlines that it writes are off. */
+  deadlinesAheadMs = 0;
   /** What was due while it was paused. */
   readonly backlog: Entry[] = [];
   /** When a fault last touched it. */
   #disturbedAt: number;
-  /** When it last waited longer than it should have: it may still act on what it knew before. */
-  heldUpAt: number;
-  /** When a router last said that it is alive. */
+  /** When a router last said that it is alive, and since when it has never been silent for longer than its lease. */
   beatAt = Number.NEGATIVE_INFINITY;
+  liveSince = Number.NEGATIVE_INFINITY;
   readonly onCrash: (() => void)[] = [];
   readonly #world: World;
 
-  constructor(world: World, name: string, start: number) {
+  /** `clockOffsetMs`: a restart does not put the clock right. */
+  constructor(world: World, name: string, start: number, clockOffsetMs = 0) {
     this.#world = world;
     this.name = name;
     this.random = new Random(world.seed, `${name} ${start}`);
     this.clock = { now: () => Math.floor(world.now + this.clockOffsetMs), steady: () => world.now };
+    this.clockOffsetMs = clockOffsetMs;
     this.startedAt = world.now;
     this.#disturbedAt = world.now;
-    this.heldUpAt = world.now;
-    this.clockSetAt = Number.NEGATIVE_INFINITY;
   }
 
   setClock(offsetMs: number): void {
     if (this.clockOffsetMs === offsetMs) return;
     this.clockOffsetMs = offsetMs;
-    this.clockSetAt = this.#world.now;
     this.disturb();
   }
 
@@ -55,9 +54,10 @@ export class Machine {
     this.#disturbedAt = this.#world.now;
   }
 
-  holdUp(): void {
-    this.disturb();
-    this.heldUpAt = this.#world.now;
+  beat(leaseMs: number): void {
+    const { now } = this.#world;
+    if (now - this.beatAt >= leaseMs) this.liveSince = now;
+    this.beatAt = now;
   }
 
   crash(): void {
@@ -70,10 +70,10 @@ export class Machine {
   pause(ms: number): void {
     if (this.isPaused || this.isDead) return;
     this.isPaused = true;
-    this.holdUp();
+    this.disturb();
     this.#world.after(null, ms, `${this.name} continues`, () => {
       this.isPaused = false;
-      this.holdUp();
+      this.disturb();
       for (const entry of this.backlog.splice(0)) this.#world.again(entry);
     });
   }

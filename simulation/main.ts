@@ -21,7 +21,6 @@ const { values } = parseArgs({
 
 const steps = Number(values.steps);
 const switches = { ...today.switches, clockJumpMs: Number(values['clock-jump']) };
-const { promises } = today;
 process.exitCode = values.fault === undefined ? await simulate() : simulateFaults(values.fault);
 
 async function simulate(): Promise<number> {
@@ -30,7 +29,7 @@ async function simulate(): Promise<number> {
   const startedAt = performance.now();
   const results: Result[] = [];
   for (let seed = from; seed <= to; seed++) {
-    const result = await runSeed(workplace, { seed, steps, switches, promises });
+    const result = await runSeed(workplace, { seed, steps, switches });
     results.push(result);
     if (result.breach || from === to) report(result);
     if (result.breach && values.first) break;

@@ -49,7 +49,7 @@ export class Outside {
       };
       const late = (ms: number, how: string, run: () => void) =>
         world.after(machine, ms, `${label} is ${how}`, () => {
-          machine.holdUp();
+          machine.disturb();
           run();
         });
       const giveUp = () => late(givesUpAfterMs, 'given up', () => reject(lost()));
@@ -57,6 +57,19 @@ export class Outside {
       switch (fault) {
         case null:
           world.after(machine, takes, text, () => settle(), carryOut);
+          return;
+        case 'pause':
+          // In the middle of what it does, which it then goes on with: it cannot know how long that took.
+          world.after(
+            machine,
+            takes,
+            text,
+            () => settle(),
+            () => {
+              carryOut();
+              machine.pause(world.random.between(1000, 40_000));
+            },
+          );
           return;
         case 'crash_before':
           world.after(machine, takes, text, () => machine.crash());

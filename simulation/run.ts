@@ -11,14 +11,13 @@ import { isExplained } from './explained.ts';
 import type { FaultSwitches } from './faults.ts';
 import { replaceGlobals } from './globals.ts';
 import { Installation } from './installation.ts';
-import type { Breach, Judge, Promises } from './judge.ts';
+import type { Breach, Judge } from './judge.ts';
 import type { Machine } from './machine.ts';
 
 export interface Options {
   seed: number;
   steps: number;
   switches: FaultSwitches;
-  promises: Promises;
 }
 
 export interface Result {
@@ -34,10 +33,9 @@ export interface Result {
   counts: Record<string, number>;
 }
 
-/** What goes wrong today, and what is promised in spite of it. */
-export const today: Pick<Options, 'switches' | 'promises'> = {
-  switches: { longPauses: true, clockJumpMs: 60_000 },
-  promises: { fencing: true },
+/** What goes wrong. */
+export const today: Pick<Options, 'switches'> = {
+  switches: { clockJumpMs: 3600_000, routerClockJumpMs: 60_000 },
 };
 
 /** Longer than any deadline that a rollout here can wait for. */
@@ -85,13 +83,10 @@ export async function openWorkplace(): Promise<Workplace> {
   };
 }
 
-export async function runSeed(
-  { template, folder }: Workplace,
-  { seed, steps, switches, promises }: Options,
-): Promise<Result> {
+export async function runSeed({ template, folder }: Workplace, { seed, steps, switches }: Options): Promise<Result> {
   const databasePath = join(folder, `run-${seed}.db`);
   copyFileSync(template, databasePath);
-  const installation = new Installation({ seed, databasePath, switches, promises }, listeningLog);
+  const installation = new Installation({ seed, databasePath, switches }, listeningLog);
   const { world, judge, faults, client, database } = installation;
   const startedAt = world.now;
   const restore = replaceGlobals(world);

@@ -1,6 +1,7 @@
 // Builds the control plane: every part by hand, in order. `overrides` is the whole dependency injection.
 import type { FastifyInstance } from 'fastify';
 import type { Config } from './config.ts';
+import { agreedClock } from './db/agreed-clock.ts';
 import { isPooled } from './db/postgres/url.ts';
 import { RetentionClock } from './db/retention.ts';
 import { type ResolveTxt, systemResolveTxt } from './domains/txt-proof.ts';
@@ -124,12 +125,14 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
 type Built = Omit<App, 'release' | 'stop'>;
 
 async function buildApp(config: Config, overrides: Overrides & { log: Log }, ending: Ending): Promise<Built> {
-  const { log, clock = systemClock } = overrides;
+  const { log, clock: ownClock = systemClock } = overrides;
   const { work, rest } = ending;
   const loops = createLoops(log, overrides.timers);
-  const ids = createIds(clock);
+  const ids = createIds(ownClock);
   const store = await openStoreAlone(config, log, ending);
-  const { db } = store;
+  const { db, dialect } = store;
+  const { clock, stop: stopClock } = await agreedClock(dialect, { db, clock: ownClock, log, loops });
+  rest.add('clock', stopClock);
   const retention = new RetentionClock(db, clock);
   const common: Common = { ...store, ids, clock, retention, log, loops, processId: ids('run') };
   const admin = { db, ids, clock, dataDir: config.dataDir, configured: config.adminToken };

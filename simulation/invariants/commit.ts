@@ -6,6 +6,8 @@ export interface Commit {
   after: Facts;
   /** The id of the process that committed it. */
   by: string;
+  /** The environment whose lease it was made under; null: it needed none. */
+  leased: OfEnvironment | null;
   /** The lowest number of replicas that an environment was set to lately: a look may have begun before a change. */
   leastReplicas: ReadonlyMap<string, number>;
 }

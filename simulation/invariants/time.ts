@@ -25,11 +25,17 @@ export function findOldOrphan(
 /** The lease of another process runs out after 20 s, and the search finds the deployment within a second. */
 const noticedWithinMs = 30_000;
 
-/** `calmSince`: when a fault last touched any control process. */
-export function findLateRollout({ deployment }: Facts, calmSince: number, nowMs: number): string | null {
-  return firstOf(deployment, ({ id, state, finished_at, deadline_at }) => {
-    if (finished_at !== null || deadline_at === null) return null;
-    const lateMs = nowMs - Math.max(deadline_at, calmSince);
+/** `deadlines`: by deployment; `calmSince`: when a fault last touched any control process. */
+export function findLateRollout(
+  { deployment }: Facts,
+  deadlines: ReadonlyMap<string, number>,
+  calmSince: number,
+  nowMs: number,
+): string | null {
+  return firstOf(deployment, ({ id, state, finished_at }) => {
+    const deadline = deadlines.get(id);
+    if (finished_at !== null || deadline === undefined) return null;
+    const lateMs = nowMs - Math.max(deadline, calmSince);
     return lateMs > noticedWithinMs ? `${id} is ${state}, ${Math.round(lateMs)} ms after its deadline` : null;
   });
 }

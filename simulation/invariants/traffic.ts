@@ -18,6 +18,18 @@ export const sharesSumTo100: CommitInvariant = {
   },
 };
 
+export const allTrafficWithoutRollout: CommitInvariant = {
+  name: 'without a deployment in progress the active revision gets all requests',
+  tables: ['revision', 'deployment'],
+  check({ after }) {
+    const busy = new Set(after.deployment.filter((row) => row.finished_at === null).map(environmentOf));
+    return firstOf(after.revision, (row) => {
+      if (busy.has(environmentOf(row)) || row.traffic_percent === (row.state === 'active' ? 100 : 0)) return null;
+      return `r${row.number} of ${environmentOf(row)} is ${row.state} and gets ${row.traffic_percent} %`;
+    });
+  },
+};
+
 const healthyOf = (facts: Facts, of: OfEnvironment) =>
   facts.instance.filter((row) => row.state === 'healthy' && environmentOf(row) === environmentOf(of));
 
@@ -54,11 +66,13 @@ export const rolloutsKeepWhatServes: CommitInvariant = {
 };
 
 export const onlyTheHolderActs: CommitInvariant = {
-  name: 'only the holder of the lease changes instances',
-  tables: ['instance'],
-  check({ before, after, by }) {
+  name: 'only the holder of the lease changes instances, and what else is changed under it',
+  tables: ['instance', 'revision', 'deployment'],
+  check({ before, after, by, leased }) {
     const known = new Map(before.instance.map((row) => [row.id, row]));
     const holders = new Map(after.environment_lease.map((row) => [environmentOf(row), row.owner]));
+    const holderNow = leased && holders.get(environmentOf(leased));
+    if (leased && holderNow !== by) return `${by} wrote for ${environmentOf(leased)}; ${holderNow} has the lease`;
     return firstOf(after.instance, (row) => {
       if (known.get(row.id)?.state === row.state) return null;
       // The first process to see that an instance is not where it was takes it out of the routing table.

@@ -22,6 +22,12 @@ export function isUniqueViolation(error: unknown): boolean {
   return typeof errcode === 'number' && sqliteUnique.has(errcode);
 }
 
+const sqliteForeignKey = 787;
+
+/** What the row belongs to is not there, or not any more. */
+export const isForeignKeyViolation = (error: unknown): boolean =>
+  field(error, 'code') === '23503' || field(error, 'errcode') === sqliteForeignKey;
+
 /** The server takes no writes: a standby, or a primary that became one. */
 const readOnly = '25006';
 const connectionCodes =

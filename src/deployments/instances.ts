@@ -2,7 +2,8 @@
 // without a row is an orphan.
 import type { Selectable } from 'kysely';
 import type { Db } from '../db/database.ts';
-import { changesOne } from '../db/guarded.ts';
+import { isForeignKeyViolation } from '../db/errors.ts';
+import { ChangedMeanwhile, changesOne } from '../db/guarded.ts';
 import type { InstanceState } from '../db/tables/rollouts.ts';
 import type { Tables } from '../db/tables.ts';
 import type { EnvironmentKey } from '../environments/key.ts';
@@ -19,8 +20,13 @@ export async function listInstances(db: Db, key: EnvironmentKey): Promise<Instan
     .execute();
 }
 
+/** Throws ChangedMeanwhile where the environment was deleted since it was read. */
 export async function insertInstance(db: Db, row: InstanceRow): Promise<void> {
-  await db.insertInto('instance').values(row).execute();
+  try {
+    await db.insertInto('instance').values(row).execute();
+  } catch (error) {
+    throw isForeignKeyViolation(error) ? new ChangedMeanwhile() : error;
+  }
 }
 
 export async function deleteInstance(db: Db, id: string): Promise<void> {
@@ -38,6 +44,10 @@ export async function markInstance(
   return changesOne(
     db.updateTable('instance').set({ state: to, state_since: nowMs }).where('id', '=', id).where('state', 'in', from),
   );
+}
+
+export async function setInstanceStateSince(db: Db, ids: string[], nowMs: number): Promise<void> {
+  await db.updateTable('instance').set({ state_since: nowMs }).where('id', 'in', ids).execute();
 }
 
 export async function setInstanceAddress(db: Db, id: string, address: { host: string; port: number }): Promise<void> {

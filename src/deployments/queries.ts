@@ -68,6 +68,15 @@ export async function lockDeployment(tx: Db, { id, version }: DeploymentRow): Pr
   await changeOne(tx.updateTable('deployment').set({ version }).where('id', '=', id).where('version', '=', version));
 }
 
+/** Corrects when the deployment is to go on. That is no step, so its version stays. */
+export async function setDeploymentTimes(
+  tx: Db,
+  { id, version }: DeploymentRow,
+  times: Partial<Pick<DeploymentRow, 'deadline_at' | 'step_until' | 'step_since' | 'step_baseline'>>,
+): Promise<void> {
+  await changeOne(tx.updateTable('deployment').set(times).where('id', '=', id).where('version', '=', version));
+}
+
 export async function insertTimeline(tx: Db, row: Omit<TimelineRow, 'seq'>): Promise<void> {
   const last = await tx
     .selectFrom('deployment_timeline')

@@ -3,7 +3,7 @@ import type { Db } from '../db/database.ts';
 import { type EnvironmentKey, keyOf } from '../environments/key.ts';
 import type { EnvironmentRow } from '../environments/queries.ts';
 import { insertEvent } from '../events/outbox.ts';
-import type { Clock } from '../lib/clock.ts';
+import { type Clock, sharedOf } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import { publish } from '../signals/signals.ts';
 import { baselineOf } from './canary-traffic.ts';
@@ -37,10 +37,8 @@ export async function saveStep(
   const nowMs = parts.clock.now();
   const saved = await updateDeployment(tx, row, {
     ...changesOf(row, step, percents, nowMs, logTail),
-    ...(step.counts !== undefined && {
-      step_since: nowMs,
-      step_baseline: step.counts ? await baselineOf(tx, row, nowMs) : null,
-    }),
+    ...(step.counts !== undefined && (await measuredFromNow(tx, parts, row))),
+    ...(step.counts === false && { step_baseline: null }),
   });
   await insertTimeline(tx, { deployment_id: row.id, at: nowMs, state: step.to, message: step.message });
   const key = keyOf(row);
@@ -49,6 +47,12 @@ export async function saveStep(
   if (saved.finished_at !== null) await insertEndEvent(tx, parts, saved);
   publish(tx, 'changes', { accountId: row.account_id, ...key });
   return saved;
+}
+
+/** The canary is judged by what the routers count from now on. */
+export async function measuredFromNow(tx: Db, { clock }: Pick<SaveParts, 'clock'>, row: DeploymentRow) {
+  const step_since = sharedOf(clock).now();
+  return { step_since, step_baseline: await baselineOf(tx, row, step_since) };
 }
 
 function changesOf(

@@ -16,6 +16,8 @@ export interface NewDelivery {
   /** Its position in a strict order; 0: none. */
   position: number;
   created_at: number;
+  /** When it is sent; by the clock that lasts. */
+  due_at: number;
 }
 
 const fields = {
@@ -26,9 +28,10 @@ const fields = {
   test_body: 'text',
   position: 'bigint',
   created_at: 'bigint',
+  due_at: 'bigint',
 } as const satisfies Record<keyof NewDelivery, 'text' | 'bigint'>;
 
-/** Due at once, and not tried yet. */
+/** Not tried yet. */
 const firstValues: Record<keyof Tables['delivery'], string> = {
   id: 'r.id',
   webhook_id: 'r.webhook_id',
@@ -37,7 +40,7 @@ const firstValues: Record<keyof Tables['delivery'], string> = {
   test_body: 'r.test_body',
   state: "'pending'",
   position: 'r.position',
-  due_at: 'r.created_at',
+  due_at: 'r.due_at',
   lease: 'null',
   lease_until: '0',
   attempts: '0',

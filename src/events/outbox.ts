@@ -1,7 +1,7 @@
 // An event and its deliveries are written in the transaction of the change they report, with the bytes that will be
 // delivered. The commit then wakes the dispatcher and the live streams.
 import { type Db, dialectOf } from '../db/database.ts';
-import type { Clock } from '../lib/clock.ts';
+import { type Clock, lastingOf } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import { isoTime } from '../lib/iso-time.ts';
 import { publish } from '../signals/signals.ts';
@@ -30,6 +30,7 @@ export async function insertEvent(
   if (strict.length > 1) await lockWebhooks(tx, strict);
   const id = ids('evt');
   const nowMs = clock.now();
+  const dueAt = lastingOf(clock).now();
   const body = JSON.stringify({ id, type, created_at: isoTime(nowMs), project_id: projectId, sequence, data });
   const event = { id, account_id: accountId, project_id: projectId, type, sequence, body, created_at: nowMs };
   const positions = await takePositions(tx, subscribers);
@@ -40,6 +41,7 @@ export async function insertEvent(
     type,
     position: positions.get(webhook_id) ?? 0,
     created_at: nowMs,
+    due_at: dueAt,
   }));
   await writeEvent(tx, event, deliveries);
   publish(tx, 'events', null);

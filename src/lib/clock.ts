@@ -4,9 +4,19 @@ export interface Clock {
   now(): number;
   /** Milliseconds since some moment, which never jump. Where it is missing, `now` is taken not to jump. */
   steady?(): number;
+  /** The time of day that all processes of an installation agree on. Missing where one process is all there is. */
+  shared?(): number;
+  /** For times that are stored and waited for: it does not jump while this process runs. */
+  lasting?(): number;
 }
 
 export const systemClock: Clock = { now: () => Date.now(), steady: () => performance.now() };
 
 /** For intervals and time limits within this process: the time since some moment, whatever happens to the clock. */
 export const steadyOf = (clock: Clock): Clock => ({ now: () => clock.steady?.() ?? clock.now() });
+
+/** For what several processes measure and compare. */
+export const sharedOf = (clock: Clock): Clock => ({ now: () => clock.shared?.() ?? clock.now() });
+
+/** For deadlines and everything else that is due at a stored time. */
+export const lastingOf = (clock: Clock): Clock => ({ now: () => clock.lasting?.() ?? clock.now() });

@@ -4,7 +4,7 @@
 import type { Selectable } from 'kysely';
 import type { Db } from '../db/database.ts';
 import type { Tables } from '../db/tables.ts';
-import type { Clock } from '../lib/clock.ts';
+import { type Clock, steadyOf } from '../lib/clock.ts';
 
 type RouterRow = Selectable<Tables['router']>;
 
@@ -30,6 +30,8 @@ interface WatchParts {
 
 export class RouterWatch {
   readonly #parts: WatchParts;
+  /** By instance: since when this process knows that no router sends it requests. */
+  readonly #unroutedSince = new Map<string, number>();
   readonly #silent = new Map<string, { beat: number; silentMs: number }>();
   #lookedAt: number | null = null;
 
@@ -37,22 +39,32 @@ export class RouterWatch {
     this.#parts = parts;
   }
 
-  /** Since when no live router sends requests to a draining instance; null: one may still do. */
-  async unroutedAt(instanceId: string): Promise<number | null> {
+  /**
+   * For how long no live router has sent requests to a draining instance, as far as this process can tell: a time that
+   * another has stored may be by a clock that was wrong. Null: a router may still send some.
+   */
+  async unroutedForMs(instanceId: string): Promise<number | null> {
+    if (!this.#unroutedSince.has(instanceId)) {
+      if (!(await this.#isUnrouted(instanceId))) return null;
+      this.#unroutedSince.set(instanceId, this.#steadyMs());
+    }
+    return this.#steadyMs() - this.#unroutedSince.get(instanceId)!;
+  }
+
+  async #isUnrouted(instanceId: string): Promise<boolean> {
     const { db, clock } = this.#parts;
     const drain = await db
       .selectFrom('instance_drain')
       .select(['version', 'unrouted_at'])
       .where('instance_id', '=', instanceId)
       .executeTakeFirst();
-    if (drain?.unrouted_at) return drain.unrouted_at;
+    if (drain?.unrouted_at) return true;
     const version = drain?.version ?? 0;
     const live = this.#live(await db.selectFrom('router').selectAll().execute());
-    if (live.some((router) => router.version < version)) return null;
+    if (live.some((router) => router.version < version)) return false;
     const unrouted_at = clock.now();
-    if (!drain) await insertDrain(db, instanceId, version);
     await db.updateTable('instance_drain').set({ unrouted_at }).where('instance_id', '=', instanceId).execute();
-    return unrouted_at;
+    return true;
   }
 
   /** The lowest version that a live router has in force; without any, higher than all. */
@@ -61,9 +73,12 @@ export class RouterWatch {
     return Math.min(Number.MAX_SAFE_INTEGER, ...live.map(({ version }) => version));
   }
 
-  /** Deletes the rows of routers that ended long ago. */
+  /** Deletes the rows of routers that ended long ago, and forgets instances that are gone. */
   async sweep(): Promise<void> {
     const { db, leaseMs } = this.#parts;
+    const drains = await db.selectFrom('instance_drain').select('instance_id').execute();
+    const draining = new Set(drains.map(({ instance_id }) => instance_id));
+    for (const id of this.#unroutedSince.keys()) if (!draining.has(id)) this.#unroutedSince.delete(id);
     this.#live(await db.selectFrom('router').selectAll().execute());
     for (const [id, { beat, silentMs }] of this.#silent) {
       if (silentMs < leaseMs * sweepAfterLeases) continue;
@@ -71,8 +86,12 @@ export class RouterWatch {
     }
   }
 
+  #steadyMs(): number {
+    return steadyOf(this.#parts.clock).now();
+  }
+
   #live(rows: RouterRow[]): RouterRow[] {
-    const nowMs = this.#parts.clock.now();
+    const nowMs = this.#steadyMs();
     const passedMs = Math.min(Math.max(0, nowMs - (this.#lookedAt ?? nowMs)), longestStepMs);
     this.#lookedAt = nowMs;
     const ids = new Set(rows.map(({ id }) => id));

@@ -21,6 +21,7 @@ const commit = (before: Rows, after: Rows): Commit => ({
   before: facts(before),
   after: facts(after),
   by: 'run_1',
+  leased: null,
   leastReplicas: new Map([['p e', 2]]),
 });
 const deployment = (more: object) => ({ ...at, id: 'd', state: 'starting', finished_at: null, version: 2, ...more });
@@ -88,6 +89,11 @@ test('shares sum to 100 and name what serves', () => {
     );
   assert.equal(traffic.sharesNameWhatServes.check(moved(2)), null);
   assert.match(traffic.sharesNameWhatServes.check(moved(1))!, /r2 .* no healthy instance/);
+  const rest = traffic.allTrafficWithoutRollout.check;
+  const shared = { revision: [revision(1, 90), revision(2, 10, 'failed')] };
+  assert.equal(rest(commit({}, { ...shared, deployment: [deployment({ finished_at: null })] })), null);
+  assert.match(rest(commit({}, { ...shared, deployment: [deployment({ finished_at: 1 })] }))!, /r1 of p e is active/);
+  assert.equal(rest(commit({}, { revision: [revision(1, 100), revision(2, 0, 'failed')] })), null);
 });
 
 test('a rollout never takes the serving instances below their number', () => {
@@ -106,19 +112,31 @@ test('only the holder of the lease changes instances', () => {
     commit({}, { instance: [instance('a', 1, 'starting')], environment_lease: [{ ...at, owner, until: 9 }] });
   assert.equal(check(changed('run_1')), null);
   assert.match(check(changed('run_2'))!, /run_2 has the lease/);
+  const other = { environment_lease: [{ ...at, owner: 'run_2', until: 9 }] };
+  assert.match(check({ ...commit({}, other), leased: at })!, /run_1 wrote for p e; run_2 has the lease/);
 });
 
-test('no instance is stopped that a live router routes to', () => {
+test('no instance is stopped before routers and requests have left it', () => {
   const spec = { id: 'i', project: 'p', environment: 'e' };
-  const stopped = (beatAt: number) => ({
-    instance: { spec, state: 'running' } as SimulatedInstance,
-    facts: facts({ environment: [{ project_id: 'p', name: 'e' }] }),
-    routers: [{ name: 'router', targets: new Set(['i']), beatAt }],
-    leaseMs: 15_000,
-    nowMs: 20_000,
-  });
-  assert.match(isStoppedTooEarly(stopped(10_000))!, /router routes to it/);
-  assert.equal(isStoppedTooEarly(stopped(1000)), null);
+  const router = { name: 'router', targets: new Set(['i']), leftAt: new Map(), beatAt: 10_000, liveSince: 0 };
+  const stopped = (more: Partial<typeof router>, drainingSince: number | null = 5000) =>
+    isStoppedTooEarly({
+      instance: { spec, state: 'running' } as SimulatedInstance,
+      facts: facts({ environment: [{ project_id: 'p', name: 'e' }] }),
+      routers: [{ ...router, ...more }],
+      leaseMs: 15_000,
+      nowMs: 20_000,
+      drainingSince,
+      drainMs: 3000,
+    });
+  assert.match(stopped({})!, /router routes to it/);
+  assert.match(stopped({}, null)!, /router routes to it/);
+  assert.equal(stopped({ beatAt: 1000 }), null, 'it is gone');
+  assert.equal(stopped({ liveSince: 9000 }), null, 'it was gone meanwhile');
+  const left = (at: number) => ({ targets: new Set<string>(), leftAt: new Map([['i', at]]) });
+  assert.match(stopped(left(17_001))!, /2999 of 3000 ms/);
+  assert.equal(stopped(left(17_000)), null);
+  assert.equal(stopped(left(19_000), null), null, 'one that was given up has no requests to finish');
 });
 
 test('orphans are swept, rollouts end before their deadlines', () => {
@@ -126,9 +144,10 @@ test('orphans are swept, rollouts end before their deadlines', () => {
   assert.equal(findOldOrphan(orphans, [{ calmSince: 0 }], 0, 15_000), null);
   assert.match(findOldOrphan(orphans, [{ calmSince: 0 }, { calmSince: 19_000 }], 0, 20_000)!, /i has run/);
   assert.equal(findOldOrphan(orphans, [{ calmSince: 19_000 }], 0, 20_000), null);
-  const late = facts({ deployment: [deployment({ deadline_at: 1000 })] });
-  assert.equal(findLateRollout(late, 0, 20_000), null);
-  assert.match(findLateRollout(late, 0, 60_000)!, /d is starting/);
+  const late = facts({ deployment: [deployment({})] });
+  const deadlines = new Map([['d', 1000]]);
+  assert.equal(findLateRollout(late, deadlines, 0, 20_000), null);
+  assert.match(findLateRollout(late, deadlines, 0, 60_000)!, /d is starting/);
 });
 
 test('every delivery arrives at least once, in order, with equal bytes', () => {

@@ -6,7 +6,7 @@ import { ApiError } from '../../contract/errors.ts';
 import type { Db } from '../../db/database.ts';
 import type { EnvironmentRow } from '../../environments/queries.ts';
 import { insertEvent } from '../../events/outbox.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, lastingOf } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
 import type { Regions } from '../../regions/regions.ts';
 import { deploymentInProgress } from '../in-progress.ts';
@@ -57,7 +57,8 @@ export async function createDeployment(
   regions.requireAvailable(environment.region);
 
   const nowMs = clock.now();
-  const row = newRow(ids('dpl'), caller, environment, order, number, nowMs);
+  const deadlineAt = lastingOf(clock).now() + queuedForMs;
+  const row = newRow(ids('dpl'), caller, environment, order, number, { nowMs, deadlineAt });
   row.previous_revision = (await findActiveRevision(tx, key))?.number ?? null;
   await insertDeployment(tx, row);
   await insertRevision(tx, {
@@ -93,7 +94,7 @@ function newRow(
   environment: EnvironmentRow,
   order: NewDeployment,
   revision: number,
-  nowMs: number,
+  { nowMs, deadlineAt }: { nowMs: number; deadlineAt: number },
 ): DeploymentRow {
   return {
     id,
@@ -109,7 +110,7 @@ function newRow(
     canary_percent: order.canaryPercent,
     state: 'queued',
     state_since: nowMs,
-    deadline_at: nowMs + queuedForMs,
+    deadline_at: deadlineAt,
     canary_phase: null,
     canary_step: 0,
     canary_percent_now: 0,

@@ -7,6 +7,7 @@ import type { Db } from '../../db/database.ts';
 import { keyOf } from '../../environments/key.ts';
 import { findEnvironment } from '../../environments/queries.ts';
 import { type ServedRoute, serve } from '../../http/api/route.ts';
+import { lastingOf } from '../../lib/clock.ts';
 import { publish } from '../../signals/signals.ts';
 import { findToken } from '../../tokens/queries.ts';
 import { listInstances } from '../instances.ts';
@@ -19,26 +20,27 @@ import { loadDeployments } from './load.ts';
 import { requireDeployment } from './require.ts';
 
 export function rolloutCommandRoutes(parts: CreateParts): ServedRoute[] {
+  const lasting = lastingOf(parts.clock);
   return [
     command(contract.promoteDeployment, parts, async ({ row, rollout, policy, caller }, tx) => {
       if (rollout.state !== 'canary') throw stateConflict(row, 'promoted');
       const instances = await listInstances(tx, keyOf(row));
       if (!instances.some((item) => item.revision === row.revision && item.state === 'healthy')) throw unhealthy(row);
-      return advance(rollout, policy, parts.clock.now(), `Promoted by ${await tokenName(tx, caller)}.`);
+      return advance(rollout, policy, lasting.now(), `Promoted by ${await tokenName(tx, caller)}.`);
     }),
 
     command(contract.pauseDeployment, parts, async ({ row, rollout, policy }) => {
       if (rollout.state !== 'canary' || rollout.phase === 'paused') throw stateConflict(row, 'paused');
-      return hold(rollout, policy, parts.clock.now(), 'Paused.');
+      return hold(rollout, policy, lasting.now(), 'Paused.');
     }),
 
     command(contract.resumeDeployment, parts, async ({ row, rollout, policy }) => {
       if (rollout.phase !== 'paused') throw stateConflict(row, 'resumed');
-      return beginStep(rollout, rollout.step, policy, parts.clock.now());
+      return beginStep(rollout, rollout.step, policy, lasting.now());
     }),
 
     command(contract.abortDeployment, parts, async ({ row, rollout, caller }, tx) => {
-      const step = abort(rollout, await tokenName(tx, caller), parts.clock.now());
+      const step = abort(rollout, await tokenName(tx, caller), lasting.now());
       if (!step && rollout.state !== 'aborting') throw stateConflict(row, 'aborted');
       return step;
     }),

@@ -37,13 +37,13 @@ export async function portOf(
 
 /** Null where none is free, or the engine does not want one. */
 export async function changePort(
-  { lease, log, clock, instancePorts: range }: ReconcileContext,
+  { lease, log, lasting, instancePorts: range }: ReconcileContext,
   { name: region, engine: { publishesOn: host } }: ObservedRegion,
   instance: string,
   refused: number | null,
 ): Promise<number | null> {
   if (host === null) return null;
-  const port = await lease.write((tx) => exchangePort(tx, { host, range }, instance, refused, clock.now()));
+  const port = await lease.write((tx) => exchangePort(tx, { host, range }, instance, refused, lasting.now()));
   if (port === null) log.warn({ region, ...range }, noneFree);
   else if (refused !== null)
     log.info({ instance, region, refused, port }, 'another program has the port of an instance');

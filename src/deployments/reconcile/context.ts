@@ -20,6 +20,8 @@ export interface ReconcileContext {
   db: Db;
   lease: Lease;
   clock: Clock;
+  /** Deadlines, and since when an instance is in its state. */
+  lasting: Clock;
   ids: IdSource;
   log: Log;
   seal: Seal;

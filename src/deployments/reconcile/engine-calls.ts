@@ -1,5 +1,6 @@
 // Calls to engines that start or stop an instance. They take their time, and no look waits for them. Calls about the same
 // instance run one after another.
+import { ChangedMeanwhile } from '../../db/guarded.ts';
 import type { EnvironmentKey } from '../../environments/key.ts';
 import type { Log } from '../../lib/log.ts';
 
@@ -17,12 +18,17 @@ export class EngineCalls {
     const previous = this.#last.get(instance) ?? Promise.resolve();
     const running = previous
       .then(call)
-      .catch((error) => this.#log.warn({ err: error, instance }, 'a call to the engine failed'))
+      .catch((error) => this.#report(instance, error))
       .finally(() => {
         if (this.#last.get(instance) === running) this.#last.delete(instance);
         this.#onDone(key);
       });
     this.#last.set(instance, running);
+  }
+
+  #report(instance: string, error: unknown): void {
+    if (error instanceof ChangedMeanwhile) this.#log.info({ instance }, 'another process has the instance by now');
+    else this.#log.warn({ err: error, instance }, 'a call to the engine failed');
   }
 
   /** The instances with a call under way. */

@@ -69,15 +69,15 @@ async function startAgain(
     const isUnstarted = state === 'starting' && !seen.busy.has(id) && (!found || found.state === 'created');
     if (!isUnstarted) continue;
     const given = await portOf(context, seen.region, row);
-    if (given) start(context, seen, { ...specOf(context, seen, revision), id, ...given }, context.clock.now());
+    if (given) start(context, seen, { ...specOf(context, seen, revision), id, ...given }, context.lasting.now());
   }
 }
 
 /** One round of starts. Gives how many it started: none while the revision has to wait after a failed round. */
 async function startSome(context: ReconcileContext, seen: Kept, revision: RevisionRow, count: number): Promise<number> {
-  const { lease, clock, ids, crashes } = context;
+  const { lease, lasting, ids, crashes } = context;
   const { key, region } = seen;
-  const nowMs = clock.now();
+  const nowMs = lasting.now();
   if (nowMs < crashes.nextStartAt(key, revision.number)) return 0;
   const round = Array.from({ length: count }, () => ids('ins'));
   const common = {
@@ -119,7 +119,7 @@ function specOf(
 
 /** `startedAt`: when its round began. */
 function start(context: ReconcileContext, { key, region }: Kept, spec: InstanceSpec, startedAt: number): void {
-  const { lease, clock, logins, crashes, engineCalls } = context;
+  const { lease, lasting, logins, crashes, engineCalls } = context;
   engineCalls.run(key, spec.id, async () => {
     await lease.confirm();
     try {
@@ -134,7 +134,7 @@ function start(context: ReconcileContext, { key, region }: Kept, spec: InstanceS
         return;
       }
       const failure = startFailure(error as Error);
-      crashes.note(key, spec.revision, { failure, logTail: [], startedAt }, clock.now());
+      crashes.note(key, spec.revision, { failure, logTail: [], startedAt }, lasting.now());
       await lease.confirm();
       await region.engine.stop(spec.id, 0).catch(() => {});
       await lease.write((tx) => deleteInstance(tx, spec.id));
@@ -151,8 +151,8 @@ function startFailure(error: Error): Failure {
 
 /** Takes the instance out of the routing table. It is stopped once it has finished its requests. */
 async function drain(context: ReconcileContext, seen: Kept, row: InstanceRow): Promise<void> {
-  const { lease, clock } = context;
-  const nowMs = clock.now();
+  const { lease, lasting } = context;
+  const nowMs = lasting.now();
   const isMarked = await lease.write(async (tx) => {
     if (!(await markInstance(tx, row.id, ['starting', 'healthy', 'unhealthy'], 'draining', nowMs))) return false;
     await insertDrain(tx, row.id, await markRoutingChanged(tx, seen.key));
@@ -163,8 +163,8 @@ async function drain(context: ReconcileContext, seen: Kept, row: InstanceRow): P
 
 /** No router sends it requests any more, and those it has got had their time. */
 async function stopWhenDrained(context: ReconcileContext, seen: Kept, row: InstanceRow): Promise<void> {
-  const unroutedAt = await context.routers.unroutedAt(row.id);
-  if (unroutedAt === null || context.clock.now() < unroutedAt + seen.environment.drain_s * 1000) return;
+  const unroutedForMs = await context.routers.unroutedForMs(row.id);
+  if (unroutedForMs === null || unroutedForMs < seen.environment.drain_s * 1000) return;
   stop(context, seen, row);
 }
 

@@ -4,7 +4,7 @@
 import type { Db } from '../../db/database.ts';
 import type { EngineInstance } from '../../engines/engine.ts';
 import { type EnvironmentKey, keyOf, keyText } from '../../environments/key.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, lastingOf } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
 import { publish } from '../../signals/signals.ts';
 import { markRoutingChanged } from '../../traffic/queries.ts';
@@ -36,7 +36,7 @@ export function unrouteMoved({ db, clock, log }: MovedParts): (region: string, r
     const before = last.get(region);
     if (hasMoved(before, running)) {
       const moved = (await listRouted(db, region)).filter((row) => isElsewhere(row, before, running));
-      if (moved.length > 0) await unroute(db, moved, clock.now());
+      if (moved.length > 0) await unroute(db, moved, lastingOf(clock).now());
       for (const { id } of moved) log.info({ instance: id, region }, 'an instance is not where it was');
     }
     last.set(region, running);

@@ -13,6 +13,7 @@ import { moveTraffic } from '../shares.ts';
 import type { ReconcileContext } from './context.ts';
 import { type DesiredSet, keepInstances } from './keeper.ts';
 import { readLogTail } from './log-tail.ts';
+import { mendRollout } from './mend-times.ts';
 import { type Observation, observe, observeRollout } from './observe.ts';
 
 export const busyEveryMs = 300;
@@ -29,9 +30,10 @@ export async function reconcile(context: ReconcileContext, key: EnvironmentKey):
   const { deployment, fresh } = seen.rollout;
   const { environment, active } = seen;
   const policy = { ...policyOf(environment), pullTimeoutS: context.pullTimeoutS };
+  if (await mendRollout(context, deployment, policy)) return 0;
   const desired = desiredFor(deployment, environment.replicas, countInstances(seen.instances, deployment));
   const observed = await observeRollout(context, seen, seen.rollout, desired);
-  const step = decide(rolloutOf(deployment, policy), observed, policy, context.clock.now());
+  const step = decide(rolloutOf(deployment, policy), observed, policy, context.lasting.now());
   if (step) {
     const logTail = step.failure ? await failureLog(context, seen, deployment) : [];
     await context.lease.write((tx) =>

@@ -3,7 +3,7 @@
 import type { Db } from '../../db/database.ts';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
 import { type EnvironmentKey, keyText } from '../../environments/key.ts';
-import { type Clock, steadyOf } from '../../lib/clock.ts';
+import { type Clock, lastingOf, steadyOf } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
 import type { Loop } from '../../lib/loop.ts';
@@ -76,10 +76,11 @@ export class Reconciler {
     this.#steady = steadyOf(parts.clock);
     this.#context = {
       ...parts,
+      lasting: lastingOf(parts.clock),
       engineLists: new EngineLists(this.#steady, unrouteMoved(parts)),
       engineCalls: new EngineCalls(parts.log, enqueue),
       health: new HealthWatch(this.#steady, enqueue, parts.probe ?? probe),
-      images: new Images({ ...parts, random }, enqueue),
+      images: new Images({ ...parts, clock: this.#steady, random }, enqueue),
       crashes: new Crashes(),
     };
   }
@@ -153,13 +154,13 @@ export class Reconciler {
   }
 
   async #sweep(nowMs: number): Promise<void> {
-    const { db, routers, clock } = this.#context;
+    const { db, routers, lasting } = this.#context;
     try {
       const keys = await listEnvironmentsToKeep(db);
       this.#schedule.discover(keys, nowMs);
       this.#schedule.reduceTo(keys, nowMs);
       await routers.sweep();
-      await freePorts(db, routers, clock.now());
+      await freePorts(db, routers, lasting.now());
     } catch (error) {
       this.#schedule.enqueueSweep();
       throw error;

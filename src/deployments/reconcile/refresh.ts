@@ -9,6 +9,7 @@ import type { Failure } from '../rules/steps.ts';
 import type { ReconcileContext } from './context.ts';
 import type { HealthTarget } from './health-watch.ts';
 import { readLogTail } from './log-tail.ts';
+import { mendInstances } from './mend-times.ts';
 
 interface Refreshed {
   key: EnvironmentKey;
@@ -28,7 +29,7 @@ export async function refreshInstances(
 ): Promise<InstanceRow[]> {
   context.health.watch(of.key, healthTargets(of, rows));
   const refreshed: InstanceRow[] = [];
-  for (const row of rows) {
+  for (const row of await mendInstances(context, rows)) {
     const skip = row.state === 'draining' || of.busy.has(row.id);
     const now = skip ? row : await refreshInstance(context, of, row);
     if (now) refreshed.push(now);
@@ -52,7 +53,7 @@ async function refreshInstance(
   of: Refreshed,
   known: InstanceRow,
 ): Promise<InstanceRow | null> {
-  const { clock, health } = context;
+  const { health, lasting } = context;
   const found = of.running.get(known.id);
   if (!found) {
     // The engine does not know it. One that was starting never got there and is started again; any other is lost.
@@ -73,17 +74,20 @@ async function refreshInstance(
     });
     return null;
   }
-  if (!found.address) return known;
-  const row = await saveAddress(context, known, found.address);
-  const seen = health.healthOf(row.id);
+  // The keeper starts it again.
+  if (found.state === 'created') return known;
+  // One that runs and has no address yet, or none any more, has as long to get one as it has to become healthy.
+  const row = found.address ? await saveAddress(context, known, found.address) : known;
+  const seen = found.address ? health.healthOf(row.id) : 'unhealthy';
   if (seen === 'healthy' && row.state !== 'healthy') return mark(context, row, 'healthy');
-  const waitedMs = clock.now() - row.state_since;
-  if (row.state !== 'healthy' && waitedMs > of.healthCheck.start_timeout_s * 1000) {
-    await giveUp(context, of, row, whyNotHealthy(context, row));
-    return null;
-  }
-  return seen === 'unhealthy' && row.state === 'healthy' ? mark(context, row, 'unhealthy') : row;
+  if (seen === 'unhealthy' && row.state === 'healthy') return mark(context, row, 'unhealthy');
+  const waitedMs = lasting.now() - row.state_since;
+  if (row.state === 'healthy' || waitedMs <= of.healthCheck.start_timeout_s * 1000) return row;
+  await giveUp(context, of, row, found.address ? whyNotHealthy(context, row) : noAddress);
+  return null;
 }
+
+const noAddress: Failure = { code: 'start_timeout', message: 'An instance runs, but was given no address in time.' };
 
 async function saveAddress(
   { lease }: ReconcileContext,
@@ -99,11 +103,11 @@ async function saveAddress(
 }
 
 async function mark(
-  { lease, clock }: ReconcileContext,
+  { lease, lasting }: ReconcileContext,
   row: InstanceRow,
   state: 'healthy' | 'unhealthy',
 ): Promise<InstanceRow> {
-  const nowMs = clock.now();
+  const nowMs = lasting.now();
   await lease.write(async (tx) => {
     if (!(await markInstance(tx, row.id, [row.state], state, nowMs))) throw new ChangedMeanwhile();
     await markRoutingChanged(tx, keyOf(row));
@@ -118,9 +122,9 @@ function whyNotHealthy({ health }: ReconcileContext, row: InstanceRow): Failure 
 }
 
 async function giveUp(context: ReconcileContext, of: Refreshed, row: InstanceRow, failure: Failure): Promise<void> {
-  const { clock, log, lease, crashes, engineCalls } = context;
+  const { lasting, log, lease, crashes, engineCalls } = context;
   const logTail = await readLogTail(of.engine, row.id);
-  crashes.note(of.key, row.revision, { failure, logTail, startedAt: row.created_at }, clock.now());
+  crashes.note(of.key, row.revision, { failure, logTail, startedAt: row.created_at }, lasting.now());
   const { id, project_id, environment, revision } = row;
   log.warn({ instance: id, project: project_id, environment, revision }, failure.message);
   await removeInstance(context, row);

@@ -33,6 +33,14 @@ test('blue_green: all new ones first, then one switch', () => {
   assert.deepEqual(desiredOf({ ...blue, freshHealthy: 4 }), { fresh: 4, previous: 0, freshPercent: 100 });
 });
 
+test('more replicas, asked for when the old ones have left: they get no share again', () => {
+  for (const strategy of strategies) {
+    const left = { ...base, strategy, freshHealthy: 3, previousHealthy: 0 };
+    assert.equal(desiredOf(left).freshPercent, 100);
+    assert.ok(desiredOf({ ...left, freshHealthy: 0 }).freshPercent < 100, 'none of both serves');
+  }
+});
+
 test('canary: as many instances as its share needs', () => {
   const canary = { ...base, strategy: 'canary', state: 'canary' } as const;
   assert.deepEqual(desiredOf(canary), { fresh: 1, previous: 4, freshPercent: 10 });

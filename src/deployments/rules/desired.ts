@@ -61,13 +61,15 @@ function promoting(s: Situation, previous: number): Desired {
   const complete = healthy >= s.replicas;
   if (complete) return { fresh: s.replicas, previous: 0, freshPercent: 100 };
   if (!s.hasPrevious) return { fresh: s.replicas, previous: 0, freshPercent: healthy > 0 ? 100 : 0 };
+  // The previous revision may have left already, and more replicas were asked for after that.
+  const shareOf = (percent: number) => (s.previousHealthy === 0 && healthy > 0 ? 100 : percent);
   if (s.strategy === 'rolling') {
     // One more than are healthy. As many old ones leave as new ones have become healthy, so never fewer serve.
     return {
       fresh: Math.min(s.replicas, healthy + 1),
       previous: previous - healthy,
-      freshPercent: Math.round((100 * healthy) / s.replicas),
+      freshPercent: shareOf(Math.round((100 * healthy) / s.replicas)),
     };
   }
-  return { fresh: s.replicas, previous, freshPercent: s.strategy === 'canary' ? s.percent : 0 };
+  return { fresh: s.replicas, previous, freshPercent: shareOf(s.strategy === 'canary' ? s.percent : 0) };
 }

@@ -214,10 +214,12 @@ test('what is measured while a canary warms up does not count; what crashes or a
 
 test('steps one after the other; manual waits for promote; without auto_rollback a bad one is paused', () => {
   const two = rolloutIn('canary', { percents: [10, 50] });
-  const next = decide(two, { ...calm, traffic: busy(0) }, policy, now);
+  assert.equal(decide(two, { ...calm, traffic: busy(0) }, policy, now), null, 'it has no healthy instance');
+  const serving = { ...calm, fresh: { ...calm.fresh, healthy: 1 } };
+  const next = decide(two, { ...serving, traffic: busy(0) }, policy, now);
   assert.deepEqual([next?.to, next?.canary?.step, next?.canary?.phase], ['canary', 2, 'baking']);
   const manual: RolloutPolicy = { ...policy, canary: { ...policy.canary, advance: 'manual' } };
-  assert.equal(decide(two, { ...calm, traffic: busy(0) }, manual, now)?.canary?.phase, 'awaiting_approval');
+  assert.equal(decide(two, { ...serving, traffic: busy(0) }, manual, now)?.canary?.phase, 'awaiting_approval');
   const lenient: RolloutPolicy = { ...policy, autoRollback: false };
   assert.equal(decide(two, { ...calm, traffic: busy(0.5) }, lenient, now)?.canary?.phase, 'paused');
   const waited = decide(rolloutIn('canary', { phase: 'awaiting_approval', deadlineAt: now }), calm, policy, now);

@@ -128,6 +128,10 @@ function whenCanary(rollout: Rollout, seen: Observed, policy: Policy, nowMs: num
   }
   if (alarmed) return undo('alert', alarmed, nowMs);
   if (rollout.stepUntil !== null && nowMs < rollout.stepUntil) return null;
+  // Without a healthy instance the canary gets no larger share: it waits for one. Promoting waits by itself.
+  if (seen.fresh.healthy === 0 && rollout.step < rollout.percents.length) {
+    return isLate ? undo('deadline', late(seen, 'The canary has no healthy instance.'), nowMs) : null;
+  }
   if (analysis.verdict === 'good') return goOn(rollout, policy, nowMs, analysis.reason);
   // Where the stable revision gets no requests either, waiting would not help.
   const isQuiet = seen.traffic.stable.requests < Math.max(1, policy.canary.min_requests);

@@ -6,7 +6,7 @@ import type { RouteDeclaration } from '../../contract/declare/route.ts';
 import type { Db } from '../../db/database.ts';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
 import { preparedInsert } from '../../db/prepared.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, lastingOf } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
 import type { Seal } from '../../lib/seal.ts';
@@ -77,7 +77,7 @@ async function change(
     body: call.body,
     owner: call.requestId,
   };
-  const earlier = await claimIdempotencyKey(db, seal, idempotent, clock.now());
+  const earlier = await claimIdempotencyKey(db, seal, idempotent, lastingOf(clock).now());
   if (earlier) return replayed(earlier, call.requestId);
   try {
     return await commit(platform, route, request, call, idempotent);

@@ -2,6 +2,7 @@
 // the change. So after a crash there is either the change with its response, or a row without a response whose lease
 // expires, and which the next attempt takes over. No change is made twice.
 import { createHash } from 'node:crypto';
+import { sql } from 'kysely';
 import { ApiError } from '../../contract/errors.ts';
 import type { Db } from '../../db/database.ts';
 import { changesOne } from '../../db/guarded.ts';
@@ -58,6 +59,8 @@ export async function claimIdempotencyKey(
     response_sealed: null,
     created_at: nowMs,
   };
+  // A lease that ends much later than one taken now is by a clock that has been set back since.
+  const hasExpired = sql<boolean>`idempotency.lease_until not between ${nowMs + 1} and ${nowMs + 2 * leaseMs}`;
   // Takes over a row that is too old, or whose lease expired because its process died.
   const claimed = await db
     .insertInto('idempotency')
@@ -69,7 +72,7 @@ export async function claimIdempotencyKey(
         .where((e) =>
           e.or([
             e('idempotency.created_at', '<=', nowMs - keptForMs),
-            e.and([e('idempotency.owner', 'is not', null), e('idempotency.lease_until', '<=', nowMs)]),
+            e.and([e('idempotency.owner', 'is not', null), hasExpired]),
           ]),
         ),
     )

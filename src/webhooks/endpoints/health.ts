@@ -16,6 +16,8 @@ export const opensAfter = 10;
 export const disabledAfterMs = 5 * 24 * 3600_000;
 const firstProbeMs = 5000;
 const longestProbeMs = 10 * 60_000;
+/** No probe is further ahead. */
+export const longestProbeWaitMs = jittered(longestProbeMs, 1);
 
 export const well: Health = { failures: 0, failingSince: null, probeAt: null };
 

@@ -8,9 +8,10 @@ import { sqliteQueue } from './sqlite.ts';
 
 export interface DeliveryQueue {
   /**
-   * To be called once, before the first claim: ends the leases of a process that crashed, where no other can hold any.
+   * To be called once, before the first claim: where no other process can hold any, ends the leases of one that crashed,
+   * and makes due what its clock, wrong at that time, has put further ahead than `longestDelayMs`.
    */
-  recover(): Promise<void>;
+  recover(nowMs: number, longestDelayMs: number): Promise<void>;
 
   /**
    * Leases deliveries that are due, as many as each enabled endpoint has room for. Where the order is strict, that is

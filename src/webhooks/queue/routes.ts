@@ -3,7 +3,7 @@ import { ApiError } from '../../contract/errors.ts';
 import type { Db } from '../../db/database.ts';
 import { insertDeliveries } from '../../events/deliveries.ts';
 import { type ServedRoute, serve } from '../../http/api/route.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, lastingOf } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
 import { isoTime } from '../../lib/iso-time.ts';
 import { publish } from '../../signals/signals.ts';
@@ -33,7 +33,7 @@ export function deliveryRoutes({ ids, clock }: DeliveryRouteParts): ServedRoute[
     serve(contract.testWebhook, async (call, tx) => {
       const webhook = await requireWebhook(tx, call.caller, call.params.whk);
       refuseUnless(['enabled'], webhook);
-      const row = await insertTest(tx, webhook, ids, clock.now());
+      const row = await insertTest(tx, webhook, ids, clock);
       publish(tx, 'deliveries', null);
       return { body: presentDelivery(row), location: `/webhooks/${webhook.id}/deliveries/${row.id}` };
     }),
@@ -42,14 +42,13 @@ export function deliveryRoutes({ ids, clock }: DeliveryRouteParts): ServedRoute[
       const webhook = await requireWebhook(tx, call.caller, call.params.whk);
       refuseUnless(['enabled', 'paused'], webhook);
       const sinceMs = Date.parse(call.body.since);
-      const nowMs = clock.now();
-      let scheduled = await markFailedDue(tx, webhook.id, sinceMs, nowMs, maxReplayed);
+      let scheduled = await markFailedDue(tx, webhook.id, sinceMs, lastingOf(clock).now(), maxReplayed);
       let hasMore = scheduled === maxReplayed;
       if (call.body.only === 'missing' && !hasMore) {
         const room = maxReplayed - scheduled;
         const events = await listUndelivered(tx, webhook, sinceMs, room + 1);
         hasMore = events.length > room;
-        scheduled += await insertMissing(tx, webhook, events.slice(0, room), ids, nowMs);
+        scheduled += await insertMissing(tx, webhook, events.slice(0, room), ids, clock);
       }
       publish(tx, 'deliveries', null);
       return { body: { scheduled, has_more: hasMore } };
@@ -71,7 +70,7 @@ export function deliveryRoutes({ ids, clock }: DeliveryRouteParts): ServedRoute[
       const webhook = await requireWebhook(tx, call.caller, call.params.whk);
       const row = await requireDelivery(tx, webhook.id, call.params.dlv);
       refuseUnless(['enabled', 'paused'], webhook);
-      const due = await markDeliveryDue(tx, row, clock.now());
+      const due = await markDeliveryDue(tx, row, lastingOf(clock).now());
       publish(tx, 'deliveries', null);
       return { body: presentDelivery(due) };
     }),
@@ -79,7 +78,8 @@ export function deliveryRoutes({ ids, clock }: DeliveryRouteParts): ServedRoute[
 }
 
 /** A test looks like an event, but no event is stored. */
-async function insertTest(tx: Db, webhook: WebhookRow, ids: IdSource, nowMs: number): Promise<DeliveryRow> {
+async function insertTest(tx: Db, webhook: WebhookRow, ids: IdSource, clock: Clock): Promise<DeliveryRow> {
+  const nowMs = clock.now();
   const event = {
     id: ids('evt'),
     type: contract.testType,
@@ -98,6 +98,7 @@ async function insertTest(tx: Db, webhook: WebhookRow, ids: IdSource, nowMs: num
       test_body: JSON.stringify(event),
       position: 0,
       created_at: nowMs,
+      due_at: lastingOf(clock).now(),
     },
   ]);
   return requireDelivery(tx, webhook.id, id);
@@ -108,9 +109,10 @@ async function insertMissing(
   webhook: WebhookRow,
   events: Awaited<ReturnType<typeof listUndelivered>>,
   ids: IdSource,
-  nowMs: number,
+  clock: Clock,
 ): Promise<number> {
-  const rest = { webhook_id: webhook.id, position: 0, created_at: nowMs };
+  const times = { created_at: clock.now(), due_at: lastingOf(clock).now() };
+  const rest = { webhook_id: webhook.id, position: 0, ...times };
   const missing = events.map(({ id, type }) => ({ id: ids('dlv'), event_id: id, type, ...rest }));
   await insertDeliveries(tx, missing);
   return missing.length;

@@ -4,14 +4,14 @@ import { CompiledQuery, sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { sqliteRows } from '../../db/json-rows.ts';
 import { prepared } from '../../db/prepared.ts';
-import { wantFor } from '../endpoints/health.ts';
+import { longestProbeWaitMs, wantFor } from '../endpoints/health.ts';
 import { type HealthChange, markHealth } from '../endpoints/mark-health.ts';
 import { type Claimed, type ClaimRequest, leaseFields, leasesOf, type Receiver } from './claim.ts';
 import { deliveryChanges, insertAttempts, type Outcome, outcomeFields } from './outcome.ts';
 
 export function sqliteQueue(db: Db) {
   return {
-    recover: () => releaseAll(db),
+    recover: (nowMs: number, longestDelayMs: number) => recover(db, nowMs, longestDelayMs),
     claim: (request: ClaimRequest) => claim(db, request),
     release: (claimed: readonly Claimed[]) => release(db, claimed),
     complete: (outcomes: readonly Outcome[]) => complete(db, outcomes),
@@ -21,10 +21,14 @@ export function sqliteQueue(db: Db) {
   };
 }
 
-async function releaseAll(db: Db): Promise<void> {
+async function recover(db: Db, nowMs: number, longestDelayMs: number): Promise<void> {
   await sql`update delivery set lease = null, lease_until = 0 where state = 'pending' and lease is not null`.execute(
     db,
   );
+  // One that was not tried yet is due at once.
+  await sql`update delivery set due_at = ${nowMs} where state = 'pending' and due_at > ${nowMs}
+    and (tried = 0 or due_at > ${nowMs + longestDelayMs})`.execute(db);
+  await sql`update webhook set probe_at = ${nowMs} where probe_at > ${nowMs + longestProbeWaitMs}`.execute(db);
 }
 
 interface WaitingEndpoint extends Receiver {

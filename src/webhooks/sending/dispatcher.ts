@@ -1,6 +1,6 @@
 // Sends what is due: claim as many deliveries as each endpoint has room for → send them → write the outcomes. Commits
 // and freed room wake the claiming, and a slow clock does for what is due later. Claiming never waits for a receiver.
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, lastingOf } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
 import type { Loop } from '../../lib/loop.ts';
 import type { Loops } from '../../lib/loops.ts';
@@ -10,7 +10,7 @@ import { type Finished, finish } from './finish.ts';
 import { crowdedAfter, type Flight, Flights } from './flights.ts';
 import { OutcomeWriter } from './outcome-writer.ts';
 import { type RequestParts, Requests } from './request.ts';
-import { defaultScheduleMs } from './retry.ts';
+import { defaultScheduleMs, longestDelayMs } from './retry.ts';
 import type { Sender, Sent } from './send.ts';
 
 interface DispatcherParts extends RequestParts {
@@ -38,6 +38,8 @@ const stopWithinMs = 5000;
 
 export class Dispatcher {
   readonly #parts: DispatcherParts;
+  /** What is due, and leases: several processes compare these times. */
+  readonly #lasting: Clock;
   readonly #requests: Requests;
   readonly #writer: OutcomeWriter;
   readonly #flights = new Flights();
@@ -53,13 +55,14 @@ export class Dispatcher {
 
   constructor(parts: DispatcherParts) {
     this.#parts = parts;
+    this.#lasting = lastingOf(parts.clock);
     this.#requests = new Requests(parts);
     this.#writer = new OutcomeWriter({ ...parts, onWritten: (batch) => this.#wakeFor(batch) });
   }
 
   async start(): Promise<void> {
-    const { queue, loops } = this.#parts;
-    await queue.recover();
+    const { queue, loops, schedule = defaultScheduleMs } = this.#parts;
+    await queue.recover(this.#lasting.now(), longestDelayMs(schedule));
     this.#loop = loops.start({ name: 'webhooks', intervalMs: claimEveryMs, step: () => this.#claimAndSend() });
   }
 
@@ -85,9 +88,9 @@ export class Dispatcher {
   }
 
   async #claimAndSend(): Promise<void> {
-    const { queue, clock, id, leaseMs = defaultLeaseMs } = this.#parts;
+    const { queue, id, leaseMs = defaultLeaseMs } = this.#parts;
     if (this.#stopping) return;
-    const nowMs = clock.now();
+    const nowMs = this.#lasting.now();
     void this.#release(this.#flights.giveUpStale(nowMs));
     const limit = maxTaken - this.#flights.taken;
     if (limit <= 0) return;
@@ -100,7 +103,7 @@ export class Dispatcher {
       nowMs,
       untilMs: nowMs + leaseMs,
     });
-    const takenAt = clock.now();
+    const takenAt = this.#lasting.now();
     for (const delivery of claimed) this.#flights.add(delivery, takenAt);
     for (const webhookId of new Set(claimed.map(({ webhook_id }) => webhook_id))) this.#sendWaiting(webhookId);
     this.#full = claimed.length === limit;
@@ -118,29 +121,31 @@ export class Dispatcher {
   #sendWaiting(webhookId: string): void {
     if (this.#stopping) return;
     for (;;) {
-      const flight = this.#flights.begin(webhookId, this.#parts.clock.now());
+      const flight = this.#flights.begin(webhookId, this.#lasting.now());
       if (!flight) return;
       void this.#send(flight);
     }
   }
 
   async #send(flight: Flight): Promise<void> {
-    const { sender, log } = this.#parts;
+    const { sender, log, clock } = this.#parts;
+    const at = clock.now();
     let sent: Sent;
     try {
-      const { url, headers, body } = this.#requests.of(flight.claimed, flight.sentAt);
+      const { url, headers, body } = this.#requests.of(flight.claimed, at);
       sent = await sender.send(url, headers, body);
     } catch (error) {
       log.error({ err: error, delivery_id: flight.claimed.id }, 'a delivery could not be sent');
       sent = { status: null, error: 'The service could not make the request.', answer: null, retryAfter: undefined };
     }
     // If stop() has released the delivery meanwhile, another process may hold it, and this outcome no longer counts.
-    if (this.#flights.end(flight)) this.#finish(flight, sent);
+    if (this.#flights.end(flight)) this.#finish(flight, sent, at);
   }
 
-  #finish(flight: Flight, sent: Sent): void {
-    const { clock, random, schedule = defaultScheduleMs, onAttempt } = this.#parts;
-    const finished = finish(flight, sent, clock.now(), random(), schedule);
+  /** `at`: the time of day at which it was sent. */
+  #finish(flight: Flight, sent: Sent, at: number): void {
+    const { random, schedule = defaultScheduleMs, onAttempt } = this.#parts;
+    const finished = finish(flight, sent, { at, nowMs: this.#lasting.now() }, random(), schedule);
     onAttempt(finished.succeeded);
     this.#writer.add(finished);
     const { webhook_id } = flight.claimed;
@@ -158,7 +163,7 @@ export class Dispatcher {
   }
 
   #wakeFor(batch: Finished[]): void {
-    const nowMs = this.#parts.clock.now();
+    const nowMs = this.#lasting.now();
     if (batch.some(({ strict }) => strict)) this.wake();
     for (const { outcome } of batch) {
       // The loop's interval is too long for what is due sooner.

@@ -15,32 +15,34 @@ export interface Finished {
   strict: boolean;
 }
 
-/** `random` is from 0 to 1. */
+/** `at`: the time of day at which it was sent; `nowMs` is by the clock that retries wait by; `random` is from 0 to 1. */
 export function finish(
   { claimed, sentAt }: Flight,
   { status, error, answer, retryAfter }: Sent,
-  nowMs: number,
+  { at, nowMs }: { at: number; nowMs: number },
   random: number,
   schedule: readonly number[],
 ): Finished {
   const succeeded = status !== null && status >= 200 && status < 300;
   const gone = status === 410;
   const tried = claimed.tried + 1;
-  const delayMs = succeeded || gone ? null : retryDelayMs(tried, readRetryAfter(retryAfter, nowMs), random, schedule);
+  const durationMs = Math.max(0, nowMs - sentAt);
+  const delayMs =
+    succeeded || gone ? null : retryDelayMs(tried, readRetryAfter(retryAfter, at + durationMs), random, schedule);
   const outcome: Outcome = {
     id: claimed.id,
     webhook_id: claimed.webhook_id,
     lease: claimed.lease,
     number: claimed.attempts + 1,
-    at: sentAt,
-    duration_ms: Math.max(0, nowMs - sentAt),
+    at,
+    duration_ms: durationMs,
     status,
     error,
     answer,
     state: succeeded ? 'succeeded' : delayMs === null ? 'failed' : 'pending',
     tried,
     due_at: nowMs + (delayMs ?? 0),
-    finished_at: delayMs === null ? nowMs : null,
+    finished_at: delayMs === null ? at + durationMs : null,
   };
   return { outcome, succeeded, gone, failing: claimed.failures > 0, strict: claimed.ordering === 'strict' };
 }

@@ -1,6 +1,6 @@
 // Writes the outcomes of deliveries to the queue in batches. What finishes while one batch is being written is the
 // next.
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, lastingOf } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
 import type { DeliveryQueue } from '../queue/queue.ts';
 import { type Finished, healthChanges } from './finish.ts';
@@ -77,7 +77,7 @@ export class OutcomeWriter {
     this.#parts.onWritten(batch);
     const changed = healthChanges(batch);
     if (changed.length === 0) return;
-    const disabled = await queue.markHealth(changed, clock.now(), random());
+    const disabled = await queue.markHealth(changed, lastingOf(clock).now(), random());
     if (disabled.length > 0) this.#parts.onDisabled();
   }
 }

@@ -24,6 +24,9 @@ const longestWaitMs = 24 * hour;
 /** ± 20 %, so that deliveries that failed together are not all retried at the same time; `random` is from 0 to 1. */
 export const jittered = (ms: number, random: number): number => Math.round(ms * (1 + jitter * (2 * random - 1)));
 
+/** The longest that this schedule lets a failed delivery wait. */
+export const longestDelayMs = (schedule: readonly number[]): number => jittered(Math.max(...schedule), 1);
+
 /**
  * How long to wait after the attempt with this number (the first is 1); null: give up. At least as long as the
  * receiver's Retry-After asks for, up to a day.

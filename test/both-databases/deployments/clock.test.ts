@@ -1,29 +1,76 @@
 // Rollouts while the clock of the machine is corrected.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { after, test } from 'node:test';
 import { sharedApp } from '../../helpers/shared-app.ts';
 import { Shop } from '../../helpers/shop.ts';
 import { until } from '../../helpers/wait.ts';
 import { image, instancesOf } from './deployments-fixture.ts';
 
+const hourMs = 3600_000;
 let offMs = 0;
 const clock = { now: () => Date.now() + offMs, steady: () => performance.now() };
 const t = sharedApp({ tokenLimit: 1_000_000, clock });
 
-test('set back by an hour: looks at environments go on without being asked for', async () => {
-  const { db } = t.app.store;
-  const shop = await Shop.open(t.url, { canary: { advance: 'manual', bake_s: 600 } });
+async function canaryOf(settings: object): Promise<{ shop: Shop; id: string }> {
+  const shop = await Shop.open(t.url, { canary: { advance: 'manual', bake_s: 600, ...settings } });
   await shop.released(image(1));
   const { id } = await shop.deploy(image(2), { strategy: 'canary', canary_percent: 50 });
   await shop.reaches(id, 'canary');
-  offMs = -3600_000;
-  // Nothing tells of this change, so only a look that was planned anyway can see it.
-  const change = db.updateTable('environment').set({ replicas: 3 }).where('project_id', '=', shop.project);
-  await change.execute();
+  return { shop, id };
+}
+
+/** Nothing tells of this change, so only a look that was planned anyway can see it. */
+async function lookedAt(shop: Shop, replicas: number): Promise<void> {
+  const { db } = t.app.store;
+  await db.updateTable('environment').set({ replicas }).where('project_id', '=', shop.project).execute();
   await until('more instances', async () => {
     const rows = await instancesOf(db, shop);
-    return rows.length > 2 && rows.every(({ state }) => state === 'healthy');
+    return rows.length > replicas && rows.every(({ state }) => state === 'healthy');
   });
+}
+
+async function aborted(shop: Shop, id: string): Promise<void> {
   await shop.api('POST', `/deployments/${id}/abort`);
   assert.equal((await shop.reaches(id, 'canceled')).state, 'canceled');
+}
+
+after(() => {
+  offMs = 0;
+});
+
+test('set back by an hour: looks at environments go on without being asked for', async () => {
+  const { shop, id } = await canaryOf({});
+  offMs = -hourMs;
+  await lookedAt(shop, 2);
+  await aborted(shop, id);
+});
+
+test('set forward by an hour: a canary that waits for people still has its time', async () => {
+  offMs = 0;
+  const { shop, id } = await canaryOf({ approval_timeout_s: 600 });
+  assert.equal((await shop.api('POST', `/deployments/${id}/pause`)).status, 200);
+  offMs = hourMs;
+  await lookedAt(shop, 2);
+  assert.equal((await shop.deployment(id)).canary?.phase, 'paused');
+  await aborted(shop, id);
+});
+
+test('a deadline that a clock ten hours ahead has written is brought back: the rollout ends in time', async () => {
+  offMs = 0;
+  const { shop, id } = await canaryOf({ approval_timeout_s: 60 });
+  assert.equal((await shop.api('POST', `/deployments/${id}/pause`)).status, 200);
+  const ahead = Date.now() + 10 * hourMs;
+  const rows = t.app.store.db.updateTable('deployment').where('id', '=', id);
+  await rows.set({ deadline_at: ahead, step_since: ahead }).execute();
+  const mended = await until('the times to be mended', async () => {
+    const row = await t.app.store.db
+      .selectFrom('deployment')
+      .select(['deadline_at', 'step_since'])
+      .where('id', '=', id)
+      .executeTakeFirstOrThrow();
+    return row.deadline_at! < ahead && row;
+  });
+  assert.ok(mended.deadline_at! < Date.now() + hourMs && mended.step_since! < Date.now() + hourMs);
+  await rows.set({ deadline_at: Date.now() - 1000 }).execute();
+  assert.equal((await shop.reaches(id, 'failed')).failure?.code, 'approval_timeout');
 });

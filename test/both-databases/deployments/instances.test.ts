@@ -1,6 +1,8 @@
 // Instances between deployments: replaced, scaled, and read from.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { ChangedMeanwhile } from '../../../src/db/guarded.ts';
+import { insertInstance } from '../../../src/deployments/instances.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';
 import { Shop } from '../../helpers/shop.ts';
 import { until } from '../../helpers/wait.ts';
@@ -11,6 +13,20 @@ const t = sharedApp({ tokenLimit: 1_000_000 }); // these tests poll more than a 
 const open = (settings?: object) => Shop.open(t.url, settings);
 
 describe('keeping', () => {
+  test('an environment that is deleted during a look gets no instance', async () => {
+    const row = {
+      project_id: 'prj_gone',
+      environment: 'production',
+      revision: 1,
+      region: 'local',
+      host: null,
+      port: null,
+    };
+    const times = { created_at: 0, state_since: 0 };
+    const inserting = insertInstance(t.app.store.db, { id: 'ins_gone', state: 'starting', ...row, ...times });
+    await assert.rejects(inserting, ChangedMeanwhile);
+  });
+
   test('an instance that dies is replaced', async () => {
     const shop = await open({ replicas: 2, health_check: { interval_s: 1, unhealthy_after: 1 } });
     await shop.set({ variables: { STANDIN_EXIT_AFTER_S: '2' } });

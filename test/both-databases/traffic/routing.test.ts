@@ -140,23 +140,26 @@ function draining() {
         { id: 'far', version: 9, beat: 1 },
       ])
       .execute();
-    assert.equal(await watch.unroutedAt('ins_1'), null);
+    assert.equal(await watch.unroutedForMs('ins_1'), null);
     clock.ms += 3_600_000; // the clock jumps
-    assert.equal(await watch.unroutedAt('ins_1'), null, 'a jump ends no lease');
+    assert.equal(await watch.unroutedForMs('ins_1'), null, 'a jump ends no lease');
     for (let i = 0; i < 3; i++) {
       clock.ms += 1000;
-      assert.equal(await watch.unroutedAt('ins_1'), null);
+      assert.equal(await watch.unroutedForMs('ins_1'), null);
     }
     await db.updateTable('router').set({ beat: 2 }).where('id', '=', 'far').execute();
     for (let i = 0; i < 5; i++) {
       clock.ms += 1000;
-      assert.equal(await watch.unroutedAt('ins_1'), null, 'it was heard of');
+      assert.equal(await watch.unroutedForMs('ins_1'), null, 'it was heard of');
     }
     clock.ms += 1000;
-    const at = await watch.unroutedAt('ins_1');
-    assert.equal(at, clock.ms, 'its lease has ended');
+    assert.equal(await watch.unroutedForMs('ins_1'), 0, 'its lease has ended');
     clock.ms += 1000;
-    assert.equal(await new RouterWatch({ db, clock, leaseMs }).unroutedAt('ins_1'), at, 'and that is remembered');
+    await watch.sweep();
+    assert.equal(await watch.unroutedForMs('ins_1'), 1000);
+    await db.updateTable('router').set({ beat: 3 }).where('id', '=', 'far').execute();
+    const another = new RouterWatch({ db, clock, leaseMs });
+    assert.equal(await another.unroutedForMs('ins_1'), 0, 'another process knows that too, and gives it its full time');
   });
 
   test('the only process on a database knows that routers within earlier ones have ended, and of workers it does not', async () => {
@@ -180,9 +183,9 @@ function draining() {
     await db.deleteFrom('router').execute();
     await db.transaction().execute((tx) => insertDrain(tx, 'ins_2', 10));
     await routers().values({ id: 'slow', version: 9, beat: 1 }).execute();
-    assert.equal(await watch.unroutedAt('ins_2'), null);
+    assert.equal(await watch.unroutedForMs('ins_2'), null);
     await db.updateTable('router').set({ version: 11 }).execute();
-    assert.equal(await watch.unroutedAt('ins_2'), clock.ms);
+    assert.equal(await watch.unroutedForMs('ins_2'), 0);
     for (let i = 0; i < 60; i++) {
       clock.ms += 1000;
       await watch.sweep();

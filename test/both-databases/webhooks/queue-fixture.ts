@@ -82,6 +82,7 @@ export async function newDeliveries(
     test_body: '{}',
     position: n + 1,
     created_at: startMs,
+    due_at: more.created_at ?? startMs,
     ...more,
   }));
   await insertDeliveries(db, rows);

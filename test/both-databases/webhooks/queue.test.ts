@@ -248,8 +248,24 @@ describe('release', () => {
     const webhook = await newWebhook();
     const [id] = await newDeliveries(webhook, 1);
     await claim();
-    await queue.recover();
+    await queue.recover(startMs, leaseMs);
     assert.deepEqual(idsOf(await claim()), onPostgres ? [] : [id]);
+  });
+
+  // There the clock of the database says when.
+  test(`a start ${onPostgres ? 'changes no' : 'makes due what a clock that was ahead gave a'} time`, async () => {
+    const hourMs = 3600_000;
+    const webhook = await newWebhook();
+    const [untried] = await newDeliveries(webhook, 1, { due_at: startMs + hourMs });
+    const [retried, waiting] = await newDeliveries(webhook, 2, { due_at: startMs + 3 * hourMs });
+    const tried = db.updateTable('delivery').set({ tried: 1 });
+    await tried.where('id', 'in', [retried!, waiting!]).execute();
+    await tried
+      .set({ due_at: startMs + hourMs })
+      .where('id', '=', waiting!)
+      .execute();
+    await queue.recover(startMs, 2 * hourMs);
+    assert.deepEqual(idsOf(await claim()).sort(), onPostgres ? [] : [untried, retried].sort());
   });
 });
 

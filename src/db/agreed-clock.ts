@@ -1,0 +1,65 @@
+// A clock may be set while a rollout waits for its deadline, and no two machines have quite the same time. So what is
+// stored to be waited for is not by the time of day of this process.
+//
+// On PostgreSQL it is by the clock of the database, which is measured now and then: in between it goes on as fast as time
+// really passes. On SQLite, which has one process, it goes on from the time at which the process started.
+import { type Clock, steadyOf } from '../lib/clock.ts';
+import type { Log } from '../lib/log.ts';
+import type { Loops } from '../lib/loops.ts';
+import type { Db } from './database.ts';
+import type { DialectName } from './migrations/types.ts';
+import { postgresNow } from './shared-now.ts';
+
+/** An answer that took longer is wrong by up to half of that time: it counts only where what is known is further off. */
+const quickMs = 500;
+const measureEveryMs = 10_000;
+
+interface AgreedParts {
+  db: Db;
+  clock: Clock;
+  log: Log;
+  loops: Loops;
+}
+
+export interface AgreedClock {
+  clock: Clock;
+  stop(): Promise<void>;
+}
+
+/** The clock of a service on this database. */
+export async function agreedClock(dialect: DialectName, parts: AgreedParts): Promise<AgreedClock> {
+  // Without a steady time the clock is the test's own, and goes by nothing else.
+  if (dialect === 'postgres' && parts.clock.steady) return databaseClock(parts);
+  return { clock: aloneClock(parts.clock), stop: async () => {} };
+}
+
+export function aloneClock(clock: Clock): Clock {
+  const steady = steadyOf(clock);
+  const aheadMs = clock.now() - steady.now();
+  return { ...clock, lasting: () => Math.floor(steady.now() + aheadMs) };
+}
+
+export async function databaseClock({ db, clock, log, loops }: AgreedParts): Promise<AgreedClock> {
+  const steady = steadyOf(clock);
+  let aheadMs = clock.now() - steady.now();
+  const measure = async (): Promise<void> => {
+    const askedAt = steady.now();
+    const { now } = await db.selectNoFrom(postgresNow.as('now')).executeTakeFirstOrThrow();
+    const tookMs = steady.now() - askedAt;
+    const measuredMs = Number(now) - (askedAt + tookMs / 2);
+    const errorMs = measuredMs - aheadMs;
+    if (tookMs > quickMs && Math.abs(errorMs) <= tookMs / 2) return;
+    if (Math.abs(errorMs) > 1000) log.info({ byMs: Math.round(errorMs) }, corrected);
+    aheadMs = measuredMs;
+  };
+  await measure();
+  const loop = loops.start({
+    name: 'time of the database',
+    intervalMs: measureEveryMs,
+    step: measure,
+  });
+  const shared = () => Math.floor(steady.now() + aheadMs);
+  return { clock: { ...clock, shared, lasting: shared }, stop: () => loop.stop() };
+}
+
+const corrected = 'the clock of the database is not what it was taken for: deadlines and leases follow it';

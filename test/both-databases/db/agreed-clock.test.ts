@@ -1,0 +1,41 @@
+// The time that deadlines and leases go by, in a process whose clock is wrong.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { agreedClock } from '../../../src/db/agreed-clock.ts';
+import { lastingOf, sharedOf } from '../../../src/lib/clock.ts';
+import { createLog } from '../../../src/lib/log.ts';
+import { createLoops } from '../../../src/lib/loops.ts';
+import { onPostgres } from '../../helpers/app.ts';
+import { sharedApp } from '../../helpers/shared-app.ts';
+
+const t = sharedApp({ env: { SLUICE_ROLES: 'api' } });
+const log = createLog({ level: 'silent', format: 'json' });
+const hourMs = 3600_000;
+/** The database answers, and the test goes on, within this time. */
+const soonMs = 20_000;
+
+const open = (clock: { now(): number; steady?(): number }) => {
+  const { db, dialect } = t.app.store;
+  return agreedClock(dialect, { db, clock, log, loops: createLoops(log) });
+};
+const isNear = (a: number, b: number) => assert.ok(Math.abs(a - b) < soonMs, `${a} is ${a - b} ms from ${b}`);
+
+test('a clock that is set does not move it; on PostgreSQL it is that of the database from the start', async () => {
+  let offMs = hourMs;
+  const { clock, stop } = await open({ now: () => Date.now() + offMs, steady: () => performance.now() });
+  const expected = () => Date.now() + (onPostgres ? 0 : hourMs);
+  isNear(lastingOf(clock).now(), expected());
+  offMs = -5 * hourMs;
+  isNear(lastingOf(clock).now(), expected());
+  isNear(clock.now(), Date.now() - 5 * hourMs);
+  isNear(sharedOf(clock).now(), onPostgres ? Date.now() : clock.now());
+  await stop();
+});
+
+test('a clock without a steady time is followed', async () => {
+  let nowMs = 1000;
+  const { clock, stop } = await open({ now: () => nowMs });
+  nowMs += hourMs;
+  assert.equal(lastingOf(clock).now(), nowMs);
+  await stop();
+});
