@@ -21,6 +21,7 @@ export interface TestHaproxy {
   plane: DataPlane;
   port: number;
   tls: number;
+  adminSocket: string;
   /** Resolves when it is in force, with the certificates of its hosts. */
   change(environments: EnvironmentRoutes[]): Promise<void>;
   takeMeasurements(): Measurement[];
@@ -114,6 +115,7 @@ async function open(
     plane,
     port,
     tls,
+    adminSocket: filesIn(folder).adminSocket,
     change,
     certificateServed,
     takeMeasurements,

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { CertificateSource, StoredCertificate } from '../../src/traffic/certificates.ts';
+import { ask as command } from '../../src/traffic/haproxy/control.ts';
 import type { Share } from '../../src/traffic/table.ts';
 import { startHaproxy, type TestHaproxy } from '../helpers/haproxy.ts';
 import { Wire } from '../helpers/raw-http.ts';
@@ -48,6 +49,19 @@ describe('HAProxy', () => {
     for (let n = 0; n < 20; n++) await ask(router.port);
     await until('all to be counted', async () => (await router.counted(7)).requests === 20);
     assert.deepEqual(await router.counted(7), { requests: 20, errors: 20 });
+  });
+
+  test('a log that is cut off is followed again, and nothing is counted twice', async () => {
+    const router = await startHaproxy();
+    const one = await named('one');
+    await serve(router, share(3, 100, one));
+    for (let n = 0; n < 10; n++) await ask(router.port);
+    await until('all to be counted', async () => (await router.counted(3)).requests === 10);
+    const sessions = await command(router.adminSocket, 'show sess');
+    const followers = sessions.split('\n').filter((line) => line.includes('fe=GLOBAL'));
+    for (const line of followers) await command(router.adminSocket, `shutdown session ${line.split(':')[0]}`);
+    for (let n = 0; n < 10; n++) await ask(router.port);
+    await until('all to be counted again', async () => (await router.counted(3)).requests === 20);
   });
 
   test('a process that follows finds it running, with what was counted', async () => {

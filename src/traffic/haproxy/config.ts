@@ -55,6 +55,7 @@ function globalSection({ threads, limits, drainS }: HaproxySettings, files: Hapr
   return `# Written by Sluice; changes are overwritten.
 global
     stats socket ${files.adminSocket} mode 600 level admin expose-fd listeners
+    stats timeout 24d
     no strict-limits
     nbthread ${threads}
     maxconn ${limits.connections}

@@ -176,13 +176,18 @@ class Haproxy implements DataPlane {
       this.#replaced.add({ id: this.#worker, version: this.#version }, this.#now());
       await this.#observer.joining({ id: worker, version: this.#version });
     }
-    // The log of a worker that is being replaced goes on until its last request has ended.
-    if (!this.#logs.has(worker)) {
-      this.#logs.set(worker, new RequestLog(worker, this.#files.adminSocket, this.#options.clock));
-    }
+    this.#followLog(worker);
     await this.#routes.attach();
     this.#worker = worker;
     this.#certificates?.attach();
+  }
+
+  /** The log of a worker that is being replaced goes on until its last request has ended. */
+  #followLog(worker: string): void {
+    const log = this.#logs.get(worker);
+    if (log && !log.hasEnded) return;
+    // What the worker still has in memory is counted anew, to the same numbers.
+    this.#logs.set(worker, new RequestLog(worker, this.#files.adminSocket, this.#options.clock));
   }
 
   /** Starts HAProxy again if it has ended, and clears away what is no longer needed. */
@@ -198,6 +203,7 @@ class Haproxy implements DataPlane {
       await this.#routes.change([...this.#routes.environments.values()]);
       this.#observer.moved();
     }
+    this.#followLog(this.#worker!);
     await this.#routes.tidy();
     for (const id of this.#replaced.takeEnded(this.#now())) this.#observer.left(id);
   }
