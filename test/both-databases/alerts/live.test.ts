@@ -140,11 +140,11 @@ describe('one process', () => {
   test('an alert on what the router measured aborts a canary', async () => {
     const shop = await Shop.open(t.url, { canary: { bake_s: 120, min_requests: 10 } });
     await shop.api('POST', '/alert-rules', {
-      ...{ environment: 'production', name: 'Strict', metric: 'error_rate', comparator: 'gt', threshold: 0.005 },
+      ...{ environment: 'production', name: 'Strict', metric: 'error_rate', comparator: 'gt', threshold: 0.001 },
       ...{ window_s: windowS, on_canary: 'abort' },
     });
     await shop.released(image(1));
-    await shop.set(failing('0.02')); // less than the analysis minds
+    await shop.set(failing('0.004')); // less than the analysis minds
     const { id } = await shop.deploy(image(2), { strategy: 'canary', canary_percent: 50 });
     await shop.reaches(id, 'canary');
     const failed = await underLoad(shop, () => shop.reaches(id, 'failed'));
