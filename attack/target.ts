@@ -89,3 +89,13 @@ async function openTenant(url: string, env: Record<string, string>, name: string
   await until(`${name} is live`, isLive, 60_000, 200);
   return { tokens, project, deployment: id, host: new URL((await ask('GET', environment)).url).host };
 }
+
+/** A further token of a tenant. */
+export async function tokenOf(url: string, { tokens }: Tenant, of: { scopes: string[]; project_ids?: string[] }) {
+  const { status, body } = await call(url, 'POST', '/v1/tokens', {
+    token: tokens[0]!,
+    body: { name: 'further', ...of },
+  });
+  if (status !== 201) throw new Error(`POST /v1/tokens: ${status} ${JSON.stringify(body)}`);
+  return body.token as string;
+}

@@ -1,0 +1,91 @@
+// Every route with the ids of what belongs to somebody else: with a token of another account, and with one of the same
+// account that is bound to another project. Nothing is found, and nothing is changed.
+import fc from 'fast-check';
+import { routes } from '../../src/contract/api.ts';
+import { call } from '../../test/helpers/app.ts';
+import { fitting, type Schema } from '../../test/helpers/schema-values.ts';
+import type { Attack } from '../attack.ts';
+import { type Target, type Tenant, tokenOf } from '../target.ts';
+
+type Ids = Record<string, string>;
+
+/** One of everything that an account can have. */
+async function makeOneOfEach(url: string, { tokens, project, deployment }: Tenant): Promise<Ids> {
+  const make = async (path: string, body: object) => {
+    const answer = await call(url, 'POST', `/v1${path}`, { token: tokens[0]!, body });
+    if (answer.status >= 300) throw new Error(`POST ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
+    return answer.body.id as string;
+  };
+  const hook = await make('/webhooks', { url: 'https://hooks.example/', events: ['*'] });
+  const rule = { environment: 'production', name: 'Own', metric: 'external' };
+  return {
+    id: project,
+    dpl: deployment,
+    name: 'production',
+    r: 'r1',
+    tok: await make('/tokens', { name: 'own', scopes: ['projects:read'] }),
+    rul: await make(`/projects/${project}/alert-rules`, rule),
+    dom: await make(`/projects/${project}/domains`, { hostname: 'own.example', environment: 'production' }),
+    reg: await make('/registries', { host: 'registry.example', username: 'own', password: 'secret' }),
+    whk: hook,
+    dlv: await make(`/webhooks/${hook}/test`, {}),
+    evt: (await call(url, 'GET', '/v1/events?limit=1', { token: tokens[0]! })).body.data[0].id,
+    alr: 'alr_00000000000000000000000000',
+  };
+}
+
+/** All that its owner sees of it, without what time alone changes. */
+async function seenByOwner(url: string, token: string, ids: Ids): Promise<string> {
+  const paths = [
+    ...[`/projects/${ids.id}`, `/projects/${ids.id}/environments`, `/projects/${ids.id}/deployments`],
+    ...[`/projects/${ids.id}/alert-rules`, `/registries/${ids.reg}`, '/tokens', '/webhooks'],
+  ];
+  const answers = await Promise.all(paths.map((path) => call(url, 'GET', `/v1${path}`, { token })));
+  return JSON.stringify(answers.map(({ status, body }) => [status, body])).replaceAll(/"last_\w+":[^,}]*/g, '');
+}
+
+async function attackWith(target: Target, token: string, ids: Ids, rounds: number) {
+  const broken: string[] = [];
+  let tried = 0;
+  let unfound = 0;
+  const foreign = Object.values(ids).filter((id) => id.includes('_'));
+  for (const { method, path, body } of routes) {
+    const bodies = body ? fc.sample(fitting(body as unknown as Schema), { numRuns: rounds, seed: 1 }) : [undefined];
+    const at = path.replaceAll(/\{(\w+)\}/g, (_all, name: string) => ids[name] ?? 'x');
+    for (const one of bodies) {
+      if (path === '/events/stream' || (path === at && method !== 'GET')) continue;
+      const query = path === at && method === 'GET' ? `?project_id=${ids.id}` : '';
+      const answer = await call(target.url, method, `/v1${at}${query}`, {
+        token,
+        ...(one !== undefined && { body: one }),
+      });
+      tried++;
+      if (answer.status === 403 || answer.status === 404) unfound++;
+      // A list of one's own is allowed, as long as nothing foreign is in it.
+      const leaks = path === at && foreign.some((id) => JSON.stringify(answer.body.data ?? []).includes(id));
+      if (answer.status >= 500 || leaks || (path !== at && answer.status < 400))
+        broken.push(`${method} ${path}: ${answer.status}${leaks ? ' with what is foreign' : ''}`);
+    }
+  }
+  return { tried, unfound, broken };
+}
+
+export const foreignIds: Attack = {
+  name: 'ids of another account and of another project, every route',
+  async run(target, short) {
+    const { url, attacker, bystander } = target;
+    const owner = bystander.tokens[0]!;
+    const ids = await makeOneOfEach(url, bystander);
+    const { body: other } = await call(url, 'POST', '/v1/projects', { token: owner, body: { name: 'Other' } });
+    const bound = await tokenOf(url, bystander, { scopes: ['*'], project_ids: [other.id] });
+    const before = await seenByOwner(url, owner, ids);
+    const rounds = short ? 1 : 5;
+    const byAccount = await attackWith(target, attacker.tokens[0]!, ids, rounds);
+    const { reg, tok, whk, dlv, evt, ...inProject } = ids;
+    const byProject = await attackWith(target, bound, inProject, rounds);
+    const broken = [...byAccount.broken, ...byProject.broken];
+    if ((await seenByOwner(url, owner, ids)) !== before) broken.push('what its owner sees has changed');
+    const note = `${byAccount.unfound + byProject.unfound} times 403 or 404`;
+    return { tried: byAccount.tried + byProject.tried + 1, broken, note };
+  },
+};
