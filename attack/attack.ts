@@ -12,6 +12,8 @@ export interface Attack {
   name: string;
   /** It measures, so what earlier attacks have left behind would count for it: the long form starts a service for it. */
   isMeasured?: true;
+  /** It takes long and has another place in `npm test`: the short form leaves it out. */
+  isLong?: true;
   /** `short`: as in `npm test`, in a few seconds, on a machine that may be busy with something else. */
   run(target: Target, short: boolean): Promise<Outcome>;
 }

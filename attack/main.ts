@@ -6,7 +6,9 @@ import { startTarget } from './target.ts';
 
 const short = process.argv.includes('--short');
 const words = process.argv.slice(2).filter((word) => !word.startsWith('--'));
-const chosen = attacks.filter(({ name }) => words.every((word) => name.includes(word)));
+const chosen = attacks
+  .filter(({ name }) => words.every((word) => name.includes(word)))
+  .filter(({ isLong }) => !(short && isLong));
 const rows: Row[] = [];
 
 /** One after another, on a service that is started for them. */
