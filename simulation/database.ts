@@ -1,8 +1,7 @@
 // One database that all simulated processes share, in place of PostgreSQL: SQLite with one transaction at a time. What is
 // read outside of a transaction is what was committed. A connection can be lost, a disk can be full, and a transaction
 // whose process is silent for too long is ended, as a server does.
-import type { CompiledQuery, DatabaseConnection, Driver, QueryResult } from 'kysely';
-import { Kysely, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely';
+import { type CompiledQuery, Kysely, type QueryResult } from 'kysely';
 import type { Db } from '../src/db/database.ts';
 import { Handle } from '../src/db/sqlite/handle.ts';
 import type { Tables } from '../src/db/tables.ts';
@@ -10,6 +9,7 @@ import { trackTransactions } from '../src/db/transactions.ts';
 import type { OfEnvironment } from './invariants/commit.ts';
 import type { Machine } from './machine.ts';
 import type { Outside } from './outside.ts';
+import { turnsDialect } from './turns-dialect.ts';
 import type { Entry, World } from './world.ts';
 
 /** A transaction, or one statement that is its own. */
@@ -77,14 +77,7 @@ export class SharedDatabase implements SimulatedDatabase {
 
   connect(machine: Machine): Db {
     machine.onCrash.push(() => this.#forget(machine));
-    const db = new Kysely<Tables>({
-      dialect: {
-        createAdapter: () => new ManyConnections(),
-        createDriver: () => new SharedDriver(this, machine),
-        createIntrospector: (of) => new SqliteIntrospector(of),
-        createQueryCompiler: () => new SqliteQueryCompiler(),
-      },
-    });
+    const db = new Kysely<Tables>({ dialect: turnsDialect(this, machine) });
     trackTransactions(db);
     return db;
   }
@@ -234,76 +227,3 @@ function leaseNamedIn({ sql, parameters }: CompiledQuery): OfEnvironment | null 
 /** The table that a statement writes to; undefined: none. */
 export const writtenTable = (sql: string): string | undefined =>
   /^\s*(?:insert into|update|delete from)\s+"?(\w+)/i.exec(sql)?.[1];
-
-const isRead = ({ sql }: CompiledQuery): boolean => /^\s*(select|with)\b/i.test(sql);
-
-class SharedConnection implements DatabaseConnection {
-  readonly #database: SharedDatabase;
-  readonly #machine: Machine;
-  turn: Turn | null = null;
-
-  constructor(database: SharedDatabase, machine: Machine) {
-    this.#database = database;
-    this.#machine = machine;
-  }
-
-  async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    if (this.turn) return this.#database.write(this.turn, query);
-    if (isRead(query)) return this.#database.read(this.#machine, query);
-    const turn = await this.#database.begin(this.#machine);
-    let result: QueryResult<R>;
-    try {
-      result = await this.#database.write(turn, query);
-    } catch (error) {
-      this.#database.rollback(turn);
-      throw error;
-    }
-    await this.#database.commit(turn);
-    return result;
-  }
-
-  // biome-ignore lint/correctness/useYield: the interface requires a generator; nothing here streams
-  async *streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {
-    throw new Error('streaming is not supported');
-  }
-}
-
-class SharedDriver implements Driver {
-  readonly #database: SharedDatabase;
-  readonly #machine: Machine;
-
-  constructor(database: SharedDatabase, machine: Machine) {
-    this.#database = database;
-    this.#machine = machine;
-  }
-
-  async init(): Promise<void> {}
-
-  async acquireConnection(): Promise<SharedConnection> {
-    return new SharedConnection(this.#database, this.#machine);
-  }
-
-  async beginTransaction(connection: SharedConnection): Promise<void> {
-    connection.turn = await this.#database.begin(this.#machine);
-  }
-
-  async commitTransaction(connection: SharedConnection): Promise<void> {
-    await this.#database.commit(connection.turn!);
-    connection.turn = null;
-  }
-
-  async rollbackTransaction(connection: SharedConnection): Promise<void> {
-    if (connection.turn) this.#database.rollback(connection.turn);
-    connection.turn = null;
-  }
-
-  async releaseConnection(): Promise<void> {}
-
-  async destroy(): Promise<void> {}
-}
-
-class ManyConnections extends SqliteAdapter {
-  override get supportsMultipleConnections(): boolean {
-    return true;
-  }
-}
