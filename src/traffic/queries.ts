@@ -3,7 +3,7 @@ import { CompiledQuery } from 'kysely';
 import { type Db, dialectOf } from '../db/database.ts';
 import { postgresRows, sqliteRows } from '../db/json-rows.ts';
 import { publish } from '../signals/signals.ts';
-import { latencyBoundsMs, type Measurement, quantileMs, type Side } from './measure/measurements.ts';
+import type { Measurement } from './measure/measurements.ts';
 
 const measuredFields = {
   project_id: 'text',
@@ -41,36 +41,6 @@ export async function storeMeasurements(db: Db, router: string, measurements: Me
     latency: JSON.stringify(latency),
   }));
   await db.executeQuery(CompiledQuery.raw(statements[dialectOf(db)], [JSON.stringify(rows)]));
-}
-
-/** What one revision did since then, over all routers. */
-export async function sumTraffic(
-  db: Db,
-  key: { projectId: string; environment: string },
-  revision: number,
-  sinceMs: number,
-): Promise<Side> {
-  const rows = await db
-    .selectFrom('traffic')
-    .select(['requests', 'errors', 'latency'])
-    .where('project_id', '=', key.projectId)
-    .where('environment', '=', key.environment)
-    .where('at', '>=', sinceMs)
-    .where('revision', '=', revision)
-    .execute();
-  const latency = new Array<number>(latencyBoundsMs.length + 1).fill(0);
-  let requests = 0;
-  let errors = 0;
-  for (const row of rows) {
-    requests += row.requests;
-    errors += row.errors;
-    for (const [index, count] of (JSON.parse(row.latency) as number[]).entries()) latency[index]! += count;
-  }
-  return {
-    requests,
-    errorRate: requests === 0 ? null : Math.round((errors / requests) * 1e6) / 1e6,
-    p95Ms: quantileMs(latency, 0.95),
-  };
 }
 
 export interface TrafficRow {

@@ -21,13 +21,6 @@ export interface Measurement {
   latency: number[];
 }
 
-/** The traffic of one revision over some time. */
-export interface Side {
-  requests: number;
-  errorRate: number | null;
-  p95Ms: number | null;
-}
-
 export const bucketOf = (nowMs: number): number => Math.floor(nowMs / bucketMs) * bucketMs;
 
 /** The latency that this share of requests did not exceed, interpolated within its bucket; null without requests. */

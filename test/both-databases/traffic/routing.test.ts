@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { forgetDeleted, loadAll, loadChanges, readRoutingState } from '../../../src/traffic/load-routes.ts';
-import { latencyBoundsMs } from '../../../src/traffic/measure/measurements.ts';
-import { markRoutingChanged, storeMeasurements, sumTraffic } from '../../../src/traffic/queries.ts';
+import { bucketMs, latencyBoundsMs } from '../../../src/traffic/measure/measurements.ts';
+import { listTraffic, markRoutingChanged, storeMeasurements } from '../../../src/traffic/queries.ts';
 import { deleteEndedRouters } from '../../../src/traffic/router-register.ts';
 import { insertDrain, RouterWatch } from '../../../src/traffic/router-watch.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';
@@ -209,8 +209,12 @@ test('an earlier count that arrives late does not replace a later one', async ()
   ] as const) {
     await storeMeasurements(db, 'one', measured(requests, errors));
   }
-  const { requests, errorRate } = await sumTraffic(db, { projectId: 'prj_late', environment: 'production' }, 1, at);
-  assert.deepEqual([requests, errorRate], [8, 0.125]);
+  const of = { projectId: 'prj_late', environment: 'production', revision: 1 };
+  const stored = await listTraffic(db, of, at, at + bucketMs);
+  assert.deepEqual(
+    stored.map(({ requests, errors }) => [requests, errors]),
+    [[8, 1]],
+  );
 });
 
 describe('reading routes', reading);
