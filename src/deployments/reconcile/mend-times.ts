@@ -3,14 +3,11 @@ import { sharedOf } from '../../lib/clock.ts';
 import { bucketMs } from '../../traffic/measure/measurements.ts';
 import { type InstanceRow, setInstanceStateSince } from '../instances.ts';
 import { type DeploymentRow, setDeploymentTimes } from '../queries.ts';
-import { withoutTimesAhead } from '../rules/ahead.ts';
+import { slackMs, withoutTimesAhead } from '../rules/ahead.ts';
 import { rolloutOf } from '../rules/situation.ts';
 import type { RolloutPolicy } from '../rules/steps.ts';
 import { measuredFromNow } from '../save-step.ts';
 import type { ReconcileContext } from './context.ts';
-
-/** Clocks of the same installation differ by this much in their ordinary course. */
-const aheadMs = 5000;
 
 /** Gives whether there was anything to mend: the next look then sees it as it should be. */
 export async function mendRollout(
@@ -37,7 +34,7 @@ export async function mendRollout(
 /** The rows as they are then. */
 export async function mendInstances({ lasting, lease }: ReconcileContext, rows: InstanceRow[]): Promise<InstanceRow[]> {
   const nowMs = lasting.now();
-  const isAhead = ({ state_since }: InstanceRow) => state_since > nowMs + aheadMs;
+  const isAhead = ({ state_since }: InstanceRow) => state_since > nowMs + slackMs;
   const ahead = rows.filter(isAhead).map(({ id }) => id);
   if (ahead.length === 0) return rows;
   await lease.write((tx) => setInstanceStateSince(tx, ahead, nowMs));

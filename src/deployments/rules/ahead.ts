@@ -4,7 +4,7 @@ import { queuedForMs } from './rollout.ts';
 import { beginStep, hold, promote, type Rollout, type RolloutPolicy, undo } from './steps.ts';
 
 /** Clocks of the same installation differ by this much in their ordinary course. */
-const slackMs = 5000;
+export const slackMs = 5000;
 
 interface Times {
   deadline_at: number;
