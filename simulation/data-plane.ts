@@ -85,7 +85,7 @@ export class SimulatedDataPlane implements DataPlane {
         const engine = engines.find((one) => one.find(instance));
         const got = engine?.visit(instance, host, port, random.next()) ?? 'no_answer';
         const counter = this.#counter.of(project, environment, share.revision);
-        counter.countRequest(nowMs, random.between(1, 200), got !== 'good');
+        counter.countRequest(nowMs, random.between(1, 200), got === 'good' ? 'ok' : 'error');
       }
     }
   }

@@ -63,6 +63,7 @@ const Side = (description: string) =>
     {
       requests: Int(0, Number.MAX_SAFE_INTEGER, 'Requests answered since the step began.'),
       error_rate: Nullable(Rate('Share of 5xx answers; null without requests.')),
+      client_error_rate: Nullable(Rate('Share of 4xx answers; null without requests.')),
       p95_ms: Nullable(Type.Number({ minimum: 0, maximum: 1e9, format: 'double', description: 'Latency.' })),
     },
     { description },
@@ -98,6 +99,7 @@ export const Deployment = Shape(
             evidence: Shape({
               errors: Odds('How many to one the requests speak for a canary with more errors; at most 1,000,000,000.'),
               latency: Odds('The same for a slower one.'),
+              client_errors: Odds('The same for one with more 4xx; undone for it only with `max_client_error_rate`.'),
               needed: Odds('Odds from which the canary is undone.'),
             }),
           },

@@ -32,6 +32,7 @@ async function countTraffic(db: Db, row: DeploymentRow, sinceMs: number): Promis
     return {
       requests: sum(({ requests }) => requests),
       errors: sum(({ errors }) => errors),
+      clientErrors: sum(({ clientErrors }) => clientErrors),
       latency: Array.from({ length: latencyBoundsMs.length + 1 }, (_, n) => sum(({ latency }) => latency[n] ?? 0)),
     };
   };
@@ -44,6 +45,7 @@ function since(all: Answered, before: Answered): Answered {
   return {
     requests: risen(all.requests, before.requests),
     errors: risen(all.errors, before.errors),
+    clientErrors: risen(all.clientErrors, before.clientErrors),
     latency: all.latency.map((count, n) => risen(count, before.latency[n])),
   };
 }

@@ -9,9 +9,13 @@ import type { Analysis, Answered, Comparison } from './rules/analysis.ts';
 
 const revisionIdOrNull = (number: number | null): string | null => (number === null ? null : revisionId(number));
 
-const presentSide = ({ requests, errors, latency }: Answered) => ({
+const share = (count: number, requests: number): number | null =>
+  requests === 0 ? null : Math.round((count / requests) * 1e6) / 1e6;
+
+const presentSide = ({ requests, errors, clientErrors, latency }: Answered) => ({
   requests,
-  error_rate: requests === 0 ? null : Math.round((errors / requests) * 1e6) / 1e6,
+  error_rate: share(errors, requests),
+  client_error_rate: share(clientErrors, requests),
   p95_ms: quantileMs(latency, 0.95),
 });
 

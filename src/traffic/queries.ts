@@ -13,6 +13,7 @@ const measuredFields = {
   router: 'text',
   requests: 'bigint',
   errors: 'bigint',
+  client_errors: 'bigint',
   latency: 'text',
 } as const;
 
@@ -21,7 +22,8 @@ const storing = (
   rows: string,
 ) => `insert into traffic (${measuredColumns}) select ${measuredColumns} from ${rows} where true
   on conflict (project_id, environment, at, revision, router) do update
-    set requests = excluded.requests, errors = excluded.errors, latency = excluded.latency
+    set requests = excluded.requests, errors = excluded.errors, client_errors = excluded.client_errors,
+      latency = excluded.latency
     where excluded.requests + excluded.errors >= traffic.requests + traffic.errors`;
 const statements = {
   sqlite: storing(sqliteRows(measuredFields)),
@@ -34,10 +36,11 @@ const statements = {
  */
 export async function storeMeasurements(db: Db, router: string, measurements: Measurement[]): Promise<void> {
   if (measurements.length === 0) return;
-  const rows = measurements.map(({ project, latency, ...measured }) => ({
+  const rows = measurements.map(({ project, latency, clientErrors = 0, ...measured }) => ({
     ...measured,
     project_id: project,
     router,
+    client_errors: clientErrors,
     latency: JSON.stringify(latency),
   }));
   await db.executeQuery(CompiledQuery.raw(statements[dialectOf(db)], [JSON.stringify(rows)]));
@@ -48,6 +51,7 @@ export interface TrafficRow {
   at: number;
   requests: number;
   errors: number;
+  clientErrors: number;
   latency: number[];
 }
 
@@ -60,7 +64,7 @@ export async function listTraffic(
 ): Promise<TrafficRow[]> {
   let query = db
     .selectFrom('traffic')
-    .select(['revision', 'at', 'requests', 'errors', 'latency'])
+    .select(['revision', 'at', 'requests', 'errors', 'client_errors as clientErrors', 'latency'])
     .where('project_id', '=', of.projectId)
     .where('environment', '=', of.environment)
     .where('at', '>=', fromMs)

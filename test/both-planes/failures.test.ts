@@ -80,7 +80,7 @@ function failures() {
     assert.equal(statusOf(answer), 502);
     assert.match(answer, /x-request-id: req_/);
     assert.equal(breaking.seen.length, onPlane({ builtin: 2, haproxy: 4 }));
-    assert.deepEqual(await router.counted(1), { requests: 1, errors: 1 });
+    assert.deepEqual(await router.counted(1), { requests: 1, errors: 1, clientErrors: 0 });
   });
 
   test('504 where the response does not begin in time', async () => {
@@ -88,7 +88,7 @@ function failures() {
     await router.serve(share(1, 100, await startInstance(() => {}), await named('other')));
     const statuses = [(await ask(router.port())).status, (await ask(router.port())).status].sort();
     assert.deepEqual(statuses, [200, 504]);
-    assert.deepEqual(await router.counted(1), { requests: 2, errors: 1 });
+    assert.deepEqual(await router.counted(1), { requests: 2, errors: 1, clientErrors: 0 });
   });
 
   test('a response that is not HTTP is 502', async () => {

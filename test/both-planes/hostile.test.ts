@@ -82,7 +82,7 @@ function information() {
     const text = await wire.untilClosed();
     assert.equal(text.match(/HTTP\/1\.1 103/g)!.length, 16);
     assert.match(text, /HTTP\/1\.1 502/);
-    assert.deepEqual(await router.counted(1), { requests: 1, errors: 1 });
+    assert.deepEqual(await router.counted(1), { requests: 1, errors: 1, clientErrors: 0 });
     const sent = informer.sent;
     await ask(router.port());
     assert.ok(sent < 100_000, `${sent}`);

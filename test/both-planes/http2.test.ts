@@ -27,7 +27,7 @@ function messages() {
     assert.equal(seen['x-forwarded-proto'], 'https');
     assert.equal(seen['x-forwarded-port'], String(tls));
     assert.equal(seen['transfer-encoding'], undefined);
-    assert.deepEqual(await counted(1), { requests: 1, errors: 0 });
+    assert.deepEqual(await counted(1), { requests: 1, errors: 0, clientErrors: 0 });
   });
 
   test('responses: headers, several cookies, trailers, 103, HEAD, 204, 304, 404, error responses', async () => {

@@ -80,7 +80,7 @@ function canary() {
     for (let i = 0; i < visitors / 50; i++) await Promise.all(Array.from({ length: 50 }, () => ask(router.port())));
     assert.ok(Math.abs(fresh.seen.length / visitors - 0.1) <= 0.001, `${fresh.seen.length} of ${visitors}`);
     assert.equal(stable.seen.length + fresh.seen.length, visitors);
-    assert.deepEqual(await router.counted(2), { requests: fresh.seen.length, errors: 0 });
+    assert.deepEqual(await router.counted(2), { requests: fresh.seen.length, errors: 0, clientErrors: 0 });
   });
 
   test('a visitor with the cookie moves to the canary once and never back, over three raises', async () => {
@@ -128,12 +128,12 @@ function canary() {
       const answers = await Promise.all(Array.from({ length: 20 }, () => ask(router.port())));
       const failed = answers.filter(({ status }) => status === 503).length;
       assert.ok(Math.abs(failed - 10) <= 2, `${failed} of 20`);
-      assert.deepEqual(await router.counted(1), { requests: 20 - failed, errors: 0 });
-      assert.deepEqual(await router.counted(2), { requests: failed, errors: failed });
+      assert.deepEqual(await router.counted(1), { requests: 20 - failed, errors: 0, clientErrors: 0 });
+      assert.deepEqual(await router.counted(2), { requests: failed, errors: failed, clientErrors: 0 });
       return;
     }
     for (let i = 0; i < 100; i++) assert.equal((await ask(router.port())).body, 'stable');
-    assert.deepEqual(await router.counted(1), { requests: 100, errors: 0 });
+    assert.deepEqual(await router.counted(1), { requests: 100, errors: 0, clientErrors: 0 });
     const { requests, errors } = await router.counted(2);
     assert.equal(requests, errors);
     assert.ok(Math.abs(errors - 50) <= 4, String(errors));
@@ -147,7 +147,7 @@ function canary() {
 }
 
 function counting() {
-  test('responses of 500 and above are errors, those below are not', async () => {
+  test('responses of 500 and above are errors, those of 400 and above errors of the client', async () => {
     const router = await startRouter();
     const instance = await startInstance((request, response) => {
       response.statusCode = Number(request.url!.slice(1));
@@ -155,7 +155,7 @@ function counting() {
     });
     await router.serve(share(3, 100, instance));
     for (const status of [200, 204, 304, 404, 499, 500, 503]) await ask(router.port(), { path: `/${status}` });
-    assert.deepEqual(await router.counted(3), { requests: 7, errors: 2 });
+    assert.deepEqual(await router.counted(3), { requests: 7, errors: 2, clientErrors: 2 });
     assert.deepEqual(router.takeMeasurements(), []);
   });
 
@@ -168,7 +168,7 @@ function counting() {
     await until('it is asked', () => slow.seen.length === 1);
     wire.socket.destroy();
     await until('the instance is let go', () => slow.seen[0]!.socket.destroyed);
-    assert.deepEqual(await router.counted(1), { requests: 1, errors: 0 });
+    assert.deepEqual(await router.counted(1), { requests: 1, errors: 0, clientErrors: 0 });
   });
 
   test('a response that breaks off is an error, and the client sees it break off', async () => {
@@ -182,7 +182,7 @@ function counting() {
     const wire = new Wire(router.port());
     wire.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
     assert.match(await wire.untilClosed(), /half$/);
-    assert.deepEqual(await router.counted(1), { requests: 1, errors: 1 });
+    assert.deepEqual(await router.counted(1), { requests: 1, errors: 1, clientErrors: 0 });
   });
 
   test('latency is the time to the head of the response', async () => {

@@ -49,10 +49,10 @@ function upgrades() {
     assert.equal(headers['sec-websocket-key'], key);
     assert.equal(headers['x-forwarded-for'], '127.0.0.1');
     const requests = onPlane({ builtin: 1, haproxy: 0 }); // HAProxy counts what has ended
-    assert.deepEqual(await router.counted(1), { requests, errors: 0 });
+    assert.deepEqual(await router.counted(1), { requests, errors: 0, clientErrors: 0 });
     wire.socket.end();
     await wire.untilClosed();
-    assert.deepEqual(await router.counted(1), { requests: 1, errors: 0 });
+    assert.deepEqual(await router.counted(1), { requests: 1, errors: 0, clientErrors: 0 });
   });
 
   test('what the client sent along with the request, and a megabyte more, arrives in order', async () => {

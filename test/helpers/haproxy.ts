@@ -26,7 +26,7 @@ export interface TestHaproxy {
   change(environments: EnvironmentRoutes[]): Promise<void>;
   takeMeasurements(): Measurement[];
   /** Of all projects, or of one. */
-  counted(revision: number, project?: string): Promise<{ requests: number; errors: number }>;
+  counted(revision: number, project?: string): Promise<Pick<Measurement, 'requests' | 'errors' | 'clientErrors'>>;
   /** Resolves when the current certificate of a name is served, or none where there is none. */
   certificateServed(name: string): Promise<void>;
   stop(drainMs: number): Promise<void>;
@@ -136,7 +136,11 @@ async function open(
         (one) => one.revision === revision && (project === undefined || one.project === project),
       );
       const sum = (of: (one: Measurement) => number) => own.reduce((total, one) => total + of(one), 0);
-      return { requests: sum(({ requests }) => requests), errors: sum(({ errors }) => errors) };
+      return {
+        requests: sum(({ requests }) => requests),
+        errors: sum(({ errors }) => errors),
+        clientErrors: sum(({ clientErrors = 0 }) => clientErrors),
+      };
     },
     async restart() {
       await stop();

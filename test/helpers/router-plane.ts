@@ -17,7 +17,7 @@ export interface TestRouter {
   /** Replaces the whole table; resolves when that is in force. */
   apply(...environments: EnvironmentRoutes[]): Promise<void>;
   /** The requests counted for a revision since the start. */
-  counted(revision: number): Promise<{ requests: number; errors: number }>;
+  counted(revision: number): Promise<Pick<Measurement, 'requests' | 'errors' | 'clientErrors'>>;
   takeMeasurements(): Measurement[];
   port(): number;
   tlsPort(): number | null;

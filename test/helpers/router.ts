@@ -71,7 +71,11 @@ async function startBuiltIn(
       const own = [...taken.values()].filter((one) => one.revision === revision);
       const sum = (of: (one: Measurement) => number) => own.reduce((total, one) => total + of(one), 0);
       assert.ok(own.every(({ latency, requests }) => latency.reduce((a, b) => a + b, 0) === requests));
-      return { requests: sum(({ requests }) => requests), errors: sum(({ errors }) => errors) };
+      return {
+        requests: sum(({ requests }) => requests),
+        errors: sum(({ errors }) => errors),
+        clientErrors: sum(({ clientErrors = 0 }) => clientErrors),
+      };
     },
   };
 }

@@ -79,5 +79,5 @@ test('hosts of one environment share its instances, turns and counters', async (
     instances.map(({ seen }) => seen.length),
     [10, 10],
   );
-  assert.deepEqual(await router.counted(1), { requests: 20, errors: 0 });
+  assert.deepEqual(await router.counted(1), { requests: 20, errors: 0, clientErrors: 0 });
 });

@@ -48,7 +48,7 @@ describe('HAProxy', () => {
     await serve(router, share(7, 100, failing));
     for (let n = 0; n < 20; n++) await ask(router.port);
     await until('all to be counted', async () => (await router.counted(7)).requests === 20);
-    assert.deepEqual(await router.counted(7), { requests: 20, errors: 20 });
+    assert.deepEqual(await router.counted(7), { requests: 20, errors: 20, clientErrors: 0 });
   });
 
   test('a log that is cut off is followed again, and nothing is counted twice', async () => {

@@ -68,6 +68,7 @@ export const settingNames: readonly string[] = [
     steps: true,
     min_requests: true,
     max_error_rate: true,
+    max_client_error_rate: true,
     max_p95_ms: true,
     approval_timeout_s: true,
     warmup_s: true,

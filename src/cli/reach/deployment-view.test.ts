@@ -25,9 +25,13 @@ const deployment = {
     step: 1,
     percent: 10,
     until: '2026-11-15T12:00:52Z',
-    stable: { requests: 1204, error_rate: 0.001, p95_ms: 12.3 },
-    canary: { requests: 131, error_rate: 0.05, p95_ms: null },
-    analysis: { verdict: 'inconclusive', reason: '', evidence: { errors: 41.7, latency: 0, needed: 200 } },
+    stable: { requests: 1204, error_rate: 0.001, client_error_rate: 0.01, p95_ms: 12.3 },
+    canary: { requests: 131, error_rate: 0.05, client_error_rate: 0.02, p95_ms: null },
+    analysis: {
+      verdict: 'inconclusive',
+      reason: '',
+      evidence: { errors: 41.7, latency: 0, client_errors: 1e9, needed: 200 },
+    },
   },
 } as unknown as Deployment;
 
@@ -37,12 +41,16 @@ test('a canary: where it is, the split, and both sides below each other', () => 
   assert.deepEqual(liveLines(deployment, { now, columns: 60, paint }).slice(1), [
     '  step 1, 10 %: baking, 42 s left',
     `  r7 90 % ${'█'.repeat(32)}${'▒'.repeat(4)} 10 % r8`,
-    '             requests  errors    p95',
-    '  stable r7     1,204   0.1 %  12 ms',
-    '  canary r8       131   5.0 %      -',
+    '             requests  errors    4xx    p95',
+    '  stable r7     1,204   0.1 %  1.0 %  12 ms',
+    '  canary r8       131   5.0 %  2.0 %      -',
     '  inconclusive, odds 41 to 1 that it is worse',
   ]);
-  assert.match(liveLines(deployment, { now, columns: 60, paint: red }).at(-2)!, /<5\.0 %>/, 'what is worse is red');
+  assert.match(
+    liveLines(deployment, { now, columns: 60, paint: red }).at(-2)!,
+    /<5\.0 %>.*<2\.0 %>/,
+    'what is worse is red',
+  );
 });
 
 test('what it waits for is said with the command that helps', () => {

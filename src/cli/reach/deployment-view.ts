@@ -56,25 +56,30 @@ function phaseOf({ phase, step, percent: share, until }: Canary, now: number): s
 
 function figures(stable: string, revision: string, canary: Canary, { columns, paint }: Scene): string[] {
   const dim = (text: string) => paint('dim', text);
-  const row = (name: string, side: Canary['stable'], worse: boolean): Cell[] => [
+  const rate = (field: 'error_rate' | 'client_error_rate', side: Canary['stable']): Cell => {
+    const worse = (side[field] ?? 0) > (canary.stable[field] ?? 0);
+    return { text: percent(side[field]), ...(worse && { paint: (text: string) => paint('red', text) }) };
+  };
+  const row = (name: string, side: Canary['stable']): Cell[] => [
     { text: `  ${name}` },
     { text: count(side.requests) },
-    { text: percent(side.error_rate), ...(worse && { paint: (text: string) => paint('red', text) }) },
+    rate('error_rate', side),
+    rate('client_error_rate', side),
     { text: milliseconds(side.p95_ms) },
   ];
-  const worse = (canary.canary.error_rate ?? 0) > (canary.stable.error_rate ?? 0);
   const rows = [
-    ['', 'requests', 'errors', 'p95'].map((text): Cell => ({ text, paint: dim })),
-    row(`stable ${stable}`, canary.stable, false),
-    row(`canary ${revision}`, canary.canary, worse),
+    ['', 'requests', 'errors', '4xx', 'p95'].map((text): Cell => ({ text, paint: dim })),
+    row(`stable ${stable}`, canary.stable),
+    row(`canary ${revision}`, canary.canary),
   ];
-  return [...layOut(rows, { columns, right: new Set([1, 2, 3]) }), `  ${verdictOf(canary, paint)}`];
+  return [...layOut(rows, { columns, right: new Set([1, 2, 3, 4]) }), `  ${verdictOf(canary, paint)}`];
 }
 
 const colours = { good: 'green', bad: 'red', inconclusive: 'yellow' } as const;
 
 function verdictOf({ analysis: { verdict, evidence } }: Canary, paint: Paint): string {
-  const odds = Math.max(evidence.errors, evidence.latency);
+  // More 4xx are only worse where they are judged, which shows in the verdict.
+  const odds = Math.max(evidence.errors, evidence.latency, verdict === 'bad' ? evidence.client_errors : 0);
   return `${paint(colours[verdict], verdict)}, odds ${odds >= 1e6 ? 'over 1,000,000' : count(Math.floor(odds))} to 1 that it is worse`;
 }
 

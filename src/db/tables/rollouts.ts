@@ -99,6 +99,7 @@ export interface RolloutTables {
     router: string;
     requests: number;
     errors: number;
+    client_errors: number;
     latency: string;
   };
 }

@@ -7,11 +7,13 @@ import { type Answered, judge } from './analysis.ts';
 const policy = environmentDefaults.canary; // 20 requests, 5 %, no latency limit
 
 /** So many requests, the errors among them, nearly all as fast as given. */
-function answered(requests: number, errors = 0, ms = 9): Answered {
+function answered(requests: number, errors = 0, ms = 9, clientErrors = 0): Answered {
   const latency = new Array<number>(latencyBoundsMs.length + 1).fill(0);
   latency[latencyBoundsMs.findIndex((bound) => bound >= ms)] = requests;
-  return { requests, errors, latency };
+  return { requests, errors, clientErrors, latency };
 }
+
+const with4xx = (requests: number, clientErrors: number): Answered => answered(requests, 0, 9, clientErrors);
 
 for (const [name, stable, canary, limits, expected] of [
   ['enough requests, no errors', answered(200), answered(20), {}, 'good'],
@@ -36,6 +38,11 @@ for (const [name, stable, canary, limits, expected] of [
     { max_p95_ms: 500 },
     'inconclusive',
   ],
+  ['only the canary answers 4xx, and nobody asked to judge them', answered(2000), with4xx(500, 400), {}, 'good'],
+  ['only the canary answers 4xx', answered(2000), with4xx(500, 400), { max_client_error_rate: 0.1 }, 'bad'],
+  ['both answer 4xx', with4xx(2000, 600), with4xx(500, 150), { max_client_error_rate: 0.1 }, 'good'],
+  ['4xx around the limit', answered(2000), with4xx(40, 3), { max_client_error_rate: 0.1 }, 'inconclusive'],
+  ['4xx, and nothing to compare with', answered(0), with4xx(18, 18), { max_client_error_rate: 0.5 }, 'bad'],
   ['slower by a millisecond or two', answered(2000, 0, 2), answered(500, 0, 5), {}, 'good'],
 ] as const) {
   test(`${name}: ${expected}`, () => {
@@ -52,6 +59,17 @@ test('the reason has the numbers', () => {
   );
   assert.equal(evidence.needed, 400);
   assert.ok(evidence.errors > 1e6 && evidence.latency < 1, JSON.stringify(evidence));
+});
+
+test('4xx that only the canary gives are told, though they are not judged', () => {
+  const { verdict, reason, evidence } = judge({ stable: answered(2000), canary: with4xx(500, 400) }, policy, 1);
+  assert.equal(verdict, 'good');
+  assert.match(reason, /More of its answers are 4xx: 400 of 500 requests were answered with 4xx \(80 %\)/);
+  assert.equal(evidence.needed, 200, 'a test more would need more');
+  assert.equal(
+    judge({ stable: answered(0), canary: answered(0) }, { ...policy, max_client_error_rate: 0.1 }, 1).evidence.needed,
+    300,
+  );
 });
 
 /** Small, fast and the same on every machine (xorshift). */

@@ -7,6 +7,8 @@ import { type Count, oddsAbove, oddsWorse, probablyWithin, rateOf } from './evid
 export interface Answered {
   requests: number;
   errors: number;
+  /** Answers with a status from 400 to 499. */
+  clientErrors: number;
   /** Requests per latency bucket; one entry more than there are bounds. */
   latency: readonly number[];
 }
@@ -16,16 +18,14 @@ export interface Comparison {
   canary: Answered;
 }
 
-export const nothingAnswered: Answered = { requests: 0, errors: 0, latency: [] };
+export const nothingAnswered: Answered = { requests: 0, errors: 0, clientErrors: 0, latency: [] };
 
 /** A canary no worse than stable may be undone in so many of all rollouts. */
 const undoneWrongly = 0.01;
-/** Errors and latency are judged separately. */
-const tests = 2;
 /** How sure it must be that a canary is within the limits for it to be good. */
 const sureEnough = 0.8;
-/** What counts as worse than stable where the limit is not exceeded: twice as many errors, and a percentage point more. */
-const worseErrors = { times: 2, more: 0.01 };
+/** What counts as worse than stable where the limit is not exceeded: twice as many, and a percentage point more. */
+const worseRate = { times: 2, more: 0.01 };
 /** The same for the p95 where there is no limit: a third longer, and ten milliseconds more. */
 const worseP95 = { times: 4 / 3, moreMs: 10 };
 
@@ -34,9 +34,10 @@ export interface Analysis {
   /** For people: a sentence with the numbers. */
   reason: string;
   evidence: {
-    /** How many to one the requests speak for a canary that is worse, by errors and by latency. */
+    /** How many to one the requests speak for a canary that is worse, by errors, by latency and by 4xx. */
     errors: number;
     latency: number;
+    client_errors: number;
     /** Odds from which it is undone. */
     needed: number;
   };
@@ -44,35 +45,59 @@ export interface Analysis {
 
 /** `steps`: how many of them the rollout has; each is judged by its own requests. */
 export function judge({ stable, canary }: Comparison, policy: CanaryPolicy, steps: number): Analysis {
-  const needed = (tests * Math.max(1, steps)) / undoneWrongly;
   const comparable = stable.requests >= Math.max(1, policy.min_requests);
-  const errors = judgeErrors(errorsOf(canary), errorsOf(stable), policy, comparable);
+  const errors = judgeRate(errorsOf(canary), errorsOf(stable), policy.max_error_rate, comparable, 'failed');
   const latency = judgeLatency(canary, stable, policy, comparable);
-  const evidence = { errors: shown(errors.odds), latency: shown(latency.odds), needed };
-  for (const { odds, isWorse, numbers } of [errors, latency])
-    if (odds >= needed && isWorse) return { verdict: 'bad', reason: `The canary is worse: ${numbers}.`, evidence };
+  const clientErrors = judgeRate(
+    clientErrorsOf(canary),
+    clientErrorsOf(stable),
+    policy.max_client_error_rate,
+    comparable,
+    'were answered with 4xx',
+  );
+  const judged = policy.max_client_error_rate === null ? [errors, latency] : [errors, latency, clientErrors];
+  const needed = (judged.length * Math.max(1, steps)) / undoneWrongly;
+  const evidence = {
+    errors: shown(errors.odds),
+    latency: shown(latency.odds),
+    client_errors: shown(clientErrors.odds),
+    needed,
+  };
+  const isBad = ({ odds, isWorse }: Finding): boolean => odds >= needed && isWorse;
+  const bad = judged.find(isBad);
+  if (bad) return { verdict: 'bad', reason: `The canary is worse: ${bad.numbers}.`, evidence };
+  // What is not judged is told.
+  const remark = isBad(clientErrors) ? ` More of its answers are 4xx: ${clientErrors.numbers}.` : '';
   const enough = canary.requests >= Math.max(1, policy.min_requests);
-  const tolerated = Math.max(policy.max_error_rate, worseErrors.times * rateOf(errorsOf(stable)));
-  if (enough && !latency.isWorse && probablyWithin(errorsOf(canary), tolerated) >= sureEnough)
-    return { verdict: 'good', reason: `The canary is good: ${errors.numbers}.`, evidence };
-  const numbers = latency.isWorse ? latency.numbers : errors.numbers;
-  return { verdict: 'inconclusive', reason: `Too few requests to tell: ${numbers}.`, evidence };
+  const doubtful = judged.find(({ isWithin }) => !isWithin);
+  if (enough && !doubtful)
+    return { verdict: 'good', reason: `The canary is good: ${errors.numbers}.${remark}`, evidence };
+  const { numbers } = doubtful ?? errors;
+  return { verdict: 'inconclusive', reason: `Too few requests to tell: ${numbers}.${remark}`, evidence };
 }
 
 interface Finding {
   odds: number;
   /** Beyond the limit, or so much worse than stable that it matters. */
   isWorse: boolean;
+  /** It is sure enough that it is not beyond the limit. */
+  isWithin: boolean;
   numbers: string;
 }
 
-function judgeErrors(canary: Count, stable: Count, policy: CanaryPolicy, comparable: boolean): Finding {
+/** `limit` null: only compared with the stable revision. */
+function judgeRate(canary: Count, stable: Count, limit: number | null, comparable: boolean, verb: string): Finding {
   const [ours, theirs] = [rateOf(canary), rateOf(stable)];
-  const matters = ours >= worseErrors.times * theirs && ours - theirs >= worseErrors.more;
+  const matters = ours >= worseRate.times * theirs && ours - theirs >= worseRate.more;
+  const tolerated = Math.max(limit ?? 0, worseRate.times * theirs);
+  let odds = 0;
+  if (comparable) odds = oddsWorse(canary, stable);
+  else if (limit !== null) odds = oddsAbove(canary, limit);
   return {
-    odds: comparable ? oddsWorse(canary, stable) : oddsAbove(canary, policy.max_error_rate),
-    isWorse: ours > policy.max_error_rate || (comparable && matters),
-    numbers: `${failed(canary)}; of the stable revision ${failed(stable)}`,
+    odds,
+    isWorse: (limit !== null && ours > limit) || (comparable && matters),
+    isWithin: probablyWithin(canary, tolerated) >= sureEnough,
+    numbers: `${counted(canary, verb)}; of the stable revision ${counted(stable, verb)}`,
   };
 }
 
@@ -84,9 +109,11 @@ function judgeLatency(canary: Answered, stable: Answered, policy: CanaryPolicy, 
   let odds = 0;
   if (comparable) odds = oddsSlower(canary.latency, stable.latency);
   else if (limit !== null) odds = oddsAbove(slowerThanEach(canary.latency)[boundFrom(limit)]!, 0.05);
+  const isWorse = aboveLimit || (comparable && matters);
   return {
     odds,
-    isWorse: aboveLimit || (comparable && matters),
+    isWorse,
+    isWithin: !isWorse,
     numbers: `its p95 is ${Math.round(ours)} ms, the stable revision’s ${Math.round(theirs)} ms`,
   };
 }
@@ -117,11 +144,13 @@ function slowerThanEach(latency: readonly number[]): Count[] {
 /** A response that breaks off counts as an error but not as another request, so errors can exceed requests. */
 const errorsOf = ({ requests, errors }: Answered): Count => ({ of: requests, bad: Math.min(errors, requests) });
 
+const clientErrorsOf = ({ requests, clientErrors }: Answered): Count => ({ of: requests, bad: clientErrors });
+
 const shown = (odds: number): number => Math.round(Math.min(odds, 1e9) * 100) / 100;
 
-const failed = (count: Count): string => {
+const counted = (count: Count, verb: string): string => {
   if (count.of === 0) return 'there was no request';
-  return `${count.bad.toLocaleString('en')} of ${count.of.toLocaleString('en')} requests failed (${percent(rateOf(count))})`;
+  return `${count.bad.toLocaleString('en')} of ${count.of.toLocaleString('en')} requests ${verb} (${percent(rateOf(count))})`;
 };
 
 const percent = (rate: number): string => `${Math.round(rate * 1000) / 10} %`;

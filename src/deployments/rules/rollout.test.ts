@@ -27,8 +27,8 @@ const calm: Observed = {
   alert: null,
 };
 const busy = (errorRate: number) => ({
-  stable: { requests: 900, errors: 0, latency: [900] },
-  canary: { requests: 100, errors: 100 * errorRate, latency: [100] },
+  stable: { requests: 900, errors: 0, clientErrors: 0, latency: [900] },
+  canary: { requests: 100, errors: 100 * errorRate, clientErrors: 0, latency: [100] },
 });
 
 const observations = {
@@ -177,7 +177,7 @@ test('only a canary with something to compare to goes through canary', () => {
 test('a baking canary waits for its time, and for requests while the stable one has some', () => {
   const baking = rolloutIn('canary', { stepUntil: now + 1 });
   assert.equal(decide(baking, { ...calm, traffic: busy(0) }, policy, now), null);
-  const few = { ...calm, traffic: { ...busy(0), canary: { requests: 3, errors: 0, latency: [3] } } };
+  const few = { ...calm, traffic: { ...busy(0), canary: { requests: 3, errors: 0, clientErrors: 0, latency: [3] } } };
   assert.equal(decide(rolloutIn('canary'), few, policy, now), null);
   const tired = rolloutIn('canary', { deadlineAt: now });
   const lost = decide(tired, { ...few, regionAvailable: false }, policy, now);
@@ -185,7 +185,7 @@ test('a baking canary waits for its time, and for requests while the stable one 
 });
 
 test('requests that prove nothing until the deadline, or with a stable side as quiet: on_inconclusive decides', () => {
-  const few = { ...calm, traffic: { ...busy(0), canary: { requests: 3, errors: 0, latency: [3] } } };
+  const few = { ...calm, traffic: { ...busy(0), canary: { requests: 3, errors: 0, clientErrors: 0, latency: [3] } } };
   for (const [rollout, seen] of [
     [rolloutIn('canary', { deadlineAt: now }), few],
     [rolloutIn('canary'), calm],

@@ -24,14 +24,17 @@ test('a log line: latency is the time to the head of the response; errors are th
   const line = (rest: string) => readLogLine(`1794755625072 prj_1 production 2 ${rest}`);
   const noBody = '90 -';
   assert.deepEqual(line(`200 1 2 30 90 -- ${noBody}`), {
-    ...{ at: 1794755625072, project: 'prj_1', environment: 'production', revision: 2, tookMs: 33, failed: false },
+    ...{ at: 1794755625072, project: 'prj_1', environment: 'production', revision: 2, tookMs: 33, outcome: 'ok' },
   });
-  assert.equal(line(`500 0 0 5 5 -- ${noBody}`)!.failed, true);
-  assert.deepEqual([line(`503 0 -1 -1 7 SC ${noBody}`)!.failed, line(`503 0 -1 -1 7 SC ${noBody}`)!.tookMs], [true, 7]);
-  assert.equal(line(`200 0 0 5 900 SD ${noBody}`)!.failed, true, 'a response that broke off');
-  assert.equal(line(`-1 0 0 -1 400 CH ${noBody}`)!.failed, false, 'a visitor that went away');
-  assert.equal(line('504 0 0 -1 400 sH 195 5000')!.failed, false, 'an upload that does not go on');
-  assert.equal(line('504 0 0 -1 400 sH 5195 5000')!.failed, true);
+  assert.equal(line(`500 0 0 5 5 -- ${noBody}`)!.outcome, 'error');
+  assert.deepEqual(
+    [line(`503 0 -1 -1 7 SC ${noBody}`)!.outcome, line(`503 0 -1 -1 7 SC ${noBody}`)!.tookMs],
+    ['error', 7],
+  );
+  assert.equal(line(`200 0 0 5 900 SD ${noBody}`)!.outcome, 'error', 'a response that broke off');
+  assert.equal(line(`-1 0 0 -1 400 CH ${noBody}`)!.outcome, 'ok', 'a visitor that went away');
+  assert.equal(line('504 0 0 -1 400 sH 195 5000')!.outcome, 'ok', 'an upload that does not go on');
+  assert.equal(line('504 0 0 -1 400 sH 5195 5000')!.outcome, 'error');
   assert.equal(readLogLine('1794755625072 - - - 404 -1 -1 -1 0 LR 90 -'), null);
   assert.equal(readLogLine('Server b1/ins_1 is UP/READY (leaving forced maintenance).'), null);
 });

@@ -3,6 +3,7 @@
 // to the same absolute numbers.
 import type { Clock } from '../../lib/clock.ts';
 import type { MeasuredBatch } from '../data-plane.ts';
+import { type Outcome, outcomeOf } from '../measure/measurements.ts';
 import { TrafficCounter } from '../measure/traffic-counter.ts';
 import { follow } from './control.ts';
 
@@ -12,11 +13,13 @@ export interface LoggedRequest {
   environment: string;
   revision: number;
   tookMs: number;
-  failed: boolean;
+  outcome: Outcome;
 }
 
 /** The first letter says who ended the session: the server, its time limit, or HAProxy itself for want of a server. */
 const isOfInstance = (ended: string): boolean => 'SsPRI'.includes(ended[0]!);
+
+const isOfVisitor = (ended: string): boolean => 'Cc'.includes(ended[0]!);
 
 /** The visitor did not send all of its body, so the instance could not answer. What was sent includes the head. */
 const isStalledUpload = (status: string, uploaded: string, length: string): boolean =>
@@ -35,8 +38,15 @@ export function readLogLine(line: string): LoggedRequest | null {
     environment: environment!,
     revision: Number(revision),
     tookMs: Number(answered) >= 0 ? waited + Number(answered) : Math.max(0, Number(all)),
-    failed: !isStalledUpload(status!, uploaded!, length!) && (Number(status) >= 500 || isOfInstance(ended!)),
+    outcome: outcomeOfLine(Number(status), ended!, isStalledUpload(status!, uploaded!, length!)),
   };
+}
+
+function outcomeOfLine(status: number, ended: string, stalled: boolean): Outcome {
+  if (stalled) return 'ok';
+  if (isOfInstance(ended)) return 'error';
+  // For a visitor that went away HAProxy logs a 400 of its own.
+  return isOfVisitor(ended) && status < 500 ? 'ok' : outcomeOf(status);
 }
 
 /** While lines come faster than this, they are those of before; only then is every bucket complete. */
@@ -75,7 +85,7 @@ export class RequestLog {
     if (request === null) return;
     if (!this.#caughtUp) this.#lineAt = this.#clock.now();
     const counter = this.#counter.of(request.project, request.environment, request.revision);
-    counter.countRequest(request.at, request.tookMs, request.failed);
+    counter.countRequest(request.at, request.tookMs, request.outcome);
     counter.retired = true; // nobody tells when it is: it goes with its last bucket, and comes back with a request
   }
 

@@ -61,8 +61,9 @@ describe('counting', () => {
 
   test('only what changed is given, in absolute numbers', () => {
     const { clock, take, revision } = counting();
-    revision.countRequest(clock.ms, 4, false);
-    revision.countRequest(clock.ms, 4, true);
+    revision.countRequest(clock.ms, 4, 'ok');
+    revision.countRequest(clock.ms, 4, 'error');
+    revision.countRequest(clock.ms, 4, 'client_error');
     const [first, ...rest] = take();
     assert.deepEqual(rest, []);
     assert.deepEqual(first, {
@@ -70,21 +71,22 @@ describe('counting', () => {
       environment: 'production',
       revision: 1,
       at: start,
-      requests: 2,
+      requests: 3,
       errors: 1,
-      latency: latency({ 3: 2 }),
+      clientErrors: 1,
+      latency: latency({ 3: 3 }),
     });
     assert.deepEqual(take(), []);
     clock.ms += bucketMs - 1;
-    revision.countRequest(clock.ms, 4, false);
-    assert.equal(take()[0]!.requests, 3);
+    revision.countRequest(clock.ms, 4, 'ok');
+    assert.equal(take()[0]!.requests, 4);
     assert.equal(first.requests, 2, 'what was given does not change any more');
   });
 
   test('every ten seconds begin a bucket', () => {
     const { clock, take, revision } = counting();
     for (let i = 0; i < 3; i++) {
-      revision.countRequest(clock.ms, 1, false);
+      revision.countRequest(clock.ms, 1, 'ok');
       clock.ms += bucketMs;
     }
     const taken = take();
@@ -97,21 +99,21 @@ describe('counting', () => {
 
   test('what was taken is kept for a minute and then forgotten', () => {
     const { clock, take, revision } = counting();
-    revision.countRequest(clock.ms, 1, false);
+    revision.countRequest(clock.ms, 1, 'ok');
     take();
     clock.ms += bucketMs + 60_000;
     assert.deepEqual(take(), []);
-    revision.countRequest(start, 1, false);
+    revision.countRequest(start, 1, 'ok');
     assert.equal(take()[0]!.requests, 2, 'kept');
     clock.ms += 1;
     take();
-    revision.countRequest(start, 1, false);
+    revision.countRequest(start, 1, 'ok');
     assert.equal(take()[0]!.requests, 1, 'forgotten');
   });
 
   test('what was never taken is not forgotten', () => {
     const { clock, take, revision } = counting();
-    revision.countRequest(clock.ms, 1, false);
+    revision.countRequest(clock.ms, 1, 'ok');
     clock.ms += 3_600_000;
     assert.equal(take().length, 1);
   });
@@ -119,19 +121,19 @@ describe('counting', () => {
   test('a revision that left the table is still given', () => {
     const { take, clock, revision } = counting();
     revision.retired = true;
-    revision.countRequest(clock.ms, 1, false);
+    revision.countRequest(clock.ms, 1, 'ok');
     assert.equal(take().length, 1);
   });
 
   test('what was not stored is given again, with what came since', () => {
     const { counter, take, clock, revision } = counting();
-    revision.countRequest(clock.ms, 1, false);
+    revision.countRequest(clock.ms, 1, 'ok');
     counter.take()!.settle(false);
     assert.equal(take()[0]!.requests, 1);
     assert.equal(counter.take(), null);
-    revision.countRequest(clock.ms, 1, false);
+    revision.countRequest(clock.ms, 1, 'ok');
     const lost = counter.take()!;
-    revision.countRequest(clock.ms, 1, false);
+    revision.countRequest(clock.ms, 1, 'ok');
     clock.ms += 3_600_000;
     counter.take()!.settle(true);
     lost.settle(false);
@@ -141,14 +143,14 @@ describe('counting', () => {
 
   test('beyond what fits the oldest are dropped, and counted', () => {
     const { counter, take, clock } = counting();
-    for (let i = 0; i < 50_100; i++) counter.of('prj', 'production', i).countRequest(clock.ms, 1, false);
+    for (let i = 0; i < 50_100; i++) counter.of('prj', 'production', i).countRequest(clock.ms, 1, 'ok');
     assert.equal(take()[0]!.revision, 100);
     assert.deepEqual([counter.takeDropped(), counter.takeDropped()], [100, 0]);
   });
 
   test('an answer that breaks off is an error without a request', () => {
     const { take, clock, revision } = counting();
-    revision.countRequest(clock.ms, 1, false);
+    revision.countRequest(clock.ms, 1, 'ok');
     revision.countBrokenOff(clock.ms);
     const [{ requests, errors } = { requests: 0, errors: 0 }] = take();
     assert.deepEqual([requests, errors], [1, 1]);

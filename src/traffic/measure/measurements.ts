@@ -17,8 +17,18 @@ export interface Measurement {
   requests: number;
   /** Responses with a status of 500 or above, and requests that got no response or an incomplete one. */
   errors: number;
+  /** Responses with a status from 400 to 499; a router of an earlier version does not count them. */
+  clientErrors?: number;
   /** Requests per latency bucket; one entry more than there are bounds. */
   latency: number[];
+}
+
+/** How a request ended, as far as it counts. */
+export type Outcome = 'ok' | 'client_error' | 'error';
+
+export function outcomeOf(status: number): Outcome {
+  if (status >= 500) return 'error';
+  return status >= 400 ? 'client_error' : 'ok';
 }
 
 export const bucketOf = (nowMs: number): number => Math.floor(nowMs / bucketMs) * bucketMs;

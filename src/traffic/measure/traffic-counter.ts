@@ -7,7 +7,7 @@
 // A bucket that changed waits in a queue until it was taken and stored; one that was not stored comes again. So nothing
 // is lost while the database is away, as long as the queue has room.
 import type { Clock } from '../../lib/clock.ts';
-import { bucketMs, bucketOf, latencyBoundsMs, type Measurement } from './measurements.ts';
+import { bucketMs, bucketOf, latencyBoundsMs, type Measurement, type Outcome } from './measurements.ts';
 
 /** Stored buckets are kept this long, because a late count must give their absolute numbers again. */
 const keepMs = 60_000;
@@ -27,7 +27,7 @@ function slowIndexOf(ms: number): number {
 export const latencyIndexOf = (ms: number): number =>
   ms <= 1000 ? indexByMs[Math.max(0, Math.ceil(ms))]! : slowIndexOf(ms);
 
-interface Bucket extends Measurement {
+interface Bucket extends Required<Measurement> {
   /** It changed since it was last taken. */
   waiting: boolean;
   /** It was taken, and may come back. */
@@ -69,15 +69,25 @@ export class RevisionCounter {
 
   #begin(at: number): Bucket {
     const latency = new Array<number>(latencyBoundsMs.length + 1).fill(0);
-    const bucket = { ...this.#of, at, requests: 0, errors: 0, latency, waiting: false, inFlight: false };
+    const bucket = {
+      ...this.#of,
+      at,
+      requests: 0,
+      errors: 0,
+      clientErrors: 0,
+      latency,
+      waiting: false,
+      inFlight: false,
+    };
     this.#buckets.push(bucket);
     return bucket;
   }
 
-  countRequest(nowMs: number, tookMs: number, failed: boolean): void {
+  countRequest(nowMs: number, tookMs: number, outcome: Outcome): void {
     const bucket = this.#at(nowMs);
     bucket.requests++;
-    if (failed) bucket.errors++;
+    if (outcome === 'error') bucket.errors++;
+    else if (outcome === 'client_error') bucket.clientErrors++;
     bucket.latency[latencyIndexOf(tookMs)]!++;
   }
 

@@ -13,6 +13,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { cookieOf } from '../balance.ts';
+import { type Outcome, outcomeOf } from '../measure/measurements.ts';
 import { Attempt, type AttemptFailure, type AttemptOwner } from './attempt.ts';
 import { chooseInstance } from './choose-instance.ts';
 import type { ProxyContext } from './context.ts';
@@ -76,7 +77,7 @@ export class Exchange implements AttemptOwner {
       if (route.canary !== null) this.#cookie = cookieOf(head.bucket);
     }
     if (this.#tryNext(route)) return;
-    backendOf(route, head.bucket).counter.countRequest(this.#startedAt, 0, true);
+    backendOf(route, head.bucket).counter.countRequest(this.#startedAt, 0, 'error');
     this.refuse(errorResponses.noInstance);
   }
 
@@ -102,7 +103,7 @@ export class Exchange implements AttemptOwner {
     const backend = other === null || wanted.instances.includes(instance) ? wanted : other;
     if (backend !== wanted && wanted.instances.length > 0 && !this.#charged) {
       this.#charged = true;
-      wanted.counter.countRequest(nowMs, nowMs - this.#startedAt, true);
+      wanted.counter.countRequest(nowMs, nowMs - this.#startedAt, 'error');
     }
     this.#try(backend, instance);
     return true;
@@ -142,7 +143,7 @@ export class Exchange implements AttemptOwner {
     if (this.#cookie !== null) lines.push('set-cookie', this.#cookie);
     if (this.#context.draining) this.#response.shouldKeepAlive = false;
     this.#response.writeHead(status, lines);
-    this.#count(backend, status >= 500);
+    this.#count(backend, outcomeOf(status));
   }
 
   onData(chunk: Buffer): boolean {
@@ -164,7 +165,7 @@ export class Exchange implements AttemptOwner {
   onSwitch(attempt: Attempt, headers: IncomingHttpHeaders, socket: Duplex): void {
     const visitor = this.#request.socket;
     this.#response.off('close', this.#onClosed).detachSocket?.(visitor);
-    this.#count(attempt.backend, false);
+    this.#count(attempt.backend, 'ok');
     writeSwitching(visitor, headers, this.#cookie);
     join(visitor, socket, this.#context.limits.tunnelIdleMs, () => attempt.finish());
   }
@@ -183,7 +184,7 @@ export class Exchange implements AttemptOwner {
     }
     if (this.#tryAnother(failure)) return;
     const response = errorResponseTo(error);
-    if (response.status >= 500) this.#count(attempt.backend, true);
+    if (response.status >= 500) this.#count(attempt.backend, 'error');
     this.refuse(response);
   }
 
@@ -202,15 +203,15 @@ export class Exchange implements AttemptOwner {
     return this.#tryNext(route);
   }
 
-  #count(backend: Backend, failed: boolean): void {
+  #count(backend: Backend, outcome: Outcome): void {
     const nowMs = this.#context.clock.now();
-    backend.counter.countRequest(nowMs, nowMs - this.#startedAt, failed);
+    backend.counter.countRequest(nowMs, nowMs - this.#startedAt, outcome);
   }
 
   readonly #onClosed = (): void => {
     const attempt = this.#attempt;
     if (attempt === null || !attempt.isOpen) return;
-    if (!attempt.isResponding) this.#count(attempt.backend, false);
+    if (!attempt.isResponding) this.#count(attempt.backend, 'ok');
     attempt.abort();
   };
 }

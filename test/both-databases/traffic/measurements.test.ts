@@ -9,13 +9,14 @@ const t = sharedApp();
 
 const at = 1_800_000_000_000;
 const latency = new Array<number>(latencyBoundsMs.length + 1).fill(0).with(3, 5);
-const measured = (project: string, requests: number) => ({
+const measured = (project: string, requests: number, clientErrors?: number) => ({
   project,
   environment: 'production',
   revision: 1,
   at,
   requests,
   errors: 1,
+  ...(clientErrors !== undefined && { clientErrors }),
   latency,
 });
 
@@ -36,10 +37,10 @@ test('20,000 busy environments are stored with one statement', async () => {
 test('a later count of a bucket replaces the earlier one of the same router, and adds to those of others', async () => {
   const { db } = t.app.store;
   const key = { projectId: 'prj_shop', environment: 'production' };
-  await storeMeasurements(db, 'one', [measured('prj_shop', 5)]);
-  await storeMeasurements(db, 'one', [measured('prj_shop', 8)]);
+  await storeMeasurements(db, 'one', [measured('prj_shop', 5, 1)]);
+  await storeMeasurements(db, 'one', [measured('prj_shop', 8, 3)]);
   await storeMeasurements(db, 'two', [measured('prj_shop', 2)]);
   const stored = await listTraffic(db, { ...key, revision: 1 }, at, at + bucketMs);
-  const sum = (field: 'requests' | 'errors') => stored.reduce((total, row) => total + row[field], 0);
-  assert.deepEqual([sum('requests'), sum('errors')], [10, 2]);
+  const sum = (field: 'requests' | 'errors' | 'clientErrors') => stored.reduce((total, row) => total + row[field], 0);
+  assert.deepEqual([sum('requests'), sum('errors'), sum('clientErrors')], [10, 2, 3]);
 });

@@ -14,6 +14,7 @@ export function StepComparison({ canary, deployment }: { canary: Canary; deploym
       </th>
       <td data-label="Requests">{side.requests}</td>
       <td data-label="Error rate">{side.error_rate === null ? '–' : percent(side.error_rate)}</td>
+      <td data-label="4xx">{side.client_error_rate === null ? '–' : percent(side.client_error_rate)}</td>
       <td data-label="p95">{side.p95_ms === null ? '–' : milliseconds(side.p95_ms)}</td>
     </tr>
   );
@@ -26,6 +27,7 @@ export function StepComparison({ canary, deployment }: { canary: Canary; deploym
             <th scope="col">Revision</th>
             <th scope="col">Requests</th>
             <th scope="col">Error rate</th>
+            <th scope="col">4xx</th>
             <th scope="col">p95</th>
           </tr>
         </thead>

@@ -42,6 +42,7 @@ function changesOf(data: FormData) {
       advance: textField(data, 'canary.advance') as 'auto' | 'manual',
       on_inconclusive: textField(data, 'canary.on_inconclusive') as 'promote' | 'abort' | 'hold',
       steps,
+      max_client_error_rate: numberField(data, 'canary.max_client_error_rate') ?? null,
       max_p95_ms: numberField(data, 'canary.max_p95_ms') ?? null,
     },
   };
@@ -128,6 +129,14 @@ function Running({ project, environment }: EnvironmentProps) {
               defaultValue={policy[field]}
             />
           ))}
+          <Input
+            name="canary.max_client_error_rate"
+            label="Maximum rate of 4xx"
+            type="number"
+            step="any"
+            defaultValue={policy.max_client_error_rate ?? ''}
+            hint="A fraction. Leave empty to see 4xx without judging them."
+          />
           <Input
             name="canary.max_p95_ms"
             label="Maximum p95 (ms)"
