@@ -31,6 +31,8 @@ const ciphers = [
   ...['ECDHE-RSA-AES256-GCM-SHA384', 'ECDHE-ECDSA-CHACHA20-POLY1305', 'ECDHE-RSA-CHACHA20-POLY1305'],
 ].join(':');
 
+const routeField = (name: keyof typeof fieldNumbers): string => `var(txn.route),field(${fieldNumbers[name]},|)`;
+
 /** How much of the log is kept while nobody reads it: some hundred thousand requests. */
 export const logBytes = 64 * 1024 * 1024;
 
@@ -95,7 +97,7 @@ function defaultsSection(limits: ProxyLimits): string {
     timeout tunnel ${limits.tunnelIdleMs}ms
     timeout client-fin 5s
     unique-id-format req_%{+X}o%Ts%rt%pid
-    log-format "%[date(0,ms)] %[var(txn.project)] %[var(txn.environment)] %[var(txn.revision)] %ST %Tw %Tc %Tr %Ta %ts %U %[var(txn.length)]"
+    log-format "%[date(0,ms)] %[${routeField('project')}] %[${routeField('environment')}] %[var(txn.revision)] %ST %Tw %Tc %Tr %Ta %ts %U %[var(txn.length)]"
 ${ownErrors()}`;
 }
 
@@ -205,10 +207,7 @@ function ambiguousRequests(): string[] {
 
 /** X-Forwarded-For is read from its end, as long as trusted proxies wrote it; a chain of four is as long as any. */
 function trustedClient({ trustedProxies }: HaproxySettings): string[] {
-  const lines = [
-    '    http-request set-var(txn.proto) str(http)',
-    '    http-request set-var(txn.proto) str(https) if { ssl_fc }',
-  ];
+  const lines = ['    http-request set-var(txn.proto) ssl_fc,iif(https,http)'];
   if (trustedProxies.length === 0) return lines;
   const ranges = trustedProxies.join(' ');
   lines.push(
@@ -223,22 +222,16 @@ function trustedClient({ trustedProxies }: HaproxySettings): string[] {
 }
 
 function routing({ redirectPort, https }: HaproxySettings, files: HaproxyFiles): string[] {
-  const field = (name: keyof typeof fieldNumbers) => `var(txn.route),field(${fieldNumbers[name]},|)`;
   const port = redirectPort === 443 ? '' : `:${redirectPort}`;
-  const redirect = `    http-request return status 308 ${plainText('this address is served with TLS')} hdr location "https://%[var(txn.host)]${port}%[capture.req.uri]" if { ${field('secure')} -m str 1 } { var(txn.proto) -m str http } !is_challenge`;
+  const redirect = `    http-request return status 308 ${plainText('this address is served with TLS')} hdr location "https://%[var(txn.host)]${port}%[capture.req.uri]" if { ${routeField('secure')} -m str 1 } { var(txn.proto) -m str http } !is_challenge`;
   return [
     `    http-request set-var(txn.route) var(txn.host),map_str(${files.routes})`,
     refuse(404, 'nothing is deployed under this host name', '!is_challenge !{ var(txn.route) -m found }'),
     ...(https !== null && redirectPort !== null ? [redirect] : []),
     '    http-request set-var(txn.length) req.hdr(content-length)',
-    `    http-request set-var(txn.project) ${field('project')}`,
-    `    http-request set-var(txn.environment) ${field('environment')}`,
-    `    http-request set-var(txn.revision) ${field('revision')}`,
-    `    http-request set-var(txn.backend) ${field('backend')}`,
-    `    http-request set-var(txn.canary) ${field('canaryBackend')}`,
-    `    http-request set-var(txn.offset) ${field('offset')},add(0)`,
-    `    http-request set-var(txn.limit) ${field('limit')},add(0)`,
-    `    http-request set-var(txn.canaryrevision) ${field('canaryRevision')}`,
+    `    http-request set-var(txn.revision) ${routeField('revision')}`,
+    `    http-request set-var(txn.backend) ${routeField('backend')}`,
+    `    http-request set-var(txn.limit) ${routeField('limit')},add(0)`,
   ];
 }
 
@@ -247,6 +240,8 @@ function balancing(): string[] {
   const chosen = 'has_canary { var(txn.left) -m int lt 0 }';
   return [
     '    acl has_canary var(txn.limit) -m int gt 0',
+    `    http-request set-var(txn.canary) ${routeField('canaryBackend')} if has_canary`,
+    `    http-request set-var(txn.offset) ${routeField('offset')},add(0) if has_canary`,
     '    acl known_visitor req.cook(sluice_revision) -m reg ^[0-9]{1,4}$',
     '    http-request track-sc0 var(txn.host) table visitors if has_canary !known_visitor',
     '    http-request sc-inc-gpc0(0) if has_canary !known_visitor',
@@ -257,7 +252,7 @@ function balancing(): string[] {
     // A side without instances leaves its visitors to the other.
     '    http-request set-var(txn.left) int(0) if has_canary { var(txn.canary),nbsrv -m int eq 0 }',
     '    http-request set-var(txn.left) int(-1) if has_canary { var(txn.backend),nbsrv -m int eq 0 } !{ var(txn.canary),nbsrv -m int eq 0 }',
-    `    http-request set-var(txn.revision) var(txn.canaryrevision) if ${chosen}`,
+    `    http-request set-var(txn.revision) ${routeField('canaryRevision')} if ${chosen}`,
     `    http-request set-var(txn.backend) var(txn.canary) if ${chosen}`,
     '    http-response add-header set-cookie "sluice_revision=%[var(txn.cookie)]; Path=/; Max-Age=86400; HttpOnly; SameSite=Lax" if { var(txn.cookie) -m found }',
   ];
@@ -269,13 +264,14 @@ function forwarding(): string[] {
     '    http-request del-header Upgrade if { req.hdr(upgrade) -m reg -i \\bh2c?\\b }',
     `    http-request del-header ^(${removedHeaders})$ -m reg`,
     '    http-response del-header ^(keep-alive|proxy-connection|proxy-authenticate)$ -m reg',
-    '    http-request set-header X-Forwarded-For %[src]',
-    '    http-request set-header X-Forwarded-Proto %[var(txn.proto)]',
-    '    http-request set-header X-Forwarded-Host %[req.hdr(host)]',
-    '    http-request set-header X-Forwarded-Port %[dst_port]',
+    // Added, not set: whatever the client sent under these names was removed just now.
+    '    http-request add-header X-Forwarded-For %[src]',
+    '    http-request add-header X-Forwarded-Proto %[var(txn.proto)]',
+    '    http-request add-header X-Forwarded-Host %[req.hdr(host)]',
+    '    http-request add-header X-Forwarded-Port %[dst_port]',
     '    acl from_ipv6 src -m sub :',
-    '    http-request set-header Forwarded for=%[src];proto=%[var(txn.proto)];host=\\"%[req.hdr(host)]\\" if !from_ipv6',
-    '    http-request set-header Forwarded for=\\"[%[src]]\\";proto=%[var(txn.proto)];host=\\"%[req.hdr(host)]\\" if from_ipv6',
+    '    http-request add-header Forwarded for=%[src];proto=%[var(txn.proto)];host=\\"%[req.hdr(host)]\\" if !from_ipv6',
+    '    http-request add-header Forwarded for=\\"[%[src]]\\";proto=%[var(txn.proto)];host=\\"%[req.hdr(host)]\\" if from_ipv6',
     '    http-request disable-l7-retry if !{ method GET HEAD OPTIONS PUT DELETE }',
   ];
 }
