@@ -25,6 +25,7 @@ export type Strategy = Deployment['strategy'];
 export type FailureCode = NonNullable<Deployment['failure']>['code'];
 export type LogLine = Answer<All['deployments']['logs']>['data'][number];
 export type Revision = Answer<All['revisions']['get']>;
+export type Instance = ItemOf<All['instances']['list']>;
 export type AlertRule = Answer<All['alertRules']['get']>;
 export type CreateAlertRule = Input<All['alertRules']['create']>;
 export type UpdateAlertRule = Input<All['alertRules']['update']>;

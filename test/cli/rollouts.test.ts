@@ -44,7 +44,7 @@ test('deploy --wait of an image that never gets healthy: exit code 1, why, its l
   assert.equal(code, 1);
   assert.match(
     stdout,
-    /^✖ failed: start_timeout: .+\n {2}│ instance ins_\w+ of shop:2 started\n {2}r1 still serves production/,
+    /^✖ failed: port_not_listening: .+\n {2}│ instance ins_\w+ of shop:2 started\n {2}r1 still serves production/,
   );
 });
 

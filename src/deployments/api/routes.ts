@@ -1,6 +1,7 @@
 import type { ServedRoute } from '../../http/api/route.ts';
 import type { CreateParts } from './create.ts';
 import { deploymentRecordRoutes } from './deployments.ts';
+import { instanceRoutes } from './instances.ts';
 import { logRoutes } from './logs.ts';
 import { revisionRoutes } from './revisions.ts';
 import { rolloutCommandRoutes } from './rollout-commands.ts';
@@ -10,4 +11,5 @@ export const deploymentRoutes = (parts: CreateParts): ServedRoute[] => [
   ...rolloutCommandRoutes(parts),
   ...logRoutes(parts),
   ...revisionRoutes(parts),
+  ...instanceRoutes(parts),
 ];
