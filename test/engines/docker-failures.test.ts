@@ -9,13 +9,15 @@ import { type ImageKind, pushImage } from '../helpers/images.ts';
 import { Shop } from '../helpers/shop.ts';
 import { until } from '../helpers/wait.ts';
 
-describe('failures on Docker', { skip: dockerMissing }, () => {
+describe('failures on Docker', { skip: dockerMissing, concurrency: 4 }, () => {
   let docker: TestDocker;
   let registry: TestRegistry;
   let t: TestApp;
+  let web: string;
 
   before(async () => {
     [docker, registry] = await Promise.all([startDocker(), startRegistry()]);
+    web = await push('web');
     t = await startApp({ tokenLimit: 1_000_000, env: { SLUICE_REGIONS: `local=docker:${docker.socket}` } });
   });
   after(async () => {
@@ -25,7 +27,7 @@ describe('failures on Docker', { skip: dockerMissing }, () => {
   });
 
   const push = (kind: ImageKind, more: object = {}) => pushImage(docker, registry, kind, more);
-  const open = (settings: object = {}) => Shop.open(t.url, { health_check: { start_timeout_s: 5 }, ...settings });
+  const open = (settings: object = {}) => Shop.open(t.url, { health_check: { start_timeout_s: 4 }, ...settings });
 
   async function failureOf(shop: Shop, image: string): Promise<NonNullable<Deployment['failure']>> {
     const { id } = await shop.deploy(image);
@@ -55,21 +57,22 @@ describe('failures on Docker', { skip: dockerMissing }, () => {
 
   test('killed by a signal from outside: the end says killed, and another instance takes its place', async () => {
     const shop = await open();
-    await shop.released(await push('web'));
+    await shop.released(web);
     const [container] = await docker.client.listContainers({ filters: { label: [`sluice.project=${shop.project}`] } });
     await docker.client.getContainer(container!.Id).kill();
     const [next, killed] = await until('another', async () => {
       const found = await instancesOf(shop);
-      return found.length === 2 && found[0]!.state === 'healthy' ? found : undefined;
+      return found.length === 2 && found[0]!.state === 'healthy' && found[0]!.last_check ? found : undefined;
     });
     assert.deepEqual([killed!.ended!.reason, killed!.ended!.exit_code], ['killed', 137]);
     assert.equal(next!.restarts, 1);
-    assert.ok(next!.node && next!.last_check!.ok);
+    assert.ok(next!.node);
+    assert.deepEqual([next!.last_check!.ok, next!.last_check!.message], [true, 'connected']);
   });
 
   test('removed by hand: not_found', async () => {
     const shop = await open();
-    await shop.released(await push('web'));
+    await shop.released(web);
     const [container] = await docker.client.listContainers({ filters: { label: [`sluice.project=${shop.project}`] } });
     await docker.client.getContainer(container!.Id).remove({ force: true });
     const gone = await until(
@@ -96,10 +99,10 @@ describe('failures on Docker', { skip: dockerMissing }, () => {
   });
 
   test('a program that listens and does not answer: start_timeout with what the last check said', async () => {
-    const check = { path: '/health', timeout_s: 1, start_timeout_s: 5 };
-    const failure = await failureOf(await open({ health_check: check }), await push('silent'));
+    const check = { path: '/cgi-bin/slow', timeout_s: 1, start_timeout_s: 8 };
+    const failure = await failureOf(await open({ health_check: check }), await push('slow'));
     assert.equal(failure.code, 'start_timeout');
-    assert.match(failure.message, /The last check said: \/health: no answer in time\. .*start_timeout_s/);
+    assert.match(failure.message, /The last check said: \/cgi-bin\/slow: no answer in time\. .*start_timeout_s/);
   });
 
   test('the only port that an image exposes is that of an environment that set none', async () => {

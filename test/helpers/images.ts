@@ -25,8 +25,8 @@ const scripts = {
   elsewhere: `PORT=3000; ${site} && ${listen}`,
   /** As web, but only from inside. */
   local: `${site} && exec httpd -f -p "127.0.0.1:$PORT" -h /www`,
-  /** Accepts connections and never answers. */
-  silent: 'while true; do nc -l -p "$PORT" -e sleep 60; done',
+  /** As web, but does not answer /cgi-bin/slow for a minute. */
+  slow: `${site} && printf '#!/bin/sh\\nsleep 60\\n' > cgi-bin/slow && chmod +x cgi-bin/slow && ${listen}`,
   /** Takes more and more memory. */
   hungry: 'exec tail /dev/zero',
   /** Says lines 1 to 20 on stdout and warnings 1 to 3 on stderr (and a line of $LONG), then answers as web does. */
@@ -77,21 +77,7 @@ function makeRootfs(): Buffer {
     mkdirSync(join(folder, 'tmp'));
     const busybox = execFileSync('sh', ['-c', 'command -v busybox'], { encoding: 'utf8' }).trim();
     cpSync(busybox, join(folder, 'bin/busybox'), { dereference: true });
-    for (const name of [
-      'sh',
-      'httpd',
-      'sleep',
-      'seq',
-      'mkdir',
-      'rm',
-      'chmod',
-      'printf',
-      'cat',
-      'id',
-      'env',
-      'nc',
-      'tail',
-    ]) {
+    for (const name of ['sh', 'httpd', 'sleep', 'seq', 'mkdir', 'rm', 'chmod', 'printf', 'cat', 'id', 'env', 'tail']) {
       symlinkSync('busybox', join(folder, 'bin', name));
     }
     // The same bytes every time, so that images of two test processes are the same too.

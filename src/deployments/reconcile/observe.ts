@@ -111,13 +111,14 @@ export async function observeRollout(
   const isCanary = deployment.state === 'canary';
   // Before the traffic, which is then at least as new as what the alert was about.
   const alert = isCanary ? await findCanaryAlert(db, deployment) : null;
-  const told = (image && 'trouble' in image) || deployment.state === 'starting' ? await timelineOf(db, deployment) : [];
-  const isUntold = told.filter(({ state }) => state === deployment.state).length <= 1;
+  const timeline =
+    (image && 'trouble' in image) || deployment.state === 'starting' ? await timelineOf(db, deployment) : [];
+  const isUnreported = timeline.filter(({ state }) => state === deployment.state).length <= 1;
   return {
     regionAvailable: seen.region !== null,
     image,
-    lastMessage: told.at(-1)?.message ?? null,
-    isUntold,
+    lastMessage: timeline.at(-1)?.message ?? null,
+    isUnreported,
     fresh: {
       wanted: desired.fresh,
       healthy: counts.freshHealthy,
@@ -125,7 +126,7 @@ export async function observeRollout(
       percent: fresh.traffic_percent,
     },
     previous: { wanted: desired.previous, healthy: counts.previousHealthy },
-    trouble: await troubleOf(context, seen, deployment, isUntold),
+    trouble: await troubleOf(context, seen, deployment, isUnreported),
     traffic: isCanary ? await compareTraffic(db, deployment) : noTraffic,
     alert,
   };
@@ -151,7 +152,7 @@ async function troubleOf(
   context: ReconcileContext,
   { key, instances, region }: Observation,
   { revision, state, deadline_at }: DeploymentRow,
-  isUntold: boolean,
+  isUnreported: boolean,
 ): Promise<Failure | null> {
   const { crashes, health, lasting } = context;
   const crashed = crashes.troubleOf(key, revision);
@@ -162,7 +163,7 @@ async function troubleOf(
     if (check && !check.ok && check.fault === 'bad_answer') return notHealthy(check, null, null);
   }
   const isLate = lasting.now() >= (deadline_at ?? Number.POSITIVE_INFINITY);
-  if (state !== 'starting' || !region || !(isLate || isUntold)) return null;
+  if (state !== 'starting' || !region || !(isLate || isUnreported)) return null;
   const isOverdue = ({ started_at }: InstanceRow) => lasting.now() - (started_at ?? lasting.now()) >= tellAfterMs;
   const waiting = own.find((row) => row.state === 'starting' && (isLate || isOverdue(row)));
   return waiting ? whyNotHealthy(context, region.engine, waiting) : null;

@@ -12,7 +12,7 @@ type Listening = Awaited<ReturnType<NonNullable<Engine['listening']>>>;
 
 /** `port`: the one it should listen on; `listening`: what it does listen on, null: not known. */
 export function notHealthy(check: Check, port: number | null, listening: Listening): Failure {
-  if (!check || check.ok) return { code: 'start_timeout', message: 'An instance did not become healthy in time.' };
+  if (!check || check.ok) return { code: 'start_timeout', message: noCheckFailed };
   if (check.fault === 'bad_answer') return { code: 'health_check_failed', message: check.message };
   const isOpen = listening?.open.includes(port ?? 0) ?? false;
   if (port !== null && !isOpen && (listening !== null || check.fault === 'no_connection')) {
@@ -25,6 +25,10 @@ export function notHealthy(check: Check, port: number | null, listening: Listeni
       'If it needs longer to start, raise health_check.start_timeout_s of the environment.',
   };
 }
+
+const noCheckFailed =
+  'An instance did not become healthy in time: none of its health checks failed, but too few had been made. Raise ' +
+  'health_check.start_timeout_s of the environment.';
 
 function notListening(port: number, listening: Listening, said: string): string {
   const runs = `The program runs, but nothing listens on port ${port}`;

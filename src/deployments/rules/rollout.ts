@@ -31,7 +31,7 @@ export interface Observed {
   /** The latest message of the timeline; null where it does not matter. */
   lastMessage: string | null;
   /** The state has said nothing since it began. */
-  isUntold: boolean;
+  isUnreported: boolean;
   /** Instances of the new revision: how many should run in this state, are healthy, exist at all; its share of requests. */
   fresh: { wanted: number; healthy: number; existing: number; percent: number };
   previous: { wanted: number; healthy: number };
@@ -104,7 +104,7 @@ function whenStarting(rollout: Rollout, seen: Observed, policy: Policy, nowMs: n
   }
   const fatal = fatalOf(seen);
   if (fatal) return end('failed', fatal);
-  if (nowMs < rollout.deadlineAt) return tellOfPort(rollout, seen);
+  if (nowMs < rollout.deadlineAt) return reportPort(rollout, seen);
   if (!seen.regionAvailable) return end('failed', lost);
   const timedOut: Failure = {
     code: 'start_timeout',
@@ -119,8 +119,8 @@ function fatalOf({ trouble }: Observed): Failure | null {
 }
 
 /** It may listen yet, as long as it has time to start; but people can act on it now. */
-function tellOfPort({ deadlineAt }: Rollout, { trouble, isUntold }: Observed): Step | null {
-  if (trouble?.code !== 'port_not_listening' || !isUntold) return null;
+function reportPort({ deadlineAt }: Rollout, { trouble, isUnreported }: Observed): Step | null {
+  if (trouble?.code !== 'port_not_listening' || !isUnreported) return null;
   return { to: 'starting', message: trouble.message, deadlineAt };
 }
 
