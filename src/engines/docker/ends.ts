@@ -49,11 +49,13 @@ async function endOf(client: DockerClient, id: string, engineStartedAt: number |
   if (!container) return null;
   const { State, HostConfig } = container;
   const at = timeOf(State.FinishedAt);
-  const outOfMemory =
-    State.OOMKilled || (State.ExitCode !== 0 && at !== null && (await ranOutOfMemory(client, id, at)));
+  const withEngine = engineStartedAt !== null && at !== null && at <= engineStartedAt;
+  // Those that ended with the engine are many, and its events are gone.
+  const mayBeUnsaid = !withEngine && State.ExitCode !== 0 && at !== null;
+  const outOfMemory = State.OOMKilled || (mayBeUnsaid && (await ranOutOfMemory(client, id, at)));
   return {
     at,
-    withEngine: engineStartedAt !== null && at !== null && at <= engineStartedAt,
+    withEngine,
     reason: outOfMemory ? 'out_of_memory' : signalled.includes(State.ExitCode) ? 'killed' : 'exited',
     memoryLimitMb: HostConfig.Memory ? Math.round(HostConfig.Memory / mib) : null,
   };
