@@ -9,8 +9,9 @@ import { jsonLines } from './json-lines.ts';
 
 const atOnce = 20;
 const mib = 1024 * 1024;
-/** 128 + SIGKILL, and SIGTERM. */
-const signalled = [137, 143];
+/** 128 + SIGKILL, and 128 + SIGTERM. */
+const killed = 137;
+const signalled = [killed, 143];
 /** How far the news of a lack of memory and of the end may be apart. */
 const aroundEndMs = 500;
 
@@ -50,9 +51,10 @@ async function endOf(client: DockerClient, id: string, engineStartedAt: number |
   const { State, HostConfig } = container;
   const at = timeOf(State.FinishedAt);
   const withEngine = engineStartedAt !== null && at !== null && at <= engineStartedAt;
+  const isSaid = State.OOMKilled && State.ExitCode !== 0;
   // Those that ended with the engine are many, and its events are gone.
-  const mayBeUnsaid = !withEngine && State.ExitCode !== 0 && at !== null;
-  const outOfMemory = State.OOMKilled || (mayBeUnsaid && (await ranOutOfMemory(client, id, at)));
+  const mayBeUnsaid = State.ExitCode === killed && !withEngine && at !== null;
+  const outOfMemory = isSaid || (mayBeUnsaid && (await ranOutOfMemory(client, id, at)));
   return {
     at,
     withEngine,
