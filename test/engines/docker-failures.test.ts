@@ -27,7 +27,8 @@ describe('failures on Docker', { skip: dockerMissing, concurrency: 4 }, () => {
   });
 
   const push = (kind: ImageKind, more: object = {}) => pushImage(docker, registry, kind, more);
-  const open = (settings: object = {}) => Shop.open(t.url, { health_check: { start_timeout_s: 4 }, ...settings });
+  const open = (settings: object = {}) => Shop.open(t.url, settings);
+  const impatient = { health_check: { start_timeout_s: 4 } };
 
   async function failureOf(shop: Shop, image: string): Promise<NonNullable<Deployment['failure']>> {
     const { id } = await shop.deploy(image);
@@ -38,7 +39,7 @@ describe('failures on Docker', { skip: dockerMissing, concurrency: 4 }, () => {
     (await shop.api('GET', '/environments/production/instances')).body.data;
 
   test('out of memory: out_of_memory with the limit, at the first time, and the end says so', async () => {
-    const shop = await open({ health_check: { start_timeout_s: 60 } });
+    const shop = await open();
     const { id } = await shop.deploy(await push('hungry'));
     const ended = await until(
       'the end',
@@ -84,7 +85,10 @@ describe('failures on Docker', { skip: dockerMissing, concurrency: 4 }, () => {
   });
 
   test('nothing listens on the port: port_not_listening with the ports it listens on and those of the image', async () => {
-    const failure = await failureOf(await open({ port: 8080 }), await push('elsewhere', { expose: [3000, 3001] }));
+    const failure = await failureOf(
+      await open({ ...impatient, port: 8080 }),
+      await push('elsewhere', { expose: [3000, 3001] }),
+    );
     assert.equal(failure.code, 'port_not_listening');
     assert.match(
       failure.message,
@@ -93,7 +97,7 @@ describe('failures on Docker', { skip: dockerMissing, concurrency: 4 }, () => {
   });
 
   test('a program that listens on loopback alone is told so', async () => {
-    const failure = await failureOf(await open(), await push('local'));
+    const failure = await failureOf(await open(impatient), await push('local'));
     assert.equal(failure.code, 'port_not_listening');
     assert.match(failure.message, /port 8080 of its loopback address alone.*Make it listen on 0\.0\.0\.0\./);
   });
@@ -114,7 +118,7 @@ describe('failures on Docker', { skip: dockerMissing, concurrency: 4 }, () => {
     assert.equal((await shop.environment()).port, 3000);
     const { timeline } = await shop.deployment(id);
     assert.ok(timeline.some(({ message }) => /It exposes port 3000, and the environment sets none/.test(message)));
-    await shop.set({ port: 8080 });
+    await shop.set({ ...impatient, port: 8080 });
     assert.equal((await failureOf(shop, image)).code, 'port_not_listening', 'a port that is set counts');
     assert.equal((await shop.visit()).revision, 'r1');
   });
