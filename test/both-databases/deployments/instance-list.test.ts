@@ -173,4 +173,21 @@ describe('health', () => {
     await shop.released(image(2));
     assert.equal((await healthIs(shop, 'healthy')).reason, null);
   });
+
+  test('rollouts that go well are healthy throughout, whatever their strategy', async () => {
+    const shop = await open({ replicas: 2 });
+    await shop.released(image(1));
+    await healthIs(shop, 'healthy');
+    for (const [index, strategy] of ['rolling', 'blue_green', 'canary'].entries()) {
+      const { id } = await shop.deploy(image(index + 2), { strategy });
+      const seen = new Set<string>();
+      await until('its end', async () => {
+        const { health } = await shop.environment();
+        seen.add(`${health.state} ${health.reason ?? ''}`.trim());
+        const { state } = await shop.deployment(id);
+        return state === 'succeeded' ? true : undefined;
+      });
+      assert.deepEqual([...seen], ['healthy'], strategy);
+    }
+  });
 });
