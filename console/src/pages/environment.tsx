@@ -38,13 +38,13 @@ export function EnvironmentPage({ params }: { params: Params }) {
         {(data) => (
           <>
             <Overview project={id} environment={data} />
+            {can('deployments:read') && <Instances project={id} environment={name} />}
             {can('deployments:write') && data.locked === null && (
               <section className="panel" aria-labelledby="deploy">
                 <h2 id="deploy">Deploy</h2>
                 <DeployForm project={id} environments={[data]} />
               </section>
             )}
-            {can('deployments:read') && <Instances project={id} environment={name} />}
             {can('deployments:read') && <Revisions project={id} environment={data} />}
             {can('projects:write') && <EnvironmentSettings project={id} environment={data} />}
             {can('projects:write') && <Delete project={id} name={name} />}
