@@ -57,6 +57,8 @@ async function fill(tx: Db): Promise<string[]> {
       digest: null,
       port: 8080,
       variables_sealed: null,
+      health_check: '{}',
+      resources: '{}',
       state: 'active',
       traffic_percent: 100,
       restored_from: null,

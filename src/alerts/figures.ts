@@ -7,6 +7,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { Measurement } from '../traffic/measure/measurements.ts';
 import { registerRouterMetrics } from './router-metrics.ts';
 import { revisionKey, Totals } from './totals.ts';
+import { registerUsageMetrics } from './usage-metrics.ts';
 
 /** /metrics needs no token and may be requested at any rate, so the text is produced at most this often. */
 const freshMs = 5000;
@@ -25,6 +26,7 @@ export class Figures {
     this.#clock = clock;
     registerRouterMetrics(this.#registry, this.#totals);
     registerGauges(this.#registry, db);
+    registerUsageMetrics(this.#registry, { db, clock }, maxSeries);
   }
 
   note(router: string, measurements: Measurement[]): void {

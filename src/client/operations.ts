@@ -39,6 +39,8 @@ export const operations = {
     update: update<typeof environments.updateEnvironment>(environment),
     delete: remove<typeof environments.deleteEnvironment>(environment),
     rollback: create<typeof revisions.rollbackEnvironment>(`${environment}/rollback`),
+    redeploy: create<typeof revisions.redeployEnvironment>(`${environment}/redeploy`),
+    usage: find<typeof metrics.getUsage>(`${environment}/usage`),
   },
   deployments: {
     list: list<typeof deployments.listDeployments>(`${project}/deployments`),

@@ -30,6 +30,7 @@ export type AlertRule = Answer<All['alertRules']['get']>;
 export type CreateAlertRule = Input<All['alertRules']['create']>;
 export type UpdateAlertRule = Input<All['alertRules']['update']>;
 export type Alert = Answer<All['alerts']['get']>;
+export type Usage = Answer<All['environments']['usage']>;
 export type Metrics = Answer<All['metrics']['get']>;
 export type Domain = Answer<All['domains']['get']>;
 export type Certificate = NonNullable<Domain['certificate']>;

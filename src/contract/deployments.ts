@@ -135,14 +135,15 @@ export const Deployment = Shape(
 );
 export type Deployment = Of<typeof Deployment>;
 
+/** How a deployment is carried out. */
+export const rolloutChoices = {
+  strategy: Type.Optional(Choice(strategies, 'Default `rolling`.')),
+  canary_percent: Type.Optional(Int(1, 99, 'Only with strategy `canary`; default 10.')),
+  note: Type.Optional(Nullable(Text(500, 'For people.'))),
+};
+
 const CreateDeployment = Shape(
-  {
-    environment: EnvironmentName,
-    image: Image('`registry/name:tag`, a digest is allowed.'),
-    strategy: Type.Optional(Choice(strategies, 'Default `rolling`.')),
-    canary_percent: Type.Optional(Int(1, 99, 'Only with strategy `canary`; default 10.')),
-    note: Type.Optional(Nullable(Text(500, 'For people.'))),
-  },
+  { environment: EnvironmentName, image: Image('`registry/name:tag`, a digest is allowed.'), ...rolloutChoices },
   { $id: 'CreateDeployment' },
 );
 

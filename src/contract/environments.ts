@@ -19,6 +19,17 @@ const healthCheckFields = {
   start_timeout_s: Int(1, 3600, 'Seconds a new instance has to become healthy.'),
 };
 
+const resourceFields = {
+  memory_mb: Int(16, 262_144, 'MiB of memory for each instance. One that needs more is killed.'),
+  cpus: Type.Number({
+    minimum: 0.05,
+    maximum: 64,
+    multipleOf: 0.01,
+    format: 'double',
+    description: 'CPUs for each instance, in hundredths. One that needs more is slowed down.',
+  }),
+};
+
 const canaryFields = {
   advance: Choice(['auto', 'manual'], 'auto: by analysis; manual: waits for promote at each step.'),
   bake_s: Int(1, 86_400, 'Seconds that each step is observed before the next.'),
@@ -53,6 +64,16 @@ const Variables = Type.Record(
   },
 );
 
+const PendingChange = Shape(
+  {
+    field: Text(200, 'The setting, as in `health_check.path`, or `variables.NAME`.'),
+    change: Choice(['added', 'changed', 'removed'], 'What happens to it.'),
+    from: Nullable(Text(600, 'Its value in the revision. Always null for a variable, whose value is never shown.')),
+    to: Nullable(Text(600, 'Its value from the next deployment on. Always null for a variable.')),
+  },
+  { $id: 'PendingChange' },
+);
+
 const settings = {
   replicas: Int(1, 20, 'Instances of a live revision.'),
   port: Int(
@@ -66,14 +87,21 @@ const settings = {
   drain_s: Int(0, 3600, 'Seconds an instance may finish its requests before it is stopped.'),
 };
 
+/** What a revision keeps of its environment, besides its variables. */
+export const revisionSettings = {
+  port: settings.port,
+  health_check: Shape(healthCheckFields),
+  resources: Shape(resourceFields),
+};
+
 export const Environment = Shape(
   {
     name: EnvironmentName,
     region: RegionName,
     url: Type.String({ format: 'uri', maxLength: 500, description: 'The address of its live revision.' }),
     ...settings,
+    ...revisionSettings,
     variables: List(VariableName, 200, 'Names of its variables.'),
-    health_check: Shape(healthCheckFields),
     canary: Shape(canaryFields),
     locked: Nullable(Shape({ reason: Text(500, 'Why.'), at: Time('Since when.') })),
     health: Health,
@@ -91,6 +119,11 @@ export const Environment = Shape(
     in_progress_deployment: Nullable(
       Type.String({ pattern: '^dpl_', maxLength: 40, description: 'The deployment that has not ended.' }),
     ),
+    pending_changes: List(
+      PendingChange,
+      500,
+      'Settings that differ from those of the live revision, or of the one that is being rolled out. They apply with the next deployment.',
+    ),
     created_at: Time('When it was created.'),
     updated_at: Time('When it was last changed.'),
   },
@@ -99,6 +132,8 @@ export const Environment = Shape(
 export type Environment = Of<typeof Environment>;
 export type HealthCheck = Environment['health_check'];
 export type CanaryPolicy = Environment['canary'];
+export type Resources = Environment['resources'];
+export type PendingChange = Of<typeof PendingChange>;
 
 export const environmentDefaults = {
   replicas: 1,
@@ -114,6 +149,7 @@ export const environmentDefaults = {
     unhealthy_after: 3,
     start_timeout_s: 60,
   } as HealthCheck,
+  resources: { memory_mb: 512, cpus: 1 } as Resources,
   canary: {
     advance: 'auto',
     bake_s: 60,
@@ -136,6 +172,7 @@ const changeable = {
   drain_s: Type.Optional(settings.drain_s),
   variables: Type.Optional(Variables),
   health_check: Type.Optional(partial(healthCheckFields)),
+  resources: Type.Optional(partial(resourceFields)),
   canary: Type.Optional(partial(canaryFields)),
   locked: Type.Optional(
     Nullable(Shape({ reason: Text(500, 'Why no one may deploy here.', 1) }, { description: 'null unlocks.' })),
@@ -191,7 +228,8 @@ export const updateEnvironment = declareUpdate({
   name: 'environments.update',
   path: '/projects/{id}/environments/{name}',
   tag: 'projects',
-  summary: 'Change an environment; nested objects merge, a variable set to null is removed',
+  summary:
+    'Change an environment; nested objects merge, a variable set to null is removed. `port`, `variables`, `health_check` and `resources` apply with the next deployment',
   scope: 'projects:write',
   params: environmentParams,
   body: UpdateEnvironment,

@@ -157,8 +157,8 @@ export const errorCatalogue = {
   },
   revision_not_eligible: {
     status: 422,
-    means: 'The revision cannot be rolled back to. `error.details` says why.',
-    remedy: 'Choose one with `rollback_eligible`.',
+    means: 'The revision cannot be rolled back to, or there is no live one to redeploy. `error.details` says why.',
+    remedy: 'Choose one with `rollback_eligible`; where nothing is live, deploy an image.',
   },
   canary_unhealthy: {
     status: 422,

@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
 import { declareCreate, declareGet, declareList } from './declare/declare.ts';
 import { Choice, Id, Int, Nullable, type Of, Shape, Text, Time } from './declare/shapes.ts';
-import { Deployment, Image, RevisionId } from './deployments.ts';
-import { environmentParams } from './environments.ts';
+import { Deployment, Image, RevisionId, rolloutChoices } from './deployments.ts';
+import { environmentParams, revisionSettings } from './environments.ts';
 import { EnvironmentName } from './projects.ts';
 
 const revisionStates = ['pending', 'canary', 'active', 'superseded', 'retired', 'failed', 'rolled_back'] as const;
@@ -16,6 +16,7 @@ export const Revision = Shape(
     deployment_id: Id('dpl', 'The deployment that created it.'),
     image: Image('The image as requested.'),
     digest: Nullable(Text(100, 'The digest of the image that runs.')),
+    ...revisionSettings,
     state: Choice(revisionStates, 'Its current state.'),
     traffic_percent: Int(0, 100, 'Its share of requests.'),
     restored_from: Nullable(RevisionId),
@@ -65,7 +66,7 @@ export const rollbackEnvironment = declareCreate({
   name: 'environments.rollback',
   path: '/projects/{id}/environments/{name}/rollback',
   tag: 'deployments',
-  summary: 'Roll back to the image and variables of an earlier revision, by default the last superseded one',
+  summary: 'Roll back to the image, variables and settings of an earlier revision, by default the last superseded one',
   scope: 'deployments:write',
   params: environmentParams,
   body: Rollback,
@@ -76,6 +77,29 @@ export const rollbackEnvironment = declareCreate({
     'project_not_found',
     'environment_not_found',
     'revision_not_found',
+    'revision_not_eligible',
+    'deployment_in_progress',
+    'environment_locked',
+    'region_unavailable',
+  ],
+});
+
+const Redeploy = Shape(rolloutChoices, { $id: 'Redeploy' });
+
+export const redeployEnvironment = declareCreate({
+  name: 'environments.redeploy',
+  path: '/projects/{id}/environments/{name}/redeploy',
+  tag: 'deployments',
+  summary: 'Roll the image of the live revision out again, by its digest, with the present settings and variables',
+  scope: 'deployments:write',
+  params: environmentParams,
+  body: Redeploy,
+  bodyOptional: true,
+  response: Deployment,
+  versioned: true,
+  errors: [
+    'project_not_found',
+    'environment_not_found',
     'revision_not_eligible',
     'deployment_in_progress',
     'environment_locked',

@@ -5,7 +5,7 @@ import type { Db } from './database.ts';
 import type { AnyDb } from './migrations/types.ts';
 
 /** Not copied: the schema version, which the target has itself, and rows that soon expire. */
-const skippedTables = new Set(['migration', 'rate_cell', 'environment_lease', 'router']);
+const skippedTables = new Set(['migration', 'rate_cell', 'environment_lease', 'router', 'instance_usage']);
 const batchRows = 500;
 
 interface Copied {

@@ -67,6 +67,7 @@ export interface Tables extends RolloutTables, RoutingTables, AlertTables, Event
     variable_names: string;
     variables_sealed: string | null;
     health_check: string;
+    resources: string;
     canary: string;
     auto_rollback: number;
     retention: number;

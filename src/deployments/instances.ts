@@ -20,6 +20,10 @@ export async function listInstances(db: Db, key: EnvironmentKey): Promise<Instan
     .execute();
 }
 
+export async function listInstancesIn(db: Db, region: string): Promise<InstanceRow[]> {
+  return db.selectFrom('instance').selectAll().where('region', '=', region).execute();
+}
+
 /** Throws ChangedMeanwhile where the environment was deleted since it was read. */
 export async function insertInstance(db: Db, row: Insertable<Tables['instance']>): Promise<void> {
   try {

@@ -2,6 +2,7 @@
 import type { Deployment } from '../contract/deployments.ts';
 import { revisionId } from '../contract/revision-id.ts';
 import type { Revision } from '../contract/revisions.ts';
+import { healthCheckOf, resourcesOf } from '../environments/revision-settings.ts';
 import { isoTime, isoTimeOrNull } from '../lib/iso-time.ts';
 import { quantileMs } from '../traffic/measure/measurements.ts';
 import type { DeploymentRow, RevisionRow, TimelineRow } from './queries.ts';
@@ -75,6 +76,9 @@ export function presentRevision(row: RevisionRow): Revision {
     deployment_id: row.deployment_id,
     image: row.image,
     digest: row.digest,
+    port: row.port,
+    health_check: healthCheckOf(row),
+    resources: resourcesOf(row),
     state: row.state,
     traffic_percent: row.traffic_percent,
     restored_from: revisionIdOrNull(row.restored_from),

@@ -1,10 +1,12 @@
 import type { Selectable } from 'kysely';
 import type { DeploymentState } from '../contract/deployments.ts';
+import type { Resources } from '../contract/environments.ts';
 import type { Db } from '../db/database.ts';
 import { changeOne } from '../db/guarded.ts';
 import { newestFirst, type Page } from '../db/page.ts';
 import type { Tables } from '../db/tables.ts';
 import { type EnvironmentKey, keyOf } from '../environments/key.ts';
+import { resourcesOf } from '../environments/revision-settings.ts';
 
 export type DeploymentRow = Selectable<Tables['deployment']>;
 export type RevisionRow = Selectable<Tables['revision']>;
@@ -137,7 +139,7 @@ export async function findActiveRevision(db: Db, key: EnvironmentKey): Promise<R
   return revisionsOf(db, key).where('state', '=', 'active').executeTakeFirst();
 }
 
-/** The active revision, and the one that the deployment in progress rolls out. */
+/** The active revision, the one that the deployment in progress rolls out, and those that still have instances. */
 export async function listCurrentRevisions(db: Db, key: EnvironmentKey): Promise<RevisionRow[]> {
   return revisionsOf(db, key)
     .where((e) =>
@@ -152,6 +154,15 @@ export async function listCurrentRevisions(db: Db, key: EnvironmentKey): Promise
             .where('deployment.project_id', '=', key.projectId)
             .where('deployment.environment', '=', key.environment)
             .where('deployment.finished_at', 'is', null),
+        ),
+        e(
+          'number',
+          'in',
+          e
+            .selectFrom('instance')
+            .select('instance.revision')
+            .where('instance.project_id', '=', key.projectId)
+            .where('instance.environment', '=', key.environment),
         ),
       ]),
     )
@@ -168,6 +179,18 @@ export async function listSuperseded(db: Db, key: EnvironmentKey): Promise<Revis
     .where('activated_at', 'is not', null)
     .orderBy('number', 'desc')
     .execute();
+}
+
+/** What instances of these revisions may use, by revision. */
+export async function listResources(db: Db, key: EnvironmentKey, numbers: number[]): Promise<Map<number, Resources>> {
+  const rows = await db
+    .selectFrom('revision')
+    .select(['number', 'resources'])
+    .where('project_id', '=', key.projectId)
+    .where('environment', '=', key.environment)
+    .where('number', 'in', [...numbers, 0])
+    .execute();
+  return new Map(rows.map((row) => [row.number, resourcesOf(row)]));
 }
 
 /** Everything but its share of the requests, which has one writer: shares.ts. */

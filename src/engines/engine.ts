@@ -13,6 +13,13 @@ interface InstanceLabels {
   revision: number;
 }
 
+/** What an instance may use. */
+export interface Resources {
+  /** MiB. */
+  memory_mb: number;
+  cpus: number;
+}
+
 export interface InstanceSpec extends InstanceLabels {
   /** Chosen by the caller; starting the same id twice gives one instance. */
   id: string;
@@ -25,6 +32,7 @@ export interface InstanceSpec extends InstanceLabels {
   /** Where it is to be reached on the host that `publishesOn` names; null: the engine chooses. */
   hostPort: number | null;
   variables: Record<string, string>;
+  resources: Resources;
   /** For the registry of the image, should it have to be pulled again; without one: as anyone may. */
   login?: RegistryAuth | null;
 }
@@ -92,6 +100,13 @@ export interface EngineInstance extends InstanceLabels {
   endedWithEngine?: true;
 }
 
+/** What an instance uses. */
+export interface InstanceUsage {
+  memoryBytes: number;
+  /** The time that it has computed since it started. */
+  cpuMs: number;
+}
+
 export interface LogLine {
   /** Milliseconds since the epoch. */
   at: number;
@@ -152,6 +167,11 @@ export interface Engine {
   logs(id: string, query: LogQuery): Promise<LogLine[]>;
   /** What the program of an instance listens on, and what its image exposes; null where that cannot be told. */
   listening?(id: string): Promise<(ListeningPorts & { exposed: number[] }) | null>;
+  /**
+   * What these instances use, by id, where the engine measures it. Those that it cannot say in time, or does not run, are
+   * left out.
+   */
+  usage?(ids: string[]): Promise<Map<string, InstanceUsage>>;
   /** Reports changes as they happen, where the engine does; returns what ends it. Nothing may rely on it alone. */
   watch?(onChange: (change: EngineChange) => void): () => void;
   close(): Promise<void>;

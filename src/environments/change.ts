@@ -3,6 +3,8 @@ import { type EnvironmentChanges, environmentDefaults } from '../contract/enviro
 import { ApiError, quotaExceeded } from '../contract/errors.ts';
 import type { Seal } from '../lib/seal.ts';
 import { canaryPolicyOf, type EnvironmentRow } from './queries.ts';
+import { resourcesOf } from './revision-settings.ts';
+import { openSealedVariables, sealVariables } from './sealed-variables.ts';
 
 const maxVariables = 200;
 
@@ -25,6 +27,7 @@ export function newEnvironment({ projectId, name, region, host }: NewEnvironment
     variable_names: '[]',
     variables_sealed: null,
     health_check: JSON.stringify(environmentDefaults.health_check),
+    resources: JSON.stringify(environmentDefaults.resources),
     canary: JSON.stringify(environmentDefaults.canary),
     auto_rollback: environmentDefaults.auto_rollback ? 1 : 0,
     retention: environmentDefaults.retention,
@@ -58,6 +61,7 @@ export function changeEnvironment(
     drain_s: changes.drain_s ?? row.drain_s,
     auto_rollback: changes.auto_rollback === undefined ? row.auto_rollback : changes.auto_rollback ? 1 : 0,
     health_check: JSON.stringify({ ...JSON.parse(row.health_check), ...changes.health_check }),
+    resources: JSON.stringify({ ...resourcesOf(row), ...changes.resources }),
     canary: JSON.stringify(canary),
     ...mergeVariables(row, changes.variables, seal),
     ...lockFields(row, changes.locked, nowMs),
@@ -78,15 +82,6 @@ function lockFields(row: EnvironmentRow, locked: EnvironmentChanges['locked'], n
   return { locked_reason: locked.reason, locked_at: row.locked_at ?? nowMs };
 }
 
-type Owner = Pick<EnvironmentRow, 'project_id' | 'name'>;
-
-const contextOf = (row: Owner): string => `variables ${row.project_id} ${row.name}`;
-
-/** Opens the variables of an environment, or the copy that one of its revisions keeps. */
-export function openSealedVariables(sealed: string | null, owner: Owner, seal: Seal): Record<string, string> {
-  return sealed === null ? {} : JSON.parse(seal.open(sealed, contextOf(owner)));
-}
-
 function mergeVariables(row: EnvironmentRow, changes: EnvironmentChanges['variables'], seal: Seal) {
   if (changes === undefined) return {};
   const variables = new Map(Object.entries(openSealedVariables(row.variables_sealed, row, seal)));
@@ -100,7 +95,6 @@ function mergeVariables(row: EnvironmentRow, changes: EnvironmentChanges['variab
   const sorted = [...variables].sort(([a], [b]) => (a < b ? -1 : 1));
   return {
     variable_names: JSON.stringify(sorted.map(([name]) => name)),
-    variables_sealed:
-      sorted.length === 0 ? null : seal.seal(JSON.stringify(Object.fromEntries(sorted)), contextOf(row)),
+    variables_sealed: sorted.length === 0 ? null : sealVariables(Object.fromEntries(sorted), row, seal),
   };
 }

@@ -1,6 +1,11 @@
 import type { Selectable } from 'kysely';
 import type { Caller } from '../contract/caller.ts';
-import { type CanaryPolicy, type Environment, environmentDefaults } from '../contract/environments.ts';
+import {
+  type CanaryPolicy,
+  type Environment,
+  environmentDefaults,
+  type PendingChange,
+} from '../contract/environments.ts';
 import { notFound } from '../contract/errors.ts';
 import { revisionId } from '../contract/revision-id.ts';
 import type { Db } from '../db/database.ts';
@@ -10,6 +15,7 @@ import { prepared, preparedInsert } from '../db/prepared.ts';
 import type { Tables } from '../db/tables.ts';
 import { isoTime } from '../lib/iso-time.ts';
 import { presentHealth, requireProject } from '../projects/queries.ts';
+import { healthCheckOf, type RevisionSettings, resourcesOf } from './revision-settings.ts';
 
 export type EnvironmentRow = Selectable<Tables['environment']>;
 
@@ -108,40 +114,48 @@ export async function setHealth(tx: Db, { project_id, name }: EnvironmentRow, he
 }
 
 /** What an environment is running now. */
-interface Live {
+export interface Live {
   active: number | null;
   /** Of the active revision. */
   port: number | null;
   traffic: { revision: number; percent: number }[];
   inProgress: string | null;
+  /** Those of the live revision, or of the one that is being rolled out; null: there is neither. */
+  settings: RevisionSettings | null;
 }
 
-const nothing: Live = { active: null, port: null, traffic: [], inProgress: null };
+const nothing: Live = { active: null, port: null, traffic: [], inProgress: null, settings: null };
 
 export async function findLive(db: Db, projectId: string, names: string[]): Promise<Map<string, Live>> {
   const live = new Map<string, Live>(names.map((name) => [name, { ...nothing, traffic: [] }]));
   if (names.length === 0) return live;
   const revisions = await db
     .selectFrom('revision')
-    .select(['environment', 'number', 'port', 'state', 'traffic_percent'])
+    .select(['environment', 'number', 'state', 'traffic_percent'])
+    .select(['port', 'variables_sealed', 'health_check', 'resources'])
     .where('project_id', '=', projectId)
     .where('environment', 'in', names)
-    .where((e) => e.or([e('state', '=', 'active'), e('traffic_percent', '>', 0)]))
+    .where((e) => e.or([e('state', 'in', ['active', 'pending', 'canary']), e('traffic_percent', '>', 0)]))
     .orderBy('number')
     .execute();
-  for (const { environment, number, port, state, traffic_percent } of revisions) {
+  for (const { environment, number, state, traffic_percent, ...settings } of revisions) {
     const of = live.get(environment)!;
-    if (state === 'active') Object.assign(of, { active: number, port });
+    if (state === 'active') Object.assign(of, { active: number, port: settings.port, settings });
     if (traffic_percent > 0) of.traffic.push({ revision: number, percent: traffic_percent });
   }
   const deployments = await db
     .selectFrom('deployment')
-    .select(['environment', 'id'])
+    .select(['environment', 'id', 'state', 'revision'])
     .where('project_id', '=', projectId)
     .where('environment', 'in', names)
     .where('finished_at', 'is', null)
     .execute();
-  for (const { environment, id } of deployments) live.get(environment)!.inProgress = id;
+  for (const { environment, id, state, revision } of deployments) {
+    const of = live.get(environment)!;
+    of.inProgress = id;
+    const fresh = revisions.find((row) => row.environment === environment && row.number === revision);
+    if (fresh && state !== 'aborting') of.settings = fresh;
+  }
   return live;
 }
 
@@ -154,6 +168,7 @@ export function presentEnvironment(
   row: EnvironmentRow,
   urlOf: (host: string) => string,
   { active, port, traffic, inProgress }: Live = nothing,
+  pending: PendingChange[] = [],
 ): Environment {
   return {
     name: row.name,
@@ -162,7 +177,8 @@ export function presentEnvironment(
     replicas: row.replicas,
     port: row.port_set === 1 ? row.port : (port ?? row.port),
     variables: JSON.parse(row.variable_names),
-    health_check: JSON.parse(row.health_check),
+    health_check: healthCheckOf(row),
+    resources: resourcesOf(row),
     canary: canaryPolicyOf(row),
     auto_rollback: row.auto_rollback === 1,
     retention: row.retention,
@@ -172,6 +188,7 @@ export function presentEnvironment(
     active_revision: active === null ? null : revisionId(active),
     traffic: traffic.map(({ revision, percent }) => ({ revision: revisionId(revision), percent })),
     in_progress_deployment: inProgress,
+    pending_changes: pending,
     created_at: isoTime(row.created_at),
     updated_at: isoTime(row.updated_at),
   };

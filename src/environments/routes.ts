@@ -9,12 +9,14 @@ import { changeEnvironment } from './change.ts';
 import {
   type EnvironmentRow,
   findLive,
+  type Live,
   listEnvironments,
   pageKeyOf,
   presentEnvironment,
   requireEnvironment,
   updateEnvironment,
 } from './queries.ts';
+import { comparePending } from './revision-settings.ts';
 
 interface EnvironmentParts {
   clock: Clock;
@@ -23,8 +25,16 @@ interface EnvironmentParts {
 }
 
 export function environmentRoutes({ clock, seal, urlOf }: EnvironmentParts): ServedRoute[] {
+  const pendingChanges = comparePending(seal);
+  const presentLive = (row: EnvironmentRow, live: Live) =>
+    presentEnvironment(
+      row,
+      urlOf,
+      live,
+      live.settings ? pendingChanges(withPort(row, live.settings), live.settings) : [],
+    );
   const present = async (db: Db, row: EnvironmentRow) =>
-    presentEnvironment(row, urlOf, (await findLive(db, row.project_id, [row.name])).get(row.name));
+    presentLive(row, (await findLive(db, row.project_id, [row.name])).get(row.name)!);
   return [
     serve(contract.listEnvironments, async (call, db) => {
       const project = await requireProject(db, call.caller, call.params.id);
@@ -34,7 +44,7 @@ export function environmentRoutes({ clock, seal, urlOf }: EnvironmentParts): Ser
         project.id,
         rows.map((row) => row.name),
       );
-      return { body: call.paginate(rows, pageKeyOf, (row) => presentEnvironment(row, urlOf, live.get(row.name))) };
+      return { body: call.paginate(rows, pageKeyOf, (row) => presentLive(row, live.get(row.name)!)) };
     }),
 
     serve(contract.getEnvironment, async (call, db) => {
@@ -52,3 +62,7 @@ export function environmentRoutes({ clock, seal, urlOf }: EnvironmentParts): Ser
     }),
   ];
 }
+
+/** A port that was never set follows the image, which the next deployment asks again: that is no change. */
+const withPort = (row: EnvironmentRow, { port }: { port: number }): EnvironmentRow =>
+  row.port_set === 1 ? row : { ...row, port };

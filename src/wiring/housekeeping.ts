@@ -1,5 +1,6 @@
 // What has to be done now and then.
 import { deleteAlertsBefore } from '../alerts/queries.ts';
+import { deleteUsageBefore, usageKeptForMs } from '../deployments/usage/queries.ts';
 import { sweepIdempotencyKeys } from '../http/api/idempotency.ts';
 import type { RateCells } from '../http/api/rate-cells.ts';
 import type { Log } from '../lib/log.ts';
@@ -27,6 +28,7 @@ export function startHousekeeping(parts: HousekeepingParts) {
     ...regions.all().map(({ name }) => every(2_000, `health of region ${name}`, () => regions.check(name))),
     every(10_000, 'last use of tokens', () => lastUsed.flush(db)),
     every(60_000, 'rate limit cells', () => cells.sweep(clock.now())),
+    every(60_000, 'old usage', async () => deleteUsageBefore(db, (await retention.now()) - usageKeptForMs)),
     every(600_000, 'idempotency keys', async () => sweepIdempotencyKeys(db, await retention.now())),
     every(3_600_000, 'old alerts', async () =>
       deleteAlertsBefore(db, (await retention.now()) - alertsKeptDays * dayMs),

@@ -2,6 +2,7 @@
 import type { Config } from '../config.ts';
 import { databaseLeases, onlyProcess } from '../deployments/reconcile/leases.ts';
 import { Reconciler } from '../deployments/reconcile/reconciler.ts';
+import { UsageMeter } from '../deployments/usage/meter.ts';
 import { rangeText } from '../lib/address.ts';
 import type { Regions } from '../regions/regions.ts';
 import { registryLogins } from '../registries/logins.ts';
@@ -57,11 +58,13 @@ export async function createRollouts(common: Common, config: Config, parts: Roll
       })
     : null;
   if (router) addresses.router = await router.listen();
+  const leases = dialect === 'sqlite' ? onlyProcess(db) : databaseLeases(db, processId, clock);
+  const meter = new UsageMeter({ ...common, regions, holds: leases.holds });
   const reconciler = new Reconciler({
     ...common,
     regions,
     logins: registryLogins({ ...common, files: config.registryConfig }),
-    leases: dialect === 'sqlite' ? onlyProcess(db) : databaseLeases(db, processId, clock),
+    leases,
     pullTimeoutS: config.pullTimeoutS,
     instancePorts: config.instancePorts,
     random: Math.random,
@@ -70,9 +73,12 @@ export async function createRollouts(common: Common, config: Config, parts: Roll
   return {
     start() {
       router?.start();
-      if (config.roles.includes('worker')) reconciler.start();
+      if (!config.roles.includes('worker')) return;
+      reconciler.start();
+      meter.start();
     },
     async stop() {
+      await meter.stop();
       await reconciler.stop();
       await router?.stop();
     },

@@ -91,8 +91,8 @@ test('on a terminal: the split, both sides’ figures and the time left, never w
   assert.equal(code, 0, stdout);
   assert.match(stdout, /step 1, 30 %: baking, \d s left/);
   assert.match(stdout, /r1 70 % \x1b\[32m█+\x1b\[39m\x1b\[33m▒+\x1b\[39m 30 % r2/);
-  assert.match(stdout, /stable r1 +[1-9][\d,]* +0\.0 % +[\d.]+ ms/);
-  assert.match(stdout, /canary r2 +[1-9][\d,]* +0\.0 % +[\d.]+ ms/);
+  assert.match(stdout, /stable r1 +[1-9][\d,]* +0\.0 % +0\.0 % +[\d.]+ ms/);
+  assert.match(stdout, /canary r2 +[1-9][\d,]* +0\.0 % +0\.0 % +[\d.]+ ms/);
   for (const draw of stdout.matchAll(/\x1b\[\?2026h[\s\S]*?\x1b\[\?2026l/g)) {
     const drawn = draw[0]
       .split('\r\n')
@@ -139,4 +139,27 @@ test('logs, and following them over to the next deployment', async () => {
     .split('\n')
     .map((each) => JSON.parse(each).text as string);
   assert.equal(new Set(texts).size, texts.length, 'no line comes twice');
+});
+
+test('redeploy: what was changed is said, and rolled out with the live image', async () => {
+  const { shop, env } = await open();
+  assert.match((await cli(['redeploy'], env)).stderr, /nothing to redeploy/);
+  await cli(['deploy', 'shop:1', '--wait'], env);
+  assert.doesNotMatch((await cli(['status'], env)).stdout, /PENDING/);
+  const set = await cli(['env', 'set', 'resources.memory_mb=256', 'resources.cpus=0.5', 'replicas=2'], env);
+  assert.equal(set.stdout, 'resources.memory_mb = 256\nresources.cpus = 0.5\nreplicas = 2\n');
+  assert.match(
+    set.stderr,
+    /^2 changes apply with the next deployment \(now: sluice redeploy\): resources.memory_mb 512 → 256, /,
+  );
+  await cli(['env', 'variables', 'KEY=hidden'], env);
+  const shown = await cli(['env', 'show'], env);
+  assert.match(shown.stdout, /pending +resources.memory_mb 512 → 256, resources.cpus 1 → 0.5, variables.KEY\n/);
+  assert.match((await cli(['status'], env)).stdout, /resources.memory_mb, resources.cpus, variables.KEY$/m);
+  assert.ok(!shown.stdout.includes('hidden'));
+  const done = await cli(['redeploy', '--strategy', 'blue_green', '--note', 'more', '--wait'], env);
+  assert.equal(done.code, 0, done.stderr);
+  assert.match(done.stdout, /r2 serves all of production/);
+  assert.match((await cli(['env', 'show'], env)).stdout, /resources +memory_mb=256 cpus=0.5\n[\s\S]*pending +-\n/);
+  assert.equal((await shop.revision('r2')).image, 'shop:1');
 });

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import type { Page } from 'playwright-core';
 import type { Deployment } from '../../src/contract/deployments.ts';
+import { insertUsage } from '../../src/deployments/usage/queries.ts';
 import { adminToken, call, type TestApp } from '../helpers/app.ts';
 import { answering, Receiver } from '../helpers/receiver.ts';
 import { Shop } from '../helpers/shop.ts';
@@ -52,12 +53,29 @@ async function runCanary(shop: Shop): Promise<{ canary: Deployment; failed: Depl
   return { canary, failed };
 }
 
+/** For the last twenty minutes, as an engine would that can say what instances use. The stand-in cannot. */
+async function measureInstances({ app }: TestApp, { project }: Shop): Promise<void> {
+  const { db } = app.store;
+  const begunMs = Date.now() - 20 * 60_000;
+  await db.updateTable('environment').set({ created_at: begunMs }).where('project_id', '=', project).execute();
+  const found = await db.selectFrom('instance').select(['id', 'revision']).where('project_id', '=', project).execute();
+  const rows = found.flatMap(({ id, revision }, n) =>
+    Array.from({ length: 60 }, (_, round) => ({
+      ...{ project_id: project, environment: 'production', revision, instance_id: id },
+      ...{ at: begunMs + round * 20_000, memory_bytes: (90 + 40 * n + round) * 2 ** 20 },
+      cpu_ms: 4000 * round * (n + 1) + 3000 * (round % 3),
+    })),
+  );
+  await insertUsage(db, rows);
+}
+
 export async function makeScene(t: TestApp): Promise<Scene> {
   const shop = await Shop.open(t.url);
   await shop.api('PATCH', '', { name: 'Corner shop', description: 'Sells what the corner needs', labels: ['retail'] });
   const receiver = await Receiver.open(answering(200, {}, 'thank you'));
   const webhook = await create(t.url, '/v1/webhooks', { url: receiver.url, events: ['*'], description: 'chat' });
   const { canary, failed } = await runCanary(shop);
+  await measureInstances(t, shop);
   await shop.api('POST', '/environments', { name: 'staging' });
   const rules = `/v1/projects/${shop.project}/alert-rules`;
   const below = { environment: 'production', comparator: 'lt' };
@@ -98,7 +116,7 @@ export function pagesOf({
   return {
     projects: ['/projects', 'Corner shop'],
     project: [project, 'Activity'],
-    environment: [`${project}/environments/production`, 'Revisions'],
+    environment: [`${project}/environments/production`, 'limit 512 MiB'],
     deployments: [`${project}/deployments`, 'registry.example/shop:1.4'],
     canary: [`${project}/deployments/${canary.id}`, 'Metrics of this step'],
     failed: [`${project}/deployments/${failed.id}`, 'The previous revision serves'],

@@ -71,6 +71,38 @@ describe('console', { skip: noBrowser }, () => {
     await page.context().close();
   });
 
+  test('changed settings are pending until they are redeployed', async () => {
+    const shop = await Shop.open(t.url);
+    await shop.released('registry.example/tea:1.0');
+    const { page, wrong } = await openPage(browser);
+    await signIn(page, t.url, `/projects/${shop.project}/environments/production`);
+    await page.getByLabel('Memory (MiB)').fill('256');
+    await page.getByLabel('Interval (s)').fill('4');
+    await page.getByLabel('Instances', { exact: true }).fill('2');
+    await button(page, 'Save settings').click();
+    await shown(page, 'Saved. 2 changes apply with the next deployment.');
+    await page.getByRole('heading', { name: '2 changes apply with the next deployment' }).waitFor();
+    await shown(page, 'resources.memory_mb');
+    await shown(page, '512 → 256');
+    await page.getByLabel('Name').fill('API_KEY');
+    await page.getByLabel('Value').fill('secret-of-the-house');
+    await button(page, 'Set variable').click();
+    await page.getByRole('heading', { name: '3 changes apply with the next deployment' }).waitFor();
+    await shown(page, 'variables.API_KEY');
+    assert.ok(!(await page.content()).includes('secret-of-the-house'));
+    await keepPicture(page, 'pending-changes');
+    await button(page, 'Redeploy').click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Redeploy now' }).click();
+    await stepIs(page, 'succeeded');
+    await page.getByRole('link', { name: 'production' }).click();
+    await page.getByRole('heading', { name: 'Settings' }).waitFor();
+    assert.equal(await page.getByRole('heading', { name: /with the next deployment/ }).count(), 0);
+    assert.equal(await page.getByRole('button', { name: 'Redeploy' }).count(), 0);
+    assert.deepEqual((await shop.revision('r2')).resources, { memory_mb: 256, cpus: 1 });
+    assert.deepEqual(wrong, []);
+    await page.context().close();
+  });
+
   test('an error about a field is shown at the field, and the input is kept', async () => {
     const shop = await Shop.open(t.url);
     const { page } = await openPage(browser);

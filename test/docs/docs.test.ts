@@ -34,7 +34,9 @@ if (!onPostgres) {
   test('every figure for Prometheus is in the docs, and every one they name exists', () => {
     const figures = (paths: string[]) =>
       new Set(
-        paths.flatMap((path) => read(path).match(/\bsluice_[a-z_]+(?:_seconds|_total|_firing|_instances)\b/g) ?? []),
+        paths.flatMap(
+          (path) => read(path).match(/\bsluice_[a-z_]+(?:_seconds|_total|_firing|_instances|_bytes)\b/g) ?? [],
+        ),
       );
     const made = figures(sources);
     const told = figures(globSync('docs/*.md'));

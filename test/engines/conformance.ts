@@ -119,6 +119,19 @@ export function engineConformance(name: string, fixtures: EngineFixtures | strin
       assert.deepEqual(await engine.logs(spec.id, { tail: 100 }), said);
     });
 
+    check('says what its instances use, if it says so at all, and nothing of any that it does not run', async () => {
+      const [engine, other] = [await create(), await create()];
+      const spec = await specOf(engine, web);
+      await startReady(engine, spec);
+      const usage = await engine.usage?.([spec.id, ids('instance')]);
+      if (!usage) return;
+      assert.deepEqual([...usage.keys()], [spec.id]);
+      const { memoryBytes, cpuMs } = usage.get(spec.id)!;
+      assert.ok(memoryBytes > 0 && Number.isInteger(memoryBytes), `${memoryBytes} bytes`);
+      assert.ok(cpuMs >= 0 && Number.isInteger(cpuMs), `${cpuMs} ms`);
+      assert.equal((await other.usage!([spec.id])).size, 0);
+    });
+
     check('keeps two installations apart', async () => {
       const [one, other] = [await create(), await create()];
       const spec = await specOf(one, web);

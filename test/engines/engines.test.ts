@@ -105,15 +105,19 @@ describe('Docker', { skip: dockerMissing, timeout: 120_000 }, () => {
 
   test('runs what is asked for, pinned to the digest, limited and without needless rights', async () => {
     const { engine, inspect } = await create();
-    const spec = await specOf(engine, of('web'), { port: 9000, variables: { NAME: 'a=b c', PORT: '1' } });
+    const spec = await specOf(engine, of('web'), {
+      port: 9000,
+      variables: { NAME: 'a=b c', PORT: '1' },
+      resources: { memory_mb: 48, cpus: 0.25 },
+    });
     await startReady(engine, spec);
     const { Config, HostConfig, RestartCount } = await inspect(spec.id);
     assert.equal(Config.Image, `${registry.host}/web@${spec.digest}`);
     assert.ok(Config.Env.includes('NAME=a=b c') && Config.Env.includes('PORT=9000'));
     assert.equal(Config.Env.filter((line) => line.startsWith('PORT=')).length, 1);
-    assert.equal(HostConfig.Memory, 512 * 1024 * 1024);
+    assert.equal(HostConfig.Memory, 48 * 1024 * 1024);
     assert.equal(HostConfig.MemorySwap, HostConfig.Memory);
-    assert.deepEqual([HostConfig.NanoCpus, HostConfig.PidsLimit], [1e9, 512]);
+    assert.deepEqual([HostConfig.NanoCpus, HostConfig.PidsLimit], [25e7, 512]);
     assert.deepEqual([HostConfig.Init, HostConfig.Privileged, HostConfig.CapAdd], [true, false, null]);
     assert.deepEqual(HostConfig.SecurityOpt, ['no-new-privileges']);
     assert.deepEqual([HostConfig.RestartPolicy?.Name, RestartCount], ['no', 0]);

@@ -27,6 +27,7 @@ export async function specOf(engine: Engine, workload: Workload, more: Partial<I
     port: 8080,
     hostPort: null,
     variables,
+    resources: { memory_mb: 512, cpus: 1 },
     ...more,
   } satisfies InstanceSpec;
 }

@@ -85,7 +85,15 @@ export class Site {
     for (const rule of rules) await site.api('POST', '/alert-rules', { environment: 'production', name: 'R', ...rule });
     await insertRevision(t.app.store.db, {
       ...{ project_id: site.id, environment: 'production', number: 1, deployment_id: '', image: '', digest: null },
-      ...{ port: 8080, variables_sealed: null, state: 'active', traffic_percent: 100, restored_from: null },
+      ...{
+        port: 8080,
+        variables_sealed: null,
+        health_check: '{}',
+        resources: '{}',
+        state: 'active',
+        traffic_percent: 100,
+        restored_from: null,
+      },
       ...{ created_at: nowMs, activated_at: nowMs, retired_at: null },
     });
     return site;

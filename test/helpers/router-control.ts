@@ -63,7 +63,14 @@ export async function routeTo(db: Db, revision: number, targets: Target[]): Prom
       .insertInto('revision')
       .values({
         ...{ ...of, number: revision, deployment_id: 'dep', image: 'app', digest: null, port: 80 },
-        ...{ variables_sealed: null, state: 'active', traffic_percent: 100, restored_from: null },
+        ...{
+          variables_sealed: null,
+          health_check: '{}',
+          resources: '{}',
+          state: 'active',
+          traffic_percent: 100,
+          restored_from: null,
+        },
         ...{ created_at: 1, activated_at: 1, retired_at: null },
       })
       .execute();

@@ -15,6 +15,7 @@ export interface Schema {
   maxLength?: number;
   minimum?: number;
   maximum?: number;
+  multipleOf?: number;
   minItems?: number;
   maxItems?: number;
   format?: string;
@@ -29,6 +30,13 @@ const textOf = (schema: Schema): fc.Arbitrary<string> => {
   return fc.string({ unit: 'grapheme', maxLength: maxLength - 1 }).map((text) => `a${text}`);
 };
 
+function multiplesOf(step: number, { minimum = 0, maximum = 1 }: Schema): fc.Arbitrary<number> {
+  const perUnit = Math.round(1 / step);
+  return fc
+    .integer({ min: Math.ceil(minimum * perUnit), max: Math.floor(maximum * perUnit) })
+    .map((steps) => steps / perUnit);
+}
+
 /** Values that fit the schema. */
 export function fitting(schema: Schema): fc.Arbitrary<unknown> {
   if (schema.enum) return fc.constantFrom(...schema.enum);
@@ -39,7 +47,9 @@ export function fitting(schema: Schema): fc.Arbitrary<unknown> {
     case 'integer':
       return fc.integer({ min: schema.minimum, max: schema.maximum });
     case 'number':
-      return fc.double({ min: schema.minimum, max: schema.maximum, noNaN: true });
+      return schema.multipleOf === undefined
+        ? fc.double({ min: schema.minimum, max: schema.maximum, noNaN: true })
+        : multiplesOf(schema.multipleOf, schema);
     case 'boolean':
       return fc.boolean();
     case 'null':

@@ -1,5 +1,6 @@
 import type { Environment, Revision } from '../../../src/client/index.ts';
 import { SplitBar, sharesOf } from '../components/charts/traffic-split.tsx';
+import { UsageCharts } from '../components/charts/usage-charts.tsx';
 import { Badge } from '../components/display/badge.tsx';
 import { HealthBadge, HealthReason } from '../components/display/health.tsx';
 import { Ago } from '../components/display/time.tsx';
@@ -11,6 +12,7 @@ import { PageHead, ProjectTabs } from '../components/layout/page-head.tsx';
 import { Empty, More, Shown } from '../components/layout/states.tsx';
 import { Table } from '../components/layout/table.tsx';
 import { Instances } from '../components/sections/instances.tsx';
+import { PendingChanges } from '../components/sections/pending-changes.tsx';
 import { navigate, type Params } from '../router.ts';
 import { useCan, useSignedIn } from '../session.ts';
 import { useList, useRead } from '../use-read.ts';
@@ -39,11 +41,15 @@ export function EnvironmentPage({ params }: { params: Params }) {
           <>
             <Overview project={id} environment={data} />
             {can('deployments:read') && <Instances project={id} environment={name} />}
+            <PendingChanges project={id} environment={data} />
             {can('deployments:write') && data.locked === null && (
               <section className="panel" aria-labelledby="deploy">
                 <h2 id="deploy">Deploy</h2>
                 <DeployForm project={id} environments={[data]} />
               </section>
+            )}
+            {can('deployments:read') && data.active_revision !== null && (
+              <UsageCharts project={id} environment={data} />
             )}
             {can('deployments:read') && <Revisions project={id} environment={data} />}
             {can('projects:write') && <EnvironmentSettings project={id} environment={data} />}
@@ -140,7 +146,7 @@ function Revisions({ project, environment }: { project: string; environment: Env
                     rollback_eligible && mayRollBack ? (
                       <ConfirmButton
                         title={`Roll back to ${id}?`}
-                        about={`This creates a new revision with the image (${image}) and variables of ${id}, and sends it all traffic.`}
+                        about={`This creates a new revision with the image (${image}), variables and settings of ${id}, and sends it all traffic.`}
                         verb={`Roll back to ${id}`}
                         run={() => rollback(id)}
                       >

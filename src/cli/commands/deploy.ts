@@ -1,9 +1,6 @@
-import type { Strategy } from '../../contract/deployments.ts';
-import { strategies } from '../frame/choices.ts';
 import { type Command, inEnvironment, verb } from '../frame/command.ts';
-import { exit, UsageError } from '../io.ts';
 import { chooseEnvironment } from '../reach/choose.ts';
-import { watch } from '../reach/watch.ts';
+import { reportRollout, rolloutChoices, rolloutOptions } from '../reach/rollout.ts';
 
 export const command: Command = {
   verbs: {
@@ -12,39 +9,17 @@ export const command: Command = {
       args: 'IMAGE',
       options: {
         ...inEnvironment,
-        canary: {
-          type: 'string',
-          value: 'PERCENT',
-          about: 'initial traffic (%); all traffic follows if the canary does well',
-        },
-        strategy: { type: 'string', value: 'S', choices: strategies, about: 'how traffic moves (default: rolling)' },
-        note: { type: 'string', value: 'TEXT', about: 'for people' },
-        wait: { type: 'boolean', short: 'w', about: 'watch it; exit code 0 only if it succeeded' },
+        ...rolloutOptions,
       },
       async run(context) {
-        const canary = context.whole('canary', 1, 99);
-        const strategy = context.text('strategy') as Strategy | undefined;
-        if (canary !== undefined && strategy !== undefined && strategy !== 'canary')
-          throw new UsageError(`--canary does not go with --strategy ${strategy}.`);
+        const choices = rolloutChoices(context);
         const { sluice, project, environment } = await chooseEnvironment(context);
-        const chosen = canary === undefined ? strategy : 'canary';
         const deployment = await sluice.deployments.create(project.id, {
           environment,
           image: context.args[0]!,
-          ...(chosen && { strategy: chosen }),
-          ...(canary !== undefined && { canary_percent: canary }),
-          ...(context.text('note') !== undefined && { note: context.text('note')! }),
+          ...choices,
         });
-        const { id, revision, image } = deployment;
-        if (context.flag('wait')) {
-          context.out.note(`${id}: ${image} becomes ${revision} of ${project.slug} ${environment}`);
-          return watch(context, sluice, deployment);
-        }
-        context.out.result(deployment, () => {
-          context.out.line(`${id}  ${image} becomes ${revision} of ${project.slug} ${environment}`);
-          context.out.note(`Watch it: sluice deployments watch ${id} --project ${project.slug}`);
-        });
-        return exit.done;
+        return reportRollout(context, { sluice, project, environment }, deployment);
       },
     }),
   },

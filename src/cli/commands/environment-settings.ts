@@ -1,13 +1,14 @@
 // sluice environments set | variables | unset: from words to the body of a PATCH.
 import type { Environment, EnvironmentChanges } from '../../contract/environments.ts';
 import { settingNames } from '../frame/choices.ts';
-import { inEnvironment, verb } from '../frame/command.ts';
+import { type CommandContext, inEnvironment, verb } from '../frame/command.ts';
 import { didYouMean } from '../frame/suggest.ts';
 import { exit, UsageError } from '../io.ts';
 import { chooseEnvironment } from '../reach/choose.ts';
 import { readStdin } from '../terminal/prompt.ts';
+import { clean } from '../terminal/width.ts';
 
-const groups = ['health_check', 'canary'] as const;
+const groups = ['health_check', 'resources', 'canary'] as const;
 
 function splitPair(word: string): [string, string] {
   const at = word.indexOf('=');
@@ -37,6 +38,21 @@ export function settingsOf(words: string[]): EnvironmentChanges {
   return changes as EnvironmentChanges;
 }
 
+/** What has been changed and does not hold yet. */
+export function pendingText({ pending_changes: pending }: Environment): string {
+  const names = pending.map(({ field, from, to }) =>
+    field.startsWith('variables.') ? field : `${field} ${from ?? 'none'} → ${to ?? 'none'}`,
+  );
+  return clean(names.join(', '));
+}
+
+function notePending({ out }: Pick<CommandContext<never>, 'out'>, environment: Environment): void {
+  const count = environment.pending_changes.length;
+  if (count === 0) return;
+  const changes = count === 1 ? '1 change applies' : `${count} changes apply`;
+  out.note(`${changes} with the next deployment (now: sluice redeploy): ${pendingText(environment)}`);
+}
+
 export const setVerb = verb({
   about: 'change settings',
   args: 'SETTING=VALUE…',
@@ -48,6 +64,7 @@ export const setVerb = verb({
     context.out.result(changed, () => {
       for (const word of context.args)
         context.out.line(`${splitPair(word)[0]} = ${settingOf(changed, splitPair(word)[0])}`);
+      notePending(context, changed);
     });
     return exit.done;
   },
@@ -78,6 +95,7 @@ export const variablesVerb = verb({
     const changed = await sluice.environments.update(project.id, environment, { variables: Object.fromEntries(given) });
     context.out.result(changed, () => {
       context.out.line(`${given.map(([name]) => name).join(', ')} set for the next revision of ${environment}`);
+      notePending(context, changed);
     });
     return exit.done;
   },
@@ -91,9 +109,10 @@ export const unsetVerb = verb({
     const { sluice, project, environment } = await chooseEnvironment(context);
     const variables = Object.fromEntries(context.args.map((name) => [name, null]));
     const changed = await sluice.environments.update(project.id, environment, { variables });
-    context.out.result(changed, () =>
-      context.out.line(`${context.args.join(', ')} removed for the next revision of ${environment}`),
-    );
+    context.out.result(changed, () => {
+      context.out.line(`${context.args.join(', ')} removed for the next revision of ${environment}`);
+      notePending(context, changed);
+    });
     return exit.done;
   },
 });

@@ -8,7 +8,7 @@ import { chooseEnvironment, chooseProject, environmentOf, take } from '../reach/
 import { healthColour } from '../terminal/health.ts';
 import { pairs } from '../terminal/table.ts';
 import { clean } from '../terminal/width.ts';
-import { setVerb, unsetVerb, variablesVerb } from './environment-settings.ts';
+import { pendingText, setVerb, unsetVerb, variablesVerb } from './environment-settings.ts';
 
 export const trafficOf = ({ traffic }: Environment): string =>
   traffic.map(({ revision, percent }) => `${revision} ${percent} %`).join(', ') || '-';
@@ -30,10 +30,12 @@ function environmentLines(environment: Environment): string[] {
     ['port', String(environment.port)],
     ['variables', environment.variables.join(', ') || '-'],
     ['health_check', flat(health)],
+    ['resources', flat(environment.resources)],
     ['canary', flat(canary)],
     ['auto_rollback', String(environment.auto_rollback)],
     ['retention', String(environment.retention)],
     ['drain_s', String(environment.drain_s)],
+    ['pending', pendingText(environment) || '-'],
     ['locked', locked ? `${clean(locked.reason)} (since ${locked.at})` : 'no'],
   ]);
 }
@@ -137,10 +139,11 @@ export const command: Command = {
   },
   fallback: 'list',
   notes:
-    'Settings of set: replicas, port, auto_rollback, retention, drain_s, and those of health_check\nand canary with a dot, as in canary.bake_s=30 or canary.steps=25,50. null empties one.',
+    'Settings of set: replicas, port, auto_rollback, retention, drain_s, and those of health_check,\nresources and canary with a dot, as in canary.bake_s=30 or canary.steps=25,50. null empties one.\nport, health_check, resources and variables apply with the next deployment, or with sluice redeploy.',
   examples: [
     'sluice environments',
     'sluice env set replicas=3 canary.bake_s=30 --env production',
+    'sluice env set resources.memory_mb=1024 resources.cpus=0.5',
     'sluice env variables GREETING=hello MODE=fast',
     'sluice env variables DATABASE_URL < url.txt',
     'sluice env lock "moving the database"',

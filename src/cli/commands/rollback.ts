@@ -6,7 +6,7 @@ import { watch } from '../reach/watch.ts';
 export const command: Command = {
   verbs: {
     '': verb({
-      about: 'restore image and variables of an earlier revision (default: the last one that was replaced)',
+      about: 'restore image, variables and settings of an earlier revision (default: the last one that was replaced)',
       args: '[REVISION]',
       options: {
         ...inEnvironment,

@@ -32,6 +32,12 @@ async function rowOf(sluice: Sluice, project: Project, environment: Environment)
   return { project, environment, image: revision?.image ?? null, state: deployment ? deployment.state + share : idle };
 }
 
+const isPending = ({ environment }: Row): boolean => environment.pending_changes.length > 0;
+
+/** Changed settings that apply with the next deployment. */
+const pendingOf = ({ environment }: Row): string =>
+  environment.pending_changes.map(({ field }) => field).join(', ') || '-';
+
 const colourOfRow = ({ state }: Row) =>
   state === 'serving' ? 'green' : state === 'empty' ? 'dim' : state.startsWith('locked') ? 'red' : colourOf(state);
 
@@ -68,6 +74,7 @@ export const command: Command = {
             { title: 'TRAFFIC', of: ({ environment }) => trafficOf(environment) },
             { title: 'IMAGE', of: ({ image }) => image },
             { title: 'URL', of: ({ environment }) => environment.url },
+            ...(rows.some(isPending) ? [{ title: 'PENDING', of: pendingOf }] : []),
           ],
           'There is no project yet. Create one: sluice projects create "My shop"',
         );

@@ -4,7 +4,7 @@ import type { AlertMetric, OnCanary, Severity } from '../../contract/alert-rules
 import type { AlertState } from '../../contract/alerts.ts';
 import type { DeliveryState } from '../../contract/deliveries.ts';
 import type { DeploymentState, Strategy } from '../../contract/deployments.ts';
-import type { CanaryPolicy, environmentDefaults, HealthCheck } from '../../contract/environments.ts';
+import type { CanaryPolicy, environmentDefaults, HealthCheck, Resources } from '../../contract/environments.ts';
 import type { EventKind } from '../../contract/events.ts';
 import type { Ordering } from '../../contract/webhooks.ts';
 
@@ -50,7 +50,7 @@ export const eventKinds = keys<EventKind>({
   'domain.certificate_renewed': true,
 });
 
-type Plain = Exclude<keyof typeof environmentDefaults, 'health_check' | 'canary'>;
+type Plain = Exclude<keyof typeof environmentDefaults, 'health_check' | 'resources' | 'canary'>;
 
 /** What `environments set` sets, with a dot where it is in a group. */
 export const settingNames: readonly string[] = [
@@ -63,6 +63,7 @@ export const settingNames: readonly string[] = [
     unhealthy_after: true,
     start_timeout_s: true,
   }).map((name) => `health_check.${name}`),
+  ...keys<keyof Resources>({ memory_mb: true, cpus: true }).map((name) => `resources.${name}`),
   ...keys<keyof CanaryPolicy>({
     advance: true,
     bake_s: true,

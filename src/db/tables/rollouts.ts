@@ -54,6 +54,8 @@ export interface RolloutTables {
     digest: string | null;
     port: number;
     variables_sealed: string | null;
+    health_check: string;
+    resources: string;
     state: RevisionState;
     traffic_percent: number;
     restored_from: number | null;
@@ -121,6 +123,17 @@ export interface RolloutTables {
     owner: string;
     until: number;
     fence: Generated<number>;
+  };
+  /** What an instance used, measured every ten seconds or so. */
+  instance_usage: {
+    project_id: string;
+    environment: string;
+    revision: number;
+    instance_id: string;
+    at: number;
+    memory_bytes: number;
+    /** Since it started: the time that it computed, in milliseconds. */
+    cpu_ms: number;
   };
   traffic: {
     project_id: string;

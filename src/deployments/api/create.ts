@@ -5,6 +5,7 @@ import type { Deployment, Strategy } from '../../contract/deployments.ts';
 import { ApiError } from '../../contract/errors.ts';
 import type { Db } from '../../db/database.ts';
 import type { EnvironmentRow } from '../../environments/queries.ts';
+import { type RevisionSettings, revisionSettingsOf } from '../../environments/revision-settings.ts';
 import { insertEvent } from '../../events/outbox.ts';
 import { type Clock, lastingOf } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
@@ -30,10 +31,34 @@ interface NewDeployment {
   strategy: Strategy;
   canaryPercent: number | null;
   note: string | null;
-  variablesSealed: string | null;
-  port: number;
+  /** Those of the environment now, or of the revision that is restored. */
+  settings: RevisionSettings;
   restoredFrom: number | null;
 }
+
+const defaultCanaryPercent = 10;
+
+interface RolloutChoices {
+  strategy?: Strategy | undefined;
+  canary_percent?: number | undefined;
+  note?: string | null | undefined;
+}
+
+/** As the body of a request names them. */
+export function rolloutChoicesOf({
+  strategy = 'rolling',
+  canary_percent,
+  note,
+}: RolloutChoices): Pick<NewDeployment, 'strategy' | 'canaryPercent' | 'note'> {
+  if (canary_percent !== undefined && strategy !== 'canary') throw percentWithoutCanary();
+  const canaryPercent = strategy === 'canary' ? (canary_percent ?? defaultCanaryPercent) : null;
+  return { strategy, canaryPercent, note: note ?? null };
+}
+
+const percentWithoutCanary = () =>
+  new ApiError('invalid_request', 'canary_percent goes with strategy canary.', {
+    details: [{ path: 'body.canary_percent', message: 'only with strategy canary' }],
+  });
 
 export interface CreateParts {
   ids: IdSource;
@@ -68,8 +93,7 @@ export async function createDeployment(
     deployment_id: row.id,
     image: order.image,
     digest: order.digest,
-    port: order.port,
-    variables_sealed: order.variablesSealed,
+    ...revisionSettingsOf(order.settings),
     state: 'pending',
     traffic_percent: 0,
     restored_from: order.restoredFrom,

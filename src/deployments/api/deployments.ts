@@ -9,11 +9,9 @@ import { type ServedRoute, serve } from '../../http/api/route.ts';
 import { requireProject } from '../../projects/queries.ts';
 import { publish } from '../../signals/signals.ts';
 import { listDeployments } from '../queries.ts';
-import { type CreateParts, createDeployment } from './create.ts';
+import { type CreateParts, createDeployment, rolloutChoicesOf } from './create.ts';
 import { loadDeployments } from './load.ts';
 import { requireDeployment } from './require.ts';
-
-const defaultCanaryPercent = 10;
 
 export function deploymentRecordRoutes(parts: CreateParts): ServedRoute[] {
   return [
@@ -32,20 +30,17 @@ export function deploymentRecordRoutes(parts: CreateParts): ServedRoute[] {
 
     serve(contract.createDeployment, async (call, tx) => {
       const project = await requireProject(tx, call.caller, call.params.id);
-      const { image, strategy = 'rolling', canary_percent, note } = call.body;
+      const { image, ...choices } = call.body;
       refuseBadImage(image);
-      if (canary_percent !== undefined && strategy !== 'canary') throw percentWithoutCanary();
+      const rollout = rolloutChoicesOf(choices);
       const environment = await findEnvironment(tx, project.id, call.body.environment);
       if (!environment) throw environmentUnknown(call.body.environment);
       const { row, body } = await createDeployment(tx, parts, call.caller, environment, {
         kind: 'deploy',
         image,
         digest: null,
-        strategy,
-        canaryPercent: strategy === 'canary' ? (canary_percent ?? defaultCanaryPercent) : null,
-        note: note ?? null,
-        variablesSealed: environment.variables_sealed,
-        port: environment.port,
+        ...rollout,
+        settings: environment,
         restoredFrom: null,
       });
       publish(tx, 'environments', keyOf(row));
@@ -65,8 +60,3 @@ function refuseBadImage(image: string): void {
     details: [{ path: 'body.image', message: 'must be registry/name:tag or name@sha256:…' }],
   });
 }
-
-const percentWithoutCanary = () =>
-  new ApiError('invalid_request', 'canary_percent goes with strategy canary.', {
-    details: [{ path: 'body.canary_percent', message: 'only with strategy canary' }],
-  });

@@ -2,14 +2,14 @@ import { ApiError, notFound } from '../../contract/errors.ts';
 import { revisionId, revisionNumber } from '../../contract/revision-id.ts';
 import * as contract from '../../contract/revisions.ts';
 import type { Db } from '../../db/database.ts';
+import { ChangedMeanwhile } from '../../db/guarded.ts';
 import type { EnvironmentKey } from '../../environments/key.ts';
 import { type EnvironmentRow, requireEnvironment } from '../../environments/queries.ts';
 import { type ServedRoute, serve } from '../../http/api/route.ts';
 import { publish } from '../../signals/signals.ts';
 import { ineligibleReason, presentRevision } from '../present.ts';
-import { findLastSuperseded, findRevision, listRevisions, type RevisionRow } from '../queries.ts';
-import type { CreateParts } from './create.ts';
-import { createDeployment } from './create.ts';
+import { findActiveRevision, findLastSuperseded, findRevision, listRevisions, type RevisionRow } from '../queries.ts';
+import { type CreateParts, createDeployment, rolloutChoicesOf } from './create.ts';
 
 export function revisionRoutes(parts: CreateParts): ServedRoute[] {
   return [
@@ -31,9 +31,9 @@ export function revisionRoutes(parts: CreateParts): ServedRoute[] {
         call.body.revision === undefined
           ? await findLastSuperseded(tx, key)
           : await requireRevision(tx, key, call.body.revision);
-      if (!target) throw notEligible('there is no superseded revision');
+      if (!target) throw nothingToRestore('there is no superseded revision');
       const reason = ineligibleReason(target);
-      if (reason !== null) throw notEligible(`${revisionId(target.number)}: ${reason}`);
+      if (reason !== null) throw nothingToRestore(`${revisionId(target.number)}: ${reason}`);
       const { row, body } = await createDeployment(tx, parts, call.caller, environment, {
         kind: 'rollback',
         image: target.image,
@@ -41,10 +41,29 @@ export function revisionRoutes(parts: CreateParts): ServedRoute[] {
         strategy: 'blue_green',
         canaryPercent: null,
         note: call.body.reason ?? null,
-        variablesSealed: target.variables_sealed,
-        port: target.port,
+        settings: target,
         restoredFrom: target.number,
       });
+      publish(tx, 'environments', key);
+      return { body, version: row.version, location: `/projects/${row.project_id}/deployments/${row.id}` };
+    }),
+
+    serve(contract.redeployEnvironment, async (call, tx) => {
+      const rollout = rolloutChoicesOf(call.body);
+      const environment = await requireEnvironment(tx, call.caller, call.params);
+      const key = keyOfEnvironment(environment);
+      const active = await findActiveRevision(tx, key);
+      if (!active) throw nothingToRedeploy(environment);
+      const { row, body } = await createDeployment(tx, parts, call.caller, environment, {
+        kind: 'deploy',
+        image: active.image,
+        digest: active.digest,
+        ...rollout,
+        settings: environment,
+        restoredFrom: null,
+      });
+      // A deployment that ended a moment ago has put another revision in its place.
+      if (row.previous_revision !== active.number) throw new ChangedMeanwhile();
       publish(tx, 'environments', key);
       return { body, version: row.version, location: `/projects/${row.project_id}/deployments/${row.id}` };
     }),
@@ -62,7 +81,12 @@ const keyOfEnvironment = (row: EnvironmentRow): EnvironmentKey => ({
   environment: row.name,
 });
 
-const notEligible = (reason: string) =>
+const nothingToRestore = (reason: string) =>
   new ApiError('revision_not_eligible', 'There is nothing to roll back to.', {
     details: [{ path: 'body.revision', message: reason }],
+  });
+
+const nothingToRedeploy = ({ name }: EnvironmentRow) =>
+  new ApiError('revision_not_eligible', 'There is nothing to redeploy: the environment has no live revision.', {
+    details: [{ path: 'environment.active_revision', message: `${name} has none; deploy an image first` }],
   });

@@ -11,7 +11,7 @@ import { lastingOf } from '../../lib/clock.ts';
 import { publish } from '../../signals/signals.ts';
 import { findToken } from '../../tokens/queries.ts';
 import { listInstances } from '../instances.ts';
-import type { DeploymentRow } from '../queries.ts';
+import { type DeploymentRow, findRevision } from '../queries.ts';
 import { percentsOf, policyOf, rolloutOf } from '../rules/situation.ts';
 import { abort, advance, beginStep, hold, type Policy, type Rollout, type Step } from '../rules/steps.ts';
 import { saveStep } from '../save-step.ts';
@@ -63,7 +63,8 @@ function command(
   return serve(declaration, async (call, tx) => {
     const row = await requireDeployment(tx, call.caller, call.params);
     const environment = (await findEnvironment(tx, row.project_id, row.environment))!;
-    const policy = policyOf(environment);
+    const fresh = (await findRevision(tx, keyOf(row), row.revision))!;
+    const policy = policyOf(environment, fresh);
     const step = await stepOf({ row, rollout: rolloutOf(row, policy), policy, caller: call.caller }, tx);
     const saved = step ? await saveStep(tx, parts, environment, row, step, percentsOf(row, policy)) : row;
     publish(tx, 'environments', keyOf(row));

@@ -1,4 +1,5 @@
 import type { ServedRoute } from '../../http/api/route.ts';
+import { usageRoutes } from '../usage/routes.ts';
 import type { CreateParts } from './create.ts';
 import { deploymentRecordRoutes } from './deployments.ts';
 import { instanceRoutes } from './instances.ts';
@@ -12,4 +13,5 @@ export const deploymentRoutes = (parts: CreateParts): ServedRoute[] => [
   ...logRoutes(parts),
   ...revisionRoutes(parts),
   ...instanceRoutes(parts),
+  ...usageRoutes(parts),
 ];

@@ -2,8 +2,8 @@
 // failed for a reason that may pass is tried again, after waits that grow; one that finds no way to the registry only once.
 import { pinImage } from '../../contract/image-reference.ts';
 import { EngineError, type PreparedImage } from '../../engines/engine.ts';
-import { openSealedVariables } from '../../environments/change.ts';
 import { type EnvironmentKey, keyOf, keyText } from '../../environments/key.ts';
+import { openSealedVariables } from '../../environments/sealed-variables.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
 import type { Seal } from '../../lib/seal.ts';

@@ -2,7 +2,8 @@
 // what is too much.
 import type { InstanceSpec } from '../../engines/engine.ts';
 import { EngineError } from '../../engines/engine.ts';
-import { openSealedVariables } from '../../environments/change.ts';
+import { resourcesOf } from '../../environments/revision-settings.ts';
+import { openSealedVariables } from '../../environments/sealed-variables.ts';
 import { markRoutingChanged } from '../../traffic/queries.ts';
 import { insertDrain } from '../../traffic/router-watch.ts';
 import { endInstance, takeRestarts } from '../instance-ends.ts';
@@ -121,6 +122,7 @@ function specOf(
     digest: revision.digest!,
     port: revision.port,
     variables: openSealedVariables(revision.variables_sealed, environment, seal),
+    resources: resourcesOf(revision),
   };
 }
 

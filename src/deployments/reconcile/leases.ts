@@ -29,6 +29,8 @@ export interface Lease {
 export interface Leases {
   /** Takes or renews the lease; null: another process has it. */
   hold(key: EnvironmentKey): Promise<Lease | null>;
+  /** Whether this process has the lease, as far as it knows without asking. */
+  holds(key: EnvironmentKey): boolean;
   /** The environment has nothing to reconcile any more. */
   release(key: EnvironmentKey): Promise<void>;
   releaseAll(): Promise<void>;
@@ -36,7 +38,7 @@ export interface Leases {
 
 export function onlyProcess(db: Db): Leases {
   const lease: Lease = { write: (work) => db.transaction().execute(work), confirm: async () => {} };
-  return { hold: async () => lease, release: async () => {}, releaseAll: async () => {} };
+  return { hold: async () => lease, holds: () => true, release: async () => {}, releaseAll: async () => {} };
 }
 
 export function databaseLeases(db: Db, owner: string, clock: Clock, leaseMs = defaultLeaseMs): Leases {
@@ -76,6 +78,10 @@ export function databaseLeases(db: Db, owner: string, clock: Clock, leaseMs = de
       const lease = leaseOf(key, taken);
       held.set(name, { lease, renewedAt: nowMs });
       return lease;
+    },
+    holds(key) {
+      const known = held.get(keyText(key));
+      return known !== undefined && steady.now() - known.renewedAt < leaseMs;
     },
     async release(key) {
       held.delete(keyText(key));

@@ -1,12 +1,12 @@
 // What a look sees: one read of the environment's rows, one list from the engine. What only some states of a rollout need
 // is read in those states alone.
 import { findCanaryAlert } from '../../alerts/queries.ts';
-import type { HealthCheck } from '../../contract/environments.ts';
 import type { Db } from '../../db/database.ts';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
 import { type Engine, EngineError, type EngineInstance, type PreparedImage } from '../../engines/engine.ts';
 import type { EnvironmentKey } from '../../environments/key.ts';
 import { type EnvironmentRow, findEnvironment } from '../../environments/queries.ts';
+import { healthCheckOf } from '../../environments/revision-settings.ts';
 import type { RegionState } from '../../regions/regions.ts';
 import { compareTraffic } from '../canary-traffic.ts';
 import { type InstanceRow, listInstances } from '../instances.ts';
@@ -68,8 +68,8 @@ export async function observe(context: ReconcileContext, key: EnvironmentKey): P
     health.watch(key, []);
     return { key, environment, active, rollout, instances: rows, region: null, busy };
   }
-  const healthCheck = JSON.parse(environment.health_check) as HealthCheck;
-  const instances = await refreshInstances(context, { key, healthCheck, busy, ...region }, rows);
+  const healthChecks = new Map(revisions.map((revision) => [revision.number, healthCheckOf(revision)]));
+  const instances = await refreshInstances(context, { key, healthChecks, busy, ...region }, rows);
   return { key, environment, active, rollout, instances, region, busy };
 }
 

@@ -31,7 +31,7 @@ export async function reconcile(context: ReconcileContext, key: EnvironmentKey):
 
   const { deployment, fresh } = seen.rollout;
   const { environment, active } = seen;
-  const policy = { ...policyOf(environment), pullTimeoutS: context.pullTimeoutS };
+  const policy = { ...policyOf(environment, fresh), pullTimeoutS: context.pullTimeoutS };
   if (await mendRollout(context, deployment, policy)) return 0;
   const desired = desiredFor(deployment, environment.replicas, countInstances(seen.instances, deployment));
   const observed = await observeRollout(context, seen, seen.rollout, desired);

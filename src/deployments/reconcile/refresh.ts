@@ -19,7 +19,8 @@ import { mendInstances } from './mend-times.ts';
 interface Refreshed {
   key: EnvironmentKey;
   engine: Engine;
-  healthCheck: HealthCheck;
+  /** By revision. */
+  healthChecks: ReadonlyMap<number, HealthCheck>;
   /** What the engine runs, by id. */
   running: ReadonlyMap<string, EngineInstance>;
   /** Instances with a call to the engine under way: their rows are about to change. */
@@ -43,10 +44,11 @@ export async function refreshInstances(
 }
 
 /** Those that run and are to serve: health checks follow the rows, and the addresses that the engine says now. */
-function healthTargets({ running, healthCheck: check }: Refreshed, rows: InstanceRow[]): HealthTarget[] {
-  return rows.flatMap(({ id: instance, state }) => {
+function healthTargets({ running, healthChecks }: Refreshed, rows: InstanceRow[]): HealthTarget[] {
+  return rows.flatMap(({ id: instance, state, revision }) => {
     const address = running.get(instance)?.address;
-    if (!address || state === 'draining') return [];
+    const check = healthChecks.get(revision);
+    if (!address || !check || state === 'draining') return [];
     const known = state === 'starting' ? 'unknown' : state;
     return [{ instance, ...address, check, known }];
   });
@@ -85,7 +87,8 @@ async function refreshInstance(
   if (seen === 'healthy' && row.state !== 'healthy') return mark(context, row, 'healthy');
   if (seen === 'unhealthy' && row.state === 'healthy') return mark(context, row, 'unhealthy');
   const waitedMs = lasting.now() - row.state_since;
-  if (row.state === 'healthy' || waitedMs <= of.healthCheck.start_timeout_s * 1000) return row;
+  const startTimeoutS = of.healthChecks.get(row.revision)?.start_timeout_s;
+  if (row.state === 'healthy' || startTimeoutS === undefined || waitedMs <= startTimeoutS * 1000) return row;
   const failure = found.address ? await whyNotHealthy(context, of.engine, row) : noAddress;
   await giveUp(context, of, row, failure, givenUp(lasting.now(), failure, 'killed'));
   return null;

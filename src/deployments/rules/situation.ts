@@ -1,6 +1,6 @@
 // Turns rows into what the pure rules ask about.
-import type { HealthCheck } from '../../contract/environments.ts';
 import { canaryPolicyOf, type EnvironmentRow } from '../../environments/queries.ts';
+import { healthCheckOf, type RevisionSettings } from '../../environments/revision-settings.ts';
 import type { InstanceRow } from '../instances.ts';
 import type { DeploymentRow } from '../queries.ts';
 import { type Desired, desiredOf } from './desired.ts';
@@ -24,16 +24,17 @@ export function countInstances(rows: InstanceRow[], deployment: DeploymentRow): 
   };
 }
 
-export function policyOf(environment: EnvironmentRow): Policy {
+/** `fresh`: the revision that is rolled out, whose own health check says how long its instances may take. */
+export function policyOf(environment: EnvironmentRow, fresh: Pick<RevisionSettings, 'health_check'>): Policy {
   return {
     canary: canaryPolicyOf(environment),
     autoRollback: environment.auto_rollback === 1,
-    startTimeoutS: (JSON.parse(environment.health_check) as HealthCheck).start_timeout_s,
+    startTimeoutS: healthCheckOf(fresh).start_timeout_s,
   };
 }
 
 /** The shares of a canary: its first one, then those steps of the environment that are above it. */
-export function percentsOf(deployment: DeploymentRow, policy: Policy): number[] {
+export function percentsOf(deployment: DeploymentRow, policy: Pick<Policy, 'canary'>): number[] {
   const first = deployment.canary_percent;
   return first === null ? [] : [first, ...policy.canary.steps.filter((step) => step > first)];
 }

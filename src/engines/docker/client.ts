@@ -17,6 +17,8 @@ export interface DockerTimeouts {
   pull: number;
   /** The longest that a pull may go without progress. */
   pullSilence: number;
+  /** What one container uses. */
+  usage: number;
   /** Added to the grace period of a stop. */
   stopMargin: number;
 }
@@ -27,6 +29,7 @@ export const defaultDockerTimeouts: DockerTimeouts = {
   change: 30_000,
   pull: 1_800_000,
   pullSilence: 300_000,
+  usage: 3_000,
   stopMargin: 20_000,
 };
 

@@ -5,8 +5,9 @@ import { createOptions, instanceOf } from './container.ts';
 
 const reach = { bind: '127.0.0.1', host: '127.0.0.1', node: 'here' };
 const spec = { id: 'i1', project: 'prj_1', environment: 'production', revision: 7, port: 8080, hostPort: null };
+const resources = { memory_mb: 256, cpus: 0.5 };
 const digest = `sha256:${'0'.repeat(64)}`;
-const options = createOptions({ ...spec, image: 'shop', digest, variables: {} }, 'here', reach, 'net');
+const options = createOptions({ ...spec, image: 'shop', digest, variables: {}, resources }, 'here', reach, 'net');
 const createdAt = 1_800_000_000;
 
 const seen = (State: string, Status: string, ageS: number) =>
@@ -40,7 +41,7 @@ test('a container in each of its states', () => {
 
 test('a variable of the user wins over ours, the port over both', () => {
   const variables = { DEPLOY_REVISION: 'mine', PORT: '1' };
-  const { Env = [] } = createOptions({ ...spec, image: 'shop', digest, variables }, 'here', reach, 'net');
+  const { Env = [] } = createOptions({ ...spec, image: 'shop', digest, variables, resources }, 'here', reach, 'net');
   assert.ok(Env.includes('DEPLOY_REVISION=mine') && Env.includes('PORT=8080') && Env.includes('DEPLOY_INSTANCE=i1'));
   assert.equal(Env.filter((line) => line.startsWith('PORT=')).length, 1);
 });

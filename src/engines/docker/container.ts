@@ -2,7 +2,7 @@
 import type { ContainerCreateOptions, ContainerInfo } from 'dockerode';
 import { pinImage } from '../../contract/image-reference.ts';
 import { revisionId } from '../../contract/revision-id.ts';
-import type { EngineChange, EngineInstance, InstanceSpec } from '../engine.ts';
+import type { EngineChange, EngineInstance, InstanceSpec, Resources } from '../engine.ts';
 import type { Reach } from './address.ts';
 import type { ContainerEnd } from './ends.ts';
 
@@ -14,15 +14,18 @@ export const label = {
   revision: 'sluice.revision',
 };
 
-/** Enough for a web service. A runaway one is killed (137) or throttled without slowing down its neighbours. */
-const limits = {
-  Memory: 512 * 1024 * 1024,
-  // Equal to Memory, so that the container gets no swap, which would slow down the whole machine.
-  MemorySwap: 512 * 1024 * 1024,
-  NanoCpus: 1_000_000_000,
-  // Includes threads: a JVM or a Go program has dozens, a fork bomb thousands.
-  PidsLimit: 512,
-};
+/** A runaway instance is killed (137) or throttled without slowing down its neighbours. */
+function limitsOf({ memory_mb, cpus }: Resources) {
+  const Memory = memory_mb * 1024 * 1024;
+  return {
+    Memory,
+    // Equal to Memory, so that the container gets no swap, which would slow down the whole machine.
+    MemorySwap: Memory,
+    NanoCpus: Math.round(cpus * 1e9),
+    // Includes threads: a JVM or a Go program has dozens, a fork bomb thousands.
+    PidsLimit: 512,
+  };
+}
 
 /**
  * Capabilities that Docker grants by default and a web service does not need. The remaining ones let a typical entry
@@ -73,7 +76,7 @@ export function createOptions(
     Env: Object.entries(variables).map(([name, value]) => `${name}=${value}`),
     ExposedPorts: { [port]: {} },
     HostConfig: {
-      ...limits,
+      ...limitsOf(spec.resources),
       NetworkMode: network,
       SecurityOpt: ['no-new-privileges'],
       CapDrop: needlessCapabilities,

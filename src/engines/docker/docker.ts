@@ -17,6 +17,7 @@ import { ProjectNetworks } from './network/networks.ts';
 import { parseSubnetPool } from './network/setting.ts';
 import { defaultSubnetPool, type SubnetPool } from './network/subnets.ts';
 import { probeChanges, probeReads } from './probe.ts';
+import { readUsage } from './usage.ts';
 import { watchEvents } from './watch.ts';
 
 export interface DockerOptions {
@@ -103,6 +104,7 @@ export async function createDockerEngine(options: DockerOptions): Promise<Engine
       const listening = container && (await listeningPorts(container));
       return listening && { ...listening, exposed: await exposedPorts(client, container.Image) };
     },
+    usage: (ids) => readUsage(client, installation, ids),
     watch: (onChange) => watchEvents(client, installation, onChange),
     close: async () => client.close(),
   };

@@ -47,9 +47,21 @@ async function createContainer(context: DockerContext, spec: InstanceSpec): Prom
   const { client, installation, reach, networks, disk } = context;
   const { docker, change, timeouts } = client;
   const options = createOptions(spec, installation, reach, await networks.ensure(spec.project));
-  await disk.create(options, (limited) =>
-    change(timeouts.change, 'start_failed', (abortSignal) => docker.createContainer({ ...limited, abortSignal })),
-  );
+  try {
+    await disk.create(options, (limited) =>
+      change(timeouts.change, 'start_failed', (abortSignal) => docker.createContainer({ ...limited, abortSignal })),
+    );
+  } catch (error) {
+    throw tooManyCpus(error, spec) ?? error;
+  }
+}
+
+/** Docker refuses more CPUs than there are. (It takes any amount of memory.) */
+function tooManyCpus(error: unknown, { resources }: InstanceSpec): EngineError | null {
+  const available = error instanceof EngineError && /only (\d+) CPUs? available/.exec(error.message)?.[1];
+  if (!available) return null;
+  const message = `it is to have ${resources.cpus} CPUs, and the machine has ${available}: lower resources.cpus`;
+  return new EngineError('start_failed', message, error);
 }
 
 /** Docker responds with 409, Podman with another status and this message. */

@@ -27,6 +27,7 @@ test('a new project has the environment production with the documented defaults'
       unhealthy_after: 3,
       start_timeout_s: 60,
     },
+    resources: { memory_mb: 512, cpus: 1 },
     canary: {
       advance: 'auto',
       bake_s: 60,
@@ -46,6 +47,7 @@ test('a new project has the environment production with the documented defaults'
     active_revision: null,
     traffic: [],
     in_progress_deployment: null,
+    pending_changes: [],
   });
 });
 

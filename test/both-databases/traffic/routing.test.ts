@@ -37,7 +37,8 @@ async function seed(): Promise<void> {
         .values(
           numbers.map((n) => ({
             ...{ ...of(n), number: 1, deployment_id: 'dep', image: 'app', digest: null, port: 80 },
-            ...{ variables_sealed: null, state: 'active' as const, traffic_percent: 100, restored_from: null },
+            ...{ variables_sealed: null, health_check: '{}', resources: '{}' },
+            ...{ state: 'active' as const, traffic_percent: 100, restored_from: null },
             ...{ created_at: 1, activated_at: 1, retired_at: null },
           })),
         )

@@ -16,6 +16,9 @@ interface ChartProps {
   atLeast: number;
   /** Drawn as a horizontal line. */
   threshold?: number | null;
+  thresholdName?: string;
+  /** What it means that a series has no value. */
+  absent?: string;
 }
 
 const width = 320;
@@ -41,7 +44,8 @@ function drawingOf(points: Series['points'], from: number, to: number, top: numb
 
 const latestOf = ({ points }: Series): number | null => points.findLast(({ value }) => value !== null)?.value ?? null;
 
-export function Chart({ title, series, format, atLeast, threshold = null }: ChartProps) {
+export function Chart({ title, series, format, atLeast, ...options }: ChartProps) {
+  const { threshold = null, thresholdName = 'threshold', absent = 'no requests' } = options;
   const id = useId();
   const values = series.flatMap(({ points }) => points.map(({ value }) => value ?? 0));
   const top = Math.max(atLeast, (threshold ?? 0) * 1.2, ...values.map((value) => value * 1.1));
@@ -49,7 +53,7 @@ export function Chart({ title, series, format, atLeast, threshold = null }: Char
   const [from, to] = [Math.min(...times), Math.max(...times)];
   const summary = series.map((each) => {
     const latest = latestOf(each);
-    return `${each.name} ${latest === null ? 'no requests' : format(latest)}`;
+    return `${each.name} ${latest === null ? absent : format(latest)}`;
   });
   const thresholdY = threshold === null ? 0 : height - pad - (threshold / top) * (height - 2 * pad);
   return (
@@ -83,7 +87,11 @@ export function Chart({ title, series, format, atLeast, threshold = null }: Char
       </svg>
       <p className="scale">
         <span>0 to {format(top)}</span>
-        {threshold !== null && <span>threshold {format(threshold)}</span>}
+        {threshold !== null && (
+          <span>
+            {thresholdName} {format(threshold)}
+          </span>
+        )}
       </p>
       {series.length > 0 && <Values title={title} series={series} format={format} />}
     </figure>

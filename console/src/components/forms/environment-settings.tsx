@@ -1,7 +1,6 @@
 // Settings of an environment, in three forms that are saved separately: how it runs, its variables, its lock.
 import { useSignedIn } from '../../session.ts';
-import { notify } from '../layout/notices.tsx';
-import { type EnvironmentProps, Lock, Variables } from './environment-state.tsx';
+import { type EnvironmentProps, Lock, notifySaved, Variables } from './environment-state.tsx';
 import { Check, Form, Input, numberField, Select, textField } from './form.tsx';
 
 /** Fields in the order they are shown: the name in the API, the label, the hint. */
@@ -10,7 +9,7 @@ const plain = [
   [
     'port',
     'Port',
-    'Instances listen here; passed to them as PORT. Until it is set, the only port that the image exposes.',
+    'Instances listen here; passed to them as PORT. Until it is set, the only port that the image exposes. Applies with the next deployment.',
   ],
   ['drain_s', 'Drain time (s)', 'How long an instance may finish its requests.'],
   ['retention', 'Revisions kept', 'Superseded revisions available for rollback.'],
@@ -21,6 +20,10 @@ const health = [
   ['healthy_after', 'Healthy after (checks)'],
   ['unhealthy_after', 'Unhealthy after (checks)'],
   ['start_timeout_s', 'Startup timeout (s)'],
+] as const;
+const resources = [
+  ['memory_mb', 'Memory (MiB)', 'An instance that needs more is killed.'],
+  ['cpus', 'CPUs', 'An instance that needs more is slowed down.'],
 ] as const;
 const canary = [
   ['bake_s', 'Bake time (s)', 'How long each step is observed.'],
@@ -42,6 +45,7 @@ function changesOf(data: FormData) {
     port: numberField(data, 'port'),
     auto_rollback: data.has('auto_rollback'),
     health_check: { ...numbers('health_check.', health), path: textField(data, 'health_check.path') ?? null },
+    resources: numbers('resources.', resources),
     canary: {
       ...numbers('canary.', canary),
       advance: textField(data, 'canary.advance') as 'auto' | 'manual',
@@ -66,13 +70,13 @@ export function EnvironmentSettings({ project, environment }: EnvironmentProps) 
 
 function Running({ project, environment }: EnvironmentProps) {
   const { client } = useSignedIn();
-  const { name, health_check, canary: policy } = environment;
+  const { name, health_check, resources: limits, canary: policy } = environment;
   const submit = async (data: FormData) => {
     const { port, ...changes } = changesOf(data);
     // One that was never set follows the image: it stays so unless somebody changes it.
     const isChanged = port !== undefined && port !== environment.port;
-    await client.environments.update(project, name, { ...changes, ...(isChanged && { port }) });
-    notify('Saved. Takes effect with the next deployment.');
+    const changed = await client.environments.update(project, name, { ...changes, ...(isChanged && { port }) });
+    notifySaved('Saved.', changed);
   };
   return (
     <Form label="Settings" verb="Save settings" submit={submit} keep>
@@ -88,6 +92,7 @@ function Running({ project, environment }: EnvironmentProps) {
       />
       <fieldset>
         <legend>Health check</legend>
+        <p className="hint">Part of a revision: changes apply with the next deployment.</p>
         <div className="fields">
           <Input
             name="health_check.path"
@@ -103,6 +108,23 @@ function Running({ project, environment }: EnvironmentProps) {
               label={label}
               type="number"
               defaultValue={health_check[field]}
+            />
+          ))}
+        </div>
+      </fieldset>
+      <fieldset>
+        <legend>Resources of each instance</legend>
+        <p className="hint">Part of a revision: changes apply with the next deployment.</p>
+        <div className="fields">
+          {resources.map(([field, label, hint]) => (
+            <Input
+              key={field}
+              name={`resources.${field}`}
+              label={label}
+              hint={hint}
+              type="number"
+              step="any"
+              defaultValue={limits[field]}
             />
           ))}
         </div>

@@ -2,6 +2,7 @@
 import type { Environment } from '../../../../src/client/index.ts';
 import { useSignedIn } from '../../session.ts';
 import { notify } from '../layout/notices.tsx';
+import { pendingText } from '../pending-text.ts';
 import { ActionButton, ConfirmButton } from './actions.tsx';
 import { Form, Input, textField } from './form.tsx';
 
@@ -10,12 +11,20 @@ export interface EnvironmentProps {
   environment: Environment;
 }
 
+/** Says what of all that was changed does not hold yet. */
+export function notifySaved(done: string, { pending_changes: pending }: Environment): void {
+  notify(pending.length === 0 ? done : `${done} ${pendingText(pending.length)}.`);
+}
+
 export function Variables({ project, environment: { name, variables } }: EnvironmentProps) {
   const { client } = useSignedIn();
   const submit = async (data: FormData) => {
     const variable = textField(data, 'variable') ?? '';
-    await client.environments.update(project, name, { variables: { [variable]: String(data.get('variables') ?? '') } });
-    notify(`${variable} is set. Takes effect with the next deployment.`);
+    const value = String(data.get('variables') ?? '');
+    notifySaved(
+      `${variable} is set.`,
+      await client.environments.update(project, name, { variables: { [variable]: value } }),
+    );
   };
   return (
     <fieldset>
