@@ -34,6 +34,7 @@ test('a new project has the environment production with the documented defaults'
       steps: [],
       min_requests: 20,
       max_error_rate: 0.05,
+      max_client_error_rate: null,
       max_p95_ms: null,
       approval_timeout_s: 86_400,
       warmup_s: 5,
