@@ -78,7 +78,7 @@ describe('console', { skip: noBrowser }, () => {
     await signIn(page, t.url, `/projects/${shop.project}/environments/production`);
     await page.getByLabel('Memory (MiB)').fill('256');
     await page.getByLabel('Interval (s)').fill('4');
-    await page.getByLabel('Instances', { exact: true }).fill('2');
+    await page.getByRole('spinbutton', { name: 'Instances' }).fill('2');
     await button(page, 'Save settings').click();
     await shown(page, 'Saved. 2 changes apply with the next deployment.');
     await page.getByRole('heading', { name: '2 changes apply with the next deployment' }).waitFor();
