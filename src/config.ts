@@ -62,6 +62,9 @@ export interface Config {
   /** FFMPEG and PATH: where to look for the encoder of the sample streams. */
   ffmpeg: string | null;
   searchPath: string | null;
+  /** Of what instances print, per environment. */
+  logsMb: number;
+  logsDays: number;
   logLevel: string;
   logFormat: 'json' | 'pretty';
 }
@@ -142,6 +145,8 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
     drainS: read('SLUICE_DRAIN_S'),
     ffmpeg: env.FFMPEG ?? null,
     searchPath: env.PATH ?? null,
+    logsMb: read('SLUICE_LOGS_MB'),
+    logsDays: read('SLUICE_LOGS_DAYS'),
     logLevel: read('SLUICE_LOG_LEVEL'),
     logFormat: format === 'auto' ? (isTerminal ? 'pretty' : 'json') : format,
   };

@@ -258,6 +258,13 @@ export const settings = {
       'Seconds that downloads, uploads, WebSockets and HTTP/2 streams may go on in a process that is being replaced or stopped.',
     parse: wholeNumber(1, 86_400),
   },
+  SLUICE_LOGS_MB: {
+    default: '100',
+    about:
+      'What instances print is kept up to this many megabytes, compressed, per environment; the oldest goes first.',
+    parse: wholeNumber(1, 1_000_000),
+  },
+  SLUICE_LOGS_DAYS: { default: '14', about: 'And no longer than this.', parse: days },
   SLUICE_LOG_LEVEL: {
     default: 'info',
     about: '`debug`, `info`, `warn`, `error` or `silent`.',

@@ -12,6 +12,7 @@ import { routers } from './migrations/0008-routers.ts';
 import { instancePorts } from './migrations/0009-instance-ports.ts';
 import { identity } from './migrations/0011-identity.ts';
 import { registries } from './migrations/0012-registries.ts';
+import { logs } from './migrations/0015-logs.ts';
 import { clientErrors } from './migrations/0016-client-errors.ts';
 import { type AnyDb, columnsFor, type DialectName, type Migration } from './migrations/types.ts';
 
@@ -28,6 +29,7 @@ export const migrations: Migration[] = [
   identity,
   registries,
   clientErrors,
+  logs,
 ];
 
 export const latestVersion = migrations.length;

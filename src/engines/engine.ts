@@ -1,6 +1,7 @@
 // An engine runs instances. The rest of the service sees only this interface, and one conformance suite
 // (test/engines/conformance.ts) checks what callers may rely on. Every method is idempotent, so that it can be called
 // again after a crash.
+import type { LogPosition } from './log-lines.ts';
 
 export type EngineKind = 'standin' | 'docker' | 'kubernetes';
 
@@ -113,10 +114,19 @@ export interface Engine {
   start(spec: InstanceSpec): Promise<void>;
   /** Every instance of this installation that has not been removed, running or ended. */
   list(): Promise<EngineInstance[]>;
-  /** Asks the instance to end, kills it after the grace period, and removes it. Does nothing if there is none. */
-  stop(id: string, graceS: number): Promise<void>;
+  /**
+   * Asks the instance to end, kills it after the grace period, and removes it. Does nothing if there is none.
+   * `beforeRemoval` runs when it has ended and its log can still be read.
+   */
+  stop(id: string, graceS: number, beforeRemoval?: () => Promise<void>): Promise<void>;
   /** Oldest first; empty if there is no such instance. */
   logs(id: string, query: LogQuery): Promise<LogLine[]>;
+  /**
+   * What the instance prints, from behind a position on (null: from the beginning), as lines of log-lines.ts, each once
+   * and in order. Reads no faster than it is asked to; where lines behind the position were lost, one says so. Ends when
+   * the instance has ended and all of it was read, or there is none.
+   */
+  follow?(id: string, after: LogPosition | null, signal: AbortSignal): AsyncIterable<Buffer>;
   /** Reports changes as they happen, where the engine does; returns what ends it. Nothing may rely on it alone. */
   watch?(onChange: (change: EngineChange) => void): () => void;
   close(): Promise<void>;

@@ -1,13 +1,11 @@
 import type { ServedRoute } from '../../http/api/route.ts';
 import type { CreateParts } from './create.ts';
 import { deploymentRecordRoutes } from './deployments.ts';
-import { logRoutes } from './logs.ts';
 import { revisionRoutes } from './revisions.ts';
 import { rolloutCommandRoutes } from './rollout-commands.ts';
 
 export const deploymentRoutes = (parts: CreateParts): ServedRoute[] => [
   ...deploymentRecordRoutes(parts),
   ...rolloutCommandRoutes(parts),
-  ...logRoutes(parts),
   ...revisionRoutes(parts),
 ];

@@ -10,6 +10,7 @@ import type { RevisionRow } from '../queries.ts';
 import type { Failure } from '../rules/steps.ts';
 import { changePort, portOf, takeAddresses } from './addresses.ts';
 import type { ReconcileContext } from './context.ts';
+import { lastLines } from './last-lines.ts';
 import type { Observation, ObservedRegion } from './observe.ts';
 
 /** How many instances of a revision should run. */
@@ -168,10 +169,11 @@ async function stopWhenDrained(context: ReconcileContext, seen: Kept, row: Insta
   stop(context, seen, row);
 }
 
-function stop({ lease, engineCalls }: ReconcileContext, { key, region, environment }: Kept, row: InstanceRow): void {
+function stop(context: ReconcileContext, { key, region, environment }: Kept, row: InstanceRow): void {
+  const { lease, engineCalls } = context;
   engineCalls.run(key, row.id, async () => {
     await lease.confirm();
-    await region.engine.stop(row.id, environment.drain_s);
+    await region.engine.stop(row.id, environment.drain_s, lastLines(context, row, region.engine));
     await lease.write((tx) => deleteInstance(tx, row.id));
   });
 }

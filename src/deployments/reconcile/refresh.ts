@@ -8,6 +8,7 @@ import { deleteInstance, type InstanceRow, markInstance, setInstanceAddress } fr
 import type { Failure } from '../rules/steps.ts';
 import type { ReconcileContext } from './context.ts';
 import type { HealthTarget } from './health-watch.ts';
+import { lastLines } from './last-lines.ts';
 import { readLogTail } from './log-tail.ts';
 import { mendInstances } from './mend-times.ts';
 
@@ -130,7 +131,7 @@ async function giveUp(context: ReconcileContext, of: Refreshed, row: InstanceRow
   await removeInstance(context, row);
   engineCalls.run(of.key, id, async () => {
     await lease.confirm();
-    await of.engine.stop(id, 0);
+    await of.engine.stop(id, 0, lastLines(context, row, of.engine));
   });
 }
 

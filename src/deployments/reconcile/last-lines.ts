@@ -1,0 +1,12 @@
+import type { Engine } from '../../engines/engine.ts';
+import { keyOf } from '../../environments/key.ts';
+import type { InstanceRow } from '../instances.ts';
+import type { ReconcileContext } from './context.ts';
+
+type Removed = Pick<InstanceRow, 'id' | 'project_id' | 'environment' | 'revision'>;
+
+/** For engines to call when an instance has ended and is about to be removed. */
+export const lastLines =
+  ({ takeLogs }: Pick<ReconcileContext, 'takeLogs'>, row: Removed, engine: Engine) =>
+  async (): Promise<void> =>
+    takeLogs?.({ id: row.id, key: keyOf(row), revision: row.revision }, engine);
