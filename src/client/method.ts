@@ -3,8 +3,7 @@
 import type { BodyOf, ParamsOf, QueryOf, ResponseOf, RouteDeclaration } from '../contract/declare/route.ts';
 import type { Listing } from './listing.ts';
 import { operation } from './operation.ts';
-import type { CallOptions } from './request.ts';
-import type { StreamOptions } from './stream.ts';
+import type { CallOptions, StreamOptions } from './request.ts';
 
 type IsUnion<T, U = T> = T extends unknown ? ([U] extends [T] ? false : true) : never;
 

@@ -6,7 +6,8 @@ import type * as deliveries from '../contract/deliveries.ts';
 import type * as deployments from '../contract/deployments.ts';
 import type * as domains from '../contract/domains.ts';
 import type * as environments from '../contract/environments.ts';
-import type * as logs from '../contract/logs.ts';
+import type { LogEntry } from '../contract/logs/entry.ts';
+import type * as logs from '../contract/logs/reads.ts';
 import type * as metrics from '../contract/metrics.ts';
 import type * as projects from '../contract/projects.ts';
 import type * as registries from '../contract/registries.ts';
@@ -52,7 +53,7 @@ export const operations = {
   },
   logs: {
     list: list<typeof logs.listLogs>(`${environment}/logs`),
-    stream: follow<typeof logs.streamLogs, logs.LogEntry>(`${environment}/logs/stream`),
+    stream: follow<typeof logs.streamLogs, LogEntry>(`${environment}/logs/stream`),
   },
   revisions: {
     list: list<typeof revisions.listRevisions>(`${environment}/revisions`),

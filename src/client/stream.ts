@@ -3,21 +3,10 @@
 import { errorOfAnswer, SluiceError } from './error.ts';
 import type { ChangeNotice, SluiceEvent } from './events.ts';
 import { pause } from './pause.ts';
-import type { QueryValues } from './request.ts';
+import type { QueryValues, StreamOptions } from './request.ts';
 import { delayMs, mayRetry } from './retry.ts';
 import { type Message, MessageParser } from './sse.ts';
 import type { Transport } from './transport.ts';
-
-export interface StreamOptions {
-  /** Start after this event; default: with the next one. */
-  lastEventId?: string;
-  /** Ends the loop, without an error. */
-  signal?: AbortSignal;
-  /** When `open` follows `lost`, fetch again what you display: change notices are not stored. */
-  onState?: (state: 'open' | 'lost') => void;
-  /** The service does not have the event to resume after: all its events follow, also those received earlier. */
-  onReset?: () => void;
-}
 
 /** The service sends something every 15 seconds, so a connection silent for this long is dead. */
 const silenceMs = 45_000;

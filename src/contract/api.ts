@@ -7,7 +7,7 @@ import * as deployments from './deployments.ts';
 import * as domains from './domains.ts';
 import * as environments from './environments.ts';
 import * as events from './events.ts';
-import * as logs from './logs.ts';
+import * as logs from './logs/reads.ts';
 import * as metrics from './metrics.ts';
 import * as projects from './projects.ts';
 import * as registries from './registries.ts';

@@ -1,7 +1,7 @@
 // An engine runs instances. The rest of the service sees only this interface, and one conformance suite
 // (test/engines/conformance.ts) checks what callers may rely on. Every method is idempotent, so that it can be called
 // again after a crash.
-import type { LogPosition } from './log-lines.ts';
+import type { LogPosition } from '../lib/log-lines/position.ts';
 
 export type EngineKind = 'standin' | 'docker' | 'kubernetes';
 
@@ -122,7 +122,7 @@ export interface Engine {
   /** Oldest first; empty if there is no such instance. */
   logs(id: string, query: LogQuery): Promise<LogLine[]>;
   /**
-   * What the instance prints, from behind a position on (null: from the beginning), as lines of log-lines.ts, each once
+   * What the instance prints, from behind a position on (null: from the beginning), as lines of lib/log-lines/, each once
    * and in order. Reads no faster than it is asked to; where lines behind the position were lost, one says so. Ends when
    * the instance has ended and all of it was read, or there is none.
    */

@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict';
 import { afterEach, describe, test } from 'node:test';
 import { type Engine, EngineError, type EngineFault, type EngineInstance } from '../../src/engines/engine.ts';
-import { positionBehind, textOffset } from '../../src/engines/log-lines.ts';
+import { textOffset } from '../../src/lib/log-lines/lines.ts';
+import { positionBehind } from '../../src/lib/log-lines/position.ts';
 import { type InstanceAddress, ids, specOf, startReady, type Workload } from '../helpers/instances.ts';
 import { until } from '../helpers/wait.ts';
 

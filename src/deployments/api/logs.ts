@@ -1,12 +1,12 @@
 import * as contract from '../../contract/deployments.ts';
 import type { Db } from '../../db/database.ts';
 import type { Engine, LogLine } from '../../engines/engine.ts';
-import { streamOf, timeMs } from '../../engines/log-lines.ts';
 import { keyOf } from '../../environments/key.ts';
 import { type EnvironmentRow, findEnvironment } from '../../environments/queries.ts';
 import { type ApiCall, type ServedRoute, serve } from '../../http/api/route.ts';
 import { isoTime } from '../../lib/iso-time.ts';
 import { bytesOf, latestThatFit } from '../../lib/latest-lines.ts';
+import { streamOf, timeMs } from '../../lib/log-lines/lines.ts';
 import type { LogReads } from '../../logs/read/log-reads.ts';
 import { endOfTimeMs, type ReadParts, readPage } from '../../logs/read/page.ts';
 import type { Regions } from '../../regions/regions.ts';

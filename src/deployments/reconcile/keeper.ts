@@ -10,7 +10,7 @@ import type { RevisionRow } from '../queries.ts';
 import type { Failure } from '../rules/steps.ts';
 import { changePort, portOf, takeAddresses } from './addresses.ts';
 import type { ReconcileContext } from './context.ts';
-import { lastLines } from './last-lines.ts';
+import { lastLines } from './log-tail.ts';
 import type { Observation, ObservedRegion } from './observe.ts';
 
 /** How many instances of a revision should run. */

@@ -1,7 +1,7 @@
 import type { RegionState } from '../../regions/regions.ts';
 import { listInstanceIds } from '../instances.ts';
 import type { ReconcileContext } from './context.ts';
-import { lastLines } from './last-lines.ts';
+import { lastLines } from './log-tail.ts';
 
 type OrphanContext = Pick<ReconcileContext, 'db' | 'log' | 'takeLogs'>;
 

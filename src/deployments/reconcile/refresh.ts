@@ -8,8 +8,7 @@ import { deleteInstance, type InstanceRow, markInstance, setInstanceAddress } fr
 import type { Failure } from '../rules/steps.ts';
 import type { ReconcileContext } from './context.ts';
 import type { HealthTarget } from './health-watch.ts';
-import { lastLines } from './last-lines.ts';
-import { readLogTail } from './log-tail.ts';
+import { lastLines, readLogTail } from './log-tail.ts';
 import { mendInstances } from './mend-times.ts';
 
 interface Refreshed {

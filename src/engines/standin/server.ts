@@ -8,10 +8,10 @@ import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { createServer } from '../../lib/http/node-http.ts';
+import type { LogPosition } from '../../lib/log-lines/position.ts';
 import { takeProcessLock } from '../../lib/process-lock.ts';
 import { socketPathIn } from '../../lib/socket-path.ts';
 import { EngineError } from '../engine.ts';
-import type { LogPosition } from '../log-lines.ts';
 import type { StandinAnswer, StandinCall } from './protocol.ts';
 import { createStandinEngine, type StandinEngine } from './standin.ts';
 

@@ -1,9 +1,10 @@
 // The lines of one instance on their way into the store. They gather in the last segment, which is written soon after
 // something came, again as it grows, and no more once it is large.
 import type { Db } from '../../db/database.ts';
-import { type LogPosition, positionBehind, positionText, timeLength, timeMs } from '../../engines/log-lines.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
+import { timeLength, timeMs } from '../../lib/log-lines/lines.ts';
+import { type LogPosition, positionBehind, positionText } from '../../lib/log-lines/position.ts';
 import type { Places } from '../store/bytes.ts';
 import { compress } from '../store/compress.ts';
 import { type LoggedInstance, type SegmentRow, type StreamRow, writeSegment } from '../store/segments.ts';

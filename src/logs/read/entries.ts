@@ -1,12 +1,12 @@
 // What is one entry of a log: a line and those that continue it. A line continues the one before of its stream if it is the
 // rest of a line that was too long, or looks like part of a stack trace.
-import { textOffset, timeLength } from '../../engines/log-lines.ts';
+import { textOffset, timeLength } from '../../lib/log-lines/lines.ts';
 
 export interface Entry {
   /** Where it begins in its segment, which never changes: with instance and segment it names the entry. */
   offset: number;
   time: string;
-  /** As in engines/log-lines.ts. */
+  /** As in lib/log-lines/. */
   kind: string;
   text: string;
 }

@@ -1,5 +1,5 @@
 // What a line says of itself, where it is JSON (as pino, zap, slog, structlog and others write it) or logfmt.
-import { logLevels } from '../../contract/logs.ts';
+import { logLevels } from '../../contract/logs/entry.ts';
 
 export type LogLevel = (typeof logLevels)[number];
 

@@ -2,8 +2,8 @@
 // Segments are scanned a few at a time, in the order of their times, until the page is full and no other segment can hold
 // anything that comes before its end.
 import type { Db } from '../../db/database.ts';
-import { timeMs, timeText } from '../../engines/log-lines.ts';
 import { type EnvironmentKey, keyOf } from '../../environments/key.ts';
+import { timeMs, timeText } from '../../lib/log-lines/lines.ts';
 import type { Places } from '../store/bytes.ts';
 import { findSegment, listSegments, type SegmentFilter, type SegmentRow } from '../store/segments.ts';
 import type { Entry } from './entries.ts';

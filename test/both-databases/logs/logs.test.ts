@@ -5,7 +5,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { LogEntry } from '../../../src/contract/logs.ts';
+import type { LogEntry } from '../../../src/contract/logs/entry.ts';
 import { onPostgres } from '../../helpers/app.ts';
 import { Follower } from '../../helpers/follower.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';

@@ -3,7 +3,8 @@
 // read again and again, each time from the last line on: either that line is still there, and nothing was lost, or it is
 // said that lines were.
 import type { Readable } from 'node:stream';
-import { disorderMs, type LogPosition, positionBehind, Resumption, timeMs } from '../../log-lines.ts';
+import { timeMs } from '../../../lib/log-lines/lines.ts';
+import { disorderMs, type LogPosition, positionBehind, Resumption } from '../../../lib/log-lines/position.ts';
 import { type DockerClient, isErrorResponse } from '../client.ts';
 import { FrameLines } from './frame-lines.ts';
 

@@ -1,7 +1,8 @@
-// Turns the frames of a container's log into lines of ../../log-lines.ts. A frame is the number of a stream, a length, and
+// Turns the frames of a container's log into lines of lib/log-lines/. A frame is the number of a stream, a length, and
 // text that starts with a timestamp; nearly all of them are one whole line, which is copied as it is.
+
+import { kindOf, maxPieceBytes, timeLength, timeText } from '../../../lib/log-lines/lines.ts';
 import { EngineError } from '../../engine.ts';
-import { kindOf, maxPieceBytes, timeLength, timeText } from '../../log-lines.ts';
 
 const headerLength = 8;
 /** Docker's own are a little over 16 KiB. */

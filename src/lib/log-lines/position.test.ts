@@ -1,17 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  encodeLine,
-  encodeLines,
-  type LogPosition,
-  maxPieceBytes,
-  parsePosition,
-  positionBehind,
-  positionText,
-  Resumption,
-  type TimedLine,
-  timeText,
-} from './log-lines.ts';
+import { encodeLine, encodeLines, maxPieceBytes, type TimedLine, timeText } from './lines.ts';
+import { type LogPosition, parsePosition, positionBehind, positionText, Resumption } from './position.ts';
 
 const line = (ms: number, text: string, stream: TimedLine['stream'] = 'stdout', nanos = 0): TimedLine => ({
   time: timeText(ms, nanos),
