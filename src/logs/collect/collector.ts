@@ -17,7 +17,7 @@ export interface CollectorParts extends CollectionParts {
   owner: string | null;
 }
 
-const lookEveryMs = 1000;
+const lookEveryMs = 250;
 /** How long the removal of an instance waits for its last lines. */
 const takeWithinMs = 5000;
 

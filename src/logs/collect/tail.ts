@@ -26,14 +26,17 @@ const fullBytes = 1024 * 1024;
 const largeBytes = 256 * 1024;
 /** Of all tails: beyond it, what is written is not kept to be written again. */
 const maxMemory = 24 * 1024 * 1024;
+const leastBytes = 4096;
 const newline = 0x0a;
+const emptyBuffer = Buffer.alloc(0);
 
 export class Tail {
   readonly #parts: TailParts;
   readonly #instance: LoggedInstance;
   #stream: StreamRow;
   #position: LogPosition | null;
-  #chunks: Buffer[] = [];
+  /** What the last segment holds, at its beginning: a copy, because chunks may be small parts of large memory. */
+  #buffer = emptyBuffer;
   #rawBytes = 0;
   #lines = 0;
   #unwritten = 0;
@@ -68,10 +71,20 @@ export class Tail {
       this.#lines++;
     }
     this.#stream = { ...this.#stream, latest };
-    this.#chunks.push(lines);
-    this.#rawBytes += lines.length;
+    this.#append(lines);
     this.#unwritten += lines.length;
     this.#parts.memory.bytes += lines.length;
+  }
+
+  #append(lines: Buffer): void {
+    const needed = this.#rawBytes + lines.length;
+    if (needed > this.#buffer.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(needed, 2 * this.#buffer.length, leastBytes));
+      this.#buffer.copy(larger, 0, 0, this.#rawBytes);
+      this.#buffer = larger;
+    }
+    lines.copy(this.#buffer, this.#rawBytes);
+    this.#rawBytes = needed;
   }
 
   /** Throws ChangedMeanwhile where another process collects the log by now. */
@@ -86,8 +99,7 @@ export class Tail {
     if (this.#unwritten === 0) return;
     const { db, places } = this.#parts;
     const { key } = this.#instance;
-    const raw = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks);
-    this.#chunks = [raw];
+    const raw = this.#buffer.subarray(0, this.#rawBytes);
     const [lines, unwritten] = [this.#lines, this.#unwritten];
     const isLast = raw.length >= largeBytes || this.#parts.memory.bytes > maxMemory;
     const stream = this.#streamNow(isLast);
@@ -134,8 +146,11 @@ export class Tail {
   }
 
   #drop(bytes: number, lines: number): void {
-    this.#chunks.shift();
     this.#rawBytes -= bytes;
+    const rest = this.#buffer.subarray(bytes, bytes + this.#rawBytes);
+    // Of a program that prints a lot the memory is used again.
+    if (bytes >= fullBytes) rest.copy(this.#buffer);
+    else this.#buffer = Buffer.from(rest);
     this.#lines -= lines;
     this.#parts.memory.bytes -= bytes;
   }
@@ -143,7 +158,7 @@ export class Tail {
   /** Lets go of what it holds in memory. */
   forget(): void {
     this.#parts.memory.bytes -= this.#rawBytes;
-    this.#chunks = [];
+    this.#buffer = emptyBuffer;
     this.#rawBytes = 0;
     this.#lines = 0;
     this.#unwritten = 0;

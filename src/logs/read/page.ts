@@ -40,6 +40,7 @@ export type PlacedEntry = Entry & EntryPlace & { revision: number };
 
 /** A search that takes longer gives what it has found so far. */
 const maxMs = 5000;
+const mostAtOnce = 64;
 
 export interface LogPage {
   entries: PlacedEntry[];
@@ -52,11 +53,13 @@ export async function readPage(parts: ReadParts, key: EnvironmentKey, query: Pag
   const compare = query.order === 'newest' ? (a: EntryPlace, b: EntryPlace) => -comparePlaces(a, b) : comparePlaces;
   const until = performance.now() + maxMs;
   let entries: PlacedEntry[] = [];
-  for (let next = 0; next < segments.length; ) {
+  // The page is full soon, or a search finds little and has a long way to go: then the threads should not wait for each other.
+  let atOnce = 2 * parts.scanners.size;
+  for (let next = 0; next < segments.length; atOnce = Math.min(2 * atOnce, mostAtOnce)) {
     const edge = entries.length < query.limit ? null : entries.at(-1)!;
     if (edge && isBehind(segments[next]!, edge, query.order)) break;
     if (performance.now() > until) return { entries, stoppedAt: edgeOf(segments[next]!, query.order) };
-    const round = segments.slice(next, next + 2 * parts.scanners.size);
+    const round = segments.slice(next, next + atOnce);
     next += round.length;
     const found = await Promise.all(round.map((segment) => scanSegment(parts, segment, query)));
     entries = [...entries, ...found.flat()].sort(compare).slice(0, query.limit);

@@ -10,6 +10,10 @@ interface Waiting {
   reject(error: Error): void;
 }
 
+/** Not what shares its memory with others. */
+const transferable = ({ buffer, byteLength }: Buffer): ArrayBuffer[] =>
+  buffer instanceof ArrayBuffer && buffer.byteLength === byteLength ? [buffer] : [];
+
 const mostThreads = 4;
 const idleMs = 60_000;
 
@@ -33,7 +37,7 @@ export class Scanners {
     return new Promise((resolve, reject) => {
       this.#waiting.set(id, { worker, resolve, reject });
       const job: ScanJob = { id, bytes, query };
-      worker.postMessage(job);
+      worker.postMessage(job, transferable(bytes));
     });
   }
 

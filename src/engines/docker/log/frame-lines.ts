@@ -16,41 +16,50 @@ export class FrameLines {
   readonly #open: Record<string, string | undefined> = {};
   #rest: Buffer = Buffer.alloc(0);
 
-  /** The lines that this chunk completes. */
+  /** The lines that this chunk completes, in its own memory: without their headers they take less. */
   add(chunk: Buffer): Buffer {
     const data = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
     const out: Buffer[] = [];
+    const run = { start: 0, end: 0 };
     let at = 0;
     while (data.length - at >= headerLength) {
       const length = data.readUInt32BE(at + 4);
       if (length > maxFrameBytes) throw new EngineError('unavailable', `Docker sent ${length} bytes of log at once`);
       const end = at + headerLength + length;
       if (end > data.length) break;
-      this.#frame(data[at] === 2 ? kindOf.stderr : kindOf.stdout, data, at + headerLength, end, out);
+      this.#frame(data, at, end, run, out);
       at = end;
     }
     this.#rest = Buffer.from(data.subarray(at));
-    return Buffer.concat(out);
+    out.push(data.subarray(run.start, run.end));
+    return out.length === 1 ? out[0]! : Buffer.concat(out);
   }
 
-  #frame(kind: string, data: Buffer, from: number, end: number, out: Buffer[]): void {
+  /** `run`: the whole lines that have come since the last piece of one. */
+  #frame(data: Buffer, at: number, end: number, run: { start: number; end: number }, out: Buffer[]): void {
+    const kind = data[at] === 2 ? kindOf.stderr : kindOf.stdout;
+    const from = at + headerLength;
     const isPlain =
       data[from + timeLength - 1] === zulu &&
       data[from + timeLength] === space &&
       end - from <= maxPieceBytes &&
       data.indexOf(newline, from) === end - 1;
     if (isPlain && !this.#open[kind]) {
-      // The last byte of the header, which is not needed any more, becomes the kind.
       data[from - 1] = kind.charCodeAt(0);
-      out.push(data.subarray(from - 1, end));
+      data.copyWithin(run.end, from - 1, end);
+      run.end += end - from + 1;
       return;
     }
+    out.push(data.subarray(run.start, run.end));
+    run.start = run.end;
     for (let start = from; start < end; ) {
       const next = data.indexOf(newline, start);
       const stop = next === -1 || next >= end ? end : next + 1;
       this.#piece(kind, data.subarray(start, stop), out);
       start = stop;
     }
+    // What was given of this frame is still in its place.
+    run.start = run.end = end;
   }
 
   /** Docker splits a long line into several frames, each with a timestamp; only the last ends the line. */
