@@ -28,7 +28,10 @@ const cleanUp: (() => unknown)[] = [];
 
 async function onDocker(kind: ImageKind) {
   const [docker, registry] = await Promise.all([startDocker(), startRegistry()]);
-  cleanUp.push(() => registry.stop(), () => docker.stop());
+  cleanUp.push(
+    () => registry.stop(),
+    () => docker.stop(),
+  );
   return { image: await pushImage(docker, registry, kind), region: `local=docker:${docker.socket}` };
 }
 
@@ -53,7 +56,9 @@ async function count(): Promise<void> {
   await until('all lines', async () => (await latestNumber(url, shop.project)) === million, 600_000, 500);
   const seconds = ((performance.now() - began) / 1000).toFixed(0);
   const { inOrder, wrong } = await readCounted(url, shop.project);
-  console.log(`count: ${inOrder} of ${million} lines in order over 3 × kill -9, printed in ${seconds} s; ${wrong ?? 'none lost'}`);
+  console.log(
+    `count: ${inOrder} of ${million} lines in order over 3 × kill -9, printed in ${seconds} s; ${wrong ?? 'none lost'}`,
+  );
   service.killAll();
 }
 
@@ -87,7 +92,11 @@ async function fill(app: TestApp, bytes: number) {
   await tail.write();
   const plain = join(app.dataDir, 'plain.log');
   writeFileSync(plain, text);
-  return { path: `/v1/projects/${project}/environments/production/logs`, folder: join(dir, project, 'production'), plain };
+  return {
+    path: `/v1/projects/${project}/environments/production/logs`,
+    folder: join(dir, project, 'production'),
+    plain,
+  };
 }
 
 const tailParts = ({ app }: TestApp, dir: string) => {
@@ -118,7 +127,11 @@ async function search(): Promise<void> {
   await app.call('GET', `${path}?search=warm-up`);
   const shell = (command: string, ...args: string[]) =>
     execFileSync('sh', ['-c', `${command} || true`, 'sh', ...args], { stdio: 'ignore' });
-  const terms = { 'nothing at all': 'no-such-word', 'the oldest line': lineAt(1).slice(24, 44), 'every line': 'orders' };
+  const terms = {
+    'nothing at all': 'no-such-word',
+    'the oldest line': lineAt(1).slice(24, 44),
+    'every line': 'orders',
+  };
   for (const [what, term] of Object.entries(terms)) {
     const [own, zstd, grep]: number[][] = [[], [], []];
     for (let round = 0; round < 7; round++) {
@@ -182,7 +195,9 @@ async function flood(): Promise<void> {
   bytes = 0;
   const seconds = 15;
   const grown = await measureMemory(seconds);
-  console.log(`flood: ${(bytes / megabyte / seconds).toFixed(0)} MB/s collected of 100 MB/s, memory grew by ${grown.toFixed(0)} MB`);
+  console.log(
+    `flood: ${(bytes / megabyte / seconds).toFixed(0)} MB/s collected of 100 MB/s, memory grew by ${grown.toFixed(0)} MB`,
+  );
   await collection.stop();
 }
 

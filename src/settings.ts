@@ -53,6 +53,23 @@ function roleList(value: string): Role[] {
   return value.split(',').map((item) => choice(roles)(item.trim()));
 }
 
+function syslogAddress(value: string): { transport: 'udp' | 'tcp' | 'tls'; host: string; port: number } | null {
+  if (value === '') return null;
+  const [, transport, host, at] = /^(udp|tcp|tls):\/\/(\[[0-9a-f:]+\]|[^:/\s[\]]+):(\d{1,5})$/i.exec(value) ?? [];
+  if (!transport || !host || port(at!) === 0) return wrong('must be udp://, tcp:// or tls:// with a host and a port');
+  return { transport: transport.toLowerCase() as 'udp', host: host.replace(/^\[|\]$/g, ''), port: port(at!) };
+}
+
+function headerList(value: string): Record<string, string> {
+  const items = value.split(',').filter((item) => item.trim() !== '');
+  return Object.fromEntries(
+    items.map((item) => {
+      const [, name, text] = /^\s*([A-Za-z0-9-]{1,100})=([!-~]*)\s*$/.exec(item) ?? wrong('must be name=value,…');
+      return [name!.toLowerCase(), decodeURIComponent(text!)];
+    }),
+  );
+}
+
 export const settings = {
   SLUICE_HOST: { default: '127.0.0.1', about: 'Address the service listens on.', parse: text },
   SLUICE_PORT: { default: '8080', about: 'Port of the catalogue, the API, docs, console and metrics.', parse: port },
@@ -265,6 +282,23 @@ export const settings = {
     parse: wholeNumber(1, 1_000_000),
   },
   SLUICE_LOGS_DAYS: { default: '14', about: 'And no longer than this.', parse: days },
+  SLUICE_LOGS_SYSLOG: {
+    default: '',
+    about:
+      'Where the same lines are sent as syslog (RFC 5424): `udp://host:514`, `tcp://host:601` or `tls://host:6514`. See ' +
+      'docs/logs.md.',
+    parse: syslogAddress,
+  },
+  SLUICE_LOGS_OTLP: {
+    default: '',
+    about: 'Where they are sent by OpenTelemetry’s protocol, as JSON: `https://collector:4318/v1/logs`.',
+    parse: url(['http:', 'https:']),
+  },
+  SLUICE_LOGS_OTLP_HEADERS: {
+    default: '',
+    about: 'Headers of these requests, comma-separated `name=value`; the value may be percent-encoded.',
+    parse: headerList,
+  },
   SLUICE_LOG_LEVEL: {
     default: 'info',
     about: '`debug`, `info`, `warn`, `error` or `silent`.',

@@ -12,6 +12,9 @@ import type { ReadParts } from '../logs/read/page.ts';
 import { Scanners } from '../logs/read/scanners.ts';
 import { LogStreams } from '../logs/read/streams.ts';
 import { logRoutes } from '../logs/routes.ts';
+import { otlpReceiver } from '../logs/ship/otlp.ts';
+import { type Receiver, Shipper } from '../logs/ship/shipper.ts';
+import { syslogReceiver } from '../logs/ship/syslog.ts';
 import type { Places, SegmentBytes } from '../logs/store/bytes.ts';
 import { segmentRows } from '../logs/store/database.ts';
 import { segmentFiles } from '../logs/store/files.ts';
@@ -43,6 +46,7 @@ export function createLogs(common: Common, config: Config, regions: Regions, reg
   const stored = { db, places, scanners, reads: new LogReads() };
   const streams = new LogStreams({ ...stored, clock: common.clock, log });
   const memory = { bytes: 0 };
+  const shippers = receiversOf(config).map((receiver) => new Shipper(receiver, log));
   let storedBytes = 0;
   let trimming: Loop | null = null;
   const collector = new Collector({
@@ -52,7 +56,9 @@ export function createLogs(common: Common, config: Config, regions: Regions, reg
     regions,
     memory,
     owner: dialect === 'sqlite' ? null : processId,
-    onLines() {},
+    onLines(instance, lines) {
+      for (const shipper of shippers) shipper.add(instance, lines);
+    },
     onStored(bytes) {
       storedBytes += bytes;
       // Not only now and then: a program that prints a lot must not fill the disk meanwhile.
@@ -61,7 +67,7 @@ export function createLogs(common: Common, config: Config, regions: Regions, reg
       trimming?.wake();
     },
   });
-  memoryGauge(registry, memory);
+  measure(registry, memory, shippers);
   const running: Loop[] = [];
   const unsubscribe: (() => void)[] = [];
   const limits = { ...common, places, maxBytes, days: config.logsDays };
@@ -82,6 +88,7 @@ export function createLogs(common: Common, config: Config, regions: Regions, reg
     async stop() {
       for (const end of unsubscribe) end();
       await collector.stop();
+      for (const shipper of shippers) shipper.stop();
       await Promise.all(running.map((loop) => loop.stop()));
     },
     close: () => scanners.close(),
@@ -96,7 +103,13 @@ function placesOf({ db, dialect, clock }: Common, { dataDir }: Config): Places {
   return { here: dialect === 'sqlite' ? 'files' : 'database', of: (place) => all[place] ?? null };
 }
 
-function memoryGauge(registry: Registry, memory: { bytes: number }): void {
+function receiversOf({ logsSyslog, logsOtlp, logsOtlpHeaders }: Config): Receiver[] {
+  const syslog = logsSyslog ? [syslogReceiver(logsSyslog)] : [];
+  const otlp = logsOtlp === null ? [] : [otlpReceiver({ url: logsOtlp, headers: logsOtlpHeaders })];
+  return [...syslog, ...otlp];
+}
+
+function measure(registry: Registry, memory: { bytes: number }, shippers: Shipper[]): void {
   new Gauge({
     name: 'sluice_logs_held_bytes',
     help: 'Lines of instances in memory, on their way into the store.',
@@ -105,4 +118,16 @@ function memoryGauge(registry: Registry, memory: { bytes: number }): void {
       this.set(memory.bytes);
     },
   });
+  if (shippers.length === 0) return;
+  for (const outcome of ['shipped', 'dropped'] as const) {
+    new Gauge({
+      name: `sluice_logs_${outcome}_lines`,
+      help: `Lines of instances that were ${outcome === 'shipped' ? 'sent to' : 'not sent for want of room to'} a receiver.`,
+      labelNames: ['receiver'],
+      registers: [registry],
+      collect() {
+        for (const shipper of shippers) this.set({ receiver: shipper.receiver.name }, shipper[outcome]);
+      },
+    });
+  }
 }

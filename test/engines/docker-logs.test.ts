@@ -19,7 +19,11 @@ describe('logs on Docker', { skip: dockerMissing }, () => {
 
   test('over kill -9 of the service no line is lost, none comes twice, and all are in order', async () => {
     const [docker, registry, isolated] = await Promise.all([startDocker(), startRegistry(), isolatedEnv()]);
-    cleanUp.push(isolated.clean, () => registry.stop(), () => docker.stop());
+    cleanUp.push(
+      isolated.clean,
+      () => registry.stop(),
+      () => docker.stop(),
+    );
     const image = await pushImage(docker, registry, 'counting');
     const env = { ...isolated.env, SLUICE_REGIONS: `local=docker:${docker.socket}` };
     let service: Service = startService(env);
