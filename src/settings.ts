@@ -10,6 +10,7 @@ import {
   choice,
   cidrs,
   days,
+  headerList,
   headerName,
   hostName,
   hostNames,
@@ -18,6 +19,7 @@ import {
   port,
   portRange,
   secretKey,
+  syslogAddress,
   text,
   url,
   wholeNumber,
@@ -51,23 +53,6 @@ function loginFiles(value: string): { account: string | null; path: string }[] {
 
 function roleList(value: string): Role[] {
   return value.split(',').map((item) => choice(roles)(item.trim()));
-}
-
-function syslogAddress(value: string): { transport: 'udp' | 'tcp' | 'tls'; host: string; port: number } | null {
-  if (value === '') return null;
-  const [, transport, host, at] = /^(udp|tcp|tls):\/\/(\[[0-9a-f:]+\]|[^:/\s[\]]+):(\d{1,5})$/i.exec(value) ?? [];
-  if (!transport || !host || port(at!) === 0) return wrong('must be udp://, tcp:// or tls:// with a host and a port');
-  return { transport: transport.toLowerCase() as 'udp', host: host.replace(/^\[|\]$/g, ''), port: port(at!) };
-}
-
-function headerList(value: string): Record<string, string> {
-  const items = value.split(',').filter((item) => item.trim() !== '');
-  return Object.fromEntries(
-    items.map((item) => {
-      const [, name, text] = /^\s*([A-Za-z0-9-]{1,100})=([!-~]*)\s*$/.exec(item) ?? wrong('must be name=value,…');
-      return [name!.toLowerCase(), decodeURIComponent(text!)];
-    }),
-  );
 }
 
 export const settings = {

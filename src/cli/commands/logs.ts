@@ -13,7 +13,7 @@ const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86
 type Query = NonNullable<Parameters<Sluice['logs']['list']>[2]>;
 type Filter = Pick<Query, 'since' | 'revision' | 'instance' | 'stream' | 'search'>;
 
-interface Place {
+interface LogSource {
   sluice: Sluice;
   project: { id: string; slug: string };
   environment: string;
@@ -22,7 +22,7 @@ interface Place {
 }
 
 /** Of the environment, or of the deployment that is named. */
-async function placeOf(context: CommandContext<'project' | 'env'>): Promise<Place> {
+async function sourceOf(context: CommandContext<'project' | 'env'>): Promise<LogSource> {
   const [named] = context.args;
   if (named === undefined) return chooseEnvironment(context);
   const { sluice, project } = await chooseProject(context);
@@ -40,7 +40,7 @@ export function readTime(text: string, name: string, nowMs: number): string {
 
 type Context = CommandContext<'since' | 'until' | 'revision' | 'instance' | 'stream' | 'search'>;
 
-function filterOf(context: Context, { revision }: Place): Filter {
+function filterOf(context: Context, { revision }: LogSource): Filter {
   const since = context.text('since');
   const filter = {
     since: since === undefined ? undefined : readTime(since, 'since', Date.now()),
@@ -53,24 +53,28 @@ function filterOf(context: Context, { revision }: Place): Filter {
 }
 
 /** The latest entries, oldest first. */
-async function readLatest({ sluice, project, environment }: Place, query: Query, limit: number): Promise<LogEntry[]> {
+async function readLatest(
+  { sluice, project, environment }: LogSource,
+  query: Query,
+  limit: number,
+): Promise<LogEntry[]> {
   const { data } = await sluice.logs.list(project.id, environment, { ...query, limit }).page();
   return data.reverse();
 }
 
 /** What an instance prints is stored a moment later: where something has just been started, it is waited for. */
-async function readFirst(context: CommandContext, place: Place, query: Query, limit: number): Promise<LogEntry[]> {
+async function readFirst(context: CommandContext, source: LogSource, query: Query, limit: number): Promise<LogEntry[]> {
   const { pause } = await import('../../client/pause.ts');
   const until = Date.now() + firstLinesMs;
   for (;;) {
-    const entries = await readLatest(place, query, limit);
+    const entries = await readLatest(source, query, limit);
     if (entries.length > 0 || query.search !== undefined || Date.now() > until) return entries;
-    await requireSomething(place);
+    await requireSomething(source);
     await pause(lookMs, context.signal);
   }
 }
 
-async function requireSomething({ sluice, project, environment }: Place): Promise<void> {
+async function requireSomething({ sluice, project, environment }: LogSource): Promise<void> {
   const { active_revision, in_progress_deployment } = await sluice.environments.get(project.id, environment);
   if (active_revision !== null || in_progress_deployment !== null) return;
   const message = `Nothing runs in ${environment} of ${project.slug}, and nothing is kept of what did.`;
@@ -97,12 +101,12 @@ function show({ out }: CommandContext, entry: LogEntry): void {
 }
 
 /** Over restarts and rollouts, until Ctrl-C. */
-async function follow(context: CommandContext, place: Place, filter: Filter, tail: number): Promise<void> {
+async function follow(context: CommandContext, source: LogSource, filter: Filter, tail: number): Promise<void> {
   const { signal } = context;
-  const { sluice, project, environment } = place;
+  const { sluice, project, environment } = source;
   context.out.note(`Logs of ${environment} in ${project.slug}; Ctrl-C ends it.`);
   const began = new Date().toISOString();
-  const entries = await readLatest(place, filter, tail);
+  const entries = await readLatest(source, filter, tail);
   for (const entry of entries) show(context, entry);
   // From the last one that was shown on: those of its time come again, and are known by their ids.
   const shown = new Set(entries.map(({ id }) => id));
@@ -133,15 +137,15 @@ export const command: Command = {
       },
       async run(context) {
         const tail = context.whole('tail', 1, most) ?? 100;
-        const place = await placeOf(context);
-        const filter = filterOf(context, place);
+        const source = await sourceOf(context);
+        const filter = filterOf(context, source);
         if (context.flag('follow')) {
-          await follow(context, place, filter, tail);
+          await follow(context, source, filter, tail);
           return exit.done;
         }
         const until = context.text('until');
         const query = until === undefined ? filter : { ...filter, until: readTime(until, 'until', Date.now()) };
-        const entries = await readFirst(context, place, query, tail);
+        const entries = await readFirst(context, source, query, tail);
         context.out.result(entries, () => {
           for (const entry of entries) show(context, entry);
           if (entries.length === 0) context.out.note('No such lines are kept.');
