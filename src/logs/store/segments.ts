@@ -43,7 +43,10 @@ export async function openStream(db: Db, { id, key, revision }: LoggedInstance, 
     throw error;
   }
   const row = await db.selectFrom('log_stream').selectAll().where('instance_id', '=', id).executeTakeFirst();
-  return row ?? null;
+  if (!row) return null;
+  // What another process left unfinished stays as it is.
+  const isTaken = (await findSegment(db, key, id, row.seq)) !== undefined;
+  return isTaken ? { ...row, seq: row.seq + 1 } : row;
 }
 
 /** Throws ChangedMeanwhile where another process collects the log by now, or the environment is gone. */
