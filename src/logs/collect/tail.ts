@@ -61,16 +61,20 @@ export class Tail {
     if (this.#rawBytes >= fullBytes) await this.write();
   }
 
-  /** Times of an instance only rise from line to line, so that its lines are in order by time too. */
+  /**
+   * Times of an instance only rise from line to line, so that its lines are in order by time too. They are compared as
+   * bytes: a string for each line would be most of what a flood costs.
+   */
   #take(lines: Buffer): void {
-    let { latest } = this.#stream;
+    const latest = Buffer.from(this.#stream.latest.padEnd(timeLength, ' '), 'latin1');
     for (let start = 0; start < lines.length; start = lines.indexOf(newline, start) + 1) {
-      const time = lines.toString('latin1', start + 1, start + 1 + timeLength);
-      if (time < latest) lines.write(latest, start + 1, 'latin1');
-      else latest = time;
+      const from = start + 1;
+      const to = from + timeLength;
+      if (lines.compare(latest, 0, timeLength, from, to) < 0) latest.copy(lines, from);
+      else lines.copy(latest, 0, from, to);
       this.#lines++;
     }
-    this.#stream = { ...this.#stream, latest };
+    this.#stream = { ...this.#stream, latest: latest.toString('latin1') };
     this.#append(lines);
     this.#unwritten += lines.length;
     this.#parts.memory.bytes += lines.length;
