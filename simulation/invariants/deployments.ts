@@ -19,7 +19,7 @@ export const oneInProgress: CommitInvariant = {
 const steps: Record<DeploymentState, readonly DeploymentState[]> = {
   queued: ['preparing', 'canceled', 'failed'],
   preparing: ['preparing', 'starting', 'failed', 'aborting'],
-  starting: ['canary', 'promoting', 'failed', 'aborting'],
+  starting: ['starting', 'canary', 'promoting', 'failed', 'aborting'],
   canary: ['canary', 'promoting', 'aborting'],
   promoting: ['succeeded', 'aborting'],
   aborting: ['failed', 'canceled'],

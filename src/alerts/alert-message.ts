@@ -16,6 +16,7 @@ export function alertMessage(
     p95_ms: `The p95 latency of ${subject} is ${value} ms ${over}, ${side} ${threshold} ms.`,
     request_rate: `The request rate is ${value} per second ${over}, ${side} ${threshold}.`,
     healthy_instances: `The active revision has ${value} healthy instances, ${side} ${threshold}.`,
+    restarts: `Instances ended by themselves ${value} times ${over}, ${side} ${threshold}.`,
     certificate_days_left: `The certificate of ${subject} expires in ${value} days, ${side} ${threshold}.`,
     external: 'An external system fired this alert.',
   };

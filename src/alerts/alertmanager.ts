@@ -4,7 +4,7 @@ import { type Severity, severities } from '../contract/alert-rules.ts';
 import type { AlertmanagerMessage } from '../contract/alerts.ts';
 import type { Db } from '../db/database.ts';
 import { environmentUnknown } from '../environments/unknown.ts';
-import { listEnvironmentNames } from '../projects/queries.ts';
+import { listShownEnvironments } from '../projects/queries.ts';
 import { defaultWindowS } from './defaults.ts';
 import { type IncidentParts, insertAlerts, lockRule, markResolved, type NewAlert } from './incidents.ts';
 import type { AlertRow } from './queries.ts';
@@ -67,7 +67,7 @@ export async function receiveMessage(
   message: AlertmanagerMessage,
   environment: string | undefined,
 ): Promise<{ fired: AlertRow[]; resolved: AlertRow[] }> {
-  const environments = await listEnvironmentNames(tx, project.id);
+  const environments = (await listShownEnvironments(tx, project.id)).map(({ name }) => name);
   const alerts = message.alerts.map((alert) => readAlert(alert, environments, environment));
   const groups = [...Map.groupBy(alerts, (alert) => alert.environment)].sort(([a], [b]) => (a < b ? -1 : 1));
   const rules = new Map<string, Map<string, AlertRuleRow>>();

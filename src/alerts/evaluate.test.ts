@@ -57,6 +57,7 @@ describe('measure', () => {
     ['requests a second', { metric: 'request_rate' }, { ...seenOf(sample(now, 30)), healthyInstances: 1 }, 0.5],
     ['none of them', { metric: 'request_rate' }, { ...noObservation, healthyInstances: 0 }, 0],
     ['nothing is active', { metric: 'request_rate' }, seenOf(sample(now, 30)), null],
+    ['ends', { metric: 'restarts' }, { ...noObservation, restarts: 3 }, 3],
     ['instances', { metric: 'healthy_instances' }, { ...noObservation, healthyInstances: 0 }, 0],
     ['nothing should run', { metric: 'healthy_instances' }, noObservation, null],
     ['days', { metric: 'certificate_days_left' }, { ...noObservation, notAfterMs: now + 2.5 * day }, 2.5],
@@ -250,6 +251,7 @@ test('every metric has a measure', () => {
     p95_ms: true,
     request_rate: true,
     healthy_instances: true,
+    restarts: true,
     certificate_days_left: true,
     external: true,
   };

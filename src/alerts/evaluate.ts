@@ -20,11 +20,13 @@ export interface Observation {
   samples: readonly Sample[];
   /** Healthy instances of the active revision; null: there is no active revision. */
   healthyInstances: number | null;
+  /** Instances that ended by themselves in the window; null: there is no active revision. */
+  restarts: number | null;
   /** When the certificate expires; null: there is no certificate. */
   notAfterMs: number | null;
 }
 
-export const noObservation: Observation = { samples: [], healthyInstances: null, notAfterMs: null };
+export const noObservation: Observation = { samples: [], healthyInstances: null, restarts: null, notAfterMs: null };
 
 /** Whether the metric is evaluated for each revision separately. */
 export const perRevision = (metric: AlertMetric): boolean => metric === 'error_rate' || metric === 'p95_ms';
@@ -49,6 +51,8 @@ export function measure(rule: Rule, observed: Observation, nowMs: number, watche
       return isEarly ? undefined : requestRate(rule, observed, nowMs);
     case 'healthy_instances':
       return observed.healthyInstances;
+    case 'restarts':
+      return observed.restarts;
     case 'certificate_days_left':
       return observed.notAfterMs === null ? null : Math.floor(((observed.notAfterMs - nowMs) / dayMs) * 100) / 100;
     case 'external':

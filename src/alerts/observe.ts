@@ -42,6 +42,9 @@ export async function observe(db: Db, rules: WatchedRule[], nowMs: number): Prom
   if (has('healthy_instances', 'request_rate')) {
     for (const row of await countHealthy(db)) of(row.rule, wholeEnvironment).healthyInstances = Number(row.count);
   }
+  if (has('restarts')) {
+    for (const row of await countEnds(db, nowMs)) of(row.rule, wholeEnvironment).restarts = Number(row.count);
+  }
   const traffic = [
     ...(has('error_rate', 'request_rate') ? await sumRequests(db, rules, nowMs) : []),
     ...(has('p95_ms') ? await listLatencies(db, rules, nowMs) : []),
@@ -139,6 +142,29 @@ async function countHealthy(db: Db) {
     .select((e) => ['r.id as rule', e.fn.count('i.id').as('count')])
     .where('r.enabled', '=', 1)
     .where('r.metric', 'in', ['healthy_instances', 'request_rate'])
+    .groupBy('r.id')
+    .execute();
+}
+
+/** Of any revision: a canary that keeps ending counts too. Leaves out environments without an active revision. */
+async function countEnds(db: Db, nowMs: number) {
+  return db
+    .selectFrom('alert_rule as r')
+    .innerJoin('revision as v', (join) =>
+      join
+        .onRef('v.project_id', '=', 'r.project_id')
+        .onRef('v.environment', '=', 'r.environment')
+        .on(sql<boolean>`v.state = 'active'`),
+    )
+    .leftJoin('instance_end as i', (join) =>
+      join
+        .onRef('i.project_id', '=', 'r.project_id')
+        .onRef('i.environment', '=', 'r.environment')
+        .on(sql<boolean>`i.ended_at > ${nowMs} - r.window_s * 1000`),
+    )
+    .select((e) => ['r.id as rule', e.fn.count('i.id').as('count')])
+    .where('r.enabled', '=', 1)
+    .where('r.metric', '=', 'restarts')
     .groupBy('r.id')
     .execute();
 }

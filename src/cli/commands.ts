@@ -9,6 +9,7 @@ const rolloutCommands = () => import('./commands/rollout-commands.ts');
 export const commands: Record<string, Load> = {
   deploy: async () => (await import('./commands/deploy.ts')).command,
   status: async () => (await import('./commands/status.ts')).command,
+  ps: async () => (await import('./commands/ps.ts')).command,
   deployments: async () => (await import('./commands/deployments.ts')).command,
   promote: async () => (await rolloutCommands()).promote,
   pause: async () => (await rolloutCommands()).pause,

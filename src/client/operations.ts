@@ -12,6 +12,7 @@ import type * as metrics from '../contract/metrics.ts';
 import type * as projects from '../contract/projects.ts';
 import type * as registries from '../contract/registries.ts';
 import type * as revisions from '../contract/revisions.ts';
+import type * as instances from '../contract/running/instances.ts';
 import type * as service from '../contract/service.ts';
 import type * as tokens from '../contract/tokens.ts';
 import type * as webhooks from '../contract/webhooks.ts';
@@ -59,6 +60,7 @@ export const operations = {
     list: list<typeof revisions.listRevisions>(`${environment}/revisions`),
     get: get<typeof revisions.getRevision>(`${environment}/revisions/{r}`),
   },
+  instances: { list: list<typeof instances.listInstances>(`${environment}/instances`) },
   alertRules: {
     list: list<typeof alertRules.listAlertRules>(`${project}/alert-rules`),
     create: create<typeof alertRules.createAlertRule>(`${project}/alert-rules`),

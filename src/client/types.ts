@@ -26,6 +26,7 @@ export type FailureCode = NonNullable<Deployment['failure']>['code'];
 export type LogLine = Answer<All['deployments']['logs']>['data'][number];
 export type LogEntry = ItemOf<All['logs']['list']>;
 export type Revision = Answer<All['revisions']['get']>;
+export type Instance = ItemOf<All['instances']['list']>;
 export type AlertRule = Answer<All['alertRules']['get']>;
 export type CreateAlertRule = Input<All['alertRules']['create']>;
 export type UpdateAlertRule = Input<All['alertRules']['update']>;

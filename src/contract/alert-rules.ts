@@ -9,6 +9,7 @@ export const alertMetrics = [
   'p95_ms',
   'request_rate',
   'healthy_instances',
+  'restarts',
   'certificate_days_left',
   'external',
 ] as const;

@@ -12,6 +12,7 @@ import * as metrics from './metrics.ts';
 import * as projects from './projects.ts';
 import * as registries from './registries.ts';
 import * as revisions from './revisions.ts';
+import * as instances from './running/instances.ts';
 import * as service from './service.ts';
 import * as tokens from './tokens.ts';
 import * as webhooks from './webhooks.ts';
@@ -40,6 +41,7 @@ export const routes: RouteDeclaration[] = [
   revisions.listRevisions,
   revisions.getRevision,
   revisions.rollbackEnvironment,
+  instances.listInstances,
   alertRules.listAlertRules,
   alertRules.createAlertRule,
   alertRules.getAlertRule,

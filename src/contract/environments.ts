@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { declareCreate, declareDelete, declareGet, declareList, declareUpdate } from './declare/declare.ts';
 import { Choice, Int, List, Nullable, type Of, Rate, Shape, Text, Time } from './declare/shapes.ts';
 import { EnvironmentName, projectParams, RegionName } from './projects.ts';
+import { Health } from './running/health.ts';
 
 const healthCheckFields = {
   path: Nullable(
@@ -54,7 +55,12 @@ const Variables = Type.Record(
 
 const settings = {
   replicas: Int(1, 20, 'Instances of a live revision.'),
-  port: Int(1, 65_535, 'The port on which an instance listens; passed to it as `PORT`.'),
+  port: Int(
+    1,
+    65_535,
+    'The port on which an instance listens; passed to it as `PORT`. Where it was never set: the only port that the image ' +
+      'exposes, else 8080.',
+  ),
   auto_rollback: Type.Boolean({ description: 'Undo a canary that fails its analysis; false: pause it instead.' }),
   retention: Int(1, 100, 'Superseded revisions that stay eligible for rollback.'),
   drain_s: Int(0, 3600, 'Seconds an instance may finish its requests before it is stopped.'),
@@ -70,6 +76,7 @@ export const Environment = Shape(
     health_check: Shape(healthCheckFields),
     canary: Shape(canaryFields),
     locked: Nullable(Shape({ reason: Text(500, 'Why.'), at: Time('Since when.') })),
+    health: Health,
     active_revision: Nullable(
       Type.String({ pattern: '^r[0-9]+$', maxLength: 20, description: 'The revision that serves it.' }),
     ),

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { declareCreate, declareDelete, declareGet, declareList, declareUpdate, none } from './declare/declare.ts';
 import { Id, List, Nullable, type Of, Shape, Text, Time } from './declare/shapes.ts';
+import { healthFields } from './running/health.ts';
 
 export const EnvironmentName = Type.String({
   pattern: '^[a-z][a-z0-9-]{0,22}$',
@@ -38,6 +39,10 @@ export const Project = Shape(
     description: Description,
     labels: Labels,
     environments: List(EnvironmentName, 100, 'Names of its environments.'),
+    health: Shape(
+      { ...healthFields, environment: Nullable(EnvironmentName) },
+      { description: 'That of the environment that is worst off; `environment` is null where the project has none.' },
+    ),
     created_at: Time('When it was created.'),
     updated_at: Time('When it was last changed.'),
   },

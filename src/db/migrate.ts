@@ -12,6 +12,7 @@ import { routers } from './migrations/0008-routers.ts';
 import { instancePorts } from './migrations/0009-instance-ports.ts';
 import { identity } from './migrations/0011-identity.ts';
 import { registries } from './migrations/0012-registries.ts';
+import { instanceEnds } from './migrations/0014-instance-ends.ts';
 import { logs } from './migrations/0015-logs.ts';
 import { clientErrors } from './migrations/0016-client-errors.ts';
 import { type AnyDb, columnsFor, type DialectName, type Migration } from './migrations/types.ts';
@@ -29,6 +30,7 @@ export const migrations: Migration[] = [
   identity,
   registries,
   clientErrors,
+  instanceEnds,
   logs,
 ];
 

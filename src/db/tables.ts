@@ -1,5 +1,6 @@
 // The tables, the same on both databases: text, integers (times are milliseconds since the epoch, booleans are 0 or 1) and
 // JSON stored as text.
+import type { HealthState } from '../contract/running/health.ts';
 import type { AlertTables } from './tables/alerts.ts';
 import type { DomainTables } from './tables/domains.ts';
 import type { EventTables } from './tables/events.ts';
@@ -62,6 +63,8 @@ export interface Tables extends RolloutTables, RoutingTables, AlertTables, Event
     host: string;
     replicas: number;
     port: number;
+    /** 0: `port` is the default, and an image that exposes one port decides. */
+    port_set: number;
     variable_names: string;
     variables_sealed: string | null;
     health_check: string;
@@ -72,6 +75,10 @@ export interface Tables extends RolloutTables, RoutingTables, AlertTables, Event
     locked_reason: string | null;
     locked_at: number | null;
     next_revision: number;
+    /** As the latest look saw it, and since when; why it is not healthy. */
+    health_state: HealthState;
+    health_since: number;
+    health_reason: string | null;
     created_at: number;
     updated_at: number;
     version: number;

@@ -1,6 +1,6 @@
 // The rows of instances. A row is inserted before its instance is started and deleted after it is stopped, so an instance
-// without a row is an orphan.
-import type { Selectable } from 'kysely';
+// without a row is an orphan. One that ended by itself has a row of its end instead: instance-ends.ts.
+import type { Insertable, Selectable } from 'kysely';
 import type { Db } from '../db/database.ts';
 import { isForeignKeyViolation } from '../db/errors.ts';
 import { ChangedMeanwhile, changesOne } from '../db/guarded.ts';
@@ -21,7 +21,7 @@ export async function listInstances(db: Db, key: EnvironmentKey): Promise<Instan
 }
 
 /** Throws ChangedMeanwhile where the environment was deleted since it was read. */
-export async function insertInstance(db: Db, row: InstanceRow): Promise<void> {
+export async function insertInstance(db: Db, row: Insertable<Tables['instance']>): Promise<void> {
   try {
     await db.insertInto('instance').values(row).execute();
   } catch (error) {
@@ -50,8 +50,17 @@ export async function setInstanceStateSince(db: Db, ids: string[], nowMs: number
   await db.updateTable('instance').set({ state_since: nowMs }).where('id', 'in', ids).execute();
 }
 
-export async function setInstanceAddress(db: Db, id: string, address: { host: string; port: number }): Promise<void> {
-  await db.updateTable('instance').set(address).where('id', '=', id).execute();
+type Found = Pick<InstanceRow, 'host' | 'port' | 'node' | 'started_at'>;
+
+/** Where its engine runs it, and since when. */
+export async function setInstanceFound(db: Db, id: string, found: Partial<Found>): Promise<void> {
+  await db.updateTable('instance').set(found).where('id', '=', id).execute();
+}
+
+export type CheckFields = Pick<InstanceRow, 'checked_at' | 'check_ok' | 'check_message'>;
+
+export async function setInstanceCheck(db: Db, id: string, check: CheckFields): Promise<void> {
+  await db.updateTable('instance').set(check).where('id', '=', id).execute();
 }
 
 export type RoutedRow = Pick<InstanceRow, 'id' | 'project_id' | 'environment' | 'host' | 'port'>;

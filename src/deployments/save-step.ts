@@ -42,7 +42,8 @@ export async function saveStep(
   });
   await insertTimeline(tx, { deployment_id: row.id, at: nowMs, state: step.to, message: step.message });
   const key = keyOf(row);
-  if (step.digest) await updateRevision(tx, key, row.revision, { digest: step.digest });
+  const { digest, port } = step;
+  if (digest) await updateRevision(tx, key, row.revision, { digest, ...(port !== undefined && { port }) });
   await changeRevisions(tx, parts, environment, key, row, saved);
   if (saved.finished_at !== null) await insertEndEvent(tx, parts, saved);
   publish(tx, 'changes', { accountId: row.account_id, ...key });

@@ -1,6 +1,8 @@
 // An engine runs instances. The rest of the service sees only this interface, and one conformance suite
 // (test/engines/conformance.ts) checks what callers may rely on. Every method is idempotent, so that it can be called
 // again after a crash.
+
+import type { EndReason } from '../contract/running/instances.ts';
 import type { LogPosition } from '../lib/log-lines/position.ts';
 
 export type EngineKind = 'standin' | 'docker' | 'kubernetes';
@@ -51,6 +53,31 @@ export interface ImageAccess {
 /** `created`: not started yet; `start` starts it. */
 export type InstanceState = 'created' | 'running' | 'exited';
 
+/** How the engine says that an instance ended. */
+export interface EngineEnd {
+  /** By the engine's clock; null: it does not say. */
+  at: number | null;
+  reason: Exclude<EndReason, 'not_found'>;
+  /** The limit that one that ran out of memory had, in MiB; null: not known. */
+  memoryLimitMb: number | null;
+}
+
+/** What a program that runs listens on. */
+export interface ListeningPorts {
+  /** From anywhere. */
+  open: number[];
+  /** From inside the instance alone: on a loopback address. */
+  loopback: number[];
+}
+
+/** An image that was pulled. */
+export interface PreparedImage {
+  /** `sha256:…`. */
+  digest: string;
+  /** The TCP ports that it declares (EXPOSE), where the engine can tell. */
+  exposed?: number[];
+}
+
 export interface EngineInstance extends InstanceLabels {
   id: string;
   state: InstanceState;
@@ -58,6 +85,10 @@ export interface EngineInstance extends InstanceLabels {
   address: { host: string; port: number } | null;
   /** Of the program; null while it runs, and if the engine does not know it. */
   exitCode: number | null;
+  /** How it ended, where the engine can tell; none while it runs. */
+  ended?: EngineEnd;
+  /** The machine that it runs on. */
+  node?: string;
   /** It ended because the engine itself did (a restart of the engine or its host), not by itself. */
   endedWithEngine?: true;
 }
@@ -83,8 +114,10 @@ export const defaultLogBytes = 4 * 1024 * 1024;
 export type EngineFault =
   | 'image_not_found'
   | 'image_denied'
-  /** The registry does not answer the engine; this and the next may pass. */
+  /** There is no way to the registry: no such name, connections refused, no valid certificate. */
   | 'registry_unreachable'
+  /** The registry answers with errors, or too slowly; this and the next may pass. */
+  | 'registry_failing'
   | 'registry_rate_limited'
   | 'unavailable'
   /** Something else has the port that the instance was to be reached at. */
@@ -109,8 +142,8 @@ export interface Engine {
   readonly publishesOn: string | null;
   /** Rejects with the reason if the engine does not answer the calls below in time. */
   probe(): Promise<void>;
-  /** Pulls the image and returns its digest, `sha256:…`. */
-  prepare(image: string, variables: Record<string, string>, access?: ImageAccess): Promise<{ digest: string }>;
+  /** Pulls the image. */
+  prepare(image: string, variables: Record<string, string>, access?: ImageAccess): Promise<PreparedImage>;
   start(spec: InstanceSpec): Promise<void>;
   /** Every instance of this installation that has not been removed, running or ended. */
   list(): Promise<EngineInstance[]>;
@@ -127,6 +160,8 @@ export interface Engine {
    * the instance has ended and all of it was read, or there is none.
    */
   follow?(id: string, after: LogPosition | null, signal: AbortSignal): AsyncIterable<Buffer>;
+  /** What the program of an instance listens on, and what its image exposes; null where that cannot be told. */
+  listening?(id: string): Promise<(ListeningPorts & { exposed: number[] }) | null>;
   /** Reports changes as they happen, where the engine does; returns what ends it. Nothing may rely on it alone. */
   watch?(onChange: (change: EngineChange) => void): () => void;
   close(): Promise<void>;

@@ -9,7 +9,7 @@ import type { Page } from '../db/page.ts';
 import { prepared, preparedInsert } from '../db/prepared.ts';
 import type { Tables } from '../db/tables.ts';
 import { isoTime } from '../lib/iso-time.ts';
-import { requireProject } from '../projects/queries.ts';
+import { presentHealth, requireProject } from '../projects/queries.ts';
 
 export type EnvironmentRow = Selectable<Tables['environment']>;
 
@@ -72,7 +72,9 @@ export async function isHostTaken(db: Db, host: string): Promise<boolean> {
 export const insertEnvironment = preparedInsert('environment');
 
 export async function updateEnvironment(db: Db, row: EnvironmentRow): Promise<void> {
-  const { project_id, name, version, created_at, host, region, next_revision, ...changed } = row;
+  const { project_id, name, version, created_at, host, region, next_revision, ...settings } = row;
+  // Those of the reconciler, which may change at any time.
+  const { health_state, health_since, health_reason, ...changed } = settings;
   await changeOne(
     db
       .updateTable('environment')
@@ -93,29 +95,43 @@ export async function deleteEnvironment(db: Db, row: EnvironmentRow): Promise<vo
   );
 }
 
+type HealthFields = Pick<EnvironmentRow, 'health_state' | 'health_since' | 'health_reason'>;
+
+/** The one writer of an environment's health. That is no change of its settings, so its version stays. */
+export async function setHealth(tx: Db, { project_id, name }: EnvironmentRow, health: HealthFields): Promise<void> {
+  await tx
+    .updateTable('environment')
+    .set(health)
+    .where('project_id', '=', project_id)
+    .where('name', '=', name)
+    .execute();
+}
+
 /** What an environment is running now. */
 interface Live {
   active: number | null;
+  /** Of the active revision. */
+  port: number | null;
   traffic: { revision: number; percent: number }[];
   inProgress: string | null;
 }
 
-const nothing: Live = { active: null, traffic: [], inProgress: null };
+const nothing: Live = { active: null, port: null, traffic: [], inProgress: null };
 
 export async function findLive(db: Db, projectId: string, names: string[]): Promise<Map<string, Live>> {
   const live = new Map<string, Live>(names.map((name) => [name, { ...nothing, traffic: [] }]));
   if (names.length === 0) return live;
   const revisions = await db
     .selectFrom('revision')
-    .select(['environment', 'number', 'state', 'traffic_percent'])
+    .select(['environment', 'number', 'port', 'state', 'traffic_percent'])
     .where('project_id', '=', projectId)
     .where('environment', 'in', names)
     .where((e) => e.or([e('state', '=', 'active'), e('traffic_percent', '>', 0)]))
     .orderBy('number')
     .execute();
-  for (const { environment, number, state, traffic_percent } of revisions) {
+  for (const { environment, number, port, state, traffic_percent } of revisions) {
     const of = live.get(environment)!;
-    if (state === 'active') of.active = number;
+    if (state === 'active') Object.assign(of, { active: number, port });
     if (traffic_percent > 0) of.traffic.push({ revision: number, percent: traffic_percent });
   }
   const deployments = await db
@@ -137,14 +153,14 @@ export function canaryPolicyOf({ canary }: Pick<EnvironmentRow, 'canary'>): Cana
 export function presentEnvironment(
   row: EnvironmentRow,
   urlOf: (host: string) => string,
-  { active, traffic, inProgress }: Live = nothing,
+  { active, port, traffic, inProgress }: Live = nothing,
 ): Environment {
   return {
     name: row.name,
     region: row.region,
     url: urlOf(row.host),
     replicas: row.replicas,
-    port: row.port,
+    port: row.port_set === 1 ? row.port : (port ?? row.port),
     variables: JSON.parse(row.variable_names),
     health_check: JSON.parse(row.health_check),
     canary: canaryPolicyOf(row),
@@ -152,6 +168,7 @@ export function presentEnvironment(
     retention: row.retention,
     drain_s: row.drain_s,
     locked: row.locked_reason === null ? null : { reason: row.locked_reason, at: isoTime(row.locked_at!) },
+    health: presentHealth(row),
     active_revision: active === null ? null : revisionId(active),
     traffic: traffic.map(({ revision, percent }) => ({ revision: revisionId(revision), percent })),
     in_progress_deployment: inProgress,

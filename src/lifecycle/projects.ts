@@ -61,10 +61,11 @@ export function projectLifecycleRoutes({ ids, clock, regions, maxProjects }: Pro
       }
       const host = await freeHost(tx, ids, slug, firstEnvironment);
       const named = { projectId: row.id, name: firstEnvironment, region, host };
-      await insertEnvironment(tx, newEnvironment(named, clock.now()));
+      const environment = newEnvironment(named, clock.now());
+      await insertEnvironment(tx, environment);
       await insertDefaultRules(tx, { ids, clock }, { projectId: row.id, environment: firstEnvironment });
       return {
-        body: projects.presentProject(row, [firstEnvironment]),
+        body: projects.presentProject(row, [environment]),
         version: row.version,
         location: `/projects/${row.id}`,
         projectId: row.id,

@@ -2,6 +2,7 @@ import type { Selectable } from 'kysely';
 import type { Caller } from '../contract/caller.ts';
 import { notFound } from '../contract/errors.ts';
 import type { Project } from '../contract/projects.ts';
+import { healthStates } from '../contract/running/health.ts';
 import type { Db } from '../db/database.ts';
 import { changeOne } from '../db/guarded.ts';
 import { newestFirst, type Page } from '../db/page.ts';
@@ -94,35 +95,54 @@ export async function deleteProject(db: Db, row: ProjectRow): Promise<void> {
   await changeOne(db.deleteFrom('project').where('id', '=', row.id).where('version', '=', row.version));
 }
 
-const selectNames = prepared((db) =>
-  db.selectFrom('environment').select('name').where('project_id', '=', '').orderBy('name'),
+const shownFields = ['name', 'health_state', 'health_since', 'health_reason'] as const;
+type ShownEnvironment = Pick<Selectable<Tables['environment']>, (typeof shownFields)[number]>;
+
+const selectShown = prepared((db) =>
+  db.selectFrom('environment').select(shownFields).where('project_id', '=', '').orderBy('name'),
 );
 
-export async function listEnvironmentNames(db: Db, projectId: string): Promise<string[]> {
-  return (await selectNames(db, projectId)).map((row) => row.name);
+/** What a project shows of its environments. */
+export async function listShownEnvironments(db: Db, projectId: string): Promise<ShownEnvironment[]> {
+  return selectShown(db, projectId);
 }
 
-export async function listEnvironmentNamesOf(db: Db, projectIds: string[]): Promise<Map<string, string[]>> {
-  const names = new Map<string, string[]>(projectIds.map((id) => [id, []]));
-  if (projectIds.length === 0) return names;
+export async function listShownEnvironmentsOf(db: Db, projectIds: string[]): Promise<Map<string, ShownEnvironment[]>> {
+  const shown = new Map<string, ShownEnvironment[]>(projectIds.map((id) => [id, []]));
+  if (projectIds.length === 0) return shown;
   const rows = await db
     .selectFrom('environment')
-    .select(['project_id', 'name'])
+    .select(['project_id', ...shownFields])
     .where('project_id', 'in', projectIds)
     .orderBy('name')
     .execute();
-  for (const row of rows) names.get(row.project_id)!.push(row.name);
-  return names;
+  for (const { project_id, ...row } of rows) shown.get(project_id)!.push(row);
+  return shown;
 }
 
-export function presentProject(row: ProjectRow, environments: string[]): Project {
+export const presentHealth = ({ health_state, health_since, health_reason }: Omit<ShownEnvironment, 'name'>) => ({
+  state: health_state,
+  since: isoTime(health_since),
+  reason: health_reason,
+});
+
+/** That of the environment that is worst off, and of several such the one that is so for longest. */
+function worstHealth({ created_at }: ProjectRow, environments: ShownEnvironment[]): Project['health'] {
+  const rank = ({ health_state }: ShownEnvironment) => healthStates.indexOf(health_state);
+  const [worst] = environments.toSorted((a, b) => rank(a) - rank(b) || a.health_since - b.health_since);
+  if (!worst) return { state: 'idle', since: isoTime(created_at), reason: null, environment: null };
+  return { ...presentHealth(worst), environment: worst.name };
+}
+
+export function presentProject(row: ProjectRow, environments: ShownEnvironment[]): Project {
   return {
     id: row.id,
     name: row.name,
     slug: row.slug,
     description: row.description,
     labels: JSON.parse(row.labels),
-    environments,
+    environments: environments.map(({ name }) => name),
+    health: worstHealth(row, environments),
     created_at: isoTime(row.created_at),
     updated_at: isoTime(row.updated_at),
   };

@@ -4,9 +4,9 @@ import { type ServedRoute, serve } from '../http/api/route.ts';
 import type { Clock } from '../lib/clock.ts';
 import { slugTaken } from './free-slug.ts';
 import {
-  listEnvironmentNames,
-  listEnvironmentNamesOf,
   listProjects,
+  listShownEnvironments,
+  listShownEnvironmentsOf,
   type ProjectRow,
   presentProject,
   requireProject,
@@ -18,14 +18,14 @@ export function projectRoutes({ clock }: { clock: Clock }): ServedRoute[] {
     serve(contract.listProjects, async (call, db) => {
       const rows = await listProjects(db, call.caller, call.page);
       const shown = rows.slice(0, call.page.limit).map((row) => row.id);
-      const names = await listEnvironmentNamesOf(db, shown);
-      const present = (row: ProjectRow) => presentProject(row, names.get(row.id)!);
+      const shownIn = await listShownEnvironmentsOf(db, shown);
+      const present = (row: ProjectRow) => presentProject(row, shownIn.get(row.id)!);
       return { body: call.paginate(rows, (row) => row.id, present) };
     }),
 
     serve(contract.getProject, async (call, db) => {
       const row = await requireProject(db, call.caller, call.params.id);
-      return { body: presentProject(row, await listEnvironmentNames(db, row.id)), version: row.version };
+      return { body: presentProject(row, await listShownEnvironments(db, row.id)), version: row.version };
     }),
 
     serve(contract.updateProject, async (call, tx) => {
@@ -46,7 +46,7 @@ export function projectRoutes({ clock }: { clock: Clock }): ServedRoute[] {
         throw isUniqueViolation(error) ? slugTaken(changed.slug) : error;
       }
       return {
-        body: presentProject(changed, await listEnvironmentNames(tx, row.id)),
+        body: presentProject(changed, await listShownEnvironments(tx, row.id)),
         version: row.version + 1,
       };
     }),

@@ -33,7 +33,7 @@ test('deploy --wait: the timeline as it comes, exit code 0 when it serves', asyn
   assert.match((await cli(['deployments', 'show'], env)).stdout, new RegExp(`id +${id}[\\s\\S]*revision +r3 → r4`));
   assert.equal(JSON.parse((await cli(['deployments', '--json', '--limit', '2'], env)).stdout).length, 2);
   assert.match((await cli(['revisions'], env)).stdout, /^r4 +active +100 % +it serves already +shop:4/m);
-  assert.match((await cli(['status'], env)).stdout, /production +serving +r4 100 % +shop:4/);
+  assert.match((await cli(['status'], env)).stdout, /production +healthy +serving +r4 100 % +shop:4/);
 });
 
 test('deploy --wait of an image that never gets healthy: exit code 1, why, its last words, and what serves', async () => {
@@ -44,7 +44,7 @@ test('deploy --wait of an image that never gets healthy: exit code 1, why, its l
   assert.equal(code, 1);
   assert.match(
     stdout,
-    /^✖ failed: start_timeout: .+\n {2}│ instance ins_\w+ of shop:2 started\n {2}r1 still serves production/,
+    /^✖ failed: port_not_listening: .+\n {2}│ instance ins_\w+ of shop:2 started\n {2}r1 still serves production/,
   );
 });
 

@@ -66,8 +66,9 @@ export function engineConformance(name: string, fixtures: EngineFixtures | strin
       const { image, variables } = web;
       const { digest } = await engine.prepare(image, variables);
       assert.match(digest, /^sha256:[0-9a-f]{64}$/);
-      assert.deepEqual(await engine.prepare(image, variables), { digest });
-      assert.deepEqual(await engine.prepare(`${image.replace(/:\w+$/, '')}@${digest}`, variables), { digest });
+      assert.equal((await engine.prepare(image, variables)).digest, digest);
+      const exact = `${image.replace(/:\w+$/, '')}@${digest}`;
+      assert.equal((await engine.prepare(exact, variables)).digest, digest);
     });
 
     check('reports an image that does not exist', async () => {
@@ -80,7 +81,9 @@ export function engineConformance(name: string, fixtures: EngineFixtures | strin
       const engine = await create();
       const spec = await specOf(engine, web, { revision: 7 });
       const { instance, address } = await startReady(engine, spec);
-      assert.deepEqual(instance, {
+      const { node, ...rest } = instance;
+      assert.ok(node);
+      assert.deepEqual(rest, {
         ...{ id: spec.id, project: spec.project, environment: spec.environment, revision: 7 },
         ...{ state: 'running', address, exitCode: null },
       });

@@ -243,7 +243,7 @@ describe('Docker', { skip: dockerMissing, timeout: 120_000 }, () => {
     );
     const exact = `${closed.host}/private@${digest}`;
     await assert.rejects(engine.prepare(exact, {}, anyone), isFault('image_denied'), 'though the engine has it');
-    assert.deepEqual(await engine.prepare(exact, {}, { ...anyone, isKnown: true }), { digest });
+    assert.equal((await engine.prepare(exact, {}, { ...anyone, isKnown: true })).digest, digest);
   });
 
   test('a registry that is away may come back; an exact image that is known and here needs none', async () => {
@@ -254,11 +254,11 @@ describe('Docker', { skip: dockerMissing, timeout: 120_000 }, () => {
     try {
       await assert.rejects(engine.prepare(image, {}), isFault('registry_unreachable'));
       const exact = `${registry.host}/here:v1@${digest}`;
-      assert.deepEqual(await engine.prepare(exact, {}, { login: null, isKnown: true }), { digest });
+      assert.equal((await engine.prepare(exact, {}, { login: null, isKnown: true })).digest, digest);
     } finally {
       await registry.resume();
     }
-    assert.deepEqual(await engine.prepare(image, {}), { digest });
+    assert.equal((await engine.prepare(image, {})).digest, digest);
   });
 
   test('a registry that hangs is not waited for long', async () => {
@@ -266,7 +266,7 @@ describe('Docker', { skip: dockerMissing, timeout: 120_000 }, () => {
     await once(hanging, 'listening');
     const { port } = hanging.address() as { port: number };
     const { engine } = await create({ timeouts: { pullSilence: 300 } });
-    await assert.rejects(engine.prepare(`127.0.0.1:${port}/shop:v1`, {}), isFault('registry_unreachable'));
+    await assert.rejects(engine.prepare(`127.0.0.1:${port}/shop:v1`, {}), isFault('registry_failing'));
     hanging.close();
   });
 

@@ -21,6 +21,14 @@ const scripts = {
   exits: 'echo no reason to stay >&2; exit 3',
   /** Runs and never listens. */
   deaf: 'exec sleep 3600',
+  /** As web, but on port 3000, whatever PORT says. */
+  elsewhere: `PORT=3000; ${site} && ${listen}`,
+  /** As web, but only from inside. */
+  local: `${site} && exec httpd -f -p "127.0.0.1:$PORT" -h /www`,
+  /** As web, but does not answer /cgi-bin/slow for a minute. */
+  slow: `${site} && printf '#!/bin/sh\\nsleep 60\\n' > cgi-bin/slow && chmod +x cgi-bin/slow && ${listen}`,
+  /** Takes more and more memory. */
+  hungry: 'exec tail /dev/zero',
   /** Says lines 1 to 20 on stdout and warnings 1 to 3 on stderr (and a line of $LONG), then answers as web does. */
   chatty: `[ -z "$LONG" ] || printf "%\${LONG}s\\n" x; for n in $(seq 20); do echo "line $n"; done; for n in 1 2 3; do echo "warning $n" >&2; done; ${site} && ${listen}`,
   /** Counts to $LINES, 20,000 lines a second at most, while it answers as web does. */
@@ -42,13 +50,14 @@ export async function pushImage(
   docker: TestDocker,
   registry: TestRegistry,
   kind: ImageKind,
-  { image = kind as string, tag = 'v1' } = {},
+  { image = kind as string, tag = 'v1', expose = [] as number[] } = {},
 ): Promise<string> {
   const repository = `${registry.host}/${image}`;
   const reference = `${repository}:${tag}`;
   const command = scripts[kind] === null ? ['/bin/absent'] : ['/bin/sh', '-c', scripts[kind]];
   const changes = [`ENV IMAGE=${reference} PATH=/bin`, `CMD ${JSON.stringify(command)}`];
   if (kind === 'broken') changes.push('USER nobody-here');
+  if (expose.length > 0) changes.push(`EXPOSE ${expose.join(' ')}`);
   const { client } = docker;
   await follow(await client.importImage(Readable.from([rootfs()]), { repo: repository, tag, changes }));
   const made = client.getImage(reference);
@@ -72,7 +81,21 @@ function makeRootfs(): Buffer {
     mkdirSync(join(folder, 'tmp'));
     const busybox = execFileSync('sh', ['-c', 'command -v busybox'], { encoding: 'utf8' }).trim();
     cpSync(busybox, join(folder, 'bin/busybox'), { dereference: true });
-    for (const name of ['sh', 'httpd', 'sleep', 'seq', 'mkdir', 'rm', 'chmod', 'printf', 'cat', 'id', 'env', 'yes']) {
+    for (const name of [
+      'sh',
+      'httpd',
+      'sleep',
+      'seq',
+      'mkdir',
+      'rm',
+      'chmod',
+      'printf',
+      'cat',
+      'id',
+      'env',
+      'yes',
+      'tail',
+    ]) {
       symlinkSync('busybox', join(folder, 'bin', name));
     }
     // The same bytes every time, so that images of two test processes are the same too.

@@ -1,6 +1,7 @@
 import type { Environment, Revision } from '../../../src/client/index.ts';
 import { SplitBar, sharesOf } from '../components/charts/traffic-split.tsx';
 import { Badge } from '../components/display/badge.tsx';
+import { HealthBadge, HealthReason } from '../components/display/health.tsx';
 import { Ago } from '../components/display/time.tsx';
 import { ConfirmButton } from '../components/forms/actions.tsx';
 import { DeployForm } from '../components/forms/deploy-form.tsx';
@@ -9,6 +10,7 @@ import { Link } from '../components/layout/link.tsx';
 import { PageHead, ProjectTabs } from '../components/layout/page-head.tsx';
 import { Empty, More, Shown } from '../components/layout/states.tsx';
 import { Table } from '../components/layout/table.tsx';
+import { Instances } from '../components/sections/instances.tsx';
 import { navigate, type Params } from '../router.ts';
 import { useCan, useSignedIn } from '../session.ts';
 import { useList, useRead } from '../use-read.ts';
@@ -36,6 +38,7 @@ export function EnvironmentPage({ params }: { params: Params }) {
         {(data) => (
           <>
             <Overview project={id} environment={data} />
+            {can('deployments:read') && <Instances project={id} environment={name} />}
             {can('deployments:write') && data.locked === null && (
               <section className="panel" aria-labelledby="deploy">
                 <h2 id="deploy">Deploy</h2>
@@ -56,6 +59,10 @@ function Overview({ project, environment }: { project: string; environment: Envi
   const { url, region, active_revision, in_progress_deployment: deployment, locked } = environment;
   return (
     <section className="panel hero" aria-label="Traffic">
+      <div className="row">
+        <HealthBadge health={environment.health} />
+      </div>
+      <HealthReason health={environment.health} />
       <SplitBar shares={sharesOf(environment)} />
       <dl className="facts">
         <dt>URL</dt>

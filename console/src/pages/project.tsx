@@ -1,6 +1,7 @@
 import type { Alert, Environment, Project } from '../../../src/client/index.ts';
 import { SplitBar, sharesOf } from '../components/charts/traffic-split.tsx';
 import { Badge } from '../components/display/badge.tsx';
+import { HealthBadge, HealthReason } from '../components/display/health.tsx';
 import { DeployForm } from '../components/forms/deploy-form.tsx';
 import { Link } from '../components/layout/link.tsx';
 import { PageHead, ProjectTabs } from '../components/layout/page-head.tsx';
@@ -100,7 +101,7 @@ interface CardProps {
 }
 
 function EnvironmentCard({ project, environment, firing }: CardProps) {
-  const { name, url, locked, in_progress_deployment: deployment } = environment;
+  const { name, url, health, locked, in_progress_deployment: deployment } = environment;
   return (
     <li className="panel">
       <div className="title-row">
@@ -108,6 +109,7 @@ function EnvironmentCard({ project, environment, firing }: CardProps) {
           <Link to={`/projects/${project}/environments/${name}`}>{name}</Link>
         </h2>
         <p className="row">
+          <HealthBadge health={health} />
           {locked && <Badge state="locked" />}
           {firing.length > 0 && (
             <Link to={`/projects/${project}/alerts`}>
@@ -117,6 +119,7 @@ function EnvironmentCard({ project, environment, firing }: CardProps) {
           {deployment && <Link to={`/projects/${project}/deployments/${deployment}`}>Deployment in progress</Link>}
         </p>
       </div>
+      <HealthReason health={health} />
       <SplitBar shares={sharesOf(environment)} />
       <p className="small">
         <a href={url} target="_blank" rel="noreferrer">

@@ -1,4 +1,5 @@
 import type { Project } from '../../../src/client/index.ts';
+import { HealthBadge, HealthReason } from '../components/display/health.tsx';
 import { Ago } from '../components/display/time.tsx';
 import { Form, Input, Select, textField } from '../components/forms/form.tsx';
 import { Link } from '../components/layout/link.tsx';
@@ -39,11 +40,15 @@ export function ProjectsPage() {
 function ProjectCard({ project }: { project: Project }) {
   return (
     <li className="card">
-      <h2>
-        <Link to={`/projects/${project.id}`} className="whole">
-          {project.name}
-        </Link>
-      </h2>
+      <div className="title-row">
+        <h2>
+          <Link to={`/projects/${project.id}`} className="whole">
+            {project.name}
+          </Link>
+        </h2>
+        <HealthBadge health={project.health} where={project.health.environment ?? ''} />
+      </div>
+      <HealthReason health={project.health} />
       {project.description && <p>{project.description}</p>}
       <p className="small">
         {project.environments.join(', ')} · updated <Ago at={project.updated_at} />

@@ -5,6 +5,7 @@ import { type Command, inEnvironment, inProject, verb } from '../frame/command.t
 import { confirmFirst } from '../frame/confirm-first.ts';
 import { exit } from '../io.ts';
 import { chooseEnvironment, chooseProject, environmentOf, take } from '../reach/choose.ts';
+import { healthColour } from '../terminal/health.ts';
 import { pairs } from '../terminal/table.ts';
 import { clean } from '../terminal/width.ts';
 import { setVerb, unsetVerb, variablesVerb } from './environment-settings.ts';
@@ -22,6 +23,7 @@ function environmentLines(environment: Environment): string[] {
     ['name', environment.name],
     ['url', environment.url],
     ['region', environment.region],
+    ['health', healthText(environment.health)],
     ['traffic', trafficOf(environment)],
     ['in progress', environment.in_progress_deployment ?? '-'],
     ['replicas', String(environment.replicas)],
@@ -36,6 +38,9 @@ function environmentLines(environment: Environment): string[] {
   ]);
 }
 
+const healthText = ({ state, since, reason }: Environment['health']): string =>
+  `${state} (since ${since})${reason === null ? '' : `: ${clean(reason)}`}`;
+
 export const command: Command = {
   verbs: {
     list: verb({
@@ -47,6 +52,7 @@ export const command: Command = {
           await take(sluice.environments.list(project.id), 1000),
           [
             { title: 'NAME', of: ({ name }) => name },
+            { title: 'HEALTH', of: ({ health }) => health.state, colour: ({ health }) => healthColour(health) },
             { title: 'TRAFFIC', of: trafficOf },
             { title: 'REPLICAS', of: ({ replicas }) => replicas, right: true },
             {

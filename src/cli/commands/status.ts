@@ -5,6 +5,7 @@ import { type Command, inProject, verb } from '../frame/command.ts';
 import { exit } from '../io.ts';
 import { findProject, take } from '../reach/choose.ts';
 import { connect } from '../reach/connect.ts';
+import { healthColour, healthLine } from '../terminal/health.ts';
 import { colourOf } from '../terminal/output.ts';
 import { trafficOf } from './environments.ts';
 
@@ -37,7 +38,7 @@ const colourOfRow = ({ state }: Row) =>
 export const command: Command = {
   verbs: {
     '': verb({
-      about: 'show environments with their revisions and traffic, of one project or of all',
+      about: 'show environments with their health, revisions and traffic, of one project or of all',
       options: inProject,
       async run(context) {
         const sluice = await connect(context);
@@ -58,6 +59,11 @@ export const command: Command = {
           [
             { title: 'PROJECT', of: ({ project }) => project.slug },
             { title: 'ENV', of: ({ environment }) => environment.name },
+            {
+              title: 'HEALTH',
+              of: ({ environment }) => environment.health.state,
+              colour: ({ environment }) => healthColour(environment.health),
+            },
             { title: 'STATE', of: ({ state }) => state, colour: colourOfRow },
             { title: 'TRAFFIC', of: ({ environment }) => trafficOf(environment) },
             { title: 'IMAGE', of: ({ image }) => image },
@@ -65,6 +71,10 @@ export const command: Command = {
           ],
           'There is no project yet. Create one: sluice projects create "My shop"',
         );
+        for (const { project, environment } of rows) {
+          const wrong = healthLine(`${project.slug} ${environment.name}`, environment.health, context.out);
+          if (wrong !== null) context.out.line(wrong);
+        }
         return exit.done;
       },
     }),

@@ -29,6 +29,7 @@ export const alertMetrics = keys<AlertMetric>({
   p95_ms: true,
   request_rate: true,
   healthy_instances: true,
+  restarts: true,
   certificate_days_left: true,
   external: true,
 });

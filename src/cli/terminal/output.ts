@@ -60,6 +60,7 @@ const stateColours: Record<string, Colour> = {
   active: 'green',
   enabled: 'green',
   resolved: 'green',
+  healthy: 'green',
   failed: 'red',
   rolled_back: 'red',
   disabled: 'red',

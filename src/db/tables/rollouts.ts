@@ -2,6 +2,7 @@
 import type { Generated } from 'kysely';
 import type { CanaryPhase, DeploymentState, FailureCode, RollbackCause, Strategy } from '../../contract/deployments.ts';
 import type { RevisionState } from '../../contract/revisions.ts';
+import type { EndReason } from '../../contract/running/instances.ts';
 
 export type InstanceState = 'starting' | 'healthy' | 'unhealthy' | 'draining';
 
@@ -72,6 +73,36 @@ export interface RolloutTables {
     port: number | null;
     created_at: number;
     state_since: number;
+    /** How many instances before it, in a row, ended by themselves in its place. */
+    restarts: Generated<number>;
+    /** Where it runs; null: not known, or not started yet. */
+    node: string | null;
+    /** When its engine was first seen to run it. */
+    started_at: number | null;
+    /** What the latest health check said, as of some seconds ago. */
+    checked_at: number | null;
+    check_ok: number | null;
+    check_message: string | null;
+  };
+  /** An instance that ended although it should have run. */
+  instance_end: {
+    id: string;
+    project_id: string;
+    environment: string;
+    revision: number;
+    node: string | null;
+    restarts: number;
+    started_at: number | null;
+    ended_at: number;
+    exit_code: number | null;
+    reason: EndReason;
+    /** Why, for people. */
+    message: string;
+    checked_at: number | null;
+    check_ok: number | null;
+    check_message: string | null;
+    /** 1: another instance has its place by now. */
+    replaced: number;
   };
   /** A port that an instance has, or had so recently that nobody else may have it. */
   instance_port: {

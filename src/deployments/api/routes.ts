@@ -1,6 +1,7 @@
 import type { ServedRoute } from '../../http/api/route.ts';
 import type { CreateParts } from './create.ts';
 import { deploymentRecordRoutes } from './deployments.ts';
+import { instanceRoutes } from './instances.ts';
 import { revisionRoutes } from './revisions.ts';
 import { rolloutCommandRoutes } from './rollout-commands.ts';
 
@@ -8,4 +9,5 @@ export const deploymentRoutes = (parts: CreateParts): ServedRoute[] => [
   ...deploymentRecordRoutes(parts),
   ...rolloutCommandRoutes(parts),
   ...revisionRoutes(parts),
+  ...instanceRoutes(parts),
 ];

@@ -3,7 +3,6 @@
 import type { HealthCheck } from '../../contract/environments.ts';
 import { type EnvironmentKey, keyText } from '../../environments/key.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { Failure } from '../rules/steps.ts';
 import type { Probe, ProbeResult } from './probe.ts';
 
 /** Until it is healthy for the first time an instance is probed often: people are waiting for the deployment. */
@@ -22,6 +21,11 @@ export interface HealthTarget {
   known: Health;
 }
 
+export interface LastCheck {
+  result: ProbeResult;
+  agoMs: number;
+}
+
 interface Watched {
   key: EnvironmentKey;
   target: HealthTarget;
@@ -29,7 +33,7 @@ interface Watched {
   health: Health;
   good: number;
   bad: number;
-  last: ProbeResult | null;
+  last: (ProbeResult & { at: number }) | null;
   timer: NodeJS.Timeout | null;
 }
 
@@ -80,11 +84,12 @@ export class HealthWatch {
     return this.#watched.get(instance)?.health ?? 'unknown';
   }
 
-  /** The instance answers its health check, but not as it should; null: it does not, or not at all. */
-  badAnswerOf(instance: string): Failure | null {
+  /** What its latest health check said, and how long ago; null: there was none. */
+  lastCheckOf(instance: string): LastCheck | null {
     const last = this.#watched.get(instance)?.last;
-    if (!last || last.ok || last.fault !== 'bad_answer') return null;
-    return { code: 'health_check_failed', message: last.message };
+    if (!last) return null;
+    const { at, ...result } = last;
+    return { result, agoMs: this.#clock.now() - at };
   }
 
   stop(): void {
@@ -97,13 +102,14 @@ export class HealthWatch {
     const result = await this.#send({ host, port, path: check.path, timeoutMs: check.timeout_s * 1000 });
     if (this.#watched.get(instance) !== watched) return;
     const before = watched.health;
-    watched.last = result;
+    const hasTurned = watched.last !== null && watched.last.ok !== result.ok;
+    watched.last = { ...result, at: this.#clock.now() };
     watched.good = result.ok ? watched.good + 1 : 0;
     watched.bad = result.ok ? 0 : watched.bad + 1;
     if (watched.good >= check.healthy_after) watched.health = 'healthy';
     else if (watched.bad >= check.unhealthy_after && before !== 'unknown') watched.health = 'unhealthy';
     const waitMs = watched.health === 'unknown' ? startingIntervalMs : check.interval_s * 1000;
     watched.timer = setTimeout(() => void this.#probe(watched), waitMs).unref();
-    if (watched.health !== before) this.#onChange(watched.key);
+    if (watched.health !== before || hasTurned) this.#onChange(watched.key);
   }
 }

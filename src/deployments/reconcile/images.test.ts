@@ -40,14 +40,15 @@ function looking(prepare: (pull: number) => Promise<{ digest: string }>) {
   };
 }
 
+const failing = () => Promise.reject(new EngineError('registry_failing', 'received unexpected HTTP status: 503'));
 const refused = () =>
   Promise.reject(new EngineError('registry_unreachable', 'dial tcp 10.0.0.9:443: connect: connection refused'));
 
-test('a registry that refuses connections is asked ten times in ten minutes, and what it said is known at once', async () => {
-  const { lookFor, pulls } = looking(refused);
+test('a registry that answers with errors is asked ten times in ten minutes, and what it said is known at once', async () => {
+  const { lookFor, pulls } = looking(failing);
   const trouble = {
     code: 'registry_unreachable',
-    message: 'The registry cannot be reached: dial tcp 10.0.0.9:443: connect: connection refused.',
+    message: 'The registry does not answer as it should: received unexpected HTTP status: 503.',
   };
   assert.deepEqual(await lookFor(300), { trouble });
   assert.equal(pulls(), 1);
@@ -55,8 +56,24 @@ test('a registry that refuses connections is asked ten times in ten minutes, and
   assert.equal(pulls(), 10);
 });
 
+test('a registry that cannot be reached is asked once more, within five seconds, and then not again', async () => {
+  const { lookFor, pulls } = looking(refused);
+  const message = 'The registry cannot be reached: dial tcp 10.0.0.9:443: connect: connection refused.';
+  assert.deepEqual(await lookFor(300), { trouble: { code: 'registry_unreachable', message } });
+  const known = (await lookFor(5_000)) as { code: string; message: string };
+  assert.equal(known.code, 'registry_unreachable');
+  assert.ok(known.message.startsWith(`${message} Check the name of the registry`), known.message);
+  await lookFor(600_000);
+  assert.equal(pulls(), 2);
+});
+
+test('one that could not be reached for a moment is no failure', async () => {
+  const { lookFor } = looking((pull) => (pull % 2 === 1 ? refused() : failing()));
+  assert.ok('trouble' in (await lookFor(600_000))!);
+});
+
 test('once the registry answers, the image is there, and no further pull follows', async () => {
-  const { lookFor, pulls } = looking((pull) => (pull < 4 ? refused() : Promise.resolve({ digest: 'sha256:1' })));
+  const { lookFor, pulls } = looking((pull) => (pull < 4 ? failing() : Promise.resolve({ digest: 'sha256:1' })));
   assert.deepEqual(await lookFor(30_000), { digest: 'sha256:1' });
   await lookFor(600_000);
   assert.equal(pulls(), 4);

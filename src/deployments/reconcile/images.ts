@@ -1,7 +1,7 @@
 // Images being pulled. A pull takes its time, and no look waits for it: a look asks what is known so far. A pull that
-// failed for a reason that may pass is tried again, after waits that grow.
+// failed for a reason that may pass is tried again, after waits that grow; one that finds no way to the registry only once.
 import { pinImage } from '../../contract/image-reference.ts';
-import { EngineError } from '../../engines/engine.ts';
+import { EngineError, type PreparedImage } from '../../engines/engine.ts';
 import { openSealedVariables } from '../../environments/change.ts';
 import { type EnvironmentKey, keyOf, keyText } from '../../environments/key.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -11,16 +11,20 @@ import type { RegionState } from '../../regions/regions.ts';
 import type { RegistryLogins } from '../../registries/logins.ts';
 import type { DeploymentRow, RevisionRow } from '../queries.ts';
 import { pullRetryMs } from '../rules/pull-retry.ts';
-import type { Observed } from '../rules/rollout.ts';
 import type { Failure } from '../rules/steps.ts';
 
-type Known = Observed['image'];
+type Known = PreparedImage | Failure | { trouble: Failure } | null;
+
+/** A registry that cannot be reached twice in a row is no passing fault. */
+const unreachableAfter = 2;
 
 interface Pull {
   deployment: string;
   isRunning: boolean;
   known: Known;
   failures: number;
+  /** How many of the latest of them found no way to the registry. */
+  unreachable: number;
   /** When it is tried again; never once its outcome is final. */
   nextAt: number;
 }
@@ -60,7 +64,7 @@ export class Images {
   #find(key: EnvironmentKey, deployment: string): Pull {
     const known = this.#pulls.get(keyText(key));
     if (known?.deployment === deployment) return known;
-    const pull: Pull = { deployment, isRunning: false, known: null, failures: 0, nextAt: 0 };
+    const pull: Pull = { deployment, isRunning: false, known: null, failures: 0, unreachable: 0, nextAt: 0 };
     this.#pulls.set(keyText(key), pull);
     return pull;
   }
@@ -97,8 +101,15 @@ export class Images {
       pull.nextAt = Number.POSITIVE_INFINITY;
       return;
     }
-    pull.known = { trouble: troubleOf(fault, reason) };
+    const trouble = troubleOf(fault, reason);
     pull.failures++;
+    pull.unreachable = fault === 'registry_unreachable' ? pull.unreachable + 1 : 0;
+    if (pull.unreachable >= unreachableAfter) {
+      pull.known = { ...trouble, message: `${trouble.message} ${reachRemedy}` };
+      pull.nextAt = Number.POSITIVE_INFINITY;
+      return;
+    }
+    pull.known = { trouble };
     const waitMs = pullRetryMs(pull.failures, random());
     pull.nextAt = clock.now() + waitMs;
     const { deployment, failures } = pull;
@@ -106,10 +117,15 @@ export class Images {
   }
 }
 
+const reachRemedy =
+  'Check the name of the registry in the image, and that the machine of the engine can reach it; then deploy again.';
+
 function troubleOf(fault: EngineError['fault'], reason: string): Failure {
   switch (fault) {
     case 'registry_unreachable':
       return { code: 'registry_unreachable', message: `The registry cannot be reached: ${reason}.` };
+    case 'registry_failing':
+      return { code: 'registry_unreachable', message: `The registry does not answer as it should: ${reason}.` };
     case 'registry_rate_limited':
       return { code: 'registry_unreachable', message: `The registry refuses more pulls for now: ${reason}.` };
     default:

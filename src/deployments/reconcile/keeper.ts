@@ -5,11 +5,14 @@ import { EngineError } from '../../engines/engine.ts';
 import { openSealedVariables } from '../../environments/change.ts';
 import { markRoutingChanged } from '../../traffic/queries.ts';
 import { insertDrain } from '../../traffic/router-watch.ts';
+import { endInstance, takeRestarts } from '../instance-ends.ts';
 import { deleteInstance, type InstanceRow, insertInstance, markInstance } from '../instances.ts';
 import type { RevisionRow } from '../queries.ts';
 import type { Failure } from '../rules/steps.ts';
+import { givenUp } from '../rules/why-ended.ts';
 import { changePort, portOf, takeAddresses } from './addresses.ts';
 import type { ReconcileContext } from './context.ts';
+import { publishChange } from './instances/publish-change.ts';
 import { lastLines } from './log-tail.ts';
 import type { Observation, ObservedRegion } from './observe.ts';
 
@@ -92,7 +95,11 @@ async function startSome(context: ReconcileContext, seen: Kept, revision: Revisi
   };
   const rows = await lease.write(async (tx) => {
     const addresses = await takeAddresses(tx, context, region, round);
-    const starting = addresses.map((address, i) => ({ id: round[i]!, ...common, ...address }));
+    const restarts = await takeRestarts(tx, key, revision.number, addresses.length, nowMs);
+    const starting = addresses.map((address, i) => ({
+      ...{ id: round[i]!, ...common, ...address },
+      restarts: restarts[i]!,
+    }));
     for (const row of starting) await insertInstance(tx, row);
     return starting;
   });
@@ -138,7 +145,10 @@ function start(context: ReconcileContext, { key, region }: Kept, spec: InstanceS
       crashes.note(key, spec.revision, { failure, logTail: [], startedAt }, lasting.now());
       await lease.confirm();
       await region.engine.stop(spec.id, 0).catch(() => {});
-      await lease.write((tx) => deleteInstance(tx, spec.id));
+      await lease.write(async (tx) => {
+        await endInstance(tx, spec.id, givenUp(lasting.now(), failure, 'exited'));
+        await publishChange(tx, key);
+      });
     }
   });
 }

@@ -4,7 +4,7 @@ import { findCanaryAlert } from '../../alerts/queries.ts';
 import type { HealthCheck } from '../../contract/environments.ts';
 import type { Db } from '../../db/database.ts';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
-import { type Engine, EngineError, type EngineInstance } from '../../engines/engine.ts';
+import { type Engine, EngineError, type EngineInstance, type PreparedImage } from '../../engines/engine.ts';
 import type { EnvironmentKey } from '../../environments/key.ts';
 import { type EnvironmentRow, findEnvironment } from '../../environments/queries.ts';
 import type { RegionState } from '../../regions/regions.ts';
@@ -16,13 +16,16 @@ import {
   listCurrentRevisions,
   listTimelines,
   type RevisionRow,
+  type TimelineRow,
 } from '../queries.ts';
 import { type Comparison, nothingAnswered } from '../rules/analysis.ts';
 import type { Desired } from '../rules/desired.ts';
+import { notHealthy } from '../rules/not-healthy.ts';
 import type { Observed } from '../rules/rollout.ts';
 import { countInstances } from '../rules/situation.ts';
 import type { Failure } from '../rules/steps.ts';
 import type { ReconcileContext } from './context.ts';
+import { whyNotHealthy } from './instances/why-not-healthy.ts';
 import { refreshInstances } from './refresh.ts';
 
 export interface Observation {
@@ -101,16 +104,21 @@ export async function observeRollout(
   desired: Desired,
 ): Promise<Observed> {
   const { db, regions, images } = context;
-  const image =
+  const known =
     deployment.state === 'preparing' ? images.look(deployment, fresh, regions.find(seen.environment.region)) : null;
+  const image = known && 'digest' in known ? withPort(known, seen.environment, deployment) : known;
   const counts = countInstances(seen.instances, deployment);
   const isCanary = deployment.state === 'canary';
   // Before the traffic, which is then at least as new as what the alert was about.
   const alert = isCanary ? await findCanaryAlert(db, deployment) : null;
+  const timeline =
+    (image && 'trouble' in image) || deployment.state === 'starting' ? await timelineOf(db, deployment) : [];
+  const isUnreported = timeline.filter(({ state }) => state === deployment.state).length <= 1;
   return {
     regionAvailable: seen.region !== null,
     image,
-    lastMessage: image && 'trouble' in image ? await lastMessage(db, deployment.id) : null,
+    lastMessage: timeline.at(-1)?.message ?? null,
+    isUnreported,
     fresh: {
       wanted: desired.fresh,
       healthy: counts.freshHealthy,
@@ -118,29 +126,45 @@ export async function observeRollout(
       percent: fresh.traffic_percent,
     },
     previous: { wanted: desired.previous, healthy: counts.previousHealthy },
-    trouble: troubleOf(context, seen, deployment),
+    trouble: await troubleOf(context, seen, deployment, isUnreported),
     traffic: isCanary ? await compareTraffic(db, deployment) : noTraffic,
     alert,
   };
 }
 
-async function lastMessage(db: Db, deploymentId: string): Promise<string | null> {
-  const timelines = await listTimelines(db, [deploymentId]);
-  return timelines.get(deploymentId)?.at(-1)?.message ?? null;
+async function timelineOf(db: Db, { id }: DeploymentRow): Promise<TimelineRow[]> {
+  return (await listTimelines(db, [id])).get(id)!;
+}
+
+/** The only port that the image exposes is that of an environment that set none; a rollback has the one it had. */
+function withPort({ digest, exposed = [] }: PreparedImage, { port_set }: EnvironmentRow, { kind }: DeploymentRow) {
+  const [port, ...others] = exposed;
+  const decides = port !== undefined && others.length === 0 && port_set === 0 && kind !== 'rollback';
+  return { digest, ...(decides && { port }) };
 }
 
 const noTraffic: Comparison = { stable: nothingAnswered, canary: nothingAnswered };
 
-function troubleOf(
-  { crashes, health }: ReconcileContext,
-  { key, instances }: Observation,
-  { revision }: DeploymentRow,
-): Failure | null {
+/** How long a program that listens nowhere is given before people are told. */
+const tellAfterMs = 10_000;
+
+async function troubleOf(
+  context: ReconcileContext,
+  { key, instances, region }: Observation,
+  { revision, state, deadline_at }: DeploymentRow,
+  isUnreported: boolean,
+): Promise<Failure | null> {
+  const { crashes, health, lasting } = context;
   const crashed = crashes.troubleOf(key, revision);
   if (crashed) return crashed;
-  for (const row of instances) {
-    const failure = row.revision === revision ? health.badAnswerOf(row.id) : null;
-    if (failure) return failure;
+  const own = instances.filter((row) => row.revision === revision);
+  for (const { id } of own) {
+    const check = health.lastCheckOf(id)?.result;
+    if (check && !check.ok && check.fault === 'bad_answer') return notHealthy(check, null, null);
   }
-  return null;
+  const isLate = lasting.now() >= (deadline_at ?? Number.POSITIVE_INFINITY);
+  if (state !== 'starting' || !region || !(isLate || isUnreported)) return null;
+  const isOverdue = ({ started_at }: InstanceRow) => lasting.now() - (started_at ?? lasting.now()) >= tellAfterMs;
+  const waiting = own.find((row) => row.state === 'starting' && (isLate || isOverdue(row)));
+  return waiting ? whyNotHealthy(context, region.engine, waiting) : null;
 }

@@ -2,7 +2,10 @@
 import { connect } from 'node:net';
 import { get } from '../../lib/http/node-http.ts';
 
-export type ProbeResult = { ok: true } | { ok: false; fault: 'no_connection' | 'bad_answer'; message: string };
+export type ProbeResult =
+  | { ok: true; message?: string }
+  /** no_connection: refused, or closed at once; no_answer: not in time. */
+  | { ok: false; fault: 'no_connection' | 'no_answer' | 'bad_answer'; message: string };
 
 export interface ProbeTarget {
   host: string;
@@ -26,7 +29,7 @@ export const probe: Probe = (target) =>
 function probeTcp({ host, port, timeoutMs }: ProbeTarget): Promise<ProbeResult> {
   return new Promise((resolve) => {
     const socket = connect({ host, port });
-    let timer = setTimeout(() => finish(unreachable('no connection in time')), timeoutMs);
+    let timer = setTimeout(() => finish(tooSlow('no connection in time')), timeoutMs);
     const finish = (result: ProbeResult) => {
       clearTimeout(timer);
       socket.destroy();
@@ -48,9 +51,10 @@ function probeHttp({ host, port, path, timeoutMs }: ProbeTarget & { path: string
       const status = response.statusCode ?? 0;
       response.destroy();
       const ok = status >= 200 && status < 400;
-      finish(ok ? { ok } : { ok: false, fault: 'bad_answer', message: `${path} answered ${status}` });
+      const message = `${path} answered ${status}`;
+      finish(ok ? { ok, message } : { ok: false, fault: 'bad_answer', message });
     });
-    const timer = setTimeout(() => finish(unreachable('no answer in time')), timeoutMs);
+    const timer = setTimeout(() => finish(tooSlow(`${path}: no answer in time`)), timeoutMs);
     const finish = (result: ProbeResult) => {
       clearTimeout(timer);
       request.destroy();
@@ -61,3 +65,5 @@ function probeHttp({ host, port, path, timeoutMs }: ProbeTarget & { path: string
 }
 
 const unreachable = (message: string): ProbeResult => ({ ok: false, fault: 'no_connection', message });
+
+const tooSlow = (message: string): ProbeResult => ({ ok: false, fault: 'no_answer', message });

@@ -11,6 +11,7 @@ import { countInstances, desiredFor, percentsOf, policyOf, rolloutOf } from '../
 import { saveStep } from '../save-step.ts';
 import { moveTraffic } from '../shares.ts';
 import type { ReconcileContext } from './context.ts';
+import { saveHealth } from './instances/save-health.ts';
 import { type DesiredSet, keepInstances } from './keeper.ts';
 import { readLogTail } from './log-tail.ts';
 import { mendRollout } from './mend-times.ts';
@@ -25,6 +26,7 @@ export type NextLook = number | 'idle' | 'gone';
 export async function reconcile(context: ReconcileContext, key: EnvironmentKey): Promise<NextLook> {
   const seen = await observe(context, key);
   if (!seen) return 'gone';
+  await saveHealth(context, seen);
   if (!seen.rollout) return keepActive(context, seen);
 
   const { deployment, fresh } = seen.rollout;

@@ -4,10 +4,15 @@ import { ChangedMeanwhile } from '../../db/guarded.ts';
 import type { Engine, EngineInstance } from '../../engines/engine.ts';
 import { type EnvironmentKey, keyOf } from '../../environments/key.ts';
 import { markRoutingChanged } from '../../traffic/queries.ts';
-import { deleteInstance, type InstanceRow, markInstance, setInstanceAddress } from '../instances.ts';
+import { endInstance, type HowItEnded } from '../instance-ends.ts';
+import { type InstanceRow, markInstance, setInstanceFound } from '../instances.ts';
 import type { Failure } from '../rules/steps.ts';
+import { endedWithEngine, failureOf, givenUp, howItEnded, vanished } from '../rules/why-ended.ts';
 import type { ReconcileContext } from './context.ts';
 import type { HealthTarget } from './health-watch.ts';
+import { publishChange } from './instances/publish-change.ts';
+import { saveChecks } from './instances/save-checks.ts';
+import { whyNotHealthy } from './instances/why-not-healthy.ts';
 import { lastLines, readLogTail } from './log-tail.ts';
 import { mendInstances } from './mend-times.ts';
 
@@ -34,7 +39,7 @@ export async function refreshInstances(
     const now = skip ? row : await refreshInstance(context, of, row);
     if (now) refreshed.push(now);
   }
-  return refreshed;
+  return saveChecks(context, refreshed);
 }
 
 /** Those that run and are to serve: health checks follow the rows, and the addresses that the engine says now. */
@@ -58,48 +63,52 @@ async function refreshInstance(
   if (!found) {
     // The engine does not know it. One that was starting never got there and is started again; any other is lost.
     if (known.state === 'starting') return known;
-    await removeInstance(context, known);
+    await removeInstance(context, known, vanished(lasting.now()));
     return null;
   }
   if (found.endedWithEngine) {
     context.log.info({ instance: known.id, region: known.region }, 'an instance ended with its engine');
     // The sweep removes what is left of it: starting others comes first.
-    await removeInstance(context, known);
+    await removeInstance(context, known, endedWithEngine(lasting.now()));
     return null;
   }
   if (found.state === 'exited') {
-    await giveUp(context, of, known, {
-      code: 'crashed',
-      message: `An instance ended with exit code ${found.exitCode}.`,
-    });
+    const end = howItEnded(found, lasting.now());
+    await giveUp(context, of, known, failureOf(end), end);
     return null;
   }
   // The keeper starts it again.
   if (found.state === 'created') return known;
   // One that runs and has no address yet, or none any more, has as long to get one as it has to become healthy.
-  const row = found.address ? await saveAddress(context, known, found.address) : known;
+  const row = await saveFound(context, known, found);
   const seen = found.address ? health.healthOf(row.id) : 'unhealthy';
   if (seen === 'healthy' && row.state !== 'healthy') return mark(context, row, 'healthy');
   if (seen === 'unhealthy' && row.state === 'healthy') return mark(context, row, 'unhealthy');
   const waitedMs = lasting.now() - row.state_since;
   if (row.state === 'healthy' || waitedMs <= of.healthCheck.start_timeout_s * 1000) return row;
-  await giveUp(context, of, row, found.address ? whyNotHealthy(context, row) : noAddress);
+  const failure = found.address ? await whyNotHealthy(context, of.engine, row) : noAddress;
+  await giveUp(context, of, row, failure, givenUp(lasting.now(), failure, 'killed'));
   return null;
 }
 
 const noAddress: Failure = { code: 'start_timeout', message: 'An instance runs, but was given no address in time.' };
 
-async function saveAddress(
-  { lease }: ReconcileContext,
+/** It runs: since when, where, and at which address. */
+async function saveFound(
+  { lease, lasting }: ReconcileContext,
   row: InstanceRow,
-  { host, port }: { host: string; port: number },
+  { address, node }: EngineInstance,
 ): Promise<InstanceRow> {
-  if (row.host === host && row.port === port) return row;
+  const isNew = row.started_at === null;
+  const hasMoved = address !== null && (row.host !== address.host || row.port !== address.port);
+  if (!isNew && !hasMoved) return row;
+  const found = { ...(isNew && { started_at: lasting.now(), node: node ?? null }), ...(hasMoved && address) };
   await lease.write(async (tx) => {
-    await setInstanceAddress(tx, row.id, { host, port });
-    if (row.state === 'healthy') await markRoutingChanged(tx, keyOf(row));
+    await setInstanceFound(tx, row.id, found);
+    if (hasMoved && row.state === 'healthy') await markRoutingChanged(tx, keyOf(row));
+    if (isNew) await publishChange(tx, keyOf(row));
   });
-  return { ...row, host, port };
+  return { ...row, ...found };
 }
 
 async function mark(
@@ -111,33 +120,35 @@ async function mark(
   await lease.write(async (tx) => {
     if (!(await markInstance(tx, row.id, [row.state], state, nowMs))) throw new ChangedMeanwhile();
     await markRoutingChanged(tx, keyOf(row));
+    await publishChange(tx, keyOf(row));
   });
   return { ...row, state, state_since: nowMs };
 }
 
-function whyNotHealthy({ health }: ReconcileContext, row: InstanceRow): Failure {
-  return (
-    health.badAnswerOf(row.id) ?? { code: 'start_timeout', message: 'An instance did not become healthy in time.' }
-  );
-}
-
-async function giveUp(context: ReconcileContext, of: Refreshed, row: InstanceRow, failure: Failure): Promise<void> {
+async function giveUp(
+  context: ReconcileContext,
+  of: Refreshed,
+  row: InstanceRow,
+  failure: Failure,
+  end: HowItEnded,
+): Promise<void> {
   const { lasting, log, lease, crashes, engineCalls } = context;
   const logTail = await readLogTail(of.engine, row.id);
   crashes.note(of.key, row.revision, { failure, logTail, startedAt: row.created_at }, lasting.now());
   const { id, project_id, environment, revision } = row;
   log.warn({ instance: id, project: project_id, environment, revision }, failure.message);
-  await removeInstance(context, row);
+  await removeInstance(context, row, end);
   engineCalls.run(of.key, id, async () => {
     await lease.confirm();
     await of.engine.stop(id, 0, lastLines(context, row, of.engine));
   });
 }
 
-async function removeInstance({ lease, health }: ReconcileContext, row: InstanceRow): Promise<void> {
+async function removeInstance({ lease, health }: ReconcileContext, row: InstanceRow, end: HowItEnded): Promise<void> {
   await lease.write(async (tx) => {
-    await deleteInstance(tx, row.id);
+    await endInstance(tx, row.id, end);
     await markRoutingChanged(tx, keyOf(row));
+    await publishChange(tx, keyOf(row));
   });
   health.forget(row.id);
 }

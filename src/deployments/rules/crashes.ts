@@ -49,7 +49,10 @@ export class Crashes {
     return known.failedAt + Math.min(longestWaitMs, firstWaitMs * 2 ** (known.rounds - 1));
   }
 
-  /** What is wrong with it. That an instance ended counts only once it happened too often to be bad luck. */
+  /**
+   * What is wrong with it. That an instance ended counts only once it happened too often to be bad luck; that it ran out
+   * of memory is none.
+   */
   troubleOf(key: EnvironmentKey, revision: number): Failure | null {
     const known = this.#find(key, revision);
     if (!known) return null;

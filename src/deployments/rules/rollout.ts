@@ -27,13 +27,15 @@ import {
 export interface Observed {
   regionAvailable: boolean;
   /** What became of pulling the image; trouble: it failed and is tried again; null: not known yet. */
-  image: { digest: string } | Failure | { trouble: Failure } | null;
+  image: { digest: string; port?: number } | Failure | { trouble: Failure } | null;
   /** The latest message of the timeline; null where it does not matter. */
   lastMessage: string | null;
+  /** The state has said nothing since it began. */
+  isUnreported: boolean;
   /** Instances of the new revision: how many should run in this state, are healthy, exist at all; its share of requests. */
   fresh: { wanted: number; healthy: number; existing: number; percent: number };
   previous: { wanted: number; healthy: number };
-  /** The new instances do not stay up, or answer their health check badly. */
+  /** The new instances do not stay up, or do not pass their health check. */
   trouble: Failure | null;
   /** Since the canary's step began; nothing in other states. */
   traffic: Comparison;
@@ -75,10 +77,13 @@ function whenQueued(rollout: Rollout, seen: Observed, policy: RolloutPolicy, now
 function whenPreparing(rollout: Rollout, seen: Observed, policy: Policy, nowMs: number): Step | null {
   if (seen.image && 'code' in seen.image) return end('failed', seen.image);
   if (seen.image && 'digest' in seen.image) {
+    const { digest, port } = seen.image;
+    const exposed = port === undefined ? '' : ` It exposes port ${port}, and the environment sets none: that is used.`;
     return {
       to: 'starting',
-      message: `The image is ${seen.image.digest}. Starting instances.`,
-      digest: seen.image.digest,
+      message: `The image is ${digest}.${exposed} Starting instances.`,
+      digest,
+      ...(port !== undefined && { port }),
       deadlineAt: nowMs + policy.startTimeoutS * 1000,
     };
   }
@@ -97,8 +102,9 @@ function whenStarting(rollout: Rollout, seen: Observed, policy: Policy, nowMs: n
       ? beginStep(rollout, 1, policy, nowMs)
       : promote(policy, nowMs, 'Instances are healthy.');
   }
-  if (seen.trouble?.code === 'crashed') return end('failed', seen.trouble);
-  if (nowMs < rollout.deadlineAt) return null;
+  const fatal = fatalOf(seen);
+  if (fatal) return end('failed', fatal);
+  if (nowMs < rollout.deadlineAt) return reportPort(rollout, seen);
   if (!seen.regionAvailable) return end('failed', lost);
   const timedOut: Failure = {
     code: 'start_timeout',
@@ -107,8 +113,20 @@ function whenStarting(rollout: Rollout, seen: Observed, policy: Policy, nowMs: n
   return end('failed', seen.trouble ?? timedOut);
 }
 
+/** What is no bad luck: waiting for the deadline would not help. */
+function fatalOf({ trouble }: Observed): Failure | null {
+  return trouble?.code === 'crashed' || trouble?.code === 'out_of_memory' ? trouble : null;
+}
+
+/** It may listen yet, as long as it has time to start; but people can act on it now. */
+function reportPort({ deadlineAt }: Rollout, { trouble, isUnreported }: Observed): Step | null {
+  if (trouble?.code !== 'port_not_listening' || !isUnreported) return null;
+  return { to: 'starting', message: trouble.message, deadlineAt };
+}
+
 function whenCanary(rollout: Rollout, seen: Observed, policy: Policy, nowMs: number): Step | null {
-  if (seen.trouble?.code === 'crashed') return undo('analysis', seen.trouble, nowMs);
+  const fatal = fatalOf(seen);
+  if (fatal) return undo('analysis', fatal, nowMs);
   const isLate = nowMs >= rollout.deadlineAt;
   const alarmed = alertOf(rollout, seen, policy);
   if (rollout.phase !== 'baking') {
@@ -180,10 +198,10 @@ function whenPromoting(rollout: Rollout, seen: Observed, nowMs: number): Step | 
   if (seen.fresh.healthy >= seen.fresh.wanted && seen.previous.wanted === 0 && seen.fresh.percent === 100) {
     return { to: 'succeeded', message: 'It serves all traffic.', deadlineAt: null };
   }
-  if (seen.trouble?.code === 'crashed') return undo('analysis', seen.trouble, nowMs);
-  return nowMs >= rollout.deadlineAt
-    ? undo('deadline', late(seen, 'Instances were not healthy in time.'), nowMs)
-    : null;
+  const fatal = fatalOf(seen);
+  if (fatal) return undo('analysis', fatal, nowMs);
+  if (nowMs < rollout.deadlineAt) return null;
+  return undo('deadline', late(seen, `Instances were not healthy in time.${because(seen)}`), nowMs);
 }
 
 function whenAborting(rollout: Rollout, seen: Observed, nowMs: number): Step | null {
@@ -202,5 +220,7 @@ const lost: Failure = { code: 'region_lost', message: 'The region did not answer
 
 const late = (seen: Observed, message: string): Failure =>
   seen.regionAvailable ? { code: 'deadline_exceeded', message } : lost;
+
+const because = ({ trouble }: Observed): string => (trouble ? ` ${trouble.message}` : '');
 
 const percentAt = ({ percents, step }: Rollout): number => percents[step - 1] ?? 0;

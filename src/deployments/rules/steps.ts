@@ -41,6 +41,8 @@ export interface Step {
   message: string;
   deadlineAt: number | null;
   digest?: string;
+  /** The port of the revision, where its image decides. */
+  port?: number;
   canary?: { phase: CanaryPhase; step: number; until: number | null };
   /** Whether requests count from now on, or only once the warm-up is over. */
   counts?: boolean;

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { hostname } from 'node:os';
 import { test } from 'node:test';
 import { connectionOf, reachOf } from './address.ts';
 
@@ -14,9 +15,18 @@ test('an address is a socket or a host, and never what DOCKER_HOST says', () => 
 
 test('ports are published no wider than they have to be', () => {
   const loopback = { bind: '127.0.0.1', host: '127.0.0.1' };
+  const published = (address: string) => {
+    const { node, ...where } = reachOf(address);
+    return where;
+  };
   for (const address of ['/var/run/docker.sock', 'tcp://localhost:2375', 'tcp://127.0.0.1:2375']) {
-    assert.deepEqual(reachOf(address), loopback, address);
+    assert.deepEqual(published(address), loopback, address);
   }
-  assert.deepEqual(reachOf('tcp://10.0.0.1:2375'), { bind: '10.0.0.1', host: '10.0.0.1' });
-  assert.deepEqual(reachOf('tcp://engine.example:2375'), { bind: '0.0.0.0', host: 'engine.example' });
+  assert.deepEqual(published('tcp://10.0.0.1:2375'), { bind: '10.0.0.1', host: '10.0.0.1' });
+  assert.deepEqual(published('tcp://engine.example:2375'), { bind: '0.0.0.0', host: 'engine.example' });
+});
+
+test('the node of an engine is this machine, or the host in its address', () => {
+  assert.equal(reachOf('/var/run/docker.sock').node, hostname());
+  assert.equal(reachOf('tcp://engine.example:2375').node, 'engine.example');
 });

@@ -1,4 +1,5 @@
 // Where a Docker Engine is, and where the ports it publishes are reached.
+import { hostname } from 'node:os';
 
 export const defaultDockerSocket = '/var/run/docker.sock';
 
@@ -24,6 +25,8 @@ export interface Reach {
   bind: string;
   /** The host at which this process reaches them. */
   host: string;
+  /** The name of the machine that it is on. */
+  node: string;
 }
 
 /**
@@ -32,7 +35,7 @@ export interface Reach {
  */
 export function reachOf(address: string): Reach {
   const remote = remoteOf(address);
-  if (!remote || remote.host === 'localhost') return { bind: '127.0.0.1', host: '127.0.0.1' };
+  if (!remote || remote.host === 'localhost') return { bind: '127.0.0.1', host: '127.0.0.1', node: hostname() };
   const isLiteral = /^[\d.]+$/.test(remote.host) || remote.host.includes(':');
-  return { bind: isLiteral ? remote.host : '0.0.0.0', host: remote.host };
+  return { bind: isLiteral ? remote.host : '0.0.0.0', host: remote.host, node: remote.host };
 }

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { ContainerInfo } from 'dockerode';
 import { createOptions, instanceOf } from './container.ts';
 
-const reach = { bind: '127.0.0.1', host: '127.0.0.1' };
+const reach = { bind: '127.0.0.1', host: '127.0.0.1', node: 'here' };
 const spec = { id: 'i1', project: 'prj_1', environment: 'production', revision: 7, port: 8080, hostPort: null };
 const digest = `sha256:${'0'.repeat(64)}`;
 const options = createOptions({ ...spec, image: 'shop', digest, variables: {} }, 'here', reach, 'net');
@@ -25,7 +25,8 @@ const seen = (State: string, Status: string, ageS: number) =>
 const address = { host: '127.0.0.1', port: 32768 };
 
 test('a container in each of its states', () => {
-  const { port, hostPort, ...labels } = spec;
+  const { port, hostPort, ...named } = spec;
+  const labels = { ...named, node: 'here' };
   const running = { ...labels, state: 'running', address, exitCode: null };
   const ended = { ...labels, state: 'exited', address: null, exitCode: null };
   assert.deepEqual(seen('running', 'Up 2 seconds', 2), running);

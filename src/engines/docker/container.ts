@@ -4,6 +4,7 @@ import { pinImage } from '../../contract/image-reference.ts';
 import { revisionId } from '../../contract/revision-id.ts';
 import type { EngineChange, EngineInstance, InstanceSpec } from '../engine.ts';
 import type { Reach } from './address.ts';
+import type { ContainerEnd } from './ends.ts';
 
 export const label = {
   installation: 'sluice.installation',
@@ -92,9 +93,9 @@ const startsWithinMs = 120_000;
 /** Null if the container is being removed. */
 export function instanceOf(
   info: ContainerInfo,
-  { host }: Reach,
+  { host, node }: Reach,
   nowMs: number,
-  endedWithEngine = false,
+  end?: ContainerEnd,
 ): EngineInstance | null {
   if (info.State === 'removing') return null;
   const abandoned = info.State === 'created' && nowMs - info.Created * 1000 > startsWithinMs;
@@ -109,6 +110,8 @@ export function instanceOf(
     state: ended ? 'exited' : info.State === 'created' ? 'created' : 'running',
     address: ended || !published?.PublicPort ? null : { host, port: published.PublicPort },
     exitCode: ended && exitCode !== undefined ? Number(exitCode) : null,
-    ...(endedWithEngine && { endedWithEngine }),
+    node,
+    ...(end && { ended: { at: end.at, reason: end.reason, memoryLimitMb: end.memoryLimitMb } }),
+    ...(end?.withEngine && { endedWithEngine: true as const }),
   };
 }

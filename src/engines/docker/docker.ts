@@ -1,5 +1,6 @@
 // The Docker Engine API (or Podman's compatible one), over a socket or TCP. An instance is a container. Everything known
 // about it is in its labels, so that any process of the installation finds it again.
+import { pinImage } from '../../contract/image-reference.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { defaultLogBytes, type Engine } from '../engine.ts';
 import { defaultDockerSocket, reachOf } from './address.ts';
@@ -7,8 +8,9 @@ import { connectDocker, type DockerTimeouts, defaultDockerTimeouts, unless } fro
 import { containerName, instanceOf, labelFilter, ownerOf } from './container.ts';
 import { DiskLimit } from './disk-limit.ts';
 import { createEnds } from './ends.ts';
-import { prepareImage } from './image.ts';
+import { exposedPorts, prepareImage } from './image.ts';
 import { removeContainer, startInstance } from './lifecycle.ts';
+import { listeningPorts } from './listening.ts';
 import { followContainer } from './log/follow.ts';
 import { readLatestFrames } from './log/latest-frames.ts';
 import { readLogFrames } from './log/read-frames.ts';
@@ -45,7 +47,7 @@ export async function createDockerEngine(options: DockerOptions): Promise<Engine
   const context = { client, installation, reach, networks, disk: new DiskLimit() };
   const containerOf = (id: string) => docker.getContainer(containerName(installation, id));
   const starting = new Map<string, Promise<void>>();
-  const endedWithEngine = createEnds(client);
+  const endsOf = createEnds(client);
 
   return {
     kind: 'docker',
@@ -55,9 +57,10 @@ export async function createDockerEngine(options: DockerOptions): Promise<Engine
       // Only then, because Docker logs every such question.
       if (client.changesHang()) await probeChanges(client);
     },
-    prepare: async (image, _variables, access = { login: null, isKnown: false }) => ({
-      digest: await prepareImage(client, image, access),
-    }),
+    async prepare(image, _variables, access = { login: null, isKnown: false }) {
+      const digest = await prepareImage(client, image, access);
+      return { digest, exposed: await exposedPorts(client, pinImage(image, digest)) };
+    },
     // Concurrent starts of one id share one: otherwise the second would run a program again that has already ended.
     start(spec) {
       const running = starting.get(spec.id) ?? startInstance(context, spec).finally(() => starting.delete(spec.id));
@@ -69,12 +72,12 @@ export async function createDockerEngine(options: DockerOptions): Promise<Engine
       const found = await call(timeouts.read, 'unavailable', (abortSignal) =>
         docker.listContainers({ all: true, filters, abortSignal }),
       );
-      const taken = await endedWithEngine(found.filter(({ State }) => State === 'exited'));
+      const ends = await endsOf(found.filter(({ State }) => State === 'exited'));
       const nowMs = clock.now();
       // It must not hold up the list; what it did not remove, the next one does.
       networks.sweep(new Set(found.flatMap(({ Labels }) => ownerOf(Labels)?.project ?? [])), nowMs).catch(() => {});
       return found
-        .map((info) => instanceOf(info, reach, nowMs, taken.has(info.Id)))
+        .map((info) => instanceOf(info, reach, nowMs, ends.get(info.Id)))
         .filter((instance) => instance !== null);
     },
     async stop(id, graceS, beforeRemoval) {
@@ -96,6 +99,13 @@ export async function createDockerEngine(options: DockerOptions): Promise<Engine
       return frames ? readLogFrames(frames).filter((line) => line.at > sinceMs) : [];
     },
     follow: (id, after, signal) => followContainer(client, containerName(installation, id), after, signal),
+    async listening(id) {
+      const container = await unless([404], () =>
+        call(timeouts.read, 'unavailable', (abortSignal) => containerOf(id).inspect({ abortSignal })),
+      );
+      const listening = container && (await listeningPorts(container));
+      return listening && { ...listening, exposed: await exposedPorts(client, container.Image) };
+    },
     watch: (onChange) => watchEvents(client, installation, onChange),
     close: async () => client.close(),
   };

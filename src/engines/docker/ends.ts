@@ -1,27 +1,83 @@
-// Which containers ended because Docker itself did. Docker ends its containers when it stops; after it was killed, it ends
-// them when it starts again. Either way that is before it makes its default network, which it makes anew at every start.
+// How containers ended: by themselves, out of memory, killed, or because Docker itself did. Docker ends its containers when
+// it stops; after it was killed, it ends them when it starts again. Either way that is before it makes its default network,
+// which it makes anew at every start.
+import type { Readable } from 'node:stream';
 import type { ContainerInfo, ContainerInspectInfo, NetworkInspectInfo } from 'dockerode';
+import type { EngineEnd } from '../engine.ts';
 import { type DockerClient, get, unless } from './client.ts';
+import { jsonLines } from './json-lines.ts';
 
 const atOnce = 20;
+const mib = 1024 * 1024;
+/** 128 + SIGKILL, and 128 + SIGTERM. */
+const killed = 137;
+const signalled = [killed, 143];
+/** How far the news of a lack of memory and of the end may be apart. */
+const aroundEndMs = 500;
 
-/** Gives those of the containers, which have all ended, that ended with the engine. Each is asked about once. */
-export function createEnds(client: DockerClient): (ended: ContainerInfo[]) => Promise<ReadonlySet<string>> {
-  let known = new Map<string, boolean>();
+export interface ContainerEnd extends EngineEnd {
+  withEngine: boolean;
+}
+
+type Ends = ReadonlyMap<string, ContainerEnd>;
+
+/** Gives how the containers, which have all ended, did, by their id. Each is asked about once. */
+export function createEnds(client: DockerClient): (ended: ContainerInfo[]) => Promise<Ends> {
+  let known: Ends = new Map();
   return async (ended) => {
     const fresh = ended.filter(({ Id }) => !known.has(Id));
     const startedAt = fresh.length > 0 ? await engineStartedAt(client) : null;
     const asked = new Map(known);
     for (let first = 0; first < fresh.length; first += atOnce) {
       const some = fresh.slice(first, first + atOnce).map(async ({ Id }) => {
-        const finishedAt = startedAt === null ? null : await containerFinishedAt(client, Id);
-        asked.set(Id, startedAt !== null && finishedAt !== null && finishedAt <= startedAt);
+        const end = await endOf(client, Id, startedAt);
+        if (end) asked.set(Id, end);
       });
       await Promise.all(some);
     }
-    known = new Map(ended.map(({ Id }) => [Id, asked.get(Id) ?? false]));
-    return new Set(ended.filter(({ Id }) => known.get(Id)).map(({ Id }) => Id));
+    known = new Map(ended.flatMap(({ Id }) => (asked.has(Id) ? [[Id, asked.get(Id)!] as const] : [])));
+    return known;
   };
+}
+
+/** Null if the container is gone by now. */
+async function endOf(client: DockerClient, id: string, engineStartedAt: number | null): Promise<ContainerEnd | null> {
+  const container = await unless([404], () =>
+    client.call(client.timeouts.read, 'unavailable', (abortSignal) =>
+      get<ContainerInspectInfo>(client.docker, `/containers/${id}/json`, abortSignal),
+    ),
+  );
+  if (!container) return null;
+  const { State, HostConfig } = container;
+  const at = timeOf(State.FinishedAt);
+  const withEngine = engineStartedAt !== null && at !== null && at <= engineStartedAt;
+  const isSaid = State.OOMKilled && State.ExitCode !== 0;
+  // Those that ended with the engine are many, and its events are gone.
+  const mayBeUnsaid = State.ExitCode === killed && !withEngine && at !== null;
+  const outOfMemory = isSaid || (mayBeUnsaid && (await ranOutOfMemory(client, id, at)));
+  return {
+    at,
+    withEngine,
+    reason: outOfMemory ? 'out_of_memory' : signalled.includes(State.ExitCode) ? 'killed' : 'exited',
+    memoryLimitMb: HostConfig.Memory ? Math.round(HostConfig.Memory / mib) : null,
+  };
+}
+
+/**
+ * Docker hears of a lack of memory and of the end on two ways, and where the end comes first its record does not say why.
+ * Its latest events do.
+ */
+async function ranOutOfMemory({ docker, call, timeouts }: DockerClient, id: string, endedAt: number): Promise<boolean> {
+  const filters = { type: ['container' as const], event: ['oom'], container: [id] };
+  // By Docker's clock; it waits for events until then.
+  const since = (endedAt - aroundEndMs) / 1000;
+  const until = (endedAt + aroundEndMs) / 1000;
+  const asking = call(timeouts.read, 'unavailable', async (abortSignal) => {
+    const events = (await docker.getEvents({ filters, since, until, abortSignal })) as Readable;
+    for await (const _ of jsonLines<object>(events)) return true;
+    return false;
+  });
+  return asking.catch(() => false);
 }
 
 /** Null where there is no such network, as with Podman, whose containers do not end with it. */
@@ -32,15 +88,6 @@ async function engineStartedAt({ docker, call, timeouts }: DockerClient): Promis
     ),
   );
   return network ? timeOf(network.Created) : null;
-}
-
-async function containerFinishedAt({ docker, call, timeouts }: DockerClient, id: string): Promise<number | null> {
-  const container = await unless([404], () =>
-    call(timeouts.read, 'unavailable', (abortSignal) =>
-      get<ContainerInspectInfo>(docker, `/containers/${id}/json`, abortSignal),
-    ),
-  );
-  return container ? timeOf(container.State.FinishedAt) : null;
 }
 
 /** Docker writes nanoseconds; Date.parse is only sure to read milliseconds. Null if it says none. */

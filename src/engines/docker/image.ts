@@ -34,13 +34,28 @@ async function askRegistry(client: DockerClient, reference: ImageReference, logi
   }
 }
 
+/** The TCP ports that an image of the engine declares. */
+export async function exposedPorts(client: DockerClient, name: string): Promise<number[]> {
+  return tcpPortsOf((await inspectImage(client, name))?.Config?.ExposedPorts);
+}
+
+/** Of what an image declares, such as `8080/tcp`. */
+export function tcpPortsOf(exposed: Record<string, object> | null | undefined): number[] {
+  const ports = Object.keys(exposed ?? {}).flatMap((name) => /^(\d+)(?:\/tcp)?$/.exec(name)?.[1] ?? []);
+  return ports.map(Number).sort((a, b) => a - b);
+}
+
 /** Null if the engine does not have the image. */
-async function repoDigests({ docker, call, timeouts }: DockerClient, name: string): Promise<string[] | null> {
+async function repoDigests(client: DockerClient, name: string): Promise<string[] | null> {
+  const image = await inspectImage(client, name);
+  return image && (image.RepoDigests ?? []);
+}
+
+async function inspectImage({ docker, call, timeouts }: DockerClient, name: string): Promise<ImageInspectInfo | null> {
   try {
-    const image = await call(timeouts.read, 'unavailable', (abortSignal) =>
+    return await call(timeouts.read, 'unavailable', (abortSignal) =>
       get<ImageInspectInfo>(docker, `/images/${name}/json`, abortSignal),
     );
-    return image.RepoDigests ?? [];
   } catch (error) {
     if (isErrorResponse(error, 404)) return null;
     throw error;
@@ -96,7 +111,7 @@ async function whoIsSilent(client: DockerClient, error: unknown): Promise<never>
     () => false,
   );
   const waitedS = Math.round(client.timeouts.pullSilence / 1000);
-  throw answers ? new EngineError('registry_unreachable', `no progress for ${waitedS} s`, error) : error;
+  throw answers ? new EngineError('registry_failing', `no progress for ${waitedS} s`, error) : error;
 }
 
 /** As the engine expects it in its X-Registry-Auth header. */

@@ -6,15 +6,15 @@ const faults: [EngineFault, RegExp][] = [
   // Before the others: a registry may say "denied" of requests that are only too many.
   ['registry_rate_limited', /toomanyrequests|too many requests|rate limit|\b429\b/i],
   ['image_denied', /\bdenied\b|unauthorized|authentication required|authorization failed|no basic auth|forbidden/i],
-  ['registry_unreachable', /no such host|server misbehaving|\bdial (tcp|udp)\b|\blookup\b.* on /i],
+  // A name that does not resolve, and connections that are not even made.
+  ['registry_unreachable', /no such host|server misbehaving|\bdial (tcp|udp)\b|\blookup\b.* on |proxyconnect/i],
   ['image_not_found', /manifest unknown|name unknown|not found|no matching manifest|no image found|does not exist/i],
-  [
-    'registry_unreachable',
-    /connection (refused|reset)|no route to host|network is unreachable|broken pipe|proxyconnect/i,
-  ],
-  ['registry_unreachable', /time-?out|timed out|deadline exceeded|request canceled|unexpected EOF|: EOF$/i],
-  ['registry_unreachable', /x509|tls: |TLS handshake|HTTP response to HTTPS client|malformed HTTP response/i],
-  ['registry_unreachable', /\b50[0-4]\b|service unavailable|bad gateway|internal server error/i],
+  ['registry_unreachable', /connection refused|no route to host|network is unreachable/i],
+  ['registry_unreachable', /x509|HTTP response to HTTPS client|malformed HTTP response/i],
+  // These may pass: the registry is slow, is being restarted, or breaks off.
+  ['registry_failing', /connection reset|broken pipe|unexpected EOF|: EOF$|tls: |TLS handshake/i],
+  ['registry_failing', /time-?out|timed out|deadline exceeded|request canceled/i],
+  ['registry_failing', /\b50[0-4]\b|service unavailable|bad gateway|internal server error/i],
 ];
 
 /**

@@ -5,6 +5,7 @@
 //   STANDIN_ERROR_RATE=0.2       that share of responses is 500
 //   STANDIN_LATENCY_MS=50        every response takes that long
 //   STANDIN_EXIT_AFTER_S=3       it exits after that time
+//   STANDIN_FAIL_AFTER_S=3       from then on every response is 500
 //   STANDIN_UNHEALTHY=1          it does not listen
 //   STANDIN_IMAGE_MISSING=1      the image cannot be found
 //   STANDIN_LOG_LINES=1000       it logs that many lines of 16 kB when it starts
@@ -13,6 +14,7 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { hostname } from 'node:os';
 import { parseImage } from '../../contract/image-reference.ts';
 import { revisionId } from '../../contract/revision-id.ts';
 import { createServer } from '../../lib/http/node-http.ts';
@@ -36,6 +38,7 @@ interface Running {
   server: Server;
   exitCode: number | null;
   log: StandinLog;
+  endedAt: number | null;
   timer: NodeJS.Timeout | null;
 }
 
@@ -68,6 +71,7 @@ export function createStandinEngine(): StandinEngine {
         spec,
         server: createServer(),
         exitCode: null,
+        endedAt: null,
         log: new StandinLog(maxLogLines),
         timer: null,
       };
@@ -104,7 +108,7 @@ export function createStandinEngine(): StandinEngine {
   };
 }
 
-function describe({ spec, server, exitCode }: Running): EngineInstance {
+function describe({ spec, server, exitCode, endedAt }: Running): EngineInstance {
   const address = server.address() as AddressInfo | null;
   return {
     id: spec.id,
@@ -114,6 +118,8 @@ function describe({ spec, server, exitCode }: Running): EngineInstance {
     state: exitCode === null ? 'running' : 'exited',
     address: exitCode === null ? { host: standinHost, port: address?.port ?? spec.hostPort ?? 1 } : null,
     exitCode,
+    node: hostname(),
+    ...(exitCode !== null && { ended: { at: endedAt, reason: 'exited' as const, memoryLimitMb: null } }),
   };
 }
 
@@ -146,6 +152,7 @@ function note(running: Running, text: string, stream: LogLine['stream'] = 'stdou
 function end(running: Running, exitCode: number): void {
   if (running.exitCode !== null) return;
   running.exitCode = exitCode;
+  running.endedAt = Date.now();
   if (running.timer) clearTimeout(running.timer);
   note(running, `instance ended with exit code ${exitCode}`, 'stderr');
   running.log.close();
@@ -157,6 +164,8 @@ function answer(running: Running) {
   const { spec } = running;
   const errorRate = Number(spec.variables.STANDIN_ERROR_RATE) || 0;
   const latencyMs = Number(spec.variables.STANDIN_LATENCY_MS) || 0;
+  const failsFrom =
+    performance.now() + (Number(spec.variables.STANDIN_FAIL_AFTER_S) || Number.POSITIVE_INFINITY) * 1000;
   const body = JSON.stringify({ image: spec.image, revision: revisionId(spec.revision), instance: spec.id });
   let failing = 0;
   return (request: IncomingMessage, response: ServerResponse) => {
@@ -164,8 +173,9 @@ function answer(running: Running) {
     const respond = () => {
       // Errors are spread evenly, not at random: of n responses, n × rate are errors.
       failing += errorRate;
-      const failed = failing >= 1;
-      if (failed) failing -= 1;
+      const isTurn = failing >= 1;
+      if (isTurn) failing -= 1;
+      const failed = isTurn || performance.now() >= failsFrom;
       if (failed) note(running, `${request.method} ${request.url} 500`, 'stderr');
       response.writeHead(failed ? 500 : 200, { 'content-type': 'application/json' });
       response.end(`${body}\n`);

@@ -1,4 +1,4 @@
-// A database from before there were alerts: its environments get the rules that new ones have.
+// A database from before there were alerts: its environments get the rules that new ones have, and keep their port.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { listAlertRules, presentAlertRule } from '../../../src/alerts/rule-queries.ts';
@@ -9,11 +9,10 @@ import { webhooks } from '../../../src/db/migrations/0003-webhooks.ts';
 import { type AnyDb, columnsFor } from '../../../src/db/migrations/types.ts';
 import { openDatabase } from '../../../src/db/open.ts';
 import { newEnvironment } from '../../../src/environments/change.ts';
-import { insertEnvironment } from '../../../src/environments/queries.ts';
 import { insertProject } from '../../../src/projects/queries.ts';
 import { isolatedEnv } from '../../helpers/app.ts';
 
-test('environments that are there already get their two rules', async () => {
+test('environments that are there already get their two rules and keep their port', async () => {
   const { env, dataDir, clean } = await isolatedEnv();
   const database = await openDatabase({ url: env.SLUICE_DATABASE_URL ?? null, dataDir, onConnectionLost() {} });
   const { db, dialect } = database;
@@ -39,7 +38,9 @@ test('environments that are there already get their two rules', async () => {
     ...{ created_at: 1, updated_at: 1, version: 1 },
   });
   for (const name of ['production', 'staging']) {
-    await insertEnvironment(db, newEnvironment({ projectId: id, name, region: 'local', host: `shop-${name}` }, 1));
+    const row = newEnvironment({ projectId: id, name, region: 'local', host: `shop-${name}` }, 1);
+    const { port_set, health_state, health_since, health_reason, ...known } = row;
+    await old.insertInto('environment').values(known).execute();
   }
   await migrate(db, dialect);
   for (const environment of ['production', 'staging']) {
@@ -55,6 +56,12 @@ test('environments that are there already get their two rules', async () => {
       ],
     );
   }
+  const kept = await db
+    .selectFrom('environment')
+    .select(['port', 'port_set', 'health_state', 'health_since'])
+    .execute();
+  const asBefore = { port: 8080, port_set: 1, health_state: 'idle', health_since: 1 };
+  for (const row of kept) assert.deepEqual({ ...row }, asBefore);
   await database.close();
   await clean();
 });

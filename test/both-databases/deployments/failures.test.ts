@@ -13,7 +13,7 @@ const open = (settings?: object) => Shop.open(t.url, settings);
 describe('failing', () => {
   for (const [what, variables, code] of [
     ['an image that is not there', { STANDIN_IMAGE_MISSING: '1' }, 'image_not_found'],
-    ['an instance that does not listen', { STANDIN_UNHEALTHY: '1' }, 'start_timeout'],
+    ['an instance that does not listen', { STANDIN_UNHEALTHY: '1' }, 'port_not_listening'],
     ['an instance that ends again and again', { STANDIN_EXIT_AFTER_S: '0.05' }, 'crashed'],
   ] as const) {
     test(`${what}: ${code}, and the previous revision goes on serving`, async () => {

@@ -42,6 +42,7 @@ test('a new project has the environment production with the documented defaults'
     retention: 10,
     drain_s: 10,
     locked: null,
+    health: { state: 'idle', since: created_at, reason: null },
     active_revision: null,
     traffic: [],
     in_progress_deployment: null,

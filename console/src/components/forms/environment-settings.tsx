@@ -7,7 +7,11 @@ import { Check, Form, Input, numberField, Select, textField } from './form.tsx';
 /** Fields in the order they are shown: the name in the API, the label, the hint. */
 const plain = [
   ['replicas', 'Instances', 'Per live revision.'],
-  ['port', 'Port', 'Instances listen here; passed to them as PORT.'],
+  [
+    'port',
+    'Port',
+    'Instances listen here; passed to them as PORT. Until it is set, the only port that the image exposes.',
+  ],
   ['drain_s', 'Drain time (s)', 'How long an instance may finish its requests.'],
   ['retention', 'Revisions kept', 'Superseded revisions available for rollback.'],
 ] as const;
@@ -35,6 +39,7 @@ function changesOf(data: FormData) {
     .map(Number);
   return {
     ...numbers('', plain),
+    port: numberField(data, 'port'),
     auto_rollback: data.has('auto_rollback'),
     health_check: { ...numbers('health_check.', health), path: textField(data, 'health_check.path') ?? null },
     canary: {
@@ -63,7 +68,10 @@ function Running({ project, environment }: EnvironmentProps) {
   const { client } = useSignedIn();
   const { name, health_check, canary: policy } = environment;
   const submit = async (data: FormData) => {
-    await client.environments.update(project, name, changesOf(data));
+    const { port, ...changes } = changesOf(data);
+    // One that was never set follows the image: it stays so unless somebody changes it.
+    const isChanged = port !== undefined && port !== environment.port;
+    await client.environments.update(project, name, { ...changes, ...(isChanged && { port }) });
     notify('Saved. Takes effect with the next deployment.');
   };
   return (

@@ -10,6 +10,7 @@ const metricChoices = [
   ['p95_ms', 'p95 latency'],
   ['request_rate', 'Request rate'],
   ['healthy_instances', 'Healthy instances'],
+  ['restarts', 'Restarts'],
   ['certificate_days_left', 'Certificate days left'],
   ['external', 'External (Alertmanager)'],
 ] as const satisfies [Metric, string][];

@@ -21,7 +21,7 @@ function conditionOf({ metric, comparator, threshold, window_s, for_s }: AlertRu
   if (metric === 'external') return 'Fired by Alertmanager';
   const limit = (formats[metric] ?? String)(threshold);
   const sign = comparator === 'gt' ? 'above' : 'below';
-  const over = isPlotted(metric) ? ` over ${duration(window_s)}` : '';
+  const over = isPlotted(metric) || metric === 'restarts' ? ` over ${duration(window_s)}` : '';
   return `${nameOf.get(metric)} ${sign} ${limit}${over}${for_s > 0 ? `, for ${duration(for_s)}` : ''}`;
 }
 

@@ -1,0 +1,51 @@
+// Why an instance that runs is not healthy, for people, with what to do about it. No I/O.
+import type { Engine } from '../../engines/engine.ts';
+import type { Failure } from './steps.ts';
+
+/** What its latest health check said; null: there was none yet. */
+export type Check =
+  | { ok: true }
+  | { ok: false; fault: 'no_connection' | 'no_answer' | 'bad_answer'; message: string }
+  | null;
+
+type Listening = Awaited<ReturnType<NonNullable<Engine['listening']>>>;
+
+/** `port`: the one it should listen on; `listening`: what it does listen on, null: not known. */
+export function notHealthy(check: Check, port: number | null, listening: Listening): Failure {
+  if (!check || check.ok) return { code: 'start_timeout', message: noCheckFailed };
+  if (check.fault === 'bad_answer') return { code: 'health_check_failed', message: check.message };
+  const isOpen = listening?.open.includes(port ?? 0) ?? false;
+  if (port !== null && !isOpen && (listening !== null || check.fault === 'no_connection')) {
+    return { code: 'port_not_listening', message: notListening(port, listening, check.message) };
+  }
+  return {
+    code: 'start_timeout',
+    message:
+      `An instance runs, but did not pass its health check in time. The last check said: ${check.message}. ` +
+      'If it needs longer to start, raise health_check.start_timeout_s of the environment.',
+  };
+}
+
+const noCheckFailed =
+  'An instance did not become healthy in time: none of its health checks failed, but too few had been made. Raise ' +
+  'health_check.start_timeout_s of the environment.';
+
+function notListening(port: number, listening: Listening, said: string): string {
+  const runs = `The program runs, but nothing listens on port ${port}`;
+  if (!listening) return `${runs} (${said}). ${remedy}`;
+  if (listening.loopback.includes(port)) {
+    return (
+      `The program listens on port ${port} of its loopback address alone, where nothing outside its container ` +
+      'reaches it. Make it listen on 0.0.0.0.'
+    );
+  }
+  const ports = [...new Set([...listening.open, ...listening.loopback])].sort((a, b) => a - b);
+  const found = ports.length === 0 ? 'It listens on no port' : `It listens on ${list(ports)}`;
+  const { exposed } = listening;
+  const image = exposed.length === 0 ? 'its image exposes none' : `its image exposes ${list(exposed)}`;
+  return `${runs}. ${found}; ${image}. ${remedy}`;
+}
+
+const remedy = 'Make it listen on the port in the variable PORT, or set the port of the environment.';
+
+const list = (ports: number[]): string => (ports.length === 1 ? `port ${ports[0]}` : `ports ${ports.join(', ')}`);
