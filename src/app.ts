@@ -30,6 +30,7 @@ import { createAlerts } from './wiring/alerts.ts';
 import type { Common } from './wiring/common.ts';
 import { createDomains } from './wiring/domains.ts';
 import { startHousekeeping } from './wiring/housekeeping.ts';
+import { createLogs } from './wiring/logs.ts';
 import { createNotifications, type NotificationOverrides } from './wiring/notifications.ts';
 import { openRegions } from './wiring/regions.ts';
 import { createRollouts, type RouterWorkers } from './wiring/rollouts.ts';
@@ -149,14 +150,18 @@ async function buildApp(config: Config, overrides: Overrides & { log: Log }, end
     resolve: overrides.lookup ?? systemLookup,
     resolveTxt: overrides.resolveTxt ?? systemResolveTxt,
   });
+  const logs = createLogs(common, config, regions, metrics.registry);
+  rest.add('log readers', () => logs.close());
   const rollouts = await createRollouts(common, config, {
     workers: overrides.routerWorkers ?? null,
     addresses,
     regions,
     certificates: domains.certificates,
     onMeasured: alerts.measured,
+    takeLogs: logs.take,
   });
   work.add('rollouts', () => rollouts.stop());
+  work.add('logs', () => logs.stop());
   work.add('domains', () => domains.stop());
   const notifications = createNotifications(common, config, overrides, metrics.observeAttempt);
   work.add('webhooks', () => notifications.stop());
@@ -168,7 +173,12 @@ async function buildApp(config: Config, overrides: Overrides & { log: Log }, end
     metrics,
     timeouts: overrides.timeouts ?? defaultTimeouts,
     routes: config.roles.includes('api')
-      ? apiRoutes(common, regions, addresses, config.projectsPerAccount, [notifications, alerts, domains])
+      ? apiRoutes(common, regions, addresses, config.projectsPerAccount, logs.stored, [
+          notifications,
+          alerts,
+          domains,
+          logs,
+        ])
       : [],
     figures: alerts.figures,
     caPem: domains.caPem,
@@ -176,10 +186,16 @@ async function buildApp(config: Config, overrides: Overrides & { log: Log }, end
   await web.listen(overrides.apiSocket ?? { host: config.host, port: config.port });
   notifications.listensAt(hostOf(web.server.server));
   rest.add('requests under way', () => web.finish(config.drainS * 1000), (config.drainS + 20) * 1000);
-  ending.clients = leaving(web, notifications);
+  ending.clients = leaving(web, {
+    closeStreams() {
+      notifications.closeStreams();
+      logs.closeStreams();
+    },
+  });
 
   setImmediate(loadCompiler); // before the first request needs it, after the service is ready
   rollouts.start();
+  logs.start();
   await notifications.start();
   alerts.start();
   await domains.start();

@@ -62,6 +62,13 @@ export interface Config {
   /** FFMPEG and PATH: where to look for the encoder of the sample streams. */
   ffmpeg: string | null;
   searchPath: string | null;
+  /** Of what instances print, per environment. */
+  logsMb: number;
+  logsDays: number;
+  /** Where the same lines are sent; null: nowhere. */
+  logsSyslog: { transport: 'udp' | 'tcp' | 'tls'; host: string; port: number } | null;
+  logsOtlp: string | null;
+  logsOtlpHeaders: Record<string, string>;
   logLevel: string;
   logFormat: 'json' | 'pretty';
 }
@@ -142,6 +149,11 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
     drainS: read('SLUICE_DRAIN_S'),
     ffmpeg: env.FFMPEG ?? null,
     searchPath: env.PATH ?? null,
+    logsMb: read('SLUICE_LOGS_MB'),
+    logsDays: read('SLUICE_LOGS_DAYS'),
+    logsSyslog: read('SLUICE_LOGS_SYSLOG'),
+    logsOtlp: read('SLUICE_LOGS_OTLP'),
+    logsOtlpHeaders: read('SLUICE_LOGS_OTLP_HEADERS'),
     logLevel: read('SLUICE_LOG_LEVEL'),
     logFormat: format === 'auto' ? (isTerminal ? 'pretty' : 'json') : format,
   };

@@ -43,7 +43,16 @@ function closeToOthers(dir: string): void {
 }
 
 /** By one of these, a directory is known for one that a service made or used before. */
-const ownNames = new Set(['sluice.db', 'secret.key', 'admin-token', 'process.lock', 'address', 'routing', 'catalogue']);
+const ownNames = new Set([
+  'sluice.db',
+  'secret.key',
+  'admin-token',
+  'process.lock',
+  'address',
+  'routing',
+  'catalogue',
+  'logs',
+]);
 
 /** Writes a file that only its owner can read; fails if it is there already. */
 export function writeSecretFile(path: string, content: string): void {

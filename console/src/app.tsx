@@ -15,6 +15,7 @@ import { DeploymentPage } from './pages/deployment.tsx';
 import { DeploymentsPage } from './pages/deployments.tsx';
 import { DomainsPage } from './pages/domains.tsx';
 import { EnvironmentPage } from './pages/environment.tsx';
+import { LogsPage } from './pages/logs.tsx';
 import { ProjectPage } from './pages/project.tsx';
 import { ProjectSettingsPage } from './pages/project-settings.tsx';
 import { ProjectsPage } from './pages/projects.tsx';
@@ -33,6 +34,7 @@ const routes: [pattern: string, page: ComponentType<{ params: Params }>][] = [
   ['/projects/:id/deployments', DeploymentsPage],
   ['/projects/:id/deployments/:dpl', DeploymentPage],
   ['/projects/:id/environments/:name', EnvironmentPage],
+  ['/projects/:id/environments/:name/logs', LogsPage],
   ['/projects/:id/alerts', AlertsPage],
   ['/projects/:id/domains', DomainsPage],
   ['/projects/:id/settings', ProjectSettingsPage],

@@ -3,8 +3,8 @@ import { eventOperations } from './event-operations.ts';
 import { Listing, type Page } from './listing.ts';
 import type { Kind, Operation } from './operation.ts';
 import { operations } from './operations.ts';
-import type { CallOptions, ClientOptions, QueryValues } from './request.ts';
-import { EventFollower, type StreamOptions } from './stream.ts';
+import type { CallOptions, ClientOptions, QueryValues, StreamOptions } from './request.ts';
+import { Follower } from './stream.ts';
 import { Transport } from './transport.ts';
 import type { Deployment } from './types.ts';
 import { type WaitOptions, waitFor } from './wait.ts';
@@ -75,8 +75,8 @@ function methodFor(transport: Transport, operation: Operation<unknown>): (...arg
   const method = methodOf[operation.kind];
   if (operation.kind === 'stream') {
     return (...args) => {
-      const { query = {}, options = {} } = readArguments(operation, args);
-      return new EventFollower(transport, query, options).follow();
+      const { path, query = {}, options = {} } = readArguments(operation, args);
+      return new Follower(transport, path, query, options).follow();
     };
   }
   if (operation.kind === 'list') {

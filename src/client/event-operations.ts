@@ -6,7 +6,7 @@ import type * as events from '../contract/events.ts';
 import type { ChangeNotice, SluiceEvent } from './events.ts';
 import { get, list } from './method.ts';
 import { operation } from './operation.ts';
-import type { StreamOptions } from './stream.ts';
+import type { StreamOptions } from './request.ts';
 
 type Followed<Q> = Q extends { changes: 'true' } ? SluiceEvent | ChangeNotice : SluiceEvent;
 type Follow<Query> = <const Q extends Query | undefined = undefined>(

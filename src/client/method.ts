@@ -3,7 +3,7 @@
 import type { BodyOf, ParamsOf, QueryOf, ResponseOf, RouteDeclaration } from '../contract/declare/route.ts';
 import type { Listing } from './listing.ts';
 import { operation } from './operation.ts';
-import type { CallOptions } from './request.ts';
+import type { CallOptions, StreamOptions } from './request.ts';
 
 type IsUnion<T, U = T> = T extends unknown ? ([U] extends [T] ? false : true) : never;
 
@@ -27,6 +27,10 @@ export const get = <D extends RouteDeclaration, Answer = ResponseOf<D>>(path: st
 /** A GET that takes a query and does not return a list. */
 export const find = <D extends RouteDeclaration>(path: string) =>
   operation<(...args: [...Ids<D>, query?: QueryOf<D>, options?: CallOptions]) => Promise<ResponseOf<D>>>('find', path);
+
+/** A stream of server-sent events that each carry an item. */
+export const follow = <D extends RouteDeclaration, Item>(path: string) =>
+  operation<(...args: [...Ids<D>, query?: QueryOf<D>, options?: StreamOptions]) => AsyncIterable<Item>>('stream', path);
 
 /** A POST with a body, which is optional if none of its fields is required. */
 export const create = <D extends RouteDeclaration>(path: string) =>

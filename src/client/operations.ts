@@ -6,6 +6,8 @@ import type * as deliveries from '../contract/deliveries.ts';
 import type * as deployments from '../contract/deployments.ts';
 import type * as domains from '../contract/domains.ts';
 import type * as environments from '../contract/environments.ts';
+import type { LogEntry } from '../contract/logs/entry.ts';
+import type * as logs from '../contract/logs/reads.ts';
 import type * as metrics from '../contract/metrics.ts';
 import type * as projects from '../contract/projects.ts';
 import type * as registries from '../contract/registries.ts';
@@ -14,7 +16,7 @@ import type * as instances from '../contract/running/instances.ts';
 import type * as service from '../contract/service.ts';
 import type * as tokens from '../contract/tokens.ts';
 import type * as webhooks from '../contract/webhooks.ts';
-import { command, create, find, get, list, post, remove, removeWith, update } from './method.ts';
+import { command, create, find, follow, get, list, post, remove, removeWith, update } from './method.ts';
 
 const project = '/projects/{id}';
 const environment = `${project}/environments/{name}`;
@@ -51,6 +53,10 @@ export const operations = {
     resume: command<typeof deployments.resumeDeployment>(`${deployment}/resume`),
     abort: command<typeof deployments.abortDeployment>(`${deployment}/abort`),
     logs: find<typeof deployments.getDeploymentLogs>(`${deployment}/logs`),
+  },
+  logs: {
+    list: list<typeof logs.listLogs>(`${environment}/logs`),
+    stream: follow<typeof logs.streamLogs, LogEntry>(`${environment}/logs/stream`),
   },
   revisions: {
     list: list<typeof revisions.listRevisions>(`${environment}/revisions`),

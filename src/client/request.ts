@@ -28,6 +28,17 @@ export interface CallOptions {
   onResponse?: (response: { status: number; headers: Headers }) => void;
 }
 
+export interface StreamOptions {
+  /** Start after this event; default: with the next one. */
+  lastEventId?: string;
+  /** Ends the loop, without an error. */
+  signal?: AbortSignal;
+  /** When `open` follows `lost`, fetch again what you display: change notices are not stored. */
+  onState?: (state: 'open' | 'lost') => void;
+  /** The service does not have the event to resume after: all its events follow, also those received earlier. */
+  onReset?: () => void;
+}
+
 export type QueryValues = Record<string, string | number | boolean | undefined>;
 
 export interface ApiRequest {

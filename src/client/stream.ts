@@ -1,23 +1,12 @@
-// Follows the event stream. After a lost connection it reconnects and resumes after the last event it received, so that no
+// Follows the event stream, or that of a log. After a lost connection it reconnects and resumes after the last event it received, so that no
 // event is missed, and none repeated unless the service has lost that event. EventSource cannot be used: it sends no Authorization header.
 import { errorOfAnswer, SluiceError } from './error.ts';
 import type { ChangeNotice, SluiceEvent } from './events.ts';
 import { pause } from './pause.ts';
-import type { QueryValues } from './request.ts';
+import type { QueryValues, StreamOptions } from './request.ts';
 import { delayMs, mayRetry } from './retry.ts';
 import { type Message, MessageParser } from './sse.ts';
 import type { Transport } from './transport.ts';
-
-export interface StreamOptions {
-  /** Start after this event; default: with the next one. */
-  lastEventId?: string;
-  /** Ends the loop, without an error. */
-  signal?: AbortSignal;
-  /** When `open` follows `lost`, fetch again what you display: change notices are not stored. */
-  onState?: (state: 'open' | 'lost') => void;
-  /** The service does not have the event to resume after: all its events follow, also those received earlier. */
-  onReset?: () => void;
-}
 
 /** The service sends something every 15 seconds, so a connection silent for this long is dead. */
 const silenceMs = 45_000;
@@ -26,7 +15,7 @@ const maxRetryMs = 30_000;
 /** Sorts before the id of every event. */
 const beforeAll = `evt_${'0'.repeat(26)}`;
 
-const streamRequest = (query: QueryValues) => ({ method: 'GET' as const, path: '/events/stream', query });
+const eventsPath = '/events/stream';
 const attempted = { method: 'GET' as const, idempotencyKey: undefined, ifMatch: undefined };
 
 /** The interval that the service sent, ± 25 %; doubled with every further failure. */
@@ -35,7 +24,8 @@ function reconnectMs(failures: number, retryMs: number, error: SluiceError | nul
   return Math.min(maxRetryMs, retryMs * 2 ** Math.max(0, failures - 2)) * (0.75 + random / 2);
 }
 
-function readMessage({ event, data }: Message): SluiceEvent | ChangeNotice {
+/** What a stream carries: events and notices, or entries of a log. */
+function readMessage<T>({ event, data }: Message): T {
   try {
     return event === 'changed' ? { ...JSON.parse(data), type: 'changed' } : JSON.parse(data);
   } catch (cause) {
@@ -44,8 +34,14 @@ function readMessage({ event, data }: Message): SluiceEvent | ChangeNotice {
   }
 }
 
-export class EventFollower {
+function timeOf(response: Response): string | undefined {
+  const ms = Date.parse(response.headers.get('date') ?? '');
+  return Number.isNaN(ms) ? undefined : new Date(ms).toISOString();
+}
+
+export class Follower<T = SluiceEvent | ChangeNotice> {
   readonly #transport: Transport;
+  readonly #path: string;
   readonly #query: QueryValues;
   readonly #options: StreamOptions;
   #lastEventId: string;
@@ -54,16 +50,19 @@ export class EventFollower {
   #retryMs = defaultRetryMs;
   #failures = 0;
   #wasOpen = false;
+  /** By the clock of the service. */
+  #openedAt: string | undefined;
   #state: 'open' | 'lost' | null = null;
 
-  constructor(transport: Transport, query: QueryValues, options: StreamOptions) {
+  constructor(transport: Transport, path: string, query: QueryValues, options: StreamOptions) {
     this.#transport = transport;
+    this.#path = path;
     this.#query = query;
     this.#options = options;
     this.#lastEventId = options.lastEventId ?? '';
   }
 
-  async *follow(): AsyncGenerator<SluiceEvent | ChangeNotice, void, undefined> {
+  async *follow(): AsyncGenerator<T, void, undefined> {
     const { signal } = this.#options;
     while (!signal?.aborted) {
       let failure: SluiceError | null = null;
@@ -93,7 +92,7 @@ export class EventFollower {
     this.#options.onState?.(state);
   }
 
-  async *#connection(): AsyncGenerator<SluiceEvent | ChangeNotice, void, undefined> {
+  async *#connection(): AsyncGenerator<T, void, undefined> {
     const connection = new AbortController();
     const abort = () => connection.abort();
     const { signal } = this.#options;
@@ -104,6 +103,7 @@ export class EventFollower {
       const response = await this.#open(connection);
       this.#failures = 0;
       this.#wasOpen = true;
+      this.#openedAt ??= timeOf(response);
       this.#enter('open');
       yield* this.#read(response.body!.getReader(), connection);
     } finally {
@@ -113,13 +113,14 @@ export class EventFollower {
   }
 
   async #findLatest(signal: AbortSignal): Promise<string> {
+    if (this.#path !== eventsPath) return '';
     const list = { method: 'GET' as const, path: '/events', query: { limit: 1 }, options: { signal } };
     const { data } = (await this.#transport.send(list)) as { data: { id: string }[] };
     return data[0]?.id ?? beforeAll;
   }
 
   #open(connection: AbortController): Promise<Response> {
-    const what = 'GET /events/stream';
+    const what = `GET ${this.#path}`;
     const resumeAfter = this.#lastEventId || (this.#wasOpen ? this.#latestBefore : '');
     return this.#transport.limited(what, connection.signal, async (signal) => {
       // The time limit applies only until the headers arrive: the connection's own signal stays in use after that.
@@ -128,17 +129,25 @@ export class EventFollower {
         accept: 'text/event-stream',
         ...(resumeAfter && { 'last-event-id': resumeAfter }),
       };
-      const response = await this.#transport.open(streamRequest(this.#query), { headers, signal: connection.signal });
+      const response = await this.#transport.open(this.#request(), { headers, signal: connection.signal });
       const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') && response.body !== null;
       if (response.ok && isStream) return response;
       throw errorOfAnswer(what, response, await response.text());
     });
   }
 
+  /** A log that said nothing before the connection was lost goes on from when it was opened. */
+  #request() {
+    const isLog = this.#path !== eventsPath;
+    const since = isLog && this.#lastEventId === '' ? this.#openedAt : undefined;
+    const query = since === undefined ? this.#query : { since, ...this.#query };
+    return { method: 'GET' as const, path: this.#path, query };
+  }
+
   async *#read(
     reader: ReadableStreamDefaultReader<Uint8Array>,
     connection: AbortController,
-  ): AsyncGenerator<SluiceEvent | ChangeNotice, void, undefined> {
+  ): AsyncGenerator<T, void, undefined> {
     const parser = new MessageParser(this.#lastEventId);
     const decoder = new TextDecoder();
     for (;;) {

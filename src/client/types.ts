@@ -24,6 +24,7 @@ export type DeploymentState = Deployment['state'];
 export type Strategy = Deployment['strategy'];
 export type FailureCode = NonNullable<Deployment['failure']>['code'];
 export type LogLine = Answer<All['deployments']['logs']>['data'][number];
+export type LogEntry = ItemOf<All['logs']['list']>;
 export type Revision = Answer<All['revisions']['get']>;
 export type Instance = ItemOf<All['instances']['list']>;
 export type AlertRule = Answer<All['alertRules']['get']>;

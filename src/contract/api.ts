@@ -7,6 +7,7 @@ import * as deployments from './deployments.ts';
 import * as domains from './domains.ts';
 import * as environments from './environments.ts';
 import * as events from './events.ts';
+import * as logs from './logs/reads.ts';
 import * as metrics from './metrics.ts';
 import * as projects from './projects.ts';
 import * as registries from './registries.ts';
@@ -35,6 +36,8 @@ export const routes: RouteDeclaration[] = [
   deployments.resumeDeployment,
   deployments.abortDeployment,
   deployments.getDeploymentLogs,
+  logs.listLogs,
+  logs.streamLogs,
   revisions.listRevisions,
   revisions.getRevision,
   revisions.rollbackEnvironment,

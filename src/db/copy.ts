@@ -4,8 +4,20 @@ import { StartError } from '../lib/start-error.ts';
 import type { Db } from './database.ts';
 import type { AnyDb } from './migrations/types.ts';
 
-/** Not copied: the schema version, which the target has itself, and rows that soon expire. */
-const skippedTables = new Set(['migration', 'rate_cell', 'environment_lease', 'router', 'instance_usage']);
+/**
+ * Not copied: the schema version, which the target has itself, rows that soon expire, and logs, whose bytes are files
+ * here. What the engines still have of them is collected again.
+ */
+const skippedTables = new Set([
+  'migration',
+  'rate_cell',
+  'environment_lease',
+  'router',
+  'instance_usage',
+  'log_stream',
+  'log_segment',
+  'log_blob',
+]);
 const batchRows = 500;
 
 interface Copied {

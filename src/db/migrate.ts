@@ -12,9 +12,10 @@ import { routers } from './migrations/0008-routers.ts';
 import { instancePorts } from './migrations/0009-instance-ports.ts';
 import { identity } from './migrations/0011-identity.ts';
 import { registries } from './migrations/0012-registries.ts';
-import { revisionSettings } from './migrations/0013-revision-settings.ts';
+import { clientErrors } from './migrations/0013-client-errors.ts';
 import { instanceEnds } from './migrations/0014-instance-ends.ts';
-import { clientErrors } from './migrations/0016-client-errors.ts';
+import { revisionSettings } from './migrations/0015-revision-settings.ts';
+import { logs } from './migrations/0016-logs.ts';
 import { type AnyDb, columnsFor, type DialectName, type Migration } from './migrations/types.ts';
 
 export const migrations: Migration[] = [
@@ -32,6 +33,7 @@ export const migrations: Migration[] = [
   clientErrors,
   instanceEnds,
   revisionSettings,
+  logs,
 ];
 
 export const latestVersion = migrations.length;

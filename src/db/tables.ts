@@ -4,10 +4,11 @@ import type { HealthState } from '../contract/running/health.ts';
 import type { AlertTables } from './tables/alerts.ts';
 import type { DomainTables } from './tables/domains.ts';
 import type { EventTables } from './tables/events.ts';
+import type { LogTables } from './tables/logs.ts';
 import type { RolloutTables } from './tables/rollouts.ts';
 import type { RoutingTables } from './tables/routing.ts';
 
-export interface Tables extends RolloutTables, RoutingTables, AlertTables, EventTables, DomainTables {
+export interface Tables extends RolloutTables, RoutingTables, AlertTables, EventTables, DomainTables, LogTables {
   account: { id: string; name: string; created_at: number };
   token: {
     id: string;

@@ -3,6 +3,7 @@
 // again after a crash.
 
 import type { EndReason } from '../contract/running/instances.ts';
+import type { LogPosition } from '../lib/log-lines/position.ts';
 
 export type EngineKind = 'standin' | 'docker' | 'kubernetes';
 
@@ -161,10 +162,19 @@ export interface Engine {
   start(spec: InstanceSpec): Promise<void>;
   /** Every instance of this installation that has not been removed, running or ended. */
   list(): Promise<EngineInstance[]>;
-  /** Asks the instance to end, kills it after the grace period, and removes it. Does nothing if there is none. */
-  stop(id: string, graceS: number): Promise<void>;
+  /**
+   * Asks the instance to end, kills it after the grace period, and removes it. Does nothing if there is none.
+   * `beforeRemoval` runs when it has ended and its log can still be read.
+   */
+  stop(id: string, graceS: number, beforeRemoval?: () => Promise<void>): Promise<void>;
   /** Oldest first; empty if there is no such instance. */
   logs(id: string, query: LogQuery): Promise<LogLine[]>;
+  /**
+   * What the instance prints, from behind a position on (null: from the beginning), as lines of lib/log-lines/, each once
+   * and in order. Reads no faster than it is asked to; where lines behind the position were lost, one says so. Ends when
+   * the instance has ended and all of it was read, or there is none.
+   */
+  follow?(id: string, after: LogPosition | null, signal: AbortSignal): AsyncIterable<Buffer>;
   /** What the program of an instance listens on, and what its image exposes; null where that cannot be told. */
   listening?(id: string): Promise<(ListeningPorts & { exposed: number[] }) | null>;
   /**

@@ -90,3 +90,20 @@ export function httpsRedirect(value: string): 'auto' | 'on' | 'off' | number {
   const isPort = /^\d{1,5}$/.test(value) && number >= 1 && number <= 65_535;
   return isPort ? number : wrong('must be auto, on, off or a port from 1 to 65535');
 }
+
+export function syslogAddress(value: string): { transport: 'udp' | 'tcp' | 'tls'; host: string; port: number } | null {
+  if (value === '') return null;
+  const [, transport, host, at] = /^(udp|tcp|tls):\/\/(\[[0-9a-f:]+\]|[^:/\s[\]]+):(\d{1,5})$/i.exec(value) ?? [];
+  if (!transport || !host || port(at!) === 0) return wrong('must be udp://, tcp:// or tls:// with a host and a port');
+  return { transport: transport.toLowerCase() as 'udp', host: host.replace(/^\[|\]$/g, ''), port: port(at!) };
+}
+
+export function headerList(value: string): Record<string, string> {
+  const items = value.split(',').filter((item) => item.trim() !== '');
+  return Object.fromEntries(
+    items.map((item) => {
+      const [, name, text] = /^\s*([A-Za-z0-9-]{1,100})=([!-~]*)\s*$/.exec(item) ?? wrong('must be name=value,…');
+      return [name!.toLowerCase(), decodeURIComponent(text!)];
+    }),
+  );
+}

@@ -20,6 +20,8 @@ export interface Topics {
   domains: { hostname: string };
   /** A token was revoked. */
   tokens: { tokenId: string };
+  /** Lines of this environment were stored. */
+  logs: { projectId: string; environment: string };
   /** Something was deleted that leaves things behind to clean up. */
   removals: null;
 }

@@ -4,6 +4,7 @@ import { databaseLeases, onlyProcess } from '../deployments/reconcile/leases.ts'
 import { Reconciler } from '../deployments/reconcile/reconciler.ts';
 import { UsageMeter } from '../deployments/usage/meter.ts';
 import { rangeText } from '../lib/address.ts';
+import type { Collector } from '../logs/collect/collector.ts';
 import type { Regions } from '../regions/regions.ts';
 import { registryLogins } from '../registries/logins.ts';
 import { RouterAgent } from '../traffic/agent.ts';
@@ -41,6 +42,7 @@ interface RolloutParts {
   regions: Regions;
   certificates: CertificateSource;
   onMeasured(router: string, measurements: Measurement[]): void;
+  takeLogs: Collector['take'];
 }
 
 export async function createRollouts(common: Common, config: Config, parts: RolloutParts): Promise<Rollouts> {
@@ -69,6 +71,7 @@ export async function createRollouts(common: Common, config: Config, parts: Roll
     instancePorts: config.instancePorts,
     random: Math.random,
     routers: new RouterWatch({ db, clock, leaseMs }),
+    takeLogs: parts.takeLogs,
   });
   return {
     start() {

@@ -1,6 +1,7 @@
 // Every route of the API.
 import { auditRoutes } from '../audit/routes.ts';
 import { getOpenApi } from '../contract/service.ts';
+import { deploymentLogRoutes, type LogParts } from '../deployments/api/logs.ts';
 import { deploymentRoutes } from '../deployments/api/routes.ts';
 import { environmentRoutes } from '../environments/routes.ts';
 import { type ServedRoute, serve } from '../http/api/route.ts';
@@ -22,16 +23,18 @@ export function apiRoutes(
   regions: Regions,
   addresses: Addresses,
   maxProjects: number,
+  storedLogs: LogParts['storedLogs'],
   more: { routes: ServedRoute[] }[],
 ): ServedRoute[] {
   const openApi = openApiDocument(version);
-  const parts = { ...common, regions, urlOf: addresses.environmentUrl, maxProjects };
+  const parts = { ...common, regions, urlOf: addresses.environmentUrl, maxProjects, storedLogs };
   return [
     ...projectRoutes(parts),
     ...projectLifecycleRoutes(parts),
     ...environmentRoutes(parts),
     ...environmentLifecycleRoutes(parts),
     ...deploymentRoutes(parts),
+    ...deploymentLogRoutes(parts),
     ...more.flatMap(({ routes }) => routes),
     ...registryRoutes(parts),
     ...tokenRoutes(parts),

@@ -117,6 +117,7 @@ export function pagesOf({
     projects: ['/projects', 'Corner shop'],
     project: [project, 'Activity'],
     environment: [`${project}/environments/production`, 'limit 512 MiB'],
+    logs: [`${project}/environments/production/logs`, 'started'],
     deployments: [`${project}/deployments`, 'registry.example/shop:1.4'],
     canary: [`${project}/deployments/${canary.id}`, 'Metrics of this step'],
     failed: [`${project}/deployments/${failed.id}`, 'The previous revision serves'],

@@ -3,6 +3,8 @@
 import assert from 'node:assert/strict';
 import { afterEach, describe, test } from 'node:test';
 import { type Engine, EngineError, type EngineFault, type EngineInstance } from '../../src/engines/engine.ts';
+import { textOffset } from '../../src/lib/log-lines/lines.ts';
+import { positionBehind } from '../../src/lib/log-lines/position.ts';
 import { type InstanceAddress, ids, specOf, startReady, type Workload } from '../helpers/instances.ts';
 import { until } from '../helpers/wait.ts';
 
@@ -214,6 +216,50 @@ export function engineConformance(name: string, fixtures: EngineFixtures | strin
       assert.deepEqual(some, all.slice(-some.length));
     });
 
+    check('follows what an instance prints, from any position on, each line once', async () => {
+      const engine = await create();
+      const spec = await specOf(engine, chatty);
+      const { address } = await startReady(engine, spec);
+      await chatty.provoke?.(address);
+      const stopped = new AbortController();
+      const all = await collect(engine.follow!(spec.id, null, stopped.signal), chatty.lines);
+      const said = (await engine.logs(spec.id, { tail: 1000 })).map(({ text }) => text);
+      assert.deepEqual(textsOf(all), said);
+      const kinds = new Set(
+        all
+          .toString()
+          .split('\n')
+          .map((line) => line[0]),
+      );
+      assert.deepEqual(kinds, new Set(['o', 'e', undefined]));
+      for (const count of [1, 3, chatty.lines - 1]) {
+        const head = all.subarray(0, endOfLine(all, count));
+        const rest = engine.follow!(spec.id, positionBehind(null, head), stopped.signal);
+        assert.deepEqual(
+          textsOf(await collect(rest, chatty.lines - count)),
+          said.slice(count),
+          `behind ${count} lines`,
+        );
+      }
+      stopped.abort();
+    });
+
+    check('the log of an instance ends with it, and can be read until it is removed', async () => {
+      const engine = await create();
+      const spec = await specOf(engine, chatty);
+      const { address } = await startReady(engine, spec);
+      await chatty.provoke?.(address);
+      const { signal } = new AbortController();
+      const whole = collect(engine.follow!(spec.id, null, signal));
+      let last: Buffer | null = null;
+      await engine.stop(spec.id, 5, async () => {
+        last = await collect(engine.follow!(spec.id, null, signal));
+      });
+      assert.ok(textsOf(last!).length >= chatty.lines, `${textsOf(last!).length} lines`);
+      assert.deepEqual(textsOf(await whole), textsOf(last!));
+      assert.deepEqual(await collect(engine.follow!(spec.id, null, signal)), Buffer.alloc(0), 'it is gone');
+    });
+
     if (fixtures.outlivesProcess) {
       check('another process finds the instances again', async () => {
         const installation = ids('installation');
@@ -248,6 +294,32 @@ export function engineConformance(name: string, fixtures: EngineFixtures | strin
       });
     }
   });
+}
+
+const newline = 0x0a;
+const textsOf = (lines: Buffer) =>
+  lines
+    .toString()
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => line.slice(textOffset));
+
+function endOfLine(lines: Buffer, count: number): number {
+  let end = 0;
+  for (let n = 0; n < count; n++) end = lines.indexOf(newline, end) + 1;
+  return end;
+}
+
+/** `count`: not all, but as soon as there are so many. */
+async function collect(following: AsyncIterable<Buffer>, count = Number.POSITIVE_INFINITY): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let lines = 0;
+  for await (const chunk of following) {
+    chunks.push(chunk);
+    lines += textsOf(chunk).length;
+    if (lines >= count) break;
+  }
+  return Buffer.concat(chunks);
 }
 
 /** Each method rejects with `unavailable`, and does not take long over it. */

@@ -4,6 +4,8 @@ import { adminToken } from './app.ts';
 import { until } from './wait.ts';
 
 export interface FollowerOptions {
+  /** Of another stream than that of events. */
+  path?: string;
   query?: string;
   headers?: Record<string, string>;
   token?: string;
@@ -22,9 +24,12 @@ export class Follower {
   readonly #abort = new AbortController();
 
   /** Resolves once the stream has begun, which fails with any status but 200. */
-  static async open(url: string, { query = '', headers, token = adminToken }: FollowerOptions = {}): Promise<Follower> {
+  static async open(
+    url: string,
+    { path = '/v1/events/stream', query = '', headers, token = adminToken }: FollowerOptions = {},
+  ): Promise<Follower> {
     const follower = new Follower();
-    const response = await fetch(`${url}/v1/events/stream${query}`, {
+    const response = await fetch(`${url}${path}${query}`, {
       headers: { authorization: `Bearer ${token}`, ...headers },
       signal: follower.#abort.signal,
     });

@@ -31,6 +31,10 @@ const scripts = {
   hungry: 'exec tail /dev/zero',
   /** Says lines 1 to 20 on stdout and warnings 1 to 3 on stderr (and a line of $LONG), then answers as web does. */
   chatty: `[ -z "$LONG" ] || printf "%\${LONG}s\\n" x; for n in $(seq 20); do echo "line $n"; done; for n in 1 2 3; do echo "warning $n" >&2; done; ${site} && ${listen}`,
+  /** Counts to $LINES, 20,000 lines a second at most, while it answers as web does. */
+  counting: `(n=0; while [ $n -lt $LINES ]; do seq $((n+1)) $((n+1000)); n=$((n+1000)); sleep 0.05; done) & ${site} && ${listen}`,
+  /** Prints as much as it can, while it answers as web does. */
+  flooding: `yes "$(seq -s ' ' 40)" & ${site} && ${listen}`,
   /** As web, but asking it to end does nothing. */
   stubborn: `trap '' TERM; ${site} && ${listen}`,
   /** Cannot be started: it wants to run as a user that it does not have. */
@@ -77,7 +81,21 @@ function makeRootfs(): Buffer {
     mkdirSync(join(folder, 'tmp'));
     const busybox = execFileSync('sh', ['-c', 'command -v busybox'], { encoding: 'utf8' }).trim();
     cpSync(busybox, join(folder, 'bin/busybox'), { dereference: true });
-    for (const name of ['sh', 'httpd', 'sleep', 'seq', 'mkdir', 'rm', 'chmod', 'printf', 'cat', 'id', 'env', 'tail']) {
+    for (const name of [
+      'sh',
+      'httpd',
+      'sleep',
+      'seq',
+      'mkdir',
+      'rm',
+      'chmod',
+      'printf',
+      'cat',
+      'id',
+      'env',
+      'yes',
+      'tail',
+    ]) {
       symlinkSync('busybox', join(folder, 'bin', name));
     }
     // The same bytes every time, so that images of two test processes are the same too.

@@ -81,6 +81,10 @@ function Overview({ project, environment }: { project: string; environment: Envi
         <dd>{region}</dd>
         <dt>Live revision</dt>
         <dd>{active_revision ?? 'none'}</dd>
+        <dt>Logs</dt>
+        <dd>
+          <Link to={`/projects/${project}/environments/${environment.name}/logs`}>View logs</Link>
+        </dd>
         {deployment && (
           <>
             <dt>In progress</dt>

@@ -1,135 +1,163 @@
-import type { Sluice } from '../../client/index.ts';
+import type { LogEntry, Sluice } from '../../client/index.ts';
 import { type Command, type CommandContext, inEnvironment, verb } from '../frame/command.ts';
 import { CliError, exit } from '../io.ts';
-import { chooseEnvironment, chooseProject, type ProjectTarget } from '../reach/choose.ts';
+import { chooseEnvironment, chooseProject } from '../reach/choose.ts';
 import { timeOfDay } from '../terminal/quantities.ts';
 import { clean } from '../terminal/width.ts';
 
-type Line = Awaited<ReturnType<Sluice['deployments']['logs']>>['data'][number];
-
-const lookMs = 1000;
 const most = 1000;
+const firstLinesMs = 3000;
+const lookMs = 250;
+const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** The deployment whose logs are shown; following calls it again and again, because it changes. */
-type Which = () => Promise<string>;
+type Query = NonNullable<Parameters<Sluice['logs']['list']>[2]>;
+type Filter = Pick<Query, 'since' | 'revision' | 'instance' | 'stream' | 'search'>;
 
-/** The one that is named, else the one in progress, else the one whose revision serves. */
-async function whichOf(context: CommandContext<'project' | 'env'>): Promise<ProjectTarget & { which: Which }> {
+interface LogSource {
+  sluice: Sluice;
+  project: { id: string; slug: string };
+  environment: string;
+  /** Of the deployment that is named. */
+  revision?: string;
+}
+
+/** Of the environment, or of the deployment that is named. */
+async function sourceOf(context: CommandContext<'project' | 'env'>): Promise<LogSource> {
   const [named] = context.args;
-  if (named !== undefined) return { ...(await chooseProject(context)), which: async () => named };
-  const { sluice, project, environment } = await chooseEnvironment(context);
-  let serving = { revision: '', deployment: '' };
-  const which = async () => {
-    const { in_progress_deployment: running, active_revision: active } = await sluice.environments.get(
-      project.id,
-      environment,
-    );
-    if (running !== null) return running;
-    if (active === null)
-      throw new CliError(
-        exit.notFound,
-        `Nothing runs in ${environment} of ${project.slug}.`,
-        'Deploy something: sluice deploy IMAGE',
-      );
-    if (serving.revision !== active) {
-      const { deployment_id } = await sluice.revisions.get(project.id, environment, active);
-      serving = { revision: active, deployment: deployment_id };
-    }
-    return serving.deployment;
+  if (named === undefined) return chooseEnvironment(context);
+  const { sluice, project } = await chooseProject(context);
+  const { environment, revision } = await sluice.deployments.get(project.id, named);
+  return { sluice, project, environment, revision };
+}
+
+/** `1h` is an hour ago; anything else is a time. */
+export function readTime(text: string, name: string, nowMs: number): string {
+  const [, count, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
+  const ms = unit === undefined ? Date.parse(text) : nowMs - Number(count) * unitMs[unit]!;
+  if (!Number.isNaN(ms)) return new Date(ms).toISOString();
+  throw new CliError(exit.usage, `--${name} must be a time, or how long ago: 30s, 15m, 1h, 2d.`);
+}
+
+type Context = CommandContext<'since' | 'until' | 'revision' | 'instance' | 'stream' | 'search'>;
+
+function filterOf(context: Context, { revision }: LogSource): Filter {
+  const since = context.text('since');
+  const filter = {
+    since: since === undefined ? undefined : readTime(since, 'since', Date.now()),
+    revision: context.text('revision') ?? revision,
+    instance: context.text('instance'),
+    stream: context.text('stream') as Filter['stream'],
+    search: context.text('search'),
   };
-  return { sluice, project, which };
+  return Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined));
 }
 
-/** Finds the lines that are new. Several lines can have the same time, so those of the latest time are remembered. */
-export class LogTail {
-  #since: string | undefined;
-  #seen = new Set<string>();
+/** The latest entries, oldest first. */
+async function readLatest(
+  { sluice, project, environment }: LogSource,
+  query: Query,
+  limit: number,
+): Promise<LogEntry[]> {
+  const { data } = await sluice.logs.list(project.id, environment, { ...query, limit }).page();
+  return data.reverse();
+}
 
-  get since(): string | undefined {
-    // The service returns lines later than this. One millisecond less includes those of the latest time again.
-    return this.#since && new Date(Date.parse(this.#since) - 1).toISOString();
-  }
-
-  fresh(lines: Line[]): Line[] {
-    const keyOf = ({ at, instance, stream, text }: Line) => `${at} ${instance} ${stream} ${text}`;
-    const found = lines.filter((line) => !this.#seen.has(keyOf(line)));
-    const last = lines.reduce((latest, { at }) => (at > latest ? at : latest), this.#since ?? '');
-    if (last !== '') {
-      this.#since = last;
-      this.#seen = new Set(lines.filter(({ at }) => at === last).map(keyOf));
-    }
-    return found;
+/** What an instance prints is stored a moment later: where something has just been started, it is waited for. */
+async function readFirst(context: CommandContext, source: LogSource, query: Query, limit: number): Promise<LogEntry[]> {
+  const { pause } = await import('../../client/pause.ts');
+  const until = Date.now() + firstLinesMs;
+  for (;;) {
+    const entries = await readLatest(source, query, limit);
+    if (entries.length > 0 || query.search !== undefined || Date.now() > until) return entries;
+    await requireSomething(source);
+    await pause(lookMs, context.signal);
   }
 }
 
-function show({ out }: CommandContext, line: Line): void {
+async function requireSomething({ sluice, project, environment }: LogSource): Promise<void> {
+  const { active_revision, in_progress_deployment } = await sluice.environments.get(project.id, environment);
+  if (active_revision !== null || in_progress_deployment !== null) return;
+  const message = `Nothing runs in ${environment} of ${project.slug}, and nothing is kept of what did.`;
+  throw new CliError(exit.notFound, message, 'Deploy something: sluice deploy IMAGE');
+}
+
+const colours = { warn: 'yellow', error: 'red', fatal: 'red' } as const;
+
+function show({ out }: CommandContext, entry: LogEntry): void {
   if (out.json) {
-    out.jsonLine(line);
+    out.jsonLine(entry);
     return;
   }
-  const short = line.instance.slice(-6);
-  const text = clean(line.text);
-  out.line(
-    `${out.paint('dim', `${timeOfDay(line.at)} ${short}`)}  ${line.stream === 'stderr' ? out.paint('red', text) : text}`,
-  );
+  const { at, instance, level, message, text, stream } = entry;
+  const head = out.paint('dim', `${timeOfDay(at)} ${instance.slice(-6)}`);
+  const shown = level !== null && message !== null ? `${level.toUpperCase().padEnd(5)} ${message}` : text;
+  const colour = level === 'warn' || level === 'error' || level === 'fatal' ? colours[level] : null;
+  for (const line of shown.split('\n')) {
+    const content = clean(line);
+    out.line(
+      `${head}  ${stream === 'system' ? out.paint('dim', content) : colour ? out.paint(colour, content) : content}`,
+    );
+  }
 }
 
-/** Switches to the next deployment when one begins. */
-async function follow(
-  context: CommandContext,
-  { sluice, project, which }: ProjectTarget & { which: Which },
-  tail: number,
-): Promise<void> {
+/** Over restarts and rollouts, until Ctrl-C. */
+async function follow(context: CommandContext, source: LogSource, filter: Filter, tail: number): Promise<void> {
   const { signal } = context;
-  const { pause } = await import('../../client/pause.ts');
-  let shown = '';
-  let seen = new LogTail();
-  while (!signal.aborted) {
-    try {
-      const id = await which();
-      if (id !== shown) {
-        context.out.note(`Logs of ${id}; Ctrl-C ends it.`);
-        shown = id;
-        seen = new LogTail();
-      }
-      const { since } = seen;
-      const query = since === undefined ? { tail } : { tail: most, since };
-      const { data } = await sluice.deployments.logs(project.id, id, query, { signal });
-      for (const line of seen.fresh(data)) show(context, line);
-      await pause(lookMs, signal);
-    } catch (error) {
-      if (!signal.aborted) throw error;
-    }
+  const { sluice, project, environment } = source;
+  context.out.note(`Logs of ${environment} in ${project.slug}; Ctrl-C ends it.`);
+  const began = new Date().toISOString();
+  const entries = await readLatest(source, filter, tail);
+  for (const entry of entries) show(context, entry);
+  // From the last one that was shown on: those of its time come again, and are known by their ids.
+  const shown = new Set(entries.map(({ id }) => id));
+  const since = entries.at(-1)?.at ?? filter.since ?? began;
+  for await (const entry of sluice.logs.stream(project.id, environment, { ...filter, since }, { signal })) {
+    if (shown.has(entry.id)) continue;
+    shown.add(entry.id);
+    if (shown.size > 10 * most) shown.delete(shown.values().next().value!);
+    show(context, entry);
   }
 }
 
 export const command: Command = {
   verbs: {
     '': verb({
-      about: 'show what instances print (default: of the deployment in progress, else of the one that serves)',
+      about: 'show what instances print, also those that are gone (default: of the environment)',
       args: '[DEPLOYMENT]',
       options: {
         ...inEnvironment,
-        follow: { type: 'boolean', short: 'f', about: 'go on until Ctrl-C' },
-        tail: { type: 'string', short: 'n', value: 'N', about: 'begin with so many lines (default: 100)' },
+        follow: { type: 'boolean', short: 'f', about: 'go on until Ctrl-C, over restarts and rollouts' },
+        tail: { type: 'string', short: 'n', value: 'N', about: 'the latest so many (default: 100, at most 1000)' },
+        since: { type: 'string', value: 'TIME', about: 'from then on: 30s, 15m, 1h, 2d ago, or a time' },
+        until: { type: 'string', value: 'TIME', about: 'before then, in the same way' },
+        search: { type: 'string', short: 's', value: 'TEXT', about: 'with this text; in small letters also capitals' },
+        revision: { type: 'string', short: 'r', value: 'R', about: 'of this revision' },
+        instance: { type: 'string', short: 'i', value: 'ID', about: 'of this instance' },
+        stream: { type: 'string', value: 'S', about: 'of this stream', choices: ['stdout', 'stderr', 'system'] },
       },
       async run(context) {
         const tail = context.whole('tail', 1, most) ?? 100;
-        const here = await whichOf(context);
+        const source = await sourceOf(context);
+        const filter = filterOf(context, source);
         if (context.flag('follow')) {
-          await follow(context, here, tail);
+          await follow(context, source, filter, tail);
           return exit.done;
         }
-        const id = await here.which();
-        const { data, truncated } = await here.sluice.deployments.logs(here.project.id, id, { tail });
-        context.out.result(data, () => {
-          if (truncated) context.out.note('These are the latest; more would be too large to show at once.');
-          for (const line of data) show(context, line);
-          if (data.length === 0) context.out.note(`${id} has printed nothing.`);
+        const until = context.text('until');
+        const query = until === undefined ? filter : { ...filter, until: readTime(until, 'until', Date.now()) };
+        const entries = await readFirst(context, source, query, tail);
+        context.out.result(entries, () => {
+          for (const entry of entries) show(context, entry);
+          if (entries.length === 0) context.out.note('No such lines are kept.');
         });
         return exit.done;
       },
     }),
   },
-  examples: ['sluice logs', 'sluice logs -f --env staging', 'sluice logs dpl_01k9xw3v5qfk2t8m7c4b6d9e0h --tail 20'],
+  examples: [
+    'sluice logs',
+    'sluice logs -f --env staging',
+    'sluice logs --since 1h --search timeout -r r12',
+    'sluice logs dpl_01k9xw3v5qfk2t8m7c4b6d9e0h --tail 20',
+  ],
 };

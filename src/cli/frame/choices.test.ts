@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { settingsOf } from '../commands/environment-settings.ts';
-import { LogTail } from '../commands/logs.ts';
+import { readTime } from '../commands/logs.ts';
 import { timeOf } from '../commands/webhook-deliveries.ts';
 import { countOf } from './parse.ts';
 
@@ -33,21 +33,11 @@ test('times before now', () => {
   assert.throws(() => timeOf(undefined, now), /missing/);
 });
 
-test('following logs: lines of one millisecond that come later are not lost, and none comes twice', () => {
-  const line = (ms: number, text: string) => ({
-    at: new Date(ms).toISOString(),
-    instance: 'i',
-    stream: 'stdout' as const,
-    text,
-  });
-  const tail = new LogTail();
-  assert.equal(tail.since, undefined);
-  assert.equal(tail.fresh([line(1, 'a'), line(2, 'b')]).length, 2);
-  assert.equal(tail.since, new Date(1).toISOString());
-  assert.deepEqual(
-    tail.fresh([line(2, 'b'), line(2, 'c'), line(3, 'd')]).map(({ text }) => text),
-    ['c', 'd'],
-  );
-  assert.deepEqual(tail.fresh([line(3, 'd')]), []);
-  assert.deepEqual(tail.fresh([]), []);
+test('times are given as such, or as how long ago', () => {
+  const now = Date.UTC(2026, 10, 15, 12);
+  assert.equal(readTime('1h', 'since', now), '2026-11-15T11:00:00.000Z');
+  assert.equal(readTime('90s', 'since', now), '2026-11-15T11:58:30.000Z');
+  assert.equal(readTime('2026-11-14', 'since', now), '2026-11-14T00:00:00.000Z');
+  for (const text of ['', 'yesterday', '1y', '-1h'])
+    assert.throws(() => readTime(text, 'since', now), /--since must be/);
 });

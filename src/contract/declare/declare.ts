@@ -14,6 +14,9 @@ type Said<P extends TObject> = Pick<RouteDeclaration<P>, 'name' | 'path' | 'tag'
 
 type Filters = Record<string, TSchema>;
 
+/** A list may have pages of its own size. */
+const limitOf = ({ limit }: Filters): number => (limit as { maximum?: number } | undefined)?.maximum ?? 100;
+
 /** A page of a list; takes `filters` in addition to limit and cursor. */
 export const declareList = <P extends TObject, I extends TSchema, const F extends Filters = Record<never, TSchema>>({
   item,
@@ -27,7 +30,7 @@ export const declareList = <P extends TObject, I extends TSchema, const F extend
     query: Shape({ ...pageQuery, ...filters }),
     body: undefined,
     status: 200,
-    response: Page(item),
+    response: Page(item, limitOf(filters)),
     errors: [...errors, 'invalid_cursor'],
   });
 

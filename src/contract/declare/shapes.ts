@@ -45,9 +45,9 @@ export const pageQuery = {
   cursor: Type.Optional(Cursor),
 };
 
-export const Page = <T extends TSchema>(items: T) =>
+export const Page = <T extends TSchema>(items: T, maxItems = 100) =>
   Shape({
-    data: List(items, 100, 'The items of the page, newest first.'),
+    data: List(items, maxItems, 'The items of the page, newest first.'),
     page: Shape({
       next: Nullable(Cursor),
       has_more: Type.Boolean({ description: 'True when more items follow.' }),

@@ -7,6 +7,7 @@ export interface Columns {
   text: RawBuilder<unknown> | ColumnDataType;
   int: ColumnDataType;
   real: ColumnDataType;
+  bytes: ColumnDataType;
   /** Default of a column that holds the number of the writing transaction; null on SQLite, which has one writer. */
   transactionNumber: RawBuilder<unknown> | null;
 }
@@ -17,9 +18,10 @@ export const columnsFor = (dialect: DialectName): Columns =>
         text: sql`text collate "C"`,
         int: 'bigint',
         real: 'double precision',
+        bytes: 'bytea',
         transactionNumber: sql`(pg_current_xact_id()::text::bigint)`,
       }
-    : { text: 'text', int: 'integer', real: 'real', transactionNumber: null };
+    : { text: 'text', int: 'integer', real: 'real', bytes: 'blob', transactionNumber: null };
 
 // biome-ignore lint/suspicious/noExplicitAny: a migration knows only the tables of its time
 export type AnyDb = Kysely<any>;

@@ -6,10 +6,12 @@ import { type EnvironmentRow, findEnvironment } from '../../environments/queries
 import { type ApiCall, type ServedRoute, serve } from '../../http/api/route.ts';
 import { isoTime } from '../../lib/iso-time.ts';
 import { bytesOf, latestThatFit } from '../../lib/latest-lines.ts';
+import { streamOf, timeMs } from '../../lib/log-lines/lines.ts';
+import type { LogReads } from '../../logs/read/log-reads.ts';
+import { endOfTimeMs, type ReadParts, readPage } from '../../logs/read/page.ts';
 import type { Regions } from '../../regions/regions.ts';
 import { listInstances } from '../instances.ts';
 import type { DeploymentRow } from '../queries.ts';
-import { LogReads } from './log-reads.ts';
 import { requireDeployment } from './require.ts';
 
 const defaultLogTail = 100;
@@ -23,34 +25,69 @@ const instancesAtOnce = 2;
 type Query = ApiCall<typeof contract.getDeploymentLogs>['query'];
 type InstanceLine = LogLine & { instance: string };
 
-export function logRoutes({ regions }: { regions: Regions }): ServedRoute[] {
-  const reads = new LogReads();
+export interface LogParts {
+  regions: Regions;
+  storedLogs: ReadParts & { reads: LogReads };
+}
+
+export function deploymentLogRoutes({ regions, storedLogs }: LogParts): ServedRoute[] {
   return [
     serve(contract.getDeploymentLogs, async (call, db) => {
       const row = await requireDeployment(db, call.caller, call.params);
       const environment = (await findEnvironment(db, row.project_id, row.environment))!;
-      return {
-        body: await reads.run(call.caller.accountId, () => readLogs(regions, call.query, db, row, environment)),
-      };
+      const read = () => readLogs(regions, storedLogs, call.query, db, row, environment);
+      return { body: await storedLogs.reads.run(call.caller.accountId, read) };
     }),
   ];
 }
 
-/** The latest lines of all instances of the deployment's revision, oldest first. */
+/**
+ * The latest lines of all instances of the deployment's revision, oldest first: of those that are there from the engine,
+ * which has them at once, and of those that are gone, or whose engine is away, from the store.
+ */
 async function readLogs(
   regions: Regions,
+  stored: ReadParts,
   { tail = defaultLogTail, since }: Query,
   db: Db,
   row: DeploymentRow,
   { region }: EnvironmentRow,
 ) {
-  regions.requireAvailable(region);
-  const { engine } = regions.find(region)!;
-  const own = (await listInstances(db, keyOf(row))).filter((item) => item.revision === row.revision);
+  const state = regions.find(region);
+  const rows = await listInstances(db, keyOf(row));
+  const own = state?.available ? rows.filter((item) => item.revision === row.revision) : [];
   const window = { tail, maxBytes: maxBytesRead, ...(since !== undefined && { sinceMs: Date.parse(since) }) };
-  const { lines, truncated } = await readLatest(engine, own, window);
+  const live = state?.available ? await readLatest(state.engine, own, window) : nothing;
+  const gone = await readStored(stored, row, window, new Set(own.map(({ id }) => id)));
+  const latest = [...gone, ...live.lines].sort((a, b) => a.at - b.at).slice(-tail);
+  const lines = latestThatFit(latest, maxBytes);
   const data = lines.map(({ at, instance, stream, text }) => ({ at: isoTime(at), instance, stream, text }));
-  return { data, truncated };
+  return { data, truncated: live.truncated || lines.length < latest.length };
+}
+
+const nothing = { lines: [] as InstanceLine[], truncated: false };
+
+async function readStored(
+  stored: ReadParts,
+  row: DeploymentRow,
+  { tail, sinceMs = -1 }: { tail: number; sinceMs?: number },
+  without: ReadonlySet<string>,
+): Promise<InstanceLine[]> {
+  const { entries } = await readPage(stored, keyOf(row), {
+    fromMs: sinceMs + 1,
+    toMs: endOfTimeMs,
+    revision: row.revision,
+    without,
+    kind: null,
+    search: null,
+    order: 'newest',
+    limit: tail,
+    after: null,
+  });
+  return entries.reverse().flatMap(({ time, kind, instance, text }) => {
+    const stream = streamOf(kind) === 'stdout' ? ('stdout' as const) : ('stderr' as const);
+    return text.split('\n').map((line) => ({ at: timeMs(time), instance, stream, text: line }));
+  });
 }
 
 /** A few instances at a time, and after each of these only what may still be part of the response is kept. */

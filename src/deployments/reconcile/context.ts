@@ -1,8 +1,10 @@
 import type { Db } from '../../db/database.ts';
+import type { Engine } from '../../engines/engine.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
 import type { Seal } from '../../lib/seal.ts';
+import type { LoggedInstance } from '../../logs/store/segments.ts';
 import type { Regions } from '../../regions/regions.ts';
 import type { RegistryLogins } from '../../registries/logins.ts';
 import type { RouterWatch } from '../../traffic/router-watch.ts';
@@ -32,6 +34,8 @@ export interface ReconcileContext {
   instancePorts: PortRange;
   /** Says when no router sends requests to an instance any more. */
   routers: RouterWatch;
+  /** Stores the last lines of an instance that has ended, before it is removed. */
+  takeLogs?(instance: LoggedInstance, engine: Engine): Promise<void>;
   engineLists: EngineLists;
   engineCalls: EngineCalls;
   health: HealthWatch;

@@ -14,6 +14,7 @@ import { givenUp } from '../rules/why-ended.ts';
 import { changePort, portOf, takeAddresses } from './addresses.ts';
 import type { ReconcileContext } from './context.ts';
 import { publishChange } from './instances/publish-change.ts';
+import { lastLines } from './log-tail.ts';
 import type { Observation, ObservedRegion } from './observe.ts';
 
 /** How many instances of a revision should run. */
@@ -180,10 +181,11 @@ async function stopWhenDrained(context: ReconcileContext, seen: Kept, row: Insta
   stop(context, seen, row);
 }
 
-function stop({ lease, engineCalls }: ReconcileContext, { key, region, environment }: Kept, row: InstanceRow): void {
+function stop(context: ReconcileContext, { key, region, environment }: Kept, row: InstanceRow): void {
+  const { lease, engineCalls } = context;
   engineCalls.run(key, row.id, async () => {
     await lease.confirm();
-    await region.engine.stop(row.id, environment.drain_s);
+    await region.engine.stop(row.id, environment.drain_s, lastLines(context, row, region.engine));
     await lease.write((tx) => deleteInstance(tx, row.id));
   });
 }

@@ -13,7 +13,7 @@ import type { HealthTarget } from './health-watch.ts';
 import { publishChange } from './instances/publish-change.ts';
 import { saveChecks } from './instances/save-checks.ts';
 import { whyNotHealthy } from './instances/why-not-healthy.ts';
-import { readLogTail } from './log-tail.ts';
+import { lastLines, readLogTail } from './log-tail.ts';
 import { mendInstances } from './mend-times.ts';
 
 interface Refreshed {
@@ -143,7 +143,7 @@ async function giveUp(
   await removeInstance(context, row, end);
   engineCalls.run(of.key, id, async () => {
     await lease.confirm();
-    await of.engine.stop(id, 0);
+    await of.engine.stop(id, 0, lastLines(context, row, of.engine));
   });
 }
 

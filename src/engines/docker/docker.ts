@@ -11,8 +11,9 @@ import { createEnds } from './ends.ts';
 import { exposedPorts, prepareImage } from './image.ts';
 import { removeContainer, startInstance } from './lifecycle.ts';
 import { listeningPorts } from './listening.ts';
-import { readLatestFrames } from './log-frames.ts';
-import { readLogFrames } from './logs.ts';
+import { followContainer } from './log/follow.ts';
+import { readLatestFrames } from './log/latest-frames.ts';
+import { readLogFrames } from './log/read-frames.ts';
 import { ProjectNetworks } from './network/networks.ts';
 import { parseSubnetPool } from './network/setting.ts';
 import { defaultSubnetPool, type SubnetPool } from './network/subnets.ts';
@@ -80,11 +81,12 @@ export async function createDockerEngine(options: DockerOptions): Promise<Engine
         .map((info) => instanceOf(info, reach, nowMs, ends.get(info.Id)))
         .filter((instance) => instance !== null);
     },
-    async stop(id, graceS) {
+    async stop(id, graceS, beforeRemoval) {
       const timeoutMs = graceS * 1000 + timeouts.stopMargin;
       await unless([304, 404], () =>
         call(timeoutMs, 'unavailable', (abortSignal) => containerOf(id).stop({ t: Math.ceil(graceS), abortSignal })),
       );
+      await beforeRemoval?.();
       await removeContainer(client, containerName(installation, id));
     },
     async logs(id, { tail, sinceMs = 0, maxBytes = defaultLogBytes }) {
@@ -97,6 +99,7 @@ export async function createDockerEngine(options: DockerOptions): Promise<Engine
       );
       return frames ? readLogFrames(frames).filter((line) => line.at > sinceMs) : [];
     },
+    follow: (id, after, signal) => followContainer(client, containerName(installation, id), after, signal),
     async listening(id) {
       const container = await unless([404], () =>
         call(timeouts.read, 'unavailable', (abortSignal) => containerOf(id).inspect({ abortSignal })),

@@ -1,6 +1,7 @@
 // The stand-in as the control process uses it: its instances run in a process of their own, which is started for the
 // first of them. Where there is none, there are no instances.
 import { spawn } from 'node:child_process';
+import type { IncomingMessage } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { request } from '../../lib/http/node-http.ts';
@@ -49,8 +50,17 @@ export function standinInOwnProcess(dir: string, installation: string): Engine {
       }
     },
     list: () => orElse<EngineInstance[]>([], ask('list', [])),
-    stop: (id, graceS) => orElse(undefined, ask('stop', [id, graceS], callMs + graceS * 1000)),
+    async stop(id, graceS, beforeRemoval) {
+      const withinMs = callMs + graceS * 1000;
+      if (beforeRemoval) {
+        await orElse(undefined, ask('end', [id, graceS], withinMs));
+        await beforeRemoval();
+      }
+      await orElse(undefined, ask('stop', [id, graceS], withinMs));
+    },
     logs: (id, query) => orElse<LogLine[]>([], ask('logs', [id, query])),
+    follow: (id, after, signal) =>
+      followProcess(socketPathIn(dir, 'standin.sock'), { installation, method: 'follow', args: [id, after] }, signal),
     async close() {},
   };
 }
@@ -62,16 +72,44 @@ function startProcess(dir: string): void {
     .unref();
 }
 
+async function* followProcess(socketPath: string, call: StandinCall, signal: AbortSignal): AsyncGenerator<Buffer> {
+  const response = await open(socketPath, call, signal).catch((error) => {
+    if (signal.aborted || error instanceof NoProcess) return null;
+    throw error;
+  });
+  let rest = Buffer.alloc(0);
+  try {
+    for await (const chunk of response ?? []) {
+      const data = rest.length === 0 ? (chunk as Buffer) : Buffer.concat([rest, chunk as Buffer]);
+      const end = data.lastIndexOf(0x0a) + 1;
+      rest = Buffer.from(data.subarray(end));
+      if (end > 0) yield data.subarray(0, end);
+    }
+  } catch (error) {
+    if (!signal.aborted) throw new EngineError('unavailable', 'the stand-in ended', error);
+  } finally {
+    response?.destroy();
+  }
+}
+
+function open(socketPath: string, call: StandinCall, signal: AbortSignal): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const sent = request({ socketPath, method: 'POST', agent: false, signal }, resolve);
+    sent.on('error', (error: NodeJS.ErrnoException) => reject(isAway(error) ? new NoProcess() : error));
+    sent.end(JSON.stringify(call));
+  });
+}
+
+const isAway = ({ code }: NodeJS.ErrnoException): boolean =>
+  code === 'ENOENT' || code === 'ECONNREFUSED' || code === 'ECONNRESET';
+
 function post(socketPath: string, call: StandinCall, withinMs: number): Promise<StandinAnswer> {
   return new Promise((resolve, reject) => {
     const sent = request({ socketPath, method: 'POST', agent: false, timeout: withinMs }, (response) => {
       json(response).then((answer) => resolve(answer as StandinAnswer), reject);
     });
     sent.on('timeout', () => sent.destroy(new EngineError('unavailable', 'the stand-in does not answer')));
-    sent.on('error', (error: NodeJS.ErrnoException) => {
-      const isAway = error.code === 'ENOENT' || error.code === 'ECONNREFUSED' || error.code === 'ECONNRESET';
-      reject(isAway ? new NoProcess() : error);
-    });
+    sent.on('error', (error: NodeJS.ErrnoException) => reject(isAway(error) ? new NoProcess() : error));
     sent.end(JSON.stringify(call));
   });
 }

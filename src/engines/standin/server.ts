@@ -3,15 +3,17 @@
 // is asked nothing for a while, and at once when its data directory is gone.
 import { once } from 'node:events';
 import { chmodSync, existsSync, rmSync } from 'node:fs';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
+import { pipeline } from 'node:stream/promises';
 import { createServer } from '../../lib/http/node-http.ts';
+import type { LogPosition } from '../../lib/log-lines/position.ts';
 import { takeProcessLock } from '../../lib/process-lock.ts';
 import { socketPathIn } from '../../lib/socket-path.ts';
-import { type Engine, EngineError } from '../engine.ts';
+import { EngineError } from '../engine.ts';
 import type { StandinAnswer, StandinCall } from './protocol.ts';
-import { createStandinEngine } from './standin.ts';
+import { createStandinEngine, type StandinEngine } from './standin.ts';
 
 const lookEveryMs = 500;
 const unusedForMs = 30_000;
@@ -22,11 +24,13 @@ export async function serveStandin(dir: string, end: () => void): Promise<void> 
   if (!lock) return end();
   const path = socketPathIn(dir, 'standin.sock');
   rmSync(path, { force: true }); // left behind by one that was killed
-  const installations = new Map<string, Engine>();
+  const installations = new Map<string, StandinEngine>();
   let askedAt = performance.now();
   const server = createServer(async (request, response) => {
     askedAt = performance.now();
-    response.end(JSON.stringify(await answer(installations, request)));
+    const answered = await answer(installations, request);
+    if (isStream(answered)) await send(answered, response);
+    else response.end(JSON.stringify(answered));
   });
   server.listen(path);
   await once(server, 'listening');
@@ -44,7 +48,28 @@ export async function serveStandin(dir: string, end: () => void): Promise<void> 
   }, lookEveryMs);
 }
 
-async function answer(installations: Map<string, Engine>, request: IncomingMessage): Promise<StandinAnswer> {
+type FollowArgs = [id: string, after: LogPosition | null];
+
+function goneSignal(request: IncomingMessage): AbortSignal {
+  const gone = new AbortController();
+  request.socket.once('close', () => gone.abort());
+  return gone.signal;
+}
+
+type Lines = AsyncIterable<Buffer>;
+
+const isStream = (answered: StandinAnswer | Lines): answered is Lines => Symbol.asyncIterator in answered;
+
+/** Until the instance has ended or nobody listens any more. */
+async function send(lines: Lines, response: ServerResponse): Promise<void> {
+  response.flushHeaders();
+  await pipeline(lines, response).catch(() => {}); // it went away
+}
+
+async function answer(
+  installations: Map<string, StandinEngine>,
+  request: IncomingMessage,
+): Promise<StandinAnswer | Lines> {
   try {
     const { installation, method, args } = (await json(request)) as StandinCall;
     let engine = installations.get(installation);
@@ -52,6 +77,7 @@ async function answer(installations: Map<string, Engine>, request: IncomingMessa
       engine = createStandinEngine();
       installations.set(installation, engine);
     }
+    if (method === 'follow') return engine.follow!(...(args as FollowArgs), goneSignal(request));
     const call = engine[method] as (...args: unknown[]) => Promise<unknown>;
     return { result: await call(...args) };
   } catch (error) {

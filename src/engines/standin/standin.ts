@@ -27,6 +27,7 @@ import {
   type InstanceSpec,
   type LogLine,
 } from '../engine.ts';
+import { followStandin, StandinLog } from './log.ts';
 
 export const standinHost = '127.0.0.1';
 const maxLogLines = 1000;
@@ -36,13 +37,25 @@ interface Running {
   spec: InstanceSpec;
   server: Server;
   exitCode: number | null;
+  log: StandinLog;
   endedAt: number | null;
-  log: LogLine[];
   timer: NodeJS.Timeout | null;
 }
 
-export function createStandinEngine(): Engine {
+export interface StandinEngine extends Engine {
+  /** The first half of stop(): the instance has ended, and its log can still be read. */
+  end(id: string, graceS: number): Promise<void>;
+}
+
+export function createStandinEngine(): StandinEngine {
   const instances = new Map<string, Running>();
+  const endInstance = async (id: string, graceS: number): Promise<void> => {
+    const running = instances.get(id);
+    if (!running) return;
+    if (running.timer) clearTimeout(running.timer);
+    if (running.server.listening) await closeServer(running.server, graceS);
+    running.log.close();
+  };
 
   return {
     kind: 'standin',
@@ -54,7 +67,14 @@ export function createStandinEngine(): Engine {
     },
     async start(spec) {
       if (instances.has(spec.id)) return;
-      const running: Running = { spec, server: createServer(), exitCode: null, endedAt: null, log: [], timer: null };
+      const running: Running = {
+        spec,
+        server: createServer(),
+        exitCode: null,
+        endedAt: null,
+        log: new StandinLog(maxLogLines),
+        timer: null,
+      };
       instances.set(spec.id, running);
       running.server.on('request', answer(running));
       note(running, `instance ${spec.id} of ${spec.image} started`);
@@ -69,18 +89,18 @@ export function createStandinEngine(): Engine {
       const exitAfterS = Number(spec.variables.STANDIN_EXIT_AFTER_S);
       if (exitAfterS > 0) running.timer = setTimeout(() => end(running, 1), exitAfterS * 1000);
     },
+    end: endInstance,
     list: async () => [...instances.values()].map(describe),
-    async stop(id, graceS) {
-      const running = instances.get(id);
-      if (!running) return;
-      if (running.timer) clearTimeout(running.timer);
-      if (running.server.listening) await closeServer(running.server, graceS);
+    async stop(id, graceS, beforeRemoval) {
+      await endInstance(id, graceS);
+      await beforeRemoval?.();
       instances.delete(id);
     },
     async logs(id, { tail, sinceMs = 0, maxBytes = defaultLogBytes }) {
-      const lines = instances.get(id)?.log.filter((line) => line.at > sinceMs) ?? [];
+      const lines = instances.get(id)?.log.since(sinceMs) ?? [];
       return tail === 0 ? [] : latestThatFit(lines.slice(-tail), maxBytes);
     },
+    follow: (id, after, signal) => followStandin(instances.get(id)?.log, after, signal),
     async close() {
       for (const running of instances.values()) end(running, 0);
       instances.clear();
@@ -126,8 +146,7 @@ const flag = (value: string | undefined): boolean => value !== undefined && valu
 const digestOf = (image: string): string => `sha256:${createHash('sha256').update(image).digest('hex')}`;
 
 function note(running: Running, text: string, stream: LogLine['stream'] = 'stdout'): void {
-  running.log.push({ at: Date.now(), stream, text: text.slice(0, maxLineLength) });
-  if (running.log.length > maxLogLines) running.log.splice(0, running.log.length - maxLogLines);
+  running.log.add(stream, text.slice(0, maxLineLength));
 }
 
 function end(running: Running, exitCode: number): void {
@@ -136,6 +155,7 @@ function end(running: Running, exitCode: number): void {
   running.endedAt = Date.now();
   if (running.timer) clearTimeout(running.timer);
   note(running, `instance ended with exit code ${exitCode}`, 'stderr');
+  running.log.close();
   running.server.close();
   running.server.closeAllConnections();
 }

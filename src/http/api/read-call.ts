@@ -12,6 +12,9 @@ import { coerceQuery, validate } from './validate.ts';
 
 const defaultLimit = 20;
 
+const limitOf = ({ query }: RouteDeclaration): number =>
+  (query.properties.limit as { default?: number } | undefined)?.default ?? defaultLimit;
+
 export const etagOf = (version: number): string => `"v${version}"`;
 
 export function readCall(
@@ -24,7 +27,7 @@ export function readCall(
   const rawQuery = request.query as Record<string, unknown>;
   const query = validate(declaration.query, coerceQuery(declaration.query, rawQuery), 'query') as ApiCall['query'];
   const body = readBody(declaration, request.body);
-  const { limit = defaultLimit, cursor, ...filters } = query as { limit?: number; cursor?: string };
+  const { limit = limitOf(declaration), cursor, ...filters } = query as { limit?: number; cursor?: string };
   const list = () => `${caller?.accountId} ${request.routeOptions.url} ${JSON.stringify([params, filters])}`;
   const ifMatch = request.headers['if-match'];
   return {

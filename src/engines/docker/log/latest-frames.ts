@@ -2,7 +2,7 @@
 // length: only the latest frames that fit are kept.
 import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
-import { EngineError } from '../engine.ts';
+import { EngineError } from '../../engine.ts';
 
 const headerLength = 8;
 /** Docker's own are a little over 16 KiB. */

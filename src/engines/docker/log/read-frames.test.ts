@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readLogFrames } from './logs.ts';
+import { readLogFrames } from './read-frames.ts';
 
 function frame(stream: 1 | 2, text: string): Buffer {
   const payload = Buffer.from(text);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { LatestFrames } from './log-frames.ts';
+import { LatestFrames } from './latest-frames.ts';
 
 function frame(text: string): Buffer {
   const header = Buffer.alloc(8);

@@ -1,6 +1,6 @@
 // Reads a container's log as the API sends it: frames with the number of a stream, a length, and text that starts with a
 // timestamp.
-import type { LogLine } from '../engine.ts';
+import type { LogLine } from '../../engine.ts';
 
 const headerLength = 8;
 

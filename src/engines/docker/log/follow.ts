@@ -1,0 +1,129 @@
+// Follows what a container prints. Docker keeps a log of two files, which it rotates, and a follower that is slower than
+// the program loses what was rotated away meanwhile, without a word. So a program that prints much is not followed but
+// read again and again, each time from the last line on: either that line is still there, and nothing was lost, or it is
+// said that lines were.
+import type { Readable } from 'node:stream';
+import { timeMs } from '../../../lib/log-lines/lines.ts';
+import { disorderMs, type LogPosition, positionBehind, Resumption } from '../../../lib/log-lines/position.ts';
+import { type DockerClient, isErrorResponse } from '../client.ts';
+import { FrameLines } from './frame-lines.ts';
+
+/** Of lines as they are stored; in Docker's files, which hold 10 MB each, they take up to three times as much. */
+const fastBytesPerS = 2 * 1024 * 1024;
+/** A reading that gave less has caught up. */
+const caughtUpBytes = 256 * 1024;
+/** A log that is read from a little before a position has been read to its end if nothing comes for so long. */
+const quietMs = 1000;
+const againMs = 250;
+
+export async function* followContainer(
+  client: DockerClient,
+  container: string,
+  after: LogPosition | null,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer> {
+  let position = after;
+  let mode: 'follow' | 'read' | 'last' = 'follow';
+  while (!signal.aborted && !client.closing.aborted) {
+    let bytes = 0;
+    const pace = { bytes: 0, since: performance.now() };
+    for await (const lines of readLog(client, container, position, mode === 'follow', signal)) {
+      position = positionBehind(position, lines);
+      bytes += lines.length;
+      yield lines;
+      if (mode === 'follow' && isFast(pace, lines.length)) break;
+    }
+    if (mode === 'last' || signal.aborted) return;
+    if (!(await isRunning(client, container))) mode = 'last';
+    else if (mode === 'follow' || bytes > caughtUpBytes) mode = 'read';
+    else mode = 'follow';
+    if (bytes === 0) await new Promise((resolve) => setTimeout(resolve, againMs));
+  }
+}
+
+function isFast(pace: { bytes: number; since: number }, bytes: number): boolean {
+  const now = performance.now();
+  if (now - pace.since > 1000) Object.assign(pace, { bytes: 0, since: now });
+  pace.bytes += bytes;
+  return pace.bytes > fastBytesPerS;
+}
+
+async function isRunning({ docker, call, timeouts }: DockerClient, container: string): Promise<boolean> {
+  try {
+    const { State } = await call(timeouts.read, 'unavailable', (abortSignal) =>
+      docker.getContainer(container).inspect({ abortSignal }),
+    );
+    return State.Running || State.Status === 'created';
+  } catch (error) {
+    if (isErrorResponse(error, 404)) return false;
+    throw error;
+  }
+}
+
+/** From behind the position to the end, or, where it is followed, until the container ends. */
+async function* readLog(
+  client: DockerClient,
+  container: string,
+  position: LogPosition | null,
+  follow: boolean,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer> {
+  const stalled = new AbortController();
+  const watchdog = setTimeout(() => stalled.abort(), client.timeouts.read);
+  const abortSignal = AbortSignal.any([signal, client.closing, stalled.signal]);
+  const resumption = new Resumption(position);
+  const frames = new FrameLines();
+  let stream: Readable | null = null;
+  try {
+    stream = await openLog(client, container, position, follow, abortSignal);
+    if (follow) clearTimeout(watchdog);
+    for await (const chunk of unlessQuiet(stream, resumption)) {
+      if (!follow) watchdog.refresh();
+      const lines = chunk ? resumption.take(frames.add(chunk)) : resumption.giveUp();
+      if (lines && lines.length > 0) yield lines;
+    }
+    const held = resumption.giveUp();
+    if (held) yield held;
+  } catch (error) {
+    if (!signal.aborted && !isErrorResponse(error, 404)) throw error;
+  } finally {
+    clearTimeout(watchdog);
+    stream?.destroy();
+  }
+}
+
+/** Gives null once where nothing comes while the position is still searched for. */
+async function* unlessQuiet(stream: Readable, resumption: Resumption): AsyncGenerator<Buffer | null> {
+  const chunks = stream[Symbol.asyncIterator]();
+  for (let next = chunks.next(); ; ) {
+    const timer = Promise.withResolvers<'quiet'>();
+    const waiting = resumption.isSearching ? setTimeout(() => timer.resolve('quiet'), quietMs) : null;
+    const chunk = await Promise.race([next, timer.promise]);
+    if (waiting) clearTimeout(waiting);
+    if (chunk === 'quiet') {
+      yield null;
+      continue;
+    }
+    if (chunk.done) return;
+    yield chunk.value as Buffer;
+    next = chunks.next();
+  }
+}
+
+function openLog(
+  { docker }: DockerClient,
+  container: string,
+  position: LogPosition | null,
+  follow: boolean,
+  abortSignal: AbortSignal,
+): Promise<Readable> {
+  const since = position ? { since: ((timeMs(position.time) - disorderMs) / 1000).toFixed(3) } : {};
+  const options = { stdout: true, stderr: true, timestamps: true, follow, ...since };
+  const path = `/containers/${container}/logs?`; // dockerode replaces what follows the question mark
+  const statusCodes = { 200: true as const, 404: 'no such container', 500: 'server error' };
+  return new Promise((resolve, reject) => {
+    docker.modem.dial({ path, options, method: 'GET', isStream: true, abortSignal, statusCodes }, (error, stream) =>
+      error ? reject(error) : resolve(stream as Readable),
+    );
+  });
+}

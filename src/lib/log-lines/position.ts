@@ -1,0 +1,103 @@
+// Where a reader of a log is, and how one that was interrupted goes on: with every line, and none twice.
+import { encodeLine, kindOf, type TimedLine, timeLength, timeMs, timeText } from './lines.ts';
+
+const newline = 0x0a;
+
+/** Where a reader of an engine's log is: behind the `count`th line with this time and kind. */
+export interface LogPosition {
+  time: string;
+  kind: string;
+  count: number;
+}
+
+export const positionText = ({ time, kind, count }: LogPosition): string => `${time} ${kind} ${count}`;
+
+export function parsePosition(text: string): LogPosition {
+  const [time, kind, count] = text.split(' ') as [string, string, string];
+  return { time, kind, count: Number(count) };
+}
+
+const sameKind = (kind: string): string => kind.toLowerCase();
+
+/** The position behind these lines. What the service itself said is not in the engine's log. */
+export function positionBehind(before: LogPosition | null, lines: Buffer): LogPosition | null {
+  let found: LogPosition | null = null;
+  for (let end = lines.length; end > 0; ) {
+    const start = lines.lastIndexOf(newline, end - 2) + 1;
+    const kind = sameKind(String.fromCharCode(lines[start]!));
+    end = start;
+    if (kind === kindOf.system) continue;
+    const time = lines.toString('latin1', start + 1, start + 1 + timeLength);
+    if (!found) found = { time, kind, count: 1 };
+    else if (found.time === time && found.kind === kind) found.count++;
+    else return found;
+  }
+  if (!found) return before;
+  const isSame = before?.time === found.time && before.kind === found.kind;
+  return isSame ? { ...found, count: found.count + before.count } : found;
+}
+
+/** Lines may be a little out of order: each stream of a program is read and given its time on its own. */
+export const disorderMs = 10;
+
+/**
+ * Finds where to go on in a log that is read again from a little before a position: gives what is behind it, and where
+ * the position is not found any more, because the engine has dropped the lines around it, everything.
+ */
+export class Resumption {
+  readonly #position: LogPosition | null;
+  readonly #giveUpAfter: string;
+  #left: number;
+  #held: Buffer[] = [];
+  #state: 'searching' | 'found' | 'lost';
+
+  constructor(position: LogPosition | null) {
+    this.#position = position;
+    this.#left = position?.count ?? 0;
+    this.#giveUpAfter = position ? timeText(timeMs(position.time) + disorderMs, 999_999) : '';
+    this.#state = position ? 'searching' : 'found';
+  }
+
+  get isSearching(): boolean {
+    return this.#state === 'searching';
+  }
+
+  /** What is new of these lines; null: nothing yet. */
+  take(lines: Buffer): Buffer | null {
+    if (this.#state !== 'searching') return lines;
+    for (let start = 0; start < lines.length; ) {
+      const end = lines.indexOf(newline, start) + 1;
+      const kind = sameKind(String.fromCharCode(lines[start]!));
+      const time = lines.toString('latin1', start + 1, start + 1 + timeLength);
+      if (time === this.#position!.time && kind === this.#position!.kind && --this.#left === 0) {
+        this.#state = 'found';
+        this.#held = [];
+        return end < lines.length ? lines.subarray(end) : null;
+      }
+      if (time > this.#giveUpAfter) {
+        this.#held.push(lines);
+        return this.giveUp();
+      }
+      start = end;
+    }
+    this.#held.push(lines);
+    return null;
+  }
+
+  /** The log has been read to its end: what was held back is new. */
+  giveUp(): Buffer | null {
+    if (this.#state !== 'searching') return null;
+    this.#state = 'lost';
+    const kept = Buffer.concat(this.#held);
+    this.#held = [];
+    const time = kept.length > 0 ? kept.toString('latin1', 1, 1 + timeLength) : this.#position!.time;
+    return Buffer.concat([encodeLine(lostLine(this.#position!.time, time)), kept]);
+  }
+}
+
+/** Stands in the log where lines are missing. */
+export const lostLine = (from: string, to: string): TimedLine => ({
+  time: to,
+  stream: 'system',
+  text: `lines were lost here: the engine kept none between ${from} and ${to} long enough`,
+});

@@ -1,0 +1,170 @@
+// A follower of an environment's log: server-sent events, over restarts and rollouts. It reads on in the segments that have
+// grown when a signal says so, or every second. A client that reads slowly is sent nothing more until it has caught up.
+import { Readable } from 'node:stream';
+import type { EnvironmentKey } from '../../environments/key.ts';
+import type { Log } from '../../lib/log.ts';
+import { listChangedSegments, type SegmentRow } from '../store/segments.ts';
+import { comparePlaces, endOfTimeMs, type PageQuery, type PlacedEntry, type ReadParts, scanSegment } from './page.ts';
+import { presentEntry, resumeId } from './present.ts';
+
+export interface LogFollower {
+  accountId: string;
+  /** The stream ends with this token. */
+  tokenId: string;
+  key: EnvironmentKey;
+  filter: Pick<PageQuery, 'revision' | 'instance' | 'kind' | 'search'>;
+  /** Entries of this time or later; null: those that come from now on. */
+  fromMs: number | null;
+  /** The client has this one and those before it. */
+  after: { instance: string; seq: number; offset: number } | null;
+}
+
+/** How far the segments of an instance were read: of this one, all up to a byte, and behind that up to an entry. */
+interface Seen {
+  seq: number;
+  toByte: number;
+  lastOffset: number;
+}
+
+const pollMs = 1000;
+const heartbeatMs = 15_000;
+const entriesAtOnce = 500;
+/** Segments that other processes have written may be a little older than what was seen of this one's. */
+const clocksDifferMs = 30_000;
+
+export class LogStream extends Readable {
+  readonly follower: LogFollower;
+  readonly #parts: ReadParts & { log: Log };
+  readonly #seen = new Map<string, Seen>();
+  readonly #timer: NodeJS.Timeout;
+  #changedSince: number;
+  #hasRoom = false;
+  #over = false;
+  #reading = false;
+  #again = false;
+  #beatAt = performance.now() + heartbeatMs;
+
+  /** `existing`: the segments that are there when it begins. */
+  constructor(parts: ReadParts & { log: Log }, follower: LogFollower, existing: SegmentRow[], nowMs: number) {
+    super({ highWaterMark: 256 * 1024 });
+    this.follower = follower;
+    this.#parts = parts;
+    this.#changedSince = follower.fromMs === null ? nowMs : 0;
+    for (const row of existing) {
+      if (follower.fromMs === null) this.#markRead(row);
+    }
+    const { after } = follower;
+    if (after) this.#seen.set(after.instance, { seq: after.seq, toByte: 0, lastOffset: after.offset });
+    this.#timer = setInterval(() => this.readOn(), pollMs);
+    this.push('retry: 2000\n\n');
+  }
+
+  override _read(): void {
+    this.#hasRoom = true;
+    this.readOn();
+  }
+
+  override _destroy(error: Error | null, callback: (error: Error | null) => void): void {
+    clearInterval(this.#timer);
+    callback(error);
+  }
+
+  end(): void {
+    clearInterval(this.#timer);
+    if (!this.destroyed && !this.#over) this.push(null);
+    this.#over = true;
+    this.#hasRoom = false;
+  }
+
+  readOn(): void {
+    this.#again = true;
+    if (this.#reading || !this.#hasRoom || this.destroyed || this.#over) return;
+    this.#reading = true;
+    this.#readAll()
+      .catch((error) => {
+        this.#parts.log.warn({ err: error }, 'a stream of logs failed');
+        this.end();
+      })
+      .finally(() => {
+        this.#reading = false;
+      });
+  }
+
+  async #readAll(): Promise<void> {
+    while (this.#again && this.#hasRoom && !this.destroyed) {
+      this.#again = false;
+      await this.#readRound();
+      if (performance.now() < this.#beatAt || this.destroyed || !this.#hasRoom) continue;
+      this.#beatAt = performance.now() + heartbeatMs;
+      this.#hasRoom = this.push(': still here\n\n');
+    }
+  }
+
+  /** Everything that was written since the last round; what does not fit waits for the next. */
+  async #readRound(): Promise<void> {
+    const { key, filter } = this.follower;
+    const rows = await listChangedSegments(this.#parts.db, key, this.#changedSince - clocksDifferMs);
+    let grown = rows.filter((row) => this.#hasGrown(row) && isOf(row, filter));
+    grown.sort((a, b) => a.seq - b.seq);
+    while (grown.length > 0) {
+      // Of each instance one segment at a time, because its place is remembered for one.
+      const firstOfEach = grown.filter((row, index) => index === grown.findIndex(sameInstance(row)));
+      const round = firstOfEach.sort((a, b) => a.from_at - b.from_at).slice(0, this.#parts.scanners.size);
+      const found = await Promise.all(round.map((row) => this.#scan(row)));
+      for (const entry of found.flat().sort(comparePlaces)) this.#send(entry);
+      for (const [index, row] of round.entries()) this.#note(row, found[index]!);
+      if (!this.#hasRoom || this.destroyed) {
+        this.#again = true;
+        return;
+      }
+      grown = grown.filter((row) => this.#hasGrown(row));
+    }
+    for (const { updated_at } of rows) this.#changedSince = Math.max(this.#changedSince, updated_at);
+  }
+
+  #hasGrown({ instance_id, seq, raw_bytes, to_at }: SegmentRow): boolean {
+    const seen = this.#seen.get(instance_id);
+    if (to_at < (this.follower.fromMs ?? 0)) return false;
+    return !seen || seq > seen.seq || (seq === seen.seq && raw_bytes > seen.toByte);
+  }
+
+  #scan(row: SegmentRow): Promise<PlacedEntry[]> {
+    const { filter, fromMs } = this.follower;
+    const { toByte, lastOffset } = this.#seenOf(row);
+    return scanSegment(
+      this.#parts,
+      row,
+      { ...filter, fromMs: fromMs ?? 0, toMs: endOfTimeMs, order: 'oldest', limit: entriesAtOnce, after: null },
+      { within: { fromByte: toByte, toByte: row.raw_bytes }, beyond: { time: null, offset: lastOffset } },
+    );
+  }
+
+  #seenOf({ instance_id, seq }: SegmentRow): Seen {
+    const seen = this.#seen.get(instance_id);
+    return seen?.seq === seq ? seen : { seq, toByte: 0, lastOffset: -1 };
+  }
+
+  #send(entry: PlacedEntry): void {
+    const data = JSON.stringify(presentEntry(entry));
+    this.#hasRoom = this.push(`id: ${resumeId(entry)}\nevent: entry\ndata: ${data}\n\n`);
+  }
+
+  #note(row: SegmentRow, found: PlacedEntry[]): void {
+    if (found.length < entriesAtOnce) this.#markRead(row);
+    else this.#seen.set(row.instance_id, { ...this.#seenOf(row), lastOffset: found.at(-1)!.offset });
+  }
+
+  #markRead({ instance_id, seq, raw_bytes }: SegmentRow): void {
+    const seen = this.#seen.get(instance_id);
+    if (!seen || seen.seq <= seq) this.#seen.set(instance_id, { seq, toByte: raw_bytes, lastOffset: -1 });
+  }
+}
+
+const sameInstance =
+  ({ instance_id }: SegmentRow) =>
+  (other: SegmentRow): boolean =>
+    other.instance_id === instance_id;
+
+const isOf = ({ instance_id, revision }: SegmentRow, filter: LogFollower['filter']): boolean =>
+  (filter.instance === undefined || filter.instance === instance_id) &&
+  (filter.revision === undefined || filter.revision === revision);

@@ -1,0 +1,137 @@
+// A page of the log of an environment: the entries of all its segments in one order, by time, then instance, then place.
+// Segments are scanned a few at a time, in the order of their times, until the page is full and no other segment can hold
+// anything that comes before its end.
+import type { Db } from '../../db/database.ts';
+import { type EnvironmentKey, keyOf } from '../../environments/key.ts';
+import { timeMs, timeText } from '../../lib/log-lines/lines.ts';
+import type { Places } from '../store/bytes.ts';
+import { findSegment, listSegments, type SegmentFilter, type SegmentRow } from '../store/segments.ts';
+import type { Entry } from './entries.ts';
+import type { Order, ScanQuery } from './scan.ts';
+import type { Scanners } from './scanners.ts';
+
+export interface ReadParts {
+  db: Db;
+  places: Places;
+  scanners: Scanners;
+}
+
+/** Later than anything. */
+export const endOfTimeMs = Date.UTC(9999, 11, 31);
+
+export interface PageQuery extends SegmentFilter {
+  kind: string | null;
+  search: string | null;
+  order: Order;
+  limit: number;
+  /** Only entries that come after this one in the order. */
+  after: EntryPlace | null;
+}
+
+/** Which entry it is. */
+export interface EntryPlace {
+  time: string;
+  instance: string;
+  seq: number;
+  offset: number;
+}
+
+export type PlacedEntry = Entry & EntryPlace & { revision: number };
+
+/** A search that takes longer gives what it has found so far. */
+const maxMs = 5000;
+const mostAtOnce = 64;
+
+export interface LogPage {
+  entries: PlacedEntry[];
+  /** Where a search that took too long has come to: the next page goes on from there. */
+  stoppedAt: EntryPlace | null;
+}
+
+export async function readPage(parts: ReadParts, key: EnvironmentKey, query: PageQuery): Promise<LogPage> {
+  const segments = await segmentsFor(parts.db, key, query);
+  const compare = query.order === 'newest' ? (a: EntryPlace, b: EntryPlace) => -comparePlaces(a, b) : comparePlaces;
+  const until = performance.now() + maxMs;
+  let entries: PlacedEntry[] = [];
+  // The page is full soon, or a search finds little and has a long way to go: then the threads should not wait for each other.
+  let atOnce = 2 * parts.scanners.size;
+  for (let next = 0; next < segments.length; atOnce = Math.min(2 * atOnce, mostAtOnce)) {
+    const edge = entries.length < query.limit ? null : entries.at(-1)!;
+    if (edge && isBehind(segments[next]!, edge, query.order)) break;
+    if (performance.now() > until) return { entries, stoppedAt: edgeOf(segments[next]!, query.order) };
+    const round = segments.slice(next, next + atOnce);
+    next += round.length;
+    const found = await Promise.all(round.map((segment) => scanSegment(parts, segment, query)));
+    entries = [...entries, ...found.flat()].sort(compare).slice(0, query.limit);
+  }
+  return { entries, stoppedAt: null };
+}
+
+async function segmentsFor(db: Db, key: EnvironmentKey, query: PageQuery): Promise<SegmentRow[]> {
+  const { after, order } = query;
+  const bound = after && (order === 'newest' ? { toMs: timeMs(after.time) } : { fromMs: timeMs(after.time) });
+  const rows = await listSegments(db, key, { ...query, ...bound });
+  return order === 'newest' ? rows : rows.sort((a, b) => a.from_at - b.from_at);
+}
+
+/** Whether nothing in the segment comes before the entry. */
+const isBehind = ({ from_at, to_at }: SegmentRow, { time }: EntryPlace, order: Order): boolean =>
+  order === 'newest' ? to_at < timeMs(time) : from_at > timeMs(time);
+
+/** A place that comes right before everything in the segment and in those that follow it in the order. */
+function edgeOf({ from_at, to_at }: SegmentRow, order: Order): EntryPlace {
+  return order === 'newest'
+    ? { time: timeText(to_at, 999_999), instance: '~', seq: 0, offset: 0 }
+    : { time: timeText(from_at), instance: '', seq: 0, offset: 0 };
+}
+
+export async function scanSegment(
+  parts: ReadParts,
+  segment: SegmentRow,
+  query: PageQuery,
+  more: Partial<ScanQuery> = {},
+): Promise<PlacedEntry[]> {
+  const bytes = await readBytes(parts, segment);
+  if (!bytes) return [];
+  const entries = await parts.scanners.scan(bytes, { ...scanQueryOf(segment, query), ...more });
+  const { instance_id: instance, seq, revision } = segment;
+  return entries.map((entry) => ({ ...entry, instance, seq, revision }));
+}
+
+const mostReads = 5;
+
+/** A segment that grows has its bytes under another name each time. null: it was deleted for its age. */
+async function readBytes({ db, places }: ReadParts, segment: SegmentRow): Promise<Buffer | null> {
+  let row: SegmentRow | undefined = segment;
+  for (let reads = 0; row && reads < mostReads; reads++) {
+    const bytes = await places.of(row.place)?.read(keyOf(row), row.blob);
+    if (bytes) return bytes;
+    const before: string = row.blob;
+    row = await findSegment(db, keyOf(segment), segment.instance_id, segment.seq);
+    if (row?.blob === before) return null;
+  }
+  return null;
+}
+
+function scanQueryOf(segment: SegmentRow, { fromMs, toMs, kind, search, order, limit, after }: PageQuery): ScanQuery {
+  const times = { from: timeText(fromMs), to: timeText(toMs, 999_999) };
+  return { ...times, kind, search, order, limit, beyond: after && beyondIn(segment, after, order) };
+}
+
+/** Entries of the same time as `after` are in the order of their instances and segments. */
+function beyondIn(segment: SegmentRow, after: EntryPlace, order: Order): { time: string; offset: number } {
+  const { instance_id: instance, seq } = segment;
+  const isSame = instance === after.instance && seq === after.seq;
+  if (isSame) return { time: after.time, offset: after.offset };
+  const isEarlier = comparePlaces({ time: '', instance, seq, offset: 0 }, { ...after, time: '', offset: 0 }) < 0;
+  const takesAll = order === 'newest' ? isEarlier : !isEarlier;
+  const all = order === 'newest' ? Number.MAX_SAFE_INTEGER : -1;
+  const none = order === 'newest' ? -1 : Number.MAX_SAFE_INTEGER;
+  return { time: after.time, offset: takesAll ? all : none };
+}
+
+export function comparePlaces(a: EntryPlace, b: EntryPlace): number {
+  if (a.time !== b.time) return a.time < b.time ? -1 : 1;
+  if (a.instance !== b.instance) return a.instance < b.instance ? -1 : 1;
+  return a.seq - b.seq || a.offset - b.offset;
+}

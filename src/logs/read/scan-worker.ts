@@ -1,0 +1,18 @@
+// A thread that takes segments apart, so that a search holds up nothing else.
+import { parentPort } from 'node:worker_threads';
+import { decompress } from '../store/compress.ts';
+import { type ScanQuery, scan } from './scan.ts';
+
+export interface ScanJob {
+  id: number;
+  bytes: Uint8Array;
+  query: ScanQuery;
+}
+
+parentPort!.on('message', ({ id, bytes, query }: ScanJob) => {
+  try {
+    parentPort!.postMessage({ id, entries: scan(decompress(bytes), query) });
+  } catch (error) {
+    parentPort!.postMessage({ id, failure: (error as Error).message });
+  }
+});

@@ -1,0 +1,109 @@
+// Sends what instances print to one receiver as well. Lines wait in memory of a fixed size; while the receiver is away or
+// slow, those that find no room are dropped, counted, and said in the log: collecting and storing never wait for it.
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Log } from '../../lib/log.ts';
+import type { LoggedInstance } from '../store/segments.ts';
+import { type ShippedLine, shippedLines } from './lines.ts';
+
+export interface Receiver {
+  name: 'syslog' | 'otlp';
+  /** Rejects where it may succeed later. */
+  send(lines: ShippedLine[]): Promise<void>;
+  close(): void;
+}
+
+interface Waiting {
+  instance: LoggedInstance;
+  lines: Buffer;
+}
+
+const maxWaitingBytes = 8 * 1024 * 1024;
+const maxBatchBytes = 256 * 1024;
+const firstRetryMs = 500;
+const longestRetryMs = 30_000;
+const sayEveryMs = 60_000;
+
+const countLines = (lines: Buffer): number => {
+  let count = 0;
+  for (let at = lines.indexOf(0x0a); at !== -1; at = lines.indexOf(0x0a, at + 1)) count++;
+  return count;
+};
+
+export class Shipper {
+  readonly receiver: Receiver;
+  readonly #log: Log;
+  readonly #queue: Waiting[] = [];
+  readonly #stopping = new AbortController();
+  #waitingBytes = 0;
+  #unsaid = 0;
+  #saidAt = Number.NEGATIVE_INFINITY;
+  #sending: Promise<void> | null = null;
+  shipped = 0;
+  dropped = 0;
+
+  constructor(receiver: Receiver, log: Log) {
+    this.receiver = receiver;
+    this.#log = log;
+  }
+
+  add(instance: LoggedInstance, lines: Buffer): void {
+    if (this.#waitingBytes + lines.length > maxWaitingBytes) {
+      this.#drop(countLines(lines));
+      return;
+    }
+    // A copy: the collector changes times in its own.
+    this.#queue.push({ instance, lines: Buffer.from(lines) });
+    this.#waitingBytes += lines.length;
+    this.#sending ??= this.#sendAll().finally(() => {
+      this.#sending = null;
+    });
+  }
+
+  #drop(count: number): void {
+    this.dropped += count;
+    this.#unsaid += count;
+    if (performance.now() - this.#saidAt < sayEveryMs) return;
+    this.#log.warn(
+      { receiver: this.receiver.name, lines: this.#unsaid },
+      'lines of logs were not shipped: too many wait',
+    );
+    this.#saidAt = performance.now();
+    this.#unsaid = 0;
+  }
+
+  async #sendAll(): Promise<void> {
+    const { signal } = this.#stopping;
+    let retryMs = firstRetryMs;
+    while (this.#queue.length > 0 && !signal.aborted) {
+      const batch = this.#next();
+      const lines = batch.flatMap(({ instance, lines }) => [...shippedLines(instance, lines)]);
+      try {
+        await this.receiver.send(lines);
+        this.shipped += lines.length;
+        this.#queue.splice(0, batch.length);
+        this.#waitingBytes -= batch.reduce((sum, waiting) => sum + waiting.lines.length, 0);
+        retryMs = firstRetryMs;
+      } catch (error) {
+        if (retryMs === firstRetryMs)
+          this.#log.warn({ err: error, receiver: this.receiver.name }, 'logs cannot be shipped now');
+        await pause(retryMs, undefined, { signal }).catch(() => {});
+        retryMs = Math.min(2 * retryMs, longestRetryMs);
+      }
+    }
+  }
+
+  #next(): Waiting[] {
+    let bytes = 0;
+    const count = this.#queue.findIndex(({ lines }) => {
+      bytes += lines.length;
+      return bytes > maxBatchBytes;
+    });
+    return this.#queue.slice(0, count === -1 ? this.#queue.length : Math.max(count, 1));
+  }
+
+  /** What waits is lost: the next process goes on with what comes then. */
+  stop(): void {
+    this.#stopping.abort();
+    this.receiver.close();
+  }
+}

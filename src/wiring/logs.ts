@@ -1,0 +1,133 @@
+// What instances print: collected from their engines, stored, read and followed.
+import { join } from 'node:path';
+import { Gauge, type Registry } from 'prom-client';
+import type { Config } from '../config.ts';
+import type { LogPlace } from '../db/tables/logs.ts';
+import type { ServedRoute } from '../http/api/route.ts';
+import { sharedOf } from '../lib/clock.ts';
+import type { Loop } from '../lib/loop.ts';
+import { Collector } from '../logs/collect/collector.ts';
+import { LogReads } from '../logs/read/log-reads.ts';
+import type { ReadParts } from '../logs/read/page.ts';
+import { Scanners } from '../logs/read/scanners.ts';
+import { LogStreams } from '../logs/read/streams.ts';
+import { logRoutes } from '../logs/routes.ts';
+import { otlpReceiver } from '../logs/ship/otlp.ts';
+import { type Receiver, Shipper } from '../logs/ship/shipper.ts';
+import { syslogReceiver } from '../logs/ship/syslog.ts';
+import type { Places, SegmentBytes } from '../logs/store/bytes.ts';
+import { segmentRows } from '../logs/store/database.ts';
+import { segmentFiles } from '../logs/store/files.ts';
+import { sweepBytes, trimLogs } from '../logs/store/retention.ts';
+import type { Regions } from '../regions/regions.ts';
+import { subscribe } from '../signals/signals.ts';
+import type { Common } from './common.ts';
+
+export interface Logs {
+  routes: ServedRoute[];
+  stored: ReadParts & { reads: LogReads };
+  take: Collector['take'];
+  start(): void;
+  closeStreams(): void;
+  stop(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const megabyte = 1024 * 1024;
+const trimEveryMs = 60_000;
+const sweepEveryMs = 3_600_000;
+
+export function createLogs(common: Common, config: Config, regions: Regions, registry: Registry): Logs {
+  const { db, dialect, loops, log, processId } = common;
+  const clock = sharedOf(common.clock);
+  const places = placesOf(common, config);
+  const maxBytes = config.logsMb * megabyte;
+  const scanners = new Scanners();
+  const stored = { db, places, scanners, reads: new LogReads() };
+  const streams = new LogStreams({ ...stored, clock: common.clock, log });
+  const memory = { bytes: 0 };
+  const shippers = receiversOf(config).map((receiver) => new Shipper(receiver, log));
+  let storedBytes = 0;
+  let trimming: Loop | null = null;
+  const collector = new Collector({
+    ...common,
+    clock,
+    places,
+    regions,
+    memory,
+    owner: dialect === 'sqlite' ? null : processId,
+    onLines(instance, lines) {
+      for (const shipper of shippers) shipper.add(instance, lines);
+    },
+    onStored(bytes) {
+      storedBytes += bytes;
+      // Not only now and then: a program that prints a lot must not fill the disk meanwhile.
+      if (storedBytes < maxBytes / 10) return;
+      storedBytes = 0;
+      trimming?.wake();
+    },
+  });
+  measure(registry, memory, shippers);
+  const running: Loop[] = [];
+  const unsubscribe: (() => void)[] = [];
+  const limits = { ...common, places, maxBytes, days: config.logsDays };
+  return {
+    routes: logRoutes({ ...stored, streams }),
+    stored,
+    take: (instance, engine) => collector.take(instance, engine),
+    start() {
+      if (!config.roles.includes('worker')) return;
+      collector.start();
+      trimming = loops.start({ name: 'old logs', intervalMs: trimEveryMs, step: () => trimLogs(limits) });
+      const sweep = () => sweepBytes({ db, places }, clock.now());
+      const sweeping = loops.start({ name: 'logs without owner', intervalMs: sweepEveryMs, step: sweep });
+      running.push(trimming, sweeping);
+      unsubscribe.push(subscribe(db, 'removals', () => sweeping.wake()));
+    },
+    closeStreams: () => streams.stop(),
+    async stop() {
+      for (const end of unsubscribe) end();
+      await collector.stop();
+      for (const shipper of shippers) shipper.stop();
+      await Promise.all(running.map((loop) => loop.stop()));
+    },
+    close: () => scanners.close(),
+  };
+}
+
+function placesOf({ db, dialect, clock }: Common, { dataDir }: Config): Places {
+  const all: Partial<Record<LogPlace, SegmentBytes>> = {
+    files: segmentFiles(join(dataDir, 'logs')),
+    database: segmentRows(db, sharedOf(clock)),
+  };
+  return { here: dialect === 'sqlite' ? 'files' : 'database', of: (place) => all[place] ?? null };
+}
+
+function receiversOf({ logsSyslog, logsOtlp, logsOtlpHeaders }: Config): Receiver[] {
+  const syslog = logsSyslog ? [syslogReceiver(logsSyslog)] : [];
+  const otlp = logsOtlp === null ? [] : [otlpReceiver({ url: logsOtlp, headers: logsOtlpHeaders })];
+  return [...syslog, ...otlp];
+}
+
+function measure(registry: Registry, memory: { bytes: number }, shippers: Shipper[]): void {
+  new Gauge({
+    name: 'sluice_logs_held_bytes',
+    help: 'Lines of instances in memory, on their way into the store.',
+    registers: [registry],
+    collect() {
+      this.set(memory.bytes);
+    },
+  });
+  if (shippers.length === 0) return;
+  for (const outcome of ['shipped', 'dropped'] as const) {
+    new Gauge({
+      name: `sluice_logs_${outcome}_lines`,
+      help: `Lines of instances that were ${outcome === 'shipped' ? 'sent to' : 'not sent for want of room to'} a receiver.`,
+      labelNames: ['receiver'],
+      registers: [registry],
+      collect() {
+        for (const shipper of shippers) this.set({ receiver: shipper.receiver.name }, shipper[outcome]);
+      },
+    });
+  }
+}

@@ -1,0 +1,130 @@
+// Where segments are kept, and how much of them: every place does the same, the oldest goes first, nothing is stored twice.
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { ChangedMeanwhile } from '../../../src/db/guarded.ts';
+import { RetentionClock } from '../../../src/db/retention.ts';
+import type { LogPlace } from '../../../src/db/tables/logs.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { createIds } from '../../../src/lib/ids.ts';
+import { encodeLine, timeText } from '../../../src/lib/log-lines/lines.ts';
+import { parsePosition } from '../../../src/lib/log-lines/position.ts';
+import { Tail } from '../../../src/logs/collect/tail.ts';
+import type { SegmentBytes } from '../../../src/logs/store/bytes.ts';
+import { decompress } from '../../../src/logs/store/compress.ts';
+import { segmentRows } from '../../../src/logs/store/database.ts';
+import { segmentFiles } from '../../../src/logs/store/files.ts';
+import { sweepBytes, trimLogs } from '../../../src/logs/store/retention.ts';
+import { listSegments, openStream } from '../../../src/logs/store/segments.ts';
+import { sharedApp } from '../../helpers/shared-app.ts';
+
+const app = sharedApp({ env: { SLUICE_ROLES: 'api' } });
+const ids = createIds(systemClock);
+const everything = { fromMs: 0, toMs: Date.UTC(9999, 0) };
+const hourMs = 3_600_000;
+
+const kinds: Record<Exclude<LogPlace, 's3'>, () => SegmentBytes> = {
+  files: () => segmentFiles(join(app.dataDir, 'logs')),
+  database: () => segmentRows(app.app.store.db, systemClock),
+};
+
+for (const [here, open] of Object.entries(kinds) as [keyof typeof kinds, () => SegmentBytes][]) {
+  describe(`segments in ${here}`, () => {
+    async function newLog() {
+      const { db } = app.app.store;
+      const bytes = open();
+      const places = { here, of: (place: LogPlace) => (place === here ? bytes : null) };
+      const key = { projectId: await app.newProject(), environment: 'production' };
+      const instance = { id: ids('ins'), key, revision: 1 };
+      const parts = { db, clock: systemClock, ids, places, memory: { bytes: 0 }, onStored: () => {} };
+      const tail = async () => {
+        const stream = (await openStream(db, instance, Date.now()))!;
+        return new Tail(parts, instance, stream, stream.position === null ? null : parsePosition(stream.position));
+      };
+      const read = async () => {
+        const rows = (await listSegments(db, key, everything)).sort((a, b) => a.seq - b.seq);
+        const raw = await Promise.all(rows.map(async ({ blob }) => decompress((await bytes.read(key, blob))!)));
+        return Buffer.concat(raw).toString();
+      };
+      return { db, bytes, places, key, parts, tail, read };
+    }
+    let at = Date.now() - hourMs;
+    const line = (text: string) => encodeLine({ time: timeText(at++), stream: 'stdout', text });
+
+    test('a segment grows while it is small, and is read back as it was written', async () => {
+      const { tail, read, db, key, parts } = await newLog();
+      const own = await tail();
+      const [one, two] = [line('one'), line('two')];
+      await own.add(Buffer.from(one));
+      await own.write();
+      await own.add(Buffer.from(two));
+      await own.write();
+      await own.write();
+      assert.equal(await read(), `${one}${two}`);
+      assert.equal((await listSegments(db, key, everything)).length, 1);
+      own.forget();
+      assert.equal(parts.memory.bytes, 0);
+      const next = await tail();
+      const three = line('three');
+      await next.add(Buffer.from(three));
+      await next.write();
+      assert.equal(await read(), `${one}${two}${three}`, 'a process that goes on leaves what is there');
+    });
+
+    test('of two that collect the same log, the second to write is refused', async () => {
+      const { tail, read } = await newLog();
+      const [first, second] = [await tail(), await tail()];
+      const said = line('said once');
+      await first.add(Buffer.from(said));
+      await second.add(Buffer.from(said));
+      await first.write();
+      await assert.rejects(second.write(), ChangedMeanwhile);
+      assert.equal(await read(), said.toString());
+    });
+
+    test('more than fits goes, the oldest first; so does what is too old; and bytes that nothing refers to', async () => {
+      const { tail, db, bytes, places, key } = await newLog();
+      const own = await tail();
+      const noise = () => Array.from({ length: 4000 }, () => Math.random().toString(36)).join('');
+      for (let n = 0; n < 40; n++) {
+        await own.add(Buffer.concat(Array.from({ length: 10 }, () => line(noise().slice(0, 15_000)))));
+        if (n % 2 === 1) await own.write();
+      }
+      await own.write();
+      const before = (await listSegments(db, key, everything)).reverse();
+      assert.ok(before.length >= 10, `${before.length} segments`);
+      const size = before.reduce((sum, row) => sum + row.bytes, 0);
+      const limits = { db, places, retention: new RetentionClock(db, systemClock), days: 14 };
+      await trimLogs({ ...limits, maxBytes: Math.floor(size / 2) });
+      const kept = (await listSegments(db, key, everything)).reverse();
+      assert.deepEqual(
+        kept.map(({ seq }) => seq),
+        before.slice(-kept.length).map(({ seq }) => seq),
+      );
+      assert.ok(kept.length > 0 && kept.reduce((sum, row) => sum + row.bytes, 0) <= size / 2);
+      assert.equal(await bytes.read(key, before[0]!.blob), null, 'its bytes are gone too');
+      await bytes.save(key, 'blob_orphan', Buffer.from('x'));
+      await sweepBytes({ db, places }, Date.now());
+      assert.ok(await bytes.read(key, 'blob_orphan'), 'a segment may be about to refer to it');
+      await sweepBytes({ db, places }, Date.now() + 2 * hourMs);
+      assert.equal(await bytes.read(key, 'blob_orphan'), null);
+      for (const { blob } of kept) assert.ok(await bytes.read(key, blob));
+      const later = { now: async () => Date.now() + 15 * 86_400_000 } as unknown as RetentionClock;
+      await trimLogs({ ...limits, retention: later, maxBytes: size });
+      assert.deepEqual(await listSegments(db, key, everything), []);
+    });
+
+    test('with its environment all is gone at once', async () => {
+      const { tail, db, bytes, places, key } = await newLog();
+      const own = await tail();
+      await own.add(line('secret'));
+      await own.write();
+      const [row] = await listSegments(db, key, everything);
+      await app.call('DELETE', `/v1/projects/${key.projectId}`);
+      await sweepBytes({ db, places }, Date.now());
+      assert.equal(await bytes.read(key, row!.blob), null);
+      await own.add(line('too late'));
+      await assert.rejects(own.write(), ChangedMeanwhile);
+    });
+  });
+}

@@ -1,0 +1,144 @@
+// Lines on their way to others: real receivers on loopback, one that goes away, one that never answers.
+import assert from 'node:assert/strict';
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { createServer as createHttp } from 'node:http';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { json } from 'node:stream/consumers';
+import { after, test } from 'node:test';
+import { createLog } from '../../src/lib/log.ts';
+import { encodeLine, encodeLines, timeText } from '../../src/lib/log-lines/lines.ts';
+import { shippedLines } from '../../src/logs/ship/lines.ts';
+import { otlpBody } from '../../src/logs/ship/otlp.ts';
+import { Shipper } from '../../src/logs/ship/shipper.ts';
+import { syslogMessage, syslogReceiver } from '../../src/logs/ship/syslog.ts';
+import { startApp } from '../helpers/app.ts';
+import { Shop } from '../helpers/shop.ts';
+import { until } from '../helpers/wait.ts';
+
+const cleanUp: (() => unknown)[] = [];
+after(async () => {
+  for (const step of cleanUp.reverse()) await step();
+});
+
+const log = createLog({ level: 'silent', format: 'json' });
+const instance = { id: 'ins_1', key: { projectId: 'prj_1', environment: 'production' }, revision: 7 };
+const at = Date.UTC(2026, 10, 15);
+const line = (text: string) => ({ time: timeText(at, 123_456), stream: 'stderr' as const, text });
+
+/** Keeps what came, and takes off the lengths in front. */
+async function startSyslog() {
+  let text = '';
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(
+      socket.on('data', (chunk) => {
+        text += chunk;
+      }),
+    );
+    socket.on('error', () => {});
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const cut = () => {
+    for (const socket of sockets) socket.destroy();
+  };
+  cleanUp.push(() => {
+    cut();
+    server.close();
+  });
+  const messages = () => {
+    const found: string[] = [];
+    for (let rest = Buffer.from(text); rest.length > 0; ) {
+      const [head = '', length = ''] = /^(\d+) /.exec(rest.toString('latin1')) ?? [];
+      found.push(rest.toString('utf8', head.length, head.length + Number(length)));
+      rest = rest.subarray(head.length + Number(length));
+    }
+    return found;
+  };
+  return { port: (server.address() as AddressInfo).port, messages, cut };
+}
+
+test('a message of RFC 5424: stderr is no error by itself, a level in JSON is', () => {
+  const [plain, json] = [...shippedLines(instance, encodeLines([line('slow "disk" ]'), line('{"level":"error"}')]))];
+  assert.equal(
+    syslogMessage(plain!),
+    '<14>1 2026-11-15T00:00:00.000123Z prj_1 production ins_1 stderr ' +
+      '[sluice@32473 project="prj_1" environment="production" revision="r7" instance="ins_1"] slow "disk" ]',
+  );
+  assert.match(syslogMessage(json!), /^<11>1 /);
+});
+
+test('a request of OTLP: one resource for each instance, times in nanoseconds', () => {
+  const lines = [...shippedLines(instance, encodeLine(line('{"level":"warn"}')))];
+  const { resourceLogs } = otlpBody(lines);
+  assert.equal(resourceLogs.length, 1);
+  assert.deepEqual(resourceLogs[0]!.scopeLogs[0]!.logRecords[0], {
+    timeUnixNano: `${at}123456`,
+    severityNumber: 13,
+    severityText: 'WARN',
+    body: { stringValue: '{"level":"warn"}' },
+    attributes: [{ key: 'log.iostream', value: { stringValue: 'stderr' } }],
+  });
+});
+
+test('what instances print arrives over TCP and by OTLP', async () => {
+  const syslog = await startSyslog();
+  const bodies: unknown[] = [];
+  const collector = createHttp(async (request, response) => {
+    assert.equal(request.headers.authorization, 'Bearer a b');
+    bodies.push(await json(request));
+    response.end('{}');
+  }).listen(0, '127.0.0.1');
+  await once(collector, 'listening');
+  cleanUp.push(() => collector.close());
+  const app = await startApp({
+    env: {
+      SLUICE_LOGS_SYSLOG: `tcp://127.0.0.1:${syslog.port}`,
+      SLUICE_LOGS_OTLP: `http://127.0.0.1:${(collector.address() as AddressInfo).port}/v1/logs`,
+      SLUICE_LOGS_OTLP_HEADERS: 'authorization=Bearer%20a%20b',
+    },
+  });
+  cleanUp.push(app.stop);
+  const shop = await Shop.open(app.url);
+  await shop.released('shop:1');
+  await until('syslog', () => syslog.messages().some((message) => /of shop:1 started$/.test(message)));
+  await until('OTLP', () => JSON.stringify(bodies).includes('of shop:1 started'));
+  const metrics = await (await fetch(`${app.url}/metrics`)).text();
+  assert.match(metrics, /sluice_logs_shipped_lines\{receiver="syslog"\} [1-9]/);
+  assert.match(metrics, /sluice_logs_dropped_lines\{receiver="otlp"\} 0/);
+});
+
+test('a receiver that cuts the connection gets what comes after it', async () => {
+  const syslog = await startSyslog();
+  const receiver = syslogReceiver({ transport: 'tcp', host: '127.0.0.1', port: syslog.port });
+  const shipper = new Shipper(receiver, log);
+  cleanUp.push(() => shipper.stop());
+  shipper.add(instance, encodeLine(line('before')));
+  await until('the first', () => syslog.messages().length === 1);
+  syslog.cut();
+  await until('a line on the next connection', () => {
+    shipper.add(instance, encodeLine(line('after')));
+    return syslog.messages().some((message) => message.endsWith(' after'));
+  });
+});
+
+test('datagrams', async () => {
+  const socket = createSocket('udp4').bind(0, '127.0.0.1');
+  await once(socket, 'listening');
+  cleanUp.push(() => socket.close());
+  const receiver = syslogReceiver({ transport: 'udp', host: '127.0.0.1', port: socket.address().port });
+  const shipper = new Shipper(receiver, log);
+  const arrived = once(socket, 'message');
+  shipper.add(instance, encodeLine(line('by datagram')));
+  assert.match(String((await arrived)[0]), /^<14>1 .* by datagram$/);
+  shipper.stop();
+});
+
+test('while a receiver takes nothing, memory is bounded and what finds no room is counted', () => {
+  const receiver = { name: 'otlp' as const, send: () => new Promise<void>(() => {}), close: () => {} };
+  const shipper = new Shipper(receiver, log);
+  const chunk = encodeLines(Array.from({ length: 1000 }, () => line('x'.repeat(1000))));
+  for (let n = 0; n < 20; n++) shipper.add(instance, chunk);
+  assert.equal(shipper.dropped, 12_000, `of 20,000 lines, 1 MB each thousand, 8 MB wait`);
+  shipper.stop();
+});
