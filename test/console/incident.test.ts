@@ -48,7 +48,7 @@ describe('an incident', { skip: noBrowser }, () => {
     const seen = pages.map(async (page, index) => {
       await page.getByText(reason).first().waitFor({ timeout: withinMs });
       await page
-        .getByText(/Down since/)
+        .getByText(/Went down/)
         .first()
         .waitFor({ timeout: withinMs });
       tookMs(`page ${paths[index] || '/'}`.replace(shop.project, '…'));

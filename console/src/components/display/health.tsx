@@ -19,7 +19,7 @@ export function HealthReason({ health }: { health: Health }) {
   return (
     <p className="small">
       <strong>
-        {health.state === 'down' ? 'Down' : 'Degraded'} since <Ago at={health.since} />.
+        {health.state === 'down' ? 'Went down' : 'Became degraded'} <Ago at={health.since} />.
       </strong>{' '}
       {health.reason}
     </p>
