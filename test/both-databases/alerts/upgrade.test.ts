@@ -39,7 +39,7 @@ test('environments that are there already get their two rules and keep their por
   });
   for (const name of ['production', 'staging']) {
     const row = newEnvironment({ projectId: id, name, region: 'local', host: `shop-${name}` }, 1);
-    const { port_set, health_state, health_since, health_reason, ...known } = row;
+    const { port_set, resources, health_state, health_since, health_reason, ...known } = row;
     await old.insertInto('environment').values(known).execute();
   }
   await migrate(db, dialect);
