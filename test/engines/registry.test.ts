@@ -166,13 +166,13 @@ test('redirects end, answers are bounded, silence is not waited for', async () =
   const hasty = createRegistry({ timeoutMs: 200 });
   after(() => hasty.close());
   const silent = await serve(() => {});
-  await assert.rejects(hasty.resolve(`${silent}/shop:v1`, null), isFault('registry_unreachable', /no answer in time/));
+  await assert.rejects(hasty.resolve(`${silent}/shop:v1`, null), isFault('registry_failing', /no answer in time/));
 });
 
 test('too many requests, a server in trouble and another digest are told apart', async () => {
   const answers: [status: number, fault: EngineFault, words: RegExp][] = [
     [429, 'registry_rate_limited', /no more requests/],
-    [503, 'registry_unreachable', /status 503/],
+    [503, 'registry_failing', /status 503/],
     [403, 'image_denied', /does not give out/],
   ];
   for (const [status, fault, words] of answers) {
@@ -183,7 +183,7 @@ test('too many requests, a server in trouble and another digest are told apart',
   const wanted = `sha256:${'b'.repeat(64)}`;
   await assert.rejects(
     registry.resolve(`${host}/shop@${wanted}`, null),
-    isFault('registry_unreachable', /when asked for sha256:bbb/),
+    isFault('registry_failing', /when asked for sha256:bbb/),
   );
 });
 

@@ -77,5 +77,5 @@ function tokenOf({ body }: Answer, realm: URL): string {
     // A header takes no line breaks.
     if (typeof found === 'string' && /^[\x21-\x7e]+$/.test(found)) return found;
   } catch {}
-  throw new EngineError('registry_unreachable', `${realm.host} gave no token`);
+  throw new EngineError('registry_failing', `${realm.host} gave no token`);
 }

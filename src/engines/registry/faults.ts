@@ -34,6 +34,6 @@ export function refusal(reference: ImageReference, origin: string, answer: Answe
     case answer.status === 429:
       return new EngineError('registry_rate_limited', `${host} accepts no more requests for now${words}`);
     default:
-      return new EngineError('registry_unreachable', `${host} answers with status ${answer.status}${words}`);
+      return new EngineError('registry_failing', `${host} answers with status ${answer.status}${words}`);
   }
 }

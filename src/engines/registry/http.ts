@@ -11,7 +11,7 @@ export interface Answer {
   body: Buffer;
 }
 
-interface Ask {
+interface RegistryRequest {
   method?: 'GET' | 'HEAD' | 'POST';
   headers?: Record<string, string>;
   body?: string;
@@ -21,7 +21,7 @@ interface Ask {
 
 export interface RegistryHttp {
   /** Follows redirects, without what authorizes the request where they lead to another host. */
-  ask(url: URL, ask: Ask): Promise<Answer>;
+  ask(url: URL, ask: RegistryRequest): Promise<Answer>;
   close(): Promise<void>;
 }
 
@@ -39,7 +39,10 @@ export function registryHttp(userAgent: string, timeoutMs: number): RegistryHttp
     });
   const agent = new Agent({ connect, keepAliveTimeout: 5_000, headersTimeout: timeoutMs, bodyTimeout: timeoutMs });
 
-  const send = async (url: URL, { method = 'GET', headers, body, maxBytes, signal }: Ask): Promise<Answer> => {
+  const send = async (
+    url: URL,
+    { method = 'GET', headers, body, maxBytes, signal }: RegistryRequest,
+  ): Promise<Answer> => {
     const { request } = await import('undici');
     const answer = await request(url, {
       method,
@@ -89,10 +92,16 @@ function withoutAuthorization(headers: Record<string, string>): Record<string, s
   return Object.fromEntries(Object.entries(headers).filter(([name]) => name !== 'authorization'));
 }
 
+/** Too slow, or broken off: that may pass. */
+const mayPass = /^(TimeoutError|UND_ERR_HEADERS_TIMEOUT|UND_ERR_BODY_TIMEOUT|UND_ERR_SOCKET|ECONNRESET|EPIPE)$/;
+
 function unreachable({ host }: URL, error: unknown): EngineError {
-  const { name, code, message } = error as Error & { code?: string };
-  const reason = name === 'TimeoutError' ? 'no answer in time' : message || code || 'no connection';
-  return new EngineError('registry_unreachable', `${host} cannot be reached: ${reason}`, error);
+  const { name, code = '', message } = error as Error & { code?: string };
+  if (mayPass.test(name) || mayPass.test(code)) {
+    const reason = name === 'TimeoutError' ? 'no answer in time' : message || code;
+    return new EngineError('registry_failing', `${host} does not answer as it should: ${reason}`, error);
+  }
+  return new EngineError('registry_unreachable', `${host} cannot be reached: ${message || code || name}`, error);
 }
 
 export const sha256 = (bytes: Buffer): string => `sha256:${createHash('sha256').update(bytes).digest('hex')}`;

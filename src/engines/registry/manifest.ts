@@ -58,5 +58,5 @@ function parseObject(body: Buffer): object {
     const parsed = JSON.parse(body.toString('utf8'));
     if (typeof parsed === 'object' && parsed !== null) return parsed;
   } catch {}
-  throw new EngineError('registry_unreachable', 'the registry gave an answer that is not JSON');
+  throw new EngineError('registry_failing', 'the registry gave an answer that is not JSON');
 }

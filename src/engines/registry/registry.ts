@@ -82,7 +82,7 @@ async function resolveDigest(talk: Talk): Promise<string> {
 
 function requireSame(wanted: string | null, found: string): string {
   if (wanted === null || wanted === found) return found;
-  throw new EngineError('registry_unreachable', `the registry gave ${found} when asked for ${wanted}`);
+  throw new EngineError('registry_failing', `the registry gave ${found} when asked for ${wanted}`);
 }
 
 async function readConfig(talk: Talk, digest: string, architecture: string): Promise<ImageConfig> {

@@ -4,10 +4,10 @@ import type { KubeObject } from './objects.ts';
 import { defaultWatchTimes, listAndWatch, type WatchTimes } from './watch.ts';
 
 export interface Cache<T extends KubeObject> {
-  /** All objects, as last seen; null: not known, because there has been no list yet, or the connection is lost. */
+  /** All objects, as last seen; null: not known, because there has been no list yet, or no watch is under way. */
   all(): T[] | null;
   find(namespace: string, name: string): T | undefined;
-  /** Resolves when `holds` does, after any change; false: not within the time. */
+  /** Resolves when `holds` does, after any change; false: not within the time, or not before stop(). */
   until(holds: () => boolean, timeoutMs: number): Promise<boolean>;
   stop(): void;
 }
@@ -26,13 +26,14 @@ const keyOf = ({ metadata: { namespace = '', name } }: KubeObject): string => `$
 export function watchedCache<T extends KubeObject>(client: KubeClient, options: CacheOptions<T>): Cache<T> {
   let objects = new Map<string, T>();
   let isListed = false;
-  let isLost = true;
-  const waiting = new Set<() => void>();
+  let isWatching = false;
+  let isLost = false;
+  const waiting = new Map<() => void, () => void>();
   const changed = (object: T | null, before: T | undefined) => {
     options.onChange(object, before);
-    for (const check of [...waiting]) check();
+    for (const check of [...waiting.keys()]) check();
   };
-  const stop = listAndWatch<T>(
+  const stopWatching = listAndWatch<T>(
     client,
     {
       path: options.path,
@@ -40,7 +41,6 @@ export function watchedCache<T extends KubeObject>(client: KubeClient, options: 
       onList(found) {
         objects = new Map(found.map((object) => [keyOf(object), object]));
         isListed = true;
-        isLost = false;
         changed(null, undefined);
       },
       onChange(type, object) {
@@ -54,7 +54,11 @@ export function watchedCache<T extends KubeObject>(client: KubeClient, options: 
         isLost = true;
         options.onLost(error);
       },
-      onBack() {
+      onEnd() {
+        isWatching = false;
+      },
+      onBegin() {
+        isWatching = true;
         const wasLost = isLost;
         isLost = false;
         if (wasLost) changed(null, undefined);
@@ -63,7 +67,7 @@ export function watchedCache<T extends KubeObject>(client: KubeClient, options: 
     options.times ?? defaultWatchTimes,
   );
   return {
-    all: () => (isListed && !isLost ? [...objects.values()] : null),
+    all: () => (isListed && isWatching ? [...objects.values()] : null),
     find: (namespace, name) => objects.get(`${namespace}/${name}`),
     until: (holds, timeoutMs) =>
       new Promise((resolve) => {
@@ -76,9 +80,12 @@ export function watchedCache<T extends KubeObject>(client: KubeClient, options: 
           resolve(held);
         };
         const timer = setTimeout(() => end(false), timeoutMs);
-        waiting.add(check);
+        waiting.set(check, () => end(false));
         check();
       }),
-    stop,
+    stop() {
+      stopWatching();
+      for (const giveUp of [...waiting.values()]) giveUp();
+    },
   };
 }

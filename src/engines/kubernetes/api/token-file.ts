@@ -1,4 +1,4 @@
-// A token in a file, which whoever put it there replaces before it expires.
+// A token in a file, which is replaced there before it expires.
 import { readFile } from 'node:fs/promises';
 import { AccessError, type TokenSource } from './access.ts';
 

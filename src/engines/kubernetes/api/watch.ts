@@ -36,8 +36,10 @@ export interface Watched<T> {
   onChange(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: T): void;
   /** The connection is lost; what was seen last may be outdated until it is back. */
   onLost(error: unknown): void;
-  /** A watch is under way again, from where the last one was. */
-  onBack(): void;
+  /** A watch ended, and another is about to begin. */
+  onEnd(): void;
+  /** A watch is under way, from where the last one was. */
+  onBegin(): void;
 }
 
 interface WatchEvent<T> {
@@ -98,13 +100,14 @@ export function listAndWatch<T extends KubeObject>(
         timeoutSeconds: times.watchS,
       };
       const stream = await client.stream(watched.path, query, AbortSignal.any([ended, quiet.signal]));
-      watched.onBack();
+      watched.onBegin();
       for await (const line of linesOf(stream, maxLineBytes)) {
         timer.refresh();
         take(JSON.parse(line.toString('utf8')) as WatchEvent<T>);
       }
     } finally {
       clearTimeout(timer);
+      watched.onEnd();
     }
   };
 
