@@ -10,7 +10,7 @@ import { pathOf } from './context.ts';
 import type { InstanceSet } from './instance-set.ts';
 import { readPodLog } from './logs.ts';
 import { ProjectNamespaces } from './namespaces.ts';
-import { label, type Namespaces, selectorOf, whoseIs } from './objects/names.ts';
+import { type Namespaces, selectorOf, whoseIs } from './objects/names.ts';
 import type { Routers } from './objects/routers.ts';
 import { Observed } from './observed.ts';
 import { Sets } from './sets.ts';
@@ -45,13 +45,10 @@ export function openSets(options: KubernetesOptions): { client: KubeClient; obse
 export function createKubernetesEngine(options: KubernetesOptions): Engine {
   const { installation: owner, namespaces, registry } = options;
   const { client, observed, sets } = openSets(options);
-  const { pods, replicaSets } = observed;
 
   const instanceWith = (id: string): EngineInstance | null => {
-    const isOf = ({ metadata }: { metadata: { labels?: Record<string, string> } }) =>
-      metadata.labels?.[label.set] === id;
-    const replicaSet = replicaSets.all()?.find(isOf);
-    return instanceOf(replicaSet, pods.all()?.filter(isOf) ?? [], observed.firstPullMessageOf);
+    const set = observed.seen()?.get(id);
+    return set ? instanceOf(set.replicaSet, set.pods, observed.firstPullMessageOf) : null;
   };
 
   /** Until its program runs, or it is clear why it does not. */
@@ -60,7 +57,7 @@ export function createKubernetesEngine(options: KubernetesOptions): Engine {
       const found = instanceWith(id);
       return found !== null && (found.state !== 'created' || isHopeless(found));
     };
-    await pods.until(isSettled, timeoutS * 1000);
+    await observed.pods.until(isSettled, timeoutS * 1000);
     if (client.closing.aborted) throw new EngineError('unavailable', 'the connection to Kubernetes is closed');
     const found = instanceWith(id);
     if (found?.state !== 'created') return;

@@ -27,6 +27,8 @@ export class Observed {
   readonly #listeners = new Set<Listener>();
   /** By the uid of the pod: newer kubelets lose it when they begin to back off. */
   readonly #pullMessages = new Map<string, string>();
+  /** What the watches have seen since the last change. */
+  #known: ReadonlyMap<string, ObservedSet> | null = null;
   readonly pods: Cache<Pod>;
   readonly replicaSets: Cache<ReplicaSet>;
 
@@ -39,6 +41,7 @@ export class Observed {
   #follow<T extends KubeObject>(kind: 'pods' | 'replicasets', heed: (object: T) => void): Cache<T> {
     const { client, owner, namespaces, times } = this.#options;
     const notify = (object: KubeObject | null) => {
+      this.#known = null;
       for (const listener of this.#listeners) listener(object);
     };
     return watchedCache<T>(client, {
@@ -63,21 +66,18 @@ export class Observed {
   firstPullMessageOf = (pod: Pod): string | null => this.#pullMessages.get(pod.metadata.uid!) ?? null;
 
   /** By the id of the set. From what the watches have seen; where they have not, the cluster is asked. */
-  async sets(): Promise<Map<string, ObservedSet>> {
-    const [replicaSets, pods] = await Promise.all([
-      this.replicaSets.all() ?? this.#list<ReplicaSet>('replicasets'),
-      this.pods.all() ?? this.#list<Pod>('pods'),
-    ]);
-    const sets = new Map<string, ObservedSet>();
-    const setOf = ({ metadata }: KubeObject): ObservedSet => {
-      const id = metadata.labels?.[label.set] ?? '';
-      const known = sets.get(id) ?? { replicaSet: undefined, pods: [] };
-      sets.set(id, known);
-      return known;
-    };
-    for (const replicaSet of replicaSets) setOf(replicaSet).replicaSet = replicaSet;
-    for (const pod of pods) setOf(pod).pods.push(pod);
-    return sets;
+  async sets(): Promise<ReadonlyMap<string, ObservedSet>> {
+    const seen = this.seen();
+    if (seen) return seen;
+    return groupBySet(...(await Promise.all([this.#list<ReplicaSet>('replicasets'), this.#list<Pod>('pods')])));
+  }
+
+  /** What the watches have seen; null: not all of it. Asked for several times a second, and computed once per change. */
+  seen(): ReadonlyMap<string, ObservedSet> | null {
+    const [replicaSets, pods] = [this.replicaSets.all(), this.pods.all()];
+    if (!replicaSets || !pods) return null;
+    this.#known ??= groupBySet(replicaSets, pods);
+    return this.#known;
   }
 
   async #list<T extends KubeObject>(kind: 'pods' | 'replicasets'): Promise<T[]> {
@@ -95,4 +95,17 @@ export class Observed {
     this.pods.stop();
     this.replicaSets.stop();
   }
+}
+
+function groupBySet(replicaSets: ReplicaSet[], pods: Pod[]): Map<string, ObservedSet> {
+  const sets = new Map<string, ObservedSet>();
+  const setOf = ({ metadata }: KubeObject): ObservedSet => {
+    const id = metadata.labels?.[label.set] ?? '';
+    const known = sets.get(id) ?? { replicaSet: undefined, pods: [] };
+    sets.set(id, known);
+    return known;
+  };
+  for (const replicaSet of replicaSets) setOf(replicaSet).replicaSet = replicaSet;
+  for (const pod of pods) setOf(pod).pods.push(pod);
+  return sets;
 }
