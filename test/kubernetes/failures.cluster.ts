@@ -39,13 +39,13 @@ const specOf = (kind: string, more: Partial<InstanceSpec> = {}): InstanceSpec =>
   port: 8080,
   hostPort: null,
   variables: {},
+  resources: { memory_mb: 64, cpus: 1 },
   drainS: 1,
   ...more,
 });
 const setOf = (kind: string, more: Partial<InstanceSet> = {}): InstanceSet => ({
   ...specOf(kind),
   drainS: 1,
-  resources: { memory_mb: 64, cpus: 1 },
   healthCheck: null,
   instanceName: null,
   login: null,

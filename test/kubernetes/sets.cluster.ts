@@ -206,7 +206,8 @@ describe('a pod that goes', { timeout: 300_000 }, () => {
       const engine = openEngine(installation);
       after(() => engine.close());
       const spec = { id: ids('ins'), project, environment: 'production', revision: 1, image: web, digest, port: 8080 };
-      await engine.start({ ...spec, hostPort: null, variables: {}, drainS: 1 });
+      const resources = { memory_mb: 64, cpus: 1 };
+      await engine.start({ ...spec, hostPort: null, variables: {}, resources, drainS: 1 });
       const isReady = async () => (await engine.list()).find(({ ready: isReady }) => isReady);
       const before = await until('it to be ready', isReady, 60_000);
       const [pod] = await list<Pod>('/api/v1/pods', `sluice.installation=${installation}`);

@@ -1,5 +1,5 @@
 import type { HealthCheck } from '../../contract/environments.ts';
-import type { RegistryAuth } from '../engine.ts';
+import type { RegistryAuth, Resources } from '../engine.ts';
 
 /** Equal instances of one revision, of which Kubernetes keeps as many as are wanted. Nothing of it changes but their number. */
 export interface InstanceSet {
@@ -13,7 +13,7 @@ export interface InstanceSet {
   digest: string;
   port: number;
   variables: Record<string, string>;
-  resources: { memory_mb: number; cpus: number };
+  resources: Resources;
   /** By which the kubelet knows whether an instance is ready; null: it is once it accepts connections. */
   healthCheck: HealthCheck | null;
   /** Seconds between the request to end and the end. */

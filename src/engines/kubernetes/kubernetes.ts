@@ -29,7 +29,6 @@ export interface KubernetesOptions {
 const probeMs = 5_000;
 /** Added to the grace period of a stop: the kubelet tells the API a little later that a pod is gone. */
 const stopMarginMs = 30_000;
-const defaultResources = { memory_mb: 512, cpus: 1 };
 const defaultStartS = 60;
 
 /** The sets of an installation, and what the cluster has of them. */
@@ -131,7 +130,7 @@ const setOf = (spec: InstanceSpec): InstanceSet => ({
   digest: spec.digest,
   port: spec.port,
   variables: spec.variables,
-  resources: defaultResources,
+  resources: spec.resources,
   healthCheck: spec.healthCheck ?? null,
   drainS: spec.drainS ?? 10,
   instanceName: spec.id,

@@ -26,6 +26,7 @@ const spec: InstanceSpec = {
   port: 8080,
   hostPort: null,
   variables: { NAME: 'value' },
+  resources: { memory_mb: 512, cpus: 1 },
 };
 const namespace = namespaceOf(namespaces, spec.project);
 const replicaSetPath = `/apis/apps/v1/namespaces/${namespace}/replicasets/${setName(owner, spec.id)}`;
