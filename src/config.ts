@@ -1,7 +1,9 @@
 // The environment becomes a plain object here, once; every mistake in it is told in a line of its own.
 import { join } from 'node:path';
 import type { SubnetPool } from './engines/docker/network/subnets.ts';
+import type { KubernetesSettings } from './engines/kubernetes/settings.ts';
 import type { RegionSetting } from './engines/region-setting.ts';
+import type { Mirrors } from './engines/registry/endpoints.ts';
 import type { Range } from './lib/address.ts';
 import { Mistake } from './lib/setting-forms.ts';
 import { StartError } from './lib/start-error.ts';
@@ -26,6 +28,8 @@ export interface Config {
   regions: RegionSetting[];
   /** Files with logins of registries, each for one account; null: the first. */
   registryConfig: { account: string | null; path: string }[];
+  registryMirrors: Mirrors;
+  kubernetes: KubernetesSettings;
   dockerNetworks: SubnetPool;
   pullTimeoutS: number;
   instancePorts: { first: number; last: number };
@@ -105,6 +109,8 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
   const format = read('SLUICE_LOG_FORMAT');
   const acmeDirectory = read('SLUICE_ACME_DIRECTORY');
   const dataPlane = read('SLUICE_DATA_PLANE');
+  const namespace = read('SLUICE_KUBERNETES_NAMESPACE');
+  const prefix = read('SLUICE_KUBERNETES_NAMESPACE_PREFIX');
   const config: Config = {
     host: read('SLUICE_HOST'),
     port: read('SLUICE_PORT'),
@@ -121,6 +127,13 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
     databaseDirectUrl: read('SLUICE_DATABASE_DIRECT_URL'),
     regions: read('SLUICE_REGIONS'),
     registryConfig: read('SLUICE_REGISTRY_CONFIG'),
+    registryMirrors: read('SLUICE_REGISTRY_MIRRORS'),
+    kubernetes: {
+      kubeconfig: read('SLUICE_KUBECONFIG'),
+      allowExec: read('SLUICE_KUBERNETES_EXEC'),
+      namespaces: namespace ? { kind: 'one', name: namespace } : { kind: 'per-project', prefix },
+      routers: read('SLUICE_KUBERNETES_ROUTERS'),
+    },
     dockerNetworks: read('SLUICE_DOCKER_NETWORKS'),
     pullTimeoutS: read('SLUICE_PULL_TIMEOUT_S'),
     instancePorts: read('SLUICE_INSTANCE_PORTS'),

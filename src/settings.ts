@@ -4,7 +4,9 @@ import { resolve } from 'node:path';
 import { postgresUrl } from './db/postgres/url.ts';
 import { parseSubnetPool } from './engines/docker/network/setting.ts';
 import { defaultSubnetPool } from './engines/docker/network/subnets.ts';
+import { kubernetesSettings } from './engines/kubernetes/settings.ts';
 import { parseRegions } from './engines/region-setting.ts';
+import { parseMirrors } from './engines/registry/endpoints.ts';
 import {
   bearerToken,
   choice,
@@ -111,7 +113,7 @@ export const settings = {
     default: 'local=auto',
     about:
       'Comma-separated `name=engine`; engines `auto`, `standin:`, `docker:[socket or tcp address]`, ' +
-      '`kubernetes:[context]`. `auto` is Docker where its socket answers at the first start, the stand-in otherwise; later ' +
+      '`kubernetes:[context]` or `kubernetes:in-cluster`. `auto` is Docker where its socket answers at the first start, the stand-in otherwise; later ' +
       'starts go on with the same engine. See docs/engines.md.',
     parse: parseRegions,
   },
@@ -122,6 +124,14 @@ export const settings = {
       '`account=path`, read for every pull of that account. A path alone is for the first account, that of the operator.',
     parse: loginFiles,
   },
+  SLUICE_REGISTRY_MIRRORS: {
+    default: '',
+    about:
+      'Mirrors of registries, comma-separated `registry=address`, as in `docker.io=https://mirror.example`. Kubernetes regions ' +
+      'ask them first, and without a login, which digest a tag has.',
+    parse: parseMirrors,
+  },
+  ...kubernetesSettings,
   SLUICE_DOCKER_NETWORKS: {
     default: defaultSubnetPool,
     about:

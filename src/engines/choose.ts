@@ -1,11 +1,13 @@
 // Opens the engine that a region's setting asks for, and says for the operator which one it is and why.
 import { existsSync } from 'node:fs';
-import { StartError } from '../lib/start-error.ts';
 import { defaultDockerSocket } from './docker/address.ts';
 import { createDockerEngine } from './docker/docker.ts';
 import type { SubnetPool } from './docker/network/subnets.ts';
 import type { Engine } from './engine.ts';
-import { type EngineChoice, engineText, type OpenableChoice, parseEngine } from './region-setting.ts';
+import { openKubernetes } from './kubernetes/open.ts';
+import type { KubernetesSettings } from './kubernetes/settings.ts';
+import { type EngineChoice, type OpenableChoice, parseEngine } from './region-setting.ts';
+import type { Mirrors } from './registry/endpoints.ts';
 import { standinInOwnProcess } from './standin/own-process.ts';
 import { createStandinEngine } from './standin/standin.ts';
 
@@ -19,6 +21,8 @@ export interface EngineSettings {
   installation: string;
   dockerNetworks: SubnetPool;
   pullTimeoutS: number;
+  registryMirrors: Mirrors;
+  kubernetes: KubernetesSettings;
   /** The data directory, in whose process the stand-in's instances run; null: in this process. */
   standinDir: string | null;
 }
@@ -70,7 +74,7 @@ function nameOf(choice: OpenableChoice): string {
     case 'docker':
       return choice.address === null ? 'Docker' : `Docker at ${choice.address}`;
     case 'kubernetes':
-      return `Kubernetes (${engineText(choice)})`;
+      return choice.context === null ? 'Kubernetes' : `Kubernetes (${choice.context})`;
   }
 }
 
@@ -87,7 +91,7 @@ export async function openEngine(region: string, choice: OpenableChoice, setting
         timeouts: { pull: settings.pullTimeoutS * 1000 },
       });
     case 'kubernetes':
-      throw new StartError(`SLUICE_REGIONS ${region}: the kubernetes engine is not part of this version`);
+      return openKubernetes(region, choice.context, owner, settings);
   }
 }
 

@@ -1,7 +1,8 @@
 // An engine runs instances. The rest of the service sees only this interface, and one conformance suite
 // (test/engines/conformance.ts) checks what callers may rely on. Every method is idempotent, so that it can be called
 // again after a crash.
-
+import type { FailureCode } from '../contract/deployments.ts';
+import type { HealthCheck } from '../contract/environments.ts';
 import type { EndReason } from '../contract/running/instances.ts';
 import type { LogPosition } from '../lib/log-lines/position.ts';
 
@@ -34,6 +35,10 @@ export interface InstanceSpec extends InstanceLabels {
   hostPort: number | null;
   variables: Record<string, string>;
   resources: Resources;
+  /** For engines that check it themselves. */
+  healthCheck?: HealthCheck;
+  /** Seconds between the request to end and the end, for engines that end it themselves. */
+  drainS?: number;
   /** For the registry of the image, should it have to be pulled again; without one: as anyone may. */
   login?: RegistryAuth | null;
 }
@@ -86,6 +91,12 @@ export interface PreparedImage {
   exposed?: number[];
 }
 
+/** Why an instance does not run, and what to do about it. */
+export interface EngineFailure {
+  code: FailureCode;
+  message: string;
+}
+
 export interface EngineInstance extends InstanceLabels {
   id: string;
   state: InstanceState;
@@ -97,6 +108,10 @@ export interface EngineInstance extends InstanceLabels {
   ended?: EngineEnd;
   /** The machine that it runs on. */
   node?: string;
+  /** Whether it passes its health check, where the engine itself checks it. */
+  ready?: boolean;
+  /** Why it does not run, where the engine can tell; it may still start, unless it has ended. */
+  failure?: EngineFailure;
   /** It ended because the engine itself did (a restart of the engine or its host), not by itself. */
   endedWithEngine?: true;
 }
@@ -141,10 +156,13 @@ export type EngineFault =
 
 export class EngineError extends Error {
   readonly fault: EngineFault;
+  /** What to say of a deployment that fails for it, where the engine knows better than its fault. */
+  readonly failure: EngineFailure | undefined;
 
-  constructor(fault: EngineFault, message: string, cause?: unknown) {
+  constructor(fault: EngineFault, message: string, cause?: unknown, failure?: EngineFailure) {
     super(message, { cause });
     this.fault = fault;
+    this.failure = failure;
   }
 }
 

@@ -22,12 +22,14 @@ export async function openRegions(
   { db, clock, log }: Common,
   standinInProcess: boolean,
 ): Promise<{ regions: Regions; lines: string[] }> {
-  const { dockerNetworks, pullTimeoutS } = config;
+  const { dockerNetworks, pullTimeoutS, registryMirrors, kubernetes } = config;
   const standinDir = standinInProcess ? null : config.dataDir;
   const settings = {
     installation: await findInstallation(db),
     dockerNetworks,
     pullTimeoutS,
+    registryMirrors,
+    kubernetes,
     standinDir,
   };
   // Instances are started by workers alone, so it is for them to say what starts them.
@@ -72,8 +74,13 @@ async function changeWarning(
 ): Promise<string[]> {
   const count = await countInstancesIn(db, name);
   if (count === 0) return [];
-  const filter = `label=sluice.installation=${ownerName(installation, name)}`;
-  const removal = before.startsWith('docker:') ? `; there: docker rm -f $(docker ps -aq --filter ${filter})` : '';
+  const owner = `sluice.installation=${ownerName(installation, name)}`;
+  const filter = `label=${owner}`;
+  const removal = before.startsWith('docker:')
+    ? `; there: docker rm -f $(docker ps -aq --filter ${filter})`
+    : before.startsWith('kubernetes:')
+      ? `; there: kubectl delete replicasets -A -l ${owner}`
+      : '';
   return [
     `region ${name}: WARNING: its engine was ${before} and is ${now} now. Its instances (${count}) are started anew; ` +
       `unless both are the same engine, remove the old ones by hand${removal}`,

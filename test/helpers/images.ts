@@ -54,9 +54,8 @@ export async function pushImage(
 ): Promise<string> {
   const repository = `${registry.host}/${image}`;
   const reference = `${repository}:${tag}`;
-  const command = scripts[kind] === null ? ['/bin/absent'] : ['/bin/sh', '-c', scripts[kind]];
-  const changes = [`ENV IMAGE=${reference} PATH=/bin`, `CMD ${JSON.stringify(command)}`];
-  if (kind === 'broken') changes.push('USER nobody-here');
+  const { env, command, user } = programOf(kind, reference);
+  const changes = [`ENV ${env.join(' ')}`, `CMD ${JSON.stringify(command)}`, ...(user ? [`USER ${user}`] : [])];
   if (expose.length > 0) changes.push(`EXPOSE ${expose.join(' ')}`);
   const { client } = docker;
   await follow(await client.importImage(Readable.from([rootfs()]), { repo: repository, tag, changes }));
@@ -67,9 +66,22 @@ export async function pushImage(
   return reference;
 }
 
+/** How the image of this kind is to be run. */
+export function programOf(
+  kind: ImageKind,
+  reference: string,
+): { env: string[]; command: string[]; user: string | null } {
+  const script = scripts[kind];
+  return {
+    env: [`IMAGE=${reference}`, 'PATH=/bin'],
+    command: script === null ? ['/bin/absent'] : ['/bin/sh', '-c', script],
+    user: kind === 'broken' ? 'nobody-here' : null,
+  };
+}
+
 let layer: Buffer | null = null;
 
-function rootfs(): Buffer {
+export function rootfs(): Buffer {
   layer ??= makeRootfs();
   return layer;
 }

@@ -2,7 +2,7 @@
 // what is too much.
 import type { InstanceSpec } from '../../engines/engine.ts';
 import { EngineError } from '../../engines/engine.ts';
-import { resourcesOf } from '../../environments/revision-settings.ts';
+import { healthCheckOf, resourcesOf } from '../../environments/revision-settings.ts';
 import { openSealedVariables } from '../../environments/sealed-variables.ts';
 import { markRoutingChanged } from '../../traffic/queries.ts';
 import { insertDrain } from '../../traffic/router-watch.ts';
@@ -124,6 +124,8 @@ function specOf(
     port: revision.port,
     variables: openSealedVariables(revision.variables_sealed, environment, seal),
     resources: resourcesOf(revision),
+    healthCheck: healthCheckOf(revision),
+    drainS: environment.drain_s,
   };
 }
 
@@ -157,6 +159,7 @@ function start(context: ReconcileContext, { key, region }: Kept, spec: InstanceS
 
 /** An instance needs the registry again where its image was removed since. */
 function startFailure(error: Error): Failure {
+  if (error instanceof EngineError && error.failure) return error.failure;
   const message = `An instance could not be started: ${error.message}`;
   const isRegistry = error instanceof EngineError && error.fault.startsWith('registry_');
   return { code: isRegistry ? 'registry_unreachable' : 'crashed', message };

@@ -159,6 +159,10 @@ async function troubleOf(
   if (crashed) return crashed;
   const own = instances.filter((row) => row.revision === revision);
   for (const { id } of own) {
+    const found = region?.running.get(id);
+    // What may pass: its start waits for that, and fails with it if it does not.
+    const failure = found?.state === 'created' && state === 'starting' ? found.failure : undefined;
+    if (failure && failure.code !== 'start_failed') return failure;
     const check = health.lastCheckOf(id)?.result;
     if (check && !check.ok && check.fault === 'bad_answer') return notHealthy(check, null, null);
   }

@@ -9,7 +9,7 @@ import { type InstanceRow, markInstance, setInstanceFound } from '../instances.t
 import type { Failure } from '../rules/steps.ts';
 import { endedWithEngine, failureOf, givenUp, howItEnded, vanished } from '../rules/why-ended.ts';
 import type { ReconcileContext } from './context.ts';
-import type { HealthTarget } from './health-watch.ts';
+import type { Health, HealthTarget } from './health-watch.ts';
 import { publishChange } from './instances/publish-change.ts';
 import { saveChecks } from './instances/save-checks.ts';
 import { whyNotHealthy } from './instances/why-not-healthy.ts';
@@ -76,14 +76,15 @@ async function refreshInstance(
   }
   if (found.state === 'exited') {
     const end = howItEnded(found, lasting.now());
-    await giveUp(context, of, known, failureOf(end), end);
+    const failure = found.failure ?? failureOf(end);
+    await giveUp(context, of, known, failure, { ...end, message: failure.message });
     return null;
   }
   // The keeper starts it again.
   if (found.state === 'created') return known;
   // One that runs and has no address yet, or none any more, has as long to get one as it has to become healthy.
   const row = await saveFound(context, known, found);
-  const seen = found.address ? health.healthOf(row.id) : 'unhealthy';
+  const seen = healthSeen(found, health.healthOf(row.id));
   if (seen === 'healthy' && row.state !== 'healthy') return mark(context, row, 'healthy');
   if (seen === 'unhealthy' && row.state === 'healthy') return mark(context, row, 'unhealthy');
   const waitedMs = lasting.now() - row.state_since;
@@ -92,6 +93,13 @@ async function refreshInstance(
   const failure = found.address ? await whyNotHealthy(context, of.engine, row) : noAddress;
   await giveUp(context, of, row, failure, givenUp(lasting.now(), failure, 'killed'));
   return null;
+}
+
+/** An engine that checks health itself decides; `probed`, what our own checks say, then only explains. */
+function healthSeen({ address, ready }: EngineInstance, probed: Health): Health {
+  if (!address) return 'unhealthy';
+  if (ready === undefined) return probed;
+  return ready ? 'healthy' : 'unhealthy';
 }
 
 const noAddress: Failure = { code: 'start_timeout', message: 'An instance runs, but was given no address in time.' };

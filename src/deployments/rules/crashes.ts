@@ -56,7 +56,8 @@ export class Crashes {
   troubleOf(key: EnvironmentKey, revision: number): Failure | null {
     const known = this.#find(key, revision);
     if (!known) return null;
-    return known.failure.code === 'crashed' && known.rounds <= tolerated ? null : known.failure;
+    const mayBeBadLuck = known.failure.code === 'crashed' || known.failure.code === 'start_failed';
+    return mayBeBadLuck && known.rounds <= tolerated ? null : known.failure;
   }
 
   logTailOf(key: EnvironmentKey, revision: number): string[] {

@@ -8,6 +8,7 @@
 //
 // decide() is called again and again with the latest observation, and gives at most one step. It is total: every pair of
 // a state and an observation has an answer, and null ("wait") is one. Every state but the final ones has a deadline.
+import type { FailureCode } from '../../contract/deployments.ts';
 import { type Comparison, judge } from './analysis.ts';
 import {
   advance,
@@ -104,7 +105,7 @@ function whenStarting(rollout: Rollout, seen: Observed, policy: Policy, nowMs: n
   }
   const fatal = fatalOf(seen);
   if (fatal) return end('failed', fatal);
-  if (nowMs < rollout.deadlineAt) return reportPort(rollout, seen);
+  if (nowMs < rollout.deadlineAt) return report(rollout, seen);
   if (!seen.regionAvailable) return end('failed', lost);
   const timedOut: Failure = {
     code: 'start_timeout',
@@ -114,13 +115,21 @@ function whenStarting(rollout: Rollout, seen: Observed, policy: Policy, nowMs: n
 }
 
 /** What is no bad luck: waiting for the deadline would not help. */
-function fatalOf({ trouble }: Observed): Failure | null {
-  return trouble?.code === 'crashed' || trouble?.code === 'out_of_memory' ? trouble : null;
-}
+const fatal: readonly FailureCode[] = ['crashed', 'out_of_memory', 'start_failed'];
 
-/** It may listen yet, as long as it has time to start; but people can act on it now. */
-function reportPort({ deadlineAt }: Rollout, { trouble, isUnreported }: Observed): Step | null {
-  if (trouble?.code !== 'port_not_listening' || !isUnreported) return null;
+const fatalOf = ({ trouble }: Observed): Failure | null => (trouble && fatal.includes(trouble.code) ? trouble : null);
+
+/** What may change as long as there is time to start; but people can act on it now. */
+const actionable: readonly FailureCode[] = [
+  'port_not_listening',
+  'unschedulable',
+  'quota_exceeded',
+  'image_not_found',
+  'image_denied',
+];
+
+function report({ deadlineAt }: Rollout, { trouble, isUnreported }: Observed): Step | null {
+  if (!trouble || !actionable.includes(trouble.code) || !isUnreported) return null;
   return { to: 'starting', message: trouble.message, deadlineAt };
 }
 

@@ -1,0 +1,73 @@
+// What objects are called, and the labels by which they are found again.
+import { createHash } from 'node:crypto';
+import { EngineError } from '../../engine.ts';
+import type { InstanceSet } from '../instance-set.ts';
+
+export const label = {
+  managedBy: 'app.kubernetes.io/managed-by',
+  installation: 'sluice.installation',
+  set: 'sluice.set',
+  project: 'sluice.project',
+  environment: 'sluice.environment',
+  revision: 'sluice.revision',
+};
+
+/** Of the pods of a ReplicaSet, those with the lowest go first. */
+export const deletionCost = 'controller.kubernetes.io/pod-deletion-cost';
+
+const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 8);
+
+/** A part of a name: lower-case letters, digits and hyphens; what is not itself one gets a hash, so that no two are the same. */
+export function dnsLabel(text: string, maxLength: number): string {
+  const plain = text
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-+|-+$/g, '');
+  if (plain === text && text.length <= maxLength) return text;
+  return `${plain.slice(0, maxLength - 9)}-${hashOf(text)}`.replace(/^-/, '');
+}
+
+/** Of the ReplicaSet and what belongs to it. Two installations may share a namespace. Pods add six characters of the 63. */
+export const setName = (owner: string, id: string): string => `sluice-${hashOf(owner)}-${dnsLabel(id, 40)}`;
+
+export const variablesName = (owner: string, id: string): string => `${setName(owner, id)}-env`;
+export const pullSecretName = (owner: string, id: string): string => `${setName(owner, id)}-pull`;
+export const policyName = (owner: string): string => `sluice-${hashOf(owner)}`;
+
+/** Which namespace the sets of a project are in. */
+export type Namespaces = { kind: 'one'; name: string } | { kind: 'per-project'; prefix: string };
+
+export function namespaceOf(namespaces: Namespaces, project: string): string {
+  if (namespaces.kind === 'one') return namespaces.name;
+  return `${namespaces.prefix}${dnsLabel(project, 63 - namespaces.prefix.length)}`;
+}
+
+export const selectorOf = (owner: string): string => `${label.installation}=${labelValue(owner)}`;
+
+type Whose = Pick<InstanceSet, 'id' | 'project' | 'environment' | 'revision'>;
+
+export const labelsOf = (owner: string, { id, project, environment, revision }: Whose): Record<string, string> => ({
+  [label.managedBy]: 'sluice',
+  [label.installation]: labelValue(owner),
+  [label.set]: labelValue(id),
+  [label.project]: labelValue(project),
+  [label.environment]: labelValue(environment),
+  [label.revision]: String(revision),
+});
+
+function labelValue(text: string): string {
+  if (/^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/.test(text)) return text;
+  throw new EngineError('start_failed', `"${text}" cannot be a label in Kubernetes`);
+}
+
+/** null: not of a set. */
+export function whoseIs(labels: Record<string, string> | undefined): Whose | null {
+  const { [label.set]: id, [label.project]: project, [label.environment]: environment } = labels ?? {};
+  const revision = Number(labels?.[label.revision]);
+  if (id === undefined || project === undefined || environment === undefined) return null;
+  return Number.isInteger(revision) ? { id, project, environment, revision } : null;
+}
+
+/** Whether this installation made it. */
+export const isOwn = (owner: string, labels: Record<string, string> | undefined): boolean =>
+  labels?.[label.installation] === owner;

@@ -1,0 +1,111 @@
+// What the cluster has of this installation: ReplicaSets and their pods, followed by one watch per kind.
+import { type Cache, watchedCache } from './api/cache.ts';
+import type { KubeClient } from './api/client.ts';
+import type { KubeObject, Pod, ReplicaSet } from './api/objects.ts';
+import { listAll, type WatchTimes } from './api/watch.ts';
+import { pathOf } from './context.ts';
+import { label, type Namespaces, selectorOf } from './objects/names.ts';
+import { pullMessage } from './status/pod.ts';
+
+export interface ObservedSet {
+  replicaSet: ReplicaSet | undefined;
+  pods: Pod[];
+}
+
+interface ObservedOptions {
+  client: KubeClient;
+  owner: string;
+  namespaces: Namespaces;
+  times?: WatchTimes | undefined;
+}
+
+/** An object that changed; null: any may have. */
+type Listener = (object: KubeObject | null) => void;
+
+export class Observed {
+  readonly #options: ObservedOptions;
+  readonly #listeners = new Set<Listener>();
+  /** By the uid of the pod: newer kubelets lose it when they begin to back off. */
+  readonly #pullMessages = new Map<string, string>();
+  /** What the watches have seen since the last change. */
+  #known: ReadonlyMap<string, ObservedSet> | null = null;
+  readonly pods: Cache<Pod>;
+  readonly replicaSets: Cache<ReplicaSet>;
+
+  constructor(options: ObservedOptions) {
+    this.#options = options;
+    this.pods = this.#follow<Pod>('pods', (pod) => this.#remember(pod));
+    this.replicaSets = this.#follow<ReplicaSet>('replicasets', () => {});
+  }
+
+  #follow<T extends KubeObject>(kind: 'pods' | 'replicasets', heed: (object: T) => void): Cache<T> {
+    const { client, owner, namespaces, times } = this.#options;
+    const notify = (object: KubeObject | null) => {
+      this.#known = null;
+      for (const listener of this.#listeners) listener(object);
+    };
+    return watchedCache<T>(client, {
+      path: pathOf(namespaces, kind),
+      labelSelector: selectorOf(owner),
+      onChange: (object) => {
+        if (object) heed(object);
+        notify(object);
+      },
+      onLost: () => notify(null),
+      times,
+    });
+  }
+
+  #remember(pod: Pod): void {
+    const uid = pod.metadata.uid!;
+    if (pod.metadata.deletionTimestamp !== undefined) this.#pullMessages.delete(uid);
+    const message = pullMessage(pod);
+    if (message !== null && !this.#pullMessages.has(uid)) this.#pullMessages.set(uid, message);
+  }
+
+  firstPullMessageOf = (pod: Pod): string | null => this.#pullMessages.get(pod.metadata.uid!) ?? null;
+
+  /** By the id of the set. From what the watches have seen; where they have not, the cluster is asked. */
+  async sets(): Promise<ReadonlyMap<string, ObservedSet>> {
+    const seen = this.seen();
+    if (seen) return seen;
+    return groupBySet(...(await Promise.all([this.#list<ReplicaSet>('replicasets'), this.#list<Pod>('pods')])));
+  }
+
+  /** What the watches have seen; null: not all of it. Asked for several times a second, and computed once per change. */
+  seen(): ReadonlyMap<string, ObservedSet> | null {
+    const [replicaSets, pods] = [this.replicaSets.all(), this.pods.all()];
+    if (!replicaSets || !pods) return null;
+    this.#known ??= groupBySet(replicaSets, pods);
+    return this.#known;
+  }
+
+  async #list<T extends KubeObject>(kind: 'pods' | 'replicasets'): Promise<T[]> {
+    const { client, owner, namespaces } = this.#options;
+    const asked = { path: pathOf(namespaces, kind), labelSelector: selectorOf(owner) };
+    return (await listAll<T>(client, asked)).objects;
+  }
+
+  listen(listener: Listener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  stop(): void {
+    this.pods.stop();
+    this.replicaSets.stop();
+  }
+}
+
+function groupBySet(replicaSets: ReplicaSet[], pods: Pod[]): Map<string, ObservedSet> {
+  const sets = new Map<string, ObservedSet>();
+  const setOf = ({ metadata }: KubeObject): ObservedSet => {
+    const id = metadata.labels?.[label.set] ?? '';
+    const known = sets.get(id) ?? { replicaSet: undefined, pods: [] };
+    sets.set(id, known);
+    return known;
+  };
+  for (const replicaSet of replicaSets) setOf(replicaSet).replicaSet = replicaSet;
+  for (const pod of pods) setOf(pod).pods.push(pod);
+  return sets;
+}

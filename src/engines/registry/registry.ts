@@ -1,0 +1,134 @@
+// Asks registries about images, by the OCI distribution specification: which digest a tag has, and how an image wants to be
+// run. Nothing is pulled here.
+import { type ImageReference, parseImage } from '../../contract/image-reference.ts';
+import { EngineError, type RegistryAuth } from '../engine.ts';
+import { authorize } from './authorize.ts';
+import { type Endpoint, endpointsOf, type Mirrors } from './endpoints.ts';
+import { refusal } from './faults.ts';
+import { type Answer, type RegistryHttp, registryHttp, sha256 } from './http.ts';
+import { type ImageConfig, isDigest, manifestTypes, parseConfig, parseManifest, pickImage } from './manifest.ts';
+
+export interface RegistryOptions {
+  mirrors?: Mirrors;
+  /** Of each question as a whole, with its token and redirects. */
+  timeoutMs?: number;
+  /** Whose user and ports are read where an image has several platforms. */
+  architecture?: string;
+}
+
+export interface Registry {
+  /** The digest that the reference has now. An EngineError says why there is none. */
+  resolve(image: string, login: RegistryAuth | null): Promise<{ digest: string }>;
+  /** Of the image with this digest. */
+  config(image: string, digest: string, login: RegistryAuth | null): Promise<ImageConfig>;
+  close(): Promise<void>;
+}
+
+const maxManifestBytes = 4 * 1024 * 1024;
+const maxConfigBytes = 4 * 1024 * 1024;
+
+/** One question: to one endpoint about one repository, with what it wanted to see so far. */
+interface Talk {
+  http: RegistryHttp;
+  endpoint: Endpoint;
+  reference: ImageReference;
+  login: RegistryAuth | null;
+  signal: AbortSignal;
+  authorization: string | null;
+}
+
+export function createRegistry({
+  mirrors = new Map(),
+  timeoutMs = 30_000,
+  architecture = 'amd64',
+}: RegistryOptions = {}): Registry {
+  const http = registryHttp('sluice', timeoutMs);
+
+  /** Mirrors may lack an image or be away; what the registry itself says counts. */
+  const ask = async <T>(image: string, login: RegistryAuth | null, work: (talk: Talk) => Promise<T>): Promise<T> => {
+    const reference = parseImage(image);
+    if (!reference) throw new EngineError('image_not_found', `${image} is not a reference to an image`);
+    const endpoints = endpointsOf(reference, mirrors);
+    for (const endpoint of endpoints) {
+      const own = endpoint.isMirror ? null : login;
+      const signal = AbortSignal.timeout(timeoutMs);
+      try {
+        return await work({ http, endpoint, reference, login: own, signal, authorization: null });
+      } catch (error) {
+        if (!endpoint.isMirror || !(error instanceof EngineError)) throw error;
+      }
+    }
+    throw new TypeError('every registry has an endpoint of its own');
+  };
+
+  return {
+    resolve: (image, login) => ask(image, login, async (talk) => ({ digest: await resolveDigest(talk) })),
+    config: (image, digest, login) => ask(image, login, (talk) => readConfig(talk, digest, architecture)),
+    close: () => http.close(),
+  };
+}
+
+/** Asks for the head alone, which registries do not count as a pull; some leave out the digest there. */
+async function resolveDigest(talk: Talk): Promise<string> {
+  const { tag, digest } = talk.reference;
+  const name = digest ?? tag!;
+  const head = await request(talk, 'HEAD', `manifests/${name}`, 0);
+  const stated = head.headers['docker-content-digest'];
+  if (head.status === 200 && isDigest(stated)) return requireSame(digest, stated);
+  const { status } = head;
+  if (status === 404 || status === 429 || status === 401 || status === 403) throw refusalOf(talk, head);
+  return requireSame(digest, sha256(await read(talk, `manifests/${name}`, maxManifestBytes)));
+}
+
+function requireSame(wanted: string | null, found: string): string {
+  if (wanted === null || wanted === found) return found;
+  throw new EngineError('registry_failing', `the registry gave ${found} when asked for ${wanted}`);
+}
+
+async function readConfig(talk: Talk, digest: string, architecture: string): Promise<ImageConfig> {
+  const manifest = parseManifest(await readExactly(talk, 'manifests', digest, maxManifestBytes));
+  if (manifest.kind === 'image') {
+    return parseConfig(await readExactly(talk, 'blobs', manifest.config, maxConfigBytes));
+  }
+  const image = pickImage(manifest.images, architecture);
+  if (image === null) throw new EngineError('image_not_found', 'the image is for no platform with Linux');
+  const own = parseManifest(await readExactly(talk, 'manifests', image, maxManifestBytes));
+  if (own.kind !== 'image') throw new EngineError('image_not_found', 'the image is a list of lists');
+  return parseConfig(await readExactly(talk, 'blobs', own.config, maxConfigBytes));
+}
+
+async function readExactly(talk: Talk, what: 'manifests' | 'blobs', digest: string, maxBytes: number): Promise<Buffer> {
+  const body = await read(talk, `${what}/${digest}`, maxBytes);
+  requireSame(digest, sha256(body));
+  return body;
+}
+
+async function read(talk: Talk, path: string, maxBytes: number): Promise<Buffer> {
+  const answer = await request(talk, 'GET', path, maxBytes);
+  if (answer.status !== 200) throw refusalOf(talk, answer);
+  return answer.body;
+}
+
+const refusalOf = ({ reference, endpoint, login }: Talk, answer: Answer): EngineError =>
+  refusal(reference, endpoint.origin, answer, login !== null);
+
+/** Shows what the registry wants to see once it has said so. */
+async function request(talk: Talk, method: 'GET' | 'HEAD', path: string, maxBytes: number): Promise<Answer> {
+  const { http, endpoint, reference, login, signal } = talk;
+  const url = new URL(`/v2/${reference.repository}/${path}`, endpoint.origin);
+  const send = () =>
+    http.ask(url, {
+      method,
+      headers: {
+        ...(path.startsWith('manifests/') && { accept: manifestTypes.join(', ') }),
+        ...(talk.authorization !== null && { authorization: talk.authorization }),
+      },
+      // A refusal says why in its body.
+      maxBytes: Math.max(maxBytes, 64 * 1024),
+      signal,
+    });
+  const answer = await send();
+  if (answer.status !== 401 || talk.authorization !== null) return answer;
+  talk.authorization = await authorize(http, { reference, from: url, answer, login }, signal);
+  return talk.authorization === null ? answer : send();
+}

@@ -1,0 +1,156 @@
+// The order in which a set is made and removed, against an API that refuses, conflicts and remembers what it was asked.
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { type EngineChange, EngineError, type InstanceSpec } from '../../../src/engines/engine.ts';
+import { createKubernetesEngine } from '../../../src/engines/kubernetes/kubernetes.ts';
+import { namespaceOf, setName } from '../../../src/engines/kubernetes/objects/names.ts';
+import type { Registry } from '../../../src/engines/registry/registry.ts';
+import { type Json, type KubeApi, startKubeApi } from '../../helpers/kube-api.ts';
+import { until } from '../../helpers/wait.ts';
+
+const owner = 'home-local';
+const namespaces = { kind: 'per-project' as const, prefix: 'sluice-' };
+const digest = `sha256:${'a'.repeat(64)}`;
+const registry: Registry = {
+  resolve: async () => ({ digest }),
+  config: async () => ({ user: '1000', ports: [] }),
+  close: async () => {},
+};
+const spec: InstanceSpec = {
+  id: 'ins_01',
+  project: 'prj_01',
+  environment: 'production',
+  revision: 7,
+  image: 'registry.example/shop:v1',
+  digest,
+  port: 8080,
+  hostPort: null,
+  variables: { NAME: 'value' },
+  resources: { memory_mb: 512, cpus: 1 },
+};
+const namespace = namespaceOf(namespaces, spec.project);
+const replicaSetPath = `/apis/apps/v1/namespaces/${namespace}/replicasets/${setName(owner, spec.id)}`;
+const podPath = `/api/v1/namespaces/${namespace}/pods/pod-1`;
+
+async function start(prepare: (api: KubeApi) => void = () => {}) {
+  const api = await startKubeApi();
+  prepare(api);
+  const times = { watchS: 300, silenceMs: 60_000, firstWaitMs: 10, longestWaitMs: 100 };
+  const engine = createKubernetesEngine({
+    access: api.access,
+    installation: owner,
+    namespaces,
+    routers: [],
+    registry,
+    times,
+  });
+  after(async () => {
+    await engine.close();
+    await api.close();
+  });
+  await until('the watches', () => api.watches().open === 2);
+  return { api, engine };
+}
+
+/** What the controller and the kubelet do. */
+function run(api: KubeApi, status: Json): void {
+  const { metadata, spec: own } = api.objects.get(replicaSetPath);
+  const labels = own.template.metadata.labels;
+  const owned = { ownerReferences: [{ uid: metadata.uid }] };
+  api.put(podPath, { metadata: { name: 'pod-1', namespace, labels, ...owned }, spec: own.template.spec, status });
+}
+const running = {
+  phase: 'Running',
+  podIP: '10.0.0.9',
+  containerStatuses: [{ name: 'app', ready: true, restartCount: 0, state: { running: {} } }],
+};
+const changes = (api: KubeApi) =>
+  api.asked
+    .filter((line) => !line.startsWith('GET'))
+    .map((line) => line.replace(/\?.*/, '').replace(/^(\w+) .*\/([\w-]+\/[^/]+)$/, '$1 $2'));
+
+const runs = async (api: KubeApi, status: Json = running) => {
+  await until('the set to be scaled', () => api.objects.get(replicaSetPath)?.spec.replicas === 1);
+  run(api, status);
+};
+
+test('the ReplicaSet comes first and empty, then what it owns, then its pods', async () => {
+  const { api, engine } = await start();
+  await Promise.all([engine.start(spec), runs(api)]);
+  const name = setName(owner, spec.id);
+  assert.deepEqual(changes(api), [
+    `PATCH namespaces/${namespace}`,
+    `PATCH replicasets/${name}`,
+    `PATCH secrets/${name}-env`,
+    `PATCH ${name}/scale`,
+  ]);
+  assert.ok(api.asked.filter((line) => line.startsWith('PATCH')).every((line) => line.includes('fieldManager=sluice')));
+  const secret = api.objects.get(`/api/v1/namespaces/${namespace}/secrets/${name}-env`);
+  assert.equal(secret.metadata.ownerReferences[0].uid, api.objects.get(replicaSetPath).metadata.uid);
+  const [instance] = await engine.list();
+  assert.partialDeepStrictEqual(instance!, { id: 'ins_01', state: 'running', ready: true, revision: 7 });
+  assert.deepEqual(instance!.address, { host: '10.0.0.9', port: 8080 });
+});
+
+test('what a crash left half made is completed', async () => {
+  const { api, engine } = await start();
+  api.answerNext(/PATCH .*\/secrets\//, { status: 403, body: { message: 'crash' } });
+  await assert.rejects(engine.start(spec), /crash/);
+  assert.equal(api.objects.get(replicaSetPath).spec.replicas, 0);
+  assert.equal((await engine.list())[0]?.state, 'created', 'it is known, so that it can be stopped');
+  await Promise.all([engine.start(spec), runs(api)]);
+  assert.equal((await engine.list())[0]?.state, 'running');
+});
+
+test('where others have the name, or a field of it, nothing is changed', async () => {
+  const foreign = { metadata: { name: setName(owner, spec.id), namespace, labels: { app: 'theirs' } }, spec: {} };
+  const { api, engine } = await start((fresh) => fresh.put(replicaSetPath, foreign));
+  await assert.rejects(
+    engine.start(spec),
+    (error) => error instanceof EngineError && /Others made/.test(error.message),
+  );
+  await engine.stop(spec.id, 0);
+  assert.deepEqual(api.objects.get(replicaSetPath).metadata.labels, { app: 'theirs' });
+  assert.deepEqual(await engine.list(), []);
+  api.answerNext(/PATCH .*\/replicasets\//, { status: 409, body: { message: 'conflict with "helm"' } });
+  await assert.rejects(engine.start({ ...spec, id: 'ins_02' }), /left as it is: conflict with "helm"/);
+});
+
+test('a namespace of others is left alone; one that is being removed is waited for', async () => {
+  const path = `/api/v1/namespaces/${namespace}`;
+  const { api, engine } = await start((fresh) => fresh.put(path, { metadata: { name: namespace } }));
+  await assert.rejects(engine.start(spec), { fault: 'start_failed', message: /belongs to others/ });
+  const labels = { 'sluice.installation': owner };
+  api.put(path, { metadata: { name: namespace, labels, deletionTimestamp: '2026-11-15T22:00:00Z' } });
+  await assert.rejects(engine.start(spec), { fault: 'unavailable', message: /being removed/ });
+  api.put(path, null);
+  await Promise.all([engine.start(spec), runs(api)]);
+});
+
+test('a start ends with the reason where there is one, and stop waits until nothing is left', async () => {
+  const { api, engine } = await start();
+  const waiting = { reason: 'ErrImagePull', message: 'registry.example/shop: not found' };
+  const failing = { phase: 'Pending', containerStatuses: [{ name: 'app', state: { waiting } }] };
+  const [outcome] = await Promise.allSettled([engine.start(spec), runs(api, failing)]);
+  assert.equal(outcome.status, 'rejected');
+  const { failure } = (outcome as PromiseRejectedResult).reason as EngineError;
+  assert.equal(failure?.code, 'image_not_found');
+  await engine.stop(spec.id, 3);
+  assert.deepEqual(await engine.list(), []);
+  assert.equal(api.objects.has(replicaSetPath) || api.objects.has(podPath), false);
+  await engine.stop(spec.id, 0);
+  await engine.stop('ins_never', 0);
+});
+
+test('reports what changed, and that anything may have once it was away', async () => {
+  const { api, engine } = await start();
+  const seen: EngineChange[] = [];
+  const end = engine.watch!((change) => seen.push(change));
+  await Promise.all([engine.start(spec), runs(api)]);
+  assert.ok(seen.length > 0 && seen.every((change) => change !== null));
+  assert.deepEqual(seen.at(-1), { project: 'prj_01', environment: 'production' });
+  api.answerNext(/watch=true/, { status: 500 });
+  api.cut();
+  await until('word of it', () => seen.some((change) => change === null));
+  end();
+});
