@@ -27,7 +27,8 @@ describe('spec: endpoints B', () => {
     assert.equal(status, 201);
     assert.match(body.id, /^prj_[0-9a-hjkmnp-tv-z]{26}$/);
     assert.equal(headers.get('location'), `${t.url}/v1/projects/${body.id}`);
-    const { id, created_at, updated_at, ...rest } = body;
+    const { id, created_at, updated_at, health, ...rest } = body;
+    assert.deepEqual([health.environment, health.state, health.reason], ['production', 'idle', null]);
     assert.deepEqual(rest, {
       name: 'Crème Brûlée',
       slug: 'creme-brulee',
