@@ -158,6 +158,7 @@ async function buildApp(config: Config, overrides: Overrides & { log: Log }, end
     regions,
     certificates: domains.certificates,
     onMeasured: alerts.measured,
+    followLogs: logs.follow,
     takeLogs: logs.take,
   });
   work.add('rollouts', () => rollouts.stop());

@@ -26,6 +26,7 @@ import type { Common } from './common.ts';
 export interface Logs {
   routes: ServedRoute[];
   stored: ReadParts & { reads: LogReads };
+  follow: Collector['follow'];
   take: Collector['take'];
   start(): void;
   closeStreams(): void;
@@ -74,6 +75,7 @@ export function createLogs(common: Common, config: Config, regions: Regions, reg
   return {
     routes: logRoutes({ ...stored, streams }),
     stored,
+    follow: (instance, engine) => collector.follow(instance, engine),
     take: (instance, engine) => collector.take(instance, engine),
     start() {
       if (!config.roles.includes('worker')) return;

@@ -42,6 +42,7 @@ interface RolloutParts {
   regions: Regions;
   certificates: CertificateSource;
   onMeasured(router: string, measurements: Measurement[]): void;
+  followLogs: Collector['follow'];
   takeLogs: Collector['take'];
 }
 
@@ -71,6 +72,7 @@ export async function createRollouts(common: Common, config: Config, parts: Roll
     instancePorts: config.instancePorts,
     random: Math.random,
     routers: new RouterWatch({ db, clock, leaseMs }),
+    followLogs: parts.followLogs,
     takeLogs: parts.takeLogs,
   });
   return {

@@ -34,6 +34,8 @@ export interface ReconcileContext {
   instancePorts: PortRange;
   /** Says when no router sends requests to an instance any more. */
   routers: RouterWatch;
+  /** Collects what an instance prints, from its start on. */
+  followLogs?(instance: LoggedInstance, engine: Engine): void;
   /** Stores the last lines of an instance that has ended, before it is removed. */
   takeLogs?(instance: LoggedInstance, engine: Engine): Promise<void>;
   engineLists: EngineLists;

@@ -138,6 +138,7 @@ function start(context: ReconcileContext, { key, region }: Kept, spec: InstanceS
       // Without it, an image that is still there starts all the same.
       const login = await logins.find(spec.project, spec.image).catch(() => null);
       await region.engine.start({ ...spec, login });
+      context.followLogs?.({ id: spec.id, key, revision: spec.revision }, region.engine);
     } catch (error) {
       if (error instanceof EngineError && error.fault === 'unavailable') return;
       // Nothing is wrong with the instance: the next look starts it at another port.

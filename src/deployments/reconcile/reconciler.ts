@@ -44,6 +44,7 @@ interface ReconcilerParts {
   pullTimeoutS: number;
   instancePorts: PortRange;
   routers: RouterWatch;
+  followLogs?: ReconcileContext['followLogs'];
   takeLogs?: ReconcileContext['takeLogs'];
   random: () => number;
   /** How an instance's health is checked. */

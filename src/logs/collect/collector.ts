@@ -5,7 +5,6 @@ import type { Engine } from '../../engines/engine.ts';
 import type { Loop } from '../../lib/loop.ts';
 import type { Loops } from '../../lib/loops.ts';
 import type { Regions } from '../../regions/regions.ts';
-import { subscribe } from '../../signals/signals.ts';
 import type { LoggedInstance } from '../store/segments.ts';
 import { Collection, type CollectionParts } from './collection.ts';
 import { listWanted, type WantedInstance } from './wanted.ts';
@@ -17,7 +16,8 @@ export interface CollectorParts extends CollectionParts {
   owner: string | null;
 }
 
-const lookEveryMs = 250;
+/** Those that this process starts are followed at once; this finds those that another one started. */
+const lookEveryMs = 5000;
 /** How long the removal of an instance waits for its last lines. */
 const takeWithinMs = 5000;
 
@@ -25,22 +25,23 @@ export class Collector {
   readonly #parts: CollectorParts;
   readonly #collections = new Map<string, Collection>();
   #loop: Loop | null = null;
-  #unsubscribe: (() => void) | null = null;
 
   constructor(parts: CollectorParts) {
     this.#parts = parts;
   }
 
   start(): void {
-    const { loops, db } = this.#parts;
-    this.#loop = loops.start({ name: 'logs', intervalMs: lookEveryMs, step: () => this.#look() });
-    this.#unsubscribe = subscribe(db, 'environments', () => this.#loop?.wake());
+    this.#loop = this.#parts.loops.start({ name: 'logs', intervalMs: lookEveryMs, step: () => this.#look() });
   }
 
   async stop(): Promise<void> {
-    this.#unsubscribe?.();
     await this.#loop?.stop();
     await Promise.all([...this.#collections.values()].map((collection) => collection.stop()));
+  }
+
+  /** To be called when an instance has started. */
+  follow(instance: LoggedInstance, engine: Engine): void {
+    if (this.#loop && engine.follow) this.#collectionOf(instance, engine);
   }
 
   /** To be called when an instance has ended and is about to be removed: its last lines are stored, unless that hangs. */
