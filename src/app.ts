@@ -181,6 +181,7 @@ async function buildApp(config: Config, overrides: Overrides & { log: Log }, end
         ])
       : [],
     figures: alerts.figures,
+    remarks: rollouts.unreachable,
     caPem: domains.caPem,
   });
   await web.listen(overrides.apiSocket ?? { host: config.host, port: config.port });
