@@ -4,6 +4,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import {
   chmodSync,
   copyFileSync,
+  existsSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
@@ -14,7 +15,6 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
-import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import type { TestDocker } from './docker.ts';
 
@@ -24,56 +24,63 @@ const image = 'sluice:test';
 
 /** Returns its name. */
 export async function buildServiceImage({ client }: TestDocker): Promise<string> {
-  await follow(await client.importImage(Readable.from([baseFiles()]), { repo: 'debian-here', tag: 'latest' }));
-  const context = spawn('tar', contextArguments(), { stdio: ['ignore', 'pipe', 'inherit'] });
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-base-'));
+  try {
+    fillBase(folder);
+    const files = tarOf(['--directory', folder, '.']);
+    await follow(await client.importImage(files, { repo: 'debian-here', tag: 'latest' }));
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
   const options = { dockerfile: 'Containerfile', t: image, buildargs: { BASE: base } };
-  await follow(await client.buildImage(context.stdout, options));
+  await follow(await client.buildImage(tarOf(context()), options));
   return image;
 }
 
-/** As `docker build` sends it from a checkout in which `npm ci --omit=dev` has run. */
-function contextArguments(): string[] {
+const tarOf = (args: string[]): NodeJS.ReadableStream =>
+  spawn('tar', ['--create', '--owner=0', '--group=0', ...args], { stdio: ['ignore', 'pipe', 'inherit'] }).stdout;
+
+const modules = realpathSync(join(root, 'node_modules'));
+const nodePackage = `node-linux-${process.arch}`;
+
+/** As `docker build` sends it from a checkout in which `npm ci --omit=dev` has run, but for its two largest packages. */
+function context(): string[] {
   const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
-    packages: Record<string, { dev?: true; devOptional?: true; optional?: true }>;
+    packages: Record<string, { dev?: true; devOptional?: true }>;
   };
-  const modules = realpathSync(join(root, 'node_modules'));
-  const isThere = (name: string) => lstatSync(join(dirname(modules), name), { throwIfNoEntry: false }) !== undefined;
-  // Without ffmpeg, the largest of them but one: nothing here encodes, and an image is built once for every run.
+  const isThere = (name: string) => existsSync(join(dirname(modules), name));
+  // Nothing here encodes, so ffmpeg is left out, and node is in the base: Docker reads what it copies four times.
+  const isLarge = (name: string) => /@ffmpeg-installer|node-linux-/.test(name);
   const production = Object.entries(packages)
-    .filter(([name]) => !name.startsWith('node_modules/@ffmpeg-installer/'))
     .filter(([name, { dev, devOptional }]) => name.lastIndexOf('node_modules/') === 0 && !dev && !devOptional)
-    .map(([name]) => name);
+    .map(([name]) => name)
+    .filter((name) => !isLarge(name) && isThere(name));
   return [
-    ...['--create', '--owner=0', '--group=0', '--anchored', '--wildcards', `--exclude-from=${root}.dockerignore`],
+    ...['--anchored', '--wildcards', `--exclude-from=${root}.dockerignore`],
     ...['--directory', root, '--no-wildcards', 'package.json', 'LICENSE', 'bin', 'console', 'src'],
-    ...['--directory', dirname(modules), 'node_modules/.bin/node', ...production.filter(isThere)],
+    ...['--directory', dirname(modules), 'node_modules/.bin/node', ...production],
     ...['--directory', join(root, 'deploy'), 'Containerfile'],
   ];
 }
 
-/** Glibc, libstdc++ and three programs, where Debian has them. */
-function baseFiles(): Buffer {
-  const folder = mkdtempSync(join(tmpdir(), 'sluice-base-'));
-  const put = (path: string) => {
-    const place = join(folder, realpathSync(dirname(path)));
-    mkdirSync(place, { recursive: true });
-    copyFileSync(path, join(place, basename(path)));
+/** Glibc, libstdc++ and three programs, where Debian has them; and node, where the image has it. */
+function fillBase(folder: string): void {
+  const put = (path: string, place = realpathSync(dirname(path))) => {
+    mkdirSync(join(folder, place), { recursive: true });
+    copyFileSync(path, join(folder, place, basename(path)));
   };
-  try {
-    for (const name of ['bin', 'lib', 'lib64']) {
-      if (lstatSync(`/${name}`, { throwIfNoEntry: false })?.isSymbolicLink())
-        symlinkSync(`usr/${name}`, join(folder, name));
-    }
-    mkdirSync(join(folder, 'tmp'));
-    chmodSync(join(folder, 'tmp'), 0o1777);
-    const programs = ['/bin/sh', '/usr/bin/install', '/bin/sleep'];
-    const libraries = execFileSync('ldd', [...programs, process.execPath], { encoding: 'utf8' });
-    const paths = [...libraries.matchAll(/(?:=> |^\s+)(\/\S+) \(/gm)].map(([, path]) => path!);
-    for (const path of new Set([...programs, ...paths, '/etc/os-release'])) put(path);
-    return execFileSync('tar', ['-c', '--owner=0', '--group=0', '-C', folder, '.'], { maxBuffer: 2 ** 26 });
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
+  for (const name of ['bin', 'lib', 'lib64']) {
+    if (lstatSync(`/${name}`, { throwIfNoEntry: false })?.isSymbolicLink())
+      symlinkSync(`usr/${name}`, join(folder, name));
   }
+  mkdirSync(join(folder, 'tmp'));
+  chmodSync(join(folder, 'tmp'), 0o1777);
+  const node = join(modules, nodePackage, 'bin/node');
+  const programs = ['/bin/sh', '/usr/bin/install', '/bin/sleep'];
+  const libraries = execFileSync('ldd', [...programs, node], { encoding: 'utf8' });
+  const paths = [...libraries.matchAll(/(?:=> |^\s+)(\/\S+) \(/gm)].map(([, path]) => path!);
+  for (const path of new Set([...programs, ...paths, '/etc/os-release'])) put(path);
+  put(node, `/opt/sluice/node_modules/${nodePackage}/bin`);
 }
 
 async function follow(stream: NodeJS.ReadableStream): Promise<void> {
