@@ -44,12 +44,21 @@ export async function fillInstallation(db: Db, count: number, nowMs: number): Pr
   const project = { name: 'Shop', description: null, labels: '[]', next_sequence: 1, ...times };
   await fillTable(db, 'project', project, { id: project_id, account_id, slug: `'p-' || n` }, count);
   const settings = newEnvironment({ projectId: '', name: environment, region: 'local', host: '' }, nowMs);
-  await fillTable(db, 'environment', settings, { project_id, host: `'p-' || n || '-production'` }, count);
+  const healthy = { ...settings, health_state: 'healthy', health_since: nowMs };
+  await fillTable(db, 'environment', healthy, { project_id, host: `'p-' || n || '-production'` }, count);
   await fillRevisions(db, count, nowMs, project_id, account_id);
   await fillRules(db, count, nowMs, project_id);
   const host = `'10.' || (n / 65536) || '.' || (n / 256 % 256) || '.' || (n % 256)`;
   const instance = { environment, revision: 1, region: 'local', state: 'healthy', port: 8080, state_since: nowMs };
-  await fillTable(db, 'instance', { ...instance, created_at: nowMs }, { id: idIn('ins'), project_id, host }, count);
+  // As the looks before would have left it.
+  const checked = { started_at: nowMs, checked_at: nowMs, check_ok: 1, check_message: 'connected' };
+  await fillTable(
+    db,
+    'instance',
+    { ...instance, ...checked, created_at: nowMs },
+    { id: idIn('ins'), project_id, host },
+    count,
+  );
   await fillTable(db, 'routing', { environment }, { project_id, version: 'n + 1' }, count);
   await sql`insert into meta (name, value) values ('routing_version', ${String(count)})
     on conflict (name) do update set value = excluded.value`.execute(db);
