@@ -7,7 +7,7 @@ import { parse, parseAllDocuments } from 'yaml';
 import { readConfig } from '../../src/config.ts';
 import { settings } from '../../src/settings.ts';
 import { probePaths } from '../../src/traffic/proxy/probe.ts';
-import { engineCalls, engineSettings } from '../helpers/kubernetes-calls.ts';
+import { engineCalls } from '../helpers/kubernetes-calls.ts';
 
 const root = 'deploy/kubernetes';
 const read = (path: string) => readFileSync(path, 'utf8');
@@ -69,8 +69,7 @@ test('every kustomization names files that exist, and every file is named', () =
 test('every variable is a setting, and the settings are valid', () => {
   const merged = { ...literals('base'), ...literals('example') };
   for (const { env, name } of workloads) {
-    const known = (setting: string) => setting in settings || engineSettings.includes(setting);
-    for (const setting of Object.keys({ ...env, ...merged })) assert.ok(known(setting), `${name}: ${setting}`);
+    for (const setting of Object.keys({ ...env, ...merged })) assert.ok(setting in settings, `${name}: ${setting}`);
     readConfig({ ...env, ...merged }, false);
   }
   assert.deepEqual(configOf(router).roles, ['router']);
@@ -188,7 +187,7 @@ test('routers have no account; the control plane has the rights that the engine 
   assert.deepEqual(rightsOf(role), inOne);
   const region = configOf(control).regions[0]!;
   assert.deepEqual(region.engine.kind, 'kubernetes');
-  assert.equal(literals('base').SLUICE_KUBERNETES_NAMESPACE, role.metadata.namespace);
+  assert.deepEqual(configOf(control).kubernetes.namespaces, { kind: 'one', name: role.metadata.namespace });
   const ofAll = objectsOf('namespace-per-project').find(({ kind }) => kind === 'ClusterRole');
   assert.deepEqual(rightsOf(ofAll), { ...inOne, namespaces });
 });

@@ -12,6 +12,3 @@ export const engineCalls: Record<string, string[]> = {
   /** Only with a namespace for each project. */
   namespaces: ['get', 'create', 'patch'],
 };
-
-/** Settings of that engine, which the manifests set. */
-export const engineSettings = ['SLUICE_KUBERNETES_NAMESPACE'];
