@@ -137,7 +137,7 @@ async function buildApp(config: Config, overrides: Overrides & { log: Log }, end
   const retention = new RetentionClock(db, clock);
   const common: Common = { ...store, ids, clock, retention, log, loops, processId: ids('run') };
   const admin = { db, ids, clock, dataDir: config.dataDir, configured: config.adminToken };
-  const newAdminToken = await ensureAdminToken(admin);
+  const newAdminToken = config.roles.includes('api') ? await ensureAdminToken(admin) : null;
   const { regions, lines } = await openRegions(config, common, overrides.standinInProcess ?? false);
   rest.add('regions', () => regions.close());
   await regions.checkAll();
@@ -182,6 +182,7 @@ async function buildApp(config: Config, overrides: Overrides & { log: Log }, end
         ])
       : [],
     figures: alerts.figures,
+    remarks: rollouts.unreachable,
     caPem: domains.caPem,
   });
   await web.listen(overrides.apiSocket ?? { host: config.host, port: config.port });

@@ -14,7 +14,7 @@ const wrongSettings = 78;
 export function explainStart(error: unknown): { lines: string[]; exitCode: number } {
   if (error instanceof StartError) return { lines: error.lines, exitCode: wrongSettings };
   const { code, message, stack } = error as NodeJS.ErrnoException;
-  const isPort = code === 'EADDRINUSE' || code === 'EACCES' || code === 'EADDRNOTAVAIL';
+  const isPort = message.startsWith('listen ') && ['EADDRINUSE', 'EACCES', 'EADDRNOTAVAIL'].includes(String(code));
   const ports = 'Is another one running? Ports: SLUICE_PORT, SLUICE_ROUTER_PORT, SLUICE_ROUTER_TLS_PORT.';
   return { lines: [isPort ? `${message}. ${ports}` : String(stack)], exitCode: 1 };
 }

@@ -126,7 +126,8 @@ export class RouterAgent {
     const { db, clock, retention } = this.#parts;
     const nowMs = clock.now();
     if (this.#forgotAt && Math.abs(nowMs - this.#forgotAt.ms) < forgetEveryMs) return;
-    await deleteTrafficBefore(db, (await retention.now()) - keptForMs);
+    // Some at a time: what was measured meanwhile is stored in between.
+    if (await deleteTrafficBefore(db, (await retention.now()) - keptForMs)) return;
     if (this.#forgotAt) await forgetDeleted(db, this.#forgotAt.version);
     this.#forgotAt = { ms: nowMs, version: this.#version ?? 0 };
   }

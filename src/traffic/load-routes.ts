@@ -73,7 +73,7 @@ const readChanged = readRoutes(
 );
 const readPage = readRoutes(
   sql`select project_id, name as environment, 0 as version from environment
-    where project_id > ${''} or (project_id = ${''} and name > ${''}) order by project_id, name limit ${0}`,
+    where (project_id, name) > (${''}, ${''}) order by project_id, name limit ${0}`,
 );
 
 export interface RoutingChanges {
@@ -95,7 +95,7 @@ export async function loadChanges(db: Db, domain: string, since: number): Promis
 /** All environments that have something in the table, in pages. */
 export async function* loadAll(db: Db, domain: string): AsyncGenerator<EnvironmentRoutes[]> {
   for (let [project, environment] = ['', '']; ; ) {
-    const rows = await readPage(db, project, project, environment, pageSize);
+    const rows = await readPage(db, project, environment, pageSize);
     const page = assemble(rows, domain);
     yield page.filter(({ hosts }) => hosts.length > 0);
     if (page.length < pageSize) return;

@@ -77,8 +77,19 @@ export async function listTraffic(
 /** How long measurements are kept. */
 export const keptForMs = 7 * 24 * 3600_000;
 
-export async function deleteTrafficBefore(db: Db, ms: number): Promise<void> {
-  await db.deleteFrom('traffic').where('at', '<', ms).execute();
+/** So many rows are a statement's at most that it ends in time, however many environments there are. */
+const deletedMs = 60_000;
+
+/** Deletes some of it, the oldest first. Gives whether there is more. */
+export async function deleteTrafficBefore(db: Db, ms: number): Promise<boolean> {
+  const { oldest } = await db
+    .selectFrom('traffic')
+    .select((e) => e.fn.min('at').as('oldest'))
+    .executeTakeFirstOrThrow();
+  if (oldest === null || Number(oldest) >= ms) return false;
+  const upTo = Math.min(ms, Number(oldest) + deletedMs);
+  await db.deleteFrom('traffic').where('at', '<', upTo).execute();
+  return upTo < ms;
 }
 
 /** Where `meta` has the version of the routing table. */

@@ -9,7 +9,7 @@ import type { Loops } from '../lib/loops.ts';
 import type { Seal } from '../lib/seal.ts';
 import { subscribe } from '../signals/signals.ts';
 import { type DeliveryQueue, openQueue } from './queue/queue.ts';
-import { sweepOld, sweepStopped } from './queue/sweep.ts';
+import { type SweptEvents, sweepOld, sweepStopped } from './queue/sweep.ts';
 import type { Lookup } from './sending/connect.ts';
 import { Dispatcher } from './sending/dispatcher.ts';
 import { createSender } from './sending/send.ts';
@@ -51,6 +51,7 @@ export class DeliveryWorker {
   #dispatcher: Dispatcher | null = null;
   #sweeper: Loop | null = null;
   #unsubscribe: (() => void)[] = [];
+  readonly #swept: SweptEvents = { after: '' };
 
   constructor(parts: DeliveryWorkerParts) {
     this.#parts = parts;
@@ -84,7 +85,7 @@ export class DeliveryWorker {
   async #sweep(): Promise<void> {
     const { db, clock, retention, retentionDays } = this.#parts;
     const oldBefore = (await retention.now()) - retentionDays * dayMs;
-    const more = [await sweepStopped(db, clock.now()), await sweepOld(db, oldBefore)];
+    const more = [await sweepStopped(db, clock.now()), await sweepOld(db, oldBefore, this.#swept)];
     if (more.includes(true)) this.#sweeper?.wake();
   }
 

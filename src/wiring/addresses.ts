@@ -19,7 +19,10 @@ export interface Addresses {
 export function createAddresses(config: Config): Addresses {
   const addresses: Addresses = {
     router: null,
-    environmentUrl: (host) => `http://${host}.${config.routerDomain}:${addresses.router?.http ?? config.routerPort}`,
+    environmentUrl(host) {
+      const port = addresses.router?.http ?? config.routerPort;
+      return `http://${host}.${config.routerDomain}${port === 80 ? '' : `:${port}`}`;
+    },
     domainUrl(hostname) {
       const port = config.httpsRedirect?.port ?? addresses.router?.tls ?? config.routerTlsPort;
       return `https://${hostname}${port === 443 ? '' : `:${port}`}`;

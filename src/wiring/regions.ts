@@ -16,7 +16,7 @@ interface OpenRegion {
   lines: string[];
 }
 
-/** `lines` say, for each region, which engine it has and why. */
+/** `lines` say, for each region, which engine it has and why. What only carries requests, or serves files, opens none. */
 export async function openRegions(
   config: Config,
   { db, clock, log }: Common,
@@ -35,7 +35,8 @@ export async function openRegions(
   // Instances are started by workers alone, so it is for them to say what starts them.
   const remembers = config.roles.includes('worker');
   const opened: OpenRegion[] = [];
-  for (const region of config.regions) opened.push(await openRegion(db, region, settings, remembers));
+  const needed = remembers || config.roles.includes('api') ? config.regions : [];
+  for (const region of needed) opened.push(await openRegion(db, region, settings, remembers));
   return { regions: new Regions(opened, clock, log), lines: opened.flatMap(({ lines }) => lines) };
 }
 

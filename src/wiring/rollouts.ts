@@ -16,6 +16,7 @@ import type { Measurement } from '../traffic/measure/measurements.ts';
 import { defaultLimits } from '../traffic/proxy/limits.ts';
 import { createProxy } from '../traffic/proxy/proxy.ts';
 import { Contexts } from '../traffic/proxy/tls/contexts.ts';
+import { RegionReach } from '../traffic/reach.ts';
 import { deleteEndedRouters } from '../traffic/router-register.ts';
 import { RouterWatch } from '../traffic/router-watch.ts';
 import { DiskCertificates, routingKey } from '../traffic/worker/disk-certificates.ts';
@@ -25,6 +26,8 @@ import type { Common } from './common.ts';
 import { routingDirOf } from './worker-settings.ts';
 
 export interface Rollouts {
+  /** Lines about regions whose instances the router of this process cannot reach. */
+  unreachable(): string[];
   start(): void;
   stop(): Promise<void>;
 }
@@ -75,9 +78,12 @@ export async function createRollouts(common: Common, config: Config, parts: Roll
     followLogs: parts.followLogs,
     takeLogs: parts.takeLogs,
   });
+  const reach = router && new RegionReach({ ...common, regions: config.regions.map(({ name }) => name) });
   return {
+    unreachable: () => reach?.lines() ?? [],
     start() {
       router?.start();
+      reach?.start();
       if (!config.roles.includes('worker')) return;
       reconciler.start();
       meter.start();
@@ -85,6 +91,7 @@ export async function createRollouts(common: Common, config: Config, parts: Roll
     async stop() {
       await meter.stop();
       await reconciler.stop();
+      await reach?.stop();
       await router?.stop();
     },
   };

@@ -23,6 +23,8 @@ interface WebParts {
   routes: ServedRoute[];
   /** Metrics of the deployed revisions, in Prometheus' text format. */
   figures(): Promise<string>;
+  /** What `/readyz` says besides, though it is ready. */
+  remarks(): string[];
   /** The root of the local CA; null: there is none. */
   caPem: (() => Promise<string>) | null;
 }

@@ -37,6 +37,24 @@ function routing() {
     assert.doesNotMatch(answer, /evil|script/);
   });
 
+  test('/livez and /readyz asked by address say that it serves; by host name they are the instance’s own', async () => {
+    const router = await startRouter();
+    const shop = await named('shop');
+    const six = await named('six');
+    await router.apply(route([share(1, 100, shop)]), route([share(1, 100, six)], ['[::1]']));
+    for (const path of ['/livez', '/readyz']) {
+      for (const name of ['10.0.0.7', '10.0.0.7:8000', '[fd00::7]:8000']) {
+        const { status, body, headers } = await ask(router.port(), { host: name, path });
+        assert.deepEqual([status, body, headers['cache-control']], [200, 'ok\n', 'no-store'], `${name} ${path}`);
+      }
+      assert.equal((await ask(router.port(), { path })).body, 'shop');
+      assert.equal((await ask(router.port(), { host: '[::1]', path })).body, 'six');
+      assert.equal((await ask(router.port(), { host: 'unknown.example', path })).status, 404);
+      assert.equal((await ask(router.port(), { host: '10.0.0.7', path, method: 'POST' })).status, 404);
+      assert.equal((await ask(router.port(), { host: '10.0.0.7', path: `${path}/x` })).status, 404);
+    }
+  });
+
   test('503 with Retry-After where no instance serves', async () => {
     const router = await startRouter();
     for (const shares of [[], [share(1, 100)], [share(1, 90), share(2, 10)]]) {

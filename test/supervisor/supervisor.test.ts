@@ -119,7 +119,10 @@ test('a socket of systemd for a port that no setting names is a mistake, in one 
 
 test('the role of a router alone: a control process with its agent, and workers that answer', async () => {
   const { env, clean } = await isolatedEnv();
-  await withService({ ...env, SLUICE_ROLES: 'router' }, async (service) => {
+  // It opens no engine, and so needs no access to any: there is no such cluster.
+  const regions = { SLUICE_REGIONS: 'local=kubernetes:nowhere' };
+  await withService({ ...env, ...regions, SLUICE_ROLES: 'router' }, async (service) => {
+    assert.doesNotMatch(service.output(), /region local/);
     const port = Number(/answer on http:\/\/\*\.localhost:(\d+)/.exec(service.output())![1]);
     const status = await new Promise((resolve, reject) => {
       get({ host: '127.0.0.1', port, agent: false }, (response: IncomingMessage) => {

@@ -34,6 +34,8 @@ test('a start without a database: routes and TLS work, and each request counts o
   await routed.service.exited;
   routed.startAgain();
   await until('workers serve', () => routed.service.output().split('"accepts requests"').length === 3, 60_000);
+  const probed = await fetch(`http://127.0.0.1:${ports.http}/readyz`); // as a kubelet asks it
+  assert.deepEqual([probed.status, await probed.text()], [200, 'ok\n']);
   const backAt = Date.now() + awayMs;
   const load = startLoad(4, visit);
   try {

@@ -3,16 +3,19 @@ import type { Clock } from '../../lib/clock.ts';
 import type { RegionState } from '../../regions/regions.ts';
 
 const sharedForMs = 150;
+/** A long list is shared for longer, so that getting it takes a tenth of the time at most, however many instances run. */
+const sharedForTimes = 10;
+const longestSharedMs = 2000;
 
 interface Shared {
-  at: number;
+  until: number;
   list: Promise<Map<string, EngineInstance>>;
 }
 
 /** Called with every list before any look has it: what a look starts comes after what this does. */
 type Heed = (region: string, running: ReadonlyMap<string, EngineInstance>) => Promise<void>;
 
-/** What the engines run. Looks at about the same time share one question to the engine. */
+/** What the engines run. Looks at about the same time share one question to the engine, until something changes. */
 export class EngineLists {
   readonly #lists = new Map<string, Shared>();
   readonly #clock: Clock;
@@ -27,13 +30,15 @@ export class EngineLists {
   of({ name, engine }: RegionState): Promise<Map<string, EngineInstance>> {
     const nowMs = this.#clock.now();
     const known = this.#lists.get(name);
-    if (known && nowMs - known.at < sharedForMs) return known.list;
+    if (known && nowMs < known.until) return known.list;
     const list = engine.list().then(async (all) => {
       const running = new Map(all.map((instance) => [instance.id, instance]));
       await this.#heed(name, running);
+      const tookMs = this.#clock.now() - nowMs;
+      shared.until = Math.max(shared.until, nowMs + Math.min(tookMs * sharedForTimes, longestSharedMs));
       return running;
     });
-    const shared = { at: nowMs, list };
+    const shared = { until: nowMs + sharedForMs, list };
     this.#lists.set(name, shared);
     list.catch(() => {
       if (this.#lists.get(name) === shared) this.#lists.delete(name);

@@ -56,6 +56,25 @@ test('discovering adds what is missing and leaves the rest as planned', () => {
   assert.deepEqual(take(schedule, 10), ['new']);
 });
 
+test('every one of many is taken once a round, whatever moved in between', () => {
+  const schedule = new Schedule();
+  const names = Array.from({ length: 500 }, (_, n) => String(n));
+  schedule.discover(names.map(key), 0);
+  for (let round = 1; round <= 3; round++) {
+    const seen: string[] = [];
+    while (schedule.isAnyDue(round)) {
+      for (const taken of schedule.take(round, 64)) {
+        if (seen.length % 3 === 0) schedule.enqueue(taken, round + 0.5);
+        seen.push(taken.environment);
+        schedule.plan(taken, round + 1);
+      }
+      schedule.hasten([key('7')], round + 0.7);
+    }
+    assert.deepEqual(seen.toSorted(), names.toSorted());
+  }
+  assert.equal(schedule.size, names.length);
+});
+
 test('what is removed is gone', () => {
   const schedule = new Schedule();
   for (let i = 0; i < 1000; i++) {

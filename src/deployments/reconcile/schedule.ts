@@ -1,6 +1,9 @@
 // Which environments to look at, and when. Holds one entry per environment that has something to reconcile. An environment
 // has one look at a time; one that is enqueued during a look is looked at again after it.
+//
+// There may be a hundred thousand, and some are due all the time, so what is due is found without looking at the others.
 import { type EnvironmentKey, keyText } from '../../environments/key.ts';
+import { Heap } from '../../lib/collections/heap.ts';
 
 interface Entry {
   key: EnvironmentKey;
@@ -9,10 +12,20 @@ interface Entry {
   isTaken: boolean;
 }
 
+/** The time of an entry as it once was. It counts as long as that is still its time. */
+interface Planned {
+  entry: Entry;
+  at: number;
+  /** Of two with the same time, the one that was planned first. */
+  order: number;
+}
+
 const never = Number.POSITIVE_INFINITY;
 
 export class Schedule {
   readonly #entries = new Map<string, Entry>();
+  readonly #planned = new Heap<Planned>((a, b) => a.at < b.at || (a.at === b.at && a.order < b.order));
+  #order = 0;
   #sweepAt = 0;
   #searchAt = 0;
 
@@ -38,17 +51,19 @@ export class Schedule {
   reduceTo(keys: EnvironmentKey[], nowMs: number): void {
     const kept = new Set(keys.map(keyText));
     for (const [name, entry] of this.#entries) {
-      if (!kept.has(name) && !entry.isTaken) entry.at = Math.min(entry.at, nowMs);
+      if (!kept.has(name) && !entry.isTaken && entry.at > nowMs) this.#planAt(entry, nowMs);
     }
   }
 
   /** Takes the environments to look at now, the longest due first. Each has to be planned again or removed. */
   take(nowMs: number, limit: number): EnvironmentKey[] {
-    const due = this.#due(nowMs)
-      .sort((a, b) => a.at - b.at)
-      .slice(0, limit);
-    for (const entry of due) Object.assign(entry, { at: never, isTaken: true });
-    return due.map(({ key }) => key);
+    const taken: EnvironmentKey[] = [];
+    while (taken.length < limit && this.isAnyDue(nowMs)) {
+      const { entry } = this.#planned.takeFirst()!;
+      Object.assign(entry, { at: never, isTaken: true });
+      taken.push(entry.key);
+    }
+    return taken;
   }
 
   isDue(key: EnvironmentKey, nowMs: number): boolean {
@@ -56,13 +71,17 @@ export class Schedule {
   }
 
   isAnyDue(nowMs: number): boolean {
-    return this.#due(nowMs).length > 0;
+    while (this.#planned.first && !this.#counts(this.#planned.first)) this.#planned.takeFirst();
+    return (this.#planned.first?.at ?? never) <= nowMs;
   }
 
   /** The look has ended: look again then, or earlier if the environment was enqueued in the meantime. */
   plan(key: EnvironmentKey, at: number): void {
     this.#moveUp(key, at);
-    this.#entries.get(keyText(key))!.isTaken = false;
+    const entry = this.#entries.get(keyText(key))!;
+    if (!entry.isTaken) return;
+    entry.isTaken = false;
+    this.#planAt(entry, entry.at);
   }
 
   /** The look has ended: there is nothing to reconcile. The environment stays if it was enqueued in the meantime. */
@@ -72,6 +91,7 @@ export class Schedule {
     if (!entry) return;
     entry.isTaken = false;
     if (entry.at === never) this.#entries.delete(name);
+    else this.#planAt(entry, entry.at);
   }
 
   /** Search for orphans at once. */
@@ -97,13 +117,20 @@ export class Schedule {
     return this.#entries.size;
   }
 
-  #due(nowMs: number): Entry[] {
-    return [...this.#entries.values()].filter(({ at, isTaken }) => at <= nowMs && !isTaken);
+  #moveUp(key: EnvironmentKey, at: number): void {
+    const name = keyText(key);
+    const entry = this.#entries.get(name) ?? { key, at: never, isTaken: false };
+    this.#entries.set(name, entry);
+    if (at < entry.at) this.#planAt(entry, at);
   }
 
-  #moveUp(key: EnvironmentKey, at: number): void {
-    const entry = this.#entries.get(keyText(key));
-    if (entry) entry.at = Math.min(at, entry.at);
-    else this.#entries.set(keyText(key), { key, at, isTaken: false });
+  #planAt(entry: Entry, at: number): void {
+    entry.at = at;
+    // That of a look under way is added when the look has ended.
+    if (!entry.isTaken) this.#planned.add({ entry, at, order: this.#order++ });
+  }
+
+  #counts({ entry, at }: Planned): boolean {
+    return entry.at === at && !entry.isTaken;
   }
 }

@@ -14,6 +14,8 @@ interface ServicePageParts {
   metricsAccess: MetricsAccess;
   /** Metrics of the deployments, in Prometheus' text format. */
   figures(): Promise<string>;
+  /** What `/readyz` says besides, though it is ready. */
+  remarks(): string[];
   /** The root certificate of the local CA; null: certificates come from an ACME directory. */
   caPem: (() => Promise<string>) | null;
   baseUrl(): string;
@@ -23,7 +25,7 @@ interface ServicePageParts {
 
 export function mountServicePages(
   server: FastifyInstance,
-  { db, loops, metrics, metricsAccess, figures, caPem, baseUrl, apiUrl, isStopping }: ServicePageParts,
+  { db, loops, metrics, metricsAccess, figures, remarks, caPem, baseUrl, apiUrl, isStopping }: ServicePageParts,
 ): void {
   const html = 'text/html; charset=utf-8';
   const policy =
@@ -44,7 +46,8 @@ export function mountServicePages(
     if (isStopping()) return reply.code(503).header('retry-after', '5').send('stopping\n');
     const trouble = await findDatabaseTrouble();
     const lines = [...(trouble === null ? [] : [`database unavailable: ${trouble}\n`]), ...stuckLines()];
-    return lines.length === 0 ? reply.send('ok\n') : reply.code(503).header('retry-after', '2').send(lines.join(''));
+    if (lines.length > 0) return reply.code(503).header('retry-after', '2').send(lines.join(''));
+    return reply.send(['ok', ...remarks(), ''].join('\n'));
   });
 
   server.get('/metrics', async (request, reply) => {

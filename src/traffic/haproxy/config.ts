@@ -4,6 +4,7 @@
 import { buckets, rotationStep } from '../balance.ts';
 import { clientIdleMs, type ProxyLimits } from '../proxy/limits.ts';
 import type { HaproxyFiles } from './files.ts';
+import { probeRules } from './probe-rules.ts';
 import { fieldNumbers } from './route-line.ts';
 
 export interface HaproxySettings {
@@ -226,6 +227,7 @@ function routing({ redirectPort, https }: HaproxySettings, files: HaproxyFiles):
   const redirect = `    http-request return status 308 ${plainText('this address is served with TLS')} hdr location "https://%[var(txn.host)]${port}%[capture.req.uri]" if { ${routeField('secure')} -m str 1 } { var(txn.proto) -m str http } !is_challenge`;
   return [
     `    http-request set-var(txn.route) var(txn.host),map_str(${files.routes})`,
+    ...probeRules(),
     refuse(404, 'nothing is deployed under this host name', '!is_challenge !{ var(txn.route) -m found }'),
     ...(https !== null && redirectPort !== null ? [redirect] : []),
     '    http-request set-var(txn.length) req.hdr(content-length)',

@@ -2,6 +2,7 @@
 import type { ProxyContext } from './context.ts';
 import { type ErrorResponse, errorResponses, redirectToHttps } from './error-responses.ts';
 import { Exchange } from './exchange.ts';
+import { answerProbe, isProbe } from './probe.ts';
 import { refuseRequest } from './refuse-request.ts';
 import { addForwardedHeaders, type Client, clientBehindProxy, clientOf } from './request/client-address.ts';
 import { readRequest } from './request/read-request.ts';
@@ -26,6 +27,10 @@ export function serveRequest(
   const peer = clientOf(request.socket);
   const client = trustedProxies.length === 0 ? peer : clientBehindProxy(peer, request.rawHeaders, trustedProxies);
   const route = routes.find(head.hostName);
+  if (!route && client.serverName === null && upgrade === null && isProbe(head, request.method)) {
+    answerProbe(response, head.path, context.draining);
+    return;
+  }
   const refusal = refusalOf(context, route, client, head);
   if (!route || refusal !== null) {
     exchange.refuse(refusal ?? errorResponses.unknownHost);

@@ -6,8 +6,13 @@ import { lockedInOrder } from './deliveries.ts';
 
 const batch = 500;
 
+/** How far the events have been looked at. Some have to stay, and are not to be looked at again for every batch. */
+export interface SweptEvents {
+  after: string;
+}
+
 /** Gives whether there may be more. Ids sort by time, so old rows are at the beginning of each table. */
-export async function sweepOld(db: Db, olderThanMs: number): Promise<boolean> {
+export async function sweepOld(db: Db, olderThanMs: number, swept: SweptEvents = { after: '' }): Promise<boolean> {
   const old = await db
     .selectFrom('delivery')
     .select('id')
@@ -20,36 +25,61 @@ export async function sweepOld(db: Db, olderThanMs: number): Promise<boolean> {
     db,
     old.map(({ id }) => id),
   );
-  // An event stays while it has a delivery: one that is still pending needs its body.
+  const isBehind = old.length === batch;
+  // An event comes before its deliveries: of those behind the last one deleted here, most still have theirs.
+  const upTo = isBehind ? `evt${old.at(-1)!.id.slice(3)}` : idFloor('evt', olderThanMs);
+  const hasMoreEvents = await sweepEvents(db, upTo, swept);
+  if (!isBehind && !hasMoreEvents) swept.after = ''; // all were looked at: the next time begins anew
+  return isBehind || hasMoreEvents;
+}
+
+/** Looks at one page after another until it has deleted something, or has seen all. Gives whether there may be more. */
+async function sweepEvents(db: Db, upTo: string, swept: SweptEvents): Promise<boolean> {
+  for (;;) {
+    const page = await db
+      .selectFrom('event')
+      .select('id')
+      .where('id', '>', swept.after)
+      .where('id', '<', upTo)
+      .orderBy('id')
+      .limit(batch)
+      .execute();
+    const ids = page.map(({ id }) => id);
+    const deleted = await deleteEvents(db, ids);
+    swept.after = ids.at(-1) ?? swept.after;
+    if (ids.length < batch) return false;
+    if (deleted > 0) return true;
+  }
+}
+
+/**
+ * Those of these that may go. By their ids, not by their age: however many are old, the database looks at these alone. An event
+ * stays while it has a delivery, because one that is still pending needs its body.
+ */
+async function deleteEvents(db: Db, ids: string[]): Promise<number> {
+  if (ids.length === 0) return 0;
   const { numDeletedRows } = await db
     .deleteFrom('event')
-    .where('id', 'in', (e) =>
-      e
-        .selectFrom('event')
-        .select('event.id')
-        .where('event.id', '<', idFloor('evt', olderThanMs))
-        // The next event of the account gets a position above this one.
-        .where('event.position', '<', ({ selectFrom }) =>
-          selectFrom('event as last')
-            .select((e) => e.fn.max('last.position').as('position'))
-            .whereRef('last.account_id', '=', 'event.account_id'),
-        )
-        .where(({ not, exists, selectFrom }) =>
-          not(
-            exists(
-              selectFrom('webhook')
-                .innerJoin('delivery', 'delivery.webhook_id', 'webhook.id')
-                .select('delivery.id')
-                .whereRef('webhook.account_id', '=', 'event.account_id')
-                .whereRef('delivery.event_id', '=', 'event.id'),
-            ),
-          ),
-        )
-        .orderBy('event.id')
-        .limit(batch),
+    .where('id', 'in', ids)
+    // The next event of the account gets a position above this one.
+    .where('event.position', '<', ({ selectFrom }) =>
+      selectFrom('event as last')
+        .select((e) => e.fn.max('last.position').as('position'))
+        .whereRef('last.account_id', '=', 'event.account_id'),
+    )
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('webhook')
+            .innerJoin('delivery', 'delivery.webhook_id', 'webhook.id')
+            .select('delivery.id')
+            .whereRef('webhook.account_id', '=', 'event.account_id')
+            .whereRef('delivery.event_id', '=', 'event.id'),
+        ),
+      ),
     )
     .executeTakeFirst();
-  return old.length === batch || Number(numDeletedRows) === batch;
+  return Number(numDeletedRows);
 }
 
 async function deleteDeliveries(db: Db, ids: string[]): Promise<void> {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { bucketMs, latencyBoundsMs } from '../../../src/traffic/measure/measurements.ts';
-import { listTraffic, storeMeasurements } from '../../../src/traffic/queries.ts';
+import { deleteTrafficBefore, listTraffic, storeMeasurements } from '../../../src/traffic/queries.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';
 
 const t = sharedApp();
@@ -43,4 +43,26 @@ test('a later count of a bucket replaces the earlier one of the same router, and
   const stored = await listTraffic(db, { ...key, revision: 1 }, at, at + bucketMs);
   const sum = (field: 'requests' | 'errors' | 'clientErrors') => stored.reduce((total, row) => total + row[field], 0);
   assert.deepEqual([sum('requests'), sum('errors'), sum('clientErrors')], [10, 2, 3]);
+});
+
+test('old ones are deleted a minute at a time, the oldest first, and later ones stay', async () => {
+  const { db } = t.app.store;
+  const minutes = [-50, -49, -3, 0];
+  const rows = minutes.map((minute) => ({ ...measured('prj_old', 1), at: at + minute * 60_000 }));
+  await storeMeasurements(db, 'router', rows);
+  const left = async () => {
+    const found = await listTraffic(db, { projectId: 'prj_old', environment: 'production', revision: 1 }, 0, at + 1);
+    return found.map((row) => (row.at - at) / 60_000).sort((a, b) => a - b);
+  };
+  const steps: [boolean, number[]][] = [];
+  for (let more = true; more; ) {
+    more = await deleteTrafficBefore(db, at - 60_000);
+    steps.push([more, await left()]);
+  }
+  assert.deepEqual(steps, [
+    [true, [-49, -3, 0]],
+    [true, [-3, 0]],
+    [true, [0]],
+    [false, [0]],
+  ]);
 });

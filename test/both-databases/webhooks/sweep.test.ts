@@ -7,6 +7,7 @@ import {
   claim,
   db,
   find,
+  ids,
   newDeliveries,
   newWebhook,
   outcomeOf,
@@ -64,4 +65,23 @@ test('what is old goes with its attempts, unless it is pending', async () => {
     [pending],
   );
   assert.deepEqual(await attemptsOf(done!), []);
+});
+
+test('events that have to stay, however many there are, do not hold up those behind them', async () => {
+  const event = (sequence: number, account_id: string) => ({
+    ...{ id: ids('evt'), account_id, project_id: 'prj', type: 'alert.fired' as const, body: '{}' },
+    ...{ sequence, position: sequence, created_at: startMs },
+  });
+  const latest = Array.from({ length: 700 }, (_, n) => event(n, `acc_${n}`));
+  const others = Array.from({ length: 5 }, (_, n) => event(1000 + n, 'acc'));
+  await db
+    .insertInto('event')
+    .values([...latest, ...others])
+    .execute();
+  const swept = { after: '' };
+  let rounds = 0;
+  while (await sweepOld(db, startMs + 1000, swept)) assert.ok(++rounds < 10);
+  const left = await db.selectFrom('event').select('id').execute();
+  const kept = [...latest, others.at(-1)!].map(({ id }) => id);
+  assert.deepEqual(left.map(({ id }) => id).sort(), kept.sort());
 });

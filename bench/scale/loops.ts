@@ -1,0 +1,146 @@
+// What the control plane and the routers do again and again, on an installation with many environments.
+import { Watcher } from '../../src/alerts/watcher.ts';
+import { databaseLeases } from '../../src/deployments/reconcile/leases.ts';
+import { Reconciler } from '../../src/deployments/reconcile/reconciler.ts';
+import type { Engine, EngineInstance } from '../../src/engines/engine.ts';
+import { createLoops } from '../../src/lib/loops.ts';
+import { Regions } from '../../src/regions/regions.ts';
+import { loadAll, loadChanges } from '../../src/traffic/load-routes.ts';
+import { bucketMs, bucketOf, latencyBoundsMs } from '../../src/traffic/measure/measurements.ts';
+import { TrafficCounter } from '../../src/traffic/measure/traffic-counter.ts';
+import { defaultLimits } from '../../src/traffic/proxy/limits.ts';
+import { RouteTable } from '../../src/traffic/proxy/route-table.ts';
+import { storeMeasurements } from '../../src/traffic/queries.ts';
+import { RouterWatch } from '../../src/traffic/router-watch.ts';
+import { note } from '../lib/report.ts';
+import { median } from '../lib/wrk.ts';
+import { costOf, tell } from './cost.ts';
+import { environment, idOf } from './fill.ts';
+import { bytesPerRow, type Installation } from './installation.ts';
+
+/** Runs what the rows say, and nothing else happens to it. */
+function calmEngine(count: number): Engine {
+  const all = Array.from({ length: count }, (_, n): EngineInstance => {
+    const host = `10.${Math.floor(n / 65_536)}.${Math.floor(n / 256) % 256}.${n % 256}`;
+    const labels = { project: idOf('prj', n), environment, revision: 1 };
+    return { ...labels, id: idOf('ins', n), state: 'running', exitCode: null, address: { host, port: 8080 } };
+  });
+  const nothing = async () => {};
+  return {
+    kind: 'kubernetes',
+    publishesOn: null,
+    probe: nothing,
+    prepare: async () => ({ digest: '' }),
+    start: nothing,
+    list: async () => all.slice(),
+    stop: nothing,
+    logs: async () => [],
+    close: nothing,
+  };
+}
+
+/** Every environment is looked at once, or as many as fit into the time. Gives the bytes of a lease. */
+export async function measureIdleLooks(installation: Installation, withinMs: number): Promise<number> {
+  const { app, count, server, clock, ids } = installation;
+  const { db, seal } = app.store;
+  const { log } = app;
+  const loops = createLoops(log);
+  const reconciler = new Reconciler({
+    ...{ db, clock, ids, log, loops, seal, pullTimeoutS: 60, random: Math.random },
+    regions: new Regions([{ name: 'local', engine: calmEngine(count) }], clock, log),
+    logins: { find: async () => null },
+    leases: databaseLeases(db, 'bench', clock),
+    instancePorts: { first: 20_000, last: 29_999 },
+    routers: new RouterWatch({ db, clock, leaseMs: 60_000 }),
+    probe: async () => ({ ok: true }),
+  });
+  const looked = async () =>
+    Number(
+      (
+        await db
+          .selectFrom('environment_lease')
+          .select((e) => e.fn.countAll().as('all'))
+          .execute()
+      )[0]!.all,
+    );
+  const cost = await costOf(server, async () => {
+    reconciler.start();
+    for (const endAt = Date.now() + withinMs; Date.now() < endAt && (await looked()) < count; ) {
+      await new Promise((resolve) => setTimeout(resolve, 500));
+    }
+    return looked();
+  });
+  tell('idle looks of the reconciler', 'look', cost);
+  const leaseBytes = await bytesPerRow(app, 'environment_lease');
+  await reconciler.stop();
+  return leaseBytes;
+}
+
+export async function measureRouterLoad({ app, count, server }: Installation): Promise<void> {
+  const { db } = app.store;
+  const table = new RouteTable(defaultLimits, new TrafficCounter({ now: Date.now }));
+  globalThis.gc?.();
+  const before = process.memoryUsage().heapUsed;
+  const cost = await costOf(server, async () => {
+    let loaded = 0;
+    table.beginLoad();
+    for await (const page of loadAll(db, 'apps.example')) {
+      for (const routes of page) table.replace(routes);
+      loaded += page.length;
+    }
+    table.endLoad();
+    return loaded;
+  });
+  tell('a router reads the whole table', 'environment', cost);
+  globalThis.gc?.();
+  const bytes = (process.memoryUsage().heapUsed - before) / count;
+  if (globalThis.gc) note('memory of a router', `${(bytes / 1024).toFixed(1)} KiB`, 'for each environment');
+  const change = await costOf(server, async () => {
+    for (let i = 0; i < 100; i++) await loadChanges(db, 'apps.example', count - 1);
+    return 100;
+  });
+  tell('a router reads one change', 'change', change);
+  await table.destroy();
+}
+
+const latency = JSON.stringify(latencyBoundsMs.map((bound) => (bound <= 50 ? 10 : 0)).concat(0));
+
+/** A tenth of the environments has visitors; two routers saw them, for as long as a rule looks back. */
+export async function measureTraffic({ app, count, server, clock }: Installation): Promise<void> {
+  const { db } = app.store;
+  const busy = Math.floor(count / 10);
+  const cost = await costOf(server, async () => {
+    let stored = 0;
+    for (let at = bucketOf(clock.now()) - 60_000; at <= clock.now(); at += bucketMs) {
+      for (const router of ['a', 'b']) {
+        for (let from = 0; from < busy; from += 1000) {
+          const part = Array.from({ length: Math.min(1000, busy - from) }, (_, n) => ({
+            ...{ project: idOf('prj', from + n), environment, revision: 1, at, requests: 100, errors: 1 },
+            latency: JSON.parse(latency) as number[],
+          }));
+          await storeMeasurements(db, router, part);
+          stored += part.length;
+        }
+      }
+    }
+    return stored;
+  });
+  tell('measurements are stored', 'row', cost);
+}
+
+export async function measureAlerts({ app, count, server, clock, ids }: Installation): Promise<void> {
+  const { log, store } = app;
+  const watcher = new Watcher({ db: store.db, clock, ids, log, loops: createLoops(log) });
+  const looks = [];
+  for (let i = 0; i < 3; i++) {
+    looks.push(
+      await costOf(server, async () => {
+        await watcher.look();
+        return count;
+      }),
+    );
+  }
+  const typical = looks.sort((a, b) => a.seconds - b.seconds)[1]!;
+  tell('a look at all alert rules, two for each', 'environment', typical);
+  note('… and one look in all', `${median(looks.map(({ seconds }) => seconds)).toFixed(1)} s`, 'every five seconds');
+}
