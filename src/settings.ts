@@ -12,7 +12,6 @@ import {
   choice,
   cidrs,
   days,
-  headerList,
   headerName,
   hostName,
   hostNames,
@@ -21,12 +20,12 @@ import {
   port,
   portRange,
   secretKey,
-  syslogAddress,
   text,
   url,
   wholeNumber,
   wrong,
 } from './lib/setting-forms.ts';
+import { logsSettings } from './logs/settings.ts';
 
 export const roles = ['api', 'catalogue', 'router', 'worker'] as const;
 export type Role = (typeof roles)[number];
@@ -270,30 +269,7 @@ export const settings = {
       'Seconds that downloads, uploads, WebSockets and HTTP/2 streams may go on in a process that is being replaced or stopped.',
     parse: wholeNumber(1, 86_400),
   },
-  SLUICE_LOGS_MB: {
-    default: '100',
-    about:
-      'What instances print is kept up to this many megabytes, compressed, per environment; the oldest goes first.',
-    parse: wholeNumber(1, 1_000_000),
-  },
-  SLUICE_LOGS_DAYS: { default: '14', about: 'And no longer than this.', parse: days },
-  SLUICE_LOGS_SYSLOG: {
-    default: '',
-    about:
-      'Where the same lines are sent as syslog (RFC 5424): `udp://host:514`, `tcp://host:601` or `tls://host:6514`. See ' +
-      'docs/logs.md.',
-    parse: syslogAddress,
-  },
-  SLUICE_LOGS_OTLP: {
-    default: '',
-    about: 'Where they are sent by OpenTelemetry’s protocol, as JSON: `https://collector:4318/v1/logs`.',
-    parse: url(['http:', 'https:']),
-  },
-  SLUICE_LOGS_OTLP_HEADERS: {
-    default: '',
-    about: 'Headers of these requests, comma-separated `name=value`; the value may be percent-encoded.',
-    parse: headerList,
-  },
+  ...logsSettings,
   SLUICE_LOG_LEVEL: {
     default: 'info',
     about: '`debug`, `info`, `warn`, `error` or `silent`.',

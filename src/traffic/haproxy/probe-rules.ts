@@ -5,7 +5,7 @@ import { addressPattern, probePaths } from '../proxy/probe.ts';
 export function probeRules(): string[] {
   const answer = (status: number, text: string, condition: string) =>
     `    http-request return status ${status} content-type "text/plain; charset=utf-8" string "${text}\\n" ` +
-    `hdr cache-control no-store if by_address !has_route !{ ssl_fc } { method GET HEAD } ${condition}`;
+    `hdr cache-control no-store if !has_route by_address !{ ssl_fc } { method GET HEAD } ${condition}`;
   return [
     `    acl by_address var(txn.host) -m reg ${addressPattern}`,
     '    acl has_route var(txn.route) -m found',

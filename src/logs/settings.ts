@@ -1,0 +1,29 @@
+// The settings of what instances print.
+import { days, headerList, syslogAddress, url, wholeNumber } from '../lib/setting-forms.ts';
+
+export const logsSettings = {
+  SLUICE_LOGS_MB: {
+    default: '100',
+    about:
+      'What instances print is kept up to this many megabytes, compressed, per environment; the oldest goes first.',
+    parse: wholeNumber(1, 1_000_000),
+  },
+  SLUICE_LOGS_DAYS: { default: '14', about: 'And no longer than this.', parse: days },
+  SLUICE_LOGS_SYSLOG: {
+    default: '',
+    about:
+      'Where the same lines are sent as syslog (RFC 5424): `udp://host:514`, `tcp://host:601` or `tls://host:6514`. See ' +
+      'docs/logs.md.',
+    parse: syslogAddress,
+  },
+  SLUICE_LOGS_OTLP: {
+    default: '',
+    about: 'Where they are sent by OpenTelemetry’s protocol, as JSON: `https://collector:4318/v1/logs`.',
+    parse: url(['http:', 'https:']),
+  },
+  SLUICE_LOGS_OTLP_HEADERS: {
+    default: '',
+    about: 'Headers of these requests, comma-separated `name=value`; the value may be percent-encoded.',
+    parse: headerList,
+  },
+};
