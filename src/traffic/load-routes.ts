@@ -58,7 +58,8 @@ const readRoutes = (picked: RawBuilder<unknown>) =>
         select 'instance', picked.project_id, picked.environment, instance.id, instance.host, instance.revision,
             instance.port
           from picked cross join instance
-          where instance.project_id = picked.project_id and instance.environment = picked.environment and instance.state = 'healthy'
+          where instance.project_id = picked.project_id and instance.environment = picked.environment
+            and instance.state = 'healthy' and instance.host <> ''
         union all
         select 'domain', picked.project_id, picked.environment, domain.hostname, null, 0,
             case when domain.certificate_id is null then 0 else 1 end

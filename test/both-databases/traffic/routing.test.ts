@@ -92,6 +92,18 @@ function reading() {
     ]);
   });
 
+  test('an instance without an address is not routed', async () => {
+    const { db } = t.app.store;
+    const { version } = await readRoutingState(db);
+    const setHost = async (host: string) => {
+      await db.updateTable('instance').set({ host }).where('id', '=', 'ins_3').execute();
+      await markRoutingChanged(db, { projectId, environment: name(3) });
+      const [routes] = (await loadChanges(db, 'localhost', version)).environments;
+      return routes!.shares[0]!.targets.length;
+    };
+    assert.deepEqual([await setHost(''), await setHost('127.0.0.1')], [0, 1]);
+  });
+
   test('more changes than a page holds come in order, none twice, none missing', async () => {
     const { db } = t.app.store;
     const { version } = await readRoutingState(db);
