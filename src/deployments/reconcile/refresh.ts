@@ -10,6 +10,7 @@ import type { Failure } from '../rules/steps.ts';
 import { endedWithEngine, failureOf, givenUp, howItEnded, vanished } from '../rules/why-ended.ts';
 import type { ReconcileContext } from './context.ts';
 import type { Health, HealthTarget } from './health-watch.ts';
+import { listens } from './instances/listens.ts';
 import { publishChange } from './instances/publish-change.ts';
 import { saveChecks } from './instances/save-checks.ts';
 import { whyNotHealthy } from './instances/why-not-healthy.ts';
@@ -85,7 +86,8 @@ async function refreshInstance(
   // One that runs and has no address yet, or none any more, has as long to get one as it has to become healthy.
   const row = await saveFound(context, known, found);
   const seen = healthSeen(found, health.healthOf(row.id));
-  if (seen === 'healthy' && row.state !== 'healthy') return mark(context, row, 'healthy');
+  if (seen === 'healthy' && row.state !== 'healthy' && (await isProved(context, of, row)))
+    return mark(context, row, 'healthy');
   if (seen === 'unhealthy' && row.state === 'healthy') return mark(context, row, 'unhealthy');
   const waitedMs = lasting.now() - row.state_since;
   const startTimeoutS = of.healthChecks.get(row.revision)?.start_timeout_s;
@@ -93,6 +95,11 @@ async function refreshInstance(
   const failure = found.address ? await whyNotHealthy(context, of.engine, row) : noAddress;
   await giveUp(context, of, row, failure, givenUp(lasting.now(), failure, 'killed'));
   return null;
+}
+
+/** A path was answered by the program itself; a connection may have been accepted by someone else. */
+async function isProved(context: ReconcileContext, { engine, healthChecks }: Refreshed, row: InstanceRow) {
+  return healthChecks.get(row.revision)?.path !== null || (await listens(context, engine, row));
 }
 
 /** An engine that checks health itself decides; `probed`, what our own checks say, then only explains. */

@@ -23,6 +23,12 @@ test('a program that listens on loopback alone is told to listen on every addres
   assert.match(notHealthy(refused, 8080, seen([], [8080])).message, /loopback address alone.*0\.0\.0\.0/);
 });
 
+test('a check that passed proves nothing where nothing listens', () => {
+  assert.match(notHealthy({ ok: true }, 8080, seen([3000])).message, /nothing listens on port 8080/);
+  assert.equal(notHealthy({ ok: true }, 8080, seen([8080])).code, 'start_timeout');
+  assert.equal(notHealthy({ ok: true }, 8080, null).code, 'start_timeout');
+});
+
 test('where the engine cannot tell, a refused connection is enough, and one that is only slow is not', () => {
   assert.equal(notHealthy(refused, 8080, null).code, 'port_not_listening');
   assert.equal(notHealthy(slow, 8080, null).code, 'start_timeout');

@@ -8,11 +8,16 @@ export type Check =
   | { ok: false; fault: 'no_connection' | 'no_answer' | 'bad_answer'; message: string }
   | null;
 
-type Listening = Awaited<ReturnType<NonNullable<Engine['listening']>>>;
+export type Listening = Awaited<ReturnType<NonNullable<Engine['listening']>>>;
 
 /** `port`: the one it should listen on; `listening`: what it does listen on, null: not known. */
 export function notHealthy(check: Check, port: number | null, listening: Listening): Failure {
-  if (!check || check.ok) return { code: 'start_timeout', message: noCheckFailed };
+  if (!check || check.ok) {
+    // Something accepts connections for it: Docker's proxy does.
+    if (check && port !== null && listening && !listening.open.includes(port))
+      return { code: 'port_not_listening', message: notListening(port, listening, '') };
+    return { code: 'start_timeout', message: noCheckFailed };
+  }
   if (check.fault === 'bad_answer') return { code: 'health_check_failed', message: check.message };
   const isOpen = listening?.open.includes(port ?? 0) ?? false;
   if (port !== null && !isOpen && (listening !== null || check.fault === 'no_connection')) {
