@@ -28,7 +28,7 @@ describe('failures on Docker', { skip: dockerMissing, concurrency: 4 }, () => {
 
   const push = (kind: ImageKind, more: object = {}) => pushImage(docker, registry, kind, more);
   const open = (settings: object = {}) => Shop.open(t.url, settings);
-  const impatient = { health_check: { start_timeout_s: 4 } };
+  const impatient = { health_check: { start_timeout_s: 8 } };
 
   async function failureOf(shop: Shop, image: string): Promise<NonNullable<Deployment['failure']>> {
     const { id } = await shop.deploy(image);

@@ -24,6 +24,8 @@ export class Shop {
   host = '';
   /** How often a deployment is asked for while waiting: a service with the usual rate limit allows ten a second. */
   pollMs = 25;
+  /** The process that answers is killed meanwhile: a connection may break, and the next question is asked on another. */
+  isKilled = false;
 
   private constructor(url: string, project: string) {
     this.url = url;
@@ -80,7 +82,10 @@ export class Shop {
     return until(
       `${id} to be ${states.join(' or ')}`,
       async () => {
-        const deployment = await this.deployment(id);
+        const deployment = await this.deployment(id).catch((error) => {
+          if (!this.isKilled || error.message !== 'fetch failed') throw error;
+        });
+        if (!deployment) return undefined;
         if (states.includes(deployment.state)) return deployment;
         assert.equal(deployment.finished_at, null, `ended otherwise: ${JSON.stringify(deployment, null, 1)}`);
         return undefined;

@@ -51,6 +51,7 @@ test('kill -9 of the control process during rollouts: no request fails, each rol
   try {
     const shop = await Shop.open(await service.url, policy);
     shop.pollMs = 200;
+    shop.isKilled = true;
     await shop.released('shop:before');
     const visitors = visitorsOf(shop);
     try {
