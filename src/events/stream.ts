@@ -1,10 +1,10 @@
-// The live stream: server-sent events in commit order. Each stream has a position and reads on from there when a signal
-// arrives, or every second. A client that reads slowly is sent nothing more until it has caught up.
-import { Readable } from 'node:stream';
+// The live stream: server-sent events in commit order. Each stream has a position and reads on from there.
+import type { Readable } from 'node:stream';
 import { quotaExceeded } from '../contract/errors.ts';
 import type { Db } from '../db/database.ts';
 import type { DialectName } from '../db/migrations/types.ts';
 import { type Clock, steadyOf } from '../lib/clock.ts';
+import { FollowStream } from '../lib/http/follow-stream.ts';
 import type { Log } from '../lib/log.ts';
 import { subscribe, type Topics } from '../signals/signals.ts';
 import { listValidTokens } from '../tokens/queries.ts';
@@ -18,12 +18,11 @@ interface StreamParts {
   log: Log;
 }
 
-const pollMs = 1000;
+const checkTokensMs = 1000;
 /** How soon to read again if an older open transaction holds events back. */
 const heldBackMs = 20;
 /** How long events may be held back before it is asked whether the open transaction is one of this database at all. */
 const askWhoHoldsAfterMs = 1000;
-const heartbeatMs = 15_000;
 const pageSize = 100;
 const maxPerAccount = 100;
 const maxWaitingBytes = 64 * 1024;
@@ -43,7 +42,7 @@ interface Follower {
   changes: boolean;
 }
 
-class EventStream extends Readable {
+class EventStream extends FollowStream {
   readonly accountId: string;
   readonly tokenId: string;
   readonly #parts: StreamParts;
@@ -51,50 +50,29 @@ class EventStream extends Readable {
   #position: Position;
   /** The last event sent. */
   #sent: string | null = null;
-  /** The client can take more. */
-  #hasRoom = false;
-  /** Nothing more is sent; what was sent may still be on its way. */
-  #over = false;
-  #reading = false;
-  #again = false;
   readonly #clock: Clock;
-  #beatAt: number;
   #heldSince: number | null = null;
-  readonly #timer: NodeJS.Timeout;
   #heldBack: NodeJS.Timeout | undefined;
 
   constructor(parts: StreamParts, follower: Follower) {
-    super({ highWaterMark: 256 * 1024 });
+    const clock = steadyOf(parts.clock);
+    super({ clock, onFailure: (error) => parts.log.warn({ err: error }, 'event stream failed') });
     this.accountId = follower.filter.accountId;
     this.tokenId = follower.tokenId;
     this.#parts = parts;
     this.#follower = follower;
     this.#position = follower.from;
-    this.#clock = steadyOf(parts.clock);
-    this.#beatAt = this.#clock.now() + heartbeatMs;
-    this.#timer = setInterval(() => this.readOn(), pollMs);
-    // Sends the headers at once, and tells clients to reconnect soon after a lost connection.
-    this.push('retry: 2000\n\n');
+    this.#clock = clock;
     const { resetFrom } = follower;
     if (resetFrom !== null) {
       this.push(`event: reset\ndata: ${JSON.stringify({ type: 'reset', last_event_id: resetFrom })}\n\n`);
     }
   }
 
-  override _read(): void {
-    this.#hasRoom = true;
-    this.readOn();
-  }
-
-  override _destroy(error: Error | null, callback: (error: Error | null) => void): void {
-    this.#clearTimers();
-    callback(error);
-  }
-
   /** Hints may be dropped: a client that reads slowly or lost its connection reads everything again anyway. */
   hint(changes: Change[]): void {
     const { filter, changes: wantsHints } = this.#follower;
-    if (!wantsHints || this.destroyed || this.#over || this.readableLength > maxWaitingBytes) return;
+    if (!wantsHints || this.isOver || this.readableLength > maxWaitingBytes) return;
     for (const { accountId, projectId, environment } of changes) {
       if (accountId !== filter.accountId) continue;
       if (filter.projectIds !== null && (projectId === null || !filter.projectIds.includes(projectId))) continue;
@@ -102,50 +80,23 @@ class EventStream extends Readable {
     }
   }
 
-  readOn(): void {
-    this.#again = true;
-    if (this.#reading || !this.#hasRoom || this.destroyed || this.#over) return;
-    this.#reading = true;
-    this.#readAll()
-      .catch((error) => {
-        this.#parts.log.warn({ err: error }, 'event stream failed');
-        this.end();
-      })
-      .finally(() => {
-        this.#reading = false;
-        // A signal may have arrived after the last read.
-        if (this.#again) this.readOn();
-      });
-  }
-
-  end(): void {
-    this.#clearTimers();
-    if (!this.destroyed && !this.#over) this.push(null);
-    this.#over = true;
-    this.#hasRoom = false;
-  }
-
-  #clearTimers(): void {
-    clearInterval(this.#timer);
+  protected override clearTimers(): void {
+    super.clearTimers();
     clearTimeout(this.#heldBack);
   }
 
-  async #readAll(): Promise<void> {
-    while (this.#again && this.#hasRoom && !this.destroyed) {
-      this.#again = false;
-      const { rows, held } = await this.#readPage();
-      if (this.destroyed || !this.#hasRoom) return;
-      for (const row of rows) {
-        this.#position = { position: row.position, id: row.id };
-        if (this.#follower.skipped.delete(row.id)) continue;
-        this.#sent = row.id;
-        this.#hasRoom = this.push(`id: ${row.id}\nevent: ${row.type}\ndata: ${row.body}\n\n`);
-      }
-      if (rows.length === pageSize) this.#again = true;
-      else if (held) this.#lookAgainSoon();
-      if (rows.length === 0 && !held && (await this.#isForgotten())) return this.end();
-      if (this.#clock.now() >= this.#beatAt) this.#beat();
+  protected override async readRound(): Promise<void> {
+    const { rows, held } = await this.#readPage();
+    if (!this.hasRoom) return;
+    for (const row of rows) {
+      this.#position = { position: row.position, id: row.id };
+      if (this.#follower.skipped.delete(row.id)) continue;
+      this.#sent = row.id;
+      this.send(`id: ${row.id}\nevent: ${row.type}\ndata: ${row.body}\n\n`);
     }
+    if (rows.length === pageSize) this.readAgain();
+    else if (held) this.#lookAgainSoon();
+    if (rows.length === 0 && !held && (await this.#isForgotten())) this.end();
   }
 
   async #readPage() {
@@ -172,11 +123,6 @@ class EventStream extends Readable {
     clearTimeout(this.#heldBack);
     this.#heldBack = setTimeout(() => this.readOn(), heldBackMs);
   }
-
-  #beat(): void {
-    this.#beatAt = this.#clock.now() + heartbeatMs;
-    if (!this.destroyed && this.#hasRoom) this.#hasRoom = this.push(': still here\n\n');
-  }
 }
 
 export class EventStreams {
@@ -200,7 +146,7 @@ export class EventStreams {
         else this.#endAllOf(new Set(revoked.map(({ tokenId }) => tokenId)));
       }),
     ];
-    this.#timer = setInterval(() => void this.#endUnauthorized(), pollMs).unref();
+    this.#timer = setInterval(() => void this.#endUnauthorized(), checkTokensMs).unref();
   }
 
   follow(follower: Follower): Readable {

@@ -1,7 +1,6 @@
-// A follower of an environment's log: server-sent events, over restarts and rollouts. It reads on in the segments that have
-// grown when a signal says so, or every second. A client that reads slowly is sent nothing more until it has caught up.
-import { Readable } from 'node:stream';
+// A follower of an environment's log, over restarts and rollouts. It reads on in the segments that have grown.
 import type { EnvironmentKey } from '../../environments/key.ts';
+import { FollowStream } from '../../lib/http/follow-stream.ts';
 import type { Log } from '../../lib/log.ts';
 import { listChangedSegments, type SegmentRow } from '../store/segments.ts';
 import { comparePlaces, endOfTimeMs, type PageQuery, type PlacedEntry, type ReadParts, scanSegment } from './page.ts';
@@ -26,27 +25,22 @@ interface Seen {
   lastOffset: number;
 }
 
-const pollMs = 1000;
-const heartbeatMs = 15_000;
 const entriesAtOnce = 500;
 /** Segments that other processes have written may be a little older than what was seen of this one's. */
 const clocksDifferMs = 30_000;
 
-export class LogStream extends Readable {
+export class LogStream extends FollowStream {
   readonly follower: LogFollower;
   readonly #parts: ReadParts & { log: Log };
   readonly #seen = new Map<string, Seen>();
-  readonly #timer: NodeJS.Timeout;
   #changedSince: number;
-  #hasRoom = false;
-  #over = false;
-  #reading = false;
-  #again = false;
-  #beatAt = performance.now() + heartbeatMs;
 
   /** `existing`: the segments that are there when it begins. */
   constructor(parts: ReadParts & { log: Log }, follower: LogFollower, existing: SegmentRow[], nowMs: number) {
-    super({ highWaterMark: 256 * 1024 });
+    super({
+      clock: { now: () => performance.now() },
+      onFailure: (error) => parts.log.warn({ err: error }, 'a stream of logs failed'),
+    });
     this.follower = follower;
     this.#parts = parts;
     this.#changedSince = follower.fromMs === null ? nowMs : 0;
@@ -55,53 +49,10 @@ export class LogStream extends Readable {
     }
     const { after } = follower;
     if (after) this.#seen.set(after.instance, { seq: after.seq, toByte: 0, lastOffset: after.offset });
-    this.#timer = setInterval(() => this.readOn(), pollMs);
-    this.push('retry: 2000\n\n');
-  }
-
-  override _read(): void {
-    this.#hasRoom = true;
-    this.readOn();
-  }
-
-  override _destroy(error: Error | null, callback: (error: Error | null) => void): void {
-    clearInterval(this.#timer);
-    callback(error);
-  }
-
-  end(): void {
-    clearInterval(this.#timer);
-    if (!this.destroyed && !this.#over) this.push(null);
-    this.#over = true;
-    this.#hasRoom = false;
-  }
-
-  readOn(): void {
-    this.#again = true;
-    if (this.#reading || !this.#hasRoom || this.destroyed || this.#over) return;
-    this.#reading = true;
-    this.#readAll()
-      .catch((error) => {
-        this.#parts.log.warn({ err: error }, 'a stream of logs failed');
-        this.end();
-      })
-      .finally(() => {
-        this.#reading = false;
-      });
-  }
-
-  async #readAll(): Promise<void> {
-    while (this.#again && this.#hasRoom && !this.destroyed) {
-      this.#again = false;
-      await this.#readRound();
-      if (performance.now() < this.#beatAt || this.destroyed || !this.#hasRoom) continue;
-      this.#beatAt = performance.now() + heartbeatMs;
-      this.#hasRoom = this.push(': still here\n\n');
-    }
   }
 
   /** Everything that was written since the last round; what does not fit waits for the next. */
-  async #readRound(): Promise<void> {
+  protected override async readRound(): Promise<void> {
     const { key, filter } = this.follower;
     const rows = await listChangedSegments(this.#parts.db, key, this.#changedSince - clocksDifferMs);
     let grown = rows.filter((row) => this.#hasGrown(row) && isOf(row, filter));
@@ -113,8 +64,8 @@ export class LogStream extends Readable {
       const found = await Promise.all(round.map((row) => this.#scan(row)));
       for (const entry of found.flat().sort(comparePlaces)) this.#send(entry);
       for (const [index, row] of round.entries()) this.#note(row, found[index]!);
-      if (!this.#hasRoom || this.destroyed) {
-        this.#again = true;
+      if (!this.hasRoom) {
+        this.readAgain();
         return;
       }
       grown = grown.filter((row) => this.#hasGrown(row));
@@ -146,7 +97,7 @@ export class LogStream extends Readable {
 
   #send(entry: PlacedEntry): void {
     const data = JSON.stringify(presentEntry(entry));
-    this.#hasRoom = this.push(`id: ${resumeId(entry)}\nevent: entry\ndata: ${data}\n\n`);
+    this.send(`id: ${resumeId(entry)}\nevent: entry\ndata: ${data}\n\n`);
   }
 
   #note(row: SegmentRow, found: PlacedEntry[]): void {
