@@ -122,9 +122,9 @@ async function listLatencies(db: Db, rules: WatchedRule[], nowMs: number): Promi
   }));
 }
 
-/** Leaves out environments without an active revision. */
-async function countHealthy(db: Db) {
-  return db
+/** Enabled rules, each with the active revision of its environment; those of environments without one are left out. */
+const rulesOfLive = (db: Db) =>
+  db
     .selectFrom('alert_rule as r')
     .innerJoin('revision as v', (join) =>
       join
@@ -132,6 +132,10 @@ async function countHealthy(db: Db) {
         .onRef('v.environment', '=', 'r.environment')
         .on(sql<boolean>`v.state = 'active'`),
     )
+    .where('r.enabled', '=', 1);
+
+async function countHealthy(db: Db) {
+  return rulesOfLive(db)
     .leftJoin('instance as i', (join) =>
       join
         .onRef('i.project_id', '=', 'v.project_id')
@@ -140,22 +144,14 @@ async function countHealthy(db: Db) {
         .on('i.state', '=', 'healthy'),
     )
     .select((e) => ['r.id as rule', e.fn.count('i.id').as('count')])
-    .where('r.enabled', '=', 1)
     .where('r.metric', 'in', ['healthy_instances', 'request_rate'])
     .groupBy('r.id')
     .execute();
 }
 
-/** Of any revision: a canary that keeps ending counts too. Leaves out environments without an active revision. */
+/** Of any revision: a canary that keeps ending counts too. */
 async function countEnds(db: Db, nowMs: number) {
-  return db
-    .selectFrom('alert_rule as r')
-    .innerJoin('revision as v', (join) =>
-      join
-        .onRef('v.project_id', '=', 'r.project_id')
-        .onRef('v.environment', '=', 'r.environment')
-        .on(sql<boolean>`v.state = 'active'`),
-    )
+  return rulesOfLive(db)
     .leftJoin('instance_end as i', (join) =>
       join
         .onRef('i.project_id', '=', 'r.project_id')
@@ -163,7 +159,6 @@ async function countEnds(db: Db, nowMs: number) {
         .on(sql<boolean>`i.ended_at > ${nowMs} - r.window_s * 1000`),
     )
     .select((e) => ['r.id as rule', e.fn.count('i.id').as('count')])
-    .where('r.enabled', '=', 1)
     .where('r.metric', '=', 'restarts')
     .groupBy('r.id')
     .execute();

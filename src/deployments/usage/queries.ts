@@ -3,6 +3,7 @@
 import { CompiledQuery, sql } from 'kysely';
 import { type Db, dialectOf } from '../../db/database.ts';
 import { postgresRows, sqliteRows } from '../../db/json-rows.ts';
+import type { Tables } from '../../db/tables.ts';
 import type { EnvironmentKey } from '../../environments/key.ts';
 
 /** How long measurements are kept. */
@@ -23,15 +24,7 @@ const inserting = (rows: string) =>
   `insert into instance_usage (${columns}) select ${columns} from ${rows} where true on conflict do nothing`;
 const statements = { sqlite: inserting(sqliteRows(fields)), postgres: inserting(postgresRows('$1', fields)) };
 
-export interface UsageRow {
-  project_id: string;
-  environment: string;
-  revision: number;
-  instance_id: string;
-  at: number;
-  memory_bytes: number;
-  cpu_ms: number;
-}
+export type UsageRow = Tables['instance_usage'];
 
 export async function insertUsage(db: Db, rows: UsageRow[]): Promise<void> {
   if (rows.length === 0) return;
