@@ -149,9 +149,19 @@ describe('on Kubernetes', { timeout: 900_000 }, () => {
     const [pod] = await podsOf();
     const { namespace, name } = pod!.metadata;
     await remove(`/api/v1/namespaces/${namespace}/pods/${name}`);
-    await until('another', async () => (await podsOf()).every(({ metadata }) => metadata.name !== name), 30_000);
+    const isReplaced = async () => {
+      const pods = await podsOf();
+      const ready = pods.filter(({ status }) => status?.containerStatuses?.[0]?.ready);
+      return ready.length === 2 && pods.every(({ metadata }) => metadata.name !== name);
+    };
+    await until('another', isReplaced, 30_000);
+    const isServing = async () => {
+      const { body } = await shop.api('GET', '/environments/production/instances');
+      const states = body.data.map(({ state }: { state: string }) => state);
+      return states.length === 2 && states.every((state: string) => state === 'healthy');
+    };
+    await until('both to serve', isServing, 30_000, 200);
     await nothingElseRuns();
-    await until('it to serve', async () => (await shop.visit()).status === 200, 30_000);
   });
 
   const states = ['queued', 'preparing', 'starting', 'canary', 'promoting'] as const;

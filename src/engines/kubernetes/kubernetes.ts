@@ -8,13 +8,15 @@ import { connectKubernetes, type KubeClient } from './api/client.ts';
 import type { WatchTimes } from './api/watch.ts';
 import { pathOf } from './context.ts';
 import type { InstanceSet } from './instance-set.ts';
-import { readPodLog } from './logs.ts';
+import { type Followed, followPods } from './log/follow.ts';
+import { readPodLog } from './log/read.ts';
 import { ProjectNamespaces } from './namespaces.ts';
 import { type Namespaces, selectorOf, whoseIs } from './objects/names.ts';
 import type { Routers } from './objects/routers.ts';
 import { Observed } from './observed.ts';
 import { Sets } from './sets.ts';
 import { currentPod, instanceOf } from './status/instance.ts';
+import { hasRunning } from './status/pod.ts';
 
 export interface KubernetesOptions {
   access: ClusterAccess;
@@ -64,6 +66,19 @@ export function createKubernetesEngine(options: KubernetesOptions): Engine {
     if (failure) throw new EngineError('start_failed', failure.message, undefined, failure);
   };
 
+  /** While it is being stopped, too: what it prints last is as good as the rest. */
+  const followed = async (id: string): Promise<Followed | null> => {
+    const set = (await observed.sets()).get(id);
+    if (!set) return null;
+    const current = currentPod(set.pods, observed.firstPullMessageOf);
+    if (current) {
+      const { state, hasNextRun } = current.reading;
+      return { pod: current.pod, goesOn: state !== 'exited', previous: hasNextRun };
+    }
+    const leaving = set.pods.at(-1);
+    return leaving ? { pod: leaving, goesOn: hasRunning(leaving), previous: false } : null;
+  };
+
   return {
     kind: 'kubernetes',
     publishesOn: null,
@@ -93,7 +108,7 @@ export function createKubernetesEngine(options: KubernetesOptions): Engine {
       }
       return found;
     },
-    stop: (id, graceS) => sets.drop(id, graceS, stopMarginMs),
+    stop: (id, graceS, beforeRemoval) => sets.drop(id, graceS, stopMarginMs, beforeRemoval),
     async logs(id, { tail, sinceMs = 0, maxBytes = defaultLogBytes }) {
       if (tail <= 0) return [];
       const set = (await observed.sets()).get(id);
@@ -103,6 +118,7 @@ export function createKubernetesEngine(options: KubernetesOptions): Engine {
       const previous = current.reading.hasNextRun;
       return readPodLog(client, current.pod, { tail, sinceMs, maxBytes, previous });
     },
+    follow: (id, after, signal) => followPods(client, () => followed(id), after, signal),
     watch(onChange) {
       return observed.listen((object) => {
         const whose = object && whoseIs(object.metadata.labels);

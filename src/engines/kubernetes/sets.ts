@@ -14,6 +14,7 @@ import { deletionCost, isOwn, label, pullSecretName, setName, variablesName } fr
 import { replicaSetOf } from './objects/replica-set.ts';
 import { pullSecret, variablesSecret } from './objects/secrets.ts';
 import { type PodSecurity, securityFor } from './objects/security.ts';
+import { hasRunning } from './status/pod.ts';
 
 const seenWithinMs = 5_000;
 
@@ -110,8 +111,8 @@ export class Sets {
     await pods.until(isSeen, seenWithinMs);
   }
 
-  /** Waits until nothing of it runs any more, `graceS` and a margin at most. */
-  async drop(id: string, graceS: number, marginMs: number): Promise<void> {
+  /** Waits until nothing of it is left, `graceS` and a margin at most; `onEnd` runs when its programs have ended. */
+  async drop(id: string, graceS: number, marginMs: number, onEnd?: () => Promise<void>): Promise<void> {
     requireId(id);
     const { client, owner, namespaces, pods, replicaSets } = this.#context;
     this.#logins.delete(id);
@@ -137,6 +138,11 @@ export class Sets {
     if (sets.length === 0 && left.length === 0) return;
     const isOf = (object: ReplicaSet | Pod) => object.metadata.labels?.[label.set] === id;
     const giveUpMs = gracePeriodSeconds * 1000 + marginMs;
+    if (onEnd) {
+      // The kubelet says that a program ended a moment before its pod, and its log, are gone.
+      await pods.until(() => pods.all()?.some((pod) => isOf(pod) && hasRunning(pod)) === false, giveUpMs);
+      await onEnd();
+    }
     const isGone = await pods.until(() => pods.all()?.some(isOf) === false, giveUpMs);
     if (!isGone || !(await replicaSets.until(() => replicaSets.all()?.some(isOf) === false, marginMs))) {
       throw new EngineError('unavailable', `Kubernetes did not end ${id} in time`);

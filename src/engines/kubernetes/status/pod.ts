@@ -83,3 +83,7 @@ export function pullMessage({ status }: Pod): string | null {
   const waiting = status?.containerStatuses?.find(({ name }) => name === containerName)?.state?.waiting;
   return waiting?.reason === 'ErrImagePull' ? (waiting.message ?? null) : null;
 }
+
+/** Whether its program runs, be it ready or asked to end. */
+export const hasRunning = ({ status }: Pod): boolean =>
+  status?.containerStatuses?.some(({ name, state }) => name === containerName && state?.running !== undefined) ?? false;
