@@ -7,6 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { parse, stringify } from 'yaml';
 import type { Pod } from '../../src/engines/kubernetes/api/objects.ts';
 import { call, isolatedEnv } from '../helpers/app.ts';
+import { childrenOf } from '../helpers/children.ts';
 import { type Service, startService } from '../helpers/service.ts';
 import { Shop } from '../helpers/shop.ts';
 import { until } from '../helpers/wait.ts';
@@ -70,6 +71,20 @@ describe('on Kubernetes', { timeout: 900_000 }, () => {
     await service.exited;
     service = startService(env);
     shop = patient(await Shop.at(await service.url, shop.project));
+  }
+
+  /** The routers go on; the supervisor starts another. */
+  async function killControl(): Promise<void> {
+    const { child } = service;
+    const [pid] = childrenOf(child.pid!, 'control.ts');
+    process.kill(pid!, 'SIGKILL');
+    await until('the next one', () => childrenOf(child.pid!, 'control.ts').some((other) => other !== pid), 30_000);
+    const answers = () =>
+      call(shop.url, 'GET', '/v1/regions').then(
+        ({ status }) => status === 200,
+        () => false,
+      );
+    await until('it to answer', answers, 60_000, 200);
   }
 
   const podsOf = async () =>
@@ -145,9 +160,10 @@ describe('on Kubernetes', { timeout: 900_000 }, () => {
     await nothingElseRuns();
   });
 
-  test('a pod that somebody deletes is replaced, and the deployment is not blamed', async () => {
+  test('a pod that somebody deletes is replaced, no visit fails, and the deployment is not blamed', async () => {
     const [pod] = await podsOf();
     const { namespace, name } = pod!.metadata;
+    const load = shop.load(2);
     await remove(`/api/v1/namespaces/${namespace}/pods/${name}`);
     const isReplaced = async () => {
       const pods = await podsOf();
@@ -157,30 +173,45 @@ describe('on Kubernetes', { timeout: 900_000 }, () => {
     await until('another', isReplaced, 30_000);
     const isServing = async () => {
       const { body } = await shop.api('GET', '/environments/production/instances');
-      const states = body.data.map(({ state }: { state: string }) => state);
-      return states.length === 2 && states.every((state: string) => state === 'healthy');
+      const running: { state: string }[] = body.data.filter(({ state }: { state: string }) => state !== 'ended');
+      return running.length === 2 && running.every(({ state }) => state === 'healthy');
     };
     await until('both to serve', isServing, 30_000, 200);
+    assert.deepEqual((await load.stop()).failed, []);
     await nothingElseRuns();
   });
 
   const states = ['queued', 'preparing', 'starting', 'canary', 'promoting'] as const;
+  const atLeast = (id: string, state: string) =>
+    until(
+      `${id} to be ${state}`,
+      async () => (await shop.deployment(id)).timeline.some((entry) => entry.state === state),
+      60_000,
+      shop.pollMs,
+    );
   for (const [index, state] of states.entries()) {
-    test(`kill -9 in ${state}: after a restart the canary ends as it would have, and no object is left over`, async () => {
+    test(`kill -9 of the control process in ${state}, under load: no visit fails, it ends as it would have`, async () => {
       const image = images[index % 2]!;
-      const { id } = await shop.deploy(image, { strategy: 'canary', canary_percent: 20 });
-      await until(
-        `${id} to be ${state}`,
-        async () => (await shop.deployment(id)).timeline.some((entry) => entry.state === state),
-        60_000,
-        shop.pollMs,
-      );
-      await restart();
-      await shop.reaches(id, 'succeeded');
-      await until('the new revision to serve', async () => (await shop.visit()).image === image, 30_000);
+      await underLoad(async () => {
+        const { id } = await shop.deploy(image, { strategy: 'canary', canary_percent: 20 });
+        await atLeast(id, state);
+        await killControl();
+        await shop.reaches(id, 'succeeded');
+      });
+      assert.equal((await shop.visit()).image, image);
       await nothingElseRuns();
     });
   }
+
+  test('kill -9 of everything in a canary: after a restart it ends as it would have, and no object is left over', async () => {
+    const image = (await shop.visit()).image === images[0] ? images[1]! : images[0]!;
+    const { id } = await shop.deploy(image, { strategy: 'canary', canary_percent: 20 });
+    await atLeast(id, 'canary');
+    await restart();
+    await shop.reaches(id, 'succeeded');
+    await until('the new revision to serve', async () => (await shop.visit()).image === image, 30_000);
+    await nothingElseRuns();
+  });
 
   test('an API server that is away: 503 for new deployments, visitors are served, and all recovers by itself', async () => {
     const regionIs = (available: boolean) =>
