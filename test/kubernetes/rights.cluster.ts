@@ -20,9 +20,9 @@ after(async () => {
 const rules = [
   { apiGroups: ['apps'], resources: ['replicasets'], verbs: ['get', 'list', 'watch', 'create', 'patch', 'delete'] },
   { apiGroups: ['apps'], resources: ['replicasets/scale'], verbs: ['patch'] },
-  { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch', 'patch', 'delete'] },
+  { apiGroups: [''], resources: ['pods'], verbs: ['list', 'watch', 'patch', 'delete'] },
   { apiGroups: [''], resources: ['pods/log'], verbs: ['get'] },
-  { apiGroups: [''], resources: ['secrets'], verbs: ['get', 'create', 'patch'] },
+  { apiGroups: [''], resources: ['secrets'], verbs: ['create', 'patch'] },
   { apiGroups: ['networking.k8s.io'], resources: ['networkpolicies'], verbs: ['create', 'patch'] },
 ];
 const namespaceRule = { apiGroups: [''], resources: ['namespaces'], verbs: ['get', 'create', 'patch'] };

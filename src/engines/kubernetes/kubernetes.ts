@@ -13,7 +13,7 @@ import { readPodLog } from './log/read.ts';
 import { ProjectNamespaces } from './namespaces.ts';
 import { type Namespaces, selectorOf, whoseIs } from './objects/names.ts';
 import type { Routers } from './objects/routers.ts';
-import { Observed } from './observed.ts';
+import { Observed, type ObservedSets } from './observed.ts';
 import { Sets } from './sets.ts';
 import { currentPod, instanceOf } from './status/instance.ts';
 import { hasRunning } from './status/pod.ts';
@@ -51,6 +51,11 @@ export function createKubernetesEngine(options: KubernetesOptions): Engine {
     const set = observed.seen()?.get(id);
     return set ? instanceOf(set.replicaSet, set.pods, observed.firstPullMessageOf) : null;
   };
+
+  /** Asked for several times a second, and the same until something changes. */
+  let listed: { of: ObservedSets; instances: EngineInstance[] } | null = null;
+  const instancesOf = (of: ObservedSets): EngineInstance[] =>
+    [...of.values()].flatMap((set) => instanceOf(set.replicaSet, set.pods, observed.firstPullMessageOf) ?? []);
 
   /** Until its program runs, or it is clear why it does not. */
   const started = async (id: string, timeoutS: number): Promise<void> => {
@@ -101,12 +106,9 @@ export function createKubernetesEngine(options: KubernetesOptions): Engine {
       await started(spec.id, spec.healthCheck?.start_timeout_s ?? defaultStartS);
     },
     async list() {
-      const found: EngineInstance[] = [];
-      for (const { replicaSet, pods: own } of (await observed.sets()).values()) {
-        const instance = instanceOf(replicaSet, own, observed.firstPullMessageOf);
-        if (instance) found.push(instance);
-      }
-      return found;
+      const of = await observed.sets();
+      if (listed?.of !== of) listed = { of, instances: instancesOf(of) };
+      return listed.instances;
     },
     stop: (id, graceS, beforeRemoval) => sets.drop(id, graceS, stopMarginMs, beforeRemoval),
     async logs(id, { tail, sinceMs = 0, maxBytes = defaultLogBytes }) {

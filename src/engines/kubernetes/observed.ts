@@ -7,10 +7,13 @@ import { pathOf } from './context.ts';
 import { label, type Namespaces, selectorOf } from './objects/names.ts';
 import { pullMessage } from './status/pod.ts';
 
-export interface ObservedSet {
+interface ObservedSet {
   replicaSet: ReplicaSet | undefined;
   pods: Pod[];
 }
+
+/** By the id of the set. */
+export type ObservedSets = ReadonlyMap<string, ObservedSet>;
 
 interface ObservedOptions {
   client: KubeClient;
@@ -28,7 +31,7 @@ export class Observed {
   /** By the uid of the pod: newer kubelets lose it when they begin to back off. */
   readonly #pullMessages = new Map<string, string>();
   /** What the watches have seen since the last change. */
-  #known: ReadonlyMap<string, ObservedSet> | null = null;
+  #known: ObservedSets | null = null;
   readonly pods: Cache<Pod>;
   readonly replicaSets: Cache<ReplicaSet>;
 
@@ -65,15 +68,15 @@ export class Observed {
 
   firstPullMessageOf = (pod: Pod): string | null => this.#pullMessages.get(pod.metadata.uid!) ?? null;
 
-  /** By the id of the set. From what the watches have seen; where they have not, the cluster is asked. */
-  async sets(): Promise<ReadonlyMap<string, ObservedSet>> {
+  /** From what the watches have seen; where they have not, the cluster is asked. */
+  async sets(): Promise<ObservedSets> {
     const seen = this.seen();
     if (seen) return seen;
     return groupBySet(...(await Promise.all([this.#list<ReplicaSet>('replicasets'), this.#list<Pod>('pods')])));
   }
 
   /** What the watches have seen; null: not all of it. Asked for several times a second, and computed once per change. */
-  seen(): ReadonlyMap<string, ObservedSet> | null {
+  seen(): ObservedSets | null {
     const [replicaSets, pods] = [this.replicaSets.all(), this.pods.all()];
     if (!replicaSets || !pods) return null;
     this.#known ??= groupBySet(replicaSets, pods);

@@ -50,8 +50,9 @@ export class Sets {
     const before = replicaSet.spec?.replicas ?? 0;
     const owning = { name: replicaSet.metadata.name, uid: replicaSet.metadata.uid!, namespace };
     if (before === 0 && count > 0) {
+      // The same again where a crash left it there: the engine need not be allowed to read Secrets.
       const at = `/api/v1/namespaces/${namespace}/secrets/${variablesName(owner, set.id)}`;
-      if (!(await find(client, at))) await apply(client, at, variablesSecret(owner, set, owning));
+      await apply(client, at, variablesSecret(owner, set, owning));
     }
     await this.#keepLogin(set, owning);
     if (before === count) return;
