@@ -7,7 +7,7 @@ export const engineCalls: Record<string, string[]> = {
   'apps/replicasets/scale': ['patch'],
   pods: ['list', 'watch', 'patch', 'delete'],
   'pods/log': ['get'],
-  secrets: ['get', 'create', 'patch'],
+  secrets: ['create', 'patch'],
   'networking.k8s.io/networkpolicies': ['create', 'patch'],
   /** Only with a namespace for each project. */
   namespaces: ['get', 'create', 'patch'],

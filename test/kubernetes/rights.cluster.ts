@@ -1,10 +1,11 @@
-// The rights that docs/kubernetes.md names are enough, and the engine works with a service account that has no others.
+// The rights that the manifests and docs/kubernetes.md name are enough: the engine works with an account that has no others.
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 import type { ClusterAccess } from '../../src/engines/kubernetes/api/access.ts';
 import type { Namespaces } from '../../src/engines/kubernetes/objects/names.ts';
 import { parseRouters } from '../../src/engines/kubernetes/objects/routers.ts';
 import { ids, specOf } from '../helpers/instances.ts';
+import { engineCalls } from '../helpers/kubernetes-calls.ts';
 import { until } from '../helpers/wait.ts';
 import { access, cleanUp, cluster, imageOf, namespacePrefix, openEngine, remove } from './cluster.ts';
 
@@ -17,15 +18,10 @@ after(async () => {
   await cleanUp();
 });
 
-const rules = [
-  { apiGroups: ['apps'], resources: ['replicasets'], verbs: ['get', 'list', 'watch', 'create', 'patch', 'delete'] },
-  { apiGroups: ['apps'], resources: ['replicasets/scale'], verbs: ['patch'] },
-  { apiGroups: [''], resources: ['pods'], verbs: ['list', 'watch', 'patch', 'delete'] },
-  { apiGroups: [''], resources: ['pods/log'], verbs: ['get'] },
-  { apiGroups: [''], resources: ['secrets'], verbs: ['create', 'patch'] },
-  { apiGroups: ['networking.k8s.io'], resources: ['networkpolicies'], verbs: ['create', 'patch'] },
-];
-const namespaceRule = { apiGroups: [''], resources: ['namespaces'], verbs: ['get', 'create', 'patch'] };
+const rules = Object.entries(engineCalls).map(([resource, verbs]) => {
+  const [, group = '', name = ''] = /^(?:(apps|[\w.]+\.k8s\.io)\/)?(.+)$/.exec(resource)!;
+  return { apiGroups: [group], resources: [name], verbs };
+});
 
 const create = (path: string, body: object) => cluster.request({ method: 'POST', path, body });
 
@@ -38,7 +34,7 @@ async function accountWith(scope: 'cluster' | 'namespace', account: string): Pro
   const at = scope === 'cluster' ? rbac : `${rbac}/namespaces/${name}`;
   const plural = `${kind.toLowerCase()}s`;
   const bindings = `${kind.toLowerCase()}bindings`;
-  const granted = scope === 'cluster' ? [...rules, namespaceRule] : rules;
+  const granted = rules.filter(({ resources }) => scope === 'cluster' || !resources.includes('namespaces'));
   await create(`${at}/${plural}`, { metadata: { name }, rules: granted });
   await create(`${at}/${bindings}`, {
     metadata: { name },
