@@ -160,6 +160,17 @@ describe('on Kubernetes', { timeout: 900_000 }, () => {
     await nothingElseRuns();
   });
 
+  test('a revision that no node has room for fails with unschedulable, after the timeline has said so', async () => {
+    await shop.set({ resources: { memory_mb: 262_144 }, health_check: { start_timeout_s: 8 } });
+    const { id } = await shop.deploy(images[0]!);
+    const failed = await shop.reaches(id, 'failed');
+    await shop.set({ resources: { memory_mb: 512 }, health_check: { start_timeout_s: 60 } });
+    assert.equal(failed.failure?.code, 'unschedulable');
+    const told = failed.timeline.filter(({ state, message }) => state === 'starting' && /No node/.test(message));
+    assert.equal(told.length, 1);
+    await nothingElseRuns();
+  });
+
   test('a pod that somebody deletes is replaced, no visit fails, and the deployment is not blamed', async () => {
     const [pod] = await podsOf();
     const { namespace, name } = pod!.metadata;

@@ -1,6 +1,7 @@
 // Credentials from a program (client.authentication.k8s.io), as the clouds' kubeconfig files have them. Run only where the
 // operator allows it. The program gets its arguments as they are, without a shell.
 import { execFile } from 'node:child_process';
+import { homedir } from 'node:os';
 import { isAbsolute, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { AccessError, type TokenSource } from './access.ts';
@@ -13,6 +14,7 @@ export interface ExecPlugin {
 }
 
 const timeoutMs = 30_000;
+const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 /** Before it expires, so that no request is under way with it then. */
 const renewBeforeMs = 60_000;
 
@@ -27,7 +29,8 @@ export function execToken(plugin: ExecPlugin, folder: string, now: () => number 
   return async (anew) => {
     if (known && !anew && now() < known.until) return known.token;
     const { stdout } = await promisify(execFile)(program, (args as unknown[]).map(String), {
-      env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', ...own, KUBERNETES_EXEC_INFO: info },
+      // Not all that this service was started with: its own secrets are none of the program's business.
+      env: { PATH: searchPath, HOME: homedir(), ...own, KUBERNETES_EXEC_INFO: info },
       timeout: timeoutMs,
       maxBuffer: 1024 * 1024,
     }).catch((error: Error & { code?: unknown }) => {
