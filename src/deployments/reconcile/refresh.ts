@@ -81,8 +81,8 @@ async function refreshInstance(
     await giveUp(context, of, known, failure, { ...end, message: failure.message });
     return null;
   }
-  // The keeper starts it again.
-  if (found.state === 'created') return known;
+  // The keeper starts it again. One that ran before is being replaced by its engine, and has as long as any other.
+  if (found.state === 'created' && known.state === 'starting') return known;
   // One that runs and has no address yet, or none any more, has as long to get one as it has to become healthy.
   const row = await saveFound(context, known, found);
   const seen = healthSeen(found, health.healthOf(row.id));
@@ -92,7 +92,7 @@ async function refreshInstance(
   const waitedMs = lasting.now() - row.state_since;
   const startTimeoutS = of.healthChecks.get(row.revision)?.start_timeout_s;
   if (row.state === 'healthy' || startTimeoutS === undefined || waitedMs <= startTimeoutS * 1000) return row;
-  const failure = found.address ? await whyNotHealthy(context, of.engine, row) : noAddress;
+  const failure = found.address ? await whyNotHealthy(context, of.engine, row) : (found.failure ?? noAddress);
   await giveUp(context, of, row, failure, givenUp(lasting.now(), failure, 'killed'));
   return null;
 }

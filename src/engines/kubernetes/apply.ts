@@ -5,19 +5,23 @@ import { fieldManager, type KubeClient } from './api/client.ts';
 import { isStatus } from './api/kube-error.ts';
 import type { KubeObject } from './api/objects.ts';
 
+const attempts = 5;
+
 export async function apply<T extends KubeObject>(client: KubeClient, path: string, object: object): Promise<T> {
-  try {
-    return await client.request<T>({
-      method: 'PATCH',
-      path,
-      query: { fieldManager },
-      // JSON is YAML too.
-      contentType: 'application/apply-patch+yaml',
-      body: object,
-    });
-  } catch (error) {
-    if (!isStatus(error, 409)) throw error;
-    throw new EngineError('start_failed', `Others have ${path} too, and it is left as it is: ${error.message}`, error);
+  // JSON is YAML too.
+  const contentType = 'application/apply-patch+yaml';
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await client.request<T>({ method: 'PATCH', path, query: { fieldManager }, contentType, body: object });
+    } catch (error) {
+      if (!isStatus(error, 409)) throw error;
+      if (error.isFieldConflict) {
+        const message = `Others have ${path} too, and it is left as it is: ${error.message}`;
+        throw new EngineError('start_failed', message, error);
+      }
+      // Another process of ours writes the same at this moment.
+      if (attempt === attempts) throw error;
+    }
   }
 }
 

@@ -16,10 +16,16 @@ import { until } from '../../helpers/wait.ts';
 import { image, instancesOf } from './deployments-fixture.ts';
 
 const unreachable = new Set<string>();
+/** Those whose engine replaces what ran, and cannot start it. */
+const replaced = new Set<string>();
 const engine = createStandinEngine();
 const seen: Engine = {
   ...engine,
-  list: async () => (await engine.list()).map((one) => (unreachable.has(one.id) ? { ...one, address: null } : one)),
+  list: async () =>
+    (await engine.list()).map((one) => {
+      if (replaced.has(one.id)) return { ...one, state: 'created', address: null };
+      return unreachable.has(one.id) ? { ...one, address: null } : one;
+    }),
 };
 
 const log = createLog({ level: 'silent', format: 'json' });
@@ -49,15 +55,20 @@ after(async () => {
   await engine.close();
 });
 
-test('is given up after the time that it has to become healthy, and replaced', async () => {
-  const { db } = t.app.store;
-  const shop = await Shop.open(t.url, { health_check: { interval_s: 1, healthy_after: 1, start_timeout_s: 1 } });
-  await shop.released(image(1));
-  const [lost] = await instancesOf(db, shop);
-  unreachable.add(lost!.id);
-  await shop.set({ replicas: 1 }); // which looks at once
-  await until('another instance in its place', async () => {
-    const rows = await instancesOf(db, shop);
-    return rows.length === 1 && rows[0]!.id !== lost!.id && rows[0]!.state === 'healthy';
+for (const [what, lose] of [
+  ['one that runs on', unreachable],
+  ['one that its engine replaces in vain', replaced],
+] as const) {
+  test(`${what} is given up after the time that it has to become healthy, and replaced`, async () => {
+    const { db } = t.app.store;
+    const shop = await Shop.open(t.url, { health_check: { interval_s: 1, healthy_after: 1, start_timeout_s: 1 } });
+    await shop.released(image(1));
+    const [lost] = await instancesOf(db, shop);
+    lose.add(lost!.id);
+    await shop.set({ replicas: 1 }); // which looks at once
+    await until('another instance in its place', async () => {
+      const rows = await instancesOf(db, shop);
+      return rows.length === 1 && rows[0]!.id !== lost!.id && rows[0]!.state === 'healthy';
+    });
   });
-});
+}

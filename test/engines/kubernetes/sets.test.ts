@@ -112,8 +112,21 @@ test('where others have the name, or a field of it, nothing is changed', async (
   await engine.stop(spec.id, 0);
   assert.deepEqual(api.objects.get(replicaSetPath).metadata.labels, { app: 'theirs' });
   assert.deepEqual(await engine.list(), []);
-  api.answerNext(/PATCH .*\/replicasets\//, { status: 409, body: { message: 'conflict with "helm"' } });
+  const details = { causes: [{ reason: 'FieldManagerConflict' }] };
+  api.answerNext(/PATCH .*\/replicasets\//, { status: 409, body: { message: 'conflict with "helm"', details } });
   await assert.rejects(engine.start({ ...spec, id: 'ins_02' }), /left as it is: conflict with "helm"/);
+});
+
+test('two processes that make the same at the same moment make it once', async () => {
+  const { api, engine } = await start();
+  for (const kind of ['namespaces', 'replicasets', 'secrets']) {
+    api.answerNext(new RegExp(`PATCH .*/${kind}/[^/]+\\?`), {
+      status: 409,
+      body: { reason: 'AlreadyExists', message: 'exists' },
+    });
+  }
+  await Promise.all([engine.start(spec), engine.start(spec), runs(api)]);
+  assert.equal((await engine.list()).length, 1);
 });
 
 test('a namespace of others is left alone; one that is being removed is waited for', async () => {

@@ -54,11 +54,14 @@ test('the first message of a pull that failed counts where the kubelet says only
   assert.equal(readPod(silent, first).failure!.code, 'image_denied');
 });
 
-test('what the kubelet started again is as ended until it is ready', () => {
+test('what the kubelet started again is as ended until it is up once more', () => {
   const again = fixture('crash-loop');
   const [status] = again.status!.containerStatuses!;
   status!.state = { running: { startedAt: '2026-11-15T22:00:00Z' } };
+  status!.started = false;
   assert.deepEqual([readPod(again).state, readPod(again).hasNextRun], ['exited', true]);
+  status!.started = true;
+  assert.deepEqual([readPod(again).state, readPod(again).ready], ['running', false], 'unhealthy, which is no end');
   status!.ready = true;
   const reading = readPod(again);
   assert.deepEqual([reading.state, reading.failure, reading.hasNextRun], ['running', null, false]);

@@ -14,12 +14,15 @@ export class KubeError extends EngineError {
   /** One word: AlreadyExists, Conflict, Forbidden, Expired … */
   readonly reason: string;
   readonly retryAfterMs: number | null;
+  /** Another manager has set a field of the object to something else. */
+  readonly isFieldConflict: boolean;
 
   constructor(status: number, answer: KubeStatus, retryAfterMs: number | null) {
     super(faultOf(status), answer.message ?? `Kubernetes answered with status ${status}`);
     this.status = status;
     this.reason = answer.reason ?? '';
     this.retryAfterMs = retryAfterMs;
+    this.isFieldConflict = answer.details?.causes?.some(({ reason }) => reason === 'FieldManagerConflict') ?? false;
   }
 }
 

@@ -41,6 +41,8 @@ export interface ContainerState {
 export interface ContainerStatus {
   name: string;
   ready?: boolean;
+  /** Whether the program that runs now has passed its startup probe. */
+  started?: boolean;
   restartCount?: number;
   state?: ContainerState;
   lastState?: ContainerState;

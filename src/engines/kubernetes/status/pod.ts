@@ -34,9 +34,10 @@ export function readPod(pod: Pod, firstPullMessage: string | null = null): PodRe
   const isEvicted = status.phase === 'Failed';
   const end = own?.state?.terminated ?? own?.lastState?.terminated ?? null;
   const ready = own?.ready === true && !isLeaving;
-  // One that the kubelet started again, and that is not ready yet, is as one that ended.
-  const hasEnded = isEvicted || (end !== null && !ready);
-  const isRunning = own?.state?.running !== undefined && !hasEnded;
+  // One that the kubelet started again is as one that ended, until it is up once more.
+  const isUp = own?.state?.running !== undefined && (end === null || own.started === true || own.ready === true);
+  const hasEnded = isEvicted || (end !== null && !isUp);
+  const isRunning = isUp && !hasEnded;
   const port = container?.ports?.[0]?.containerPort;
   return {
     state: hasEnded ? 'exited' : isRunning ? 'running' : 'created',
