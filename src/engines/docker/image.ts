@@ -3,10 +3,10 @@ import type { Readable } from 'node:stream';
 import type { ImageInspectInfo } from 'dockerode';
 import { type ImageReference, nameOf, parseImage, pinImage } from '../../contract/image-reference.ts';
 import { EngineError, type ImageAccess, type RegistryAuth } from '../engine.ts';
+import { pullFault } from '../pull-fault.ts';
 import { type DockerClient, EngineTimeout, get, isErrorResponse, messageOf } from './client.ts';
 import { jsonLines } from './json-lines.ts';
 import { probeReads } from './probe.ts';
-import { pullFault } from './pull-fault.ts';
 
 /** Pulls the image and returns its digest. An image given by digest that is already here is not pulled again. */
 export async function prepareImage(client: DockerClient, image: string, access: ImageAccess): Promise<string> {

@@ -1,7 +1,7 @@
 // What Kubernetes says about a pod that does not run, as a code and a sentence that says what to do. No I/O.
 import { parseImage } from '../../../contract/image-reference.ts';
-import { pullFault } from '../../docker/pull-fault.ts';
 import type { EngineFailure } from '../../engine.ts';
+import { pullFault } from '../../pull-fault.ts';
 import type { Condition, Terminated } from '../api/objects.ts';
 
 const maxSaid = 400;

@@ -1,5 +1,5 @@
-import { type ImageReference, nameOf } from '../../contract/image-reference.ts';
-import type { EngineFault } from '../engine.ts';
+import { type ImageReference, nameOf } from '../contract/image-reference.ts';
+import type { EngineFault } from './engine.ts';
 
 /** The first that matches counts. What matches none is a problem of the engine, such as a full disk. */
 const faults: [EngineFault, RegExp][] = [
@@ -18,7 +18,7 @@ const faults: [EngineFault, RegExp][] = [
 ];
 
 /**
- * Docker and Podman pass on the registry's response only as text. "Denied, or does not exist", which Docker Hub sends to
+ * Docker, Podman and kubelets pass on the registry's response only as text. "Denied, or does not exist", which Docker Hub sends to
  * anyone without a login, counts as denied.
  */
 export function pullFault(reference: ImageReference, message: string, statusCode: number | null): EngineFault {

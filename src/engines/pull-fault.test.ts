@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseImage } from '../../contract/image-reference.ts';
-import type { EngineFault } from '../engine.ts';
+import { parseImage } from '../contract/image-reference.ts';
+import type { EngineFault } from './engine.ts';
 import { pullFault } from './pull-fault.ts';
 
 // What Docker 20 to 29 and Podman say, word for word.
