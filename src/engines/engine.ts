@@ -31,7 +31,7 @@ export interface InstanceSpec extends InstanceLabels {
   digest: string;
   /** The port on which the program listens; passed to it as PORT. */
   port: number;
-  /** Where it is to be reached on the host that `publishesOn` names; null: the engine chooses. */
+  /** Where it is to be reached on the host of `publishesOn` that runs it; null: the engine chooses. */
   hostPort: number | null;
   variables: Record<string, string>;
   resources: Resources;
@@ -171,8 +171,11 @@ export type EngineChange = Pick<InstanceLabels, 'project' | 'environment'> | nul
 
 export interface Engine {
   readonly kind: EngineKind;
-  /** The host whose ports its instances are given by the caller; null: they have addresses of their own. */
-  readonly publishesOn: string | null;
+  /**
+   * The hosts whose ports its instances are given by the caller, each one that is free on all of them: it is not known
+   * yet which of them will run it. Null: they have addresses of their own.
+   */
+  readonly publishesOn: readonly string[] | null;
   /** Rejects with the reason if the engine does not answer the calls below in time. */
   probe(): Promise<void>;
   /** Pulls the image. */

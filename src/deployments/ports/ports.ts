@@ -1,5 +1,6 @@
 // The ports that instances are given, by the host they are reached at: all regions, engines and processes of an
-// installation that use the ports of one host share them.
+// installation that use the ports of one host share them. Where an engine has several hosts, an instance has its port on all
+// of them, so that it keeps it wherever it is started.
 //
 // A routing table may be older than what runs. So a port that an instance had is given to no other until every live
 // router has a table in force without that instance, and for some minutes more. A port has a row as long as it cannot be given to another.
@@ -14,33 +15,51 @@ import { nextPorts, type PortRange } from './next-ports.ts';
 export const quarantineMs = 5 * 60_000;
 
 export interface PortPlace {
-  host: string;
+  hosts: readonly string[];
   range: PortRange;
 }
 
+/** Where an instance is to be reached that is yet to be started; null: on one of several hosts. */
+export const hostOf = (hosts: readonly string[]): string | null => (hosts.length === 1 ? hosts[0]! : null);
+
 /** In the transaction that writes the instances. Gives fewer ports than instances where no more are free. */
-export async function takePorts(tx: Db, { host, range }: PortPlace, instances: string[]): Promise<number[]> {
-  const given = await lockGiven(tx, host, range);
-  const rows = await tx.selectFrom('instance_port').select('port').where('host', '=', host).execute();
+export async function takePorts(tx: Db, { hosts, range }: PortPlace, instances: string[]): Promise<number[]> {
+  const given = await lockGiven(tx, hosts, range);
+  const rows = await tx.selectFrom('instance_port').select('port').where('host', 'in', hosts).execute();
   const ports = nextPorts(range, given, new Set(rows.map(({ port }) => Number(port))), instances.length);
   if (ports.length === 0) return [];
-  const taken = ports.map((port, i) => ({ host, port, instance_id: instances[i]!, freed_at: null, freed_version: 0 }));
-  await tx.insertInto('instance_port').values(taken).execute();
+  for (const host of hosts) {
+    const taken = ports.map((port, i) => ({
+      host,
+      port,
+      instance_id: instances[i]!,
+      freed_at: null,
+      freed_version: 0,
+    }));
+    await tx.insertInto('instance_port').values(taken).execute();
+  }
   await tx
     .updateTable('meta')
     .set({ value: String(ports.at(-1)) })
-    .where('name', '=', givenName(host))
+    .where('name', 'in', hosts.map(givenName))
     .execute();
   return ports;
 }
 
 const givenName = (host: string): string => `instance_port ${host}`;
 
+/** Of the first host. All are locked in the same order by everyone, so that no two wait for each other. */
+async function lockGiven(tx: Db, hosts: readonly string[], range: PortRange): Promise<number> {
+  const given = new Map<string, number>();
+  for (const host of hosts.toSorted()) given.set(host, await lockGivenOn(tx, host, range));
+  return given.get(hosts[0]!)!;
+}
+
 /**
  * The port that was given last. Others that want one wait until this transaction ends. Where none was given yet it is any,
  * so that installations which share a host are unlikely to try the same ports.
  */
-async function lockGiven(tx: Db, host: string, { first, last }: PortRange): Promise<number> {
+async function lockGivenOn(tx: Db, host: string, { first, last }: PortRange): Promise<number> {
   const { value } = await tx
     .insertInto('meta')
     .values({ name: givenName(host), value: String(randomInt(first, last + 1)) })
@@ -63,11 +82,15 @@ export async function exchangePort(
   await tx
     .updateTable('instance_port')
     .set({ freed_at: sharedNow(tx, nowMs) })
-    .where('host', '=', place.host)
+    .where('host', 'in', place.hosts)
     .where('port', '=', refused)
     .where('instance_id', '=', instance)
     .execute();
-  await tx.updateTable('instance').set({ host: place.host, port }).where('id', '=', instance).execute();
+  await tx
+    .updateTable('instance')
+    .set({ host: hostOf(place.hosts), port })
+    .where('id', '=', instance)
+    .execute();
   return port;
 }
 

@@ -2,7 +2,7 @@
 import type { Db } from '../../db/database.ts';
 import type { InstanceRow } from '../instances.ts';
 import { isWithin } from '../ports/next-ports.ts';
-import { exchangePort, takePorts } from '../ports/ports.ts';
+import { exchangePort, hostOf, takePorts } from '../ports/ports.ts';
 import type { ReconcileContext } from './context.ts';
 import type { ObservedRegion } from './observe.ts';
 
@@ -12,11 +12,12 @@ type Address = Pick<InstanceRow, 'host' | 'port'>;
 export async function takeAddresses(
   tx: Db,
   { instancePorts: range, log }: ReconcileContext,
-  { name: region, engine: { publishesOn: host } }: ObservedRegion,
+  { name: region, engine: { publishesOn: hosts } }: ObservedRegion,
   instances: string[],
 ): Promise<Address[]> {
-  if (host === null) return instances.map(() => ({ host, port: null }));
-  const ports = await takePorts(tx, { host, range }, instances);
+  if (hosts === null) return instances.map(() => ({ host: null, port: null }));
+  const ports = await takePorts(tx, { hosts, range }, instances);
+  const host = hostOf(hosts);
   if (ports.length < instances.length) log.warn({ region, ...range }, noneFree);
   return ports.map((port) => ({ host, port }));
 }
@@ -38,12 +39,12 @@ export async function portOf(
 /** Null where none is free, or the engine does not want one. */
 export async function changePort(
   { lease, log, lasting, instancePorts: range }: ReconcileContext,
-  { name: region, engine: { publishesOn: host } }: ObservedRegion,
+  { name: region, engine: { publishesOn: hosts } }: ObservedRegion,
   instance: string,
   refused: number | null,
 ): Promise<number | null> {
-  if (host === null) return null;
-  const port = await lease.write((tx) => exchangePort(tx, { host, range }, instance, refused, lasting.now()));
+  if (hosts === null) return null;
+  const port = await lease.write((tx) => exchangePort(tx, { hosts, range }, instance, refused, lasting.now()));
   if (port === null) log.warn({ region, ...range }, noneFree);
   else if (refused !== null)
     log.info({ instance, region, refused, port }, 'another program has the port of an instance');

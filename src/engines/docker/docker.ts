@@ -52,7 +52,7 @@ export async function createDockerEngine(options: DockerOptions): Promise<Engine
 
   return {
     kind: 'docker',
-    publishesOn: reach.host,
+    publishesOn: [reach.host],
     async probe() {
       await probeReads(client);
       // Only then, because Docker logs every such question.

@@ -32,7 +32,7 @@ export function standinInOwnProcess(dir: string, installation: string): Engine {
     });
   return {
     kind: 'standin',
-    publishesOn: standinHost,
+    publishesOn: [standinHost],
     async probe() {},
     prepare,
     async start(spec) {

@@ -59,7 +59,7 @@ export function createStandinEngine(): StandinEngine {
 
   return {
     kind: 'standin',
-    publishesOn: standinHost,
+    publishesOn: [standinHost],
     async probe() {},
     async prepare(image, variables) {
       if (flag(variables.STANDIN_IMAGE_MISSING)) throw new EngineError('image_not_found', `there is no image ${image}`);

@@ -24,7 +24,7 @@ describe('ports', () => {
   const take = (host: string, instances: string[]) =>
     db()
       .transaction()
-      .execute((tx) => takePorts(tx, { host, range }, instances));
+      .execute((tx) => takePorts(tx, { hosts: [host], range }, instances));
   const ofHost = (host: string) =>
     db().selectFrom('instance_port').selectAll().where('host', '=', host).orderBy('port').execute();
 
@@ -90,9 +90,51 @@ describe('ports', () => {
     const takeOf = (n: number) =>
       db()
         .transaction()
-        .execute((tx) => takePorts(tx, { host, range: wide }, [`ins_${n}`, `ins_${n}x`]));
+        .execute((tx) => takePorts(tx, { hosts: [host], range: wide }, [`ins_${n}`, `ins_${n}x`]));
     const all = await Promise.all(Array.from({ length: 20 }, (_, n) => takeOf(n)));
     assert.equal(new Set(all.flat()).size, 40);
+  });
+
+  test('an instance of several hosts has a port that is free on all of them, and gives all of them back', async () => {
+    const hosts = ['192.0.2.6', '192.0.2.5'];
+    const takeOnBoth = (instances: string[]) =>
+      db()
+        .transaction()
+        .execute((tx) => takePorts(tx, { hosts, range }, instances));
+    const [alone] = await take(hosts[0]!, ['ins_alone']);
+    const [other] = await take(hosts[1]!, ['ins_other']);
+    const both = await takeOnBoth(['ins_both', 'ins_both_too', 'ins_both_three', 'ins_both_four']);
+    assert.equal(both.length, 4 - new Set([alone, other]).size);
+    assert.ok(!both.includes(alone!) && !both.includes(other!));
+    for (const host of hosts) {
+      const ports = (await ofHost(host)).map(({ port, instance_id }) => [Number(port), instance_id]);
+      assert.ok(
+        ports.some(([port, instance]) => port === both[0] && instance === 'ins_both'),
+        host,
+      );
+      assert.deepEqual(
+        await take(host, ['ins_late', 'ins_later', 'ins_latest']).then((late) => late.length),
+        4 - 1 - both.length,
+      );
+    }
+    const exchange = () =>
+      db()
+        .transaction()
+        .execute((tx) => exchangePort(tx, { hosts, range }, 'ins_both', both[0]!, Date.now()));
+    assert.equal(await exchange(), null, 'none is free on both');
+    await routers().free();
+    for (const host of hosts) assert.ok((await ofHost(host)).every(({ freed_at }) => freed_at !== null));
+  });
+
+  test('two who take ports of the same hosts, in whichever order they name them, do not wait for each other for ever', async () => {
+    const [one, two] = ['192.0.2.7', '192.0.2.8'];
+    const wide = { first: 20_000, last: 20_099 };
+    const takeOf = (n: number) =>
+      db()
+        .transaction()
+        .execute((tx) => takePorts(tx, { hosts: n % 2 ? [one, two] : [two, one], range: wide }, [`ins_${n}`]));
+    const all = await Promise.all(Array.from({ length: 20 }, (_, n) => takeOf(n)));
+    assert.equal(new Set(all.flat()).size, 20);
   });
 
   test('one that something else has is exchanged', async () => {
@@ -101,7 +143,7 @@ describe('ports', () => {
     const exchange = () =>
       db()
         .transaction()
-        .execute((tx) => exchangePort(tx, { host, range }, 'ins_a', refused!, Date.now()));
+        .execute((tx) => exchangePort(tx, { hosts: [host], range }, 'ins_a', refused!, Date.now()));
     const other = await exchange();
     assert.ok(other !== null && other !== refused);
     const rows = await ofHost(host);
