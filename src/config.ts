@@ -31,6 +31,8 @@ export interface Config {
   registryMirrors: Mirrors;
   kubernetes: KubernetesSettings;
   dockerNetworks: SubnetPool;
+  /** How long one of several Docker hosts of a region may be away before what it runs is replaced. */
+  dockerHostGraceS: number;
   pullTimeoutS: number;
   instancePorts: { first: number; last: number };
   adminToken: string | null;
@@ -135,6 +137,7 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
       routers: read('SLUICE_KUBERNETES_ROUTERS'),
     },
     dockerNetworks: read('SLUICE_DOCKER_NETWORKS'),
+    dockerHostGraceS: read('SLUICE_DOCKER_HOST_GRACE_S'),
     pullTimeoutS: read('SLUICE_PULL_TIMEOUT_S'),
     instancePorts: read('SLUICE_INSTANCE_PORTS'),
     adminToken: read('SLUICE_ADMIN_TOKEN'),

@@ -2,11 +2,7 @@
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { postgresUrl } from './db/postgres/url.ts';
-import { parseSubnetPool } from './engines/docker/network/setting.ts';
-import { defaultSubnetPool } from './engines/docker/network/subnets.ts';
-import { kubernetesSettings } from './engines/kubernetes/settings.ts';
-import { parseRegions } from './engines/region-setting.ts';
-import { parseMirrors } from './engines/registry/endpoints.ts';
+import { engineSettings } from './engines/settings.ts';
 import {
   bearerToken,
   choice,
@@ -18,7 +14,6 @@ import {
   httpsRedirect,
   optional,
   port,
-  portRange,
   secretKey,
   text,
   url,
@@ -108,49 +103,13 @@ export const settings = {
       'PostgreSQL itself, where `SLUICE_DATABASE_URL` leads to a PgBouncer: used to migrate and to notify other processes.',
     parse: postgresUrl,
   },
-  SLUICE_REGIONS: {
-    default: 'local=auto',
-    about:
-      'Comma-separated `name=engine`; engines `auto`, `standin:`, `docker:[socket or tcp address]`, ' +
-      '`kubernetes:[context]` or `kubernetes:in-cluster`. `auto` is Docker where its socket answers at the first start, the stand-in otherwise; later ' +
-      'starts go on with the same engine. See docs/engines.md.',
-    parse: parseRegions,
-  },
+  ...engineSettings,
   SLUICE_REGISTRY_CONFIG: {
     default: '',
     about:
       'Files with logins of registries, as `docker login` writes them (`~/.docker/config.json`), comma-separated ' +
       '`account=path`, read for every pull of that account. A path alone is for the first account, that of the operator.',
     parse: loginFiles,
-  },
-  SLUICE_REGISTRY_MIRRORS: {
-    default: '',
-    about:
-      'Mirrors of registries, comma-separated `registry=address`, as in `docker.io=https://mirror.example`. Kubernetes regions ' +
-      'ask them first, and without a login, which digest a tag has.',
-    parse: parseMirrors,
-  },
-  ...kubernetesSettings,
-  SLUICE_DOCKER_NETWORKS: {
-    default: defaultSubnetPool,
-    about:
-      'Range of addresses from which every project with instances on Docker gets a network of its own, and the size of each. ' +
-      'It should be used for nothing else that instances or the host have to reach.',
-    parse: parseSubnetPool,
-  },
-  SLUICE_PULL_TIMEOUT_S: {
-    default: '1800',
-    about:
-      'Seconds that pulling an image may take in all, from 1 to 86400, with the attempts to reach a registry that is away. ' +
-      'A deployment whose image is not there by then fails.',
-    parse: wholeNumber(1, 86_400),
-  },
-  SLUICE_INSTANCE_PORTS: {
-    default: '20000-29999',
-    about:
-      'Ports that instances are given on the host of their engine, 100 or more; those that something else uses are ' +
-      'skipped. They are best outside the range from which the kernel takes ports (`net.ipv4.ip_local_port_range`).',
-    parse: portRange(100),
   },
   SLUICE_ADMIN_TOKEN: {
     default: '',

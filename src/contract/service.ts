@@ -9,6 +9,15 @@ export const Region = Shape(
     engine: Choice(['standin', 'docker', 'kubernetes'], 'The engine that runs its instances.'),
     available: Type.Boolean({ description: 'Whether the engine answered the last check.' }),
     last_checked_at: Nullable(Time('When the engine was last checked.')),
+    hosts: Type.Optional(
+      Type.Array(
+        Shape({
+          name: Text(300, 'The machine, or where it is reached if a machine has several.'),
+          available: Type.Boolean({ description: 'Whether it answered the last check.' }),
+        }),
+        { description: 'The machines of an engine that is made of several; it is available while one of them is.' },
+      ),
+    ),
   },
   { $id: 'Region' },
 );

@@ -1,7 +1,9 @@
 // Opens the engine that a region's setting asks for, and says for the operator which one it is and why.
 import { existsSync } from 'node:fs';
+import type { Log } from '../lib/log.ts';
 import { defaultDockerSocket } from './docker/address.ts';
-import { createDockerEngine } from './docker/docker.ts';
+import { createDockerEngine, type DockerOptions } from './docker/docker.ts';
+import { openDockerHosts } from './docker/hosts/open.ts';
 import type { SubnetPool } from './docker/network/subnets.ts';
 import type { Engine } from './engine.ts';
 import { openKubernetes } from './kubernetes/open.ts';
@@ -20,11 +22,14 @@ export interface EngineSettings {
   /** Tells apart the installations that share an engine. */
   installation: string;
   dockerNetworks: SubnetPool;
+  /** How long one of several Docker hosts may be away before what it runs is replaced. */
+  dockerHostGraceS: number;
   pullTimeoutS: number;
   registryMirrors: Mirrors;
   kubernetes: KubernetesSettings;
   /** The data directory, in whose process the stand-in's instances run; null: in this process. */
   standinDir: string | null;
+  log?: Log;
 }
 
 /**
@@ -73,6 +78,8 @@ function nameOf(choice: OpenableChoice): string {
       return standinName;
     case 'docker':
       return choice.address === null ? 'Docker' : `Docker at ${choice.address}`;
+    case 'docker-hosts':
+      return `Docker on ${choice.addresses.length} hosts (${choice.addresses.join(', ')})`;
     case 'kubernetes':
       return choice.context === null ? 'Kubernetes' : `Kubernetes (${choice.context})`;
   }
@@ -84,15 +91,19 @@ export async function openEngine(region: string, choice: OpenableChoice, setting
     case 'standin':
       return settings.standinDir === null ? createStandinEngine() : standinInOwnProcess(settings.standinDir, owner);
     case 'docker':
-      return createDockerEngine({
-        address: choice.address,
-        installation: owner,
-        subnetPool: settings.dockerNetworks,
-        timeouts: { pull: settings.pullTimeoutS * 1000 },
-      });
+      return createDockerEngine(dockerOptions(choice.address, owner, settings));
+    case 'docker-hosts': {
+      const options = choice.addresses.map((address) => dockerOptions(address, owner, settings));
+      return openDockerHosts(options, settings.dockerHostGraceS * 1000, settings.log?.child({ region }));
+    }
     case 'kubernetes':
       return openKubernetes(region, choice.context, owner, settings);
   }
+}
+
+function dockerOptions(address: string | null, installation: string, settings: EngineSettings): DockerOptions {
+  const { dockerNetworks: subnetPool, pullTimeoutS } = settings;
+  return { address, installation, subnetPool, timeouts: { pull: pullTimeoutS * 1000 } };
 }
 
 /** Two regions may use the same engine; neither may see the other's instances. */

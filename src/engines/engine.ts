@@ -112,6 +112,8 @@ export interface EngineInstance extends InstanceLabels {
   ready?: boolean;
   /** Why it does not run, where the engine can tell; it may still start, unless it has ended. */
   failure?: EngineFailure;
+  /** The host that runs it does not answer: this is how it was last seen. */
+  hostAway?: true;
   /** It ended because the engine itself did (a restart of the engine or its host), not by itself. */
   endedWithEngine?: true;
 }
@@ -169,6 +171,12 @@ export class EngineError extends Error {
 /** Where an instance ended by itself; null: the engine was away, anything may have changed. */
 export type EngineChange = Pick<InstanceLabels, 'project' | 'environment'> | null;
 
+/** One of several machines of an engine. */
+export interface EngineHost {
+  name: string;
+  available: boolean;
+}
+
 export interface Engine {
   readonly kind: EngineKind;
   /**
@@ -205,5 +213,7 @@ export interface Engine {
   usage?(ids: string[]): Promise<Map<string, InstanceUsage>>;
   /** Reports changes as they happen, where the engine does; returns what ends it. Nothing may rely on it alone. */
   watch?(onChange: (change: EngineChange) => void): () => void;
+  /** Its machines, where it is made of several. */
+  hosts?(): EngineHost[];
   close(): Promise<void>;
 }

@@ -1,10 +1,12 @@
 // SLUICE_REGIONS: comma-separated `name=engine`.
 import { optional, wrong } from '../lib/setting-forms.ts';
+import { checkAddress, defaultDockerSocket } from './docker/address.ts';
 
 export type EngineChoice =
   | { kind: 'auto' }
   | { kind: 'standin' }
   | { kind: 'docker'; address: string | null }
+  | { kind: 'docker-hosts'; addresses: string[] }
   | { kind: 'kubernetes'; context: string | null };
 
 /** A choice that names an engine. */
@@ -22,19 +24,46 @@ export function engineText(choice: OpenableChoice): string {
       return 'standin:';
     case 'docker':
       return `docker:${choice.address ?? ''}`;
+    case 'docker-hosts':
+      return choice.addresses.map((address) => `docker:${address}`).join('+');
     case 'kubernetes':
       return `kubernetes:${choice.context ?? ''}`;
   }
 }
 
+/** What a region has been on and is not any more, each as it was set; empty where hosts were only added. */
+export function leftBehind(before: string, now: string): string[] {
+  const stays = new Set(partsOf(now));
+  return partsOf(before).filter((part) => !stays.has(part));
+}
+
+const partsOf = (value: string): string[] => value.split(/\+(?=auto(?:\+|$)|(?:standin|docker|kubernetes):)/);
+
 export function parseEngine(value: string): EngineChoice {
+  const parts = partsOf(value);
+  return parts.length === 1 ? parseOne(value) : parseHosts(parts);
+}
+
+function parseHosts(parts: string[]): EngineChoice {
+  const addresses = parts.map((part) => {
+    const engine = parseOne(part);
+    if (engine.kind !== 'docker') return wrong(`"${part}" cannot be one of several hosts: only docker:ADDRESS can`);
+    return engine.address ?? defaultDockerSocket;
+  });
+  if (new Set(addresses).size < addresses.length) wrong(`"${parts.join('+')}" names a host twice`);
+  return { kind: 'docker-hosts', addresses };
+}
+
+function parseOne(value: string): EngineChoice {
   const [kind, ...rest] = value.split(':');
   const argument = optional(rest.join(':'));
   if (kind === 'auto' && argument === null) return { kind };
   if (kind === 'standin' && argument === null) return { kind };
-  if (kind === 'docker') return { kind, address: argument };
+  if (kind === 'docker') return { kind, address: argument === null ? null : checkAddress(argument) };
   if (kind === 'kubernetes') return { kind, context: argument };
-  return wrong(`"${value}" is not an engine: auto, standin:, docker:[address] or kubernetes:[context]`);
+  return wrong(
+    `"${value}" is not an engine: auto, standin:, docker:[address], several docker:ADDRESS joined by +, or kubernetes:[context]`,
+  );
 }
 
 export function parseRegions(value: string): RegionSetting[] {

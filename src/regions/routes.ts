@@ -18,6 +18,7 @@ export function regionRoutes(regions: Regions): ServedRoute[] {
             engine: region.engine.kind,
             available: region.available,
             last_checked_at: isoTimeOrNull(region.lastCheckedAt),
+            ...(region.engine.hosts && { hosts: region.engine.hosts() }),
           }),
         ),
       };

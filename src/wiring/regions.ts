@@ -5,7 +5,7 @@ import type { Db } from '../db/database.ts';
 import { findInstallation } from '../db/installation.ts';
 import { type Decision, decideEngine, type EngineSettings, openEngine, ownerName } from '../engines/choose.ts';
 import type { Engine } from '../engines/engine.ts';
-import { engineText, type RegionSetting } from '../engines/region-setting.ts';
+import { engineText, leftBehind, type RegionSetting } from '../engines/region-setting.ts';
 import { Regions } from '../regions/regions.ts';
 import { countInstancesIn, findRememberedEngine, rememberEngine, rememberFirstEngine } from '../regions/remembered.ts';
 import type { Common } from './common.ts';
@@ -22,15 +22,17 @@ export async function openRegions(
   { db, clock, log }: Common,
   standinInProcess: boolean,
 ): Promise<{ regions: Regions; lines: string[] }> {
-  const { dockerNetworks, pullTimeoutS, registryMirrors, kubernetes } = config;
+  const { dockerNetworks, dockerHostGraceS, pullTimeoutS, registryMirrors, kubernetes } = config;
   const standinDir = standinInProcess ? null : config.dataDir;
   const settings = {
     installation: await findInstallation(db),
     dockerNetworks,
+    dockerHostGraceS,
     pullTimeoutS,
     registryMirrors,
     kubernetes,
     standinDir,
+    log,
   };
   // Instances are started by workers alone, so it is for them to say what starts them.
   const remembers = config.roles.includes('worker');
@@ -73,8 +75,9 @@ async function changeWarning(
   now: string,
   { installation }: EngineSettings,
 ): Promise<string[]> {
+  const left = leftBehind(before, now);
   const count = await countInstancesIn(db, name);
-  if (count === 0) return [];
+  if (count === 0 || left.length === 0) return [];
   const owner = `sluice.installation=${ownerName(installation, name)}`;
   const filter = `label=${owner}`;
   const removal = before.startsWith('docker:')
@@ -82,8 +85,9 @@ async function changeWarning(
     : before.startsWith('kubernetes:')
       ? `; there: kubectl delete replicasets -A -l ${owner}`
       : '';
+  const whose = left.join('+') === before ? `Its instances (${count})` : `Those of its instances on ${left.join(', ')}`;
   return [
-    `region ${name}: WARNING: its engine was ${before} and is ${now} now. Its instances (${count}) are started anew; ` +
+    `region ${name}: WARNING: its engine was ${before} and is ${now} now. ${whose} are started anew; ` +
       `unless both are the same engine, remove the old ones by hand${removal}`,
   ];
 }

@@ -1,7 +1,7 @@
 // Every engine against the one suite, and what is Docker's alone: a real dockerd and a real registry.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,6 +17,7 @@ import { readRegistryAuths } from '../../src/registries/auths.ts';
 import { dockerMissing, startDocker, startRegistry } from '../helpers/docker.ts';
 import { type ImageKind, pushImage } from '../helpers/images.ts';
 import { type InstanceAddress, ids, specOf, startReady } from '../helpers/instances.ts';
+import { ca, issue, selfSigned } from '../helpers/router-certificates.ts';
 import { until } from '../helpers/wait.ts';
 import { assertAway, type EngineFixtures, engineConformance, isFault } from './conformance.ts';
 
@@ -339,6 +340,33 @@ describe('Docker', { skip: dockerMissing, timeout: 120_000 }, () => {
     const { engine } = await create({ address: await docker.tcp() });
     const { address } = await startReady(engine, await specOf(engine, of('web')));
     assert.equal(address.host, '127.0.0.1');
+  });
+
+  test('over TLS, a host and its client know each other by their certificates', async () => {
+    const [server, client, foreign] = await Promise.all([issue('localhost'), issue('client'), issue('localhost')]);
+    const { port } = new URL(
+      await docker.tcp({ ca, cert: server.certificate, key: server.key, requestCert: true, rejectUnauthorized: true }),
+    );
+    const folder = mkdtempSync(join(tmpdir(), 'sluice-certs-'));
+    after(() => rmSync(folder, { recursive: true }));
+    const address = `tcp://localhost:${port}?certs=${folder}`;
+    await assert.rejects(create({ address }), /SLUICE_REGIONS: .*ca\.pem/);
+    const write = (files: Record<string, string>) => {
+      for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
+    };
+    write({ 'ca.pem': ca, 'cert.pem': client.certificate, 'key.pem': client.key });
+    const { engine } = await create({ address });
+    const { address: found } = await startReady(engine, await specOf(engine, of('web')));
+    assert.equal(found.host, '127.0.0.1');
+    const { certificate: unknown, key } = await selfSigned();
+    write({ 'cert.pem': unknown, 'key.pem': key });
+    const stranger = await createDockerEngine({ address, installation: ids('installation') });
+    await assert.rejects(stranger.probe(), isFault('unavailable'), 'it does not know this client');
+    await stranger.close();
+    write({ 'ca.pem': unknown, 'cert.pem': foreign.certificate, 'key.pem': foreign.key });
+    const careful = await createDockerEngine({ address, installation: ids('installation') });
+    await assert.rejects(careful.probe(), isFault('unavailable'), 'we do not know this host');
+    await careful.close();
   });
 
   test('leaves no connection behind', async () => {

@@ -5,8 +5,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createWriteStream, rmSync, writeFileSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
+import { createServer as createTlsServer, type TlsOptions } from 'node:tls';
 import Docker from 'dockerode';
 import { dockerPrograms, onPath } from '../../scripts/packages.ts';
 import { forgetContainerd, limitMs, makeBridge, makeHome, removeHome, sbin } from './docker-leftovers.ts';
@@ -35,8 +36,8 @@ export interface TestDocker {
   /** It no longer answers, and connections to it stay open. */
   freeze(): void;
   thaw(): void;
-  /** The same engine over TCP. */
-  tcp(): Promise<string>;
+  /** The same engine over TCP, or TLS. */
+  tcp(tls?: TlsOptions): Promise<string>;
   /** Stops and removes all, once. */
   stop(): Promise<void>;
 }
@@ -88,8 +89,8 @@ export async function startDocker(): Promise<TestDocker> {
     },
     freeze: () => void child.kill('SIGSTOP'),
     thaw: () => void child.kill('SIGCONT'),
-    async tcp() {
-      const server = createServer((incoming) => {
+    async tcp(tls) {
+      const server = (tls ? createTlsServer.bind(null, tls) : createServer)((incoming: Socket) => {
         const outgoing = connect(socket);
         incoming.pipe(outgoing).pipe(incoming);
         for (const [end, other] of [[incoming, outgoing] as const, [outgoing, incoming] as const]) {

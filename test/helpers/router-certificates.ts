@@ -25,6 +25,22 @@ export interface Issued {
   serial: string;
 }
 
+/** From no authority. */
+export async function selfSigned(): Promise<Omit<Issued, 'serial'>> {
+  const keys = await newKeys();
+  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
+    ...valid(),
+    serialNumber: newSerial(),
+    name: 'CN=Nobody',
+    signingAlgorithm: algorithm,
+    keys,
+  });
+  return { certificate: certificate.toString('pem'), key: await pemOf(keys) };
+}
+
+const pemOf = async ({ privateKey }: CryptoKeyPair): Promise<string> =>
+  x509.PemConverter.encode(await crypto.subtle.exportKey('pkcs8', privateKey), 'PRIVATE KEY');
+
 export async function issue(...names: string[]): Promise<Issued> {
   const keys = await newKeys();
   const leaf = await x509.X509CertificateGenerator.create({
@@ -37,10 +53,9 @@ export async function issue(...names: string[]): Promise<Issued> {
     signingKey: rootKeys.privateKey,
     extensions: [new x509.SubjectAlternativeNameExtension(names.map((value) => ({ type: 'dns' as const, value })))],
   });
-  const der = await crypto.subtle.exportKey('pkcs8', keys.privateKey);
   return {
     certificate: leaf.toString('pem'),
-    key: x509.PemConverter.encode(der, 'PRIVATE KEY'),
+    key: await pemOf(keys),
     serial: leaf.serialNumber.toUpperCase(),
   };
 }

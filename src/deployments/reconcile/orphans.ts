@@ -11,7 +11,8 @@ export async function removeOrphans(context: OrphanContext, region: RegionState)
   if (!region.available) return;
   const found = await region.engine.list().catch(() => []);
   const known = await listInstanceIds(db, region.name);
-  for (const { id, project, environment, revision } of found.filter((instance) => !known.has(instance.id))) {
+  const orphans = found.filter(({ id, hostAway }) => !known.has(id) && !hostAway);
+  for (const { id, project, environment, revision } of orphans) {
     log.info({ instance: id, region: region.name }, 'removing an orphan');
     const takeLines = lastLines(context, { id, project_id: project, environment, revision }, region.engine);
     await region.engine

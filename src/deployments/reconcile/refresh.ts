@@ -89,6 +89,8 @@ async function refreshInstance(
   if (seen === 'healthy' && row.state !== 'healthy' && (await isProved(context, of, row)))
     return mark(context, row, 'healthy');
   if (seen === 'unhealthy' && row.state === 'healthy') return mark(context, row, 'unhealthy');
+  // It is not to blame for its host: either that is back soon, or the instance is gone with it.
+  if (found.hostAway) return row;
   const waitedMs = lasting.now() - row.state_since;
   const startTimeoutS = of.healthChecks.get(row.revision)?.start_timeout_s;
   if (row.state === 'healthy' || startTimeoutS === undefined || waitedMs <= startTimeoutS * 1000) return row;

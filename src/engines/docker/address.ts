@@ -1,23 +1,43 @@
 // Where a Docker Engine is, and where the ports it publishes are reached.
 import { hostname } from 'node:os';
+import { wrong } from '../../lib/setting-forms.ts';
 
 export const defaultDockerSocket = '/var/run/docker.sock';
 
 type Connection =
   | { socketPath: string; host: undefined }
-  | { host: string; port: number; protocol: 'http'; socketPath: undefined };
+  | { host: string; port: number; protocol: 'http' | 'https'; socketPath: undefined };
 
 /** Sets the unused half to undefined explicitly, because dockerode would otherwise take it from DOCKER_HOST. */
 export function connectionOf(address: string): Connection {
   const remote = remoteOf(address);
-  if (remote) return { ...remote, protocol: 'http', socketPath: undefined };
+  if (remote) {
+    const { host, port, certs } = remote;
+    return { host, port, protocol: certs === null ? 'http' : 'https', socketPath: undefined };
+  }
   return { socketPath: address.replace(/^unix:\/\//, ''), host: undefined };
 }
 
-function remoteOf(address: string): { host: string; port: number } | null {
+/** The folder with the certificates for TLS: `tcp://host:2376?certs=/path`. Null: it is reached without. */
+export const certificatesOf = (address: string): string | null => remoteOf(address)?.certs ?? null;
+
+/** The address itself; complains where it cannot be one. */
+export function checkAddress(address: string): string {
+  const [, scheme] = /^([a-z]+):\/\//.exec(address) ?? [];
+  if (scheme === undefined || scheme === 'unix') return address;
+  const isRemote = scheme === 'tcp' || scheme === 'http';
+  const query = isRemote && URL.canParse(httpOf(address)) ? [...new URL(httpOf(address)).searchParams] : null;
+  const isKnown = query?.every(([name, value]) => name === 'certs' && value.startsWith('/'));
+  return isKnown ? address : wrong(`"${address}" must be a socket, tcp://host:port or tcp://host:port?certs=/folder`);
+}
+
+const httpOf = (address: string): string => address.replace(/^tcp:/, 'http:');
+
+function remoteOf(address: string): { host: string; port: number; certs: string | null } | null {
   if (!/^(tcp|http):\/\//.test(address)) return null;
-  const { hostname, port } = new URL(address.replace(/^tcp:/, 'http:'));
-  return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 2375) };
+  const { hostname, port, searchParams } = new URL(httpOf(address));
+  const certs = searchParams.get('certs');
+  return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || (certs === null ? 2375 : 2376)), certs };
 }
 
 export interface Reach {

@@ -4,7 +4,8 @@ import type Docker from 'dockerode';
 import type { DockerOptions } from 'dockerode';
 import { Agent } from '../../lib/http/node-http.ts';
 import { EngineError, type EngineFault } from '../engine.ts';
-import { connectionOf } from './address.ts';
+import { certificatesOf, connectionOf } from './address.ts';
+import { type ClientCertificates, readCertificates } from './tls.ts';
 
 /** Limits of single calls, in milliseconds. */
 export interface DockerTimeouts {
@@ -62,8 +63,8 @@ export class EngineTimeout extends EngineError {
 
 export async function connectDocker(address: string, timeouts: DockerTimeouts): Promise<DockerClient> {
   const { default: Client } = await import('dockerode');
-  const agent = new Agent({ keepAlive: false });
-  const options: DockerOptions & { agent: Agent } = { ...connectionOf(address), agent };
+  const { agent, ...certificates } = await transportOf(address);
+  const options: DockerOptions & { agent: Agent } = { ...connectionOf(address), ...certificates, agent };
   const docker = new Client(options);
   const running = new Set<AbortController>();
   const closing = new AbortController();
@@ -106,6 +107,13 @@ export async function connectDocker(address: string, timeouts: DockerTimeouts): 
       agent.destroy();
     },
   };
+}
+
+async function transportOf(address: string): Promise<{ agent: Agent } & Partial<ClientCertificates>> {
+  const folder = certificatesOf(address);
+  if (folder === null) return { agent: new Agent({ keepAlive: false }) };
+  const { Agent: TlsAgent } = await import('node:https');
+  return { agent: new TlsAgent({ keepAlive: false }), ...readCertificates(folder) };
 }
 
 /** A GET for endpoints where dockerode's own method cannot be aborted, or its types do not allow it. */

@@ -2,7 +2,7 @@
 // about it is in its labels, so that any process of the installation finds it again.
 import { pinImage } from '../../contract/image-reference.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
-import { defaultLogBytes, type Engine } from '../engine.ts';
+import { defaultLogBytes, type Engine, type EngineInstance } from '../engine.ts';
 import { defaultDockerSocket, reachOf } from './address.ts';
 import { connectDocker, type DockerTimeouts, defaultDockerTimeouts, unless } from './client.ts';
 import { containerName, instanceOf, labelFilter, ownerOf } from './container.ts';
@@ -31,24 +31,53 @@ export interface DockerOptions {
   installation: string;
   /** Where the networks of projects get their subnets from. */
   subnetPool?: SubnetPool;
+  /** Which host of its region it is, from 0: two that share a machine do not choose the same subnet at once. */
+  turn?: number;
   /** How often networks that nothing uses are looked for. */
   sweepEveryMs?: number;
   timeouts?: Partial<DockerTimeouts>;
   clock?: Clock;
 }
 
-export async function createDockerEngine(options: DockerOptions): Promise<Engine> {
+export interface DatedInstance {
+  instance: EngineInstance;
+  /** By Docker's clock, in seconds. */
+  createdAt: number;
+}
+
+export interface DockerEngine extends Engine {
+  /** As list(), with when each was created. */
+  listDated(): Promise<DatedInstance[]>;
+}
+
+export async function createDockerEngine(options: DockerOptions): Promise<DockerEngine> {
   const { installation, clock = systemClock } = options;
   const address = options.address ?? defaultDockerSocket;
   const client = await connectDocker(address, { ...defaultDockerTimeouts, ...options.timeouts });
   const { docker, call, timeouts } = client;
   const reach = reachOf(address);
   const pool = options.subnetPool ?? parseSubnetPool(defaultSubnetPool);
-  const networks = new ProjectNetworks({ client, installation, pool, sweepEveryMs: options.sweepEveryMs ?? 60_000 });
+  const { turn = 0, sweepEveryMs = 60_000 } = options;
+  const networks = new ProjectNetworks({ client, installation, pool, turn, sweepEveryMs });
   const context = { client, installation, reach, networks, disk: new DiskLimit() };
   const containerOf = (id: string) => docker.getContainer(containerName(installation, id));
   const starting = new Map<string, Promise<void>>();
   const endsOf = createEnds(client);
+
+  async function listDated(): Promise<DatedInstance[]> {
+    const filters = { label: [labelFilter(installation)] };
+    const found = await call(timeouts.read, 'unavailable', (abortSignal) =>
+      docker.listContainers({ all: true, filters, abortSignal }),
+    );
+    const ends = await endsOf(found.filter(({ State }) => State === 'exited'));
+    const nowMs = clock.now();
+    // It must not hold up the list; what it did not remove, the next one does.
+    networks.sweep(new Set(found.flatMap(({ Labels }) => ownerOf(Labels)?.project ?? [])), nowMs).catch(() => {});
+    return found.flatMap((info) => {
+      const instance = instanceOf(info, reach, nowMs, ends.get(info.Id));
+      return instance ? [{ instance, createdAt: info.Created }] : [];
+    });
+  }
 
   return {
     kind: 'docker',
@@ -68,19 +97,8 @@ export async function createDockerEngine(options: DockerOptions): Promise<Engine
       starting.set(spec.id, running);
       return running;
     },
-    async list() {
-      const filters = { label: [labelFilter(installation)] };
-      const found = await call(timeouts.read, 'unavailable', (abortSignal) =>
-        docker.listContainers({ all: true, filters, abortSignal }),
-      );
-      const ends = await endsOf(found.filter(({ State }) => State === 'exited'));
-      const nowMs = clock.now();
-      // It must not hold up the list; what it did not remove, the next one does.
-      networks.sweep(new Set(found.flatMap(({ Labels }) => ownerOf(Labels)?.project ?? [])), nowMs).catch(() => {});
-      return found
-        .map((info) => instanceOf(info, reach, nowMs, ends.get(info.Id)))
-        .filter((instance) => instance !== null);
-    },
+    listDated,
+    list: async () => (await listDated()).map(({ instance }) => instance),
     async stop(id, graceS, beforeRemoval) {
       const timeoutMs = graceS * 1000 + timeouts.stopMargin;
       await unless([304, 404], () =>

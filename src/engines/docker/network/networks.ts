@@ -12,6 +12,7 @@ interface NetworkParts {
   client: DockerClient;
   installation: string;
   pool: SubnetPool;
+  turn?: number;
   sweepEveryMs: number;
 }
 
@@ -41,10 +42,10 @@ export class ProjectNetworks {
   }
 
   async #make(name: string, project: string): Promise<void> {
-    const { client, installation, pool } = this.#parts;
+    const { client, installation, pool, turn } = this.#parts;
     if (await this.#find(name)) return;
     const taken = [...(await this.#subnets()), ...ownRoutes()];
-    for (const Subnet of freeSubnets(pool, project, taken)) {
+    for (const Subnet of freeSubnets(pool, project, taken, turn)) {
       try {
         await client.change(client.timeouts.change, 'start_failed', (abortSignal) =>
           client.docker.createNetwork({

@@ -17,6 +17,8 @@ test('every subnet of the range once, from a place of the project’s own, witho
   assert.deepEqual([...freeSubnets(pool, 'prj_1', [parseRange('10.0.0.0/8')!])], []);
   const starts = new Set(Array.from({ length: 20 }, (_, n) => freeSubnets(pool, `prj_${n}`, []).next().value));
   assert.ok(starts.size > 1);
+  const turns = [0, 1, 2, 3].map((turn) => freeSubnets(pool, 'prj_1', [], turn).next().value!);
+  assert.deepEqual(turns.toSorted(), all.toSorted(), 'each host of a region begins at another');
 });
 
 test('the networks of this machine, without the default route', () => {

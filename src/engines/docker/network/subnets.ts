@@ -12,13 +12,21 @@ export interface SubnetPool {
 /** Room for 512 projects with 125 instances each. */
 export const defaultSubnetPool = 'base=10.213.0.0/16,size=25';
 
-/** The subnets that are free, beginning at a place of the project's own, so that two who choose at once rarely meet. */
-export function* freeSubnets({ base, size }: SubnetPool, project: string, taken: readonly Range[]): Generator<string> {
+/**
+ * The subnets that are free, beginning at a place of the project's own, or `turn` behind it, so that two who choose at once
+ * rarely meet.
+ */
+export function* freeSubnets(
+  { base, size }: SubnetPool,
+  project: string,
+  taken: readonly Range[],
+  turn = 0,
+): Generator<string> {
   const count = 2 ** (size - base.prefix);
   const first = Number.parseInt(hash('sha256', project).slice(0, 8), 16) % count;
   const step = 1n << BigInt(base.bits - size);
   for (let n = 0; n < count; n++) {
-    const value = base.value + step * BigInt((first + n) % count);
+    const value = base.value + step * BigInt((first + turn + n) % count);
     const subnet: Range = { bits: base.bits, value, prefix: size };
     if (!taken.some((other) => rangesOverlap(subnet, other))) yield rangeText(subnet);
   }
