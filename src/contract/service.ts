@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { declareGet, declareList, none } from './declare/declare.ts';
-import { Choice, Id, Nullable, type Of, Shape, Text, Time } from './declare/shapes.ts';
+import { Choice, Id, List, Nullable, type Of, Shape, Text, Time } from './declare/shapes.ts';
 import { RegionName } from './projects.ts';
 
 export const Region = Shape(
@@ -10,12 +10,13 @@ export const Region = Shape(
     available: Type.Boolean({ description: 'Whether the engine answered the last check.' }),
     last_checked_at: Nullable(Time('When the engine was last checked.')),
     hosts: Type.Optional(
-      Type.Array(
+      List(
         Shape({
           name: Text(300, 'The machine, or where it is reached if a machine has several.'),
           available: Type.Boolean({ description: 'Whether it answered the last check.' }),
         }),
-        { description: 'The machines of an engine that is made of several; it is available while one of them is.' },
+        100,
+        'The machines of an engine that is made of several; it is available while one of them is.',
       ),
     ),
   },

@@ -44,12 +44,15 @@ export function parseEngine(value: string): EngineChoice {
   return parts.length === 1 ? parseOne(value) : parseHosts(parts);
 }
 
+const maxHosts = 100;
+
 function parseHosts(parts: string[]): EngineChoice {
   const addresses = parts.map((part) => {
     const engine = parseOne(part);
     if (engine.kind !== 'docker') return wrong(`"${part}" cannot be one of several hosts: only docker:ADDRESS can`);
     return engine.address ?? defaultDockerSocket;
   });
+  if (addresses.length > maxHosts) wrong(`a region may have ${maxHosts} hosts`);
   if (new Set(addresses).size < addresses.length) wrong(`"${parts.join('+')}" names a host twice`);
   return { kind: 'docker-hosts', addresses };
 }

@@ -68,11 +68,14 @@ async function lookAtRegion(
   const { choice, why } = await decideEngine(setting, remembered);
   try {
     const engine = await openEngine(name, choice, { ...config, installation: 'doctor', standinDir: null });
+    let away: string[];
     try {
       await engine.probe();
+      away = (engine.hosts?.() ?? []).flatMap((host) => (host.available ? [] : [host.name]));
     } finally {
       await engine.close();
     }
+    if (away.length > 0) return problem(what, `${why}: ${away.join(', ')} does not answer`, 'start Docker there');
     if (choice.kind !== 'standin' || setting.kind === 'standin') return ok(what, why);
     const todo = remembered === null ? 'start Docker to run containers' : 'name docker: in SLUICE_REGIONS to change it';
     return note(what, why, todo);

@@ -32,6 +32,7 @@ export function createDockerHosts({ engines, graceMs, log }: DockerHostsOptions)
     kind: 'docker',
     publishesOn: [...new Set(engines.flatMap(({ engine }) => engine.publishesOn ?? []))],
     async probe() {
+      await hosts.isReady;
       await Promise.any(hosts.all.map((host) => host.check().then(() => host.isAway && Promise.reject()))).catch(() => {
         throw hosts.noneAnswers();
       });
