@@ -21,21 +21,34 @@ const sameKind = (kind: string): string => kind.toLowerCase();
 
 /** The position behind these lines. What the service itself said is not in the engine's log. */
 export function positionBehind(before: LogPosition | null, lines: Buffer): LogPosition | null {
-  let found: LogPosition | null = null;
+  let last = -1;
+  let count = 0;
   for (let end = lines.length; end > 0; ) {
     const start = lines.lastIndexOf(newline, end - 2) + 1;
-    const kind = sameKind(String.fromCharCode(lines[start]!));
     end = start;
-    if (kind === kindOf.system) continue;
-    const time = lines.toString('latin1', start + 1, start + 1 + timeLength);
-    if (!found) found = { time, kind, count: 1 };
-    else if (found.time === time && found.kind === kind) found.count++;
-    else return found;
+    if (kindAt(lines, start) === kindOf.system) continue;
+    if (last === -1) last = start;
+    else if (!isSamePlace(lines, start, last)) return { ...timeAndKind(lines, last), count };
+    count++;
   }
-  if (!found) return before;
+  if (last === -1) return before;
+  const found = { ...timeAndKind(lines, last), count };
   const isSame = before?.time === found.time && before.kind === found.kind;
-  return isSame ? { ...found, count: found.count + before.count } : found;
+  return isSame ? { ...found, count: count + before.count } : found;
 }
+
+const kindAt = (lines: Buffer, start: number): string => sameKind(String.fromCharCode(lines[start]!));
+
+/** Compared as bytes, because there may be many. */
+function isSamePlace(lines: Buffer, one: number, other: number): boolean {
+  if (kindAt(lines, one) !== kindAt(lines, other)) return false;
+  return lines.compare(lines, one + 1, one + 1 + timeLength, other + 1, other + 1 + timeLength) === 0;
+}
+
+const timeAndKind = (lines: Buffer, start: number) => ({
+  time: lines.toString('latin1', start + 1, start + 1 + timeLength),
+  kind: kindAt(lines, start),
+});
 
 /** Lines may be a little out of order: each stream of a program is read and given its time on its own. */
 export const disorderMs = 10;
@@ -67,20 +80,19 @@ export class Resumption {
     if (this.#state !== 'searching') return lines;
     for (let start = 0; start < lines.length; ) {
       const end = lines.indexOf(newline, start) + 1;
-      const kind = sameKind(String.fromCharCode(lines[start]!));
-      const time = lines.toString('latin1', start + 1, start + 1 + timeLength);
+      const { time, kind } = timeAndKind(lines, start);
       if (time === this.#position!.time && kind === this.#position!.kind && --this.#left === 0) {
         this.#state = 'found';
         this.#held = [];
         return end < lines.length ? lines.subarray(end) : null;
       }
       if (time > this.#giveUpAfter) {
-        this.#held.push(lines);
+        this.#held.push(Buffer.from(lines));
         return this.giveUp();
       }
       start = end;
     }
-    this.#held.push(lines);
+    this.#held.push(Buffer.from(lines)); // whoever gave it may use its memory again
     return null;
   }
 

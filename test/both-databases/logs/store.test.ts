@@ -62,7 +62,7 @@ for (const [here, open] of Object.entries(kinds) as [keyof typeof kinds, () => S
       await own.write();
       assert.equal(await read(), `${one}${two}`);
       assert.equal((await listSegments(db, key, everything)).length, 1);
-      own.forget();
+      await own.forget();
       assert.equal(parts.memory.bytes, 0);
       const next = await tail();
       const three = line('three');

@@ -7,6 +7,7 @@ import { timeMs } from '../../../lib/log-lines/lines.ts';
 import { disorderMs, type LogPosition, positionBehind, Resumption } from '../../../lib/log-lines/position.ts';
 import { type DockerClient, isErrorResponse } from '../client.ts';
 import { FrameLines } from './frame-lines.ts';
+import { Gathering } from './gathering.ts';
 
 /** Of lines as they are stored; in Docker's files, which hold 10 MB each, they take up to three times as much. */
 const fastBytesPerS = 2 * 1024 * 1024;
@@ -77,9 +78,12 @@ async function* readLog(
   try {
     stream = await openLog(client, container, position, follow, abortSignal);
     if (follow) clearTimeout(watchdog);
-    for await (const chunk of unlessQuiet(stream, resumption)) {
+    const gathering = new Gathering(stream);
+    for (;;) {
+      const data = await gathering.next(resumption.isSearching ? quietMs : undefined);
+      if (data === 'end') break;
       if (!follow) watchdog.refresh();
-      const lines = chunk ? resumption.take(frames.add(chunk)) : resumption.giveUp();
+      const lines = data === 'quiet' ? resumption.giveUp() : resumption.take(frames.add(data));
       if (lines && lines.length > 0) yield lines;
     }
     const held = resumption.giveUp();
@@ -89,24 +93,6 @@ async function* readLog(
   } finally {
     clearTimeout(watchdog);
     stream?.destroy();
-  }
-}
-
-/** Gives null once where nothing comes while the position is still searched for. */
-async function* unlessQuiet(stream: Readable, resumption: Resumption): AsyncGenerator<Buffer | null> {
-  const chunks = stream[Symbol.asyncIterator]();
-  for (let next = chunks.next(); ; ) {
-    const timer = Promise.withResolvers<'quiet'>();
-    const waiting = resumption.isSearching ? setTimeout(() => timer.resolve('quiet'), quietMs) : null;
-    const chunk = await Promise.race([next, timer.promise]);
-    if (waiting) clearTimeout(waiting);
-    if (chunk === 'quiet') {
-      yield null;
-      continue;
-    }
-    if (chunk.done) return;
-    yield chunk.value as Buffer;
-    next = chunks.next();
   }
 }
 
