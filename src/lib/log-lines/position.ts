@@ -52,6 +52,7 @@ const timeAndKind = (lines: Buffer, start: number) => ({
 
 /** Lines may be a little out of order: each stream of a program is read and given its time on its own. */
 export const disorderMs = 10;
+const maxHeldBytes = 4 * 1024 * 1024;
 
 /**
  * Finds where to go on in a log that is read again from a little before a position: gives what is behind it, and where
@@ -62,17 +63,21 @@ export class Resumption {
   readonly #giveUpAfter: string;
   #left: number;
   #held: Buffer[] = [];
+  #heldBytes = 0;
   #state: 'searching' | 'found' | 'lost';
+  readonly #isRepeat: boolean;
 
-  constructor(position: LogPosition | null) {
+  /** `isRepeat`: the engine may be giving lines again that it gave just now; where it does not, none was lost. */
+  constructor(position: LogPosition | null, { isRepeat = false } = {}) {
     this.#position = position;
+    this.#isRepeat = isRepeat;
     this.#left = position?.count ?? 0;
     this.#giveUpAfter = position ? timeText(timeMs(position.time) + disorderMs, 999_999) : '';
     this.#state = position ? 'searching' : 'found';
   }
 
-  get isSearching(): boolean {
-    return this.#state === 'searching';
+  get state(): 'searching' | 'found' | 'lost' {
+    return this.#state;
   }
 
   /** What is new of these lines; null: nothing yet. */
@@ -87,13 +92,19 @@ export class Resumption {
         return end < lines.length ? lines.subarray(end) : null;
       }
       if (time > this.#giveUpAfter) {
-        this.#held.push(Buffer.from(lines));
+        this.#hold(lines);
         return this.giveUp();
       }
       start = end;
     }
-    this.#held.push(Buffer.from(lines)); // whoever gave it may use its memory again
-    return null;
+    this.#hold(lines);
+    return this.#heldBytes > maxHeldBytes ? this.giveUp() : null;
+  }
+
+  /** A copy: whoever gave them may use their memory again. */
+  #hold(lines: Buffer): void {
+    this.#held.push(Buffer.from(lines));
+    this.#heldBytes += lines.length;
   }
 
   /** The log has been read to its end: what was held back is new. */
@@ -102,6 +113,7 @@ export class Resumption {
     this.#state = 'lost';
     const kept = Buffer.concat(this.#held);
     this.#held = [];
+    if (this.#isRepeat) return kept;
     const time = kept.length > 0 ? kept.toString('latin1', 1, 1 + timeLength) : this.#position!.time;
     return Buffer.concat([encodeLine(lostLine(this.#position!.time, time)), kept]);
   }

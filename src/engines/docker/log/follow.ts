@@ -3,8 +3,9 @@
 // read again and again, each time from the last line on: either that line is still there, and nothing was lost, or it is
 // said that lines were.
 import type { Readable } from 'node:stream';
+import { EachOnce } from '../../../lib/log-lines/each-once.ts';
 import { timeMs } from '../../../lib/log-lines/lines.ts';
-import { disorderMs, type LogPosition, positionBehind, Resumption } from '../../../lib/log-lines/position.ts';
+import { disorderMs, type LogPosition, positionBehind } from '../../../lib/log-lines/position.ts';
 import { type DockerClient, isErrorResponse } from '../client.ts';
 import { FrameLines } from './frame-lines.ts';
 import { Gathering } from './gathering.ts';
@@ -72,7 +73,7 @@ async function* readLog(
   const stalled = new AbortController();
   const watchdog = setTimeout(() => stalled.abort(), client.timeouts.read);
   const abortSignal = AbortSignal.any([signal, client.closing, stalled.signal]);
-  const resumption = new Resumption(position);
+  const once = new EachOnce(position);
   const frames = new FrameLines();
   let stream: Readable | null = null;
   try {
@@ -80,13 +81,13 @@ async function* readLog(
     if (follow) clearTimeout(watchdog);
     const gathering = new Gathering(stream);
     for (;;) {
-      const data = await gathering.next(resumption.isSearching ? quietMs : undefined);
+      const data = await gathering.next(once.isSearching ? quietMs : undefined);
       if (data === 'end') break;
       if (!follow) watchdog.refresh();
-      const lines = data === 'quiet' ? resumption.giveUp() : resumption.take(frames.add(data));
+      const lines = data === 'quiet' ? once.giveUp() : once.take(frames.add(data));
       if (lines && lines.length > 0) yield lines;
     }
-    const held = resumption.giveUp();
+    const held = once.giveUp();
     if (held) yield held;
   } catch (error) {
     if (!signal.aborted && !isErrorResponse(error, 404)) throw error;
