@@ -18,6 +18,7 @@ import { syslogReceiver } from '../logs/ship/syslog.ts';
 import type { Places, SegmentBytes } from '../logs/store/bytes.ts';
 import { segmentRows } from '../logs/store/database.ts';
 import { segmentFiles } from '../logs/store/files.ts';
+import { segmentObjects } from '../logs/store/objects.ts';
 import { sweepBytes, trimLogs } from '../logs/store/retention.ts';
 import type { Regions } from '../regions/regions.ts';
 import { subscribe } from '../signals/signals.ts';
@@ -97,12 +98,14 @@ export function createLogs(common: Common, config: Config, regions: Regions, reg
   };
 }
 
-function placesOf({ db, dialect, clock }: Common, { dataDir }: Config): Places {
+function placesOf({ db, dialect, clock }: Common, { dataDir, logsS3 }: Config): Places {
   const all: Partial<Record<LogPlace, SegmentBytes>> = {
     files: segmentFiles(join(dataDir, 'logs')),
     database: segmentRows(db, sharedOf(clock)),
+    ...(logsS3 && { s3: segmentObjects(logsS3) }),
   };
-  return { here: dialect === 'sqlite' ? 'files' : 'database', of: (place) => all[place] ?? null };
+  const beside = dialect === 'sqlite' ? 'files' : 'database';
+  return { here: logsS3 ? 's3' : beside, of: (place) => all[place] ?? null };
 }
 
 function receiversOf({ logsSyslog, logsOtlp, logsOtlpHeaders }: Config): Receiver[] {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { after, describe, test } from 'node:test';
 import { ChangedMeanwhile } from '../../../src/db/guarded.ts';
 import { RetentionClock } from '../../../src/db/retention.ts';
 import type { LogPlace } from '../../../src/db/tables/logs.ts';
@@ -17,8 +17,10 @@ import type { SegmentBytes } from '../../../src/logs/store/bytes.ts';
 import { decompress, filterOf } from '../../../src/logs/store/compress.ts';
 import { segmentRows } from '../../../src/logs/store/database.ts';
 import { segmentFiles } from '../../../src/logs/store/files.ts';
+import { segmentObjects } from '../../../src/logs/store/objects.ts';
 import { sweepBytes, trimLogs } from '../../../src/logs/store/retention.ts';
 import { listSegments, openStream } from '../../../src/logs/store/segments.ts';
+import { startS3 } from '../../helpers/s3.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';
 
 const app = sharedApp({ env: { SLUICE_ROLES: 'api' } });
@@ -26,9 +28,13 @@ const ids = createIds(systemClock);
 const everything = { fromMs: 0, toMs: Date.UTC(9999, 0) };
 const hourMs = 3_600_000;
 
-const kinds: Record<Exclude<LogPlace, 's3'>, () => SegmentBytes> = {
+const s3 = await startS3('logs');
+after(() => s3.stop());
+
+const kinds: Record<LogPlace, () => SegmentBytes> = {
   files: () => segmentFiles(join(app.dataDir, 'logs')),
   database: () => segmentRows(app.app.store.db, systemClock),
+  s3: () => segmentObjects(s3.storeAt('kept/logs')),
 };
 
 for (const [here, open] of Object.entries(kinds) as [keyof typeof kinds, () => SegmentBytes][]) {
