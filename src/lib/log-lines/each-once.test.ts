@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { EachOnce } from './each-once.ts';
-import { encodeLine, encodeLines, type TimedLine, timeText } from './lines.ts';
+import { encodeLine, encodeLines, maxPieceBytes, type TimedLine, timeText } from './lines.ts';
 
 const start = Date.UTC(2026, 10, 15);
 const line = (n: number, stream: TimedLine['stream'] = 'stdout', ms = start + n): TimedLine => ({
@@ -29,6 +29,13 @@ test('lines that are given again are left out, however they are cut into chunks'
   for (let size = 1; size <= repeated.length; size++) {
     assert.equal(onceOf(repeated, size), encodeLines(some).toString(), `in chunks of ${size}`);
   }
+});
+
+test('so is the last line alone, but not the pieces of a long one', () => {
+  assert.equal(onceOf([...some.slice(0, 4), some[3]!, ...some.slice(4)], 1), encodeLines(some).toString());
+  assert.equal(onceOf([...some.slice(0, 4), ...some.slice(3)], 30), encodeLines(some).toString());
+  const long = { ...line(1), text: 'x'.repeat(5 * maxPieceBytes) };
+  assert.equal(onceOf([long, line(2)], 1), encodeLines([long, line(2)]).toString());
 });
 
 test('of lines with the same time as many are left out as there were', () => {

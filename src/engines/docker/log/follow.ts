@@ -1,7 +1,7 @@
 // Follows what a container prints. Docker keeps a log of two files, which it rotates, and a follower that is slower than
 // the program loses what was rotated away meanwhile, without a word. So a program that prints much is not followed but
 // read again and again, each time from the last line on: either that line is still there, and nothing was lost, or it is
-// said that lines were.
+// said that lines were. So is one whose reader was away, until it has caught up.
 import type { Readable } from 'node:stream';
 import { EachOnce } from '../../../lib/log-lines/each-once.ts';
 import { timeMs } from '../../../lib/log-lines/lines.ts';
@@ -25,7 +25,7 @@ export async function* followContainer(
   signal: AbortSignal,
 ): AsyncGenerator<Buffer> {
   let position = after;
-  let mode: 'follow' | 'read' | 'last' = 'follow';
+  let mode: 'follow' | 'read' | 'last' = after ? 'read' : 'follow';
   while (!signal.aborted && !client.closing.aborted) {
     let bytes = 0;
     const pace = { bytes: 0, since: performance.now() };
