@@ -1,6 +1,6 @@
 // What instances print: collected from their engines, stored, read and followed.
 import { join } from 'node:path';
-import { Gauge, type Registry } from 'prom-client';
+import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Config } from '../config.ts';
 import type { LogPlace } from '../db/tables/logs.ts';
 import type { ServedRoute } from '../http/api/route.ts';
@@ -125,13 +125,14 @@ function measure(registry: Registry, memory: { bytes: number }, shippers: Shippe
   });
   if (shippers.length === 0) return;
   for (const outcome of ['shipped', 'dropped'] as const) {
-    new Gauge({
-      name: `sluice_logs_${outcome}_lines`,
+    new Counter({
+      name: `sluice_logs_${outcome}_lines_total`,
       help: `Lines of instances that were ${outcome === 'shipped' ? 'sent to' : 'not sent for want of room to'} a receiver.`,
       labelNames: ['receiver'],
       registers: [registry],
       collect() {
-        for (const shipper of shippers) this.set({ receiver: shipper.receiver.name }, shipper[outcome]);
+        this.reset();
+        for (const shipper of shippers) this.inc({ receiver: shipper.receiver.name }, shipper[outcome]);
       },
     });
   }
