@@ -5,7 +5,7 @@ import type { KubernetesSettings } from './engines/kubernetes/settings.ts';
 import type { RegionSetting } from './engines/region-setting.ts';
 import type { Mirrors } from './engines/registry/endpoints.ts';
 import type { Range } from './lib/address.ts';
-import { type Store, storeAt } from './lib/s3-address.ts';
+import { type Store, storeAt } from './lib/s3/address.ts';
 import { Mistake } from './lib/setting-forms.ts';
 import { StartError } from './lib/start-error.ts';
 import { type Role, settings } from './settings.ts';

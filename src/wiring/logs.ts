@@ -124,9 +124,10 @@ function measure(registry: Registry, memory: { bytes: number }, shippers: Shippe
     },
   });
   if (shippers.length === 0) return;
+  const names = { shipped: 'sluice_logs_shipped_lines_total', dropped: 'sluice_logs_dropped_lines_total' };
   for (const outcome of ['shipped', 'dropped'] as const) {
     new Counter({
-      name: `sluice_logs_${outcome}_lines_total`,
+      name: names[outcome],
       help: `Lines of instances that were ${outcome === 'shipped' ? 'sent to' : 'not sent for want of room to'} a receiver.`,
       labelNames: ['receiver'],
       registers: [registry],

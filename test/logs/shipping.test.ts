@@ -9,7 +9,7 @@ import { after, test } from 'node:test';
 import { createServer as createTls, getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { createLog } from '../../src/lib/log.ts';
 import { encodeLine, encodeLines, timeText } from '../../src/lib/log-lines/lines.ts';
-import { S3 } from '../../src/lib/s3.ts';
+import { S3 } from '../../src/lib/s3/s3.ts';
 import { shippedLines } from '../../src/logs/ship/lines.ts';
 import { otlpBody } from '../../src/logs/ship/otlp.ts';
 import { Shipper } from '../../src/logs/ship/shipper.ts';

@@ -4,8 +4,8 @@
 import { createHash } from 'node:crypto';
 import { openAsBlob } from 'node:fs';
 import { join } from 'node:path';
-import { type PutOptions, S3 } from '../../lib/s3.ts';
-import type { Store } from '../../lib/s3-address.ts';
+import type { Store } from '../../lib/s3/address.ts';
+import { type PutOptions, S3 } from '../../lib/s3/s3.ts';
 import type { CatalogueDocument } from '../document.ts';
 import { CatalogueError } from '../fault.ts';
 import { forEachAtOnce, listFiles } from '../files.ts';

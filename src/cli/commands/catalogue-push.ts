@@ -1,5 +1,5 @@
 // sluice catalogue push: credentials and defaults come from the variables that other S3 tools read too.
-import { parseS3Address, type Store, storeAt } from '../../lib/s3-address.ts';
+import { parseS3Address, type Store, storeAt } from '../../lib/s3/address.ts';
 import { type CommandContext, verb } from '../frame/command.ts';
 import { exit, UsageError } from '../io.ts';
 import { createProgress } from '../terminal/catalogue-progress.ts';

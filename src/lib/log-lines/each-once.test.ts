@@ -31,6 +31,16 @@ test('lines that are given again are left out, however they are cut into chunks'
   }
 });
 
+test('also right behind the position that reading goes on from', () => {
+  const once = new EachOnce({ time: some[8]!.time, kind: 'o', count: 1 });
+  assert.equal(once.holdsBack, false, 'nothing has come that could be lost');
+  assert.equal(once.take(encodeLines(some.slice(4, 8))), null);
+  assert.equal(once.holdsBack, true);
+  assert.equal(once.take(encodeLine(some[8]!)), null);
+  assert.equal(once.holdsBack, false);
+  assert.equal(String(once.take(encodeLines(some.slice(5))) ?? ''), encodeLines(some.slice(9)).toString());
+});
+
 test('so is the last line alone, but not the pieces of a long one', () => {
   assert.equal(onceOf([...some.slice(0, 4), some[3]!, ...some.slice(4)], 1), encodeLines(some).toString());
   assert.equal(onceOf([...some.slice(0, 4), ...some.slice(3)], 30), encodeLines(some).toString());

@@ -24,16 +24,22 @@ export class EachOnce {
 
   constructor(position: LogPosition | null) {
     this.#search = new Resumption(position);
+    if (!position) return;
+    const { kind, time, count } = position;
+    const line = Buffer.from(`${kind}${time} `);
+    this.#latest.set(streamAt(line, 0), { lines: line, start: 0, end: line.length, count });
   }
 
-  get isSearching(): boolean {
-    return this.#search.state === 'searching';
+  /** Whether lines wait until the position is found. */
+  get holdsBack(): boolean {
+    return this.#search.holdsBack;
   }
 
   /** What is new of these lines; null: nothing yet. */
   take(lines: Buffer): Buffer | null {
-    if (!this.isSearching) return this.#withoutRepeated(lines);
-    const fresh = this.#search.take(lines);
+    const search = this.#search;
+    if (search.state !== 'searching') return this.#withoutRepeated(lines);
+    const fresh = search.take(lines);
     if (this.#search.state === 'lost') this.#latest.clear();
     return fresh && this.#withoutRepeated(fresh);
   }

@@ -80,6 +80,10 @@ export class Resumption {
     return this.#state;
   }
 
+  get holdsBack(): boolean {
+    return this.#heldBytes > 0 && this.#state === 'searching';
+  }
+
   /** What is new of these lines; null: nothing yet. */
   take(lines: Buffer): Buffer | null {
     if (this.#state !== 'searching') return lines;
@@ -101,7 +105,7 @@ export class Resumption {
     return this.#heldBytes > maxHeldBytes ? this.giveUp() : null;
   }
 
-  /** A copy: whoever gave them may use their memory again. */
+  /** A copy, because their memory may be used again. */
   #hold(lines: Buffer): void {
     this.#held.push(Buffer.from(lines));
     this.#heldBytes += lines.length;

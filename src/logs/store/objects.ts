@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { EnvironmentKey } from '../../environments/key.ts';
-import { type ListedObject, S3 } from '../../lib/s3.ts';
-import type { Store } from '../../lib/s3-address.ts';
+import type { Store } from '../../lib/s3/address.ts';
+import { type ListedObject, S3 } from '../../lib/s3/s3.ts';
 import type { KnownBlobs, SegmentBytes } from './bytes.ts';
 
 const timeoutMs = 20_000;

@@ -14,8 +14,8 @@ import { Gathering } from './gathering.ts';
 const fastBytesPerS = 2 * 1024 * 1024;
 /** A reading that gave less has caught up. */
 const caughtUpBytes = 256 * 1024;
-/** A log that is read from a little before a position has been read to its end if nothing comes for so long. */
-const quietMs = 1000;
+/** A log that is followed from a little before a position does not have it if nothing more comes for so long. */
+const quietMs = 5000;
 const againMs = 250;
 
 export async function* followContainer(
@@ -81,7 +81,7 @@ async function* readLog(
     if (follow) clearTimeout(watchdog);
     const gathering = new Gathering(stream);
     for (;;) {
-      const data = await gathering.next(once.isSearching ? quietMs : undefined);
+      const data = await gathering.next(follow && once.holdsBack ? quietMs : undefined);
       if (data === 'end') break;
       if (!follow) watchdog.refresh();
       const lines = data === 'quiet' ? once.giveUp() : once.take(frames.add(data));

@@ -2,7 +2,7 @@
 // given (most compatible stores), by host name at AWS.
 import { createHash } from 'node:crypto';
 import { AwsClient } from 'aws4fetch';
-import type { Store } from './s3-address.ts';
+import type { Store } from './address.ts';
 
 /** What a store answered, or why it did not, for the person who runs the command or reads the log. */
 export class S3Error extends Error {
