@@ -54,6 +54,18 @@ test('visitors are sent to https where certificates come from an authority that 
   for (const value of ['0', '65536', 'yes', '-1']) assert.equal(mistakesOf({ SLUICE_HTTPS_REDIRECT: value }).length, 1);
 });
 
+test('a bucket for logs comes with keys', () => {
+  const keys = { AWS_ACCESS_KEY_ID: 'id', AWS_SECRET_ACCESS_KEY: 'secret', AWS_ENDPOINT_URL: '' };
+  assert.equal(readConfig(keys, false).logsS3, null);
+  const { logsS3 } = readConfig({ SLUICE_LOGS_S3: 's3://logs/of/sluice/', AWS_REGION: 'eu-west-1', ...keys }, false);
+  const place = { bucket: 'logs', prefix: 'of/sluice', region: 'eu-west-1', endpoint: undefined };
+  assert.deepEqual(logsS3, { ...place, accessKeyId: 'id', secretAccessKey: 'secret', sessionToken: undefined });
+  assert.deepEqual(mistakesOf({ SLUICE_LOGS_S3: 's3://logs' }), [
+    'SLUICE_LOGS_S3 needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',
+  ]);
+  assert.match(mistakesOf({ SLUICE_LOGS_S3: 'logs/here', ...keys })[0]!, /must be of the form s3:/);
+});
+
 test('engines of regions are understood', () => {
   const { regions } = readConfig(
     { SLUICE_REGIONS: 'a=standin:,b=docker:,c=docker:tcp://10.0.0.1:2375,d=docker:/run/x.sock' },

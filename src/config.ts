@@ -5,6 +5,7 @@ import type { KubernetesSettings } from './engines/kubernetes/settings.ts';
 import type { RegionSetting } from './engines/region-setting.ts';
 import type { Mirrors } from './engines/registry/endpoints.ts';
 import type { Range } from './lib/address.ts';
+import { type Store, storeAt } from './lib/s3/address.ts';
 import { Mistake } from './lib/setting-forms.ts';
 import { StartError } from './lib/start-error.ts';
 import { type Role, settings } from './settings.ts';
@@ -71,6 +72,8 @@ export interface Config {
   /** Of what instances print, per environment. */
   logsMb: number;
   logsDays: number;
+  /** null: in the data directory, or in PostgreSQL. */
+  logsS3: Store | null;
   /** Where the same lines are sent; null: nowhere. */
   logsSyslog: { transport: 'udp' | 'tcp' | 'tls'; host: string; port: number } | null;
   logsOtlp: string | null;
@@ -113,6 +116,7 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
   const dataPlane = read('SLUICE_DATA_PLANE');
   const namespace = read('SLUICE_KUBERNETES_NAMESPACE');
   const prefix = read('SLUICE_KUBERNETES_NAMESPACE_PREFIX');
+  const logsS3 = read('SLUICE_LOGS_S3');
   const config: Config = {
     host: read('SLUICE_HOST'),
     port: read('SLUICE_PORT'),
@@ -167,6 +171,7 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
     searchPath: env.PATH ?? null,
     logsMb: read('SLUICE_LOGS_MB'),
     logsDays: read('SLUICE_LOGS_DAYS'),
+    logsS3: logsS3 && storeAt(logsS3, env),
     logsSyslog: read('SLUICE_LOGS_SYSLOG'),
     logsOtlp: read('SLUICE_LOGS_OTLP'),
     logsOtlpHeaders: read('SLUICE_LOGS_OTLP_HEADERS'),
@@ -177,6 +182,7 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
     mistakes.push('SLUICE_DATABASE_DIRECT_URL has to come with SLUICE_DATABASE_URL');
   if (config.haproxy !== null && (config.routerPort === 0 || config.routerTlsPort === 0))
     mistakes.push('SLUICE_DATA_PLANE haproxy needs a SLUICE_ROUTER_PORT and a SLUICE_ROUTER_TLS_PORT other than 0');
+  if (logsS3 && !config.logsS3) mistakes.push('SLUICE_LOGS_S3 needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY');
   if (mistakes.length > 0) throw new StartError(...mistakes);
   return config;
 }

@@ -201,7 +201,7 @@ export interface Engine {
   /**
    * What the instance prints, from behind a position on (null: from the beginning), as lines of lib/log-lines/, each once
    * and in order. Reads no faster than it is asked to; where lines behind the position were lost, one says so. Ends when
-   * the instance has ended and all of it was read, or there is none.
+   * the instance has ended and all of it was read, or there is none. A buffer is the caller's until it asks for the next.
    */
   follow?(id: string, after: LogPosition | null, signal: AbortSignal): AsyncIterable<Buffer>;
   /** What the program of an instance listens on, and what its image exposes; null where that cannot be told. */

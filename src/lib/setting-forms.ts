@@ -1,6 +1,7 @@
 // Parsers for the values of settings. They throw a Mistake whose message continues a sentence that starts with the
 // setting's name.
 import { parseRange, type Range } from './address.ts';
+import { parseS3Address, type S3Address } from './s3/address.ts';
 
 export class Mistake extends Error {}
 export const wrong = (message: string): never => {
@@ -96,6 +97,11 @@ export function syslogAddress(value: string): { transport: 'udp' | 'tcp' | 'tls'
   const [, transport, host, at] = /^(udp|tcp|tls):\/\/(\[[0-9a-f:]+\]|[^:/\s[\]]+):(\d{1,5})$/i.exec(value) ?? [];
   if (!transport || !host || port(at!) === 0) return wrong('must be udp://, tcp:// or tls:// with a host and a port');
   return { transport: transport.toLowerCase() as 'udp', host: host.replace(/^\[|\]$/g, ''), port: port(at!) };
+}
+
+export function s3Address(value: string): S3Address | null {
+  if (value === '') return null;
+  return parseS3Address(value) ?? wrong('must be of the form s3://bucket/prefix');
 }
 
 export function headerList(value: string): Record<string, string> {

@@ -1,5 +1,5 @@
 // The settings of what instances print.
-import { days, headerList, syslogAddress, url, wholeNumber } from '../lib/setting-forms.ts';
+import { days, headerList, s3Address, syslogAddress, url, wholeNumber } from '../lib/setting-forms.ts';
 
 export const logsSettings = {
   SLUICE_LOGS_MB: {
@@ -9,6 +9,14 @@ export const logsSettings = {
     parse: wholeNumber(1, 1_000_000),
   },
   SLUICE_LOGS_DAYS: { default: '14', about: 'And no longer than this.', parse: days },
+  SLUICE_LOGS_S3: {
+    default: '',
+    about:
+      'A bucket where new ones are kept, `s3://bucket/prefix`, in place of files or of rows of PostgreSQL. Credentials, ' +
+      'region and endpoint are those that other S3 tools read: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, ' +
+      '`AWS_SESSION_TOKEN`, `AWS_REGION`, `AWS_ENDPOINT_URL`.',
+    parse: s3Address,
+  },
   SLUICE_LOGS_SYSLOG: {
     default: '',
     about:

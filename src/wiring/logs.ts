@@ -1,6 +1,6 @@
 // What instances print: collected from their engines, stored, read and followed.
 import { join } from 'node:path';
-import { Gauge, type Registry } from 'prom-client';
+import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Config } from '../config.ts';
 import type { LogPlace } from '../db/tables/logs.ts';
 import type { ServedRoute } from '../http/api/route.ts';
@@ -18,6 +18,7 @@ import { syslogReceiver } from '../logs/ship/syslog.ts';
 import type { Places, SegmentBytes } from '../logs/store/bytes.ts';
 import { segmentRows } from '../logs/store/database.ts';
 import { segmentFiles } from '../logs/store/files.ts';
+import { segmentObjects } from '../logs/store/objects.ts';
 import { sweepBytes, trimLogs } from '../logs/store/retention.ts';
 import type { Regions } from '../regions/regions.ts';
 import { subscribe } from '../signals/signals.ts';
@@ -97,12 +98,14 @@ export function createLogs(common: Common, config: Config, regions: Regions, reg
   };
 }
 
-function placesOf({ db, dialect, clock }: Common, { dataDir }: Config): Places {
+function placesOf({ db, dialect, clock }: Common, { dataDir, logsS3 }: Config): Places {
   const all: Partial<Record<LogPlace, SegmentBytes>> = {
     files: segmentFiles(join(dataDir, 'logs')),
     database: segmentRows(db, sharedOf(clock)),
+    ...(logsS3 && { s3: segmentObjects(logsS3) }),
   };
-  return { here: dialect === 'sqlite' ? 'files' : 'database', of: (place) => all[place] ?? null };
+  const beside = dialect === 'sqlite' ? 'files' : 'database';
+  return { here: logsS3 ? 's3' : beside, of: (place) => all[place] ?? null };
 }
 
 function receiversOf({ logsSyslog, logsOtlp, logsOtlpHeaders }: Config): Receiver[] {
@@ -121,14 +124,16 @@ function measure(registry: Registry, memory: { bytes: number }, shippers: Shippe
     },
   });
   if (shippers.length === 0) return;
+  const names = { shipped: 'sluice_logs_shipped_lines_total', dropped: 'sluice_logs_dropped_lines_total' };
   for (const outcome of ['shipped', 'dropped'] as const) {
-    new Gauge({
-      name: `sluice_logs_${outcome}_lines`,
+    new Counter({
+      name: names[outcome],
       help: `Lines of instances that were ${outcome === 'shipped' ? 'sent to' : 'not sent for want of room to'} a receiver.`,
       labelNames: ['receiver'],
       registers: [registry],
       collect() {
-        for (const shipper of shippers) this.set({ receiver: shipper.receiver.name }, shipper[outcome]);
+        this.reset();
+        for (const shipper of shippers) this.inc({ receiver: shipper.receiver.name }, shipper[outcome]);
       },
     });
   }

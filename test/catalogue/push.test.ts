@@ -8,13 +8,13 @@ import { request as httpRequest, type IncomingMessage, type ServerResponse } fro
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
-import S3rver from 's3rver';
 import { onPath } from '../../scripts/packages.ts';
 import { hashFile, listFiles } from '../../src/catalogue/files.ts';
 import { pushSite } from '../../src/catalogue/push/push.ts';
-import { S3 } from '../../src/catalogue/push/s3.ts';
 import { type SitePaths, sitePathsOf } from '../../src/catalogue/site-paths.ts';
 import { withdrawStream } from '../../src/catalogue/withdraw.ts';
+import { S3 } from '../../src/lib/s3/s3.ts';
+import { startS3 } from '../helpers/s3.ts';
 import {
   collectCleanup,
   execute,
@@ -30,22 +30,6 @@ interface Seen {
   method: string;
   path: string;
   headers: IncomingMessage['headers'];
-}
-
-type Cleanup = ReturnType<typeof collectCleanup>;
-
-async function startS3(cleanup: Cleanup): Promise<string> {
-  const directory = await makeFolder(cleanup);
-  const server = new S3rver({
-    address: '127.0.0.1',
-    port: 0,
-    silent: true,
-    directory,
-    configureBuckets: [{ name: 'films' }],
-  });
-  const { port } = await server.run();
-  cleanup.after(() => server.close());
-  return `http://127.0.0.1:${port}`;
 }
 
 /** Passes requests on, notes them, and keeps the conditions of a real store. */
@@ -101,7 +85,9 @@ describe('push', () => {
     await writeManifest(build.folder, streams);
     await build.build();
     good = build.paths;
-    s3 = await startS3(cleanup);
+    const server = await startS3('films');
+    cleanup.after(() => server.stop());
+    s3 = server.endpoint;
   });
 
   async function copy(t: Parameters<typeof makeFolder>[0]): Promise<SitePaths> {

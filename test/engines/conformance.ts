@@ -326,7 +326,7 @@ async function collect(following: AsyncIterable<Buffer>, count = Number.POSITIVE
   const chunks: Buffer[] = [];
   let lines = 0;
   for await (const chunk of following) {
-    chunks.push(chunk);
+    chunks.push(Buffer.from(chunk));
     lines += textsOf(chunk).length;
     if (lines >= count) break;
   }

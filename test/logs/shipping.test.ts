@@ -6,13 +6,17 @@ import { createServer as createHttp } from 'node:http';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { after, test } from 'node:test';
+import { createServer as createTls, getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { createLog } from '../../src/lib/log.ts';
 import { encodeLine, encodeLines, timeText } from '../../src/lib/log-lines/lines.ts';
+import { S3 } from '../../src/lib/s3/s3.ts';
 import { shippedLines } from '../../src/logs/ship/lines.ts';
 import { otlpBody } from '../../src/logs/ship/otlp.ts';
 import { Shipper } from '../../src/logs/ship/shipper.ts';
 import { syslogMessage, syslogReceiver } from '../../src/logs/ship/syslog.ts';
 import { startApp } from '../helpers/app.ts';
+import { ca, issue } from '../helpers/router-certificates.ts';
+import { startS3 } from '../helpers/s3.ts';
 import { Shop } from '../helpers/shop.ts';
 import { until } from '../helpers/wait.ts';
 
@@ -27,17 +31,19 @@ const at = Date.UTC(2026, 10, 15);
 const line = (text: string) => ({ time: timeText(at, 123_456), stream: 'stderr' as const, text });
 
 /** Keeps what came, and takes off the lengths in front. */
-async function startSyslog() {
+async function startSyslog(tls?: { certificate: string; key: string }) {
   let text = '';
   const sockets = new Set<Socket>();
-  const server = createServer((socket) => {
+  const take = (socket: Socket) => {
     sockets.add(
       socket.on('data', (chunk) => {
         text += chunk;
       }),
     );
     socket.on('error', () => {});
-  }).listen(0, '127.0.0.1');
+  };
+  const server = tls ? createTls({ cert: tls.certificate, key: tls.key }, take) : createServer(take);
+  server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const cut = () => {
     for (const socket of sockets) socket.destroy();
@@ -81,7 +87,7 @@ test('a request of OTLP: one resource for each instance, times in nanoseconds', 
   });
 });
 
-test('what instances print arrives over TCP and by OTLP', async () => {
+test('what instances print arrives over TCP, by OTLP and in a bucket', async () => {
   const syslog = await startSyslog();
   const bodies: unknown[] = [];
   const collector = createHttp(async (request, response) => {
@@ -91,8 +97,12 @@ test('what instances print arrives over TCP and by OTLP', async () => {
   }).listen(0, '127.0.0.1');
   await once(collector, 'listening');
   cleanUp.push(() => collector.close());
+  const s3 = await startS3('logs');
+  cleanUp.push(s3.stop);
   const app = await startApp({
     env: {
+      ...s3.env,
+      SLUICE_LOGS_S3: 's3://logs/kept',
       SLUICE_LOGS_SYSLOG: `tcp://127.0.0.1:${syslog.port}`,
       SLUICE_LOGS_OTLP: `http://127.0.0.1:${(collector.address() as AddressInfo).port}/v1/logs`,
       SLUICE_LOGS_OTLP_HEADERS: 'authorization=Bearer%20a%20b',
@@ -103,9 +113,14 @@ test('what instances print arrives over TCP and by OTLP', async () => {
   await shop.released('shop:1');
   await until('syslog', () => syslog.messages().some((message) => /of shop:1 started$/.test(message)));
   await until('OTLP', () => JSON.stringify(bodies).includes('of shop:1 started'));
+  const read = () => shop.api('GET', '/environments/production/logs?search=started');
+  const entry = await until('the bucket', async () => (await read()).body.data[0]);
+  assert.match(entry.text, /of shop:1 started$/);
+  const objects = await new S3(s3.storeAt()).list(`kept/${shop.project}/production/`);
+  assert.ok(objects.length > 0, 'its segment is an object');
   const metrics = await (await fetch(`${app.url}/metrics`)).text();
-  assert.match(metrics, /sluice_logs_shipped_lines\{receiver="syslog"\} [1-9]/);
-  assert.match(metrics, /sluice_logs_dropped_lines\{receiver="otlp"\} 0/);
+  assert.match(metrics, /sluice_logs_shipped_lines_total\{receiver="syslog"\} [1-9]/);
+  assert.match(metrics, /sluice_logs_dropped_lines_total\{receiver="otlp"\} 0/);
 });
 
 test('a receiver that cuts the connection gets what comes after it', async () => {
@@ -120,6 +135,21 @@ test('a receiver that cuts the connection gets what comes after it', async () =>
     shipper.add(instance, encodeLine(line('after')));
     return syslog.messages().some((message) => message.endsWith(' after'));
   });
+});
+
+test('over TLS, to a receiver whose certificate is trusted, and to no other', async () => {
+  setDefaultCACertificates([...getCACertificates('default'), ca]);
+  const trusted = await startSyslog(await issue('localhost'));
+  const other = await startSyslog(await issue('other.test'));
+  const send = async (port: number) => {
+    const receiver = syslogReceiver({ transport: 'tls', host: 'localhost', port });
+    cleanUp.push(() => receiver.close());
+    await receiver.send([...shippedLines(instance, encodeLine(line('sealed')))]);
+  };
+  await send(trusted.port);
+  await until('the message', () => trusted.messages()[0]?.endsWith(' sealed'));
+  await assert.rejects(send(other.port), { code: 'ERR_TLS_CERT_ALTNAME_INVALID' });
+  assert.deepEqual(other.messages(), []);
 });
 
 test('datagrams', async () => {

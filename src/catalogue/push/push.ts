@@ -4,6 +4,8 @@
 import { createHash } from 'node:crypto';
 import { openAsBlob } from 'node:fs';
 import { join } from 'node:path';
+import type { Store } from '../../lib/s3/address.ts';
+import { type PutOptions, S3 } from '../../lib/s3/s3.ts';
 import type { CatalogueDocument } from '../document.ts';
 import { CatalogueError } from '../fault.ts';
 import { forEachAtOnce, listFiles } from '../files.ts';
@@ -14,7 +16,6 @@ import { versionFaults } from '../version-guard.ts';
 import { documentFaultsAgainst, ledgerFaults } from './compare-ledgers.ts';
 import { type LocalSite, readLocalSite } from './local-site.ts';
 import { MediaUpload } from './media-upload.ts';
-import { type PutOptions, S3, type Store } from './s3.ts';
 
 interface PushOptions {
   paths: SitePaths;
@@ -63,7 +64,7 @@ class Pusher {
 
   constructor(options: PushOptions) {
     this.#options = options;
-    this.#s3 = new S3(options.store, options.signal);
+    this.#s3 = new S3(options.store, { signal: options.signal });
   }
 
   #key(path: string): string {

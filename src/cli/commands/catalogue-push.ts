@@ -1,5 +1,5 @@
 // sluice catalogue push: credentials and defaults come from the variables that other S3 tools read too.
-import type { Store } from '../../catalogue/push/s3.ts';
+import { parseS3Address, type Store, storeAt } from '../../lib/s3/address.ts';
 import { type CommandContext, verb } from '../frame/command.ts';
 import { exit, UsageError } from '../io.ts';
 import { createProgress } from '../terminal/catalogue-progress.ts';
@@ -8,19 +8,14 @@ import { onSite, siteOf } from './catalogue-site.ts';
 const addressForm = 'push needs an address of the form s3://bucket/prefix';
 
 function storeOf(context: CommandContext<'region' | 'endpoint'>): Store {
-  const target = /^s3:\/\/([^/]+)(?:\/(.*))?$/.exec(context.args[0]!);
-  if (target === null) throw new UsageError(addressForm);
-  const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_ENDPOINT_URL, AWS_REGION } = context.io.env;
-  if (!AWS_ACCESS_KEY_ID || !AWS_SECRET_ACCESS_KEY)
-    throw new UsageError('push needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY');
+  const address = parseS3Address(context.args[0]!);
+  if (address === null) throw new UsageError(addressForm);
+  const store = storeAt(address, context.io.env);
+  if (store === null) throw new UsageError('push needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY');
   return {
-    bucket: target[1]!,
-    prefix: (target[2] ?? '').replace(/^\/+|\/+$/g, ''),
-    region: context.text('region') ?? AWS_REGION ?? 'us-east-1',
-    endpoint: context.text('endpoint') ?? AWS_ENDPOINT_URL,
-    accessKeyId: AWS_ACCESS_KEY_ID,
-    secretAccessKey: AWS_SECRET_ACCESS_KEY,
-    sessionToken: AWS_SESSION_TOKEN,
+    ...store,
+    region: context.text('region') ?? store.region,
+    endpoint: context.text('endpoint') ?? store.endpoint,
   };
 }
 

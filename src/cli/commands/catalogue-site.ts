@@ -1,6 +1,7 @@
 // What the verbs of `sluice catalogue` share: which site they work on, which ffmpeg they use, and how they report errors.
 import { CatalogueError, codeOf } from '../../catalogue/fault.ts';
 import { type Ffmpeg, findFfmpeg } from '../../catalogue/media/ffmpeg.ts';
+import { S3Error } from '../../lib/s3/s3.ts';
 import type { CommandContext, Options } from '../frame/command.ts';
 import type { Explained } from '../frame/explain.ts';
 import { exit, type Io, UsageError } from '../io.ts';
@@ -36,6 +37,7 @@ function reasonOf(error: unknown, interrupted: boolean): Explained {
       lines: ['interrupted; the site is as it was, and the next build goes on from here'],
     };
   if (error instanceof CatalogueError) return { code: exit.failed, lines: error.lines };
+  if (error instanceof S3Error) return { code: exit.failed, lines: [error.message] };
   if (['ENOSPC', 'EDQUOT'].includes(codeOf(error)))
     return { code: exit.failed, lines: ['the disk is full; what is published is whole, and the next build goes on'] };
   if (/^E[A-Z]+$/.test(codeOf(error))) return { code: exit.failed, lines: [(error as Error).message] };

@@ -1,5 +1,6 @@
 import type { LogEntry, Sluice } from '../../client/index.ts';
 import { type Command, type CommandContext, inEnvironment, verb } from '../frame/command.ts';
+import { readTime } from '../frame/time-option.ts';
 import { CliError, exit } from '../io.ts';
 import { chooseEnvironment, chooseProject } from '../reach/choose.ts';
 import { timeOfDay } from '../terminal/quantities.ts';
@@ -8,7 +9,6 @@ import { clean } from '../terminal/width.ts';
 const most = 1000;
 const firstLinesMs = 3000;
 const lookMs = 250;
-const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 type Query = NonNullable<Parameters<Sluice['logs']['list']>[2]>;
 type Filter = Pick<Query, 'since' | 'revision' | 'instance' | 'stream' | 'search'>;
@@ -28,14 +28,6 @@ async function sourceOf(context: CommandContext<'project' | 'env'>): Promise<Log
   const { sluice, project } = await chooseProject(context);
   const { environment, revision } = await sluice.deployments.get(project.id, named);
   return { sluice, project, environment, revision };
-}
-
-/** `1h` is an hour ago; anything else is a time. */
-export function readTime(text: string, name: string, nowMs: number): string {
-  const [, count, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
-  const ms = unit === undefined ? Date.parse(text) : nowMs - Number(count) * unitMs[unit]!;
-  if (!Number.isNaN(ms)) return new Date(ms).toISOString();
-  throw new CliError(exit.usage, `--${name} must be a time, or how long ago: 30s, 15m, 1h, 2d.`);
 }
 
 type Context = CommandContext<'since' | 'until' | 'revision' | 'instance' | 'stream' | 'search'>;

@@ -2,6 +2,7 @@
 import type { DeliveryState } from '../../contract/deliveries.ts';
 import { deliveryStates } from '../frame/choices.ts';
 import { paged, verb } from '../frame/command.ts';
+import { readTime } from '../frame/time-option.ts';
 import { exit, UsageError } from '../io.ts';
 import { takePaged } from '../reach/choose.ts';
 import { connect } from '../reach/connect.ts';
@@ -85,7 +86,9 @@ export const replayVerb = verb({
     missing: { type: 'boolean', about: 'also events that never had a delivery' },
   },
   async run(context) {
-    const since = timeOf(context.text('since'), context.io.now());
+    const text = context.text('since');
+    if (text === undefined) throw new UsageError('--since is missing.');
+    const since = readTime(text, 'since', context.io.now());
     const sluice = await connect(context);
     const only = context.flag('missing') ? ('missing' as const) : ('failed' as const);
     const replayed = await sluice.webhooks.replay(context.args[0]!, { since, only });
@@ -96,13 +99,3 @@ export const replayVerb = verb({
     return exit.done;
   },
 });
-
-const units = { m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-export function timeOf(text: string | undefined, now: number): string {
-  if (text === undefined) throw new UsageError('--since is missing.');
-  const short = /^(\d{1,6})([mhd])$/.exec(text);
-  const at = short ? now - Number(short[1]) * units[short[2] as keyof typeof units] : Date.parse(text);
-  if (!Number.isFinite(at)) throw new UsageError(`--since ${text} is not a time such as 2026-11-15T00:00:00Z or 6h.`);
-  return new Date(at).toISOString();
-}

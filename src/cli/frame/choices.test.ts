@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { settingsOf } from '../commands/environment-settings.ts';
-import { readTime } from '../commands/logs.ts';
-import { timeOf } from '../commands/webhook-deliveries.ts';
 import { countOf } from './parse.ts';
+import { readTime } from './time-option.ts';
 
 test('settings become the body of a change', () => {
   assert.deepEqual(settingsOf(['replicas=3', 'canary.steps=25,50', 'canary.advance=manual', 'auto_rollback=false']), {
@@ -23,14 +22,6 @@ test('what a verb’s arguments ask for', () => {
   assert.deepEqual(countOf(''), { least: 0, most: 0 });
   assert.deepEqual(countOf('ID [DELIVERY]'), { least: 1, most: 2 });
   assert.deepEqual(countOf('NAME…'), { least: 1, most: Number.POSITIVE_INFINITY });
-});
-
-test('times before now', () => {
-  const now = Date.parse('2026-11-15T12:00:00Z');
-  assert.equal(timeOf('90m', now), '2026-11-15T10:30:00.000Z');
-  assert.equal(timeOf('2026-11-14', now), '2026-11-14T00:00:00.000Z');
-  assert.throws(() => timeOf('yesterday', now), /not a time/);
-  assert.throws(() => timeOf(undefined, now), /missing/);
 });
 
 test('times are given as such, or as how long ago', () => {

@@ -58,7 +58,7 @@ test('where the position is gone, one line says so and all that is there follows
   const [said, ...rest] = resumption.take(encodeLines(later))!.toString().split('\n');
   assert.match(said!, /^s.{30} lines were lost here/);
   assert.equal(rest.join('\n'), encodeLines(later).toString());
-  assert.equal(resumption.isSearching, false);
+  assert.equal(resumption.state, 'lost');
   assert.equal(resumption.take(encodeLine(some[0]!))!.toString(), encodeLine(some[0]!).toString());
 });
 

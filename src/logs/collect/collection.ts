@@ -67,19 +67,20 @@ export class Collection {
     if (!stream) return;
     const position = stream.position === null ? null : parsePosition(stream.position);
     const tail = new Tail(this.#parts, this.instance, stream, position);
-    const failed = Promise.withResolvers<never>();
-    failed.promise.catch(() => {});
+    const failing = new AbortController();
+    const until = AbortSignal.any([signal, failing.signal]);
     try {
-      for await (const lines of this.#engine.follow!(this.instance.id, position, signal)) {
+      for await (const lines of this.#engine.follow!(this.instance.id, position, until)) {
         onLines(this.instance, lines);
-        await Promise.race([tail.add(lines), failed.promise]);
-        this.#writeSoon(tail, failed.reject);
+        await tail.add(lines);
+        this.#writeSoon(tail, (error) => failing.abort(error));
       }
+      failing.signal.throwIfAborted();
       await tail.write();
     } finally {
       if (this.#timer) clearTimeout(this.#timer);
       this.#timer = null;
-      tail.forget();
+      await tail.forget();
     }
   }
 

@@ -8,6 +8,7 @@ import { type LogPosition, positionBehind, positionText } from '../../lib/log-li
 import type { Places } from '../store/bytes.ts';
 import { compress } from '../store/compress.ts';
 import { type LoggedInstance, type SegmentRow, type StreamRow, writeSegment } from '../store/segments.ts';
+import { raiseTimes } from './rising-times.ts';
 
 export interface TailParts {
   db: Db;
@@ -20,14 +21,17 @@ export interface TailParts {
   onStored(bytes: number): void;
 }
 
-/** A segment is written when it has grown to this, whatever the time. */
-const fullBytes = 1024 * 1024;
+/**
+ * A segment is written when it has grown to this, whatever the time. While it is, as much again may come. One of this size
+ * gets no filter: making one takes longer than all else that is done for a line.
+ */
+const fullBytes = 2 * 1024 * 1024;
 /** One that has this much when it is written gets no more. */
 const largeBytes = 256 * 1024;
-/** Of all tails: beyond it, what is written is not kept to be written again. */
+/** Of all tails: beyond it, segments are full when they are large, and get no more once they are written. */
 const maxMemory = 24 * 1024 * 1024;
 const leastBytes = 4096;
-const newline = 0x0a;
+const mostGrowth = 1024 * 1024;
 const emptyBuffer = Buffer.alloc(0);
 
 export class Tail {
@@ -40,6 +44,11 @@ export class Tail {
   #rawBytes = 0;
   #lines = 0;
   #unwritten = 0;
+  /** The latest time so far. */
+  readonly #latest: Buffer;
+  /** How much of the buffer is being written and then gone. */
+  #leaving = 0;
+  #fullWrite: Promise<void> = Promise.resolve();
   #blob: string | null = null;
   #writing: Promise<void> = Promise.resolve();
 
@@ -48,42 +57,32 @@ export class Tail {
     this.#instance = instance;
     this.#stream = stream;
     this.#position = position;
+    this.#latest = Buffer.from(stream.latest.padEnd(timeLength, ' '), 'latin1');
   }
 
-  get hasUnwritten(): boolean {
-    return this.#unwritten > 0;
-  }
-
-  /** Resolves when there is room for more. */
+  /** Resolves when there is room for more. Takes a copy, and changes times. */
   async add(lines: Buffer): Promise<void> {
     this.#position = positionBehind(this.#position, lines);
-    this.#take(lines);
-    if (this.#rawBytes >= fullBytes) await this.write();
-  }
-
-  /**
-   * Times of an instance only rise from line to line, so that its lines are in order by time too. They are compared as
-   * bytes: a string for each line would be most of what a flood costs.
-   */
-  #take(lines: Buffer): void {
-    const latest = Buffer.from(this.#stream.latest.padEnd(timeLength, ' '), 'latin1');
-    for (let start = 0; start < lines.length; start = lines.indexOf(newline, start) + 1) {
-      const from = start + 1;
-      const to = from + timeLength;
-      if (lines.compare(latest, 0, timeLength, from, to) < 0) latest.copy(lines, from);
-      else lines.copy(latest, 0, from, to);
-      this.#lines++;
-    }
-    this.#stream = { ...this.#stream, latest: latest.toString('latin1') };
+    this.#lines += raiseTimes(lines, this.#latest);
     this.#append(lines);
     this.#unwritten += lines.length;
     this.#parts.memory.bytes += lines.length;
+    const isFull = this.#rawBytes - this.#leaving >= (this.#isMemoryShort() ? largeBytes : fullBytes);
+    if (!isFull) return;
+    await this.#fullWrite;
+    this.#fullWrite = this.write();
+    this.#fullWrite.catch(() => {}); // the next one to wait for it is told
+  }
+
+  #isMemoryShort(): boolean {
+    return this.#parts.memory.bytes > maxMemory;
   }
 
   #append(lines: Buffer): void {
     const needed = this.#rawBytes + lines.length;
     if (needed > this.#buffer.length) {
-      const larger = Buffer.allocUnsafeSlow(Math.max(needed, 2 * this.#buffer.length, leastBytes));
+      const grown = this.#buffer.length + Math.min(this.#buffer.length, mostGrowth);
+      const larger = Buffer.allocUnsafeSlow(Math.max(needed, grown, leastBytes));
       this.#buffer.copy(larger, 0, 0, this.#rawBytes);
       this.#buffer = larger;
     }
@@ -101,23 +100,33 @@ export class Tail {
   /** What comes while it writes waits for the next time. */
   async #write(): Promise<void> {
     if (this.#unwritten === 0) return;
-    const { db, places } = this.#parts;
-    const { key } = this.#instance;
     const raw = this.#buffer.subarray(0, this.#rawBytes);
     const [lines, unwritten] = [this.#lines, this.#unwritten];
-    const isLast = raw.length >= largeBytes || this.#parts.memory.bytes > maxMemory;
+    const isLast = raw.length >= largeBytes || this.#isMemoryShort();
     const stream = this.#streamNow(isLast);
-    const bytes = await compress(raw);
+    if (isLast) this.#leaving = raw.length;
+    try {
+      await this.#save(raw, lines, stream, isLast);
+      this.#unwritten -= unwritten;
+      if (isLast) this.#drop(raw.length, lines);
+      else this.#shrink();
+    } finally {
+      this.#leaving = 0;
+    }
+  }
+
+  async #save(raw: Buffer, lines: number, stream: StreamRow, isLast: boolean): Promise<void> {
+    const { db, places, onStored } = this.#parts;
+    const { key } = this.#instance;
+    const bytes = await compress(raw, isLast && raw.length < fullBytes);
     const segment = this.#segmentOf(raw, lines, stream, bytes.length);
     const store = places.of(places.here)!;
     await store.save(key, segment.blob, bytes);
     await writeSegment(db, stream, this.#stream.version, segment);
-    this.#stream = { ...stream, latest: this.#stream.latest, version: this.#stream.version + 1 };
-    this.#unwritten -= unwritten;
-    this.#parts.onStored(bytes.length);
+    this.#stream = { ...stream, version: this.#stream.version + 1 };
+    onStored(bytes.length);
     if (this.#blob !== null) await store.delete(key, [this.#blob]).catch(() => {}); // else the sweep does
     this.#blob = isLast ? null : segment.blob;
-    if (isLast) this.#drop(raw.length, lines);
   }
 
   /** `isLast`: the segment gets no more. */
@@ -125,6 +134,7 @@ export class Tail {
     return {
       ...this.#stream,
       position: this.#position && positionText(this.#position),
+      latest: this.#latest.toString('latin1'),
       seq: isLast ? this.#stream.seq + 1 : this.#stream.seq,
       updated_at: this.#parts.clock.now(),
     };
@@ -153,14 +163,20 @@ export class Tail {
     this.#rawBytes -= bytes;
     const rest = this.#buffer.subarray(bytes, bytes + this.#rawBytes);
     // Of a program that prints a lot the memory is used again.
-    if (bytes >= fullBytes) rest.copy(this.#buffer);
+    if (bytes >= fullBytes / 2) rest.copy(this.#buffer);
     else this.#buffer = Buffer.from(rest);
     this.#lines -= lines;
     this.#parts.memory.bytes -= bytes;
   }
 
-  /** Lets go of what it holds in memory. */
-  forget(): void {
+  /** Of one that no longer does, it is let go. */
+  #shrink(): void {
+    if (this.#buffer.length >= fullBytes) this.#buffer = Buffer.from(this.#buffer.subarray(0, this.#rawBytes));
+  }
+
+  /** Lets go of what it holds in memory, once nothing of it is being written. */
+  async forget(): Promise<void> {
+    await this.#writing.catch(() => {});
     this.#parts.memory.bytes -= this.#rawBytes;
     this.#buffer = emptyBuffer;
     this.#rawBytes = 0;

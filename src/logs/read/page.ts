@@ -5,7 +5,9 @@ import type { Db } from '../../db/database.ts';
 import { type EnvironmentKey, keyOf } from '../../environments/key.ts';
 import { timeMs, timeText } from '../../lib/log-lines/lines.ts';
 import type { Places } from '../store/bytes.ts';
+import { filterOf } from '../store/compress.ts';
 import { findSegment, listSegments, type SegmentFilter, type SegmentRow } from '../store/segments.ts';
+import { bitsOf, mayContain } from '../store/text-filter.ts';
 import type { Entry } from './entries.ts';
 import type { Order, ScanQuery } from './scan.ts';
 import type { Scanners } from './scanners.ts';
@@ -92,10 +94,15 @@ export async function scanSegment(
   more: Partial<ScanQuery> = {},
 ): Promise<PlacedEntry[]> {
   const bytes = await readBytes(parts, segment);
-  if (!bytes) return [];
-  const entries = await parts.scanners.scan(bytes, { ...scanQueryOf(segment, query), ...more });
+  if (!bytes || isWithout(bytes, query.search)) return [];
+  const entries = await parts.scanners.scan(bytes, segment.raw_bytes, { ...scanQueryOf(segment, query), ...more });
   const { instance_id: instance, seq, revision } = segment;
   return entries.map((entry) => ({ ...entry, instance, seq, revision }));
+}
+
+function isWithout(bytes: Buffer, search: string | null): boolean {
+  const filter = search === null ? null : filterOf(bytes);
+  return filter !== null && !mayContain(filter, bitsOf(search!));
 }
 
 const mostReads = 5;

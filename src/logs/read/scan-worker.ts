@@ -6,12 +6,13 @@ import { type ScanQuery, scan } from './scan.ts';
 export interface ScanJob {
   id: number;
   bytes: Uint8Array;
+  rawBytes: number;
   query: ScanQuery;
 }
 
-parentPort!.on('message', ({ id, bytes, query }: ScanJob) => {
+parentPort!.on('message', ({ id, bytes, rawBytes, query }: ScanJob) => {
   try {
-    parentPort!.postMessage({ id, entries: scan(decompress(bytes), query) });
+    parentPort!.postMessage({ id, entries: scan(decompress(bytes, rawBytes), query) });
   } catch (error) {
     parentPort!.postMessage({ id, failure: (error as Error).message });
   }

@@ -30,13 +30,13 @@ export class Scanners {
     return this.#size;
   }
 
-  scan(bytes: Buffer, query: ScanQuery): Promise<Entry[]> {
+  scan(bytes: Buffer, rawBytes: number, query: ScanQuery): Promise<Entry[]> {
     const id = ++this.#lastId;
     const worker = this.#workerFor(id);
     this.#postponeEnd();
     return new Promise((resolve, reject) => {
       this.#waiting.set(id, { worker, resolve, reject });
-      const job: ScanJob = { id, bytes, query };
+      const job: ScanJob = { id, bytes, rawBytes, query };
       worker.postMessage(job, transferable(bytes));
     });
   }

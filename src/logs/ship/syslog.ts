@@ -1,7 +1,7 @@
 // Syslog as of RFC 5424, over UDP, TCP or TLS; over the latter two with the length in front (RFC 6587, RFC 5425).
 import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import { connect, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { revisionId } from '../../contract/revision-id.ts';
 import type { LogLevel } from '../read/json-line.ts';
@@ -64,11 +64,14 @@ function datagrams({ host, port }: SyslogAddress): Link {
   };
 }
 
+/** An address is not a name that a server could be asked for. */
+const serverName = (host: string) => (isIP(host) === 0 ? { servername: host } : {});
+
 function stream({ transport, host, port }: SyslogAddress): Link {
   let socket: Socket | null = null;
   const open = async (): Promise<Socket> => {
     const signal = AbortSignal.timeout(withinMs);
-    const opening = transport === 'tls' ? connectTls({ host, port, servername: host }) : connect({ host, port });
+    const opening = transport === 'tls' ? connectTls({ host, port, ...serverName(host) }) : connect({ host, port });
     try {
       await once(opening, transport === 'tls' ? 'secureConnect' : 'connect', { signal });
     } catch (error) {

@@ -1,7 +1,8 @@
 // Where segments are kept, and how much of them: every place does the same, the oldest goes first, nothing is stored twice.
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { after, describe, test } from 'node:test';
 import { ChangedMeanwhile } from '../../../src/db/guarded.ts';
 import { RetentionClock } from '../../../src/db/retention.ts';
 import type { LogPlace } from '../../../src/db/tables/logs.ts';
@@ -10,12 +11,16 @@ import { createIds } from '../../../src/lib/ids.ts';
 import { encodeLine, timeText } from '../../../src/lib/log-lines/lines.ts';
 import { parsePosition } from '../../../src/lib/log-lines/position.ts';
 import { Tail } from '../../../src/logs/collect/tail.ts';
+import { readPage } from '../../../src/logs/read/page.ts';
+import { Scanners } from '../../../src/logs/read/scanners.ts';
 import type { SegmentBytes } from '../../../src/logs/store/bytes.ts';
-import { decompress } from '../../../src/logs/store/compress.ts';
+import { decompress, filterOf } from '../../../src/logs/store/compress.ts';
 import { segmentRows } from '../../../src/logs/store/database.ts';
 import { segmentFiles } from '../../../src/logs/store/files.ts';
+import { segmentObjects } from '../../../src/logs/store/objects.ts';
 import { sweepBytes, trimLogs } from '../../../src/logs/store/retention.ts';
 import { listSegments, openStream } from '../../../src/logs/store/segments.ts';
+import { startS3 } from '../../helpers/s3.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';
 
 const app = sharedApp({ env: { SLUICE_ROLES: 'api' } });
@@ -23,9 +28,13 @@ const ids = createIds(systemClock);
 const everything = { fromMs: 0, toMs: Date.UTC(9999, 0) };
 const hourMs = 3_600_000;
 
-const kinds: Record<Exclude<LogPlace, 's3'>, () => SegmentBytes> = {
+const s3 = await startS3('logs');
+after(() => s3.stop());
+
+const kinds: Record<LogPlace, () => SegmentBytes> = {
   files: () => segmentFiles(join(app.dataDir, 'logs')),
   database: () => segmentRows(app.app.store.db, systemClock),
+  s3: () => segmentObjects(s3.storeAt('kept/logs')),
 };
 
 for (const [here, open] of Object.entries(kinds) as [keyof typeof kinds, () => SegmentBytes][]) {
@@ -62,7 +71,7 @@ for (const [here, open] of Object.entries(kinds) as [keyof typeof kinds, () => S
       await own.write();
       assert.equal(await read(), `${one}${two}`);
       assert.equal((await listSegments(db, key, everything)).length, 1);
-      own.forget();
+      await own.forget();
       assert.equal(parts.memory.bytes, 0);
       const next = await tail();
       const three = line('three');
@@ -82,15 +91,47 @@ for (const [here, open] of Object.entries(kinds) as [keyof typeof kinds, () => S
       assert.equal(await read(), said.toString());
     });
 
+    test('a search takes apart only those that may hold the text', async () => {
+      const { tail, db, bytes, places, key } = await newLog();
+      const own = await tail();
+      for (let n = 0; n < 3; n++) {
+        await own.add(
+          Buffer.concat(Array.from({ length: 6000 }, (_, k) => line(`order ${n * 6000 + k} of Shop ${n}`))),
+        );
+        await own.write();
+      }
+      const segments = await listSegments(db, key, everything);
+      assert.equal(segments.length, 3);
+      const scanners = new Scanners();
+      const taken: number[] = [];
+      const counted = {
+        size: scanners.size,
+        scan: (...args: Parameters<Scanners['scan']>) => {
+          taken.push(args[1]);
+          return scanners.scan(...args);
+        },
+      } as Scanners;
+      const search = async (text: string) => {
+        taken.length = 0;
+        const query = { ...everything, kind: null, search: text, order: 'newest' as const, limit: 10, after: null };
+        const { entries } = await readPage({ db, places, scanners: counted }, key, query);
+        return { found: entries.map(({ text }) => text), taken: taken.length };
+      };
+      assert.deepEqual(await search('no-such-word'), { found: [], taken: 0 });
+      assert.deepEqual(await search('order 7000 of SHOP'), { found: [], taken: 1 });
+      assert.deepEqual(await search('order 7000 of shop'), { found: ['order 7000 of Shop 1'], taken: 1 });
+      assert.equal((await search('of shop')).found.length, 10);
+      await scanners.close();
+      assert.ok(filterOf((await bytes.read(key, segments[0]!.blob))!)!.length < segments[0]!.raw_bytes / 8);
+    });
+
     test('more than fits goes, the oldest first; so does what is too old; and bytes that nothing refers to', async () => {
       const { tail, db, bytes, places, key } = await newLog();
       const own = await tail();
-      const noise = () => Array.from({ length: 4000 }, () => Math.random().toString(36)).join('');
-      for (let n = 0; n < 40; n++) {
-        await own.add(Buffer.concat(Array.from({ length: 10 }, () => line(noise().slice(0, 15_000)))));
-        if (n % 2 === 1) await own.write();
+      for (let n = 0; n < 20; n++) {
+        await own.add(Buffer.concat(Array.from({ length: 20 }, () => line(randomBytes(11_250).toString('base64')))));
+        await own.write();
       }
-      await own.write();
       const before = (await listSegments(db, key, everything)).reverse();
       assert.ok(before.length >= 10, `${before.length} segments`);
       const size = before.reduce((sum, row) => sum + row.bytes, 0);

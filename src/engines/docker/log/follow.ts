@@ -1,19 +1,21 @@
 // Follows what a container prints. Docker keeps a log of two files, which it rotates, and a follower that is slower than
 // the program loses what was rotated away meanwhile, without a word. So a program that prints much is not followed but
 // read again and again, each time from the last line on: either that line is still there, and nothing was lost, or it is
-// said that lines were.
+// said that lines were. So is one whose reader was away, until it has caught up.
 import type { Readable } from 'node:stream';
+import { EachOnce } from '../../../lib/log-lines/each-once.ts';
 import { timeMs } from '../../../lib/log-lines/lines.ts';
-import { disorderMs, type LogPosition, positionBehind, Resumption } from '../../../lib/log-lines/position.ts';
+import { disorderMs, type LogPosition, positionBehind } from '../../../lib/log-lines/position.ts';
 import { type DockerClient, isErrorResponse } from '../client.ts';
 import { FrameLines } from './frame-lines.ts';
+import { Gathering } from './gathering.ts';
 
 /** Of lines as they are stored; in Docker's files, which hold 10 MB each, they take up to three times as much. */
 const fastBytesPerS = 2 * 1024 * 1024;
 /** A reading that gave less has caught up. */
 const caughtUpBytes = 256 * 1024;
-/** A log that is read from a little before a position has been read to its end if nothing comes for so long. */
-const quietMs = 1000;
+/** A log that is followed from a little before a position does not have it if nothing more comes for so long. */
+const quietMs = 5000;
 const againMs = 250;
 
 export async function* followContainer(
@@ -23,7 +25,7 @@ export async function* followContainer(
   signal: AbortSignal,
 ): AsyncGenerator<Buffer> {
   let position = after;
-  let mode: 'follow' | 'read' | 'last' = 'follow';
+  let mode: 'follow' | 'read' | 'last' = after ? 'read' : 'follow';
   while (!signal.aborted && !client.closing.aborted) {
     let bytes = 0;
     const pace = { bytes: 0, since: performance.now() };
@@ -71,42 +73,27 @@ async function* readLog(
   const stalled = new AbortController();
   const watchdog = setTimeout(() => stalled.abort(), client.timeouts.read);
   const abortSignal = AbortSignal.any([signal, client.closing, stalled.signal]);
-  const resumption = new Resumption(position);
+  const once = new EachOnce(position);
   const frames = new FrameLines();
   let stream: Readable | null = null;
   try {
     stream = await openLog(client, container, position, follow, abortSignal);
     if (follow) clearTimeout(watchdog);
-    for await (const chunk of unlessQuiet(stream, resumption)) {
+    const gathering = new Gathering(stream);
+    for (;;) {
+      const data = await gathering.next(follow && once.holdsBack ? quietMs : undefined);
+      if (data === 'end') break;
       if (!follow) watchdog.refresh();
-      const lines = chunk ? resumption.take(frames.add(chunk)) : resumption.giveUp();
+      const lines = data === 'quiet' ? once.giveUp() : once.take(frames.add(data));
       if (lines && lines.length > 0) yield lines;
     }
-    const held = resumption.giveUp();
+    const held = once.giveUp();
     if (held) yield held;
   } catch (error) {
     if (!signal.aborted && !isErrorResponse(error, 404)) throw error;
   } finally {
     clearTimeout(watchdog);
     stream?.destroy();
-  }
-}
-
-/** Gives null once where nothing comes while the position is still searched for. */
-async function* unlessQuiet(stream: Readable, resumption: Resumption): AsyncGenerator<Buffer | null> {
-  const chunks = stream[Symbol.asyncIterator]();
-  for (let next = chunks.next(); ; ) {
-    const timer = Promise.withResolvers<'quiet'>();
-    const waiting = resumption.isSearching ? setTimeout(() => timer.resolve('quiet'), quietMs) : null;
-    const chunk = await Promise.race([next, timer.promise]);
-    if (waiting) clearTimeout(waiting);
-    if (chunk === 'quiet') {
-      yield null;
-      continue;
-    }
-    if (chunk.done) return;
-    yield chunk.value as Buffer;
-    next = chunks.next();
   }
 }
 

@@ -1,17 +1,12 @@
-// The few calls of the S3 protocol that push needs, signed by aws4fetch. Buckets are addressed by path where an endpoint is
+// The few calls of the S3 protocol that are needed here, signed by aws4fetch. Buckets are addressed by path where an endpoint is
 // given (most compatible stores), by host name at AWS.
 import { createHash } from 'node:crypto';
 import { AwsClient } from 'aws4fetch';
-import { CatalogueError } from '../fault.ts';
+import type { Store } from './address.ts';
 
-export interface Store {
-  bucket: string;
-  prefix: string;
-  region: string;
-  endpoint?: string | undefined;
-  accessKeyId: string;
-  secretAccessKey: string;
-  sessionToken?: string | undefined;
+/** What a store answered, or why it did not, for the person who runs the command or reads the log. */
+export class S3Error extends Error {
+  override name = 'S3Error';
 }
 
 export interface PutOptions {
@@ -24,6 +19,12 @@ export interface PutOptions {
   encoding?: 'gzip' | undefined;
   /** The object must not exist, or must still be the one with this tag. */
   condition?: { ifNoneMatch: '*' } | { ifMatch: string } | undefined;
+}
+
+export interface ListedObject {
+  key: string;
+  size: number;
+  modifiedMs: number;
 }
 
 type PutResult = 'stored' | 'precondition-failed';
@@ -42,34 +43,35 @@ const tag = (xml: string, name: string) => new RegExp(`<${name}>([^<]*)</${name}
 export class S3 {
   #aws: AwsClient;
   #base: string;
-  #signal: AbortSignal | undefined;
+  #signalOf: () => AbortSignal | null;
 
-  constructor(store: Store, signal?: AbortSignal) {
+  /** `timeoutMs`: of each call; a call may be tried several times within it. */
+  constructor(store: Store, { signal, timeoutMs }: { signal?: AbortSignal | undefined; timeoutMs?: number } = {}) {
     const { accessKeyId, secretAccessKey, sessionToken, region, bucket, endpoint } = store;
     const session = sessionToken === undefined ? {} : { sessionToken };
     this.#aws = new AwsClient({ accessKeyId, secretAccessKey, ...session, service: 's3', region, retries: 4 });
     this.#base = endpoint
       ? `${endpoint.replace(/\/+$/, '')}/${bucket}`
       : `https://${bucket}.s3.${region}.amazonaws.com`;
-    this.#signal = signal;
+    this.#signalOf = () => (timeoutMs === undefined ? (signal ?? null) : AbortSignal.timeout(timeoutMs));
   }
 
   async #call(method: string, key: string, headers: Record<string, string> = {}, body: Blob | string | null = null) {
     const address = `${this.#base}/${key}`;
-    const signal = this.#signal ?? null;
+    const signal = this.#signalOf();
     try {
       // Every header is signed, the conditions above all: nothing on the way can take them out.
       return await this.#aws.fetch(address, { method, headers, body, signal, aws: { allHeaders: true } });
     } catch (error) {
-      this.#signal?.throwIfAborted();
+      signal?.throwIfAborted();
       const cause = (error as Error).cause;
-      throw new CatalogueError(`${method} ${address}: ${cause instanceof Error ? cause.message : String(error)}`);
+      throw new S3Error(`${method} ${address}: ${cause instanceof Error ? cause.message : String(error)}`);
     }
   }
 
   async #fail(response: Response, method: string, key: string): Promise<never> {
     const xml = await response.text();
-    throw new CatalogueError(`${method} ${key}: ${response.status} ${tag(xml, 'Code') ?? response.statusText}`);
+    throw new S3Error(`${method} ${key}: ${response.status} ${tag(xml, 'Code') ?? response.statusText}`);
   }
 
   /** What an object was stored with; null where there is no object. */
@@ -91,6 +93,14 @@ export class S3 {
     return { etag: response.headers.get('etag') ?? '', text: await response.text() };
   }
 
+  /** The bytes of an object; null where there is none. */
+  async read(key: string): Promise<Buffer | null> {
+    const response = await this.#call('GET', key);
+    if (response.status === 404) return null;
+    if (!response.ok) return this.#fail(response, 'GET', key);
+    return Buffer.from(await response.arrayBuffer());
+  }
+
   async put(key: string, body: Blob, options: PutOptions): Promise<PutResult> {
     const about = {
       'Content-Type': options.type,
@@ -110,7 +120,7 @@ export class S3 {
     if (!response.ok) return this.#fail(response, method, key);
     const xml = await response.text();
     // Joining parts can fail after the status line was sent.
-    if (xml.includes('<Error>')) throw new CatalogueError(`${method} ${key}: ${tag(xml, 'Code')}`);
+    if (xml.includes('<Error>')) throw new S3Error(`${method} ${key}: ${tag(xml, 'Code')}`);
     return 'stored';
   }
 
@@ -149,18 +159,24 @@ export class S3 {
   }
 
   /** Every object whose key starts with a prefix. */
-  async list(prefix: string): Promise<{ key: string; size: number }[]> {
-    const objects: { key: string; size: number }[] = [];
+  async list(prefix: string): Promise<ListedObject[]> {
+    return (await Array.fromAsync(this.pages(prefix))).flat();
+  }
+
+  /** The same, at most a thousand at a time, in the order of their keys. */
+  async *pages(prefix: string): AsyncGenerator<ListedObject[]> {
     for (let token: string | undefined = ''; token !== undefined; ) {
       const more: string = token === '' ? '' : `&continuation-token=${encodeURIComponent(token)}`;
       const response = await this.#call('GET', `?list-type=2&prefix=${encodeURIComponent(prefix)}${more}`);
       if (!response.ok) return this.#fail(response, 'GET', prefix);
       const xml = await response.text();
-      for (const [item] of xml.matchAll(/<Contents>.*?<\/Contents>/gs))
-        objects.push({ key: unescapeXml(tag(item, 'Key') ?? ''), size: Number(tag(item, 'Size')) });
+      yield Array.from(xml.matchAll(/<Contents>.*?<\/Contents>/gs), ([item]) => ({
+        key: unescapeXml(tag(item, 'Key') ?? ''),
+        size: Number(tag(item, 'Size')),
+        modifiedMs: Date.parse(tag(item, 'LastModified') ?? ''),
+      }));
       token = tag(xml, 'IsTruncated') === 'true' ? tag(xml, 'NextContinuationToken') : undefined;
     }
-    return objects;
   }
 }
 

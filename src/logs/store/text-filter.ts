@@ -1,0 +1,87 @@
+// Tells of most texts that are not in a segment that they are not: a Bloom filter with one bit for every five characters
+// in a row, letters in either case. A text that is searched for has several of those, so one that is missing is enough.
+// Characters beyond ASCII are left out, because their capitals are other bytes.
+import { textOffset } from '../../lib/log-lines/lines.ts';
+
+const newline = 0x0a;
+const gramLength = 5;
+const gramMask = 2 ** (6 * gramLength) - 1;
+const outside = 0xff;
+const leastBytes = 64;
+/** A filter with more of its bits set is not made smaller. */
+const dense = 1 / 3;
+
+/** Six bits for each character: letters and digits are told apart, others mostly. */
+const codes = Uint8Array.from({ length: 256 }, (_, byte) => {
+  if (byte >= 0x80) return outside;
+  const letter = String.fromCharCode(byte).toLowerCase();
+  if (/[a-z]/.test(letter)) return letter.charCodeAt(0) - 0x61;
+  if (/[0-9]/.test(letter)) return 26 + byte - 0x30;
+  return 36 + (byte % 28);
+});
+
+function hash(gram: number): number {
+  const mixed = Math.imul(gram, 0x9e3779b1);
+  return (mixed ^ (mixed >>> 15)) >>> 0;
+}
+
+/** Its length is a power of two: at most an eighth of that of the lines, and much less where they repeat each other. */
+export function filterText(raw: Buffer): Uint8Array {
+  const bits = Math.max(leastBytes * 8, 2 ** Math.ceil(Math.log2(raw.length / 2)));
+  const filter = new Uint8Array(bits / 8);
+  setBits(filter, raw);
+  return halved(filter);
+}
+
+function setBits(filter: Uint8Array, raw: Buffer): void {
+  const mask = filter.length * 8 - 1;
+  for (let at = textOffset, gram = 0, length = 0; at < raw.length; at++) {
+    const byte = raw[at]!;
+    if (byte === newline) {
+      at += textOffset;
+      length = 0;
+      continue;
+    }
+    const code = codes[byte]!;
+    if (code === outside) {
+      length = 0;
+      continue;
+    }
+    gram = ((gram << 6) | code) & gramMask;
+    if (++length < gramLength) continue;
+    const bit = hash(gram) & mask;
+    filter[bit >>> 3]! |= 1 << (bit & 7);
+  }
+}
+
+function halved(filter: Uint8Array): Uint8Array {
+  if (filter.length <= leastBytes) return filter;
+  const half = filter.length / 2;
+  const smaller = filter.slice(0, half);
+  for (let at = 0; at < half; at++) smaller[at]! |= filter[half + at]!;
+  return densityOf(smaller) > dense ? filter : halved(smaller);
+}
+
+function densityOf(filter: Uint8Array): number {
+  let set = 0;
+  for (const byte of filter) for (let rest = byte; rest > 0; rest &= rest - 1) set++;
+  return set / (filter.length * 8);
+}
+
+/** The bits of a text that is searched for; none where it is too short to tell. */
+export function bitsOf(text: string): number[] {
+  const bits: number[] = [];
+  let [gram, length] = [0, 0];
+  for (const byte of Buffer.from(text)) {
+    const code = codes[byte]!;
+    length = code === outside ? 0 : length + 1;
+    gram = ((gram << 6) | code) & gramMask;
+    if (length >= gramLength) bits.push(hash(gram));
+  }
+  return bits;
+}
+
+export function mayContain(filter: Uint8Array, bits: readonly number[]): boolean {
+  const mask = filter.length * 8 - 1;
+  return bits.every((bit) => (filter[(bit & mask) >>> 3]! & (1 << (bit & 7))) !== 0);
+}
