@@ -28,7 +28,7 @@ export class Gathering {
 
   /** What has come; it is good until the next call. Rejects where the stream broke off. */
   async next(quietMs = Number.POSITIVE_INFINITY): Promise<Buffer | 'quiet' | 'end'> {
-    if (!this.#isEnough() && this.#length === 0) await this.#until(quietMs, () => this.#length > 0);
+    await this.#until(quietMs, () => this.#length > 0);
     if (this.#length === 0) {
       if (!this.#end) return 'quiet';
       if (this.#end.error) throw this.#end.error;
