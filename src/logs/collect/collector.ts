@@ -25,23 +25,27 @@ export class Collector {
   readonly #parts: CollectorParts;
   readonly #collections = new Map<string, Collection>();
   #loop: Loop | null = null;
+  #isRunning = false;
 
   constructor(parts: CollectorParts) {
     this.#parts = parts;
   }
 
   start(): void {
+    this.#isRunning = true;
     this.#loop = this.#parts.loops.start({ name: 'logs', intervalMs: lookEveryMs, step: () => this.#look() });
   }
 
   async stop(): Promise<void> {
+    // Instances may still be started: the next process finds them.
+    this.#isRunning = false;
     await this.#loop?.stop();
     await Promise.all([...this.#collections.values()].map((collection) => collection.stop()));
   }
 
   /** To be called when an instance has started. */
   follow(instance: LoggedInstance, engine: Engine): void {
-    if (this.#loop && engine.follow) this.#collectionOf(instance, engine);
+    if (this.#isRunning && engine.follow) this.#collectionOf(instance, engine);
   }
 
   /** To be called when an instance has ended and is about to be removed: its last lines are stored, unless that hangs. */
