@@ -83,8 +83,8 @@ export const deliberateFaults: Record<string, DeliberateFault> = {
   'leave-orphans': {
     what: 'Instances without a row are not searched for.',
     file: 'src/deployments/reconcile/orphans.ts',
-    from: '!known.has(instance.id))',
-    to: '!known.has(instance.id) && region.name === null)',
+    from: '!known.has(id) && !hostAway);',
+    to: '!known.has(id) && !hostAway && region.name === null);',
   },
   'take-any-answer': {
     what: 'A delivery counts as delivered whatever the receiver answers.',
