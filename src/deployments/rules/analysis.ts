@@ -69,7 +69,7 @@ export function judge({ stable, canary }: Comparison, policy: CanaryPolicy, step
   // What is not judged is told.
   const remark = isBad(clientErrors) ? ` More of its answers are 4xx: ${clientErrors.numbers}.` : '';
   const enough = canary.requests >= Math.max(1, policy.min_requests);
-  const doubtful = judged.find(({ isWithin }) => !isWithin);
+  const doubtful = enough ? judged.find(({ isWithin }) => !isWithin()) : undefined;
   if (enough && !doubtful)
     return { verdict: 'good', reason: `The canary is good: ${errors.numbers}.${remark}`, evidence };
   const { numbers } = doubtful ?? errors;
@@ -81,7 +81,7 @@ interface Finding {
   /** Beyond the limit, or so much worse than stable that it matters. */
   isWorse: boolean;
   /** It is sure enough that it is not beyond the limit. */
-  isWithin: boolean;
+  isWithin(): boolean;
   numbers: string;
 }
 
@@ -96,7 +96,7 @@ function judgeRate(canary: Count, stable: Count, limit: number | null, comparabl
   return {
     odds,
     isWorse: (limit !== null && ours > limit) || (comparable && matters),
-    isWithin: probablyWithin(canary, tolerated) >= sureEnough,
+    isWithin: () => probablyWithin(canary, tolerated) >= sureEnough,
     numbers: `${counted(canary, verb)}; of the stable revision ${counted(stable, verb)}`,
   };
 }
@@ -113,7 +113,7 @@ function judgeLatency(canary: Answered, stable: Answered, policy: CanaryPolicy, 
   return {
     odds,
     isWorse,
-    isWithin: !isWorse,
+    isWithin: () => !isWorse,
     numbers: `its p95 is ${Math.round(ours)} ms, the stable revision’s ${Math.round(theirs)} ms`,
   };
 }
