@@ -16,7 +16,16 @@ export function registerUsageMetrics(
   { db, clock }: { db: Db; clock: Clock },
   maxInstances: number,
 ): void {
-  const read = () => listLatest(db, clock.now() - newerThanMs, maxInstances).catch(() => []);
+  let reading: ReturnType<typeof listLatest> | null = null;
+  /** Both figures are collected at the same time: one read serves them. */
+  const read = () => {
+    reading ??= listLatest(db, clock.now() - newerThanMs, maxInstances)
+      .catch(() => [])
+      .finally(() => {
+        reading = null;
+      });
+    return reading;
+  };
   new Gauge({
     name: 'sluice_instance_memory_bytes',
     help: 'Memory of an instance, without files that are only cached.',
