@@ -2,11 +2,12 @@
 // program that ends, stays or talks differs; that is in its fixtures.
 import assert from 'node:assert/strict';
 import { afterEach, describe, test } from 'node:test';
-import { type Engine, EngineError, type EngineFault, type EngineInstance } from '../../src/engines/engine.ts';
-import { textOffset } from '../../src/lib/log-lines/lines.ts';
+import type { Engine, EngineInstance } from '../../src/engines/engine.ts';
 import { positionBehind } from '../../src/lib/log-lines/position.ts';
+import { collect, endOfLine, textsOf } from '../helpers/followed-lines.ts';
 import { type InstanceAddress, ids, specOf, startReady, type Workload } from '../helpers/instances.ts';
 import { until } from '../helpers/wait.ts';
+import { assertAway, isFault } from './faults.ts';
 
 export interface EngineFixtures {
   /** A new engine object; those of one installation see the same instances if the engine outlives the process. */
@@ -34,9 +35,6 @@ export interface EngineFixtures {
 const limitMs = 60_000;
 const stopMarginMs = 10_000;
 const graceMs = 2000;
-
-export const isFault = (fault: EngineFault) => (error: unknown) =>
-  error instanceof EngineError && error.fault === fault;
 
 const findIn = (instances: EngineInstance[], id: string) => instances.find((instance) => instance.id === id);
 
@@ -305,55 +303,4 @@ export function engineConformance(name: string, fixtures: EngineFixtures | strin
       });
     }
   });
-}
-
-const newline = 0x0a;
-const textsOf = (lines: Buffer) =>
-  lines
-    .toString()
-    .split('\n')
-    .slice(0, -1)
-    .map((line) => line.slice(textOffset));
-
-function endOfLine(lines: Buffer, count: number): number {
-  let end = 0;
-  for (let n = 0; n < count; n++) end = lines.indexOf(newline, end) + 1;
-  return end;
-}
-
-/** `count`: not all, but as soon as there are so many. */
-async function collect(following: AsyncIterable<Buffer>, count = Number.POSITIVE_INFINITY): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let lines = 0;
-  for await (const chunk of following) {
-    chunks.push(Buffer.from(chunk));
-    lines += textsOf(chunk).length;
-    if (lines >= count) break;
-  }
-  return Buffer.concat(chunks);
-}
-
-/** Each method rejects with `unavailable`, and does not take long over it. */
-export async function assertAway(
-  engine: Engine,
-  { image, variables }: Workload,
-  spec: Parameters<Engine['start']>[0],
-  exceptions: string[] = [],
-) {
-  const calls: Record<string, () => Promise<unknown>> = {
-    probe: () => engine.probe(),
-    prepare: () => engine.prepare(image, variables),
-    start: () => engine.start({ ...spec, id: `${spec.id}-other` }),
-    list: () => engine.list(),
-    stop: () => engine.stop(spec.id, 0),
-    logs: () => engine.logs(spec.id, { tail: 10 }),
-  };
-  await Promise.all(
-    Object.entries(calls).map(async ([method, call]) => {
-      if (exceptions.includes(method)) return;
-      const before = performance.now();
-      await assert.rejects(call, isFault('unavailable'), method);
-      assert.ok(performance.now() - before < 15_000, `${method} took too long`);
-    }),
-  );
 }

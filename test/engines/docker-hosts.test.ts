@@ -11,7 +11,8 @@ import { type ImageKind, pushImage } from '../helpers/images.ts';
 import { ids, specOf, startReady } from '../helpers/instances.ts';
 import { Shop } from '../helpers/shop.ts';
 import { until } from '../helpers/wait.ts';
-import { type EngineFixtures, engineConformance, isFault } from './conformance.ts';
+import { type EngineFixtures, engineConformance } from './conformance.ts';
+import { isFault } from './faults.ts';
 
 const hour = 3_600_000;
 /** A host that hangs is noticed soon. */

@@ -12,7 +12,7 @@ import { pushImage } from '../helpers/images.ts';
 import { ids, specOf, startReady } from '../helpers/instances.ts';
 import { Shop } from '../helpers/shop.ts';
 import { until } from '../helpers/wait.ts';
-import { isFault } from './conformance.ts';
+import { isFault } from './faults.ts';
 
 const projects = 6;
 

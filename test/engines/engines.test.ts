@@ -19,7 +19,8 @@ import { type ImageKind, pushImage } from '../helpers/images.ts';
 import { type InstanceAddress, ids, specOf, startReady } from '../helpers/instances.ts';
 import { ca, issue, selfSigned } from '../helpers/router-certificates.ts';
 import { until } from '../helpers/wait.ts';
-import { assertAway, type EngineFixtures, engineConformance, isFault } from './conformance.ts';
+import { type EngineFixtures, engineConformance } from './conformance.ts';
+import { assertAway, isFault } from './faults.ts';
 
 const get = ({ host, port }: InstanceAddress) => fetch(`http://${host}:${port}/`).then((response) => response.text());
 

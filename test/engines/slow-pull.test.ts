@@ -12,7 +12,7 @@ import { after, before, describe, test } from 'node:test';
 import { createDockerEngine } from '../../src/engines/docker/docker.ts';
 import { dockerMissing, startDocker, startRegistry, type TestDocker, type TestRegistry } from '../helpers/docker.ts';
 import { ids } from '../helpers/instances.ts';
-import { isFault } from './conformance.ts';
+import { isFault } from './faults.ts';
 
 const layerBytes = 6 * 1024 * 1024;
 const bytesPerSecond = 700 * 1024;
