@@ -28,6 +28,9 @@ interface Counts {
   skipped: number;
 }
 
+/** What failed, told again as the last thing of a run whose output is thousands of lines long. */
+const failures: string[] = [];
+
 const preload = import.meta.resolve('../test/helpers/ends-by-itself.ts');
 
 /** A file sends its summary as the last thing when it ends in order: without one, some of its tests may not be counted. */
@@ -52,8 +55,13 @@ async function runTests(label: string, files: string[], env: Record<string, stri
     else counts.passed++;
   });
   stream.on('test:fail', (event) => {
-    counts.failed++;
     if (event.file) failed.add(event.file);
+    const { cause, failureType } = event.details.error as Error & { failureType?: string };
+    // A suite fails with its tests; it is counted only where it fails by itself, in a hook.
+    if (event.details.type === 'suite' && failureType === 'subtestsFailed') return;
+    counts.failed++;
+    const where = event.file ? relative('.', event.file) : label;
+    failures.push(`✖ ${label}, ${where}: ${event.name}\n  ${cause instanceof Error ? cause.message : cause}`);
   });
   stream.on('test:summary', (event) => {
     if (!event.file) return;
@@ -104,5 +112,6 @@ try {
 }
 
 if (strict && total.skipped > 0) total.failed += total.skipped;
+if (failures.length > 0) console.log(`\n${failures.join('\n')}`);
 console.log(`\n${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`);
 process.exit(total.failed === 0 && total.passed > 0 ? 0 : 1);

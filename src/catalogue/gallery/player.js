@@ -72,6 +72,12 @@ function playFile(files) {
   video.src = best.url;
 }
 
+/** At once, also what is loaded already: `nextLevel` leaves that as it is where little is left to play. */
+function chooseLevel(value) {
+  if (value === 'auto') hls.nextLevel = -1;
+  else hls.currentLevel = Number(value);
+}
+
 function chooseFile(url) {
   const { currentTime, paused } = video;
   video.src = url;
@@ -94,7 +100,7 @@ export function openStream(stream, seconds) {
     .filter(({ url }) => url !== null);
   quality.onchange = () => {
     const file = files.find(({ label }) => label === quality.value);
-    if (hls !== null) hls.nextLevel = quality.value === 'auto' ? -1 : Number(quality.value);
+    if (hls !== null) chooseLevel(quality.value);
     else if (file !== undefined) chooseFile(file.url);
   };
   video.poster = address(stream.poster, origin) ?? '';
