@@ -8,8 +8,8 @@ import { join, relative, resolve } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { startPostgres } from '../test/helpers/postgres.ts';
-import { installOpenApiTools } from './openapi-tools.ts';
 import { installMissing, onPath, testPrograms } from './packages.ts';
+import { installTestTools } from './test-tools.ts';
 
 const strict = process.env.CI === 'true';
 const chosen = process.argv.slice(2);
@@ -80,7 +80,7 @@ function check(program: string, args: string[]): boolean {
 }
 
 installMissing(testPrograms);
-installOpenApiTools();
+installTestTools();
 const checked = chosen.length > 0 || (check('biome', ['check', '.']) && check('tsc', ['--noEmit']));
 const total: Counts = { passed: 0, failed: checked ? 0 : 1, skipped: 0 };
 

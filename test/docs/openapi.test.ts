@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { toolsDir } from '../../scripts/openapi-tools.ts';
+import { toolsDir } from '../../scripts/test-tools.ts';
 import { startApp } from '../helpers/app.ts';
 
 const modules = join(toolsDir, 'node_modules');

@@ -1,5 +1,6 @@
-// The linters and the client generator that test/docs/openapi.test.ts runs live in a package of their own, test/tools, so that
-// nobody who only runs the service installs them. This brings them in where they are missing.
+// Other people's tools that tests hold our output against (linters and a client generator for the OpenAPI document, a
+// packager and two readers of media) live in a package of their own, test/tools, so that nobody who only runs the service
+// installs them. This brings them in where they are missing.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +12,7 @@ function isInstalled(name: string, version: string): boolean {
   return existsSync(manifest) && JSON.parse(readFileSync(manifest, 'utf8')).version === version;
 }
 
-export function installOpenApiTools(): void {
+export function installTestTools(): void {
   const { dependencies } = JSON.parse(readFileSync(join(toolsDir, 'package.json'), 'utf8'));
   if (Object.entries<string>(dependencies).every(([name, version]) => isInstalled(name, version))) return;
   console.error('installing test/tools');
