@@ -253,5 +253,5 @@ export const getDeploymentLogs = declare({
     },
     { $id: 'LogLines' },
   ),
-  errors: ['project_not_found', 'deployment_not_found', 'region_unavailable'],
+  errors: ['project_not_found', 'deployment_not_found', 'region_unavailable', 'logs_unavailable'],
 });

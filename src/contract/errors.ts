@@ -211,6 +211,12 @@ export const errorCatalogue = {
     means: 'The engine of the region does not answer. Nothing was done.',
     remedy: 'Try again after `Retry-After`; see `GET /v1/regions`.',
   },
+  logs_unavailable: {
+    status: 503,
+    means:
+      'The bucket that logs are kept in does not answer. Lines that are printed meanwhile are stored when it does.',
+    remedy: 'Try again after `Retry-After`; if it persists, the log of the service names the cause.',
+  },
   busy: {
     status: 503,
     means:

@@ -99,11 +99,11 @@ export class Shop {
     return this.reaches((await this.deploy(image, more)).id, 'succeeded');
   }
 
-  visit(cookie?: string): Promise<Visit> {
+  visit(cookie?: string, path = '/'): Promise<Visit> {
     const [, port] = this.host.split(':');
     return new Promise((resolve, reject) => {
       const headers = { host: this.host, ...(cookie && { cookie: `sluice_revision=${cookie}` }) };
-      const ask = request({ host: '127.0.0.1', port, headers, agent: false }, (answer) => {
+      const ask = request({ host: '127.0.0.1', port, path, headers, agent: false }, (answer) => {
         let body = '';
         answer.on('data', (chunk) => {
           body += chunk;

@@ -18,6 +18,7 @@ import { startApp } from '../helpers/app.ts';
 import { ca, issue } from '../helpers/router-certificates.ts';
 import { startS3 } from '../helpers/s3.ts';
 import { Shop } from '../helpers/shop.ts';
+import { startTcpProxy } from '../helpers/tcp-proxy.ts';
 import { until } from '../helpers/wait.ts';
 
 const cleanUp: (() => unknown)[] = [];
@@ -121,6 +122,27 @@ test('what instances print arrives over TCP, by OTLP and in a bucket', async () 
   const metrics = await (await fetch(`${app.url}/metrics`)).text();
   assert.match(metrics, /sluice_logs_shipped_lines_total\{receiver="syslog"\} [1-9]/);
   assert.match(metrics, /sluice_logs_dropped_lines_total\{receiver="otlp"\} 0/);
+});
+
+test('while the bucket is silent a read says so, and nothing that is printed is lost', async () => {
+  const s3 = await startS3('logs');
+  cleanUp.push(s3.stop);
+  const way = await startTcpProxy(Number(new URL(s3.endpoint).port));
+  cleanUp.push(way.close);
+  const env = { ...s3.env, AWS_ENDPOINT_URL: `http://127.0.0.1:${way.port}`, SLUICE_LOGS_S3: 's3://logs' };
+  const app = await startApp({ env });
+  cleanUp.push(app.stop);
+  const shop = await Shop.open(app.url);
+  await shop.released('shop:1');
+  const read = (search: string) => shop.api('GET', `/environments/production/logs?search=${search}`);
+  await until('the first line', async () => (await read('shop:1')).body.data?.[0]);
+  way.silence();
+  const { status, headers, body } = await read('shop:1');
+  assert.deepEqual([status, body.error.code, headers.get('retry-after')], [503, 'logs_unavailable', '5']);
+  await shop.released('shop:2');
+  way.open();
+  await until('what was printed meanwhile', async () => (await read('shop:2')).body.data?.[0], 60_000);
+  assert.equal((await read('shop:1')).status, 200);
 });
 
 test('a receiver that cuts the connection gets what comes after it', async () => {

@@ -34,7 +34,7 @@ export const listLogs = declareList({
     limit: Type.Optional(Int(1, 1000, 'How many entries a page has.', { default: 100 })),
   },
   item: LogEntry,
-  errors: ['project_not_found', 'environment_not_found'],
+  errors: ['project_not_found', 'environment_not_found', 'logs_unavailable'],
 });
 
 export const streamLogs = declare({

@@ -1,15 +1,19 @@
 import { createHash } from 'node:crypto';
+import { ApiError } from '../../contract/errors.ts';
 import type { EnvironmentKey } from '../../environments/key.ts';
 import type { Store } from '../../lib/s3/address.ts';
 import { type ListedObject, S3 } from '../../lib/s3/s3.ts';
 import type { KnownBlobs, SegmentBytes } from './bytes.ts';
 
-const timeoutMs = 20_000;
+const saveTimeoutMs = 20_000;
+/** Somebody waits for it. */
+const readTimeoutMs = 5000;
 const extension = '.zst';
 
 /** Objects of an S3 bucket, which every process reads: `<prefix>/<project>/<environment>/<blob>.zst`. */
 export function segmentObjects(store: Store): SegmentBytes {
-  const s3 = new S3(store, { timeoutMs });
+  const s3 = new S3(store, { timeoutMs: saveTimeoutMs });
+  const reader = new S3(store, { timeoutMs: readTimeoutMs });
   const root = store.prefix === '' ? '' : `${store.prefix}/`;
   const nameOf = ({ projectId, environment }: EnvironmentKey, blob: string) =>
     `${root}${projectId}/${environment}/${blob}${extension}`;
@@ -19,7 +23,7 @@ export function segmentObjects(store: Store): SegmentBytes {
       const about = { type: 'application/zstd', cacheControl: 'no-store', sha256 };
       await s3.put(nameOf(key, blob), new Blob([new Uint8Array(bytes)]), about);
     },
-    read: (key, blob) => s3.read(nameOf(key, blob)),
+    read: (key, blob) => reader.read(nameOf(key, blob)).catch(unavailable),
     async delete(key, blobs) {
       for (const blob of blobs) await s3.remove(nameOf(key, blob));
     },
@@ -29,6 +33,13 @@ export function segmentObjects(store: Store): SegmentBytes {
       }
     },
   };
+}
+
+function unavailable(cause: unknown): never {
+  throw new ApiError('logs_unavailable', 'The bucket that logs are kept in does not answer.', {
+    headers: { 'Retry-After': '5' },
+    cause,
+  });
 }
 
 /** Only what is named as above: the bucket may hold other things. */

@@ -1,8 +1,6 @@
 // What instances print stays, can be read in pages, searched and followed, and goes with its environment.
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
-import { request } from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { LogEntry } from '../../../src/contract/logs/entry.ts';
@@ -25,19 +23,7 @@ const read = async (query = ''): Promise<LogEntry[]> => {
 };
 const textsOf = (entries: LogEntry[]) => entries.map(({ text }) => text);
 /** Every visit makes the instance print its path. */
-const print = async (text: string): Promise<void> => {
-  const [, port] = shop.host.split(':');
-  const asked = request({
-    host: '127.0.0.1',
-    port,
-    path: `/${text}`,
-    headers: { host: shop.host },
-    agent: false,
-  }).end();
-  const [answer] = await once(asked, 'response');
-  answer.resume();
-  await once(answer, 'end');
-};
+const print = (text: string) => shop.visit(undefined, `/${text}`);
 const printed = (text: string) => `GET /${text} 500`;
 
 test('lines stay over a rollout, with their revision and instance, though the instance is gone', async () => {
