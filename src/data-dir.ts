@@ -48,6 +48,7 @@ const ownNames = new Set([
   'secret.key',
   'admin-token',
   'process.lock',
+  'service.lock',
   'address',
   'routing',
   'catalogue',

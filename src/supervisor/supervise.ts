@@ -5,13 +5,13 @@ import { getCompileCacheDir } from 'node:module';
 import { dirname } from 'node:path';
 import { isatty } from 'node:tty';
 import { type Config, readConfig } from '../config.ts';
-import { makeDataDir } from '../data-dir.ts';
 import { explainStart } from '../lib/start-error.ts';
 import { type ChosenPlane, choosePlane } from '../traffic/haproxy/choose.ts';
 import { haproxyFilesOf } from '../traffic/haproxy/files.ts';
 import { stopMaster } from '../traffic/haproxy/process.ts';
 import { ChildFailed } from './child.ts';
 import { Fleet } from './fleet.ts';
+import { lockForService } from './lock.ts';
 import { createSupervisorLog, type SupervisorLog } from './log.ts';
 import { type ReloadOutcome, serveReload } from './reload-socket.ts';
 import { openSockets, type Sockets } from './sockets.ts';
@@ -35,11 +35,13 @@ export async function supervise(env: Env, isTerminal: boolean): Promise<number> 
       searchPath: `${env.PATH ?? ''}:/usr/sbin:/sbin`,
     });
     const config = { ...settings, haproxy: plane.haproxy };
+    const lock = lockForService(config.dataDir);
     // One that a killed service left behind holds the ports.
     if (plane.haproxy === null) await stopMaster(haproxyFilesOf(config.dataDir), leftoverMs);
     const sockets = await openSockets(config, env, process.pid);
-    makeDataDir(config.dataDir);
-    return await new Supervisor(config, sockets, env, plane).run(isTerminal);
+    const exitCode = await new Supervisor(config, sockets, env, plane).run(isTerminal);
+    lock.release();
+    return exitCode;
   } catch (error) {
     const { lines, exitCode } = explainStart(error);
     for (const line of lines) process.stderr.write(`sluice: ${line}\n`);

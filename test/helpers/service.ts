@@ -1,6 +1,8 @@
 // The service as a process of its own.
 import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const main = fileURLToPath(new URL('../../bin/start.js', import.meta.url));
@@ -29,6 +31,13 @@ export function startService(env: Record<string, string>, entry = main): Service
     detached: true, // its processes are a group, and can be killed as one
   });
   return serviceOf(child);
+}
+
+/** Two on one PostgreSQL, each with a data directory of its own. */
+export function startTwoServices(env: Record<string, string>): [Service, Service] {
+  const shared = { ...env, SLUICE_SECRET_KEY: randomBytes(32).toString('base64') };
+  const startIn = (name: string) => startService({ ...shared, SLUICE_DATA_DIR: join(env.SLUICE_DATA_DIR!, name) });
+  return [startIn('one'), startIn('two')];
 }
 
 /** `child` leads a process group. */

@@ -10,7 +10,7 @@ import { openStore } from '../../src/store.ts';
 import { call, isolatedEnv } from '../helpers/app.ts';
 import { createDatabase, startPostgres, type TestPostgres, type TestStandby } from '../helpers/postgres.ts';
 import { Receiver } from '../helpers/receiver.ts';
-import { type Service, startService } from '../helpers/service.ts';
+import { type Service, startTwoServices } from '../helpers/service.ts';
 import { Shop } from '../helpers/shop.ts';
 import { until } from '../helpers/wait.ts';
 
@@ -57,10 +57,8 @@ function keepCreating(url: string) {
   };
 }
 
-async function startTwo(url: string): Promise<Service[]> {
-  const env = { ...isolated.env, SLUICE_DATABASE_URL: url, SLUICE_LOG_LEVEL: 'warn' };
-  return [startService(env), startService(env)];
-}
+const startTwo = (url: string): Service[] =>
+  startTwoServices({ ...isolated.env, SLUICE_DATABASE_URL: url, SLUICE_LOG_LEVEL: 'warn' });
 
 const ask = async <R>(url: string, text: string): Promise<R[]> => {
   const client = new pg.Client({ connectionString: url });
@@ -74,7 +72,7 @@ test('a failover: what was acknowledged is there, both go on by themselves, no e
   const database = await createDatabase(primary.url);
   const { pathname, host: first } = new URL(database.url);
   const second = new URL(standby.url).host;
-  const services = await startTwo(`postgres://postgres@${second},${first}${pathname}?target_session_attrs=read-write`);
+  const services = startTwo(`postgres://postgres@${second},${first}${pathname}?target_session_attrs=read-write`);
   const urls = await Promise.all(services.map(({ url }) => url));
   await call(urls[0]!, 'POST', '/v1/webhooks', { body: { url: receiver.url, events: ['*'] } });
   const shops = await Promise.all(urls.map((url) => Shop.open(url)));

@@ -5,7 +5,7 @@ import pg from 'pg';
 import { call, isolatedEnv } from '../helpers/app.ts';
 import { createDatabase, startPostgres, type TestPostgres } from '../helpers/postgres.ts';
 import { Receiver } from '../helpers/receiver.ts';
-import { startService } from '../helpers/service.ts';
+import { startTwoServices } from '../helpers/service.ts';
 import { Shop } from '../helpers/shop.ts';
 import { until } from '../helpers/wait.ts';
 
@@ -30,21 +30,21 @@ test('kill -9 of one: the other finishes its deployments and its deliveries', as
   const { url: databaseUrl } = await createDatabase(server.url);
   database = new pg.Client({ connectionString: databaseUrl });
   await database.connect();
-  const env = { ...isolated.env, SLUICE_DATABASE_URL: databaseUrl };
-  const [killed, survivor] = [startService(env), startService(env)];
+  const [killed, survivor] = startTwoServices({ ...isolated.env, SLUICE_DATABASE_URL: databaseUrl });
   const urls = [await killed.url, await survivor.url];
   await call(urls[1]!, 'POST', '/v1/webhooks', { body: { url: receiver.url, events: ['*'] } });
-  const shops = await Promise.all(Array.from({ length: 6 }, (_, i) => Shop.open(urls[i % 2]!)));
+  // While the survivor stands still, all the work is the other's.
+  process.kill(-survivor.child.pid!, 'SIGSTOP');
+  const shops = await Promise.all(Array.from({ length: 6 }, () => Shop.open(urls[0]!)));
   const created = await Promise.all(shops.map((shop) => shop.deploy('registry.example/shop:1')));
   const count = async (text: string) => Number((await database.query(text)).rows[0].count);
-  await until('both at work, with deliveries in flight', async () => {
-    const owners = await count('select count(distinct owner) from environment_lease');
-    const leased = await count(
-      "select count(distinct split_part(lease, '.', 1)) from delivery where lease is not null",
-    );
-    return owners === 2 && leased > 0;
+  await until('it at work, with deliveries in flight', async () => {
+    const environments = await count('select count(*) from environment_lease');
+    const deliveries = await count('select count(*) from delivery where lease is not null');
+    return environments > 0 && deliveries > 0;
   });
-  killed.child.kill('SIGKILL');
+  killed.killAll();
+  process.kill(-survivor.child.pid!, 'SIGCONT');
   assert.deepEqual(await killed.exited, [null, 'SIGKILL']);
   assert.ok((await count('select count(*) from deployment where finished_at is null')) > 0, 'killed too late');
 

@@ -172,20 +172,18 @@ test('a port that is in use is reported', async () => {
   await two.clean();
 });
 
-if (!onPostgres) {
-  test('a second process on one data directory is refused', async () => {
-    const { env, clean } = await isolatedEnv();
-    const service = start(env);
-    await service.url;
-    const second = start(env);
-    assert.deepEqual(await second.exited, [78, null]);
-    assert.match(second.output(), /Another Sluice runs on/);
-    service.killAll();
-    await service.exited;
-    const third = start(env);
-    await third.url;
-    third.child.kill();
-    await third.exited;
-    await clean();
-  });
-}
+test('a second service on one data directory is refused', async () => {
+  const { env, clean } = await isolatedEnv();
+  const service = start(env);
+  await service.url;
+  const second = start(env);
+  assert.deepEqual(await second.exited, [78, null]);
+  assert.match(second.output(), /Another Sluice runs on/);
+  service.killAll();
+  await service.exited;
+  const third = start(env);
+  await third.url;
+  third.child.kill();
+  await third.exited;
+  await clean();
+});
