@@ -48,7 +48,6 @@ const ownNames = new Set([
   'secret.key',
   'admin-token',
   'process.lock',
-  'service.lock',
   'address',
   'routing',
   'catalogue',

@@ -1,7 +1,10 @@
-// Where `sluice reload` asks the supervisor of a data directory to reload, and is told how it went.
-import { chmodSync, rmSync } from 'node:fs';
-import { connect, createServer, type Server } from 'node:net';
+// Where `sluice reload` asks the supervisor of a data directory to reload, and is told how it went. By it a supervisor also
+// knows that there is another one: a data directory is for one service, on PostgreSQL too, because what its router workers,
+// its HAProxy and its command line meet at lies in it.
+import { chmodSync, linkSync, rmSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
 import { socketPathIn } from '../lib/socket-path.ts';
+import { StartError } from '../lib/start-error.ts';
 
 const pathIn = (dir: string): string => socketPathIn(dir, 'supervisor.sock');
 
@@ -10,18 +13,57 @@ export interface ReloadOutcome {
   message: string;
 }
 
-/** Rejects if another supervisor answers there already. */
-export async function serveReload(dir: string, reload: () => Promise<ReloadOutcome>): Promise<Server> {
+export interface ReloadSocket {
+  /** Carries out what is asked for. */
+  reload: () => Promise<ReloadOutcome>;
+  close(): void;
+}
+
+/** Rejects with StartError if another supervisor answers there already. */
+export async function openReloadSocket(dir: string): Promise<ReloadSocket> {
   const path = pathIn(dir);
-  if (await isAnswered(path)) throw new Error('another supervisor answers in this data directory');
   const server = createServer((socket) => {
     socket.on('error', () => {});
-    socket.once('data', async () => socket.end(`${JSON.stringify(await reload())}\n`));
+    socket.once('data', async () => socket.end(`${JSON.stringify(await opened.reload())}\n`));
   });
-  rmSync(path, { force: true }); // left behind by one that was killed
-  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(path, resolve));
-  chmodSync(path, 0o600);
-  return server;
+  const opened: ReloadSocket = {
+    reload: async () => ({ ok: false, message: 'The service is still starting.' }),
+    close() {
+      rmSync(path, { force: true });
+      server.close();
+    },
+  };
+  const fresh = `${path}.${process.pid}`;
+  rmSync(fresh, { force: true });
+  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(fresh, resolve));
+  try {
+    chmodSync(fresh, 0o600);
+    await claim(path, fresh, dir);
+  } catch (error) {
+    server.close();
+    throw error;
+  } finally {
+    rmSync(fresh, { force: true });
+  }
+  return opened;
+}
+
+/** A link is made only where there is none, so of two that start at the same time one is refused. */
+async function claim(path: string, fresh: string, dir: string): Promise<void> {
+  for (;;) {
+    try {
+      return linkSync(fresh, path);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    }
+    if (await isAnswered(path)) {
+      throw new StartError(
+        `Another Sluice runs on ${dir}. Stop it, or choose another SLUICE_DATA_DIR: each service needs its own. Several ` +
+          'can share a PostgreSQL (SLUICE_DATABASE_URL), with the same SLUICE_SECRET_KEY.',
+      );
+    }
+    rmSync(path, { force: true }); // left behind by one that was killed
+  }
 }
 
 const isAnswered = (path: string): Promise<boolean> =>

@@ -5,15 +5,15 @@ import { getCompileCacheDir } from 'node:module';
 import { dirname } from 'node:path';
 import { isatty } from 'node:tty';
 import { type Config, readConfig } from '../config.ts';
-import { explainStart } from '../lib/start-error.ts';
+import { makeDataDir } from '../data-dir.ts';
+import { explainStart, StartError } from '../lib/start-error.ts';
 import { type ChosenPlane, choosePlane } from '../traffic/haproxy/choose.ts';
 import { haproxyFilesOf } from '../traffic/haproxy/files.ts';
 import { stopMaster } from '../traffic/haproxy/process.ts';
 import { ChildFailed } from './child.ts';
 import { Fleet } from './fleet.ts';
-import { lockForService } from './lock.ts';
 import { createSupervisorLog, type SupervisorLog } from './log.ts';
-import { type ReloadOutcome, serveReload } from './reload-socket.ts';
+import { openReloadSocket, type ReloadOutcome, type ReloadSocket } from './reload-socket.ts';
 import { openSockets, type Sockets } from './sockets.ts';
 
 type Env = Record<string, string | undefined>;
@@ -35,18 +35,31 @@ export async function supervise(env: Env, isTerminal: boolean): Promise<number> 
       searchPath: `${env.PATH ?? ''}:/usr/sbin:/sbin`,
     });
     const config = { ...settings, haproxy: plane.haproxy };
-    const lock = lockForService(config.dataDir);
-    // One that a killed service left behind holds the ports.
-    if (plane.haproxy === null) await stopMaster(haproxyFilesOf(config.dataDir), leftoverMs);
-    const sockets = await openSockets(config, env, process.pid);
-    const exitCode = await new Supervisor(config, sockets, env, plane).run(isTerminal);
-    lock.release();
-    return exitCode;
+    makeDataDir(config.dataDir);
+    const log = createSupervisorLog(config.logLevel, config.logFormat);
+    const reloads = await openReloads(config.dataDir, log);
+    try {
+      // One that a killed service left behind holds the ports.
+      if (plane.haproxy === null) await stopMaster(haproxyFilesOf(config.dataDir), leftoverMs);
+      const sockets = await openSockets(config, env, process.pid);
+      return await new Supervisor({ config, sockets, env, plane, log, reloads }).run(isTerminal);
+    } finally {
+      reloads?.close();
+    }
   } catch (error) {
     const { lines, exitCode } = explainStart(error);
     for (const line of lines) process.stderr.write(`sluice: ${line}\n`);
     return exitCode;
   }
+}
+
+/** null: it cannot be opened, and the service does without. */
+function openReloads(dataDir: string, log: SupervisorLog): Promise<ReloadSocket | null> {
+  return openReloadSocket(dataDir).catch((error) => {
+    if (error instanceof StartError) throw error;
+    log.warn({ reason: error.message }, '`sluice reload` cannot reach this service; SIGHUP can');
+    return null;
+  });
 }
 
 /** What children are started with: not what systemd said to this process. */
@@ -58,18 +71,26 @@ function childEnv({ LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES, NOTIFY_SOCKET, ...en
 
 const waited = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms).unref());
 
+interface SupervisorParts {
+  config: Config;
+  sockets: Sockets;
+  env: Env;
+  plane: ChosenPlane;
+  log: SupervisorLog;
+  reloads: ReloadSocket | null;
+}
+
 class Supervisor {
-  readonly #config: Config;
   readonly #sockets: Sockets;
   readonly #log: SupervisorLog;
   readonly #fleet: Fleet;
   #reloads: Promise<unknown> = Promise.resolve();
   #state: 'starting' | 'serving' | 'stopping' = 'starting';
 
-  constructor(config: Config, sockets: Sockets, env: Env, plane: ChosenPlane) {
-    this.#config = config;
+  constructor({ config, sockets, env, plane, log, reloads }: SupervisorParts) {
     this.#sockets = sockets;
-    this.#log = createSupervisorLog(config.logLevel, config.logFormat);
+    this.#log = log;
+    if (reloads) reloads.reload = () => this.#reload();
     // Decided once: a control process that starts later goes by it, whatever is installed by then.
     const decided = { SLUICE_DATA_PLANE: plane.haproxy === null ? 'builtin' : `haproxy:${plane.haproxy}` };
     const parts = { config, sockets, env: { ...childEnv(env), ...decided }, log: this.#log };
@@ -79,12 +100,7 @@ class Supervisor {
   async run(isTerminal: boolean): Promise<number> {
     const started = this.#start();
     const stopped = this.#listenToSignals(isTerminal);
-    const asked = await serveReload(this.#config.dataDir, () => this.#reload()).catch((error) => {
-      this.#log.warn({ reason: error.message }, '`sluice reload` cannot reach this service; SIGHUP can');
-      return null;
-    });
     const exitCode = await Promise.race([stopped, started]);
-    asked?.close();
     this.#fleet.leaveBehind();
     return exitCode;
   }

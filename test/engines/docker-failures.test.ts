@@ -28,7 +28,7 @@ describe('failures on Docker', { skip: dockerMissing, concurrency: 4 }, () => {
 
   const push = (kind: ImageKind, more: object = {}) => pushImage(docker, registry, kind, more);
   const open = (settings: object = {}) => Shop.open(t.url, settings);
-  const impatient = { health_check: { start_timeout_s: 8 } };
+  const impatient = { health_check: { start_timeout_s: 20 } };
 
   async function failureOf(shop: Shop, image: string): Promise<NonNullable<Deployment['failure']>> {
     const { id } = await shop.deploy(image);
@@ -103,7 +103,7 @@ describe('failures on Docker', { skip: dockerMissing, concurrency: 4 }, () => {
   });
 
   test('a program that listens and does not answer: start_timeout with what the last check said', async () => {
-    const check = { path: '/cgi-bin/slow', timeout_s: 1, start_timeout_s: 8 };
+    const check = { path: '/cgi-bin/slow', timeout_s: 1, start_timeout_s: 20 };
     const failure = await failureOf(await open({ health_check: check }), await push('slow'));
     assert.equal(failure.code, 'start_timeout');
     assert.match(failure.message, /The last check said: \/cgi-bin\/slow: no answer in time\. .*start_timeout_s/);
