@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, type RequestListener } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -15,7 +15,8 @@ async function ask(t: TestContext, listener: RequestListener, cutAfterMs = stall
   cutOffStalledReaders(server, cutAfterMs);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const accepted = once(server, 'connection') as Promise<[Socket]>;
+  // Not the first connection: it may be a stranger's, who looks for a service that had this port before.
+  const asked = once(server, 'request') as Promise<[IncomingMessage]>;
   const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
   client.on('error', () => {});
   t.after(() => {
@@ -25,8 +26,8 @@ async function ask(t: TestContext, listener: RequestListener, cutAfterMs = stall
   });
   client.pause();
   client.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
-  const [socket] = await accepted;
-  return { client, cut: once(socket, 'close') };
+  const [{ socket }] = await asked;
+  return { client, cut: new Promise((resolve) => socket.once('close', resolve)) };
 }
 
 async function receivedBytes(client: Socket, pauseMs: number): Promise<number> {
