@@ -56,7 +56,7 @@ export async function readPage(parts: ReadParts, key: EnvironmentKey, query: Pag
   const until = performance.now() + maxMs;
   let entries: PlacedEntry[] = [];
   // The page is full soon, or a search finds little and has a long way to go: then the threads should not wait for each other.
-  let atOnce = 2 * parts.scanners.size;
+  let atOnce = (query.search === null ? 2 : 4) * parts.scanners.size;
   for (let next = 0; next < segments.length; atOnce = Math.min(2 * atOnce, mostAtOnce)) {
     const edge = entries.length < query.limit ? null : entries.at(-1)!;
     if (edge && isBehind(segments[next]!, edge, query.order)) break;
