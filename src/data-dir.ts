@@ -26,6 +26,13 @@ export function makeDataDir(dir: string): void {
   for (const name of ['secret.key', 'admin-token']) if (existsSync(join(dir, name))) keepPrivate(join(dir, name));
 }
 
+/** A data directory is for one service, on PostgreSQL too. */
+export const dataDirInUse = (dir: string): StartError =>
+  new StartError(
+    `Another Sluice runs on ${dir}. Stop it, or choose another SLUICE_DATA_DIR: each service needs its own. Several can ` +
+      'share a PostgreSQL (SLUICE_DATABASE_URL), with the same SLUICE_SECRET_KEY.',
+  );
+
 /** A directory that holds nothing else is closed to other users; one that others may need as it is, is refused. */
 function closeToOthers(dir: string): void {
   const { mode } = statSync(dir);

@@ -2,7 +2,7 @@
 // commands that work on the database directly both begin here.
 import { join } from 'node:path';
 import type { Config } from './config.ts';
-import { makeDataDir, readOrMakeSecretKey } from './data-dir.ts';
+import { dataDirInUse, makeDataDir, readOrMakeSecretKey } from './data-dir.ts';
 import type { Database } from './db/database.ts';
 import { isUnavailable } from './db/errors.ts';
 import { checkSecretKey } from './db/key-check.ts';
@@ -98,9 +98,7 @@ export function lockDataDir(dir: string): ProcessLock {
   makeDataDir(dir);
   const lock = takeProcessLock(join(dir, 'process.lock'));
   if (lock) return lock;
-  throw new StartError(
-    `Another Sluice runs on ${dir}. Stop it, choose another SLUICE_DATA_DIR, or set SLUICE_DATABASE_URL to share a PostgreSQL.`,
-  );
+  throw dataDirInUse(dir);
 }
 
 const firstRetryMs = 500;

@@ -3,8 +3,8 @@
 // its HAProxy and its command line meet at lies in it.
 import { chmodSync, linkSync, rmSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
+import { dataDirInUse } from '../data-dir.ts';
 import { socketPathIn } from '../lib/socket-path.ts';
-import { StartError } from '../lib/start-error.ts';
 
 const pathIn = (dir: string): string => socketPathIn(dir, 'supervisor.sock');
 
@@ -56,12 +56,7 @@ async function claim(path: string, fresh: string, dir: string): Promise<void> {
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     }
-    if (await isAnswered(path)) {
-      throw new StartError(
-        `Another Sluice runs on ${dir}. Stop it, or choose another SLUICE_DATA_DIR: each service needs its own. Several ` +
-          'can share a PostgreSQL (SLUICE_DATABASE_URL), with the same SLUICE_SECRET_KEY.',
-      );
-    }
+    if (await isAnswered(path)) throw dataDirInUse(dir);
     rmSync(path, { force: true }); // left behind by one that was killed
   }
 }
