@@ -78,7 +78,12 @@ function failures() {
     wire.write(getRequest('/', 'Connection: close\r\n'));
     const answer = await wire.untilClosed();
     assert.equal(statusOf(answer), 502);
-    assert.match(answer, /x-request-id: req_/);
+    const [, requestId] = /x-request-id: (req_\w+)/.exec(answer)!;
+    const line = router.logged().find((each) => each.msg === 'a request failed');
+    assert.deepEqual(
+      [line?.requestId, line?.host, line?.status, line?.code],
+      onPlane({ builtin: [requestId, host, 502, 'UND_ERR_SOCKET'], haproxy: Array(4).fill(undefined) }),
+    );
     assert.equal(breaking.seen.length, onPlane({ builtin: 2, haproxy: 4 }));
     assert.deepEqual(await router.counted(1), { requests: 1, errors: 1, clientErrors: 0 });
   });

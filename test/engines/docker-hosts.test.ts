@@ -1,6 +1,7 @@
 // Three Docker hosts as one engine, each a real dockerd: the suite of all engines, and what happens when one of them goes away.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { pino } from 'pino';
 import { findInstallation } from '../../src/db/installation.ts';
 import { createDockerEngine } from '../../src/engines/docker/docker.ts';
 import { openDockerHosts } from '../../src/engines/docker/hosts/open.ts';
@@ -250,13 +251,15 @@ describe('a region on three Docker hosts', { skip: dockerMissing, timeout: 180_0
   let t: TestApp;
   let shop: Shop;
   let installation: string;
+  const warnings: string[] = [];
   const on = (docker: TestDocker) => containersOn(docker, installation);
   const rows = () => t.app.store.db.selectFrom('instance').select(['id', 'state']).execute();
 
   before(async () => {
     const regions = `local=${dockers.map(({ socket }) => `docker:${socket}`).join('+')}`;
     const env = { SLUICE_REGIONS: regions, SLUICE_DOCKER_HOST_GRACE_S: String(graceS) };
-    t = await startApp({ tokenLimit: 1_000_000, env });
+    const log = pino({ level: 'warn' }, { write: (line: string) => void warnings.push(line) });
+    t = await startApp({ tokenLimit: 1_000_000, env, log });
     installation = `${await findInstallation(t.app.store.db)}-local`;
     shop = await Shop.open(t.url, { replicas });
     await shop.released(of('web').image, { strategy: 'blue_green' });
@@ -298,7 +301,7 @@ describe('a region on three Docker hosts', { skip: dockerMissing, timeout: 180_0
       context.diagnostic(
         `healthy elsewhere after ${Math.round(tookMs)} ms, with a grace of ${graceS} s; ${visits} requests, ${failed.length} failed`,
       );
-      assert.deepEqual(failed, []);
+      assert.deepEqual(failed, [], warnings.join(''));
       assert.ok(visits > 0 && tookMs < (graceS + 10) * 1000, `${tookMs} ms`);
       const [region] = body.data;
       assert.equal(region.available, true);

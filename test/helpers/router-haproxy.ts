@@ -56,6 +56,7 @@ export async function startHaproxyRouter(
   return {
     apply,
     takeMeasurements: () => haproxy.takeMeasurements().filter((one) => one.project === project),
+    logged: () => [],
     port: () => haproxy.port,
     tlsPort: () => tls && haproxy.tls,
     counted: (revision) => haproxy.counted(revision, project),

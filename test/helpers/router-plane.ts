@@ -19,6 +19,8 @@ export interface TestRouter {
   /** The requests counted for a revision since the start. */
   counted(revision: number): Promise<Pick<Measurement, 'requests' | 'errors' | 'clientErrors'>>;
   takeMeasurements(): Measurement[];
+  /** Its warnings; none with HAProxy, which logs for us and not for people. */
+  logged(): Record<string, unknown>[];
   port(): number;
   tlsPort(): number | null;
   stop(drainMs: number): Promise<void>;

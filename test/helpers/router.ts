@@ -43,7 +43,9 @@ async function startBuiltIn(
   tls: TestRouterTls | null,
 ): Promise<Omit<TestRouter, 'serve'>> {
   const { certificates = null, redirect = null } = tls ?? {};
-  const proxy = createProxy({ clock, log: pino({ enabled: false }), limits, certificates, redirect });
+  const lines: string[] = [];
+  const log = pino({ level: 'warn' }, { write: (line) => void lines.push(line) });
+  const proxy = createProxy({ clock, log, limits, certificates, redirect });
   const at = { host: '127.0.0.1', port: 0 };
   const ports = await proxy.listen(at, tls && at);
   const taken = new Map<string, Measurement>();
@@ -64,6 +66,7 @@ async function startBuiltIn(
     apply,
     takeMeasurements,
     stop,
+    logged: () => lines.map((line) => JSON.parse(line)),
     port: () => ports.http,
     tlsPort: () => ports.tls,
     async counted(revision) {

@@ -6,12 +6,14 @@ import type { Range } from '../../lib/address.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
+import type { FailedRequests } from './failed-requests.ts';
 import type { ProxyLimits } from './limits.ts';
 import type { RouteTable } from './route-table.ts';
 
 export interface ProxyContext {
   readonly clock: Clock;
   readonly log: Log;
+  readonly failedRequests: FailedRequests;
   readonly limits: ProxyLimits;
   readonly ids: IdSource;
   readonly routes: RouteTable;

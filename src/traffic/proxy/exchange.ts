@@ -81,15 +81,14 @@ export class Exchange implements AttemptOwner {
     this.refuse(errorResponses.noInstance);
   }
 
-  /** Responds without an instance. */
-  refuse(error: ErrorResponse): void {
-    if (error.closes) {
-      refuseRequest(this.#context, this.#request, this.#response, error);
-      return;
-    }
+  /** Responds without an instance. Gives the request's id. */
+  refuse(error: ErrorResponse): string {
+    if (error.closes) return refuseRequest(this.#context, this.#request, this.#response, error);
+    const requestId = this.#context.ids('req');
     const close = this.#context.draining || this.#upgrade !== null;
-    sendErrorResponse(this.#response, error, this.#context.ids('req'), close);
+    sendErrorResponse(this.#response, error, requestId, close);
     if (!close && this.#head.hasBody) discardRest(this.#request);
+    return requestId;
   }
 
   /** Makes an attempt at the next instance; false where there is none left. */
@@ -177,15 +176,25 @@ export class Exchange implements AttemptOwner {
 
   onFailure(failure: AttemptFailure): void {
     const { attempt, error, connected } = failure;
-    const { clock, limits, log } = this.#context;
+    const { clock, limits, log, failedRequests } = this.#context;
     if (!connected && isOfInstance(error)) {
       attempt.instance.ejectedUntil = clock.now() + limits.ejectMs;
       log.warn({ revision: attempt.backend.revision, code: codeOf(error) }, 'an instance takes no connection');
     }
     if (this.#tryAnother(failure)) return;
     const response = errorResponseTo(error);
-    if (response.status >= 500) this.#count(attempt.backend, 'error');
-    this.refuse(response);
+    const requestId = this.refuse(response);
+    if (response.status < 500) return;
+    this.#count(attempt.backend, 'error');
+    failedRequests.note({
+      requestId,
+      host: this.#head.hostName,
+      revision: attempt.backend.revision,
+      status: response.status,
+      code: codeOf(error),
+      reason: error.message,
+      tookMs: clock.now() - this.#startedAt,
+    });
   }
 
   #tryAnother({ attempt, error, connected, sent, responseBegun }: AttemptFailure): boolean {

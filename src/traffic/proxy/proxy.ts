@@ -11,6 +11,7 @@ import type { Log } from '../../lib/log.ts';
 import type { RouterPorts } from '../data-plane.ts';
 import { TrafficCounter } from '../measure/traffic-counter.ts';
 import type { ProxyContext } from './context.ts';
+import { FailedRequests } from './failed-requests.ts';
 import { createHttp1Server } from './http1/server.ts';
 import { drainSession, serveHttp2 } from './http2/session.ts';
 import { defaultLimits, type ProxyLimits } from './limits.ts';
@@ -54,6 +55,7 @@ export function createProxy(options: ProxyOptions): BuiltInProxy {
   const context: ProxyContext = {
     clock,
     log,
+    failedRequests: new FailedRequests(clock, log),
     limits,
     ids: createIds(clock),
     routes,

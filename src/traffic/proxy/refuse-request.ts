@@ -2,13 +2,15 @@ import type { ProxyContext } from './context.ts';
 import { type ErrorResponse, sendErrorResponse } from './error-responses.ts';
 import type { VisitorRequest, VisitorResponse } from './visitor-messages.ts';
 
-/** A head that was not understood does not say reliably where the request ends, so the connection ends with it. */
+/** A head that was not understood does not say reliably where the request ends, so the connection ends with it. Gives its id. */
 export function refuseRequest(
   { ids, closing }: ProxyContext,
   request: VisitorRequest,
   response: VisitorResponse,
   error: ErrorResponse,
-): void {
+): string {
+  const requestId = ids('req');
   if (request.httpVersion !== '2.0') closing.add(request.socket);
-  sendErrorResponse(response, error, ids('req'), true);
+  sendErrorResponse(response, error, requestId, true);
+  return requestId;
 }
