@@ -74,6 +74,12 @@ export const deliberateFaults: Record<string, DeliberateFault> = {
     from: 'await lockDeployment(tx, deployment);',
     to: '',
   },
+  'rest-shares-on-what-was': {
+    what: 'Traffic moves to a revision for instances that are gone by then.',
+    file: 'src/deployments/shares.ts',
+    from: 'await lockHealthy(tx, instances);',
+    to: '',
+  },
   'drain-one-too-many': {
     what: 'A rolling deployment takes one more old instance away than new ones are healthy.',
     file: 'src/deployments/rules/desired.ts',

@@ -1,7 +1,7 @@
 // The rows of instances. A row is inserted before its instance is started and deleted after it is stopped, so an instance
 // without a row is an orphan. One that ended by itself has a row of its end instead: instance-ends.ts.
 import type { Insertable, Selectable } from 'kysely';
-import type { Db } from '../db/database.ts';
+import { type Db, dialectOf } from '../db/database.ts';
 import { isForeignKeyViolation } from '../db/errors.ts';
 import { ChangedMeanwhile, changesOne } from '../db/guarded.ts';
 import type { InstanceState } from '../db/tables/rollouts.ts';
@@ -48,6 +48,24 @@ export async function markInstance(
   return changesOne(
     db.updateTable('instance').set({ state: to, state_since: nowMs }).where('id', '=', id).where('state', 'in', from),
   );
+}
+
+/**
+ * Until the transaction ends, those of the rows that were healthy when they were read are; throws ChangedMeanwhile where one
+ * is not any more. For what rests on their number: a look is not the only one to find out that an instance is gone. To be
+ * called before the routing version changes, as everybody locks instances first.
+ */
+export async function lockHealthy(tx: Db, rows: readonly Pick<InstanceRow, 'id' | 'state'>[]): Promise<void> {
+  const ids = rows.filter(({ state }) => state === 'healthy').map(({ id }) => id);
+  if (ids.length === 0) return;
+  const still = tx
+    .selectFrom('instance')
+    .select('id')
+    .where('id', 'in', ids)
+    .where('state', '=', 'healthy')
+    .orderBy('id');
+  const locked = await (dialectOf(tx) === 'postgres' ? still.forUpdate() : still).execute();
+  if (locked.length < ids.length) throw new ChangedMeanwhile();
 }
 
 export async function setInstanceStateSince(db: Db, ids: string[], nowMs: number): Promise<void> {

@@ -7,6 +7,7 @@ import { type Clock, sharedOf } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import { publish } from '../signals/signals.ts';
 import { baselineOf } from './canary-traffic.ts';
+import type { InstanceRow } from './instances.ts';
 import { presentDeployment, presentRevision } from './present.ts';
 import {
   type DeploymentRow,
@@ -25,6 +26,12 @@ interface SaveParts {
   clock: Clock;
 }
 
+interface SeenAtStep {
+  logTail?: string[];
+  /** What the step rests on: that those of them which were healthy are. */
+  instances?: readonly InstanceRow[];
+}
+
 export async function saveStep(
   tx: Db,
   parts: SaveParts,
@@ -32,7 +39,7 @@ export async function saveStep(
   row: DeploymentRow,
   step: Step,
   percents: readonly number[],
-  logTail: string[] = [],
+  { logTail = [], instances = [] }: SeenAtStep = {},
 ): Promise<DeploymentRow> {
   const nowMs = parts.clock.now();
   const saved = await updateDeployment(tx, row, {
@@ -44,7 +51,7 @@ export async function saveStep(
   const key = keyOf(row);
   const { digest, port } = step;
   if (digest) await updateRevision(tx, key, row.revision, { digest, ...(port !== undefined && { port }) });
-  await changeRevisions(tx, parts, environment, key, row, saved);
+  await changeRevisions(tx, parts, environment, instances, row, saved);
   if (saved.finished_at !== null) await insertEndEvent(tx, parts, saved);
   publish(tx, 'changes', { accountId: row.account_id, ...key });
   return saved;
@@ -90,16 +97,17 @@ async function changeRevisions(
   tx: Db,
   parts: SaveParts,
   environment: EnvironmentRow,
-  key: EnvironmentKey,
+  instances: readonly InstanceRow[],
   before: DeploymentRow,
   after: DeploymentRow,
 ): Promise<void> {
+  const key = keyOf(after);
   const nowMs = parts.clock.now();
   const { revision, previous_revision } = after;
   switch (after.state) {
     case 'canary':
       await updateRevision(tx, key, revision, { state: 'canary' });
-      return saveShares(tx, after, after.canary_percent_now);
+      return saveShares(tx, after, after.canary_percent_now, instances);
     case 'aborting': {
       const current = await findRevision(tx, key, revision);
       if (previous_revision === null || !current || current.traffic_percent === 0) return;
@@ -111,10 +119,10 @@ async function changeRevisions(
       const current = await findRevision(tx, key, revision);
       const state = current?.state === 'rolled_back' ? 'rolled_back' : 'failed';
       await updateRevision(tx, key, revision, { state });
-      return saveShares(tx, after, 0);
+      return saveShares(tx, after, 0, []);
     }
     case 'succeeded': {
-      await saveShares(tx, after, 100);
+      await saveShares(tx, after, 100, instances);
       await updateRevision(tx, key, revision, { state: 'active', activated_at: nowMs });
       if (previous_revision !== null) {
         const state = before.kind === 'rollback' ? 'rolled_back' : 'superseded';

@@ -7,7 +7,7 @@ import { openSealedVariables } from '../../environments/sealed-variables.ts';
 import { markRoutingChanged } from '../../traffic/queries.ts';
 import { insertDrain } from '../../traffic/router-watch.ts';
 import { endInstance, takeRestarts } from '../instance-ends.ts';
-import { deleteInstance, type InstanceRow, insertInstance, markInstance } from '../instances.ts';
+import { deleteInstance, type InstanceRow, insertInstance, lockHealthy, markInstance } from '../instances.ts';
 import type { RevisionRow } from '../queries.ts';
 import type { Failure } from '../rules/steps.ts';
 import { givenUp } from '../rules/why-ended.ts';
@@ -39,20 +39,27 @@ export async function keepInstances(
   for (const row of instances) {
     if (row.state === 'draining' && !busy.has(row.id)) await stopWhenDrained(context, seen, row);
   }
-  const numbers = new Set([...sets.map(({ revision }) => revision.number), ...instances.map((row) => row.revision)]);
-  let changed = false;
-  for (const number of numbers) {
-    const set = sets.find(({ revision }) => revision.number === number);
-    const own = instances.filter((row) => row.revision === number && row.state !== 'draining');
-    const missing = (set?.instances ?? 0) - own.length;
-    const surplus = missing < 0 ? inOrderOfLeaving(own).slice(0, -missing) : [];
-    for (const row of surplus) await drain(context, seen, row);
-    const staying = own.filter((row) => !surplus.includes(row));
-    if (set) await startAgain(context, seen, set, staying);
-    const started = set && missing > 0 ? await startSome(context, seen, set.revision, missing) : 0;
-    changed ||= surplus.length > 0 || started > 0;
+  const leaving = surplusOf(instances, sets);
+  const staying = instances.filter((row) => row.state !== 'draining' && !leaving.includes(row));
+  for (const row of leaving) await drain(context, seen, row, staying);
+  let changed = leaving.length > 0;
+  for (const set of sets) {
+    const own = staying.filter((row) => row.revision === set.revision.number);
+    await startAgain(context, seen, set, own);
+    const missing = set.instances - own.length;
+    if (missing > 0 && (await startSome(context, seen, set.revision, missing)) > 0) changed = true;
   }
   return changed;
+}
+
+/** What is more than the sets ask for, and what belongs to none of them. */
+function surplusOf(instances: InstanceRow[], sets: DesiredSet[]): InstanceRow[] {
+  const present = instances.filter((row) => row.state !== 'draining');
+  return [...new Set(present.map((row) => row.revision))].flatMap((number) => {
+    const own = present.filter((row) => row.revision === number);
+    const desired = sets.find(({ revision }) => revision.number === number)?.instances ?? 0;
+    return inOrderOfLeaving(own).slice(0, Math.max(0, own.length - desired));
+  });
 }
 
 /** Those that do not serve leave before those that do, the newest first. */
@@ -166,11 +173,15 @@ function startFailure(error: Error): Failure {
   return { code: isRegistry ? 'registry_unreachable' : 'crashed', message };
 }
 
-/** Takes the instance out of the routing table. It is stopped once it has finished its requests. */
-async function drain(context: ReconcileContext, seen: Kept, row: InstanceRow): Promise<void> {
+/**
+ * Takes the instance out of the routing table, as those that stay are enough. It is stopped once it has finished its
+ * requests.
+ */
+async function drain(context: ReconcileContext, seen: Kept, row: InstanceRow, staying: InstanceRow[]): Promise<void> {
   const { lease, lasting } = context;
   const nowMs = lasting.now();
   const isMarked = await lease.write(async (tx) => {
+    await lockHealthy(tx, [row, ...staying]);
     if (!(await markInstance(tx, row.id, ['starting', 'healthy', 'unhealthy'], 'draining', nowMs))) return false;
     await insertDrain(tx, row.id, await markRoutingChanged(tx, seen.key));
     return true;

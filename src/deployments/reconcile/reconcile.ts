@@ -30,22 +30,22 @@ export async function reconcile(context: ReconcileContext, key: EnvironmentKey):
   if (!seen.rollout) return keepActive(context, seen);
 
   const { deployment, fresh } = seen.rollout;
-  const { environment, active } = seen;
+  const { environment, active, instances } = seen;
   const policy = { ...policyOf(environment, fresh), pullTimeoutS: context.pullTimeoutS };
   if (await mendRollout(context, deployment, policy)) return 0;
-  const desired = desiredFor(deployment, environment.replicas, countInstances(seen.instances, deployment));
+  const desired = desiredFor(deployment, environment.replicas, countInstances(instances, deployment));
   const observed = await observeRollout(context, seen, seen.rollout, desired);
   const step = decide(rolloutOf(deployment, policy), observed, policy, context.lasting.now());
   if (step) {
     const logTail = step.failure ? await failureLog(context, seen, deployment) : [];
     await context.lease.write((tx) =>
-      saveStep(tx, context, environment, deployment, step, percentsOf(deployment, policy), logTail),
+      saveStep(tx, context, environment, deployment, step, percentsOf(deployment, policy), { logTail, instances }),
     );
     if (step.to !== 'preparing') context.images.forget(key);
     return 0;
   }
 
-  const moved = await moveTraffic(context.lease.write, deployment, fresh, active, desired.freshPercent);
+  const moved = await moveTraffic(context.lease.write, deployment, fresh, active, desired.freshPercent, instances);
   const sets: DesiredSet[] = [{ revision: fresh, instances: desired.fresh }];
   if (active) sets.push({ revision: active, instances: desired.previous });
   const changed = await keepInstances(context, seen, sets);

@@ -2,6 +2,8 @@
 // look knows what runs.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { ChangedMeanwhile } from '../../../src/db/guarded.ts';
+import { lockHealthy } from '../../../src/deployments/instances.ts';
 import { EngineLists } from '../../../src/deployments/reconcile/engine-lists.ts';
 import { unrouteMoved } from '../../../src/deployments/reconcile/moved.ts';
 import type { Engine, EngineInstance } from '../../../src/engines/engine.ts';
@@ -37,7 +39,7 @@ describe('a list of what an engine runs', () => {
       const row = db.selectFrom('routing').select('version').where('project_id', '=', shop.project);
       return Number((await row.executeTakeFirst())?.version ?? 0);
     };
-    return { running, version, state: async () => (await instancesOf(t.app.store.db, shop))[0]!.state };
+    return { shop, running, version, state: async () => (await instancesOf(t.app.store.db, shop))[0]!.state };
   }
 
   /** What each look is given is what the engine is said to run. */
@@ -76,6 +78,20 @@ describe('a list of what an engine runs', () => {
     assert.deepEqual(await Promise.all([a, b, c].map(({ state }) => state())), ['healthy', 'healthy', 'unhealthy']);
     await list(a.running(null), c.running(32_999));
     assert.deepEqual(await Promise.all([a, b].map(({ state }) => state())), ['unhealthy', 'unhealthy']);
+  });
+
+  test('nothing is decided for one that left after it was read', async () => {
+    const region = ids('region');
+    const [a, b] = [await openAt(region, 32_768), await openAt(region, 32_769)];
+    const list = lists(region);
+    await list(a.running(32_768), b.running(32_769));
+    const { db } = t.app.store;
+    const rows = (await Promise.all([a, b].map(({ shop }) => instancesOf(db, shop)))).flat();
+    const rely = () => db.transaction().execute((tx) => lockHealthy(tx, rows));
+    await rely();
+    await list(a.running(32_999), b.running(32_769));
+    await assert.rejects(rely(), ChangedMeanwhile);
+    await db.transaction().execute((tx) => lockHealthy(tx, [{ ...rows[0]!, state: 'unhealthy' }, rows[1]!]));
   });
 
   test('one that this engine never ran is for the look at its environment', async () => {
