@@ -48,7 +48,7 @@ function soakPlanes(): number {
 
 const [part, ...rest] = process.argv.slice(2);
 if (part === 'chaos') {
-  installMissing(dockerPrograms);
+  installMissing([...dockerPrograms, 'haproxy']);
   const { chaos } = await import('../test/soak/chaos.ts');
   process.exitCode = await chaos(rest);
 } else if (part === 'planes') {

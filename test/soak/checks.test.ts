@@ -88,7 +88,7 @@ describe('a failed visit', () => {
     reason: 'ECONNRESET',
   };
   const fault = (kind: FaultRecord['kind'], more: Partial<FaultRecord> = {}): FaultRecord[] => [
-    { kind, service: 'a', pid: 7, fromMs: 10_200, toMs: 10_200, ...more },
+    { kind, service: 'a', pid: 7, takesRouter: false, fromMs: 10_200, toMs: 10_200, ...more },
   ];
 
   test('in a worker that was killed or stopped meanwhile', () => {
@@ -103,9 +103,10 @@ describe('a failed visit', () => {
     assert.equal(checks.excuseOf(visit, fault('kill worker', { fromMs: 10_600, toMs: 10_600 })), null);
   });
   test('while no process of the service is there', () => {
-    const away = { fromMs: 5000, toMs: Number.POSITIVE_INFINITY };
+    const away = { takesRouter: true, fromMs: 5000, toMs: Number.POSITIVE_INFINITY };
     assert.equal(checks.excuseOf(visit, fault('kill supervisor', away)), 'service down');
     assert.equal(checks.excuseOf(visit, fault('kill service', { ...away, service: 'b' })), null);
+    assert.equal(checks.excuseOf(visit, fault('kill service', { ...away, takesRouter: false })), null, 'HAProxy stays');
   });
   test('at instances that the engine ended: an answer of the router, not a broken connection', () => {
     assert.equal(checks.excuseOf({ ...visit, reason: '502 ' }, fault('kill docker')), 'instances ended');

@@ -18,7 +18,7 @@ export function excuseOf(visit: FailedVisit, faults: FaultRecord[]): Excuse | nu
   const isOfInstance = /^50[234] /.test(visit.reason);
   if (isOfInstance && during.some(({ kind }) => kind === 'restart docker' || kind === 'kill docker'))
     return 'instances ended';
-  if (here.some(({ kind }) => kind === 'kill supervisor' || kind === 'kill service')) return 'service down';
+  if (here.some(({ kind, takesRouter }) => kind.startsWith('kill') && takesRouter)) return 'service down';
   if (inWorker('kill')) return 'worker killed';
   return inWorker('stop') ? 'worker stopped' : null;
 }

@@ -9,6 +9,8 @@ const wait = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, 
 interface Target {
   pid: number;
   service: string | null;
+  /** Nobody can visit the service until it is back. */
+  takesRouter?: boolean;
   /** Resolves when what it did is done again. */
   back?: () => Promise<void>;
 }
@@ -69,23 +71,25 @@ export class Faults {
     const { services, receivers } = this.#world;
     if (part === 'receiver')
       return receivers.flatMap(({ process: { pid } }) => (pid === null ? [] : [{ pid, service: null }]));
-    return services.flatMap(({ name: service, process, control, workers }) => {
-      if (part === 'worker') return workers().map((pid) => ({ pid, service }));
+    return services.flatMap(({ name: service, plane, process, control, workers, routes }) => {
+      // HAProxy has one worker at a time, and ends with it; but it outlives the service.
+      const isAlone = plane === 'haproxy';
+      if (part === 'worker') return workers().map((pid) => ({ pid, service, ...(isAlone && { back: routes }) }));
       if (part === 'control') return control().map((pid) => ({ pid, service }));
       const back = async () => {
         await wait(100);
         await process.ready();
       };
-      return process.pid === null ? [] : [{ pid: process.pid, service, back }];
+      return process.pid === null ? [] : [{ pid: process.pid, service, takesRouter: !isAlone, back }];
     });
   }
 
   #record(
     kind: FaultKind,
-    { pid, service }: { pid: number | null; service: string | null },
+    { pid, service, takesRouter = false }: Omit<Target, 'pid'> & { pid: number | null },
     forMs: number,
   ): FaultRecord {
-    const record = { kind, service, pid, fromMs: Date.now(), toMs: Number.POSITIVE_INFINITY };
+    const record = { kind, service, pid, takesRouter, fromMs: Date.now(), toMs: Number.POSITIVE_INFINITY };
     this.records.push(record);
     this.#say(`${kind} ${service ?? ''} ${pid ?? ''}${forMs > 0 ? ` for ${forMs} ms` : ''}`);
     return record;

@@ -6,6 +6,8 @@ export interface FaultRecord {
   service: string | null;
   /** Of the process that it befell. */
   pid: number | null;
+  /** Nobody could visit the service meanwhile. */
+  takesRouter: boolean;
   fromMs: number;
   /** When everything that it took away was back; Infinity: not yet. */
   toMs: number;

@@ -1,4 +1,5 @@
-// The real parts of a run: a PostgreSQL, a Docker engine with a registry, two services, receivers of webhooks.
+// The real parts of a run: a PostgreSQL, a Docker engine with a registry, two services, one of them with HAProxy, receivers
+// of webhooks.
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
@@ -6,20 +7,28 @@ import { request } from 'node:http';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { haproxyFilesOf } from '../../src/traffic/haproxy/files.ts';
+import { runningMaster, stopMaster } from '../../src/traffic/haproxy/process.ts';
 import { adminToken } from '../helpers/app.ts';
 import { childrenOf } from '../helpers/children.ts';
 import { startDocker, startRegistry, type TestDocker, type TestRegistry } from '../helpers/docker.ts';
 import { startPostgres, type TestPostgres } from '../helpers/postgres.ts';
 import { main } from '../helpers/service.ts';
+import { until } from '../helpers/wait.ts';
 import { KeptProcess } from './kept-process.ts';
+
+type Plane = 'builtin' | 'haproxy';
 
 export interface SoakedService {
   name: string;
+  plane: Plane;
   url: string;
   routerPort: number;
   process: KeptProcess;
   control(): number[];
   workers(): number[];
+  /** Resolves when its router answers. */
+  routes(): Promise<void>;
 }
 
 export interface SoakedReceiver {
@@ -60,7 +69,11 @@ export async function startWorld(): Promise<World> {
       SLUICE_SECRET_KEY: randomBytes(32).toString('hex'),
       SLUICE_REGIONS: `local=docker:${docker.socket}`,
     };
-    const services = await Promise.all(['a', 'b'].map((name) => serviceAt(name, join(folder, name), shared)));
+    const services = await Promise.all([
+      serviceAt('a', 'builtin', join(folder, 'a'), shared),
+      serviceAt('b', 'haproxy', join(folder, 'b'), shared),
+    ]);
+    undo.push(() => stopMaster(haproxyFilesOf(join(folder, 'b')), 0));
     for (const { process } of [...receivers, ...services]) undo.push(() => process.close());
     for (const { process } of [...receivers, ...services]) process.start();
     await Promise.all([...receivers, ...services].map(({ process }) => process.ready()));
@@ -73,10 +86,16 @@ export async function startWorld(): Promise<World> {
 
 export const forget = ({ folder }: World): void => rmSync(folder, { recursive: true, force: true });
 
-async function serviceAt(name: string, dataDir: string, shared: Record<string, string>): Promise<SoakedService> {
+async function serviceAt(
+  name: string,
+  plane: Plane,
+  dataDir: string,
+  shared: Record<string, string>,
+): Promise<SoakedService> {
   mkdirSync(dataDir);
   const [port, routerPort, tlsPort] = [await settledPort(), await settledPort(), await settledPort()];
   const url = `http://127.0.0.1:${port}`;
+  const answers = async () => (await statusOf(`http://127.0.0.1:${routerPort}/`)) > 0;
   const kept = new KeptProcess({
     args: [main],
     env: {
@@ -84,7 +103,7 @@ async function serviceAt(name: string, dataDir: string, shared: Record<string, s
       SLUICE_PORT: String(port),
       SLUICE_ROUTER_PORT: String(routerPort),
       SLUICE_ROUTER_TLS_PORT: String(tlsPort),
-      SLUICE_DATA_PLANE: 'builtin',
+      SLUICE_DATA_PLANE: plane,
       SLUICE_ROUTER_WORKERS: '2',
       SLUICE_ADMIN_TOKEN: adminToken,
       SLUICE_SAMPLE: 'off',
@@ -93,17 +112,19 @@ async function serviceAt(name: string, dataDir: string, shared: Record<string, s
       ...shared,
     },
     logPath: `${dataDir}.log`,
-    answers: async () =>
-      (await statusOf(`${url}/readyz`)) === 200 && (await statusOf(`http://127.0.0.1:${routerPort}/`)) > 0,
+    answers: async () => (await statusOf(`${url}/readyz`)) === 200 && (await answers()),
   });
+  const haproxyWorkers = () => childrenOf(runningMaster(haproxyFilesOf(dataDir)) ?? 0, 'haproxy');
   const children = (entry: string) => (kept.pid === null ? [] : childrenOf(kept.pid, entry));
   return {
     name,
+    plane,
     url,
     routerPort,
     process: kept,
     control: () => children('control.ts'),
-    workers: () => children('worker/main.ts'),
+    workers: plane === 'haproxy' ? haproxyWorkers : () => children('worker/main.ts'),
+    routes: () => until(`the router of ${name}`, () => answers().catch(() => false), 120_000, 100).then(() => {}),
   };
 }
 
