@@ -148,9 +148,12 @@ const clientErrorsOf = ({ requests, clientErrors }: Answered): Count => ({ of: r
 
 const shown = (odds: number): number => Math.round(Math.min(odds, 1e9) * 100) / 100;
 
+/** One for all: `toLocaleString` makes a new one each time. */
+const grouped = new Intl.NumberFormat('en');
+
 const counted = (count: Count, verb: string): string => {
   if (count.of === 0) return 'there was no request';
-  return `${count.bad.toLocaleString('en')} of ${count.of.toLocaleString('en')} requests ${verb} (${percent(rateOf(count))})`;
+  return `${grouped.format(count.bad)} of ${grouped.format(count.of)} requests ${verb} (${percent(rateOf(count))})`;
 };
 
 const percent = (rate: number): string => `${Math.round(rate * 1000) / 10} %`;
