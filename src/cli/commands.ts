@@ -25,6 +25,7 @@ export const commands: Record<string, Load> = {
   alerts: async () => (await import('./commands/alerts.ts')).command,
   webhooks: async () => (await import('./commands/webhooks.ts')).command,
   events: async () => (await import('./commands/events.ts')).command,
+  regions: async () => (await import('./commands/regions.ts')).command,
   registries: async () => (await import('./commands/registries.ts')).command,
   tokens: async () => (await import('./commands/tokens.ts')).command,
   login: async () => (await import('./commands/login.ts')).command,

@@ -197,6 +197,13 @@ test('which project is meant: the only one, the named one, or a list to choose f
   await alone.stop();
 });
 
+test('regions, and whether they answer', async () => {
+  const { stdout } = await cli(['regions'], known);
+  assert.match(stdout, /^NAME +ENGINE +STATE +HOSTS\nlocal +standin +answers +-\n$/);
+  const [region] = JSON.parse((await cli(['regions', '--json'], known)).stdout);
+  assert.deepEqual([region.name, region.available], ['local', true]);
+});
+
 test('settings and variables of an environment', async () => {
   const env = { ...known, SLUICE_PROJECT: 'settings' };
   await cli(['projects', 'create', 'Settings'], known);

@@ -5,7 +5,8 @@ import { pino } from 'pino';
 import { findInstallation } from '../../src/db/installation.ts';
 import { createDockerEngine } from '../../src/engines/docker/docker.ts';
 import { openDockerHosts } from '../../src/engines/docker/hosts/open.ts';
-import { startApp, type TestApp } from '../helpers/app.ts';
+import { adminToken, startApp, type TestApp } from '../helpers/app.ts';
+import { cli } from '../helpers/cli.ts';
 import { dockerMissing, startDocker, startRegistry, type TestDocker } from '../helpers/docker.ts';
 import { hangingDocker } from '../helpers/hanging-docker.ts';
 import { type ImageKind, pushImage } from '../helpers/images.ts';
@@ -295,6 +296,7 @@ describe('a region on three Docker hosts', { skip: dockerMissing, timeout: 180_0
       });
       const tookMs = performance.now() - begun;
       const { body } = await t.call('GET', '/v1/regions');
+      const told = await cli(['regions'], { SLUICE_API_URL: t.url, SLUICE_TOKEN: adminToken });
       await resume(stopped);
       await until('what was replaced to be removed', async () => (await on(stopped)).length === 0, 60_000);
       const { visits, failed } = await load.stop();
@@ -305,6 +307,7 @@ describe('a region on three Docker hosts', { skip: dockerMissing, timeout: 180_0
       assert.ok(visits > 0 && tookMs < (graceS + 10) * 1000, `${tookMs} ms`);
       const [region] = body.data;
       assert.equal(region.available, true);
+      assert.match(told.stdout, new RegExp(`local +docker +answers +2 of 3, away: ${stopped.socket}`));
       const available = dockers.map((docker) => docker !== stopped);
       assert.deepEqual(
         region.hosts.map((host: { available: boolean }) => host.available),
