@@ -33,17 +33,37 @@ export const allTrafficWithoutRollout: CommitInvariant = {
 const healthyOf = (facts: Facts, of: OfEnvironment) =>
   facts.instance.filter((row) => row.state === 'healthy' && environmentOf(row) === environmentOf(of));
 
+const revisionKey = (of: OfEnvironment, number: number) => `${environmentOf(of)} ${number}`;
+
+const sharesOf = ({ revision }: Facts): Map<string, number> =>
+  new Map(revision.map((row) => [revisionKey(row, row.number), row.traffic_percent]));
+
 export const sharesNameWhatServes: CommitInvariant = {
   name: 'a share does not rise for a revision without a healthy instance while another has one',
   tables: ['revision'],
   check({ before, after }) {
-    const known = new Map(before.revision.map((row) => [`${environmentOf(row)} ${row.number}`, row.traffic_percent]));
+    const known = sharesOf(before);
     return firstOf(after.revision, (row) => {
-      const earlier = known.get(`${environmentOf(row)} ${row.number}`) ?? 0;
+      const earlier = known.get(revisionKey(row, row.number)) ?? 0;
       if (row.traffic_percent <= earlier) return null;
       const healthy = healthyOf(after, row);
       if (healthy.length === 0 || healthy.some(({ revision }) => revision === row.number)) return null;
       return `r${row.number} of ${environmentOf(row)} has ${row.traffic_percent} % and no healthy instance`;
+    });
+  },
+};
+
+export const abortsTakeTraffic: CommitInvariant = {
+  name: 'a share does not rise for what is being aborted while what was there before can serve',
+  tables: ['revision'],
+  check({ before, after }) {
+    const known = sharesOf(before);
+    return firstOf(after.deployment, (row) => {
+      if (row.state !== 'aborting') return null;
+      const share = sharesOf(after).get(revisionKey(row, row.revision)) ?? 0;
+      if (share <= (known.get(revisionKey(row, row.revision)) ?? 0)) return null;
+      const canServe = healthyOf(after, row).some(({ revision }) => revision === row.previous_revision);
+      return canServe ? `r${row.revision} of ${environmentOf(row)} is being aborted and gets ${share} %` : null;
     });
   },
 };

@@ -82,13 +82,21 @@ test('shares sum to 100 and name what serves', () => {
   assert.equal(sum(commit({}, { revision: [revision(1, 90), revision(2, 10, 'canary')] })), null);
   assert.match(sum(commit({}, { revision: [revision(1, 90), revision(2, 5, 'canary')] }))!, /sum to 95/);
   assert.match(sum(commit({}, { revision: [revision(1, 0)] }))!, /sum to 0/);
-  const moved = (healthy: number) =>
+  const moved = (healthy: number, rollout = deployment({})) =>
     commit(
       { revision: [revision(1, 100), revision(2, 0)] },
-      { revision: [revision(1, 0), revision(2, 100)], instance: [instance('i', healthy, 'healthy')] },
+      {
+        revision: [revision(1, 0), revision(2, 100)],
+        instance: [instance('i', healthy, 'healthy')],
+        deployment: [rollout],
+      },
     );
   assert.equal(traffic.sharesNameWhatServes.check(moved(2)), null);
   assert.match(traffic.sharesNameWhatServes.check(moved(1))!, /r2 .* no healthy instance/);
+  const aborted = deployment({ state: 'aborting', revision: 2, previous_revision: 1 });
+  assert.equal(traffic.abortsTakeTraffic.check(moved(1)), null);
+  assert.equal(traffic.abortsTakeTraffic.check(moved(2, aborted)), null);
+  assert.match(traffic.abortsTakeTraffic.check(moved(1, aborted))!, /r2 .* is being aborted and gets 100 %/);
   const rest = traffic.allTrafficWithoutRollout.check;
   const shared = { revision: [revision(1, 90), revision(2, 10, 'failed')] };
   assert.equal(rest(commit({}, { ...shared, deployment: [deployment({ finished_at: null })] })), null);
