@@ -2,6 +2,7 @@ import * as contract from '../contract/alert-rules.ts';
 import { ApiError, type ErrorDetail, quotaExceeded } from '../contract/errors.ts';
 import type { Db } from '../db/database.ts';
 import { isUniqueViolation } from '../db/errors.ts';
+import { lockRow } from '../db/lock-row.ts';
 import { findEnvironment } from '../environments/queries.ts';
 import { environmentUnknown } from '../environments/unknown.ts';
 import { type ServedRoute, serve } from '../http/api/route.ts';
@@ -132,6 +133,7 @@ export async function refuseTooMany(
   ofHostname = false,
   more = 1,
 ): Promise<void> {
+  await lockRow(tx, 'project', projectId);
   if ((await countAlertRules(tx, projectId, environment, ofHostname)) + more <= maxRules) return;
   throw quotaExceeded(`An environment has at most ${maxRules} alert rules.`, 'alert_rules', maxRules);
 }

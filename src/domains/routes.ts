@@ -2,6 +2,7 @@ import { deleteDomainRules, insertDomainRule } from '../alerts/defaults.ts';
 import * as contract from '../contract/domains.ts';
 import { ApiError, quotaExceeded } from '../contract/errors.ts';
 import type { Db } from '../db/database.ts';
+import { lockRow } from '../db/lock-row.ts';
 import { keyOf } from '../environments/key.ts';
 import { findEnvironment } from '../environments/queries.ts';
 import { environmentUnknown } from '../environments/unknown.ts';
@@ -76,6 +77,7 @@ function changingRoutes(parts: DomainParts): ServedRoute[] {
         const { hostname, mistake } = checkHostname(call.body.hostname, reserved);
         if (mistake !== null) throw invalidHostname(mistake);
         if (!(await findEnvironment(tx, project.id, environment))) throw environmentUnknown(environment);
+        await lockRow(tx, 'project', project.id);
         if ((await countDomains(tx, project.id)) >= maxDomains) throw tooMany();
         const row = newDomain({ id: ids('dom'), accountId: call.caller.accountId, nowMs: clock.now() }, project.id, {
           hostname,

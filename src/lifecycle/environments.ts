@@ -1,10 +1,12 @@
 // Creating and deleting an environment spans features: its alert rules come with it; its alerts, routes and instances go
 // with it.
+
 import { insertDefaultRules } from '../alerts/defaults.ts';
 import { endAlertsOf } from '../alerts/incidents.ts';
 import { createEnvironment, deleteEnvironment } from '../contract/environments.ts';
 import { ApiError, quotaExceeded } from '../contract/errors.ts';
 import { isUniqueViolation } from '../db/errors.ts';
+import { lockRow } from '../db/lock-row.ts';
 import { deploymentInProgress } from '../deployments/in-progress.ts';
 import { findInProgress } from '../deployments/queries.ts';
 import { changeEnvironment, newEnvironment } from '../environments/change.ts';
@@ -36,6 +38,7 @@ export function environmentLifecycleRoutes(parts: EnvironmentLifecycleParts): Se
       const project = await requireProject(tx, call.caller, call.params.id);
       const { name, region, ...changes } = call.body;
       if (await environments.findEnvironment(tx, project.id, name)) throw environmentExists(name);
+      await lockRow(tx, 'project', project.id);
       if ((await environments.countEnvironments(tx, project.id)) >= maxEnvironments) {
         throw quotaExceeded(`A project has at most ${maxEnvironments} environments.`, 'environments', maxEnvironments);
       }

@@ -1,5 +1,6 @@
 // Creating and deleting a project spans features: its first environment, that environment's alert rules, and what has to
 // end or be cleaned up when it goes.
+
 import { insertDefaultRules } from '../alerts/defaults.ts';
 import { endAlertsOf } from '../alerts/incidents.ts';
 import type { Caller } from '../contract/caller.ts';
@@ -8,6 +9,7 @@ import { createProject, deleteProject } from '../contract/projects.ts';
 import type { Db } from '../db/database.ts';
 import { isUniqueViolation } from '../db/errors.ts';
 import { ChangedMeanwhile } from '../db/guarded.ts';
+import { lockRow } from '../db/lock-row.ts';
 import { deploymentInProgress, findInProgressOf } from '../deployments/in-progress.ts';
 import { newEnvironment } from '../environments/change.ts';
 import { freeHost } from '../environments/host.ts';
@@ -86,8 +88,10 @@ export function projectLifecycleRoutes({ ids, clock, regions, maxProjects }: Pro
   ];
 }
 
-async function requireRoom(db: Db, { accountId }: Caller, maxProjects: number): Promise<void> {
-  if (maxProjects === 0 || !(await projects.hasProjects(db, accountId, maxProjects))) return;
+async function requireRoom(tx: Db, { accountId }: Caller, maxProjects: number): Promise<void> {
+  if (maxProjects === 0) return;
+  await lockRow(tx, 'account', accountId);
+  if (!(await projects.hasProjects(tx, accountId, maxProjects))) return;
   throw quotaExceeded(`An account has at most ${maxProjects} projects.`, 'projects', maxProjects);
 }
 

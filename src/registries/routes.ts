@@ -2,6 +2,7 @@ import type { Caller } from '../contract/caller.ts';
 import { ApiError, notFound, quotaExceeded } from '../contract/errors.ts';
 import * as contract from '../contract/registries.ts';
 import type { Db } from '../db/database.ts';
+import { lockRow } from '../db/lock-row.ts';
 import { type ServedRoute, serve } from '../http/api/route.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
@@ -37,6 +38,7 @@ export function registryRoutes({ ids, clock, seal }: RegistryParts): ServedRoute
     serve(contract.createRegistry, async (call, tx) => {
       const { caller, body } = call;
       const projectIds = await requireProjects(tx, caller, body.project_ids);
+      await lockRow(tx, 'account', caller.accountId);
       if ((await countRegistries(tx, caller.accountId)) >= maxRegistries) {
         throw quotaExceeded(`An account has at most ${maxRegistries} logins.`, 'registries', maxRegistries);
       }

@@ -3,6 +3,7 @@ import { ApiError, notFound, quotaExceeded } from '../contract/errors.ts';
 import { allows, type Scope } from '../contract/scopes.ts';
 import * as contract from '../contract/tokens.ts';
 import type { Db } from '../db/database.ts';
+import { lockRow } from '../db/lock-row.ts';
 import { unauthorized } from '../http/api/gate.ts';
 import { type ApiCall, type ServedRoute, serve } from '../http/api/route.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -23,6 +24,7 @@ export function tokenRoutes({ ids, clock }: { ids: IdSource; clock: Clock }): Se
 
     serve(contract.createToken, async (call, tx) => {
       await refuseMoreThanOwn(call, tx);
+      await lockRow(tx, 'account', call.caller.accountId);
       if ((await countTokens(tx, call.caller.accountId)) >= maxTokens) {
         throw quotaExceeded(`An account has at most ${maxTokens} tokens that are not revoked.`, 'tokens', maxTokens);
       }

@@ -3,6 +3,7 @@ import type { Of } from '../../contract/declare/shapes.ts';
 import { ApiError, quotaExceeded } from '../../contract/errors.ts';
 import { allows } from '../../contract/scopes.ts';
 import * as contract from '../../contract/webhooks.ts';
+import { lockRow } from '../../db/lock-row.ts';
 import { type ServedRoute, serve } from '../../http/api/route.ts';
 import type { AddressPolicy } from '../../lib/address.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -56,6 +57,7 @@ function registrationRoutes({ ids, clock, seal, policy, lookup }: WebhookParts):
         const { body, caller } = call;
         if (body.project_id == null) refuseBoundToken(caller);
         else await requireProject(tx, caller, body.project_id);
+        await lockRow(tx, 'account', caller.accountId);
         if ((await countWebhooks(tx, caller.accountId)) >= maxWebhooks) throw tooMany();
         const id = ids('whk');
         const secret = newSecret();

@@ -16,6 +16,14 @@ test('an account has at most as many projects as the setting says', async () => 
   assert.equal((await app.call('POST', '/v1/projects', { body: { name: 'One more' } })).status, 201);
 });
 
+test('not even for requests that come at once', async () => {
+  const { body } = await app.call('GET', '/v1/projects');
+  for (const { id } of body.data) await app.call('DELETE', `/v1/projects/${id}`);
+  const create = (n: number) => app.call('POST', '/v1/projects', { body: { name: `At once ${n}` } });
+  const statuses = (await Promise.all(Array.from({ length: 12 }, (_, n) => create(n)))).map(({ status }) => status);
+  assert.deepEqual(statuses.toSorted(), [201, 201, 201, ...Array(9).fill(422)]);
+});
+
 test('all addresses of one IPv6 network share the budget of requests without a token', async () => {
   const ask = async (address: string) => {
     const headers = { 'x-forwarded-for': address };
