@@ -31,12 +31,11 @@ export async function run(env: Env, isTerminal: boolean): Promise<void> {
     control.listenToOrders();
     await say({ ready: true });
   } catch (error) {
-    process.off('disconnect', goneEarly);
     const { lines, exitCode } = explainStart(error);
     for (const line of lines) process.stderr.write(`sluice: ${line}\n`);
     await say({ failed: lines[0]!.split('\n', 1)[0]! });
-    process.exitCode = exitCode;
-    if (process.connected) process.disconnect!();
+    // What was opened before it failed would keep the process alive, and with it the ports that the next one needs.
+    process.exit(exitCode);
   }
 }
 

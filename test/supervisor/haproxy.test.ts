@@ -1,11 +1,14 @@
 // The service with HAProxy as its data plane: visitors notice neither a killed service nor a rollout after its return.
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { test } from 'node:test';
 import { haproxyFilesOf } from '../../src/traffic/haproxy/files.ts';
 import { runningMaster, stopMaster } from '../../src/traffic/haproxy/process.ts';
 import { call, isolatedEnv } from '../helpers/app.ts';
 import { freePort } from '../helpers/free-port.ts';
 import { startLoad } from '../helpers/load.ts';
+import { refusesConnections } from '../helpers/raw-http.ts';
 import { startService } from '../helpers/service.ts';
 import { until } from '../helpers/wait.ts';
 
@@ -65,6 +68,32 @@ test('kill -9 of the service under load, a canary after its return, a stop', { t
   } finally {
     service.killAll();
     await stopMaster(files, 0);
+    await clean();
+  }
+});
+
+test('a start that fails after HAProxy was asked for ends, and gives up its ports', { timeout: 120_000 }, async () => {
+  const { env, clean } = await isolatedEnv();
+  const port = await freePort();
+  const taken = createServer().listen(0, '127.0.0.1');
+  await once(taken, 'listening');
+  const settings = {
+    ...env,
+    SLUICE_DATA_PLANE: 'haproxy',
+    SLUICE_PORT: String(port),
+    SLUICE_ROUTER_PORT: String((taken.address() as AddressInfo).port),
+    SLUICE_ROUTER_TLS_PORT: String(await freePort()),
+  };
+  const service = startService(settings);
+  try {
+    await until('its end', () => service.child.exitCode !== null, 30_000);
+    assert.equal(service.child.exitCode, 1, service.output());
+    assert.match(service.output(), /HAProxy does not start/);
+    assert.ok(await refusesConnections(port));
+  } finally {
+    service.killAll();
+    taken.close();
+    await stopMaster(haproxyFilesOf(env.SLUICE_DATA_DIR!), 0);
     await clean();
   }
 });
