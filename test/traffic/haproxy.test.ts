@@ -1,5 +1,6 @@
 // HAProxy as the data plane: what it does beyond the conformance suite, with a real HAProxy.
 import assert from 'node:assert/strict';
+import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { CertificateSource, StoredCertificate } from '../../src/traffic/certificates.ts';
 import { ask as command } from '../../src/traffic/haproxy/control.ts';
@@ -159,6 +160,39 @@ describe('HAProxy', () => {
     const third = await renew(host);
     const next = await router.restart();
     await until('the third certificate', () => servesTls(next.tls, third));
+  });
+
+  test('what a process that was killed left half done stops no certificate', async () => {
+    const { source, renew } = testCertificates();
+    const router = await startHaproxy({ certificates: source });
+    await serve(router, share(1, 100, await named('one')));
+    await renew('other.localhost');
+    const { chainPem, keyPem } = source.stored.get('other.localhost')!;
+    const left = join(dirname(router.adminSocket), 'left.pem');
+    await command(router.adminSocket, `new ssl cert ${left}`);
+    const begun = await command(router.adminSocket, `set ssl cert ${left} <<\n${chainPem.trim()}\n${keyPem.trim()}\n`);
+    assert.match(begun, /Transaction created/);
+    const first = await renew(host);
+    router.plane.expireCertificates([host]);
+    await until('the certificate', () => servesTls(router.tls, first));
+  });
+
+  test('one that does not answer holds up no start, and is found once it does', async () => {
+    const router = await startHaproxy();
+    await serve(router, share(1, 100, await named('one')));
+    const { id } = router.plane.routers()[0]!;
+    const worker = Number(id.split('-')[1]);
+    process.kill(worker, 'SIGSTOP');
+    try {
+      const next = await router.restart();
+      assert.deepEqual(next.plane.routers(), []);
+      process.kill(worker, 'SIGCONT');
+      await until('it to be found', () => next.plane.routers()[0]?.id === id);
+      await serve(next, share(2, 100, await named('two')));
+      assert.equal((await ask(next.port)).body, 'two');
+    } finally {
+      process.kill(worker, 'SIGCONT');
+    }
   });
 
   test('http-01 challenges are answered for any host', async () => {

@@ -15,6 +15,10 @@ export class HaproxyCertificates {
   /** By host name: the id of its certificate. */
   readonly #served = new Map<string, string>();
   readonly #queue = new Set<string>();
+  /** They could not be given to HAProxy, and wait for the next try. */
+  readonly #failed = new Set<string>();
+  /** Files that HAProxy serves; null: it has not been asked since it was started or found. */
+  #listed: Set<string> | null = null;
   #working: Promise<void> | null = null;
   #isRunning = false;
 
@@ -34,6 +38,7 @@ export class HaproxyCertificates {
 
   attach(): void {
     this.#isRunning = true;
+    this.#listed = null;
     this.#work();
   }
 
@@ -45,6 +50,11 @@ export class HaproxyCertificates {
 
   refreshAll(): void {
     this.refresh(this.#served.keys());
+  }
+
+  /** Tries again what failed. */
+  retry(): void {
+    if (this.#failed.size > 0) this.refresh(this.#failed);
   }
 
   #work(): void {
@@ -59,8 +69,14 @@ export class HaproxyCertificates {
       this.#queue.delete(name);
       try {
         await this.#serveCurrent(name);
+        this.#failed.delete(name);
       } catch (error) {
-        this.#log.warn({ err: error, hostName: name }, 'a certificate could not be given to HAProxy');
+        if (!this.#failed.has(name))
+          this.#log.warn(
+            { err: error, hostName: name },
+            'a certificate could not be given to HAProxy; it is tried again',
+          );
+        this.#failed.add(name);
       }
     }
   }
@@ -73,7 +89,7 @@ export class HaproxyCertificates {
       if (known !== undefined) await this.#remove(name);
       return;
     }
-    await this.#install(name, found, known !== undefined);
+    await this.#install(name, found);
     this.#served.set(name, found.id);
   }
 
@@ -82,28 +98,54 @@ export class HaproxyCertificates {
     return join(this.#files.certificates, `${createHash('sha256').update(name).digest('hex').slice(0, 32)}.pem`);
   }
 
-  async #install(name: string, { chainPem, keyPem }: StoredCertificate, isThere: boolean): Promise<void> {
+  async #install(name: string, { chainPem, keyPem }: StoredCertificate): Promise<void> {
     const { adminSocket, certificateList } = this.#files;
+    this.#listed ??= await this.#readListed();
     const file = this.#fileOf(name);
     const pem = `${chainPem.trim()}\n${keyPem.trim()}`.replace(/\n{2,}/g, '\n');
     await replaceFile(file, `${pem}\n`);
-    if (!isThere) await this.#do(adminSocket, `new ssl cert ${file}`, /new empty certificate/i);
-    await this.#do(adminSocket, `set ssl cert ${file} <<\n${pem}\n`, /transaction (created|updated)/i);
+    const isListed = this.#listed.has(file);
+    if (!isListed) await this.#do(adminSocket, `new ssl cert ${file}`, /new empty certificate|already exists/i);
+    await this.#set(file, pem);
     await this.#do(adminSocket, `commit ssl cert ${file}`, /success/i);
-    if (isThere) return;
+    if (isListed) return;
     this.#served.set(name, '');
     await this.#writeList();
     await this.#do(adminSocket, `add ssl crt-list ${certificateList} <<\n${file} ${name}\n`, /success/i);
+    this.#listed.add(file);
+  }
+
+  /**
+   * HAProxy has one transaction at a time: where a process was killed between this and the commit, that is about the file
+   * it was about, whatever this one names.
+   */
+  async #set(file: string, pem: string): Promise<void> {
+    const { adminSocket } = this.#files;
+    const command = `set ssl cert ${file} <<\n${pem}\n`;
+    for (let isAgain = false; ; isAgain = true) {
+      const answer = await ask(adminSocket, command);
+      const [, about] = /transaction \w+ for certificate (\S+)!/i.exec(answer) ?? [];
+      if (about === file) return;
+      if (about === undefined || isAgain) throw new HaproxyRefused(command, answer);
+      await this.#do(adminSocket, `abort ssl cert ${about}`, /aborted/i);
+    }
   }
 
   async #remove(name: string): Promise<void> {
     const { adminSocket, certificateList } = this.#files;
     const file = this.#fileOf(name);
     this.#served.delete(name);
+    this.#listed?.delete(file);
     await this.#writeList();
     await this.#do(adminSocket, `del ssl crt-list ${certificateList} ${file}`, /deleted/i);
     await this.#do(adminSocket, `del ssl cert ${file}`, /deleted/i);
     await removeFile(file);
+  }
+
+  /** The files of the list as HAProxy has it: one that was killed may have written more to disk than it had said to HAProxy. */
+  async #readListed(): Promise<Set<string>> {
+    const lines = (await ask(this.#files.adminSocket, `show ssl crt-list ${this.#files.certificateList}`)).split('\n');
+    return new Set(lines.map((line) => line.split(' ')[0]!).filter((file) => file.endsWith('.pem')));
   }
 
   #writeList(): Promise<void> {

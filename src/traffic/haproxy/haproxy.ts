@@ -76,6 +76,14 @@ class Haproxy implements DataPlane {
     );
     if (runningMaster(this.#files) === null) return;
     this.#version = Number(await readOrEmpty(this.#files.version));
+    // One that does not answer may still serve. It is asked again at every look, and nothing else waits for it.
+    await this.#adopt().catch((error) => {
+      this.#worker = null;
+      this.#options.log.warn({ err: error }, 'HAProxy runs and does not answer; it is asked again');
+    });
+  }
+
+  async #adopt(): Promise<void> {
     if (await this.#writeConfig()) await reload(this.#files);
     await this.#attach();
     // Which tables these have is not known any more.
@@ -143,7 +151,7 @@ class Haproxy implements DataPlane {
   }
 
   async listen(): Promise<RouterPorts> {
-    await this.#enqueue(() => this.#start());
+    if (runningMaster(this.#files) === null) await this.#enqueue(() => this.#start());
     this.#timer = setInterval(() => {
       this.#enqueue(() => this.#look()).catch((error) =>
         this.#options.log.error({ err: error }, 'HAProxy could not be looked after'),
@@ -204,6 +212,7 @@ class Haproxy implements DataPlane {
       this.#observer.moved();
     }
     this.#followLog(this.#worker!);
+    this.#certificates?.retry();
     await this.#routes.tidy();
     for (const id of this.#replaced.takeEnded(this.#now())) this.#observer.left(id);
   }
