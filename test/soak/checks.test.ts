@@ -81,6 +81,7 @@ describe('what is there at the end', () => {
 describe('a failed visit', () => {
   const visit: FailedVisit = {
     service: 'a',
+    plane: 'builtin',
     site: 'shop',
     worker: 7,
     fromMs: 10_000,
@@ -111,6 +112,7 @@ describe('a failed visit', () => {
   test('at instances that the engine ended: an answer of the router, not a broken connection', () => {
     assert.equal(checks.excuseOf({ ...visit, reason: '502 ' }, fault('kill docker')), 'instances ended');
     assert.equal(checks.excuseOf(visit, fault('kill docker')), null);
+    assert.equal(checks.excuseOf({ ...visit, plane: 'haproxy' }, fault('kill docker')), 'instances ended');
     assert.equal(checks.excuseOf({ ...visit, reason: '502 ' }, fault('stop docker')), null);
   });
   test('never because of a control process, a supervisor that is stopped, a receiver or the database', () => {

@@ -15,7 +15,9 @@ export function excuseOf(visit: FailedVisit, faults: FaultRecord[]): Excuse | nu
   const inWorker = (act: 'kill' | 'stop') =>
     here.some(({ kind, pid }) => kind === `${act} worker` && (visit.worker === null || visit.worker === pid));
   // Restarting or killing dockerd ends every instance; a connection to the router is not touched by it.
-  const isOfInstance = /^50[234] /.test(visit.reason);
+  // HAProxy closes a kept connection where an instance breaks off, so that its client decides whether to ask again.
+  const isOfInstance =
+    /^50[234] /.test(visit.reason) || (visit.plane === 'haproxy' && visit.reason.startsWith('ECONNRESET'));
   if (isOfInstance && during.some(({ kind }) => kind === 'restart docker' || kind === 'kill docker'))
     return 'instances ended';
   if (here.some(({ kind, takesRouter }) => kind.startsWith('kill') && takesRouter)) return 'service down';

@@ -1,6 +1,8 @@
 // What was done and seen during a run, as the checks read it.
 import type { FaultKind } from './plan.ts';
 
+export type Plane = 'builtin' | 'haproxy';
+
 export interface FaultRecord {
   kind: FaultKind;
   service: string | null;
@@ -15,6 +17,7 @@ export interface FaultRecord {
 
 export interface FailedVisit {
   service: string;
+  plane: Plane;
   site: string;
   /** The router worker that had the connection; null: not known. */
   worker: number | null;

@@ -55,7 +55,7 @@ export class Visitors {
     this.longestMs = Math.max(this.longestMs, toMs - fromMs);
     if (reason === null) return;
     const { service, worker } = connection;
-    this.failed.push({ service: service.name, site: site.host, worker, fromMs, toMs, reason });
+    this.failed.push({ service: service.name, plane: service.plane, site: site.host, worker, fromMs, toMs, reason });
   }
 }
 

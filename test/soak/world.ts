@@ -16,8 +16,7 @@ import { startPostgres, type TestPostgres } from '../helpers/postgres.ts';
 import { main } from '../helpers/service.ts';
 import { until } from '../helpers/wait.ts';
 import { KeptProcess } from './kept-process.ts';
-
-type Plane = 'builtin' | 'haproxy';
+import type { Plane } from './records.ts';
 
 export interface SoakedService {
   name: string;
