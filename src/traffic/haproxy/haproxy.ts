@@ -84,7 +84,7 @@ class Haproxy implements DataPlane {
   }
 
   async #adopt(): Promise<void> {
-    if (await this.#writeConfig()) await reload(this.#files);
+    await this.#run();
     await this.#attach();
     // Which tables these have is not known any more.
     for (const id of await replacedWorkers(this.#files)) this.#replaced.add({ id, version: 0 }, this.#now());
@@ -162,20 +162,19 @@ class Haproxy implements DataPlane {
 
   async #start(): Promise<void> {
     if (this.#worker !== null) return;
-    await this.#writeConfig();
-    if (runningMaster(this.#files) === null) await startMaster(this.#options.program, this.#files);
+    await this.#run();
     await this.#attach();
     await this.#observer.joining({ id: this.#worker!, version: this.#version });
   }
 
-  /** True: the configuration is another one than HAProxy last started with. */
-  async #writeConfig(): Promise<boolean> {
+  /** Starts HAProxy if it does not run, and has it load its configuration if it runs with another one. */
+  async #run(): Promise<void> {
     const text = configText(this.#options.settings, this.#files);
     const hash = createHash('sha256').update(text).digest('hex');
-    const changed = (await readOrEmpty(this.#files.hash)) !== hash;
     await replaceFile(this.#files.config, text);
+    if (runningMaster(this.#files) === null) await startMaster(this.#options.program, this.#files);
+    else if ((await readOrEmpty(this.#files.hash)) !== hash) await reload(this.#files);
     await replaceFile(this.#files.hash, hash);
-    return changed;
   }
 
   async #attach(): Promise<void> {
