@@ -65,7 +65,7 @@ export const seesCanary = (bucket: number, revision: number, percent: number): b
 export interface Candidate {
   /** Requests under way. */
   underWay: number;
-  /** Milliseconds since the epoch. It failed to accept a connection, and is skipped until then. */
+  /** By a clock that nobody sets. It failed to accept a connection, and is skipped until then. */
   ejectedUntil: number;
 }
 

@@ -11,7 +11,10 @@ import type { ProxyLimits } from './limits.ts';
 import type { RouteTable } from './route-table.ts';
 
 export interface ProxyContext {
+  /** What is counted is counted at this time. */
   readonly clock: Clock;
+  /** For how long something took or may take: somebody may set the other clock meanwhile. */
+  readonly steady: Clock;
   readonly log: Log;
   readonly failedRequests: FailedRequests;
   readonly limits: ProxyLimits;

@@ -66,7 +66,7 @@ export class Exchange implements AttemptOwner {
     this.#head = head;
     this.#upgrade = upgrade;
     this.#awaitsContinue = awaitsContinue;
-    this.#startedAt = context.clock.now();
+    this.#startedAt = context.steady.now();
   }
 
   start(route: ProxyRoute): void {
@@ -77,7 +77,7 @@ export class Exchange implements AttemptOwner {
       if (route.canary !== null) this.#cookie = cookieOf(head.bucket);
     }
     if (this.#tryNext(route)) return;
-    backendOf(route, head.bucket).counter.countRequest(this.#startedAt, 0, 'error');
+    backendOf(route, head.bucket).counter.countRequest(this.#context.clock.now(), 0, 'error');
     this.refuse(errorResponses.noInstance);
   }
 
@@ -93,7 +93,7 @@ export class Exchange implements AttemptOwner {
 
   /** Makes an attempt at the next instance; false where there is none left. */
   #tryNext(route: ProxyRoute): boolean {
-    const nowMs = this.#context.clock.now();
+    const nowMs = this.#context.steady.now();
     const wanted = backendOf(route, this.#head.bucket);
     const other = wanted === route.stable ? route.canary : route.stable;
     const instance = chooseInstance(wanted, other, nowMs, this.#tried);
@@ -102,7 +102,7 @@ export class Exchange implements AttemptOwner {
     const backend = other === null || wanted.instances.includes(instance) ? wanted : other;
     if (backend !== wanted && wanted.instances.length > 0 && !this.#charged) {
       this.#charged = true;
-      wanted.counter.countRequest(nowMs, nowMs - this.#startedAt, 'error');
+      this.#count(wanted, 'error');
     }
     this.#try(backend, instance);
     return true;
@@ -176,9 +176,9 @@ export class Exchange implements AttemptOwner {
 
   onFailure(failure: AttemptFailure): void {
     const { attempt, error, connected } = failure;
-    const { clock, limits, log, failedRequests } = this.#context;
+    const { steady, limits, log, failedRequests } = this.#context;
     if (!connected && isOfInstance(error)) {
-      attempt.instance.ejectedUntil = clock.now() + limits.ejectMs;
+      attempt.instance.ejectedUntil = steady.now() + limits.ejectMs;
       log.warn({ revision: attempt.backend.revision, code: codeOf(error) }, 'an instance takes no connection');
     }
     if (this.#tryAnother(failure)) return;
@@ -193,14 +193,14 @@ export class Exchange implements AttemptOwner {
       status: response.status,
       code: codeOf(error),
       reason: error.message,
-      tookMs: clock.now() - this.#startedAt,
+      tookMs: Math.round(steady.now() - this.#startedAt),
     });
   }
 
   #tryAnother({ attempt, error, connected, sent, responseBegun }: AttemptFailure): boolean {
-    const { clock, limits, routes } = this.#context;
+    const { steady, limits, routes } = this.#context;
     const route = routes.find(this.#head.hostName);
-    if (!route || responseBegun || clock.now() - this.#startedAt > limits.retryMs) return false;
+    if (!route || responseBegun || steady.now() - this.#startedAt > limits.retryMs) return false;
     if (!isSafeToRepeat(error, this.#request.method!, sent, this.#head.hasBody)) return false;
     if (this.#tried === none) this.#tried = [];
     this.#tried.push(attempt.instance);
@@ -213,8 +213,8 @@ export class Exchange implements AttemptOwner {
   }
 
   #count(backend: Backend, outcome: Outcome): void {
-    const nowMs = this.#context.clock.now();
-    backend.counter.countRequest(nowMs, nowMs - this.#startedAt, outcome);
+    const { clock, steady } = this.#context;
+    backend.counter.countRequest(clock.now(), steady.now() - this.#startedAt, outcome);
   }
 
   readonly #onClosed = (): void => {

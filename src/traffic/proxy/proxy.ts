@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import type { Server as HttpServer } from 'node:http';
 import { type AddressInfo, Server as NetServer, type Server } from 'node:net';
 import type { Range } from '../../lib/address.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, steadyOf } from '../../lib/clock.ts';
 import { limitConnections } from '../../lib/connections/limits.ts';
 import { createIds } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
@@ -50,12 +50,14 @@ const portOf = (server: Server): number => (server.address() as AddressInfo).por
 export function createProxy(options: ProxyOptions): BuiltInProxy {
   const { clock, log, limits: changed, certificates, redirect, trustedProxies = [] } = options;
   const limits = { ...defaultLimits, ...changed };
+  const steady = steadyOf(clock);
   const counter = new TrafficCounter(clock);
   const routes = new RouteTable(limits, counter);
   const context: ProxyContext = {
     clock,
+    steady,
     log,
-    failedRequests: new FailedRequests(clock, log),
+    failedRequests: new FailedRequests(steady, log),
     limits,
     ids: createIds(clock),
     routes,
