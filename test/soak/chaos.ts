@@ -41,15 +41,17 @@ export async function chaos(args: string[]): Promise<number> {
   console.log(`chaos for ${minutes} minutes, seed ${seed}`);
   const world = await startWorld();
   say(`logs: ${world.folder}`);
+  let violations: number;
   try {
     const outcome = await run(world, seed, minutes);
-    const violations = report(outcome);
+    violations = report(outcome);
     console.log(closingLine({ ...outcome, minutes, seed, violations }));
-    if (violations === 0) forget(world);
-    return violations === 0 ? 0 : 1;
   } finally {
     await world.stop();
   }
+  if (violations > 0) return 1;
+  forget(world);
+  return 0;
 }
 
 async function run(world: World, seed: number, minutes: number): Promise<Outcome> {
