@@ -57,11 +57,11 @@ export const abortsTakeTraffic: CommitInvariant = {
   name: 'a share does not rise for what is being aborted while what was there before can serve',
   tables: ['revision'],
   check({ before, after }) {
-    const known = sharesOf(before);
+    const [earlier, now] = [sharesOf(before), sharesOf(after)];
     return firstOf(after.deployment, (row) => {
-      if (row.state !== 'aborting') return null;
-      const share = sharesOf(after).get(revisionKey(row, row.revision)) ?? 0;
-      if (share <= (known.get(revisionKey(row, row.revision)) ?? 0)) return null;
+      const key = revisionKey(row, row.revision);
+      const share = now.get(key) ?? 0;
+      if (row.state !== 'aborting' || share <= (earlier.get(key) ?? 0)) return null;
       const canServe = healthyOf(after, row).some(({ revision }) => revision === row.previous_revision);
       return canServe ? `r${row.revision} of ${environmentOf(row)} is being aborted and gets ${share} %` : null;
     });

@@ -1,6 +1,6 @@
 // Preloaded into the process of every test file (scripts/test.ts). A file that is still running some time after its last
 // test fails, and says what keeps it alive; with SLUICE_TEST_TRACE=1 also where that was created. To record this for every
-// timer and socket takes a tenth of the suite's time.
+// timer and socket costs files with many requests a tenth of their processor time, or more.
 import { createHook } from 'node:async_hooks';
 import { isMainThread } from 'node:worker_threads';
 
