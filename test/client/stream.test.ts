@@ -5,6 +5,7 @@ import { type App, createApp } from '../../src/app.ts';
 import { type ChangeNotice, createClient, type Sluice, type SluiceEvent } from '../../src/client/index.ts';
 import { readConfig } from '../../src/config.ts';
 import { adminToken, isolatedEnv } from '../helpers/app.ts';
+import { freePort } from '../helpers/free-port.ts';
 import { sharedApp } from '../helpers/shared-app.ts';
 import { until } from '../helpers/wait.ts';
 import { collect, deployWith, newShopOf } from './client-fixture.ts';
@@ -88,8 +89,9 @@ interface Restartable {
 /** A service that comes back at the same address with the same data. */
 async function withService(work: (service: Restartable) => Promise<void>): Promise<void> {
   const isolated = await isolatedEnv();
-  const open = (port: string) => createApp(readConfig({ ...isolated.env, SLUICE_PORT: port }, false));
-  let app: App = await open('0');
+  const env = { ...isolated.env, SLUICE_PORT: String(await freePort()) };
+  const open = () => createApp(readConfig(env, false));
+  let app: App = await open();
   const url = app.apiUrl();
   try {
     await work({
@@ -97,7 +99,7 @@ async function withService(work: (service: Restartable) => Promise<void>): Promi
       client: createClient({ url, token: adminToken }),
       stop: () => app.stop(),
       async start() {
-        app = await open(new URL(url).port);
+        app = await open();
       },
     });
   } finally {

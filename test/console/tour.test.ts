@@ -7,6 +7,7 @@ import { readConfig } from '../../src/config.ts';
 import { createLog } from '../../src/lib/log.ts';
 import { adminToken, call, isolatedEnv, startApp, type TestApp } from '../helpers/app.ts';
 import { buildConsole, keepPicture, launchBrowser, noBrowser, openPage } from '../helpers/browser.ts';
+import { freePort } from '../helpers/free-port.ts';
 import { quick, Shop } from '../helpers/shop.ts';
 import { signIn } from './scene.ts';
 
@@ -253,7 +254,8 @@ describe('console', { skip: noBrowser }, () => {
   test('when the service restarts, the console says so, reconnects, and keeps the input', async () => {
     const { env, clean } = await isolatedEnv();
     const log = createLog({ level: 'silent', format: 'json' });
-    let app = await createApp(readConfig(env, false), { log });
+    const config = readConfig({ ...env, SLUICE_PORT: String(await freePort()) }, false);
+    let app = await createApp(config, { log });
     const url = app.apiUrl();
     const shop = await Shop.open(url);
     await shop.released('registry.example/shop:1');
@@ -270,7 +272,7 @@ describe('console', { skip: noBrowser }, () => {
     await shown(page, /The service is not responding. Your input is kept./);
     await keepPicture(page, 'restart-away');
 
-    app = await createApp(readConfig({ ...env, SLUICE_PORT: new URL(url).port }, false), { log });
+    app = await createApp(config, { log });
     await page.locator('.connection.open').waitFor();
     await page.locator('.banner').waitFor({ state: 'detached' });
     assert.equal(await page.getByLabel('Note').inputValue(), 'typed before the restart');

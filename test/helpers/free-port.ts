@@ -1,12 +1,39 @@
-// A port that is free now. Another program may take it before it is used; tests that can, let the system choose instead.
+// A port for a program that is to be told one. The kernel gives it to nobody, as it is outside the range for outgoing
+// connections and for port 0, and no instance gets it. An abstract socket of its name keeps it from other test processes for
+// as long as this one lives, also while its program restarts.
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { createServer, type ListenOptions, type Server } from 'node:net';
+
+const first = 11_000;
+const last = 19_999;
+const attempts = 100;
 
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
+  for (let i = 0; i < attempts; i++) {
+    const port = randomInt(first, last + 1);
+    const mine = await listening({ path: `\0sluice-test-port-${port}` });
+    if (mine === undefined) continue;
+    const server = await listening({ port, host: '127.0.0.1' });
+    if (server === undefined) {
+      mine.close();
+      continue;
+    }
+    server.close();
+    await once(server, 'close');
+    return port;
+  }
+  throw new Error(`no port from ${first} to ${last} was free in ${attempts} attempts`);
+}
+
+/** Undefined: something else has that address. */
+async function listening(at: ListenOptions): Promise<Server | undefined> {
+  const server = createServer().listen(at).unref();
+  try {
+    await once(server, 'listening');
+    return server;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') return undefined;
+    throw error;
+  }
 }

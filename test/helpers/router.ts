@@ -11,7 +11,6 @@ import {
   request,
   type Server,
 } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { after } from 'node:test';
 import { pino } from 'pino';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
@@ -19,6 +18,7 @@ import type { Measurement } from '../../src/traffic/measure/measurements.ts';
 import type { ProxyLimits } from '../../src/traffic/proxy/limits.ts';
 import { createProxy } from '../../src/traffic/proxy/proxy.ts';
 import type { EnvironmentRoutes, Share, Target } from '../../src/traffic/table.ts';
+import { freePort } from './free-port.ts';
 import { startHaproxyRouter } from './router-haproxy.ts';
 import { plane, type TestRouter, type TestRouterTls } from './router-plane.ts';
 
@@ -118,9 +118,9 @@ export async function startInstance(answer: RequestListener): Promise<TestInstan
     connections++;
     socket.on('error', () => {});
   });
-  server.listen(0, '127.0.0.1');
+  const port = await freePort(); // nobody else answers there once it has stopped
+  server.listen(port, '127.0.0.1');
   await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
   const stop = async () => {
     server.closeAllConnections();
     if (server.listening) await new Promise((resolve) => server.close(resolve));

@@ -6,10 +6,10 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { openDatabase } from '../../src/db/open.ts';
 import { call, isolatedEnv } from './app.ts';
+import { freePort } from './free-port.ts';
 import { until } from './wait.ts';
 
 interface Arrival {
@@ -51,7 +51,7 @@ class SoakReceiver {
   readonly restarts: number[] = [];
   secret = '';
   #count = 0;
-  #port = 0;
+  #port: number | undefined;
   #server!: Server;
   readonly #trouble: Trouble;
 
@@ -69,9 +69,9 @@ class SoakReceiver {
       request.on('data', (chunk) => chunks.push(chunk));
       request.on('end', () => this.#take(Buffer.concat(chunks), request.headers, response));
     });
+    this.#port ??= await freePort();
     this.#server.listen(this.#port, '127.0.0.1');
     await once(this.#server, 'listening');
-    this.#port = (this.#server.address() as AddressInfo).port;
   }
 
   async close(): Promise<void> {

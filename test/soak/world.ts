@@ -1,10 +1,8 @@
 // The real parts of a run: a PostgreSQL, a Docker engine with a registry, two services, one of them with HAProxy, receivers
 // of webhooks.
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { request } from 'node:http';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { haproxyFilesOf } from '../../src/traffic/haproxy/files.ts';
@@ -12,6 +10,7 @@ import { runningMaster, stopMaster } from '../../src/traffic/haproxy/process.ts'
 import { adminToken } from '../helpers/app.ts';
 import { childrenOf } from '../helpers/children.ts';
 import { startDocker, startRegistry, type TestDocker, type TestRegistry } from '../helpers/docker.ts';
+import { freePort } from '../helpers/free-port.ts';
 import { startPostgres, type TestPostgres } from '../helpers/postgres.ts';
 import { main } from '../helpers/service.ts';
 import { until } from '../helpers/wait.ts';
@@ -92,7 +91,7 @@ async function serviceAt(
   shared: Record<string, string>,
 ): Promise<SoakedService> {
   mkdirSync(dataDir);
-  const [port, routerPort, tlsPort] = [await settledPort(), await settledPort(), await settledPort()];
+  const [port, routerPort, tlsPort] = [await freePort(), await freePort(), await freePort()];
   const url = `http://127.0.0.1:${port}`;
   const answers = async () => (await statusOf(`http://127.0.0.1:${routerPort}/`)) > 0;
   const kept = new KeptProcess({
@@ -128,7 +127,7 @@ async function serviceAt(
 }
 
 async function receiverAt(path: string): Promise<SoakedReceiver> {
-  const port = await settledPort();
+  const port = await freePort();
   const url = `http://127.0.0.1:${port}/`;
   const kept = new KeptProcess({
     args: [receiverMain, String(port), path],
@@ -137,22 +136,6 @@ async function receiverAt(path: string): Promise<SoakedReceiver> {
     answers: async () => (await statusOf(url)) === 200,
   });
   return { url, arrivalsPath: path, process: kept };
-}
-
-/** A port that is still free when its owner comes back: below those that the system and Docker give to others. */
-async function settledPort(): Promise<number> {
-  for (;;) {
-    const port = 20_000 + Math.floor(Math.random() * 12_000);
-    const server = createServer().listen(port, '127.0.0.1');
-    try {
-      await once(server, 'listening');
-    } catch {
-      continue;
-    }
-    server.close();
-    await once(server, 'close');
-    return port;
-  }
 }
 
 function statusOf(url: string): Promise<number> {
