@@ -6,6 +6,7 @@ import { existsSync } from 'node:fs';
 import { link, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import fc from 'fast-check';
 import type { CatalogueDocument } from '../../src/catalogue/document.ts';
 import { CatalogueError } from '../../src/catalogue/fault.ts';
@@ -162,6 +163,7 @@ test('a reader polling during 40 publishes never sees a path that does not answe
   await writeManifest(build.folder, streams);
   await build.build();
 
+  const pauseMs = 10; // or the readers keep the publisher from its work
   let publishing = true;
   const known = new Map<string, string>();
   const read = async (encoding: string): Promise<number> => {
@@ -191,6 +193,7 @@ test('a reader polling during 40 publishes never sees a path that does not answe
       assert.ok(count >= last, 'a later document has fewer streams');
       last = count;
       polls++;
+      await setTimeout(pauseMs);
     }
     return polls;
   };

@@ -63,7 +63,8 @@ export async function readPage(parts: ReadParts, key: EnvironmentKey, query: Pag
     if (performance.now() > until) return { entries, stoppedAt: edgeOf(segments[next]!, query.order) };
     const round = segments.slice(next, next + atOnce);
     next += round.length;
-    const found = await Promise.all(round.map((segment) => scanSegment(parts, segment, query)));
+    const wanted = edge ? { ...query, ...upTo(edge, query.order) } : query;
+    const found = await Promise.all(round.map((segment) => scanSegment(parts, segment, wanted)));
     entries = [...entries, ...found.flat()].sort(compare).slice(0, query.limit);
   }
   return { entries, stoppedAt: null };
@@ -79,6 +80,10 @@ async function segmentsFor(db: Db, key: EnvironmentKey, query: PageQuery): Promi
 /** Whether nothing in the segment comes before the entry. */
 const isBehind = ({ from_at, to_at }: SegmentRow, { time }: EntryPlace, order: Order): boolean =>
   order === 'newest' ? to_at < timeMs(time) : from_at > timeMs(time);
+
+/** What comes before the last entry of a full page is all that can still belong on it. */
+const upTo = ({ time }: EntryPlace, order: Order): Partial<PageQuery> =>
+  order === 'newest' ? { fromMs: timeMs(time) } : { toMs: timeMs(time) };
 
 /** A place that comes right before everything in the segment and in those that follow it in the order. */
 function edgeOf({ from_at, to_at }: SegmentRow, order: Order): EntryPlace {
