@@ -6,6 +6,8 @@ export interface ChildOptions {
   /** For the log. */
   name: string;
   entry: string;
+  /** For Node; those that this process was given come after them. */
+  flags?: readonly string[];
   env: Record<string, string | undefined>;
   /** Become its file descriptors 3, 4, … */
   sockets: number[];
@@ -33,10 +35,10 @@ export class Child {
   #failure: string | null = null;
   #ending: Ending | null = null;
 
-  constructor({ name, entry, env, sockets }: ChildOptions) {
+  constructor({ name, entry, flags = [], env, sockets }: ChildOptions) {
     this.name = name;
     this.entry = entry;
-    this.#process = spawn(process.execPath, [...process.execArgv, entry], {
+    this.#process = spawn(process.execPath, [...flags, ...process.execArgv, entry], {
       env,
       stdio: ['ignore', 'inherit', 'inherit', ...sockets, 'ipc'],
     });

@@ -8,7 +8,7 @@ import { haproxyFilesOf } from '../traffic/haproxy/files.ts';
 import { stopMaster } from '../traffic/haproxy/process.ts';
 import { agentSocketPath } from '../traffic/worker/socket-path.ts';
 import { workerSettings } from '../wiring/worker-settings.ts';
-import { Child } from './child.ts';
+import { Child, type ChildOptions } from './child.ts';
 import { replaceBeside, replaceControl } from './hand-over.ts';
 import { Keeper } from './keeper.ts';
 import type { SupervisorLog } from './log.ts';
@@ -19,6 +19,12 @@ type Env = Record<string, string | undefined>;
 
 const controlEntry = fileURLToPath(new URL('../control.ts', import.meta.url));
 const workerEntry = fileURLToPath(new URL('../traffic/worker/main.ts', import.meta.url));
+
+/**
+ * V8 would let the memory of one that has much to do for a moment grow by far more than it uses. `npm run attack -- logs`
+ * measures by how much.
+ */
+const controlFlags = ['--max-semi-space-size=8', '--heap-growing-percent=30'];
 
 /** Workers hand their last measurements to the control process, which therefore ends after them; but not much later. */
 const workersFirstMs = 5000;
@@ -126,7 +132,13 @@ export class Fleet {
       socketsOutlive: outlive,
     };
     const env = { SLUICE_CONTROL: JSON.stringify(orders) };
-    return this.#start({ name: 'the control process', entry: controlEntry, env, sockets: [of.api!.fd] });
+    return this.#start({
+      name: 'the control process',
+      entry: controlEntry,
+      flags: controlFlags,
+      env,
+      sockets: [of.api!.fd],
+    });
   }
 
   #startWorker(name: string): Child {
@@ -140,7 +152,7 @@ export class Fleet {
     });
   }
 
-  #start({ env, ...options }: { name: string; entry: string; env: Env; sockets: number[] }): Child {
+  #start({ env, ...options }: ChildOptions): Child {
     const child = new Child({ ...options, env: { ...this.#parts.env, ...env } });
     this.#children.add(child);
     void child.ended.then(() => this.#children.delete(child));

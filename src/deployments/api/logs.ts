@@ -55,7 +55,7 @@ async function readLogs(
 ) {
   const state = regions.find(region);
   const rows = await listInstances(db, keyOf(row));
-  const own = state?.available ? rows.filter((item) => item.revision === row.revision) : [];
+  const own = state?.available ? rows.filter((item) => item.revision === row.revision).reverse() : [];
   const window = { tail, maxBytes: maxBytesRead, ...(since !== undefined && { sinceMs: Date.parse(since) }) };
   const live = state?.available ? await readLatest(state.engine, own, window) : nothing;
   const gone = await readStored(stored, row, window, new Set(own.map(({ id }) => id)));
@@ -90,14 +90,14 @@ async function readStored(
   });
 }
 
-/** A few instances at a time, and after each of these only what may still be part of the response is kept. */
+/** A few instances at a time, the newest first; after each of these only what may still be part of the response is kept. */
 async function readLatest(engine: Engine, instances: { id: string }[], window: Parameters<Engine['logs']>[1]) {
   let kept: InstanceLine[] = [];
   let truncated = false;
   for (let next = 0; next < instances.length; next += instancesAtOnce) {
-    // Once the response is full, lines older than its first are of no use.
+    // Once the response is full, only lines later than its first are of use.
     const isFull = truncated || kept.length === window.tail;
-    const sinceMs = Math.max(window.sinceMs ?? 0, isFull ? kept[0]!.at - 1 : 0);
+    const sinceMs = Math.max(window.sinceMs ?? 0, isFull ? kept[0]!.at : 0);
     const read = await Promise.all(
       instances.slice(next, next + instancesAtOnce).map(async ({ id }) => {
         const lines = await engine.logs(id, { ...window, sinceMs });
