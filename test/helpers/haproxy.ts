@@ -6,6 +6,7 @@ import { after } from 'node:test';
 import { connect } from 'node:tls';
 import { pino } from 'pino';
 import { systemClock } from '../../src/lib/clock.ts';
+import type { Log } from '../../src/lib/log.ts';
 import type { CertificateSource } from '../../src/traffic/certificates.ts';
 import type { DataPlane } from '../../src/traffic/data-plane.ts';
 import { haproxyFiles } from '../../src/traffic/haproxy/files.ts';
@@ -46,6 +47,7 @@ interface TestHaproxyOptions {
   limits?: Partial<ProxyLimits>;
   redirect?: { port: number | null } | null;
   trustedProxies?: string[];
+  log?: Log;
 }
 
 export async function startHaproxy(options: TestHaproxyOptions = {}): Promise<TestHaproxy> {
@@ -66,7 +68,13 @@ async function open(
   options: TestHaproxyOptions,
   table: Map<string, EnvironmentRoutes>,
 ): Promise<TestHaproxy> {
-  const { certificates = null, limits = {}, redirect = null, trustedProxies = [] } = options;
+  const {
+    certificates = null,
+    limits = {},
+    redirect = null,
+    trustedProxies = [],
+    log = pino({ level: 'warn' }),
+  } = options;
   const plane = await openHaproxy({
     program: 'haproxy',
     files: filesIn(folder),
@@ -82,7 +90,7 @@ async function open(
     ports: { http: port, tls: certificates && tls },
     certificates,
     clock: systemClock,
-    log: pino({ level: 'warn' }),
+    log,
   });
   let version = 1;
   let stopped: Promise<void> | null = null;

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
+import { pino } from 'pino';
 import type { CertificateSource, StoredCertificate } from '../../src/traffic/certificates.ts';
 import { ask as command } from '../../src/traffic/haproxy/control.ts';
 import type { Share } from '../../src/traffic/table.ts';
@@ -175,6 +176,29 @@ describe('HAProxy', () => {
     const first = await renew(host);
     router.plane.expireCertificates([host]);
     await until('the certificate', () => servesTls(router.tls, first));
+  });
+
+  test('a certificate that HAProxy did not let go is removed later', async () => {
+    const { source, renew } = testCertificates();
+    const warnings: string[] = [];
+    const log = pino({ level: 'warn' }, { write: (line: string) => void warnings.push(line) });
+    const router = await startHaproxy({ certificates: source, log });
+    await serve(router, share(1, 100, await named('one')));
+    const first = await renew(host);
+    router.plane.expireCertificates([host]);
+    await until('the certificate', () => servesTls(router.tls, first));
+    const list = (await command(router.adminSocket, 'show ssl crt-list')).trim();
+    const entry = (await command(router.adminSocket, `show ssl crt-list ${list}`)).trim().split('\n').at(-1)!;
+    const [file] = entry.split(' ') as [string];
+    await command(router.adminSocket, `add ssl crt-list ${list} <<\n${file} second.localhost\n`);
+    source.stored.delete(host);
+    router.plane.expireCertificates([host]);
+    await until('it to be refused', () => warnings.some((line) => line.includes('HAProxy refused')));
+    assert.ok(await servesTls(router.tls, first));
+    const lines = (await command(router.adminSocket, `show ssl crt-list -n ${list}`)).split('\n');
+    const second = lines.find((line) => line.includes('second.localhost'))!.split(' ')[0]!;
+    await command(router.adminSocket, `del ssl crt-list ${list} ${second}`);
+    await until('no certificate', async () => !(await servesTls(router.tls, first)));
   });
 
   test('one that does not answer holds up no start, and is found once it does', async () => {

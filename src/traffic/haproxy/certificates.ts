@@ -8,6 +8,9 @@ import { ask, HaproxyRefused } from './control.ts';
 import type { HaproxyFiles } from './files.ts';
 import { readOrEmpty, removeFile, replaceFile } from './folder.ts';
 
+/** Deleted now, or before. */
+const isGone = /' deleted|does ?n['o]t exist|can't be found|is empty/;
+
 export class HaproxyCertificates {
   readonly #files: HaproxyFiles;
   readonly #source: CertificateSource;
@@ -86,7 +89,7 @@ export class HaproxyCertificates {
     const found = await this.#source.find(name, known || null);
     if (found === 'current') return;
     if (found === null) {
-      if (known !== undefined) await this.#remove(name);
+      if (known !== undefined || this.#failed.has(name)) await this.#remove(name);
       return;
     }
     await this.#install(name, found);
@@ -137,8 +140,8 @@ export class HaproxyCertificates {
     this.#served.delete(name);
     this.#listed?.delete(file);
     await this.#writeList();
-    await this.#do(adminSocket, `del ssl crt-list ${certificateList} ${file}`, /deleted/i);
-    await this.#do(adminSocket, `del ssl cert ${file}`, /deleted/i);
+    await this.#do(adminSocket, `del ssl crt-list ${certificateList} ${file}`, isGone);
+    await this.#do(adminSocket, `del ssl cert ${file}`, isGone);
     await removeFile(file);
   }
 
