@@ -34,6 +34,8 @@ export interface Config {
   dockerNetworks: SubnetPool;
   /** How long one of several Docker hosts of a region may be away before what it runs is replaced. */
   dockerHostGraceS: number;
+  /** What a container may write, where Docker can limit it. */
+  dockerDiskMb: number;
   pullTimeoutS: number;
   instancePorts: { first: number; last: number };
   adminToken: string | null;
@@ -142,6 +144,7 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
     },
     dockerNetworks: read('SLUICE_DOCKER_NETWORKS'),
     dockerHostGraceS: read('SLUICE_DOCKER_HOST_GRACE_S'),
+    dockerDiskMb: read('SLUICE_DOCKER_DISK_MB'),
     pullTimeoutS: read('SLUICE_PULL_TIMEOUT_S'),
     instancePorts: read('SLUICE_INSTANCE_PORTS'),
     adminToken: read('SLUICE_ADMIN_TOKEN'),

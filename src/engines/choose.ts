@@ -24,6 +24,7 @@ export interface EngineSettings {
   dockerNetworks: SubnetPool;
   /** How long one of several Docker hosts may be away before what it runs is replaced. */
   dockerHostGraceS: number;
+  dockerDiskMb: number;
   pullTimeoutS: number;
   registryMirrors: Mirrors;
   kubernetes: KubernetesSettings;
@@ -102,8 +103,8 @@ export async function openEngine(region: string, choice: OpenableChoice, setting
 }
 
 function dockerOptions(address: string | null, installation: string, settings: EngineSettings): DockerOptions {
-  const { dockerNetworks: subnetPool, pullTimeoutS } = settings;
-  return { address, installation, subnetPool, timeouts: { pull: pullTimeoutS * 1000 } };
+  const { dockerNetworks: subnetPool, dockerDiskMb: diskMb, pullTimeoutS } = settings;
+  return { address, installation, subnetPool, diskMb, timeouts: { pull: pullTimeoutS * 1000 } };
 }
 
 /** Two regions may use the same engine; neither may see the other's instances. */

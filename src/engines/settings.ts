@@ -30,6 +30,13 @@ export const engineSettings = {
       'replaced on the others.',
     parse: wholeNumber(1, 3600),
   },
+  SLUICE_DOCKER_DISK_MB: {
+    default: '10240',
+    about:
+      'MiB, from 16 to 16777216, that a container may write to its own file system, where the storage of Docker can limit that: ' +
+      'overlay2 on XFS with `pquota`, Btrfs, ZFS.',
+    parse: wholeNumber(16, 16_777_216),
+  },
   SLUICE_INSTANCE_PORTS: {
     default: '20000-29999',
     about:

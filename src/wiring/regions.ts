@@ -22,12 +22,13 @@ export async function openRegions(
   { db, clock, log }: Common,
   standinInProcess: boolean,
 ): Promise<{ regions: Regions; lines: string[] }> {
-  const { dockerNetworks, dockerHostGraceS, pullTimeoutS, registryMirrors, kubernetes } = config;
+  const { dockerNetworks, dockerHostGraceS, dockerDiskMb, pullTimeoutS, registryMirrors, kubernetes } = config;
   const standinDir = standinInProcess ? null : config.dataDir;
   const settings = {
     installation: await findInstallation(db),
     dockerNetworks,
     dockerHostGraceS,
+    dockerDiskMb,
     pullTimeoutS,
     registryMirrors,
     kubernetes,

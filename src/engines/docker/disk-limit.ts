@@ -3,10 +3,13 @@
 import type { ContainerCreateOptions } from 'dockerode';
 import { isErrorResponse } from './client.ts';
 
-const size = '10G';
-
 export class DiskLimit {
+  readonly #size: string;
   #isSupported = true;
+
+  constructor(mb: number) {
+    this.#size = `${mb}M`;
+  }
 
   async create(
     options: ContainerCreateOptions,
@@ -14,7 +17,7 @@ export class DiskLimit {
   ): Promise<void> {
     if (this.#isSupported) {
       try {
-        await create({ ...options, HostConfig: { ...options.HostConfig, StorageOpt: { size } } });
+        await create({ ...options, HostConfig: { ...options.HostConfig, StorageOpt: { size: this.#size } } });
         return;
       } catch (error) {
         if (!isErrorResponse(error) || !/storage[- ]?opt|pquota|quota/i.test(error.message)) throw error;

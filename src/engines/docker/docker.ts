@@ -31,6 +31,8 @@ export interface DockerOptions {
   installation: string;
   /** Where the networks of projects get their subnets from. */
   subnetPool?: SubnetPool;
+  /** The most that an instance may write, where Docker can limit it. */
+  diskMb?: number;
   /** Which host of its region it is, from 0: two that share a machine do not choose the same subnet at once. */
   turn?: number;
   /** How often networks that nothing uses are looked for. */
@@ -57,9 +59,9 @@ export async function createDockerEngine(options: DockerOptions): Promise<Docker
   const { docker, call, timeouts } = client;
   const reach = reachOf(address);
   const pool = options.subnetPool ?? parseSubnetPool(defaultSubnetPool);
-  const { turn = 0, sweepEveryMs = 60_000 } = options;
+  const { turn = 0, sweepEveryMs = 60_000, diskMb = 10_240 } = options;
   const networks = new ProjectNetworks({ client, installation, pool, turn, sweepEveryMs });
-  const context = { client, installation, reach, networks, disk: new DiskLimit() };
+  const context = { client, installation, reach, networks, disk: new DiskLimit(diskMb) };
   const containerOf = (id: string) => docker.getContainer(containerName(installation, id));
   const starting = new Map<string, Promise<void>>();
   const endsOf = createEnds(client);
