@@ -1,5 +1,6 @@
 // Calls to a Docker Engine API. Each call has a time limit, can be aborted, and fails with an EngineError. Each uses a
 // connection of its own, so that no call meets a dead connection after the engine restarted, and none stays open.
+import { inspect } from 'node:util';
 import type Docker from 'dockerode';
 import type { DockerOptions } from 'dockerode';
 import { Agent } from '../../lib/http/node-http.ts';
@@ -64,6 +65,7 @@ export class EngineTimeout extends EngineError {
 export async function connectDocker(address: string, timeouts: DockerTimeouts): Promise<DockerClient> {
   const { default: Client } = await import('dockerode');
   const { agent, ...certificates } = await transportOf(address);
+  hideFromInspect(agent);
   const options: DockerOptions & { agent: Agent } = { ...connectionOf(address), ...certificates, agent };
   const docker = new Client(options);
   const running = new Set<AbortController>();
@@ -107,6 +109,14 @@ export async function connectDocker(address: string, timeouts: DockerTimeouts): 
       agent.destroy();
     },
   };
+}
+
+/**
+ * docker-modem writes out the options of every request for a debug log, switched on or not, with all that hangs on them. On
+ * an agent hang all open connections: with a hundred logs that are followed, each call would take most of a second.
+ */
+function hideFromInspect(agent: Agent): void {
+  Object.defineProperty(agent, inspect.custom, { value: () => 'Agent' });
 }
 
 async function transportOf(address: string): Promise<{ agent: Agent } & Partial<ClientCertificates>> {
