@@ -64,7 +64,7 @@ export class Judge {
 
   /** What holds at every moment. */
   afterStep(): void {
-    const { world, engines, control } = this.#installation;
+    const { world, engines, control, leases } = this.#installation;
     const nowMs = world.now;
     const calmSince = this.#installation.calmSince();
     if (this.#orphanSince.size > 0) {
@@ -72,7 +72,7 @@ export class Judge {
       const machines = control.flatMap(({ process }) => (process ? [process.machine] : []));
       this.#ask(
         'no instance without a row for longer than a sweep',
-        findOldOrphan(this.#orphanSince, machines, upSince, nowMs),
+        findOldOrphan(this.#orphanSince, machines, upSince, leases.routerMs, nowMs),
       );
     }
     this.#ask('a rollout ends before its deadlines', findLateRollout(this.facts, this.#deadlines, calmSince, nowMs));

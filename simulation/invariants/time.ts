@@ -1,24 +1,28 @@
 import type { Facts } from '../facts.ts';
 import { firstOf } from './commit.ts';
 
-/** A sweep every ten seconds, and the time that the sweep itself takes. */
-const sweptWithinMs = 16_000;
+/** A sweep every ten seconds, every second while routers are waited for, and the time that the sweep itself takes. */
+const sweptWithinMs = 17_000;
 
 interface Sweeper {
   calmSince: number;
 }
 
-/** Every control process sweeps, so one that works is enough. `upSince`: when the last engine came back. */
+/**
+ * Every control process sweeps, so one that works is enough. `upSince`: when the last engine came back; `leaseMs`: of the
+ * routers, which are waited for.
+ */
 export function findOldOrphan(
   orphanSince: ReadonlyMap<string, number>,
   sweepers: readonly Sweeper[],
   upSince: number,
+  leaseMs: number,
   nowMs: number,
 ): string | null {
   const worksSince = Math.max(upSince, Math.min(...sweepers.map(({ calmSince }) => calmSince)));
   return firstOf(orphanSince, ([id, since]) => {
     const ms = nowMs - Math.max(since, worksSince);
-    return ms > sweptWithinMs ? `${id} has run without a row for ${Math.round(ms)} ms` : null;
+    return ms > sweptWithinMs + leaseMs ? `${id} has run without a row for ${Math.round(ms)} ms` : null;
   });
 }
 

@@ -149,9 +149,9 @@ test('no instance is stopped before routers and requests have left it', () => {
 
 test('orphans are swept, rollouts end before their deadlines', () => {
   const orphans = new Map([['i', 0]]);
-  assert.equal(findOldOrphan(orphans, [{ calmSince: 0 }], 0, 15_000), null);
-  assert.match(findOldOrphan(orphans, [{ calmSince: 0 }, { calmSince: 19_000 }], 0, 20_000)!, /i has run/);
-  assert.equal(findOldOrphan(orphans, [{ calmSince: 19_000 }], 0, 20_000), null);
+  assert.equal(findOldOrphan(orphans, [{ calmSince: 0 }], 0, 4000, 20_000), null);
+  assert.match(findOldOrphan(orphans, [{ calmSince: 0 }, { calmSince: 19_000 }], 0, 4000, 22_000)!, /i has run/);
+  assert.equal(findOldOrphan(orphans, [{ calmSince: 19_000 }], 0, 4000, 22_000), null);
   const late = facts({ deployment: [deployment({})] });
   const deadlines = new Map([['d', 1000]]);
   assert.equal(findLateRollout(late, deadlines, 0, 20_000), null);

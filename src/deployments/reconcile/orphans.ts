@@ -1,22 +1,46 @@
+import type { Db } from '../../db/database.ts';
 import type { RegionState } from '../../regions/regions.ts';
+import { readRoutingState } from '../../traffic/load-routes.ts';
 import { listInstanceIds } from '../instances.ts';
 import type { ReconcileContext } from './context.ts';
 import { lastLines } from './log-tail.ts';
 
-type OrphanContext = Pick<ReconcileContext, 'db' | 'log' | 'takeLogs'>;
+type OrphanContext = Pick<ReconcileContext, 'db' | 'log' | 'takeLogs' | 'routers'>;
 
-/** Stops instances that have no row: those of deleted environments, and what a crash or a restarted engine left behind. */
-export async function removeOrphans(context: OrphanContext, region: RegionState): Promise<void> {
-  const { db, log } = context;
-  if (!region.available) return;
-  const found = await region.engine.list().catch(() => []);
-  const known = await listInstanceIds(db, region.name);
-  const orphans = found.filter(({ id, hostAway }) => !known.has(id) && !hostAway);
-  for (const { id, project, environment, revision } of orphans) {
-    log.info({ instance: id, region: region.name }, 'removing an orphan');
-    const takeLines = lastLines(context, { id, project_id: project, environment, revision }, region.engine);
-    await region.engine
-      .stop(id, 0, takeLines)
-      .catch((error) => log.warn({ err: error, instance: id }, 'orphan not removed'));
+/**
+ * Instances that have no row: those of deleted environments, of a host that was given up and is back, and what a crash or a
+ * restarted engine left behind. As all others, they are stopped only when no router sends them requests any more.
+ */
+export class Orphans {
+  /** By region and instance: a version of the routing table that is without it. */
+  readonly #goneFrom = new Map<string, Map<string, number>>();
+
+  /** Gives how many are left, because a router may still send them requests. */
+  async remove(context: OrphanContext, region: RegionState): Promise<number> {
+    if (!region.available) return 0;
+    const { db, log, routers } = context;
+    const found = await region.engine.list().catch(() => []);
+    const known = await listInstanceIds(db, region.name);
+    const orphans = found.filter(({ id, hostAway }) => !known.has(id) && !hostAway);
+    const goneFrom = await this.#note(db, region.name, orphans);
+    const inForce = await routers.leastInForce();
+    const unrouted = orphans.filter(({ id }) => inForce >= goneFrom.get(id)!);
+    for (const { id, project, environment, revision } of unrouted) {
+      log.info({ instance: id, region: region.name }, 'removing an orphan');
+      const takeLines = lastLines(context, { id, project_id: project, environment, revision }, region.engine);
+      await region.engine
+        .stop(id, 0, takeLines)
+        .catch((error) => log.warn({ err: error, instance: id }, 'orphan not removed'));
+    }
+    return orphans.length - unrouted.length;
+  }
+
+  async #note(db: Db, region: string, orphans: readonly { id: string }[]): Promise<Map<string, number>> {
+    const before = this.#goneFrom.get(region);
+    const { version } = await readRoutingState(db);
+    // Lower than before: the database was restored to what it was at an earlier time.
+    const now = new Map(orphans.map(({ id }) => [id, Math.min(before?.get(id) ?? version, version)]));
+    this.#goneFrom.set(region, now);
+    return now;
   }
 }

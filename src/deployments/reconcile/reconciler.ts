@@ -25,7 +25,7 @@ import { HealthWatch } from './health-watch.ts';
 import { Images } from './images.ts';
 import type { Leases } from './leases.ts';
 import { unrouteMoved } from './moved.ts';
-import { removeOrphans } from './orphans.ts';
+import { Orphans } from './orphans.ts';
 import { type Probe, probe } from './probe.ts';
 import { busyEveryMs, idleEveryMs, type NextLook, reconcile } from './reconcile.ts';
 import { RegionQueues } from './region-queues.ts';
@@ -68,6 +68,7 @@ export class Reconciler {
   readonly #schedule = new Schedule();
   readonly #queues = new RegionQueues();
   readonly #sweeping = new Set<string>();
+  readonly #orphans = new Orphans();
   #loop: Loop | null = null;
   #unsubscribe: (() => void)[] = [];
 
@@ -176,7 +177,8 @@ export class Reconciler {
 
   async #sweepRegion(region: RegionState): Promise<void> {
     try {
-      await removeOrphans(this.#context, region);
+      const left = await this.#orphans.remove(this.#context, region);
+      if (left > 0) this.#schedule.enqueueSweep(this.#steady.now() + searchEveryMs);
     } catch (error) {
       this.#context.log.warn({ err: error, region: region.name }, 'a search for orphans failed');
     } finally {

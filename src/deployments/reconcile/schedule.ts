@@ -94,9 +94,9 @@ export class Schedule {
     else this.#planAt(entry, entry.at);
   }
 
-  /** Search for orphans at once. */
-  enqueueSweep(): void {
-    this.#sweepAt = 0;
+  /** Search for orphans then, or at once. */
+  enqueueSweep(at = 0): void {
+    this.#sweepAt = Math.min(this.#sweepAt, at);
   }
 
   /** Whether a sweep is due; if so, the next one is due after the interval. */
