@@ -113,7 +113,7 @@ export async function connectDocker(address: string, timeouts: DockerTimeouts): 
 
 /**
  * docker-modem writes out the options of every request for a debug log, switched on or not, with all that hangs on them. On
- * an agent hang all open connections: with a hundred logs that are followed, each call would take most of a second.
+ * an agent hang all open connections: with a hundred logs that are followed, each call would take a third of a second.
  */
 function hideFromInspect(agent: Agent): void {
   Object.defineProperty(agent, inspect.custom, { value: () => 'Agent' });
