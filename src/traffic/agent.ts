@@ -8,9 +8,9 @@ import type { Loops } from '../lib/loops.ts';
 import type { Seal } from '../lib/seal.ts';
 import { subscribe } from '../signals/signals.ts';
 import type { DataPlane, RouterPorts } from './data-plane.ts';
-import { forgetDeleted, loadAll, loadChanges, readRoutingState } from './load-routes.ts';
+import { forgetDeleted, loadAll, loadChanges } from './load-routes.ts';
 import type { Measurement } from './measure/measurements.ts';
-import { deleteTrafficBefore, keptForMs, storeMeasurements } from './queries.ts';
+import { deleteTrafficBefore, keptForMs, readRoutingState, storeMeasurements } from './queries.ts';
 import { RouterRegister } from './router-register.ts';
 import { TicketKeys } from './ticket-keys.ts';
 

@@ -9,22 +9,6 @@ import type { EnvironmentRoutes, Host, Share, Target } from './table.ts';
 /** More environments than a project has, all of which change together when it is deleted. */
 const pageSize = 200;
 
-export interface RoutingState {
-  version: number;
-  /** Deleted environments with a version up to this are forgotten: who is behind it has to load the whole table. */
-  floor: number;
-}
-
-const selectState = prepared((db) =>
-  db.selectFrom('meta').select(['name', 'value']).where('name', 'in', ['routing_version', 'routing_floor']),
-);
-
-export async function readRoutingState(db: Db): Promise<RoutingState> {
-  const rows = await selectState(db, 'routing_version', 'routing_floor');
-  const of = (name: string) => Number(rows.find((row) => row.name === name)?.value ?? 0);
-  return { version: of('routing_version'), floor: of('routing_floor') };
-}
-
 interface Row {
   kind: 'environment' | 'share' | 'instance' | 'domain';
   project_id: string;

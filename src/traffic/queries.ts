@@ -2,6 +2,7 @@
 import { CompiledQuery } from 'kysely';
 import { type Db, dialectOf } from '../db/database.ts';
 import { postgresRows, sqliteRows } from '../db/json-rows.ts';
+import { prepared } from '../db/prepared.ts';
 import { publish } from '../signals/signals.ts';
 import type { Measurement } from './measure/measurements.ts';
 
@@ -94,6 +95,22 @@ export async function deleteTrafficBefore(db: Db, ms: number): Promise<boolean> 
 
 /** Where `meta` has the version of the routing table. */
 export const routingVersion = 'routing_version';
+
+export interface RoutingState {
+  version: number;
+  /** Deleted environments with a version up to this are forgotten: who is behind it has to load the whole table. */
+  floor: number;
+}
+
+const selectState = prepared((db) =>
+  db.selectFrom('meta').select(['name', 'value']).where('name', 'in', ['routing_version', 'routing_floor']),
+);
+
+export async function readRoutingState(db: Db): Promise<RoutingState> {
+  const rows = await selectState(db, 'routing_version', 'routing_floor');
+  const of = (name: string) => Number(rows.find((row) => row.name === name)?.value ?? 0);
+  return { version: of('routing_version'), floor: of('routing_floor') };
+}
 
 /**
  * In the transaction of every change of which instances get which requests, of an environment or, before it is deleted,

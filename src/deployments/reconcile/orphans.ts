@@ -1,6 +1,6 @@
 import type { Db } from '../../db/database.ts';
 import type { RegionState } from '../../regions/regions.ts';
-import { readRoutingState } from '../../traffic/load-routes.ts';
+import { readRoutingState } from '../../traffic/queries.ts';
 import { listInstanceIds } from '../instances.ts';
 import type { ReconcileContext } from './context.ts';
 import { lastLines } from './log-tail.ts';

@@ -1,9 +1,9 @@
 // What routers read of the routing table, and when an instance has left it everywhere.
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { forgetDeleted, loadAll, loadChanges, readRoutingState } from '../../../src/traffic/load-routes.ts';
+import { forgetDeleted, loadAll, loadChanges } from '../../../src/traffic/load-routes.ts';
 import { bucketMs, latencyBoundsMs } from '../../../src/traffic/measure/measurements.ts';
-import { listTraffic, markRoutingChanged, storeMeasurements } from '../../../src/traffic/queries.ts';
+import { listTraffic, markRoutingChanged, readRoutingState, storeMeasurements } from '../../../src/traffic/queries.ts';
 import { deleteEndedRouters } from '../../../src/traffic/router-register.ts';
 import { insertDrain, RouterWatch } from '../../../src/traffic/router-watch.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';
