@@ -21,8 +21,8 @@ const controlEntry = fileURLToPath(new URL('../control.ts', import.meta.url));
 const workerEntry = fileURLToPath(new URL('../traffic/worker/main.ts', import.meta.url));
 
 /**
- * V8 would let the memory of one that has much to do for a moment grow by far more than it uses. `npm run attack -- logs`
- * measures by how much.
+ * V8 would let the memory of one that has much to do for a moment grow by far more than it uses. `npm run attack -- tenant
+ * logs` measures by how much.
  */
 const controlFlags = ['--max-semi-space-size=8', '--heap-growing-percent=30'];
 

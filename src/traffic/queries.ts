@@ -95,21 +95,22 @@ export async function deleteTrafficBefore(db: Db, ms: number): Promise<boolean> 
 
 /** Where `meta` has the version of the routing table. */
 export const routingVersion = 'routing_version';
+const routingFloor = 'routing_floor';
 
-export interface RoutingState {
+interface RoutingState {
   version: number;
   /** Deleted environments with a version up to this are forgotten: who is behind it has to load the whole table. */
   floor: number;
 }
 
 const selectState = prepared((db) =>
-  db.selectFrom('meta').select(['name', 'value']).where('name', 'in', ['routing_version', 'routing_floor']),
+  db.selectFrom('meta').select(['name', 'value']).where('name', 'in', [routingVersion, routingFloor]),
 );
 
 export async function readRoutingState(db: Db): Promise<RoutingState> {
-  const rows = await selectState(db, 'routing_version', 'routing_floor');
+  const rows = await selectState(db, routingVersion, routingFloor);
   const of = (name: string) => Number(rows.find((row) => row.name === name)?.value ?? 0);
-  return { version: of('routing_version'), floor: of('routing_floor') };
+  return { version: of(routingVersion), floor: of(routingFloor) };
 }
 
 /**
