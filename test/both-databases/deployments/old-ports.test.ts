@@ -1,27 +1,30 @@
 // Health checks end with what they are about: the port of an instance that is gone may be another program's tomorrow.
 import assert from 'node:assert/strict';
 import { subscribe } from 'node:diagnostics_channel';
-import type { Socket } from 'node:net';
+import type { ClientRequest } from 'node:http';
 import { describe, test } from 'node:test';
+import { sql } from 'kysely';
 import { onPostgres } from '../../helpers/app.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';
-import { Shop } from '../../helpers/shop.ts';
+import { quick, Shop } from '../../helpers/shop.ts';
 import { until } from '../../helpers/wait.ts';
 import { image } from './deployments-fixture.ts';
 
 const t = sharedApp({ tokenLimit: 1_000_000 });
 
-/** Connections that this process tries, by port: to ports that are closed too. */
+/** Health checks that this process tries, by port: of ports that are closed too, and without the routers' own connections. */
 const tried = new Map<number, number>();
-subscribe('net.client.socket', (message) => {
-  const { socket } = message as { socket: Socket };
-  socket.on('connectionAttempt', (_host: string, port: number) => tried.set(port, (tried.get(port) ?? 0) + 1));
+subscribe('http.client.request.start', (message) => {
+  const { request } = message as { request: ClientRequest };
+  if (request.getHeader('user-agent') !== 'sluice-health') return;
+  const { port } = new URL(`http://${request.getHeader('host')}`);
+  tried.set(Number(port), (tried.get(Number(port)) ?? 0) + 1);
 });
 
 describe('health checks', () => {
   /** A project whose one instance is healthy and probed every second. */
   async function probed(): Promise<{ shop: Shop; port: number }> {
-    const shop = await Shop.open(t.url);
+    const shop = await Shop.open(t.url, { health_check: { ...quick.health_check, path: '/' } });
     await shop.released(image(1));
     const { port } = await t.app.store.db
       .selectFrom('instance')
@@ -58,12 +61,13 @@ describe('health checks', () => {
       const [lost, other] = await Promise.all([probed(), probed()]);
       await t.app.store.db
         .updateTable('environment_lease')
-        .set({ owner: 'another process', until: Date.now() + 600_000 })
+        .set({ owner: 'another process', until: Date.now() + 600_000, fence: sql`default` })
         .where('project_id', '=', lost.shop.project)
         .execute();
       const rests = async () => {
         const before = tried.get(lost.port);
-        await isProbed(other.port, 3);
+        // A check that is not answered takes as long as two or three others.
+        await isProbed(other.port, 6);
         return tried.get(lost.port) === before;
       };
       await until('the process to notice', rests, 30_000);
