@@ -37,6 +37,7 @@ export class SimulatedDataPlane implements DataPlane {
   }
 
   async load(version: number, batches: AsyncIterable<EnvironmentRoutes[]>): Promise<void> {
+    if (this.#version === 0) await this.#observer?.joining({ id: this.#id, version: 0 });
     const loaded = new Map<string, EnvironmentRoutes>();
     for await (const batch of batches) for (const routes of batch) loaded.set(routesKey(routes), routes);
     await new Promise<void>((resolve) =>
@@ -57,7 +58,6 @@ export class SimulatedDataPlane implements DataPlane {
   }
 
   async listen() {
-    await this.#observer?.joining({ id: this.#id, version: this.#version });
     this.#isOpen = true;
     return { http: 80, tls: null };
   }

@@ -33,6 +33,7 @@ const pollMs = 1000;
 /** How old what rollouts and alerts know of the traffic is at most. */
 const storeEveryMs = 500;
 const drainMs = 10_000;
+const catchUpWithinMs = 2000;
 const ticketKeyEveryMs = 60_000;
 const forgetEveryMs = 3600_000;
 
@@ -41,6 +42,7 @@ export class RouterAgent {
   readonly #register: RouterRegister;
   /** The version that the data plane was given last; null: none, or it is behind what can be given as changes. */
   #version: number | null = null;
+  #refreshing: Promise<void> = Promise.resolve();
   #forgotAt: { ms: number; version: number } | null = null;
   #loops: Loop[] = [];
   #unsubscribe: (() => void)[] = [];
@@ -48,7 +50,12 @@ export class RouterAgent {
   constructor(parts: RouterAgentParts) {
     this.#parts = parts;
     this.#register = new RouterRegister(parts);
-    parts.dataPlane.observe(this.#register);
+    parts.dataPlane.observe({
+      joining: (router) => this.#register.joining(router),
+      catchUp: () => this.#catchUp(),
+      moved: () => this.#register.moved(),
+      left: (id) => this.#register.left(id),
+    });
   }
 
   /** Accepts requests once the table is loaded. */
@@ -85,7 +92,21 @@ export class RouterAgent {
     await this.#register.stop();
   }
 
-  async #refresh(): Promise<void> {
+  /** A router that joins while the database does not answer starts with the table there is. */
+  async #catchUp(): Promise<void> {
+    const refreshed = this.#refresh().catch((error) => {
+      this.#parts.log.warn({ err: error }, 'a router starts with a table that may be old');
+    });
+    await Promise.race([refreshed, new Promise((resolve) => setTimeout(resolve, catchUpWithinMs).unref())]);
+  }
+
+  /** One at a time: each goes on from where the one before it ended. */
+  #refresh(): Promise<void> {
+    this.#refreshing = this.#refreshing.catch(() => {}).then(() => this.#readTable());
+    return this.#refreshing;
+  }
+
+  async #readTable(): Promise<void> {
     const { db, dataPlane, domain } = this.#parts;
     const { version, floor } = await readRoutingState(db);
     // A lower version than before: the database was restored to what it was at an earlier time.

@@ -13,8 +13,13 @@ export interface RouterState {
 }
 
 export interface RouterObserver {
-  /** A router is about to follow the table. It gets no table, and so accepts no requests, before this resolves. */
+  /**
+   * A router is about to follow the table. It gets no table, and so accepts no requests, before this resolves; and the table
+   * that it gets then is read after it: what was taken out of the table before that did not wait for this router.
+   */
   joining(router: RouterState): Promise<void>;
+  /** Changes the table to what it is now. To be awaited where a router that joined gets a table that was read before. */
+  catchUp(): Promise<void>;
   /** A router has another version in force. */
   moved(): void;
   /** The router has ended for certain; one that is only out of contact has not. */

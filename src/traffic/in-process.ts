@@ -23,6 +23,7 @@ export function inProcessPlane({ id, proxy, http, tls, expireCertificates }: InP
       observer = fresh;
     },
     async load(version, batches) {
+      if (state.version === 0) await observer?.joining(state);
       proxy.routes.beginLoad();
       for await (const batch of batches) for (const routes of batch) proxy.routes.replace(routes);
       proxy.routes.endLoad();
@@ -32,10 +33,7 @@ export function inProcessPlane({ id, proxy, http, tls, expireCertificates }: InP
       for (const routes of environments) proxy.routes.replace(routes);
       moveTo(version);
     },
-    async listen() {
-      await observer?.joining(state);
-      return proxy.listen(http, tls);
-    },
+    listen: () => proxy.listen(http, tls),
     routers: () => (stopped ? [] : [{ ...state }]),
     takeMeasurements() {
       const taken = proxy.counter.take();

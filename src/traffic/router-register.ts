@@ -4,7 +4,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
 import type { Loop } from '../lib/loop.ts';
 import type { Loops } from '../lib/loops.ts';
-import type { DataPlane, RouterObserver, RouterState } from './data-plane.ts';
+import type { DataPlane, RouterState } from './data-plane.ts';
 
 interface RegisterParts {
   db: Db;
@@ -19,7 +19,7 @@ interface RegisterParts {
 /** A router that joins while the database does not answer starts all the same: it may be the only one. */
 const joinWithinMs = 2000;
 
-export class RouterRegister implements RouterObserver {
+export class RouterRegister {
   readonly #parts: RegisterParts;
   readonly #left = new Set<string>();
   #loop: Loop | null = null;

@@ -96,7 +96,7 @@ async function open(
   let stopped: Promise<void> | null = null;
   const stop = () => (stopped ??= plane.stop(0));
   planes.push(stop);
-  plane.observe({ joining: async () => {}, moved: () => {}, left: () => {} });
+  plane.observe({ joining: async () => {}, catchUp: async () => {}, moved: () => {}, left: () => {} });
   await plane.load(version, inOneBatch([...table.values()]));
   await plane.listen();
   const taken = new Map<string, Measurement>();

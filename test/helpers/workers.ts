@@ -136,7 +136,7 @@ export async function openPlane(workers: TestWorkers) {
   const log = pino({ enabled: false });
   const plane = new WorkerPlane({ socketPath, routingDir, ports, source, disk, log });
   const left: string[] = [];
-  plane.observe({ joining: async () => {}, moved: () => {}, left: (id) => left.push(id) });
+  plane.observe({ joining: async () => {}, catchUp: async () => {}, moved: () => {}, left: (id) => left.push(id) });
   let version = 0;
   let stopped = false;
   const stop = async () => {

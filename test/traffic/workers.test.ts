@@ -3,9 +3,11 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readdirSync, statSync } from 'node:fs';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { TLSSocket } from 'node:tls';
+import { onMessages, sendMessage, type ToWorker } from '../../src/traffic/worker/protocol.ts';
 import { Wire } from '../helpers/raw-http.ts';
 import { ask, getRequest, host, named, route, share, startInstance } from '../helpers/router.ts';
 import { askTls, handshake } from '../helpers/router-tls.ts';
@@ -32,6 +34,30 @@ function tables() {
     await load(route([share(1, 100, one)], ['other.example']));
     await until('the rest is dropped', async () => (await ask(workers.ports.http)).status === 404);
     assert.equal(await get(workers, { host: 'other.example' }), 'one');
+  });
+
+  test('a change that comes while a worker joins does not reach it before the table', async () => {
+    const workers = openWorkers();
+    const { load, plane } = await openPlane(workers);
+    const app = await named('app');
+    await load(route([share(1, 100, app)]), route([share(1, 100, app)], ['other.example']));
+    plane.observe({
+      joining: async () => {},
+      catchUp: async () => plane.change(2, [route([share(2, 100, app)])]),
+      moved: () => {},
+      left: () => {},
+    });
+    await plane.listen();
+    const socket = connect(workers.agentSocket);
+    const got: string[] = [];
+    onMessages<ToWorker>(socket, ({ type }) => void got.push(type));
+    sendMessage(socket, { type: 'hello', id: 'w1', pid: process.pid, version: null });
+    await until('the table', () => got.includes('end'));
+    socket.destroy();
+    assert.deepEqual(
+      got.filter((type) => type !== 'ping'),
+      ['begin', 'routes', 'end'],
+    );
   });
 
   test('without an agent it serves routes and certificates from disk, in files for their owner only', async () => {

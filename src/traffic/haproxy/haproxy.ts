@@ -47,7 +47,7 @@ class Haproxy implements DataPlane {
   readonly #certificates: HaproxyCertificates | null;
   readonly #logs = new Map<string, RequestLog>();
   readonly #replaced: ReplacedWorkers;
-  #observer: RouterObserver = { joining: async () => {}, moved: () => {}, left: () => {} };
+  #observer: RouterObserver = { joining: async () => {}, catchUp: async () => {}, moved: () => {}, left: () => {} };
   /** One after another: changes, reloads, looks. */
   #last: Promise<void> = Promise.resolve();
   #worker: string | null = null;

@@ -21,6 +21,7 @@ export class WorkerConnection {
   saidBye = false;
   heardAt = performance.now();
   #syncing: Promise<void> = Promise.resolve();
+  #hasBegun = false;
 
   constructor(socket: Socket, id: string, version: number) {
     this.#socket = socket;
@@ -40,6 +41,11 @@ export class WorkerConnection {
     return sendMessage(this.#socket, message);
   }
 
+  /** Before the table, it would be taken for one that has nothing else in it; what is sent then has the change. */
+  sendChange(version: number, routes: EnvironmentRoutes[]): void {
+    if (this.#hasBegun) this.send({ type: 'change', version, routes });
+  }
+
   /**
    * Sends the whole table, no faster than the worker takes it. Changes may be sent in between: each environment is read
    * when its turn comes, so nothing sent later is older.
@@ -50,6 +56,7 @@ export class WorkerConnection {
 
   async #sendWhole(table: () => HeldTable): Promise<void> {
     this.send({ type: 'begin' });
+    this.#hasBegun = true;
     const keys = [...table().environments.keys()];
     for (let i = 0; i < keys.length; i += routesAtOnce) {
       const { environments } = table();

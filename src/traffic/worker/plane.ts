@@ -71,7 +71,7 @@ export class WorkerPlane implements DataPlane {
       else this.#table.environments.delete(routesKey(routes));
     }
     this.#writer.change(version, environments);
-    for (const worker of this.#workers.values()) worker.send({ type: 'change', version, routes: environments });
+    for (const worker of this.#workers.values()) worker.sendChange(version, environments);
   }
 
   /**
@@ -135,8 +135,17 @@ export class WorkerPlane implements DataPlane {
     this.#workers.get(id)?.end();
     this.#workers.set(id, worker);
     if (this.#ticketKey !== null) worker.send({ type: 'ticket-key', key: this.#ticketKey });
-    void Promise.resolve(this.#observer?.joining(worker.state)).finally(() => worker.sync(() => this.#table));
+    void this.#sync(worker);
     return worker;
+  }
+
+  async #sync(worker: WorkerConnection): Promise<void> {
+    try {
+      await this.#observer?.joining(worker.state);
+      await this.#observer?.catchUp();
+    } finally {
+      worker.sync(() => this.#table);
+    }
   }
 
   #lose(worker: WorkerConnection): void {
