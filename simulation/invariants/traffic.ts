@@ -58,10 +58,12 @@ export const abortsTakeTraffic: CommitInvariant = {
   tables: ['revision'],
   check({ before, after }) {
     const [earlier, now] = [sharesOf(before), sharesOf(after)];
+    // A share may rise and the abort come after it, in transactions that are committed together.
+    const wasAborting = new Set(before.deployment.filter(({ state }) => state === 'aborting').map(({ id }) => id));
     return firstOf(after.deployment, (row) => {
       const key = revisionKey(row, row.revision);
       const share = now.get(key) ?? 0;
-      if (row.state !== 'aborting' || share <= (earlier.get(key) ?? 0)) return null;
+      if (row.state !== 'aborting' || !wasAborting.has(row.id) || share <= (earlier.get(key) ?? 0)) return null;
       const canServe = healthyOf(after, row).some(({ revision }) => revision === row.previous_revision);
       return canServe ? `r${row.revision} of ${environmentOf(row)} is being aborted and gets ${share} %` : null;
     });
