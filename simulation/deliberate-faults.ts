@@ -86,6 +86,12 @@ export const deliberateFaults: Record<string, DeliberateFault> = {
     from: 'previous: previous - healthy,',
     to: 'previous: Math.max(0, previous - healthy - 1),',
   },
+  'leave-sets': {
+    what: 'An environment that runs nothing is left alone although its engine still has a set of it.',
+    file: 'src/deployments/reconcile/reconcile.ts',
+    from: 'instances.length === 0 && sets.length === 0',
+    to: 'instances.length === 0',
+  },
   'leave-orphans': {
     what: 'Instances without a row are not searched for.',
     file: 'src/deployments/reconcile/orphans.ts',

@@ -2,7 +2,8 @@
 // its start. Instances outlive every control process, as containers do.
 import { createHash } from 'node:crypto';
 import type { ProbeResult } from '../src/deployments/reconcile/probe.ts';
-import { type Engine, EngineError, type EngineInstance, type InstanceSpec } from '../src/engines/engine.ts';
+import { type Engine, EngineError, type EngineInstance } from '../src/engines/engine.ts';
+import type { InstanceSpec } from '../src/engines/single-instances.ts';
 import type { Machine } from './machine.ts';
 import type { Outside } from './outside.ts';
 import type { World } from './world.ts';
@@ -21,6 +22,7 @@ export const imageKinds = [
 export type ImageKind = (typeof imageKinds)[number];
 
 export interface SimulatedInstance {
+  set: string;
   spec: InstanceSpec;
   state: 'created' | 'running' | 'exited';
   exitCode: number | null;
@@ -42,6 +44,8 @@ const givesUpAfterMs = 10_000;
 export class SimulatedEngine {
   readonly region: string;
   readonly instances = new Map<string, SimulatedInstance>();
+  /** As ReplicaSets are, they are there until they are dropped. */
+  readonly sets = new Set<string>();
   isDown = false;
   /** When it last came back, or something happened to it. */
   upSince = 0;
@@ -77,9 +81,12 @@ export class SimulatedEngine {
       publishesOn: null,
       probe: () => call('probe', () => {}),
       prepare: (image) => call(`pull ${image}`, () => this.#pull(image), pullMs),
-      start: (spec) => call(`start ${spec.id}`, () => this.#start(spec)),
+      keep: (set, members) =>
+        members.map((member) => call(`start ${member.id}`, () => this.#start(set.id, { ...set, ...member }))),
       list: () => call('list', () => this.#list()),
       stop: (id) => call(`stop ${id}`, () => this.#stop(id, machine.name)),
+      drop: (set) => call(`drop ${set}`, () => this.#drop(set, machine.name)),
+      sets: () => call('sets', () => [...this.sets]),
       logs: () => call('logs', () => [{ at: this.#world.now, stream: 'stderr' as const, text: 'a line' }]),
       close: async () => {},
     };
@@ -148,7 +155,8 @@ export class SimulatedEngine {
     return { digest: `sha256:${createHash('sha256').update(nameOf(image)).digest('hex')}` };
   }
 
-  #start(spec: InstanceSpec): void {
+  #start(set: string, spec: InstanceSpec): void {
+    this.sets.add(set);
     const kind = kindOf(spec.image);
     if (kind === 'unstartable') throw new EngineError('start_failed', 'it cannot be started');
     const known = this.instances.get(spec.id);
@@ -156,6 +164,7 @@ export class SimulatedEngine {
     const world = this.#world;
     const answersAfterMs = kind === 'slow' ? world.random.between(1000, 6000) : world.random.between(20, 800);
     const instance: SimulatedInstance = {
+      set,
       spec,
       state: 'running',
       exitCode: null,
@@ -192,6 +201,12 @@ export class SimulatedEngine {
     if (!instance) return;
     this.onStop(instance, by);
     this.instances.delete(id);
+    this.onChange();
+  }
+
+  #drop(set: string, by: string): void {
+    for (const instance of this.instances.values()) if (instance.set === set) this.#stop(instance.spec.id, by);
+    this.sets.delete(set);
     this.onChange();
   }
 

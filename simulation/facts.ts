@@ -38,6 +38,7 @@ export interface Facts {
   deployment: readonly DeploymentRow[];
   revision: readonly RevisionRow[];
   instance: readonly InstanceRow[];
+  instance_set: readonly { id: string; project_id: string; environment: string; revision: number }[];
   environment_lease: readonly { project_id: string; environment: string; owner: string; until: number }[];
   webhook: readonly WebhookFact[];
   delivery: readonly DeliveryFact[];
@@ -54,6 +55,7 @@ const reading: Record<Exclude<Table, 'event'>, string> = {
   deployment: 'select * from deployment order by id',
   revision: 'select * from revision order by project_id, environment, number',
   instance: 'select * from instance order by id',
+  instance_set: 'select * from instance_set order by id',
   environment_lease: 'select * from environment_lease order by project_id, environment',
   webhook: 'select id, state, ordering, description, version from webhook order by id',
   delivery: 'select id, webhook_id, event_id, state, position, test_body from delivery order by id',
@@ -66,6 +68,7 @@ export const noFacts: Facts = {
   deployment: [],
   revision: [],
   instance: [],
+  instance_set: [],
   environment_lease: [],
   webhook: [],
   delivery: [],
@@ -75,7 +78,14 @@ export const noFacts: Facts = {
 
 /** Rows of these go with others that are deleted. */
 const cascading = ['project', 'environment'];
-const cascade: readonly Table[] = ['environment', 'deployment', 'revision', 'instance', 'deployment_timeline'];
+const cascade: readonly Table[] = [
+  'environment',
+  'deployment',
+  'revision',
+  'instance',
+  'instance_set',
+  'deployment_timeline',
+];
 
 export class FactReader {
   readonly #database: SimulatedDatabase;

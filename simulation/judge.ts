@@ -71,7 +71,7 @@ export class Judge {
       const upSince = Math.max(...engines.map(({ upSince }) => upSince));
       const machines = control.flatMap(({ process }) => (process ? [process.machine] : []));
       this.#ask(
-        'no instance without a row for longer than a sweep',
+        'no instance or set without a row for longer than a sweep',
         findOldOrphan(this.#orphanSince, machines, upSince, leases.routerMs, nowMs),
       );
     }
@@ -96,7 +96,8 @@ export class Judge {
   unrest(): string | null {
     const { engines } = this.#installation;
     const instances = new Map(engines.flatMap((engine) => [...engine.instances]));
-    return findUnrest({ facts: this.facts, instances, routers: this.#installation.liveRouters() });
+    const sets = new Set(engines.flatMap((engine) => [...engine.sets]));
+    return findUnrest({ facts: this.facts, instances, sets, routers: this.#installation.liveRouters() });
   }
 
   #beforeStop(instance: SimulatedInstance): void {
@@ -146,9 +147,8 @@ export class Judge {
       const message = findUnsentSuccess(commit, this.#installation.receivers);
       this.#ask('a delivery that succeeded has arrived', message);
     }
-    if (!changed.has('instance')) return;
-    this.#noteOrphans();
-    this.#noteDrains();
+    if (changed.has('instance') || changed.has('instance_set')) this.#noteOrphans();
+    if (changed.has('instance')) this.#noteDrains();
   }
 
   #noteDrains(): void {
@@ -191,8 +191,8 @@ export class Judge {
   }
 
   #noteOrphans(): void {
-    const known = new Set(this.facts.instance.map(({ id }) => id));
-    const found = new Set(this.#installation.engines.flatMap(({ instances }) => [...instances.keys()]));
+    const known = new Set([...this.facts.instance, ...this.facts.instance_set].map(({ id }) => id));
+    const found = new Set(this.#installation.engines.flatMap(({ instances, sets }) => [...instances.keys(), ...sets]));
     for (const id of found) {
       if (!known.has(id) && !this.#orphanSince.has(id)) this.#orphanSince.set(id, this.#installation.world.now);
     }

@@ -6,12 +6,15 @@ interface Calm {
   facts: Facts;
   /** What the engines have, by id. */
   instances: ReadonlyMap<string, SimulatedInstance>;
+  sets: ReadonlySet<string>;
   routers: readonly { name: string; targets: ReadonlySet<string> }[];
 }
 
 /** What has not calmed down yet, some time after the last fault; null: everything is as it should be. */
 export function findUnrest(calm: Calm): string | null {
-  return unfinished(calm) ?? undelivered(calm) ?? orphaned(calm) ?? notKept(calm) ?? notRouted(calm);
+  return (
+    unfinished(calm) ?? undelivered(calm) ?? orphaned(calm) ?? setsNotKept(calm) ?? notKept(calm) ?? notRouted(calm)
+  );
 }
 
 function unfinished({ facts }: Calm): string | null {
@@ -25,9 +28,18 @@ function undelivered({ facts }: Calm): string | null {
   return delivery ? `${delivery.id} is not delivered` : null;
 }
 
-function orphaned({ facts, instances }: Calm): string | null {
-  const known = new Set(facts.instance.map(({ id }) => id));
-  return firstOf(instances.keys(), (id) => (known.has(id) ? null : `${id} has no row`));
+function orphaned({ facts, instances, sets }: Calm): string | null {
+  const known = new Set([...facts.instance, ...facts.instance_set].map(({ id }) => id));
+  return firstOf([...instances.keys(), ...sets], (id) => (known.has(id) ? null : `${id} has no row`));
+}
+
+/** The set of each active revision, and no others. */
+function setsNotKept({ facts }: Calm): string | null {
+  return firstOf(facts.instance_set, (set) => {
+    const isActive = ({ state, number }: Facts['revision'][number]) => state === 'active' && number === set.revision;
+    const isUsed = facts.revision.some((row) => isActive(row) && environmentOf(row) === environmentOf(set));
+    return isUsed ? null : `${set.id} of r${set.revision} of ${environmentOf(set)} is still there`;
+  });
 }
 
 /** As many instances of the active revision as the environment should have, all healthy, and no others. */

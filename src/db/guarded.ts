@@ -1,4 +1,5 @@
 // A state changes by one guarded statement: `… where id = … and version = …` (or `state = …`) changes one row or none.
+import { isForeignKeyViolation } from './errors.ts';
 
 /** The row has changed since it was read. The API and the reconciler then read it again and retry. */
 export class ChangedMeanwhile extends Error {}
@@ -16,4 +17,13 @@ export async function changesOne(statement: GuardedStatement): Promise<boolean> 
 /** Throws ChangedMeanwhile if the statement changed no row. */
 export async function changeOne(statement: GuardedStatement): Promise<void> {
   if (!(await changesOne(statement))) throw new ChangedMeanwhile();
+}
+
+/** Throws ChangedMeanwhile where what the new row belongs to was deleted since it was read. */
+export async function insertGuarded(statement: { execute(): Promise<unknown> }): Promise<void> {
+  try {
+    await statement.execute();
+  } catch (error) {
+    throw isForeignKeyViolation(error) ? new ChangedMeanwhile() : error;
+  }
 }

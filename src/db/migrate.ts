@@ -16,6 +16,7 @@ import { clientErrors } from './migrations/0013-client-errors.ts';
 import { instanceEnds } from './migrations/0014-instance-ends.ts';
 import { revisionSettings } from './migrations/0015-revision-settings.ts';
 import { logs } from './migrations/0016-logs.ts';
+import { instanceSets } from './migrations/0017-instance-sets.ts';
 import { type AnyDb, columnsFor, type DialectName, type Migration } from './migrations/types.ts';
 
 export const migrations: Migration[] = [
@@ -34,6 +35,7 @@ export const migrations: Migration[] = [
   instanceEnds,
   revisionSettings,
   logs,
+  instanceSets,
 ];
 
 export const latestVersion = migrations.length;

@@ -2,8 +2,7 @@
 // without a row is an orphan. One that ended by itself has a row of its end instead: instance-ends.ts.
 import type { Insertable, Selectable } from 'kysely';
 import { type Db, dialectOf } from '../db/database.ts';
-import { isForeignKeyViolation } from '../db/errors.ts';
-import { ChangedMeanwhile, changesOne } from '../db/guarded.ts';
+import { ChangedMeanwhile, changesOne, insertGuarded } from '../db/guarded.ts';
 import type { InstanceState } from '../db/tables/rollouts.ts';
 import type { Tables } from '../db/tables.ts';
 import type { EnvironmentKey } from '../environments/key.ts';
@@ -26,11 +25,7 @@ export async function listInstancesIn(db: Db, region: string): Promise<InstanceR
 
 /** Throws ChangedMeanwhile where the environment was deleted since it was read. */
 export async function insertInstance(db: Db, row: Insertable<Tables['instance']>): Promise<void> {
-  try {
-    await db.insertInto('instance').values(row).execute();
-  } catch (error) {
-    throw isForeignKeyViolation(error) ? new ChangedMeanwhile() : error;
-  }
+  await insertGuarded(db.insertInto('instance').values(row));
 }
 
 export async function deleteInstance(db: Db, id: string): Promise<void> {

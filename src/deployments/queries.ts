@@ -216,6 +216,7 @@ export async function listEnvironmentsToKeep(db: Db): Promise<EnvironmentKey[]> 
     .select(['project_id', 'environment'])
     .where('state', 'in', ['pending', 'canary', 'active'])
     .union((e) => e.selectFrom('instance').select(['project_id', 'environment']))
+    .union((e) => e.selectFrom('instance_set').select(['project_id', 'environment']))
     .execute();
   return rows.map(keyOf);
 }

@@ -10,6 +10,7 @@ import { openKubernetes } from './kubernetes/open.ts';
 import type { KubernetesSettings } from './kubernetes/settings.ts';
 import { type EngineChoice, type OpenableChoice, parseEngine } from './region-setting.ts';
 import type { Mirrors } from './registry/endpoints.ts';
+import { runSets } from './single-instances.ts';
 import { standinInOwnProcess } from './standin/own-process.ts';
 import { createStandinEngine } from './standin/standin.ts';
 
@@ -90,12 +91,15 @@ export async function openEngine(region: string, choice: OpenableChoice, setting
   const owner = ownerName(settings.installation, region);
   switch (choice.kind) {
     case 'standin':
-      return settings.standinDir === null ? createStandinEngine() : standinInOwnProcess(settings.standinDir, owner);
+      return runSets(
+        settings.standinDir === null ? createStandinEngine() : standinInOwnProcess(settings.standinDir, owner),
+      );
     case 'docker':
-      return createDockerEngine(dockerOptions(choice.address, owner, settings));
+      return runSets(await createDockerEngine(dockerOptions(choice.address, owner, settings)));
     case 'docker-hosts': {
       const options = choice.addresses.map((address) => dockerOptions(address, owner, settings));
-      return openDockerHosts(options, settings.dockerHostGraceS * 1000, settings.log?.child({ region }));
+      const log = settings.log?.child({ region });
+      return runSets(await openDockerHosts(options, settings.dockerHostGraceS * 1000, log));
     }
     case 'kubernetes':
       return openKubernetes(region, choice.context, owner, settings);

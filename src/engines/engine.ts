@@ -1,6 +1,6 @@
-// An engine runs instances. The rest of the service sees only this interface, and one conformance suite
+// An engine runs sets of instances. The rest of the service sees only this interface, and one conformance suite
 // (test/engines/conformance.ts) checks what callers may rely on. Every method is idempotent, so that it can be called
-// again after a crash.
+// again after a crash. Engines that run single instances become one of sets by single-instances.ts.
 import type { FailureCode } from '../contract/deployments.ts';
 import type { HealthCheck } from '../contract/environments.ts';
 import type { EndReason } from '../contract/running/instances.ts';
@@ -22,8 +22,9 @@ export interface Resources {
   cpus: number;
 }
 
-export interface InstanceSpec extends InstanceLabels {
-  /** Chosen by the caller; starting the same id twice gives one instance. */
+/** What the instances of one revision in one environment are made of. Nothing of it changes but which instances it has. */
+export interface InstanceSet extends InstanceLabels {
+  /** Chosen by the caller; keeping the same id twice gives one set. */
   id: string;
   /** As the deployment names it, `registry/name:tag`. */
   image: string;
@@ -31,8 +32,6 @@ export interface InstanceSpec extends InstanceLabels {
   digest: string;
   /** The port on which the program listens; passed to it as PORT. */
   port: number;
-  /** Where it is to be reached on the host of `publishesOn` that runs it; null: the engine chooses. */
-  hostPort: number | null;
   variables: Record<string, string>;
   resources: Resources;
   /** For engines that check it themselves. */
@@ -41,6 +40,14 @@ export interface InstanceSpec extends InstanceLabels {
   drainS?: number;
   /** For the registry of the image, should it have to be pulled again; without one: as anyone may. */
   login?: RegistryAuth | null;
+}
+
+/** An instance that a set should have. */
+export interface Member {
+  /** Chosen by the caller; keeping the same id twice gives one instance. */
+  id: string;
+  /** Where it is to be reached on the host of `publishesOn` that runs it; null: the engine chooses. */
+  hostPort: number | null;
 }
 
 /** The login of a registry. */
@@ -63,7 +70,7 @@ export interface ImageAccess {
   isKnown: boolean;
 }
 
-/** `created`: not started yet; `start` starts it. */
+/** `created`: not started yet; `keep` starts it. */
 export type InstanceState = 'created' | 'running' | 'exited';
 
 /** How the engine says that an instance ended. */
@@ -188,7 +195,11 @@ export interface Engine {
   probe(): Promise<void>;
   /** Pulls the image. */
   prepare(image: string, variables: Record<string, string>, access?: ImageAccess): Promise<PreparedImage>;
-  start(spec: InstanceSpec): Promise<void>;
+  /**
+   * Makes the set, and starts those of the members that it does not have; others that it has are left as they are. Gives one
+   * promise for each member, in their order: it has been started, or why it cannot be. Without members it does nothing.
+   */
+  keep(set: InstanceSet, members: readonly Member[]): Promise<void>[];
   /** Every instance of this installation that has not been removed, running or ended. */
   list(): Promise<EngineInstance[]>;
   /**
@@ -196,6 +207,10 @@ export interface Engine {
    * `beforeRemoval` runs when it has ended and its log can still be read.
    */
   stop(id: string, graceS: number, beforeRemoval?: () => Promise<void>): Promise<void>;
+  /** Removes a set with all that is left of it, at once. Does nothing if there is none. */
+  drop(setId: string): Promise<void>;
+  /** The ids of the sets that it has, with instances or without; where there are only instances, it is left out. */
+  sets?(): Promise<string[]>;
   /** Oldest first; empty if there is no such instance. */
   logs(id: string, query: LogQuery): Promise<LogLine[]>;
   /**

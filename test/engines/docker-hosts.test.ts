@@ -5,6 +5,7 @@ import { pino } from 'pino';
 import { findInstallation } from '../../src/db/installation.ts';
 import { createDockerEngine } from '../../src/engines/docker/docker.ts';
 import { openDockerHosts } from '../../src/engines/docker/hosts/open.ts';
+import { runSets } from '../../src/engines/single-instances.ts';
 import { adminToken, startApp, type TestApp } from '../helpers/app.ts';
 import { cli } from '../helpers/cli.ts';
 import { dockerMissing, startDocker, startRegistry, type TestDocker } from '../helpers/docker.ts';
@@ -33,7 +34,7 @@ async function setUp() {
       graceMs,
     );
   const fixtures: EngineFixtures = {
-    create,
+    create: async (installation) => runSets(await create(installation)),
     outlivesProcess: true,
     web: of('web'),
     missing: { image: `${registry.host}/missing:v1`, variables: {} },

@@ -11,6 +11,7 @@ import { containerName } from '../../src/engines/docker/container.ts';
 import { createDockerEngine } from '../../src/engines/docker/docker.ts';
 import { ProjectNetworks } from '../../src/engines/docker/network/networks.ts';
 import { parseSubnetPool } from '../../src/engines/docker/network/setting.ts';
+import { runSets } from '../../src/engines/single-instances.ts';
 import { standinInOwnProcess } from '../../src/engines/standin/own-process.ts';
 import { createStandinEngine } from '../../src/engines/standin/standin.ts';
 import { readRegistryAuths } from '../../src/registries/auths.ts';
@@ -25,7 +26,7 @@ import { assertAway, isFault } from './faults.ts';
 const get = ({ host, port }: InstanceAddress) => fetch(`http://${host}:${port}/`).then((response) => response.text());
 
 const standin: EngineFixtures = {
-  create: async () => createStandinEngine(),
+  create: async () => runSets(createStandinEngine()),
   outlivesProcess: false,
   web: { image: 'shop:v1', variables: {} },
   missing: { image: 'missing:v1', variables: { STANDIN_IMAGE_MISSING: '1' } },
@@ -62,7 +63,7 @@ async function setUpDocker() {
   }
   const of = (kind: ImageKind) => ({ image: image[kind]!, variables: {} });
   const fixtures: EngineFixtures = {
-    create: (installation) => createDockerEngine({ address: docker.socket, installation }),
+    create: async (installation) => runSets(await createDockerEngine({ address: docker.socket, installation })),
     outlivesProcess: true,
     web: of('web'),
     missing: { image: `${registry.host}/missing:v1`, variables: {} },
@@ -82,7 +83,7 @@ after(() => rmSync(standinDir, { recursive: true })); // the process it belongs 
 engineConformance('stand-in in this process', standin);
 engineConformance('stand-in', {
   ...standin,
-  create: async (installation) => standinInOwnProcess(standinDir, installation),
+  create: async (installation) => runSets(standinInOwnProcess(standinDir, installation)),
   outlivesProcess: true,
 });
 engineConformance('Docker', parts?.fixtures ?? String(dockerMissing));

@@ -1,22 +1,23 @@
 // How engines fail.
 import assert from 'node:assert/strict';
 import { type Engine, EngineError, type EngineFault } from '../../src/engines/engine.ts';
-import type { Workload } from '../helpers/instances.ts';
+import type { InstanceEngine, InstanceSpec } from '../../src/engines/single-instances.ts';
+import { start, type Workload } from '../helpers/instances.ts';
 
 export const isFault = (fault: EngineFault) => (error: unknown) =>
   error instanceof EngineError && error.fault === fault;
 
 /** Each method rejects with `unavailable`, and does not take long over it. */
 export async function assertAway(
-  engine: Engine,
+  engine: Engine | InstanceEngine,
   { image, variables }: Workload,
-  spec: Parameters<Engine['start']>[0],
+  spec: InstanceSpec,
   exceptions: string[] = [],
 ) {
   const calls: Record<string, () => Promise<unknown>> = {
     probe: () => engine.probe(),
     prepare: () => engine.prepare(image, variables),
-    start: () => engine.start({ ...spec, id: `${spec.id}-other` }),
+    start: () => start(engine, { ...spec, id: `${spec.id}-other` }),
     list: () => engine.list(),
     stop: () => engine.stop(spec.id, 0),
     logs: () => engine.logs(spec.id, { tail: 10 }),

@@ -1,5 +1,6 @@
 // Instances for tests of engines.
-import type { Engine, EngineInstance, InstanceSpec } from '../../src/engines/engine.ts';
+import type { Engine, EngineInstance } from '../../src/engines/engine.ts';
+import type { InstanceEngine, InstanceSpec } from '../../src/engines/single-instances.ts';
 import { until } from './wait.ts';
 
 export type InstanceAddress = NonNullable<EngineInstance['address']>;
@@ -15,7 +16,7 @@ let count = 0;
 export const ids = (prefix: string): string => `${prefix}-${process.pid}-${Date.now().toString(36)}-${count++}`;
 
 /** Prepares the image and says what to start. */
-export async function specOf(engine: Engine, workload: Workload, more: Partial<InstanceSpec> = {}) {
+export async function specOf(engine: Pick<Engine, 'prepare'>, workload: Workload, more: Partial<InstanceSpec> = {}) {
   const { image, variables } = workload;
   const { digest } = await engine.prepare(image, variables);
   const whose = { project: ids('prj'), environment: 'production', revision: 1 };
@@ -32,13 +33,25 @@ export async function specOf(engine: Engine, workload: Workload, more: Partial<I
   } satisfies InstanceSpec;
 }
 
+/** Starts it, in a set of its own where the engine runs sets. */
+export async function start(engine: Engine | InstanceEngine, spec: InstanceSpec): Promise<void> {
+  if ('start' in engine) return engine.start(spec);
+  const { id, hostPort, ...set } = spec;
+  await Promise.all(engine.keep({ ...set, id: `set-of-${id}` }, [{ id, hostPort }]));
+}
+
 /** Starts it and waits until it answers HTTP. */
-export async function startReady(engine: Engine, spec: InstanceSpec) {
-  await engine.start(spec);
+export async function startReady(engine: Engine | InstanceEngine, spec: InstanceSpec) {
+  await start(engine, spec);
+  return answers(engine, spec.id);
+}
+
+/** Waits until the instance answers HTTP. */
+export function answers(engine: Pick<Engine, 'list'>, id: string) {
   return until(
     'an answer',
     async () => {
-      const instance = (await engine.list()).find(({ id }) => id === spec.id);
+      const instance = (await engine.list()).find((one) => one.id === id);
       if (!instance?.address) return null;
       const { address } = instance;
       const answers = await fetch(`http://${address.host}:${address.port}/`).then(

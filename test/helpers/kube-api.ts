@@ -95,12 +95,9 @@ export async function startKubeApi(): Promise<KubeApi> {
       if (body?.preconditions?.uid && body.preconditions.uid !== before.metadata.uid) return statusOf(409, 'Conflict');
       return { status: 200, body: put(path, null) };
     }
-    if (path.endsWith('/scale')) {
-      const at = path.slice(0, -'/scale'.length);
-      const scaled = objects.get(at);
-      if (!scaled) return statusOf(404, 'NotFound');
-      return { status: 200, body: put(at, { ...scaled, spec: { ...scaled.spec, replicas: body.spec.replicas } }) };
-    }
+    const expected = body.metadata?.resourceVersion;
+    if (expected !== undefined && !before) return statusOf(404, 'NotFound');
+    if (expected !== undefined && expected !== before.metadata.resourceVersion) return statusOf(409, 'Conflict');
     return { status: before ? 200 : 201, body: put(path, merge(before ?? {}, body)) };
   };
 

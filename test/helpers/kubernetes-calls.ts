@@ -4,7 +4,6 @@
 
 export const engineCalls: Record<string, string[]> = {
   'apps/replicasets': ['get', 'list', 'watch', 'create', 'patch', 'delete'],
-  'apps/replicasets/scale': ['patch'],
   pods: ['list', 'watch', 'patch', 'delete'],
   'pods/log': ['get'],
   secrets: ['create', 'patch'],

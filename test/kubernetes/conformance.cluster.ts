@@ -29,6 +29,7 @@ engineConformance('Kubernetes', {
   stubborn: stubborn!,
   chatty: { ...chatty!, lines: 23 },
   restartsPrograms: true,
+  namesInstances: true,
   mixesStreams: true,
   preparesWithout: true,
   outage: {

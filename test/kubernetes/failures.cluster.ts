@@ -2,15 +2,14 @@
 // says what to do.
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
-import { EngineError, type EngineInstance, type InstanceSpec } from '../../src/engines/engine.ts';
-import type { InstanceSet } from '../../src/engines/kubernetes/instance-set.ts';
-import { openSets } from '../../src/engines/kubernetes/kubernetes.ts';
+import { EngineError, type EngineInstance } from '../../src/engines/engine.ts';
+import type { Pod } from '../../src/engines/kubernetes/api/objects.ts';
 import { namespaceOf, setName } from '../../src/engines/kubernetes/objects/names.ts';
-import { instanceOf } from '../../src/engines/kubernetes/status/instance.ts';
 import { createRegistry } from '../../src/engines/registry/registry.ts';
-import { ids } from '../helpers/instances.ts';
+import type { InstanceSpec } from '../../src/engines/single-instances.ts';
+import { ids, start } from '../helpers/instances.ts';
 import { until } from '../helpers/wait.ts';
-import { access, cleanUp, cluster, imageOf, namespacePrefix, openEngine } from './cluster.ts';
+import { cleanUp, cluster, imageOf, list, namespacePrefix, openEngine, remove } from './cluster.ts';
 
 const registry = createRegistry();
 const images = new Map<string, { image: string; digest: string }>();
@@ -21,12 +20,10 @@ for (const kind of ['web', 'exits', 'hungry', 'broken', 'empty'] as const) {
 const namespaces = { kind: 'per-project' as const, prefix: namespacePrefix };
 const owner = ids('failures');
 const engine = openEngine(owner);
-const { client, observed, sets } = openSets({ access, installation: owner, namespaces, routers: [], registry });
 after(async () => {
   for (const { id } of await engine.list()) await engine.stop(id, 0);
   await engine.close();
-  observed.stop();
-  await Promise.all([client.close(), registry.close()]);
+  await registry.close();
   await cleanUp();
 });
 
@@ -43,14 +40,12 @@ const specOf = (kind: string, more: Partial<InstanceSpec> = {}): InstanceSpec =>
   drainS: 1,
   ...more,
 });
-const setOf = (kind: string, more: Partial<InstanceSet> = {}): InstanceSet => ({
-  ...specOf(kind),
-  drainS: 1,
-  healthCheck: null,
-  instanceName: null,
-  login: null,
-  ...more,
-});
+/** As start() calls it. */
+const setIdOf = ({ id }: InstanceSpec) => `set-of-${id}`;
+const podOf = async (spec: InstanceSpec) =>
+  (
+    await list<Pod>(`/api/v1/namespaces/${namespaceOf(namespaces, spec.project)}/pods`, `sluice.set=${setIdOf(spec)}`)
+  )[0];
 const found = async (id: string) => (await engine.list()).find((instance) => instance.id === id);
 const failing = (id: string, code: string): Promise<EngineInstance> =>
   until(
@@ -65,7 +60,7 @@ const failing = (id: string, code: string): Promise<EngineInstance> =>
 describe('failures', { timeout: 400_000 }, () => {
   test('a program that keeps ending: crashed, with its exit code and what it printed', async () => {
     const spec = specOf('exits');
-    await engine.start(spec);
+    await start(engine, spec);
     const instance = await failing(spec.id, 'crashed');
     assert.deepEqual([instance.state, instance.exitCode], ['exited', 3]);
     assert.match(instance.failure!.message, /exit code 3/);
@@ -74,11 +69,7 @@ describe('failures', { timeout: 400_000 }, () => {
       ['no reason to stay'],
     );
     // The kubelet starts it again; what is said stays the same.
-    await until(
-      'a restart',
-      async () => (await observed.sets()).get(spec.id)?.pods[0]?.status?.containerStatuses?.[0]?.restartCount,
-      60_000,
-    );
+    await until('a restart', async () => (await podOf(spec))?.status?.containerStatuses?.[0]?.restartCount, 60_000);
     assert.equal((await found(spec.id))?.state, 'exited');
     assert.deepEqual(
       (await engine.logs(spec.id, { tail: 5 })).map(({ text }) => text),
@@ -87,9 +78,9 @@ describe('failures', { timeout: 400_000 }, () => {
   });
 
   test('too much memory: out_of_memory', async () => {
-    const set = setOf('hungry', { resources: { memory_mb: 16, cpus: 1 } });
-    await sets.keep(set, 1);
-    const instance = await failing(set.id, 'out_of_memory');
+    const spec = specOf('hungry', { resources: { memory_mb: 16, cpus: 1 } });
+    await start(engine, spec).catch(() => {});
+    const instance = await failing(spec.id, 'out_of_memory');
     assert.equal(instance.state, 'exited');
     assert.match(instance.failure!.message, /16Mi.*resources\.memory_mb/);
   });
@@ -101,19 +92,19 @@ describe('failures', { timeout: 400_000 }, () => {
   for (const [kind, code, words] of cannotStart) {
     test(`an image that is ${kind}: ${code}`, async () => {
       const spec = specOf(kind);
-      await engine.start(spec).catch((error) => assert.equal(error.failure?.code, code));
+      await start(engine, spec).catch((error) => assert.equal(error.failure?.code, code));
       assert.match((await failing(spec.id, code)).failure!.message, words);
     });
   }
 
   test('an image that is not there: image_not_found, with what the registry said even while the kubelet backs off', async () => {
     const spec = specOf('web', { digest: `sha256:${'0'.repeat(64)}` });
-    await assert.rejects(engine.start(spec), (error) => {
+    await assert.rejects(start(engine, spec), (error) => {
       assert.ok(error instanceof EngineError && error.failure?.code === 'image_not_found', String(error));
       return true;
     });
     const isBackingOff = async () => {
-      const [pod] = (await observed.sets()).get(spec.id)?.pods ?? [];
+      const pod = await podOf(spec);
       return pod?.status?.containerStatuses?.[0]?.state?.waiting?.reason === 'ImagePullBackOff';
     };
     await until('the kubelet to back off', isBackingOff, 90_000);
@@ -122,37 +113,40 @@ describe('failures', { timeout: 400_000 }, () => {
 
   test('a registry that nodes cannot reach: registry_unreachable', async () => {
     const spec = specOf('web', { image: '127.0.0.1:1/sluice-test-web:v1' });
-    await assert.rejects(engine.start(spec), { message: /nodes reach its registry/ });
+    await assert.rejects(start(engine, spec), { message: /nodes reach its registry/ });
     await failing(spec.id, 'registry_unreachable');
   });
 
   test('variables that are not there: start_failed, and to deploy again', async () => {
-    const set = setOf('web');
-    const { id, project } = set;
-    await sets.keep(set, 0);
-    const namespace = namespaceOf(namespaces, project);
+    const spec = specOf('web');
+    await start(engine, spec);
+    const namespace = namespaceOf(namespaces, spec.project);
+    // The kubelet keeps a Secret that never changes, even if somebody removes it.
+    const variables = '/spec/template/spec/containers/0/envFrom/0/secretRef/name';
     await cluster.request({
       method: 'PATCH',
-      path: `/apis/apps/v1/namespaces/${namespace}/replicasets/${setName(owner, id)}/scale`,
-      contentType: 'application/merge-patch+json',
-      body: { spec: { replicas: 1 } },
+      path: `/apis/apps/v1/namespaces/${namespace}/replicasets/${setName(owner, { ...spec, id: setIdOf(spec) })}`,
+      contentType: 'application/json-patch+json',
+      body: [{ op: 'replace', path: variables, value: 'removed' }],
     });
-    assert.match((await failing(id, 'start_failed')).failure!.message, /secret .* not found.*deploy again/);
+    await remove(`/api/v1/namespaces/${namespace}/pods/${(await podOf(spec))!.metadata.name}`);
+    assert.match((await failing(spec.id, 'start_failed')).failure!.message, /secret .* not found.*deploy again/);
   });
 
   test('no node with room: unschedulable', async () => {
-    const set = setOf('web', { resources: { memory_mb: 100_000_000, cpus: 1 } });
-    await sets.keep(set, 1);
-    const instance = await failing(set.id, 'unschedulable');
+    const spec = specOf('web', { resources: { memory_mb: 100_000_000, cpus: 1 } });
+    const starting = assert.rejects(start(engine, spec), { message: /Insufficient memory/ });
+    const instance = await failing(spec.id, 'unschedulable');
     assert.equal(instance.state, 'created', 'a node with room may come');
     assert.match(instance.failure!.message, /Insufficient memory.*Add nodes/);
+    await starting;
   });
 
   test('a quota: quota_exceeded', async () => {
-    const set = setOf('web');
-    const { id, project } = set;
-    await sets.keep(set, 0);
-    const path = `/api/v1/namespaces/${namespaceOf(namespaces, project)}/resourcequotas`;
+    const spec = specOf('web');
+    const first = { ...spec, id: ids('ins') };
+    await start(engine, first);
+    const path = `/api/v1/namespaces/${namespaceOf(namespaces, spec.project)}/resourcequotas`;
     const quota = { metadata: { name: 'none' }, spec: { hard: { pods: '0' } } };
     await cluster.request({ method: 'POST', path, body: quota });
     await until(
@@ -163,8 +157,10 @@ describe('failures', { timeout: 400_000 }, () => {
       },
       30_000,
     );
-    await sets.keep(set, 1);
-    assert.match((await failing(id, 'quota_exceeded')).failure!.message, /exceeded quota.*Raise its ResourceQuota/);
-    assert.equal(instanceOf((await observed.sets()).get(id)!.replicaSet, [])?.state, 'created');
+    const starting = assert.rejects(start(engine, spec), { message: /exceeded quota/ });
+    const instance = await failing(spec.id, 'quota_exceeded');
+    assert.match(instance.failure!.message, /exceeded quota.*Raise its ResourceQuota/);
+    assert.equal(instance.state, 'created');
+    await starting;
   });
 });

@@ -4,7 +4,7 @@ import { after, describe, test } from 'node:test';
 import type { ClusterAccess } from '../../src/engines/kubernetes/api/access.ts';
 import type { Namespaces } from '../../src/engines/kubernetes/objects/names.ts';
 import { parseRouters } from '../../src/engines/kubernetes/objects/routers.ts';
-import { ids, specOf } from '../helpers/instances.ts';
+import { ids, specOf, start } from '../helpers/instances.ts';
 import { engineCalls } from '../helpers/kubernetes-calls.ts';
 import { until } from '../helpers/wait.ts';
 import { access, cleanUp, cluster, imageOf, namespacePrefix, openEngine, remove } from './cluster.ts';
@@ -60,7 +60,7 @@ async function worksWith(own: ClusterAccess, namespaces: Namespaces): Promise<vo
     );
     const login = { username: 'a', password: 'b', server: 'registry.example' };
     const spec = await specOf(engine, workload, { login, drainS: 1 });
-    await engine.start(spec);
+    await start(engine, spec);
     await until('it to be ready', async () => (await engine.list())[0]?.ready, 60_000);
     assert.equal((await engine.logs(spec.id, { tail: 3 })).length, 3);
     await engine.stop(spec.id, 1);

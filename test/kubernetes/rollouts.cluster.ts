@@ -103,7 +103,7 @@ describe('on Kubernetes', { timeout: 900_000 }, () => {
         const pods = (await podsOf()).map(({ metadata }) => metadata.labels?.['sluice.revision']).join();
         const sets = await list('/apis/apps/v1/replicasets', labelled);
         const secrets = await list('/api/v1/secrets', labelled);
-        return pods === wanted && sets.length === 2 && secrets.length === 2;
+        return pods === wanted && sets.length === 1 && secrets.length === 1;
       },
       60_000,
       500,
@@ -213,6 +213,20 @@ describe('on Kubernetes', { timeout: 900_000 }, () => {
       await nothingElseRuns();
     });
   }
+
+  test('kill -9 of the control process in aborting, under load: no visit fails, it ends as it would have', async () => {
+    const { image } = await shop.visit();
+    await underLoad(async () => {
+      const other = image === images[0] ? images[1]! : images[0]!;
+      const { id } = await shop.deploy(other, { strategy: 'canary', canary_percent: 20 });
+      await atLeast(id, 'canary');
+      assert.equal((await shop.api('POST', `/deployments/${id}/abort`)).status, 200);
+      await killControl();
+      await shop.reaches(id, 'canceled');
+    });
+    assert.equal((await shop.visit()).image, image);
+    await nothingElseRuns();
+  });
 
   test('kill -9 of everything in a canary: after a restart it ends as it would have, and no object is left over', async () => {
     const image = (await shop.visit()).image === images[0] ? images[1]! : images[0]!;

@@ -1,15 +1,14 @@
 // Sets on a real cluster: what they are made of, which instances go first, and what is left alone.
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
+import type { InstanceSet } from '../../src/engines/engine.ts';
 import type { KubeObject, Pod } from '../../src/engines/kubernetes/api/objects.ts';
-import type { InstanceSet } from '../../src/engines/kubernetes/instance-set.ts';
-import { openSets } from '../../src/engines/kubernetes/kubernetes.ts';
 import { namespaceOf, setName, variablesName } from '../../src/engines/kubernetes/objects/names.ts';
 import { readPod } from '../../src/engines/kubernetes/status/pod.ts';
 import { createRegistry } from '../../src/engines/registry/registry.ts';
-import { ids } from '../helpers/instances.ts';
+import { ids, start } from '../helpers/instances.ts';
 import { until } from '../helpers/wait.ts';
-import { access, cleanUp, cluster, imageOf, list, namespacePrefix, openEngine, remove } from './cluster.ts';
+import { cleanUp, cluster, imageOf, list, namespacePrefix, openEngine, remove } from './cluster.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: a test looks into objects of every kind
 type Any = any;
@@ -20,11 +19,10 @@ const { digest } = await registry.resolve(web, null);
 const owner = ids('sets');
 const namespaces = { kind: 'per-project' as const, prefix: namespacePrefix };
 const routers = [{ namespace: 'sluice', labels: { app: 'router' } }];
-const { client, observed, sets } = openSets({ access, installation: owner, namespaces, routers, registry });
+const engine = openEngine(owner, { routers });
 after(async () => {
-  for (const id of (await observed.sets()).keys()) await sets.drop(id, 0, 30_000);
-  observed.stop();
-  await Promise.all([client.close(), registry.close()]);
+  for (const id of await engine.sets!()) await engine.drop(id);
+  await Promise.all([engine.close(), registry.close()]);
   await cleanUp();
 });
 
@@ -40,14 +38,17 @@ const setOf = (more: Partial<InstanceSet> = {}): InstanceSet => ({
   port: 8080,
   variables: { GREETING: 'a=b c' },
   resources: { memory_mb: 64, cpus: 0.5 },
-  healthCheck: null,
   drainS: 1,
-  instanceName: null,
-  login: null,
   ...more,
 });
 const podsOf = async ({ id }: InstanceSet) =>
-  ((await observed.sets()).get(id)?.pods ?? []).filter((pod) => !readPod(pod).isLeaving);
+  (await list<Pod>(`/api/v1/namespaces/${namespace}/pods`, `sluice.set=${id}`)).filter(
+    (pod) => !readPod(pod).isLeaving,
+  );
+const membersOf = (count: number) => Array.from({ length: count }, () => ({ id: ids('ins'), hostPort: null }));
+const keep = (set: InstanceSet, members = membersOf(1)) => Promise.all(engine.keep(set, members));
+const own = async ({ revision }: InstanceSet) =>
+  (await engine.list()).filter((instance) => instance.revision === revision);
 const ready = (set: InstanceSet, count: number) =>
   until(
     `${count} ready pods`,
@@ -61,7 +62,7 @@ const ready = (set: InstanceSet, count: number) =>
 describe('sets', { timeout: 300_000 }, () => {
   test('a set is a ReplicaSet with an immutable Secret that it owns, limited and without rights', async () => {
     const set = setOf();
-    await sets.keep(set, 1);
+    await keep(set);
     const [pod] = await ready(set, 1);
     const { spec, metadata } = pod as Any;
     assert.equal(spec.automountServiceAccountToken, false);
@@ -75,16 +76,16 @@ describe('sets', { timeout: 300_000 }, () => {
       ['installation', 'set', 'project', 'environment', 'revision'].map((name) => metadata.labels[`sluice.${name}`]),
       [owner, set.id, project, 'production', '1'],
     );
-    const at = `/api/v1/namespaces/${namespace}/secrets/${variablesName(owner, set.id)}`;
+    const at = `/api/v1/namespaces/${namespace}/secrets/${variablesName(owner, set)}`;
     const secret: Any = await cluster.request({ path: at });
     assert.equal(secret.immutable, true);
     assert.equal(Buffer.from(secret.data.GREETING, 'base64').toString(), 'a=b c');
-    assert.equal(secret.metadata.ownerReferences[0].name, setName(owner, set.id));
+    assert.equal(secret.metadata.ownerReferences[0].name, setName(owner, set));
     assert.equal(
       secret.metadata.managedFields.every(({ manager }: Any) => manager === 'sluice'),
       true,
     );
-    await sets.drop(set.id, 1, 30_000);
+    await engine.drop(set.id);
     await until(
       'the Secret to go',
       async () => (await list(at.replace(/\/[^/]+$/, ''), `sluice.set=${set.id}`)).length === 0,
@@ -92,18 +93,38 @@ describe('sets', { timeout: 300_000 }, () => {
     );
   });
 
-  test('those that retire go, whatever else would', async () => {
-    const set = setOf();
-    await sets.keep(set, 3);
-    const pods = await ready(set, 3);
-    const [first, second] = pods.map(({ metadata }) => metadata.name).toSorted();
-    await sets.keep(set, 1, [first!, second!]);
-    const left = await ready(set, 1);
-    assert.equal([first, second].includes(left[0]!.metadata.name), false);
-    await sets.keep(set, 1, []);
-    assert.equal((await podsOf(set)).length, 1, 'keeping it again changes nothing');
-    await sets.drop(set.id, 0, 30_000);
-    assert.deepEqual(await podsOf(set), []);
+  test('each pod is one of its instances; those that are stopped go, whatever else would, and the others stay', async () => {
+    const set = setOf({ revision: 2 });
+    const members = membersOf(4);
+    await keep(set, members.slice(0, 2));
+    await keep(set, members);
+    const pods = await ready(set, 4);
+    assert.equal((await list('/apis/apps/v1/replicasets', `sluice.set=${set.id}`)).length, 1);
+    const addressOf = async (id: string) => (await own(set)).find((one) => one.id === id)?.address?.host;
+    const before = new Map(await Promise.all(members.map(async ({ id }) => [id, await addressOf(id)] as const)));
+    assert.deepEqual(
+      new Set(before.values()),
+      new Set(pods.map((pod) => pod.status!.podIP)),
+      'each has a pod of its own',
+    );
+    await until(
+      'the pods to say so',
+      async () => (await podsOf(set)).every((pod) => pod.metadata.annotations?.['sluice.instance'] !== undefined),
+      10_000,
+    );
+    const [first, second, ...others] = members;
+    await Promise.all([engine.stop(second!.id, 1), engine.stop(first!.id, 1)]);
+    await ready(set, 2);
+    assert.deepEqual((await own(set)).map(({ id }) => id).toSorted(), others.map(({ id }) => id).toSorted());
+    for (const { id } of others) assert.equal(await addressOf(id), before.get(id), 'the others are where they were');
+    await keep(set, others);
+    assert.equal((await podsOf(set)).length, 2, 'keeping it again changes nothing');
+    await engine.stop(first!.id, 0);
+    const another = openEngine(owner);
+    after(() => another.close());
+    assert.deepEqual((await another.list()).map(({ id }) => id).toSorted(), others.map(({ id }) => id).toSorted());
+    await engine.drop(set.id);
+    assert.deepEqual([await podsOf(set), await own(set)], [[], []]);
   });
 
   test('an image with a numeric user runs restricted, any other as baseline', async () => {
@@ -111,7 +132,7 @@ describe('sets', { timeout: 300_000 }, () => {
     const own = await registry.resolve(image, null);
     const set = setOf({ image, digest: own.digest });
     const plain = setOf();
-    for (const each of [set, plain]) await sets.keep(each, 1);
+    for (const each of [set, plain]) await keep(each);
     const isRunning = async (each: InstanceSet) => (await podsOf(each)).find((pod) => readPod(pod).state === 'running');
     const restricted = await until('the pod with a user', () => isRunning(set), 60_000);
     const baseline = await until('the other pod', () => isRunning(plain), 60_000);
@@ -121,12 +142,12 @@ describe('sets', { timeout: 300_000 }, () => {
     assert.equal(contextOf(baseline).seccompProfile.type, 'RuntimeDefault');
     const found: Any = await cluster.request({ path: `/api/v1/namespaces/${namespace}` });
     assert.equal(found.metadata.labels['pod-security.kubernetes.io/enforce'], 'baseline');
-    for (const { id } of [set, plain]) await sets.drop(id, 0, 30_000);
+    for (const { id } of [set, plain]) await engine.drop(id);
   });
 
   test('a policy admits routers and nobody else', async () => {
     const set = setOf();
-    await sets.keep(set, 0);
+    await keep(set);
     const [policy] = await list<Any>(`/apis/networking.k8s.io/v1/namespaces/${namespace}/networkpolicies`);
     assert.deepEqual(policy.spec.ingress, [
       {
@@ -139,32 +160,32 @@ describe('sets', { timeout: 300_000 }, () => {
       },
     ]);
     assert.deepEqual(policy.spec.podSelector, { matchLabels: { 'sluice.installation': owner } });
-    await sets.drop(set.id, 0, 30_000);
+    await engine.drop(set.id);
   });
 
   test('the login of a registry is written anew when it changes', async () => {
     const login = { username: 'ann', password: 'one', server: 'registry.example' };
     const set = setOf({ login });
-    await sets.keep(set, 0);
-    const path = `/api/v1/namespaces/${namespace}/secrets/${setName(owner, set.id)}-pull`;
+    await keep(set);
+    const path = `/api/v1/namespaces/${namespace}/secrets/${setName(owner, set)}-pull`;
     const passwordOf = async () => {
       const { data }: Any = await cluster.request({ path });
       return JSON.parse(Buffer.from(data['.dockerconfigjson'], 'base64').toString()).auths['registry.example'].password;
     };
     assert.equal(await passwordOf(), 'one');
-    await sets.keep({ ...set, login: { ...login, password: 'two' } }, 0);
+    await keep({ ...set, login: { ...login, password: 'two' } });
     assert.equal(await passwordOf(), 'two');
-    await sets.drop(set.id, 0, 30_000);
+    await engine.drop(set.id);
   });
 
   test('what others made is never touched', async () => {
     const set = setOf();
-    await sets.keep(setOf(), 0);
+    await keep(setOf());
     const labels = { app: 'theirs' };
     const foreign = {
       apiVersion: 'apps/v1',
       kind: 'ReplicaSet',
-      metadata: { name: setName(owner, set.id), namespace, labels },
+      metadata: { name: setName(owner, set), namespace, labels },
       spec: {
         replicas: 0,
         selector: { matchLabels: labels },
@@ -173,8 +194,8 @@ describe('sets', { timeout: 300_000 }, () => {
     };
     const path = `/apis/apps/v1/namespaces/${namespace}/replicasets`;
     const before = await cluster.request<KubeObject>({ method: 'POST', path, body: foreign });
-    await assert.rejects(sets.keep(set, 1), /Others made/);
-    await sets.drop(set.id, 0, 5_000);
+    await assert.rejects(keep(set), /Others made/);
+    await engine.drop(set.id);
     const { metadata }: Any = await cluster.request({ path: `${path}/${before.metadata.name}` });
     assert.deepEqual([metadata.generation, metadata.labels], [1, labels]);
     assert.equal(
@@ -186,7 +207,7 @@ describe('sets', { timeout: 300_000 }, () => {
     const other = ids('prj');
     const name = namespaceOf(namespaces, other);
     await cluster.request({ method: 'POST', path: '/api/v1/namespaces', body: { metadata: { name } } });
-    await assert.rejects(sets.keep(setOf({ project: other }), 1), /belongs to others/);
+    await assert.rejects(keep(setOf({ project: other })), /belongs to others/);
   });
 });
 
@@ -207,7 +228,7 @@ describe('a pod that goes', { timeout: 300_000 }, () => {
       after(() => engine.close());
       const spec = { id: ids('ins'), project, environment: 'production', revision: 1, image: web, digest, port: 8080 };
       const resources = { memory_mb: 64, cpus: 1 };
-      await engine.start({ ...spec, hostPort: null, variables: {}, resources, drainS: 1 });
+      await start(engine, { ...spec, hostPort: null, variables: {}, resources, drainS: 1 });
       const isReady = async () => (await engine.list()).find(({ ready: isReady }) => isReady);
       const before = await until('it to be ready', isReady, 60_000);
       const [pod] = await list<Pod>('/api/v1/pods', `sluice.installation=${installation}`);

@@ -82,9 +82,9 @@ test('shares sum to 100 and name what serves', () => {
   assert.equal(sum(commit({}, { revision: [revision(1, 90), revision(2, 10, 'canary')] })), null);
   assert.match(sum(commit({}, { revision: [revision(1, 90), revision(2, 5, 'canary')] }))!, /sum to 95/);
   assert.match(sum(commit({}, { revision: [revision(1, 0)] }))!, /sum to 0/);
-  const moved = (healthy: number, rollout = deployment({})) =>
+  const moved = (healthy: number, rollout = deployment({}), before = rollout) =>
     commit(
-      { revision: [revision(1, 100), revision(2, 0)] },
+      { revision: [revision(1, 100), revision(2, 0)], deployment: [before] },
       {
         revision: [revision(1, 0), revision(2, 100)],
         instance: [instance('i', healthy, 'healthy')],
@@ -97,6 +97,8 @@ test('shares sum to 100 and name what serves', () => {
   assert.equal(traffic.abortsTakeTraffic.check(moved(1)), null);
   assert.equal(traffic.abortsTakeTraffic.check(moved(2, aborted)), null);
   assert.match(traffic.abortsTakeTraffic.check(moved(1, aborted))!, /r2 .* is being aborted and gets 100 %/);
+  const going = { ...aborted, state: 'promoting' as const };
+  assert.equal(traffic.abortsTakeTraffic.check(moved(1, aborted, going)), null, 'the share rose before the abort');
   const rest = traffic.allTrafficWithoutRollout.check;
   const shared = { revision: [revision(1, 90), revision(2, 10, 'failed')] };
   assert.equal(rest(commit({}, { ...shared, deployment: [deployment({ finished_at: null })] })), null);
@@ -200,9 +202,15 @@ test('everything calms down', () => {
   };
   const instances = new Map([['i', { state: 'running' } as SimulatedInstance]]);
   const routers = [{ name: 'router', targets: new Set(['i']) }];
-  const calm = { facts: facts(kept), instances, routers };
+  const calm = { facts: facts(kept), instances, sets: new Set<string>(), routers };
   assert.equal(findUnrest(calm), null);
   assert.match(findUnrest({ ...calm, instances: new Map() })!, /0 good instances/);
+  assert.match(findUnrest({ ...calm, sets: new Set(['set_lost']) })!, /set_lost has no row/);
+  const old = { id: 'set_old', project_id: 'p', environment: 'e', revision: 2 };
+  assert.match(
+    findUnrest({ ...calm, facts: facts({ ...kept, instance_set: [old] }) })!,
+    /set_old of r2 .* still there/,
+  );
   assert.match(findUnrest({ ...calm, routers: [{ name: 'router', targets: new Set() }] })!, /old table/);
   assert.match(findUnrest({ ...calm, facts: facts({ ...kept, deployment: [deployment({})] }) })!, /is starting/);
 });

@@ -63,6 +63,15 @@ export interface RolloutTables {
     activated_at: number | null;
     retired_at: number | null;
   };
+  /** The instances of a revision, as their engine knows them. Its row is there before it is, and after. */
+  instance_set: {
+    id: string;
+    project_id: string;
+    environment: string;
+    revision: number;
+    region: string;
+    created_at: number;
+  };
   instance: {
     id: string;
     project_id: string;

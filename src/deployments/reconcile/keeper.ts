@@ -1,30 +1,22 @@
 // Makes what runs in an environment equal to what should run: starts what is missing, with back-off, and drains and stops
 // what is too much.
-import type { InstanceSpec } from '../../engines/engine.ts';
-import { EngineError } from '../../engines/engine.ts';
-import { healthCheckOf, resourcesOf } from '../../environments/revision-settings.ts';
-import { openSealedVariables } from '../../environments/sealed-variables.ts';
+import type { Member } from '../../engines/engine.ts';
 import { markRoutingChanged } from '../../traffic/queries.ts';
 import { insertDrain } from '../../traffic/router-watch.ts';
-import { endInstance, takeRestarts } from '../instance-ends.ts';
+import { takeRestarts } from '../instance-ends.ts';
 import { deleteInstance, type InstanceRow, insertInstance, lockHealthy, markInstance } from '../instances.ts';
 import type { RevisionRow } from '../queries.ts';
-import type { Failure } from '../rules/steps.ts';
-import { givenUp } from '../rules/why-ended.ts';
-import { changePort, portOf, takeAddresses } from './addresses.ts';
+import { portOf, takeAddresses } from './addresses.ts';
 import type { ReconcileContext } from './context.ts';
-import { publishChange } from './instances/publish-change.ts';
 import { lastLines } from './log-tail.ts';
-import type { Observation, ObservedRegion } from './observe.ts';
+import type { Kept, Observation } from './observe.ts';
+import { dropUnused, ensureSet, isBeingDropped, startMembers } from './sets.ts';
 
 /** How many instances of a revision should run. */
 export interface DesiredSet {
   revision: RevisionRow;
   instances: number;
 }
-
-/** An observation of an environment whose region answers. */
-type Kept = Observation & { region: ObservedRegion };
 
 const isKept = (seen: Observation): seen is Kept => seen.region !== null;
 
@@ -43,12 +35,18 @@ export async function keepInstances(
   const staying = instances.filter((row) => row.state !== 'draining' && !leaving.includes(row));
   for (const row of leaving) await drain(context, seen, row, staying);
   let changed = leaving.length > 0;
-  for (const set of sets) {
-    const own = staying.filter((row) => row.revision === set.revision.number);
-    await startAgain(context, seen, set, own);
-    const missing = set.instances - own.length;
-    if (missing > 0 && (await startSome(context, seen, set.revision, missing)) > 0) changed = true;
+  for (const { revision, instances: count } of sets) {
+    if (isBeingDropped(seen, revision)) continue;
+    const own = staying.filter((row) => row.revision === revision.number);
+    await startAgain(context, seen, revision, own);
+    const missing = count - own.length;
+    if (missing > 0 && (await startSome(context, seen, revision, missing)) > 0) changed = true;
   }
+  dropUnused(
+    context,
+    seen,
+    sets.map(({ revision }) => revision),
+  );
   return changed;
 }
 
@@ -68,21 +66,24 @@ function inOrderOfLeaving(rows: InstanceRow[]): InstanceRow[] {
   return rows.toSorted((a, b) => rank(a) - rank(b) || (a.id < b.id ? 1 : -1));
 }
 
-/** A row whose instance was not started: the process ended before it was created, or between that and its start. */
+/** Rows whose instance was not started: the process ended before it was created, or between that and its start. */
 async function startAgain(
   context: ReconcileContext,
   seen: Kept,
-  { revision }: DesiredSet,
+  revision: RevisionRow,
   rows: InstanceRow[],
 ): Promise<void> {
+  const members: Member[] = [];
   for (const row of rows) {
     const { id, state } = row;
     const found = seen.region.running.get(id);
     const isUnstarted = state === 'starting' && !seen.busy.has(id) && (!found || found.state === 'created');
-    if (!isUnstarted) continue;
-    const given = await portOf(context, seen.region, row);
-    if (given) start(context, seen, { ...specOf(context, seen, revision), id, ...given }, context.lasting.now());
+    const given = isUnstarted ? await portOf(context, seen.region, row) : null;
+    if (given) members.push({ id, ...given });
   }
+  if (members.length === 0) return;
+  const id = await context.lease.write((tx) => ensureSet(tx, context, seen, revision));
+  startMembers(context, seen, { id, revision }, members, context.lasting.now());
 }
 
 /** One round of starts. Gives how many it started: none while the revision has to wait after a failed round. */
@@ -101,7 +102,7 @@ async function startSome(context: ReconcileContext, seen: Kept, revision: Revisi
     created_at: nowMs,
     state_since: nowMs,
   };
-  const rows = await lease.write(async (tx) => {
+  const { set, rows } = await lease.write(async (tx) => {
     const addresses = await takeAddresses(tx, context, region, round);
     const restarts = await takeRestarts(tx, key, revision.number, addresses.length, nowMs);
     const starting = addresses.map((address, i) => ({
@@ -109,68 +110,11 @@ async function startSome(context: ReconcileContext, seen: Kept, revision: Revisi
       restarts: restarts[i]!,
     }));
     for (const row of starting) await insertInstance(tx, row);
-    return starting;
+    return { set: await ensureSet(tx, context, seen, revision), rows: starting };
   });
-  const spec = specOf(context, seen, revision);
-  for (const { id, port } of rows) start(context, seen, { ...spec, id, hostPort: port }, nowMs);
+  const members = rows.map(({ id, port }) => ({ id, hostPort: port }));
+  startMembers(context, seen, { id: set, revision }, members, nowMs);
   return rows.length;
-}
-
-/** Only for revisions that have left `preparing`: their digest is known. */
-function specOf(
-  { seal }: ReconcileContext,
-  { environment }: Kept,
-  revision: RevisionRow,
-): Omit<InstanceSpec, 'id' | 'hostPort'> {
-  return {
-    project: revision.project_id,
-    environment: revision.environment,
-    revision: revision.number,
-    image: revision.image,
-    digest: revision.digest!,
-    port: revision.port,
-    variables: openSealedVariables(revision.variables_sealed, environment, seal),
-    resources: resourcesOf(revision),
-    healthCheck: healthCheckOf(revision),
-    drainS: environment.drain_s,
-  };
-}
-
-/** `startedAt`: when its round began. */
-function start(context: ReconcileContext, { key, region }: Kept, spec: InstanceSpec, startedAt: number): void {
-  const { lease, lasting, logins, crashes, engineCalls } = context;
-  engineCalls.run(key, spec.id, async () => {
-    await lease.confirm();
-    try {
-      // Without it, an image that is still there starts all the same.
-      const login = await logins.find(spec.project, spec.image).catch(() => null);
-      await region.engine.start({ ...spec, login });
-      context.followLogs?.({ id: spec.id, key, revision: spec.revision }, region.engine);
-    } catch (error) {
-      if (error instanceof EngineError && error.fault === 'unavailable') return;
-      // Nothing is wrong with the instance: the next look starts it at another port.
-      if (error instanceof EngineError && error.fault === 'port_taken') {
-        await changePort(context, region, spec.id, spec.hostPort);
-        return;
-      }
-      const failure = startFailure(error as Error);
-      crashes.note(key, spec.revision, { failure, logTail: [], startedAt }, lasting.now());
-      await lease.confirm();
-      await region.engine.stop(spec.id, 0).catch(() => {});
-      await lease.write(async (tx) => {
-        await endInstance(tx, spec.id, givenUp(lasting.now(), failure, 'exited'));
-        await publishChange(tx, key);
-      });
-    }
-  });
-}
-
-/** An instance needs the registry again where its image was removed since. */
-function startFailure(error: Error): Failure {
-  if (error instanceof EngineError && error.failure) return error.failure;
-  const message = `An instance could not be started: ${error.message}`;
-  const isRegistry = error instanceof EngineError && error.fault.startsWith('registry_');
-  return { code: isRegistry ? 'registry_unreachable' : 'crashed', message };
 }
 
 /**

@@ -9,6 +9,7 @@ import { type EnvironmentRow, findEnvironment } from '../../environments/queries
 import { healthCheckOf } from '../../environments/revision-settings.ts';
 import type { RegionState } from '../../regions/regions.ts';
 import { compareTraffic } from '../canary-traffic.ts';
+import { type InstanceSetRow, listSets } from '../instance-sets.ts';
 import { type InstanceRow, listInstances } from '../instances.ts';
 import {
   type DeploymentRow,
@@ -36,11 +37,16 @@ export interface Observation {
   rollout: { deployment: DeploymentRow; fresh: RevisionRow } | null;
   /** As the engine and the health checks see them now; as last known where the region does not answer. */
   instances: InstanceRow[];
+  /** Those that its engine has, or may have. */
+  sets: InstanceSetRow[];
   /** null: the region does not answer. */
   region: ObservedRegion | null;
   /** Instances with a call to the engine under way when the rows were read. */
   busy: ReadonlySet<string>;
 }
+
+/** An environment whose region answers. */
+export type Kept = Observation & { region: ObservedRegion };
 
 export interface ObservedRegion {
   name: string;
@@ -54,11 +60,12 @@ export async function observe(context: ReconcileContext, key: EnvironmentKey): P
   const { db, regions, engineCalls, health } = context;
   // Before the rows are read: a call that ends during the look has changed a row that the look still has as it was.
   const busy = engineCalls.busy();
-  const [environment, deployment, revisions, rows] = await Promise.all([
+  const [environment, deployment, revisions, rows, sets] = await Promise.all([
     findEnvironment(db, key.projectId, key.environment),
     findInProgress(db, key),
     listCurrentRevisions(db, key),
     listInstances(db, key),
+    listSets(db, key),
   ]);
   if (!environment) return null;
   const rollout = deployment ? { deployment, fresh: freshOf(deployment, revisions) } : null;
@@ -66,11 +73,11 @@ export async function observe(context: ReconcileContext, key: EnvironmentKey): P
   const region = await askRegion(context, regions.find(environment.region));
   if (!region) {
     health.watch(key, []);
-    return { key, environment, active, rollout, instances: rows, region: null, busy };
+    return { key, environment, active, rollout, instances: rows, sets, region: null, busy };
   }
   const healthChecks = new Map(revisions.map((revision) => [revision.number, healthCheckOf(revision)]));
   const instances = await refreshInstances(context, { key, healthChecks, busy, ...region }, rows);
-  return { key, environment, active, rollout, instances, region, busy };
+  return { key, environment, active, rollout, instances, sets, region, busy };
 }
 
 /** null: the region does not answer. */

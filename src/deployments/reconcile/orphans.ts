@@ -1,6 +1,7 @@
 import type { Db } from '../../db/database.ts';
 import type { RegionState } from '../../regions/regions.ts';
 import { readRoutingState } from '../../traffic/queries.ts';
+import { listSetIds } from '../instance-sets.ts';
 import { listInstanceIds } from '../instances.ts';
 import type { ReconcileContext } from './context.ts';
 import { lastLines } from './log-tail.ts';
@@ -32,7 +33,22 @@ export class Orphans {
         .stop(id, 0, takeLines)
         .catch((error) => log.warn({ err: error, instance: id }, 'orphan not removed'));
     }
+    if (orphans.length === 0) await this.#dropSets(context, region);
     return orphans.length - unrouted.length;
+  }
+
+  /** By then nothing runs in them. */
+  async #dropSets({ db, log }: OrphanContext, { name, engine }: RegionState): Promise<void> {
+    const found = (await engine.sets?.().catch(() => [])) ?? [];
+    if (found.length === 0) return;
+    // After the engine was asked: a row is there before its set is.
+    const known = await listSetIds(db, name);
+    // Of a version that had a set for each instance.
+    const instances = await listInstanceIds(db, name);
+    for (const id of found.filter((set) => !known.has(set) && !instances.has(set))) {
+      log.info({ set: id, region: name }, 'removing an orphaned set');
+      await engine.drop(id).catch((error) => log.warn({ err: error, set: id }, 'orphaned set not removed'));
+    }
   }
 
   async #note(db: Db, region: string, orphans: readonly { id: string }[]): Promise<Map<string, number>> {

@@ -53,10 +53,10 @@ export async function reconcile(context: ReconcileContext, key: EnvironmentKey):
 }
 
 async function keepActive(context: ReconcileContext, seen: Observation): Promise<NextLook> {
-  const { active, environment, instances } = seen;
+  const { active, environment, instances, sets } = seen;
   const replicas = active ? environment.replicas : 0;
   const changed = await keepInstances(context, seen, active ? [{ revision: active, instances: replicas }] : []);
-  if (!active && instances.length === 0) return 'idle';
+  if (!active && instances.length === 0 && sets.length === 0) return 'idle';
   const isCalm = !changed && instances.length === replicas && instances.every(({ state }) => state === 'healthy');
   return isCalm ? idleEveryMs : busyEveryMs;
 }

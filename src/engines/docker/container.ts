@@ -2,7 +2,8 @@
 import type { ContainerCreateOptions, ContainerInfo } from 'dockerode';
 import { pinImage } from '../../contract/image-reference.ts';
 import { revisionId } from '../../contract/revision-id.ts';
-import type { EngineChange, EngineInstance, InstanceSpec, Resources } from '../engine.ts';
+import type { EngineChange, EngineInstance, Resources } from '../engine.ts';
+import type { InstanceSpec } from '../single-instances.ts';
 import type { Reach } from './address.ts';
 import type { ContainerEnd } from './ends.ts';
 

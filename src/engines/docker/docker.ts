@@ -2,7 +2,8 @@
 // about it is in its labels, so that any process of the installation finds it again.
 import { pinImage } from '../../contract/image-reference.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
-import { defaultLogBytes, type Engine, type EngineInstance } from '../engine.ts';
+import { defaultLogBytes, type EngineInstance } from '../engine.ts';
+import type { InstanceEngine } from '../single-instances.ts';
 import { defaultDockerSocket, reachOf } from './address.ts';
 import { connectDocker, type DockerTimeouts, defaultDockerTimeouts, unless } from './client.ts';
 import { containerName, instanceOf, labelFilter, ownerOf } from './container.ts';
@@ -47,7 +48,7 @@ export interface DatedInstance {
   createdAt: number;
 }
 
-export interface DockerEngine extends Engine {
+export interface DockerEngine extends InstanceEngine {
   /** As list(), with when each was created. */
   listDated(): Promise<DatedInstance[]>;
 }

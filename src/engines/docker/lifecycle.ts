@@ -1,7 +1,8 @@
 // Starting and removing the container of an instance.
 import type { ContainerInspectInfo } from 'dockerode';
 import { pinImage } from '../../contract/image-reference.ts';
-import { EngineError, type InstanceSpec } from '../engine.ts';
+import { EngineError } from '../engine.ts';
+import type { InstanceSpec } from '../single-instances.ts';
 import type { Reach } from './address.ts';
 import { type DockerClient, isErrorResponse, unless } from './client.ts';
 import { containerName, createOptions, isInstance } from './container.ts';

@@ -1,22 +1,24 @@
-// Kubernetes as an engine. It keeps sets (sets.ts); an instance, as the rest of the service knows it, is a set of one: the
-// cluster replaces its pod where that was removed, evicted or lost with its node, even while this service is away.
+// Kubernetes as an engine. A set is a ReplicaSet (sets.ts), and each of its pods is given to an instance (members.ts). The
+// cluster replaces a pod that was removed, evicted or lost with its node, even while this service is away.
 import { parseImage } from '../../contract/image-reference.ts';
-import { defaultLogBytes, type Engine, EngineError, type EngineInstance, type InstanceSpec } from '../engine.ts';
+import type { Log } from '../../lib/log.ts';
+import { defaultLogBytes, type Engine, EngineError, type EngineInstance } from '../engine.ts';
 import type { Registry } from '../registry/registry.ts';
 import type { ClusterAccess } from './api/access.ts';
-import { connectKubernetes, type KubeClient } from './api/client.ts';
+import { connectKubernetes } from './api/client.ts';
 import type { WatchTimes } from './api/watch.ts';
+import { Bindings } from './bindings.ts';
 import { pathOf } from './context.ts';
-import type { InstanceSet } from './instance-set.ts';
 import { type Followed, followPods } from './log/follow.ts';
 import { readPodLog } from './log/read.ts';
+import { memberOf } from './members.ts';
 import { ProjectNamespaces } from './namespaces.ts';
 import { type Namespaces, selectorOf, whoseIs } from './objects/names.ts';
 import type { Routers } from './objects/routers.ts';
 import { Observed, type ObservedSets } from './observed.ts';
 import { Sets } from './sets.ts';
-import { currentPod, instanceOf } from './status/instance.ts';
-import { hasRunning } from './status/pod.ts';
+import { instancesOf, type SetInstance } from './status/instance.ts';
+import { hasRunning, readPod } from './status/pod.ts';
 
 export interface KubernetesOptions {
   access: ClusterAccess;
@@ -26,46 +28,46 @@ export interface KubernetesOptions {
   routers: Routers[];
   registry: Registry;
   times?: WatchTimes;
+  log?: Log;
 }
 
 const probeMs = 5_000;
-/** Added to the grace period of a stop: the kubelet tells the API a little later that a pod is gone. */
-const stopMarginMs = 30_000;
 const defaultStartS = 60;
 
-/** The sets of an installation, and what the cluster has of them. */
-export function openSets(options: KubernetesOptions): { client: KubeClient; observed: Observed; sets: Sets } {
-  const { installation: owner, namespaces, routers, registry } = options;
+export function createKubernetesEngine(options: KubernetesOptions): Engine {
+  const { installation: owner, namespaces, routers, registry, times, log } = options;
   const client = connectKubernetes(options.access);
-  const observed = new Observed({ client, owner, namespaces, times: options.times });
+  const observed = new Observed({ client, owner, namespaces, times });
   const { pods, replicaSets } = observed;
   const context = { client, owner, namespaces, routers, registry, pods, replicaSets };
-  return { client, observed, sets: new Sets(context, new ProjectNamespaces(context)) };
-}
-
-export function createKubernetesEngine(options: KubernetesOptions): Engine {
-  const { installation: owner, namespaces, registry } = options;
-  const { client, observed, sets } = openSets(options);
-
-  const instanceWith = (id: string): EngineInstance | null => {
-    const set = observed.seen()?.get(id);
-    return set ? instanceOf(set.replicaSet, set.pods, observed.firstPullMessageOf) : null;
-  };
+  const bindings = new Bindings(context, observed, log);
+  const sets = new Sets(context, new ProjectNamespaces(context));
 
   /** Asked for several times a second, and the same until something changes. */
-  let listed: { of: ObservedSets; instances: EngineInstance[] } | null = null;
-  const instancesOf = (of: ObservedSets): EngineInstance[] =>
-    [...of.values()].flatMap((set) => instanceOf(set.replicaSet, set.pods, observed.firstPullMessageOf) ?? []);
+  let known: { of: ObservedSets; byId: Map<string, SetInstance>; list: EngineInstance[] } | null = null;
+  const instancesIn = (of: ObservedSets) => {
+    if (known?.of !== of) {
+      const all = [...of.values()].flatMap((set) => instancesOf(set.replicaSet, set.pods, observed.firstPullMessageOf));
+      const byId = new Map(all.map((one) => [one.instance.id, one]));
+      known = { of, byId, list: all.map(({ instance }) => instance) };
+    }
+    return known;
+  };
+  const find = async (id: string) => instancesIn(await observed.sets()).byId.get(id);
 
   /** Until its program runs, or it is clear why it does not. */
   const started = async (id: string, timeoutS: number): Promise<void> => {
+    const now = (): EngineInstance | undefined => {
+      const seen = observed.seen();
+      return seen ? instancesIn(seen).byId.get(id)?.instance : undefined;
+    };
     const isSettled = () => {
-      const found = instanceWith(id);
-      return found !== null && (found.state !== 'created' || isHopeless(found));
+      const found = now();
+      return found !== undefined && (found.state !== 'created' || isHopeless(found));
     };
     await observed.pods.until(isSettled, timeoutS * 1000);
     if (client.closing.aborted) throw new EngineError('unavailable', 'the connection to Kubernetes is closed');
-    const found = instanceWith(id);
+    const found = now();
     if (found?.state !== 'created') return;
     const { failure } = found;
     if (failure) throw new EngineError('start_failed', failure.message, undefined, failure);
@@ -73,14 +75,13 @@ export function createKubernetesEngine(options: KubernetesOptions): Engine {
 
   /** While it is being stopped, too: what it prints last is as good as the rest. */
   const followed = async (id: string): Promise<Followed | null> => {
-    const set = (await observed.sets()).get(id);
-    if (!set) return null;
-    const current = currentPod(set.pods, observed.firstPullMessageOf);
-    if (current) {
-      const { state, hasNextRun } = current.reading;
-      return { pod: current.pod, goesOn: state !== 'exited', previous: hasNextRun };
+    const all = await observed.sets();
+    const pod = instancesIn(all).byId.get(id)?.pod;
+    if (pod) {
+      const { state, hasNextRun } = readPod(pod);
+      return { pod, goesOn: state !== 'exited', previous: hasNextRun };
     }
-    const leaving = set.pods.at(-1);
+    const leaving = [...all.values()].flatMap((set) => set.pods).findLast((other) => memberOf(other) === id);
     return leaving ? { pod: leaving, goesOn: hasRunning(leaving), previous: false } : null;
   };
 
@@ -101,24 +102,31 @@ export function createKubernetesEngine(options: KubernetesOptions): Engine {
       const config = await registry.config(image, digest, access.login).catch(() => null);
       return { digest, ...(config && { exposed: config.ports }) };
     },
-    async start(spec) {
-      await sets.keep(setOf(spec), 1);
-      await started(spec.id, spec.healthCheck?.start_timeout_s ?? defaultStartS);
+    keep(set, members) {
+      const ids = members.map(({ id }) => id);
+      if (ids.length === 0) return [];
+      const kept = sets.keep(set, ids);
+      const timeoutS = set.healthCheck?.start_timeout_s ?? defaultStartS;
+      return ids.map((id) => kept.then(() => started(id, timeoutS)));
     },
     async list() {
-      const of = await observed.sets();
-      if (listed?.of !== of) listed = { of, instances: instancesOf(of) };
-      return listed.instances;
+      bindings.lookSoon();
+      return instancesIn(await observed.sets()).list;
     },
-    stop: (id, graceS, beforeRemoval) => sets.drop(id, graceS, stopMarginMs, beforeRemoval),
+    async stop(id, graceS, beforeRemoval) {
+      const found = await find(id);
+      if (found) await sets.stop(found, graceS, beforeRemoval);
+      else await sets.ended(id, graceS, beforeRemoval);
+    },
+    drop: (setId) => sets.drop(setId),
+    sets: async () => [...(await observed.sets()).keys()],
     async logs(id, { tail, sinceMs = 0, maxBytes = defaultLogBytes }) {
       if (tail <= 0) return [];
-      const set = (await observed.sets()).get(id);
-      const current = set && currentPod(set.pods, observed.firstPullMessageOf);
-      if (!current) return [];
+      const pod = (await find(id))?.pod;
+      if (!pod) return [];
       // What runs again is not what ended.
-      const previous = current.reading.hasNextRun;
-      return readPodLog(client, current.pod, { tail, sinceMs, maxBytes, previous });
+      const previous = readPod(pod).hasNextRun;
+      return readPodLog(client, pod, { tail, sinceMs, maxBytes, previous });
     },
     follow: (id, after, signal) => followPods(client, () => followed(id), after, signal),
     watch(onChange) {
@@ -129,6 +137,7 @@ export function createKubernetesEngine(options: KubernetesOptions): Engine {
       });
     },
     async close() {
+      bindings.stop();
       observed.stop();
       await Promise.all([client.close(), registry.close()]);
     },
@@ -138,19 +147,3 @@ export function createKubernetesEngine(options: KubernetesOptions): Engine {
 /** Waiting may still help where a node or room for it may come. */
 const isHopeless = ({ failure }: EngineInstance): boolean =>
   failure !== undefined && failure.code !== 'unschedulable' && failure.code !== 'quota_exceeded';
-
-const setOf = (spec: InstanceSpec): InstanceSet => ({
-  id: spec.id,
-  project: spec.project,
-  environment: spec.environment,
-  revision: spec.revision,
-  image: spec.image,
-  digest: spec.digest,
-  port: spec.port,
-  variables: spec.variables,
-  resources: spec.resources,
-  healthCheck: spec.healthCheck ?? null,
-  drainS: spec.drainS ?? 10,
-  instanceName: spec.id,
-  login: spec.login ?? null,
-});

@@ -77,9 +77,8 @@ export class Observed {
 
   /** What the watches have seen; null: not all of it. Asked for several times a second, and computed once per change. */
   seen(): ObservedSets | null {
-    const [replicaSets, pods] = [this.replicaSets.all(), this.pods.all()];
-    if (!replicaSets || !pods) return null;
-    this.#known ??= groupBySet(replicaSets, pods);
+    if (!this.replicaSets.isCurrent() || !this.pods.isCurrent()) return null;
+    this.#known ??= groupBySet(this.replicaSets.all()!, this.pods.all()!);
     return this.#known;
   }
 

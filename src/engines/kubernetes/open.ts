@@ -1,4 +1,5 @@
 // Opens the cluster that a region's setting names.
+import type { Log } from '../../lib/log.ts';
 import { StartError } from '../../lib/start-error.ts';
 import type { Engine } from '../engine.ts';
 import type { Mirrors } from '../registry/endpoints.ts';
@@ -18,7 +19,7 @@ export function openKubernetes(
   region: string,
   context: string | null,
   owner: string,
-  { kubernetes, registryMirrors }: { kubernetes: KubernetesSettings; registryMirrors: Mirrors },
+  { kubernetes, registryMirrors, log }: { kubernetes: KubernetesSettings; registryMirrors: Mirrors; log?: Log },
 ): Engine {
   let access: ClusterAccess;
   try {
@@ -34,6 +35,7 @@ export function openKubernetes(
     namespaces: kubernetes.namespaces,
     routers: routersOf(kubernetes, context, access),
     registry: createRegistry({ mirrors: registryMirrors }),
+    ...(log && { log: log.child({ region }) }),
   });
 }
 

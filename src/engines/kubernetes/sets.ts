@@ -1,82 +1,127 @@
 // Keeps and drops sets. Each is a ReplicaSet with what it owns: a Secret with its variables and, where its registry wants
-// one, a Secret with the login. The ReplicaSet comes first and with no pods, so that it can own the others; its number is
-// set when they are there. A crash in between leaves what the next keep() completes, or what drop() removes.
-import { EngineError } from '../engine.ts';
+// one, a Secret with the login. The ReplicaSet comes first and with no pods, so that it can own the others; its instances are
+// added when they are there. A crash in between leaves what the next keep() completes, or what drop() removes. Which
+// instances a set should have is written on its ReplicaSet, together with their number.
+import { EngineError, type InstanceSet } from '../engine.ts';
 import { fieldManager } from './api/client.ts';
 import { isStatus } from './api/kube-error.ts';
 import type { Pod, ReplicaSet } from './api/objects.ts';
 import { listAll } from './api/watch.ts';
 import { apply, find } from './apply.ts';
 import { type KubeContext, pathOf, podPath, replicaSetPath, requireId, setSelector } from './context.ts';
-import type { InstanceSet } from './instance-set.ts';
+import { memberOf, membersOf, membersText } from './members.ts';
 import type { ProjectNamespaces } from './namespaces.ts';
-import { deletionCost, isOwn, label, pullSecretName, setName, variablesName } from './objects/names.ts';
+import { annotation, deletionCost, isOwn, label, pullSecretName, setName, variablesName } from './objects/names.ts';
 import { replicaSetOf } from './objects/replica-set.ts';
 import { pullSecret, variablesSecret } from './objects/secrets.ts';
 import { type PodSecurity, securityFor } from './objects/security.ts';
+import type { SetInstance } from './status/instance.ts';
 import { hasRunning } from './status/pod.ts';
 
 const seenWithinMs = 5_000;
+/** Added to the grace period of a stop: the kubelet tells the API a little later that a pod is gone. */
+const stopMarginMs = 30_000;
+/** Others that change the same ReplicaSet: its controller, and processes of ours that take over. */
+const attempts = 20;
+const mergePatch = 'application/merge-patch+json';
 
 export class Sets {
   readonly #context: KubeContext;
   readonly #projects: ProjectNamespaces;
   /** The login that each set's Secret was last written with. */
   readonly #logins = new Map<string, string>();
+  /** By the path of a ReplicaSet: the last change of its instances. They run one after another. */
+  readonly #changes = new Map<string, Promise<unknown>>();
 
   constructor(context: KubeContext, projects: ProjectNamespaces) {
     this.#context = context;
     this.#projects = projects;
   }
 
-  /** `retire`: pods that go first when there are fewer. */
-  async keep(set: InstanceSet, count: number, retire: string[] = []): Promise<void> {
+  /** The set has these instances then, beside those that it had: the cluster makes their pods. */
+  async keep(set: InstanceSet, members: readonly string[]): Promise<void> {
     requireId(set.id);
+    for (const member of members) requireId(member);
     const namespace = await this.#projects.ensure(set.project);
     try {
-      await this.#keep(set, count, retire, namespace);
+      await this.#keep(set, members, namespace);
     } catch (error) {
       if (isStatus(error, 404)) this.#projects.forget(namespace);
       throw error;
     }
   }
 
-  async #keep(set: InstanceSet, count: number, retire: string[], namespace: string): Promise<void> {
+  async #keep(set: InstanceSet, members: readonly string[], namespace: string): Promise<void> {
     const { client, owner } = this.#context;
-    const path = replicaSetPath(namespace, setName(owner, set.id));
+    const name = setName(owner, set);
+    const path = replicaSetPath(namespace, name);
     const known = await find<ReplicaSet>(client, path);
     if (known) requireOwn(owner, known, path);
     const replicaSet = known ?? (await this.#create(set, path, namespace));
-    const before = replicaSet.spec?.replicas ?? 0;
-    const owning = { name: replicaSet.metadata.name, uid: replicaSet.metadata.uid!, namespace };
-    if (before === 0 && count > 0) {
+    const owning = { name, uid: replicaSet.metadata.uid!, namespace };
+    if ((replicaSet.spec?.replicas ?? 0) === 0 && members.length > 0) {
       // The same again where a crash left it there: the engine need not be allowed to read Secrets.
-      const at = `/api/v1/namespaces/${namespace}/secrets/${variablesName(owner, set.id)}`;
+      const at = `/api/v1/namespaces/${namespace}/secrets/${variablesName(owner, set)}`;
       await apply(client, at, variablesSecret(owner, set, owning));
     }
     await this.#keepLogin(set, owning);
-    if (before === count) return;
-    for (const pod of retire) await this.#retire(namespace, pod);
-    await client.request({
-      method: 'PATCH',
-      path: `${path}/scale`,
-      query: { fieldManager },
-      contentType: 'application/merge-patch+json',
-      body: { spec: { replicas: count } },
-    });
+    await this.#changeMembers(path, (before) => [...new Set([...before, ...members])]);
+    await this.#untilSeen(namespace, name, (seen) => members.every((member) => seen.includes(member)));
+  }
+
+  /** A list that is asked for next is as new as what was done. */
+  async #untilSeen(namespace: string, name: string, isSo: (members: string[]) => boolean): Promise<void> {
+    const { replicaSets } = this.#context;
+    const isSeen = () => {
+      const seen = replicaSets.find(namespace, name);
+      return isSo(seen ? membersOf(seen) : []);
+    };
+    await replicaSets.until(isSeen, seenWithinMs);
+  }
+
+  /** Which instances the set has, and how many: one change, so that no process sees the one without the other. */
+  async #changeMembers(path: string, change: (before: string[]) => string[]): Promise<void> {
+    const changed = (this.#changes.get(path) ?? Promise.resolve())
+      .catch(() => {})
+      .then(() => this.#tryToChange(path, change))
+      .finally(() => {
+        if (this.#changes.get(path) === changed) this.#changes.delete(path);
+      });
+    this.#changes.set(path, changed);
+    return changed;
+  }
+
+  async #tryToChange(path: string, change: (before: string[]) => string[]): Promise<void> {
+    const { client, owner } = this.#context;
+    for (let attempt = 1; ; attempt++) {
+      const replicaSet = await client.request<ReplicaSet>({ path });
+      requireOwn(owner, replicaSet, path);
+      const before = membersOf(replicaSet);
+      const members = change(before);
+      if (membersText(members) === membersText(before) && replicaSet.spec?.replicas === members.length) return;
+      const { resourceVersion } = replicaSet.metadata;
+      const annotations = { [annotation.instances]: membersText(members) };
+      const body = { metadata: { resourceVersion, annotations }, spec: { replicas: members.length } };
+      try {
+        await client.request({ method: 'PATCH', path, query: { fieldManager }, contentType: mergePatch, body });
+        return;
+      } catch (error) {
+        if (!isStatus(error, 409) || attempt === attempts) throw error;
+      }
+    }
   }
 
   async #create(set: InstanceSet, path: string, namespace: string): Promise<ReplicaSet> {
     const { client, owner } = this.#context;
     const security = await this.#securityOf(set);
-    const made = await apply<ReplicaSet>(client, path, replicaSetOf(set, 0, { owner, namespace, security }));
+    const made = await apply<ReplicaSet>(client, path, replicaSetOf(set, { owner, namespace, security }));
     requireOwn(owner, made, path);
     return made;
   }
 
   /** What cannot be asked now gets the rights that every image runs with. */
   async #securityOf({ image, digest, login }: InstanceSet): Promise<PodSecurity> {
-    const config = await this.#context.registry.config(image, digest, login).catch(() => null);
+    const config = await this.#context.registry.config(image, digest, login ?? null).catch(() => null);
     return config === null ? 'baseline' : securityFor(config.user);
   }
 
@@ -86,36 +131,81 @@ export class Sets {
     const { login } = set;
     const text = JSON.stringify(login);
     if (!login || this.#logins.get(set.id) === text) return;
-    const path = `/api/v1/namespaces/${owning.namespace}/secrets/${pullSecretName(owner, set.id)}`;
+    const path = `/api/v1/namespaces/${owning.namespace}/secrets/${pullSecretName(owner, set)}`;
     await apply(client, path, pullSecret(owner, set, login, owning));
     this.#logins.set(set.id, text);
   }
 
+  /**
+   * Ends one instance of a set; the others stay. Waits until its pod is gone, `graceS` and a margin at most; `onEnd` runs when
+   * its program has ended.
+   */
+  async stop({ replicaSet, instance, pod }: SetInstance, graceS: number, onEnd?: () => Promise<void>): Promise<void> {
+    const { namespace, name } = replicaSet.metadata;
+    const { id } = instance;
+    if (pod) await this.#retire(pod);
+    const path = replicaSetPath(namespace!, name);
+    await this.#changeMembers(path, (before) => before.filter((member) => member !== id)).catch((error) => {
+      if (!isStatus(error, 404)) throw error;
+    });
+    await this.#untilSeen(namespace!, name, (members) => !members.includes(id));
+    if (!pod) return;
+    await this.#removePod(pod, graceS);
+    await this.#untilGone(id, (other) => other.metadata.uid === pod.metadata.uid, graceS, onEnd);
+  }
+
+  /** Of one that a set no longer has: waits until its pod is gone. */
+  async ended(id: string, graceS: number, onEnd?: () => Promise<void>): Promise<void> {
+    const { pods } = this.#context;
+    const isOne = (pod: Pod) => memberOf(pod) === id && pod.metadata.deletionTimestamp !== undefined;
+    if (pods.all()?.some(isOne)) await this.#untilGone(id, isOne, graceS, onEnd);
+  }
+
   /** The controller has to know it before it chooses: our own watch has seen it then, and so, most likely, has its. */
-  async #retire(namespace: string, pod: string): Promise<void> {
+  async #retire({ metadata: { namespace, name } }: Pod): Promise<void> {
     const { client, pods } = this.#context;
     const body = { metadata: { annotations: { [deletionCost]: '-1000' } } };
-    const contentType = 'application/merge-patch+json';
+    const path = podPath(namespace!, name);
     try {
-      await client.request({
-        method: 'PATCH',
-        path: podPath(namespace, pod),
-        query: { fieldManager },
-        contentType,
-        body,
-      });
+      await client.request({ method: 'PATCH', path, query: { fieldManager }, contentType: mergePatch, body });
     } catch (error) {
       if (isStatus(error, 404)) return;
       throw error;
     }
-    const isSeen = () => pods.find(namespace, pod)?.metadata.annotations?.[deletionCost] !== undefined;
+    const isSeen = () => {
+      const seen = pods.find(namespace!, name);
+      return seen === undefined || seen.metadata.annotations?.[deletionCost] !== undefined;
+    };
     await pods.until(isSeen, seenWithinMs);
   }
 
-  /** Waits until nothing of it is left, `graceS` and a margin at most; `onEnd` runs when its programs have ended. */
-  async drop(id: string, graceS: number, marginMs: number, onEnd?: () => Promise<void>): Promise<void> {
+  /** Before its controller does, which would give it the grace period that it was made with. */
+  async #removePod({ metadata }: Pod, graceS: number): Promise<void> {
+    const body = { gracePeriodSeconds: graceSeconds(graceS), preconditions: { uid: metadata.uid } };
+    await remove(this.#context.client, podPath(metadata.namespace!, metadata.name), body);
+  }
+
+  async #untilGone(
+    what: string,
+    isOne: (pod: Pod) => boolean,
+    graceS: number,
+    onEnd?: () => Promise<void>,
+  ): Promise<void> {
+    const { pods } = this.#context;
+    const giveUpMs = graceSeconds(graceS) * 1000 + stopMarginMs;
+    if (onEnd) {
+      // The kubelet says that a program ended a moment before its pod, and its log, are gone.
+      await pods.until(() => pods.all()?.some((pod) => isOne(pod) && hasRunning(pod)) === false, giveUpMs);
+      await onEnd();
+    }
+    if (await pods.until(() => pods.all()?.some(isOne) === false, giveUpMs)) return;
+    throw new EngineError('unavailable', `Kubernetes did not end ${what} in time`);
+  }
+
+  /** With all that is left of it, at once. */
+  async drop(id: string): Promise<void> {
     requireId(id);
-    const { client, owner, namespaces, pods, replicaSets } = this.#context;
+    const { client, owner, namespaces, replicaSets } = this.#context;
     this.#logins.delete(id);
     const labelSelector = setSelector(owner, id);
     const all = <T extends ReplicaSet | Pod>(kind: 'pods' | 'replicasets') =>
@@ -128,28 +218,17 @@ export class Sets {
       const body = { propagationPolicy: 'Background', preconditions: { uid: metadata.uid } };
       await remove(client, replicaSetPath(metadata.namespace!, metadata.name), body);
     }
-    // At once: the cluster removes pods that nobody owns any more, with the grace period that they were made with.
-    const gracePeriodSeconds = Math.max(1, Math.ceil(graceS));
-    await Promise.all(
-      left.map(({ metadata }) => {
-        const body = { gracePeriodSeconds, preconditions: { uid: metadata.uid } };
-        return remove(client, podPath(metadata.namespace!, metadata.name), body);
-      }),
-    );
+    await Promise.all(left.map((pod) => this.#removePod(pod, 0)));
     if (sets.length === 0 && left.length === 0) return;
     const isOf = (object: ReplicaSet | Pod) => object.metadata.labels?.[label.set] === id;
-    const giveUpMs = gracePeriodSeconds * 1000 + marginMs;
-    if (onEnd) {
-      // The kubelet says that a program ended a moment before its pod, and its log, are gone.
-      await pods.until(() => pods.all()?.some((pod) => isOf(pod) && hasRunning(pod)) === false, giveUpMs);
-      await onEnd();
-    }
-    const isGone = await pods.until(() => pods.all()?.some(isOf) === false, giveUpMs);
-    if (!isGone || !(await replicaSets.until(() => replicaSets.all()?.some(isOf) === false, marginMs))) {
-      throw new EngineError('unavailable', `Kubernetes did not end ${id} in time`);
+    await this.#untilGone(id, isOf, 0);
+    if (!(await replicaSets.until(() => replicaSets.all()?.some(isOf) === false, stopMarginMs))) {
+      throw new EngineError('unavailable', `Kubernetes did not remove ${id} in time`);
     }
   }
 }
+
+const graceSeconds = (graceS: number): number => Math.max(1, Math.ceil(graceS));
 
 function requireOwn(owner: string, { metadata }: ReplicaSet, path: string): void {
   if (isOwn(owner, metadata.labels)) return;

@@ -6,7 +6,8 @@ import { json } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { request } from '../../lib/http/node-http.ts';
 import { socketPathIn } from '../../lib/socket-path.ts';
-import { type Engine, EngineError, type EngineInstance, type LogLine } from '../engine.ts';
+import { EngineError, type EngineInstance, type LogLine } from '../engine.ts';
+import type { InstanceEngine } from '../single-instances.ts';
 import type { StandinAnswer, StandinCall } from './protocol.ts';
 import { createStandinEngine, standinHost } from './standin.ts';
 
@@ -18,7 +19,7 @@ const retryMs = 25;
 /** No process answers at the socket. */
 class NoProcess extends Error {}
 
-export function standinInOwnProcess(dir: string, installation: string): Engine {
+export function standinInOwnProcess(dir: string, installation: string): InstanceEngine {
   const { prepare } = createStandinEngine();
   const ask = async (method: StandinCall['method'], args: unknown[], withinMs = callMs) => {
     const answer = await post(socketPathIn(dir, 'standin.sock'), { installation, method, args }, withinMs);

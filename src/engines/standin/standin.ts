@@ -19,14 +19,8 @@ import { parseImage } from '../../contract/image-reference.ts';
 import { revisionId } from '../../contract/revision-id.ts';
 import { createServer } from '../../lib/http/node-http.ts';
 import { latestThatFit } from '../../lib/latest-lines.ts';
-import {
-  defaultLogBytes,
-  type Engine,
-  EngineError,
-  type EngineInstance,
-  type InstanceSpec,
-  type LogLine,
-} from '../engine.ts';
+import { defaultLogBytes, EngineError, type EngineInstance, type LogLine } from '../engine.ts';
+import type { InstanceEngine, InstanceSpec } from '../single-instances.ts';
 import { followStandin, StandinLog } from './log.ts';
 
 export const standinHost = '127.0.0.1';
@@ -42,7 +36,7 @@ interface Running {
   timer: NodeJS.Timeout | null;
 }
 
-export interface StandinEngine extends Engine {
+export interface StandinEngine extends InstanceEngine {
   /** The first half of stop(): the instance has ended, and its log can still be read. */
   end(id: string, graceS: number): Promise<void>;
 }

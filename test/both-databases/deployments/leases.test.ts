@@ -10,6 +10,7 @@ import {
 } from '../../../src/deployments/reconcile/leases.ts';
 import { Reconciler } from '../../../src/deployments/reconcile/reconciler.ts';
 import type { Engine } from '../../../src/engines/engine.ts';
+import { runSets } from '../../../src/engines/single-instances.ts';
 import { createStandinEngine } from '../../../src/engines/standin/standin.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createIds } from '../../../src/lib/ids.ts';
@@ -127,7 +128,7 @@ if (onPostgres) {
   });
 
   describe('a process that is paused in the middle of a look', () => {
-    const engine = createStandinEngine();
+    const engine = runSets(createStandinEngine());
     const log = createLog({ level: 'silent', format: 'json' });
     const running: Reconciler[] = [];
     after(async () => {

@@ -4,9 +4,10 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { ChangedMeanwhile } from '../../../src/db/guarded.ts';
 import { lockHealthy } from '../../../src/deployments/instances.ts';
-import { EngineLists } from '../../../src/deployments/reconcile/engine-lists.ts';
+import { EngineLists } from '../../../src/deployments/reconcile/engine/lists.ts';
 import { unrouteMoved } from '../../../src/deployments/reconcile/moved.ts';
 import type { Engine, EngineInstance } from '../../../src/engines/engine.ts';
+import { runSets } from '../../../src/engines/single-instances.ts';
 import { createStandinEngine } from '../../../src/engines/standin/standin.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createLog } from '../../../src/lib/log.ts';
@@ -45,7 +46,7 @@ describe('a list of what an engine runs', () => {
   /** What each look is given is what the engine is said to run. */
   function lists(region: string) {
     let now: EngineInstance[] = [];
-    const engine: Engine = { ...createStandinEngine(), list: async () => now };
+    const engine: Engine = { ...runSets(createStandinEngine()), list: async () => now };
     const asked = new EngineLists(systemClock, unrouteMoved({ db: t.app.store.db, clock: systemClock, log }));
     return async (...running: EngineInstance[]) => {
       now = running;

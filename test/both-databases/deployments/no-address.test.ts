@@ -3,6 +3,7 @@ import { after, test } from 'node:test';
 import { onlyProcess } from '../../../src/deployments/reconcile/leases.ts';
 import { Reconciler } from '../../../src/deployments/reconcile/reconciler.ts';
 import type { Engine } from '../../../src/engines/engine.ts';
+import { runSets } from '../../../src/engines/single-instances.ts';
 import { createStandinEngine } from '../../../src/engines/standin/standin.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createIds } from '../../../src/lib/ids.ts';
@@ -18,7 +19,7 @@ import { image, instancesOf } from './deployments-fixture.ts';
 const unreachable = new Set<string>();
 /** Those whose engine replaces what ran, and cannot start it. */
 const replaced = new Set<string>();
-const engine = createStandinEngine();
+const engine = runSets(createStandinEngine());
 const seen: Engine = {
   ...engine,
   list: async () =>

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, beforeEach, test } from 'node:test';
 import { pino } from 'pino';
 import { Orphans } from '../../../src/deployments/reconcile/orphans.ts';
+import { runSets } from '../../../src/engines/single-instances.ts';
 import { createStandinEngine } from '../../../src/engines/standin/standin.ts';
 import { markRoutingChanged } from '../../../src/traffic/queries.ts';
 import { RouterWatch } from '../../../src/traffic/router-watch.ts';
@@ -11,7 +12,7 @@ import { sharedApp } from '../../helpers/shared-app.ts';
 
 /** Neither routes nor reconciles. */
 const t = sharedApp({ env: { SLUICE_ROLES: 'api' } });
-const engine = createStandinEngine();
+const engine = runSets(createStandinEngine());
 after(() => engine.close());
 
 const orphans = new Orphans();

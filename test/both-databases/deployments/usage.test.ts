@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { databaseLeases, onlyProcess } from '../../../src/deployments/reconcile/leases.ts';
 import { measureUsage } from '../../../src/deployments/usage/meter.ts';
 import { deleteUsageBefore, insertUsage } from '../../../src/deployments/usage/queries.ts';
+import { runSets } from '../../../src/engines/single-instances.ts';
 import { createStandinEngine } from '../../../src/engines/standin/standin.ts';
 import { createLog } from '../../../src/lib/log.ts';
 import { onPostgres } from '../../helpers/app.ts';
@@ -120,7 +121,7 @@ test('one process measures an environment: the one that reconciles it', async ()
   const key = { projectId: project, environment: 'production' };
   const asked: string[][] = [];
   const engine = {
-    ...createStandinEngine(),
+    ...runSets(createStandinEngine()),
     async usage(ids: string[]) {
       asked.push(ids.filter((id) => id !== 'ins_here' && id !== 'ins_silent').toSorted());
       return new Map([['ins_1', { memoryBytes: 10, cpuMs: 20 }]]);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import type { Pod, ReplicaSet } from '../../../src/engines/kubernetes/api/objects.ts';
-import { instanceOf } from '../../../src/engines/kubernetes/status/instance.ts';
+import { instancesOf } from '../../../src/engines/kubernetes/status/instance.ts';
 import { pullMessage, readPod } from '../../../src/engines/kubernetes/status/pod.ts';
 
 const fixture = <T = Pod>(name: string): T =>
@@ -68,8 +68,10 @@ test('what the kubelet started again is as ended until it is up once more', () =
   assert.ok(reading.restarts > 0);
 });
 
-describe('an instance is a set of one', () => {
+describe('an instance of a set', () => {
   const replicaSet = fixture<ReplicaSet>('quota');
+  /** Of a set of one. */
+  const instanceOf = (set: ReplicaSet | undefined, pods: Pod[]) => instancesOf(set, pods)[0]?.instance ?? null;
 
   test('a quota that is used up: quota_exceeded', () => {
     const instance = instanceOf(replicaSet, [])!;
@@ -92,6 +94,7 @@ describe('an instance is a set of one', () => {
     );
     const next = fixture('ready');
     next.metadata.name = 'next';
+    next.metadata.annotations = { 'sluice.instance': instanceOf(plain, [])!.id };
     assert.equal(instanceOf(plain, [evicted, next])!.state, 'running');
     const leaving = fixture('ready');
     leaving.metadata.deletionTimestamp = '2026-11-15T22:00:00Z';
@@ -105,10 +108,6 @@ describe('an instance is a set of one', () => {
     assert.equal(instanceOf(undefined, [leaving]), null);
     const removed = { ...replicaSet, metadata: { ...replicaSet.metadata, deletionTimestamp: '2026-11-15T22:00:00Z' } };
     assert.equal(instanceOf(removed, []), null);
-    assert.equal(
-      instanceOf(undefined, [fixture('ready')])!.state,
-      'running',
-      'pods that lost their set are to be stopped',
-    );
+    assert.equal(instanceOf(undefined, [fixture('ready')]), null, 'they are removed with their set');
   });
 });

@@ -2,7 +2,8 @@
 // counts as there for a grace period, then as gone: it is replaced on the others, and removed when the host is back.
 import { pinImage } from '../../../contract/image-reference.ts';
 import type { Log } from '../../../lib/log.ts';
-import { type Engine, type EngineChange, EngineError, type ImageAccess, type PreparedImage } from '../../engine.ts';
+import { type EngineChange, EngineError, type ImageAccess, type PreparedImage } from '../../engine.ts';
+import type { InstanceEngine } from '../../single-instances.ts';
 import type { DockerEngine } from '../docker.ts';
 import { type Found, HostSet } from './host-set.ts';
 import { Starts } from './starts.ts';
@@ -14,7 +15,7 @@ export interface DockerHostsOptions {
   log?: Log;
 }
 
-export function createDockerHosts({ engines, graceMs, log }: DockerHostsOptions): Engine {
+export function createDockerHosts({ engines, graceMs, log }: DockerHostsOptions): InstanceEngine {
   const listeners = new Set<(change: EngineChange) => void>();
   const onChange = () => {
     for (const listener of listeners) listener(null);

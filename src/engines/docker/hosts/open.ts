@@ -1,5 +1,5 @@
 import type { Log } from '../../../lib/log.ts';
-import type { Engine } from '../../engine.ts';
+import type { InstanceEngine } from '../../single-instances.ts';
 import { defaultDockerSocket, reachOf } from '../address.ts';
 import { createDockerEngine, type DockerOptions } from '../docker.ts';
 import { createDockerHosts } from './hosts.ts';
@@ -7,7 +7,7 @@ import { createDockerHosts } from './hosts.ts';
 /** A host that does not answer whether it lives within this time is away. */
 const probeMs = 3000;
 
-export async function openDockerHosts(options: DockerOptions[], graceMs: number, log?: Log): Promise<Engine> {
+export async function openDockerHosts(options: DockerOptions[], graceMs: number, log?: Log): Promise<InstanceEngine> {
   const names = hostNames(options.map(({ address }) => address ?? defaultDockerSocket));
   const engines = await Promise.all(
     options.map(async (host, turn) => ({

@@ -1,7 +1,7 @@
 // Where an instance is started, and which of two copies of an instance counts. No I/O.
-import type { InstanceSpec, InstanceState } from '../../engine.ts';
+import type { InstanceSet, InstanceState } from '../../engine.ts';
 
-type Revision = Pick<InstanceSpec, 'project' | 'environment' | 'revision'>;
+type Revision = Pick<InstanceSet, 'project' | 'environment' | 'revision'>;
 
 /** An instance that a host has, or is about to have. */
 export interface Placed<Host> extends Revision {

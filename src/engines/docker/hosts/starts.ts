@@ -1,6 +1,7 @@
 // Starts instances on the hosts of a region, each on one. Where an instance is, the hosts say; only of what was started
 // since they were asked, or got no answer, do we know better.
-import type { EngineError, InstanceSpec } from '../../engine.ts';
+import type { EngineError } from '../../engine.ts';
+import type { InstanceSpec } from '../../single-instances.ts';
 import { EngineTimeout } from '../client.ts';
 import { type Host, isUnavailable, NoAnswer } from './host.ts';
 import type { HostSet } from './host-set.ts';

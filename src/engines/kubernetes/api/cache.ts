@@ -4,7 +4,9 @@ import type { KubeObject } from './objects.ts';
 import { defaultWatchTimes, listAndWatch, type WatchTimes } from './watch.ts';
 
 export interface Cache<T extends KubeObject> {
-  /** All objects, as last seen; null: not known, because there has been no list yet, or no watch is under way. */
+  /** Whether there has been a list, and a watch is under way. */
+  isCurrent(): boolean;
+  /** All objects, as last seen; null: it is not current. */
   all(): T[] | null;
   find(namespace: string, name: string): T | undefined;
   /** Resolves when `holds` does, after any change; false: not within the time, or not before stop(). */
@@ -66,8 +68,10 @@ export function watchedCache<T extends KubeObject>(client: KubeClient, options: 
     },
     options.times ?? defaultWatchTimes,
   );
+  const isCurrent = () => isListed && isWatching;
   return {
-    all: () => (isListed && isWatching ? [...objects.values()] : null),
+    isCurrent,
+    all: () => (isCurrent() ? [...objects.values()] : null),
     find: (namespace, name) => objects.get(`${namespace}/${name}`),
     until: (holds, timeoutMs) =>
       new Promise((resolve) => {

@@ -1,7 +1,7 @@
 // What objects are called, and the labels by which they are found again.
 import { createHash } from 'node:crypto';
-import { EngineError } from '../../engine.ts';
-import type { InstanceSet } from '../instance-set.ts';
+import { revisionId } from '../../../contract/revision-id.ts';
+import { EngineError, type InstanceSet } from '../../engine.ts';
 
 export const label = {
   managedBy: 'app.kubernetes.io/managed-by',
@@ -10,6 +10,13 @@ export const label = {
   project: 'sluice.project',
   environment: 'sluice.environment',
   revision: 'sluice.revision',
+};
+
+export const annotation = {
+  /** Of a ReplicaSet: the instances that it should have, separated by commas. */
+  instances: 'sluice.instances',
+  /** Of a pod: which of them it is. */
+  instance: 'sluice.instance',
 };
 
 /** Of the pods of a ReplicaSet, those with the lowest go first. */
@@ -27,11 +34,17 @@ export function dnsLabel(text: string, maxLength: number): string {
   return `${plain.slice(0, maxLength - 9)}-${hashOf(text)}`.replace(/^-/, '');
 }
 
-/** Of the ReplicaSet and what belongs to it. Two installations may share a namespace. Pods add six characters of the 63. */
-export const setName = (owner: string, id: string): string => `sluice-${hashOf(owner)}-${dnsLabel(id, 40)}`;
+type Named = Pick<InstanceSet, 'id' | 'environment' | 'revision'>;
 
-export const variablesName = (owner: string, id: string): string => `${setName(owner, id)}-env`;
-export const pullSecretName = (owner: string, id: string): string => `${setName(owner, id)}-pull`;
+/**
+ * Of the ReplicaSet and what belongs to it, as people know it; the hash keeps apart the sets of projects and installations that
+ * share a namespace. Pods add six characters of the 63.
+ */
+export const setName = (owner: string, { id, environment, revision }: Named): string =>
+  `${dnsLabel(environment, 30)}-${revisionId(revision)}-${hashOf(`${owner} ${id}`)}`;
+
+export const variablesName = (owner: string, set: Named): string => `${setName(owner, set)}-env`;
+export const pullSecretName = (owner: string, set: Named): string => `${setName(owner, set)}-pull`;
 export const policyName = (owner: string): string => `sluice-${hashOf(owner)}`;
 
 /** Which namespace the sets of a project are in. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseRange } from '../../../lib/address.ts';
 import { Mistake } from '../../../lib/setting-forms.ts';
-import type { InstanceSet } from '../instance-set.ts';
+import type { InstanceSet } from '../../engine.ts';
 import { dnsLabel, namespaceOf, setName, whoseIs } from './names.ts';
 import { replicaSetOf } from './replica-set.ts';
 import { parseRouters } from './routers.ts';
@@ -31,17 +31,18 @@ const set: InstanceSet = {
     start_timeout_s: 90,
   },
   drainS: 25,
-  instanceName: null,
   login: null,
 };
 
 test('names are valid, and different for what is different', () => {
-  const names = ['ins_01', 'ins-01', 'INS_01', 'ins.01', `ins_${'x'.repeat(59)}`, `ins_${'x'.repeat(58)}y`].map((id) =>
-    setName('home-local', id),
-  );
+  const named = (id: string, environment = 'production', revision = 7) =>
+    setName('home-local', { id, environment, revision });
+  const ids = ['set_01', 'set-01', 'SET_01', 'set.01', `set_${'x'.repeat(59)}`, `set_${'x'.repeat(58)}y`];
+  const names = [...ids.map((id) => named(id)), named('set_01', 'x'.repeat(63), 99_999), named('set_01', 'Pre_view')];
   assert.equal(new Set(names).size, names.length);
   for (const name of names) assert.match(name, /^[a-z0-9]([a-z0-9-]{0,55}[a-z0-9])?$/, name);
-  assert.notEqual(setName('home-local', 'ins_01'), setName('other-local', 'ins_01'));
+  assert.match(named('set_01'), /^production-r7-[0-9a-f]{8}$/);
+  assert.notEqual(named('set_01'), setName('other-local', { id: 'set_01', environment: 'production', revision: 7 }));
   assert.equal(dnsLabel('shop', 20), 'shop');
   const perProject = { kind: 'per-project' as const, prefix: 'sluice-' };
   assert.match(namespaceOf(perProject, 'prj_01'), /^sluice-prj-01-[0-9a-f]{8}$/);
@@ -49,7 +50,7 @@ test('names are valid, and different for what is different', () => {
 });
 
 test('a set becomes a ReplicaSet and is read back from its labels', () => {
-  const made: Any = replicaSetOf(set, 0, { owner: 'home-local', namespace: 'ns', security: 'restricted' });
+  const made: Any = replicaSetOf(set, { owner: 'home-local', namespace: 'ns', security: 'restricted' });
   assert.deepEqual(whoseIs(made.metadata.labels), {
     id: 'ins_01',
     project: 'prj_01',
@@ -69,11 +70,11 @@ test('a set becomes a ReplicaSet and is read back from its labels', () => {
     failureThreshold: 4,
   });
   assert.equal(container.env[0].valueFrom.fieldRef.fieldPath, 'metadata.name');
-  const named: Any = replicaSetOf({ ...set, instanceName: 'ins_01', healthCheck: null }, 0, {
-    owner: 'home-local',
-    namespace: 'ns',
-    security: 'baseline',
-  });
+  const { healthCheck: _, ...unchecked } = set;
+  const named: Any = replicaSetOf(
+    { ...unchecked, variables: { DEPLOY_INSTANCE: 'own' } },
+    { owner: 'home-local', namespace: 'ns', security: 'baseline' },
+  );
   assert.equal(named.spec.template.spec.containers[0].env, undefined);
   assert.deepEqual(named.spec.template.spec.containers[0].readinessProbe.tcpSocket, { port: 9000 });
 });

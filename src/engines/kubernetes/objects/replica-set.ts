@@ -1,12 +1,13 @@
 // A set as a ReplicaSet. Not a Deployment: that would be a second one to decide how a revision is rolled out.
 import { pinImage } from '../../../contract/image-reference.ts';
-import type { InstanceSet } from '../instance-set.ts';
-import { label, labelsOf, pullSecretName, setName, variablesName } from './names.ts';
+import type { InstanceSet } from '../../engine.ts';
+import { annotation, label, labelsOf, pullSecretName, setName, variablesName } from './names.ts';
 import { probesOf } from './probes.ts';
 import { containerSecurity, type PodSecurity } from './security.ts';
 
 export const containerName = 'app';
 
+const defaultDrainS = 10;
 /** After this, instances on a machine that does not answer are replaced elsewhere. */
 const nodeAwayS = 30;
 
@@ -16,15 +17,16 @@ interface SetContext {
   security: PodSecurity;
 }
 
-export function replicaSetOf(set: InstanceSet, replicas: number, { owner, namespace, security }: SetContext): object {
+/** Without any instance yet. */
+export function replicaSetOf(set: InstanceSet, { owner, namespace, security }: SetContext): object {
   const labels = labelsOf(owner, set);
   const identity = { [label.installation]: labels[label.installation], [label.set]: labels[label.set] };
   return {
     apiVersion: 'apps/v1',
     kind: 'ReplicaSet',
-    metadata: { name: setName(owner, set.id), namespace, labels },
+    metadata: { name: setName(owner, set), namespace, labels, annotations: { [annotation.instances]: '' } },
     spec: {
-      replicas,
+      replicas: 0,
       selector: { matchLabels: identity },
       template: { metadata: { labels }, spec: podSpec(set, owner, labels, security) },
     },
@@ -38,8 +40,8 @@ function podSpec(set: InstanceSet, owner: string, labels: Record<string, string>
     enableServiceLinks: false,
     // The pod's first process reaps orphaned processes; the program, not being the first, ends when it is asked to.
     shareProcessNamespace: true,
-    terminationGracePeriodSeconds: Math.max(1, Math.ceil(set.drainS)),
-    ...(set.login && { imagePullSecrets: [{ name: pullSecretName(owner, set.id) }] }),
+    terminationGracePeriodSeconds: Math.max(1, Math.ceil(set.drainS ?? defaultDrainS)),
+    ...(set.login && { imagePullSecrets: [{ name: pullSecretName(owner, set) }] }),
     topologySpreadConstraints: [
       {
         maxSkew: 1,
@@ -60,13 +62,13 @@ function podSpec(set: InstanceSet, owner: string, labels: Record<string, string>
 
 function containerOf(set: InstanceSet, owner: string, security: PodSecurity): object {
   const { memory_mb, cpus } = set.resources;
-  const isNamed = set.instanceName !== null || 'DEPLOY_INSTANCE' in set.variables;
+  const isNamed = 'DEPLOY_INSTANCE' in set.variables;
   return {
     name: containerName,
     image: pinImage(set.image, set.digest),
     imagePullPolicy: 'IfNotPresent',
     ports: [{ containerPort: set.port, protocol: 'TCP' }],
-    envFrom: [{ secretRef: { name: variablesName(owner, set.id) } }],
+    envFrom: [{ secretRef: { name: variablesName(owner, set) } }],
     ...(!isNamed && { env: [{ name: 'DEPLOY_INSTANCE', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } }] }),
     resources: {
       limits: { memory: `${memory_mb}Mi`, cpu: millis(cpus), 'ephemeral-storage': '10G' },
@@ -74,7 +76,7 @@ function containerOf(set: InstanceSet, owner: string, security: PodSecurity): ob
       requests: { memory: `${memory_mb}Mi`, cpu: millis(cpus / 10), 'ephemeral-storage': '100M' },
     },
     securityContext: containerSecurity(security),
-    ...probesOf(set.healthCheck, set.port),
+    ...probesOf(set.healthCheck ?? null, set.port),
   };
 }
 

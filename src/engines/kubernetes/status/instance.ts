@@ -1,43 +1,47 @@
-// A set of one pod as an instance. Which pod that is may change: a set replaces a pod that was removed, evicted or lost with
+// The instances of a set. Which pod an instance has may change: the set replaces a pod that was removed, evicted or lost with
 // its node, and the instance has another address then. No I/O.
 import type { EngineInstance } from '../../engine.ts';
 import type { Pod, ReplicaSet } from '../api/objects.ts';
+import { membersOf, podsOf } from '../members.ts';
 import { whoseIs } from '../objects/names.ts';
-import { type PodReading, readPod } from './pod.ts';
+import { readPod } from './pod.ts';
 import { replicaFailure } from './reasons.ts';
 
-/** The pod that counts, and what it says; null: there is none, or there will be another. */
-export function currentPod(
-  pods: Pod[],
-  firstPullMessageOf: (pod: Pod) => string | null,
-): { pod: Pod; reading: PodReading } | null {
-  const candidates = pods
-    .map((pod) => ({ pod, reading: readPod(pod, firstPullMessageOf(pod)) }))
-    .filter(({ reading }) => !reading.isLeaving && !reading.isEvicted)
-    .sort((a, b) => createdAt(b.pod) - createdAt(a.pod));
-  return candidates[0] ?? null;
+export interface SetInstance {
+  instance: EngineInstance;
+  replicaSet: ReplicaSet;
+  /** Where it runs; undefined: it has none yet, or not any more. */
+  pod: Pod | undefined;
 }
 
-const createdAt = ({ metadata }: Pod): number => Date.parse(metadata.creationTimestamp ?? '') || 0;
-
-/** null: it is being removed. */
-export function instanceOf(
+/** None of a set that is being removed. */
+export function instancesOf(
   replicaSet: ReplicaSet | undefined,
-  pods: Pod[],
+  pods: readonly Pod[],
   firstPullMessageOf: (pod: Pod) => string | null = () => null,
-): EngineInstance | null {
-  const whose = whoseIs((replicaSet ?? pods[0])?.metadata.labels);
-  const isKept = replicaSet !== undefined && replicaSet.metadata.deletionTimestamp === undefined;
-  const current = currentPod(pods, firstPullMessageOf);
-  if (!whose || (!isKept && !current)) return null;
-  const common = { ...whose, exitCode: null, address: null, ready: false };
-  if (!current) {
-    const failure = replicaFailure(replicaSet?.status?.conditions, replicaSet?.metadata.namespace ?? '');
-    return { ...common, state: 'created', ...(failure && { failure }) };
-  }
-  const { state, address, ready, ended, failure, node } = current.reading;
+): SetInstance[] {
+  const whose = whoseIs(replicaSet?.metadata.labels);
+  if (!replicaSet || !whose || replicaSet.metadata.deletionTimestamp !== undefined) return [];
+  const members = membersOf(replicaSet);
+  const given = podsOf(members, pods);
+  return members.map((id) => {
+    const pod = given.get(id);
+    const common = { ...whose, id, exitCode: null, address: null, ready: false };
+    const state = pod ? stateOf(pod, firstPullMessageOf(pod)) : withoutPod(replicaSet);
+    return { instance: { ...common, ...state }, replicaSet, pod };
+  });
+}
+
+type InstanceStatus = Pick<EngineInstance, 'state'> & Partial<EngineInstance>;
+
+function withoutPod({ status, metadata }: ReplicaSet): InstanceStatus {
+  const failure = replicaFailure(status?.conditions, metadata.namespace ?? '');
+  return { state: 'created', ...(failure && { failure }) };
+}
+
+function stateOf(pod: Pod, firstPullMessage: string | null): InstanceStatus {
+  const { state, address, ready, ended, failure, node } = readPod(pod, firstPullMessage);
   return {
-    ...common,
     state,
     address,
     ready,

@@ -1,6 +1,6 @@
-import type { EngineInstance } from '../../engines/engine.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { RegionState } from '../../regions/regions.ts';
+import type { EngineInstance } from '../../../engines/engine.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import type { RegionState } from '../../../regions/regions.ts';
 
 const sharedForMs = 150;
 /** A long list is shared for longer, so that getting it takes a tenth of the time at most, however many instances run. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { pino } from 'pino';
-import { EngineCalls } from './engine-calls.ts';
+import { EngineCalls } from './calls.ts';
 
 const key = { projectId: 'prj_1', environment: 'production' };
 const log = pino({ level: 'silent' });

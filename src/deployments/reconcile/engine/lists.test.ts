@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Engine } from '../../engines/engine.ts';
-import type { RegionState } from '../../regions/regions.ts';
-import { EngineLists } from './engine-lists.ts';
+import type { Engine } from '../../../engines/engine.ts';
+import type { RegionState } from '../../../regions/regions.ts';
+import { EngineLists } from './lists.ts';
 
 /** An engine that takes so long to list what it runs. */
 function setUp(takesMs: number) {

@@ -1,8 +1,8 @@
 // Calls to engines that start or stop an instance. They take their time, and no look waits for them. Calls about the same
 // instance run one after another.
-import { ChangedMeanwhile } from '../../db/guarded.ts';
-import type { EnvironmentKey } from '../../environments/key.ts';
-import type { Log } from '../../lib/log.ts';
+import { ChangedMeanwhile } from '../../../db/guarded.ts';
+import type { EnvironmentKey } from '../../../environments/key.ts';
+import type { Log } from '../../../lib/log.ts';
 
 export class EngineCalls {
   readonly #last = new Map<string, Promise<void>>();
