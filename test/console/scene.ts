@@ -29,14 +29,17 @@ async function create(url: string, path: string, body: object) {
   return answer.body;
 }
 
-/** Both revisions of a canary get requests, and some requests to the new one fail. */
+/**
+ * Both revisions of a canary get requests, and a few requests to the new one fail: less than a point more than of the other,
+ * or it would be undone.
+ */
 async function runCanary(shop: Shop): Promise<{ canary: Deployment; failed: Deployment }> {
   await shop.released('registry.example/shop:1.3');
   await shop.set({ variables: { STANDIN_IMAGE_MISSING: '1' } });
   const failed = await shop.reaches((await shop.deploy('registry.example/shop:gone')).id, 'failed');
   await shop.set({
-    variables: { STANDIN_IMAGE_MISSING: null, STANDIN_ERROR_RATE: '0.03', DATABASE_URL: 'postgres://db' },
-    canary: { bake_s: 3600, advance: 'manual', max_error_rate: 1 },
+    variables: { STANDIN_IMAGE_MISSING: null, STANDIN_ERROR_RATE: '0.005', DATABASE_URL: 'postgres://db' },
+    canary: { bake_s: 3600, advance: 'manual', max_error_rate: 1, max_p95_ms: 600_000 },
   });
   const { id } = await shop.deploy('registry.example/shop:1.4', {
     strategy: 'canary',
