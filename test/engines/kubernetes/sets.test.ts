@@ -193,6 +193,7 @@ test('instances are added and taken away one by one, whoever else changes the se
   const starting = Promise.allSettled(engine.keep(set, members));
   await until('the set to be scaled', () => api.objects.get(replicaSetPath)?.spec.replicas === 3);
   assert.equal(kept(), 'ins_a,ins_b,ins_c');
+  await until('the engine to see them', async () => (await engine.list()).length === 3);
   api.answerNext(/PATCH .*\/replicasets\//, { status: 409, body: { reason: 'Conflict', message: 'changed' } });
   await Promise.all([engine.stop('ins_b', 0), engine.stop('ins_a', 0)]);
   assert.deepEqual([kept(), api.objects.get(replicaSetPath).spec.replicas], ['ins_c', 1]);
