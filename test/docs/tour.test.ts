@@ -67,7 +67,8 @@ if (!onPostgres) {
       stdio: ['ignore', 'pipe', 'pipe'],
       detached: true, // so that all it starts is one group, and none of it outlives the test
     });
-    const late = setTimeout(() => child.kill('SIGKILL'), 240_000);
+    // Its npx commands alone take minutes where the processors are shared with other work.
+    const late = setTimeout(() => child.kill('SIGKILL'), 480_000);
     let said = '';
     child.stdout.on('data', (chunk: Buffer) => {
       said += chunk;
