@@ -1,5 +1,8 @@
 // A background loop: runs a step, then waits for the interval or for wake(). Two steps never run at once. If a step
 // throws, the error is reported and the loop continues. stop() waits for the running step.
+//
+// Other work gets its turn of the event loop between two steps, even if each step wakes the loop: what the next one waits
+// for may be among it, such as the commit of a group of transactions (db/sqlite/writer.ts).
 import { systemTimers, type Timers } from './timers.ts';
 
 export interface Loop {
@@ -14,6 +17,8 @@ export interface LoopOptions {
   onError: (error: unknown) => void;
   timers?: Timers;
 }
+
+const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 export function startLoop({ intervalMs, step, onError, timers = systemTimers }: LoopOptions): Loop {
   let stopped = false;
@@ -39,6 +44,7 @@ export function startLoop({ intervalMs, step, onError, timers = systemTimers }: 
       }
       if (!stopped && !woken) await rest();
       rouse = null;
+      if (!stopped && woken) await nextTurn();
     }
   })();
 
