@@ -33,11 +33,11 @@ export class Orphans {
         .stop(id, 0, takeLines)
         .catch((error) => log.warn({ err: error, instance: id }, 'orphan not removed'));
     }
-    if (orphans.length === 0) await this.#dropSets(context, region);
+    if (unrouted.length === orphans.length) await this.#dropSets(context, region);
     return orphans.length - unrouted.length;
   }
 
-  /** By then nothing runs in them. */
+  /** Once no router sends requests to anything in them. */
   async #dropSets({ db, log }: OrphanContext, { name, engine }: RegionState): Promise<void> {
     const found = (await engine.sets?.().catch(() => [])) ?? [];
     if (found.length === 0) return;
