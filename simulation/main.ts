@@ -1,6 +1,7 @@
 // npm run simulate -- --seed 7 [--steps 2000], or --seeds 1..500, or --fault all: see docs/testing.md.
 import { parseArgs } from 'node:util';
 import { deliberateFaults, runWithFault } from './deliberate-faults.ts';
+import { runInParts } from './parts.ts';
 import { openWorkplace, type Result, runSeed, today } from './run.ts';
 
 const { values } = parseArgs({
@@ -25,18 +26,27 @@ process.exitCode = values.fault === undefined ? await simulate() : simulateFault
 
 async function simulate(): Promise<number> {
   const [from = 1, to = from] = (values.seeds ?? values.seed).split('..').map(Number);
-  const workplace = await openWorkplace();
   const startedAt = performance.now();
   const results: Result[] = [];
-  for (let seed = from; seed <= to; seed++) {
-    const result = await runSeed(workplace, { seed, steps, switches });
+  const onResult = (result: Result) => {
     results.push(result);
     if (result.breach || from === to) report(result);
-    if (result.breach && values.first) break;
-  }
-  workplace.clean();
+  };
+  if (from === to || values.first) await runHere(from, to, onResult);
+  else await runInParts({ from, to, steps, switches }, onResult);
   close(results, (performance.now() - startedAt) / 1000);
   return results.some(({ breach }) => breach) ? 1 : 0;
+}
+
+/** In order, up to the first that breaks an invariant. */
+async function runHere(from: number, to: number, onResult: (result: Result) => void): Promise<void> {
+  const workplace = await openWorkplace();
+  for (let seed = from; seed <= to; seed++) {
+    const result = await runSeed(workplace, { seed, steps, switches });
+    onResult(result);
+    if (result.breach) break;
+  }
+  workplace.clean();
 }
 
 function report({ seed, steps: taken, seconds, trace, breach, recent }: Result): void {
