@@ -8,7 +8,7 @@ import { pino } from 'pino';
 import { systemClock } from '../../src/lib/clock.ts';
 import type { Log } from '../../src/lib/log.ts';
 import type { CertificateSource } from '../../src/traffic/certificates.ts';
-import type { DataPlane } from '../../src/traffic/data-plane.ts';
+import type { DataPlane, RouterState } from '../../src/traffic/data-plane.ts';
 import { haproxyFiles } from '../../src/traffic/haproxy/files.ts';
 import { openHaproxy } from '../../src/traffic/haproxy/haproxy.ts';
 import { stopMaster } from '../../src/traffic/haproxy/process.ts';
@@ -31,8 +31,8 @@ export interface TestHaproxy {
   /** Resolves when the current certificate of a name is served, or none where there is none. */
   certificateServed(name: string): Promise<void>;
   stop(drainMs: number): Promise<void>;
-  /** Lets go of it and finds it again with the same table, as the next process does. */
-  restart(): Promise<TestHaproxy>;
+  /** Lets go of it and finds it again with the same table or another, as the next process does. */
+  restart(table?: EnvironmentRoutes[]): Promise<TestHaproxy>;
 }
 
 const planes: (() => Promise<void>)[] = [];
@@ -48,6 +48,7 @@ interface TestHaproxyOptions {
   redirect?: { port: number | null } | null;
   trustedProxies?: string[];
   log?: Log;
+  onJoining?(router: RouterState): void;
 }
 
 export async function startHaproxy(options: TestHaproxyOptions = {}): Promise<TestHaproxy> {
@@ -96,7 +97,12 @@ async function open(
   let stopped: Promise<void> | null = null;
   const stop = () => (stopped ??= plane.stop(0));
   planes.push(stop);
-  plane.observe({ joining: async () => {}, catchUp: async () => {}, moved: () => {}, left: () => {} });
+  plane.observe({
+    joining: async (router) => options.onJoining?.(router),
+    catchUp: async () => {},
+    moved: () => {},
+    left: () => {},
+  });
   await plane.load(version, inOneBatch([...table.values()]));
   await plane.listen();
   const taken = new Map<string, Measurement>();
@@ -150,9 +156,9 @@ async function open(
         clientErrors: sum(({ clientErrors = 0 }) => clientErrors),
       };
     },
-    async restart() {
+    async restart(other) {
       await stop();
-      return open(folder, port, tls, options, table);
+      return open(folder, port, tls, options, other ? byKey(other) : table);
     },
   };
 }
@@ -166,6 +172,8 @@ function serialAt(port: number, servername: string): Promise<string | null> {
     socket.on('error', () => resolve(null));
   });
 }
+
+const byKey = (table: EnvironmentRoutes[]) => new Map(table.map((routes) => [routesKey(routes), routes]));
 
 async function* inOneBatch(environments: EnvironmentRoutes[]): AsyncGenerator<EnvironmentRoutes[]> {
   yield environments;

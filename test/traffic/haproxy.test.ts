@@ -4,8 +4,9 @@ import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { pino } from 'pino';
 import type { CertificateSource, StoredCertificate } from '../../src/traffic/certificates.ts';
+import type { RouterState } from '../../src/traffic/data-plane.ts';
 import { ask as command } from '../../src/traffic/haproxy/control.ts';
-import type { Share } from '../../src/traffic/table.ts';
+import type { EnvironmentRoutes, Share } from '../../src/traffic/table.ts';
 import { startHaproxy, type TestHaproxy } from '../helpers/haproxy.ts';
 import { Wire } from '../helpers/raw-http.ts';
 import { ask, deadTarget, getRequest, host, named, route, share } from '../helpers/router.ts';
@@ -219,6 +220,42 @@ describe('HAProxy', () => {
     }
   });
 
+  test('what it did not take while it hung is made good once it answers, and counts from then on', async () => {
+    const log = pino({ level: 'silent' });
+    const router = await startHaproxy({ log });
+    const [one, two] = [await named('one'), await named('two')];
+    await serve(router, share(1, 100, one));
+    const before = router.plane.routers()[0]!;
+    const other = { ...route([share(1, 100, one)], ['other.localhost']), project: 'prj_other' };
+    const moved = { ...route([share(2, 100, two)]), hosts: [{ name: 'new.localhost', secure: false }] };
+    await whileStopped(before, () => hang(router, moved, other));
+    await until('it to catch up', () => router.plane.routers()[0]?.version === before.version + 2);
+    assert.equal((await ask(router.port, { host: 'new.localhost' })).body, 'two');
+    assert.equal((await ask(router.port, { host: 'other.localhost' })).body, 'one');
+    assert.equal((await ask(router.port)).status, 404);
+  });
+
+  test('a process that follows one whose changes it did not take says so, and makes them', async () => {
+    const joined: number[] = [];
+    const log = pino({ level: 'silent' });
+    const router = await startHaproxy({ log, onJoining: ({ version }) => void joined.push(version) });
+    const [one, two] = [await named('one'), await named('two')];
+    await serve(router, share(1, 100, one));
+    const before = router.plane.routers()[0]!;
+    const many = Array.from({ length: 200 }, (_, n) => route([share(1, 100, one)], [`many-${n}.localhost`]));
+    const others = many.map((routes, n) => ({ ...routes, project: `prj_${n}` }));
+    await whileStopped(before, async () => {
+      await hang(router, route([share(2, 100, two)], [host, 'new.localhost']), ...others);
+      await router.plane.stop(0);
+    });
+    joined.length = 0;
+    const next = await router.restart([route([share(2, 100, two)], [host]), ...others]);
+    assert.ok(joined.length > 0 && joined.every((version) => version <= before.version), String(joined));
+    assert.equal((await ask(next.port)).body, 'two');
+    assert.equal((await ask(next.port, { host: 'many-199.localhost' })).body, 'one');
+    assert.equal((await ask(next.port, { host: 'new.localhost' })).status, 404);
+  });
+
   test('http-01 challenges are answered for any host', async () => {
     const { source } = testCertificates();
     source.challenges.set('new.example abc', 'abc.thumbprint');
@@ -251,6 +288,25 @@ describe('HAProxy', () => {
 });
 
 const serve = (router: TestHaproxy, ...shares: Share[]) => router.change([route(shares, [host], true)]);
+
+const pidOf = ({ id }: RouterState) => Number(id.split('-')[1]);
+
+async function whileStopped(router: RouterState, work: () => Promise<void>): Promise<void> {
+  process.kill(pidOf(router), 'SIGSTOP');
+  try {
+    await work();
+  } finally {
+    process.kill(pidOf(router), 'SIGCONT');
+  }
+}
+
+/** Two changes: it does not answer to the first, and the second is not even tried. */
+async function hang({ plane }: TestHaproxy, first: EnvironmentRoutes, ...others: EnvironmentRoutes[]): Promise<void> {
+  const { version } = plane.routers()[0]!;
+  plane.change(version + 1, [first]);
+  await until('it to be given up', () => plane.routers().length === 0);
+  plane.change(version + 2, others);
+}
 
 function testCertificates() {
   const stored = new Map<string, StoredCertificate>();

@@ -50,9 +50,14 @@ class Haproxy implements DataPlane {
   #observer: RouterObserver = { joining: async () => {}, catchUp: async () => {}, moved: () => {}, left: () => {} };
   /** One after another: changes, reloads, looks. */
   #last: Promise<void> = Promise.resolve();
+  /** The one that is kept up to date; null: none answers, and the next look finds one and compares all it has. */
   #worker: string | null = null;
+  /** The table that the files have, which HAProxy starts with. */
+  #written = 0;
+  /** The table that every request follows, also in a worker that did not answer. */
   #version = 0;
   #timer: NodeJS.Timeout | undefined;
+  #isStopped = false;
   #challenges: { stop(): Promise<void> } | null = null;
 
   constructor(options: HaproxyOptions) {
@@ -85,7 +90,6 @@ class Haproxy implements DataPlane {
 
   async #adopt(): Promise<void> {
     await this.#run();
-    await this.#attach();
     // Which tables these have is not known any more.
     for (const id of await replacedWorkers(this.#files)) this.#replaced.add({ id, version: 0 }, this.#now());
     this.#options.log.info({ router: this.#worker }, 'HAProxy runs already');
@@ -105,7 +109,8 @@ class Haproxy implements DataPlane {
     await this.#enqueue(async () => {
       const others = [...this.#routes.environments].filter(([key]) => !loaded.has(key));
       await this.#apply(others.map(([, routes]) => ({ ...routes, hosts: [], shares: [] })));
-      await this.#routes.dropUnknown(this.#worker !== null);
+      await this.#routes.writeUnknown();
+      await this.#inRunning(() => this.#routes.dropUnknown());
       await this.#reached(version);
     });
   }
@@ -115,10 +120,9 @@ class Haproxy implements DataPlane {
       await this.#apply(environments);
       await this.#reached(version);
     };
-    this.#enqueue(work).catch((error) => {
-      this.#options.log.error({ err: error }, 'HAProxy could not be changed');
-      this.#worker = null; // the next look compares what it has with what it should have
-    });
+    this.#enqueue(work).catch((error) =>
+      this.#options.log.error({ err: error }, 'the table for HAProxy could not be written'),
+    );
   }
 
   #enqueue(work: () => Promise<void>): Promise<void> {
@@ -129,22 +133,28 @@ class Haproxy implements DataPlane {
 
   async #apply(environments: EnvironmentRoutes[]): Promise<void> {
     if (environments.length === 0) return;
-    const routes = this.#routes;
-    const needsReload = await routes.write(environments);
-    if (this.#worker === null) await routes.writeHosts(environments);
-    else {
-      if (needsReload) {
-        await routes.writeHosts(environments);
-        await reload(this.#files);
-        await this.#attach();
-      }
-      await routes.change(environments);
-    }
-    routes.settle(environments);
+    await this.#routes.write(environments);
+    await this.#inRunning(async () => {
+      if (this.#routes.lackBackends) await this.#reload();
+      await this.#routes.change(environments);
+    });
+    this.#routes.settle(environments);
     this.#certificates?.refresh(environments.flatMap(({ hosts }) => hosts.map(({ name }) => name)));
   }
 
+  /** Where it fails, what HAProxy has is not known: it keeps what it had, or a part, until it is compared with the files. */
+  async #inRunning(change: () => Promise<void>): Promise<void> {
+    if (this.#worker === null) return;
+    await change().catch((error) => {
+      this.#options.log.error({ err: error }, 'HAProxy could not be changed; it is tried again');
+      this.#worker = null;
+    });
+  }
+
+  /** The files have this version, and so has every worker that is kept up to date. */
   async #reached(version: number): Promise<void> {
+    this.#written = version;
+    if (this.#worker === null && runningMaster(this.#files) !== null) return;
     await replaceFile(this.#files.version, String(version));
     this.#version = version;
     this.#observer.moved();
@@ -152,22 +162,27 @@ class Haproxy implements DataPlane {
 
   async listen(): Promise<RouterPorts> {
     if (runningMaster(this.#files) === null) await this.#enqueue(() => this.#start());
-    this.#timer = setInterval(() => {
-      this.#enqueue(() => this.#look()).catch((error) =>
+    this.#lookLater();
+    return this.#options.ports;
+  }
+
+  /** One at a time: a look at a HAProxy that hangs takes longer than the time between two. */
+  #lookLater(): void {
+    this.#timer = setTimeout(async () => {
+      await this.#enqueue(() => this.#look()).catch((error) =>
         this.#options.log.error({ err: error }, 'HAProxy could not be looked after'),
       );
+      if (!this.#isStopped) this.#lookLater();
     }, watchMs);
-    return this.#options.ports;
   }
 
   async #start(): Promise<void> {
     if (this.#worker !== null) return;
     await this.#run();
-    await this.#attach();
     await this.#observer.joining({ id: this.#worker!, version: this.#version });
   }
 
-  /** Starts HAProxy if it does not run, and has it load its configuration if it runs with another one. */
+  /** Starts HAProxy if it does not run, and has it load its files if it runs with others. */
   async #run(): Promise<void> {
     const text = configText(this.#options.settings, this.#files);
     const hash = createHash('sha256').update(text).digest('hex');
@@ -175,6 +190,13 @@ class Haproxy implements DataPlane {
     if (runningMaster(this.#files) === null) await startMaster(this.#options.program, this.#files);
     else if ((await readOrEmpty(this.#files.hash)) !== hash) await reload(this.#files);
     await replaceFile(this.#files.hash, hash);
+    await this.#attach();
+    if (this.#routes.lackBackends) await this.#reload();
+  }
+
+  async #reload(): Promise<void> {
+    await reload(this.#files);
+    await this.#attach();
   }
 
   async #attach(): Promise<void> {
@@ -207,8 +229,8 @@ class Haproxy implements DataPlane {
     }
     if (this.#worker === null) {
       await this.#start();
-      await this.#routes.change([...this.#routes.environments.values()]);
-      this.#observer.moved();
+      await this.#inRunning(() => this.#routes.compare());
+      await this.#reached(this.#written);
     }
     this.#followLog(this.#worker!);
     this.#certificates?.retry();
@@ -261,7 +283,8 @@ class Haproxy implements DataPlane {
 
   /** HAProxy goes on: the next process finds it again, or the supervisor ends it. */
   async stop(): Promise<void> {
-    clearInterval(this.#timer);
+    this.#isStopped = true;
+    clearTimeout(this.#timer);
     await this.#last;
     await this.#certificates?.stop();
     for (const log of this.#logs.values()) log.close();

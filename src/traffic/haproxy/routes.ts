@@ -2,10 +2,11 @@
 // then made in the running process; a reload is needed only where the spare backends run out.
 import { type EnvironmentRoutes, routesKey } from '../table.ts';
 import { Backends } from './backends.ts';
-import { runCommands } from './control.ts';
+import { ask } from './control.ts';
 import type { HaproxyFiles } from './files.ts';
 import { backendFile, mapText, readBackends, readMap, readOrEmpty, replaceFile } from './folder.ts';
 import { routeValue } from './route-line.ts';
+import { RunningHosts } from './running-hosts.ts';
 import { RunningServers } from './running-servers.ts';
 import { backendText, noServers, type Servers, serversOf } from './servers.ts';
 
@@ -27,7 +28,10 @@ export class HaproxyRoutes {
   readonly #files: HaproxyFiles;
   readonly #now: () => number;
   readonly #servers: RunningServers;
+  readonly #runningHosts: RunningHosts;
   #backends = new Backends(0);
+  /** How many of them the running HAProxy has. */
+  #runningBackends = 0;
   readonly #environments = new Map<string, EnvironmentRoutes>();
   /** The map of hosts as it is on disk. */
   #hosts = new Map<string, string>();
@@ -38,6 +42,7 @@ export class HaproxyRoutes {
     this.#files = files;
     this.#now = now;
     this.#servers = new RunningServers(files.adminSocket);
+    this.#runningHosts = new RunningHosts(files.adminSocket, files.routes);
   }
 
   /** Goes on with what an earlier process left on disk. */
@@ -50,27 +55,33 @@ export class HaproxyRoutes {
   }
 
   /** HAProxy has just been started, reloaded or found again. */
-  attach(): Promise<void> {
-    return this.#servers.read();
+  async attach(): Promise<void> {
+    await this.#servers.read();
+    await this.#runningHosts.read();
+    this.#runningBackends = (await ask(this.#files.adminSocket, 'show backend')).match(/^b\d+$/gm)?.length ?? 0;
   }
 
   get environments(): ReadonlyMap<string, EnvironmentRoutes> {
     return this.#environments;
   }
 
-  /** Writes the environments to disk. True: HAProxy has to load its files, because it has too few backends. */
-  async write(changed: readonly EnvironmentRoutes[]): Promise<boolean> {
+  /** Whether HAProxy has to load its files, because these have more backends than it has. */
+  get lackBackends(): boolean {
+    return this.#backends.size > this.#runningBackends;
+  }
+
+  /** Writes the environments to disk. */
+  async write(changed: readonly EnvironmentRoutes[]): Promise<void> {
     const needed = changed
       .flatMap((routes) => [...usesOf(routes).values()])
       .filter((use) => !this.#backends.nameOf(use));
-    const grown = needed.length > this.#backends.free;
-    if (grown) await this.#grow(Math.max(needed.length, this.#backends.size));
+    if (needed.length > this.#backends.free) await this.#grow(Math.max(needed.length, this.#backends.size));
     for (const routes of changed) {
       for (const [name, { use, servers }] of this.#wantedBackends(routes)) {
         await replaceFile(backendFile(this.#files, name), backendText(name, use, servers));
       }
     }
-    return grown;
+    await this.#writeHosts(this.#hostChanges(changed));
   }
 
   async #grow(by: number): Promise<void> {
@@ -89,11 +100,6 @@ export class HaproxyRoutes {
     return wanted;
   }
 
-  /** For a HAProxy that does not run yet, or is about to load its files again. */
-  async writeHosts(changed: readonly EnvironmentRoutes[]): Promise<void> {
-    await this.#changeHosts(changed, false);
-  }
-
   /** Remembers what the environments have from now on. */
   settle(changed: readonly EnvironmentRoutes[]): void {
     for (const routes of changed) {
@@ -106,7 +112,7 @@ export class HaproxyRoutes {
   async change(changed: readonly EnvironmentRoutes[]): Promise<void> {
     const wanted = changed.map((routes) => this.#wantedBackends(routes));
     for (const backends of wanted) for (const [name, { servers }] of backends) await this.#servers.add(name, servers);
-    await this.#changeHosts(changed, true);
+    await this.#runningHosts.change(this.#hostChanges(changed));
     const nowMs = this.#now();
     for (const backends of wanted) {
       for (const [name, { servers }] of backends) await this.#servers.keepOnly(name, servers, nowMs);
@@ -126,32 +132,26 @@ export class HaproxyRoutes {
     }
   }
 
-  /** The file keeps saying whose it was: a process that follows may not give it to others at once, either. */
   async #empty(use: string, retireAt: number): Promise<void> {
-    const name = this.#backends.nameOf(use)!;
-    await replaceFile(backendFile(this.#files, name), backendText(name, use, noServers));
-    await this.#servers.keepOnly(name, noServers, retireAt);
+    await this.#writeEmpty(use);
+    await this.#servers.keepOnly(this.#backends.nameOf(use)!, noServers, retireAt);
     this.#emptied.set(use, null);
   }
 
-  /** The map of hosts, on disk and, where HAProxy runs, in its memory. */
-  async #changeHosts(changed: readonly EnvironmentRoutes[], isRunning: boolean): Promise<void> {
-    await this.#applyHosts(this.#hostChanges(changed), isRunning);
+  /** The file keeps saying whose it was: a process that follows may not give it to others at once, either. */
+  async #writeEmpty(use: string): Promise<void> {
+    const name = this.#backends.nameOf(use)!;
+    await replaceFile(backendFile(this.#files, name), backendText(name, use, noServers));
   }
 
-  async #applyHosts(changes: ReadonlyMap<string, string | null>, isRunning: boolean): Promise<void> {
-    if (changes.size === 0) return;
-    const { adminSocket, routes } = this.#files;
-    const commands = [...changes].map(([host, value]) => {
-      if (value === null) return `del map ${routes} ${host}`;
-      return `${this.#hosts.has(host) ? 'set' : 'add'} map ${routes} ${host} ${value}`;
-    });
+  async #writeHosts(changes: ReadonlyMap<string, string | null>): Promise<void> {
+    const isOnDisk = [...changes].every(([host, value]) => (this.#hosts.get(host) ?? null) === value);
+    if (isOnDisk) return;
     for (const [host, value] of changes) {
       if (value === null) this.#hosts.delete(host);
       else this.#hosts.set(host, value);
     }
-    await replaceFile(routes, mapText(this.#hosts));
-    if (isRunning) await runCommands(adminSocket, commands);
+    await replaceFile(this.#files.routes, mapText(this.#hosts));
   }
 
   /** By host; null: it goes. */
@@ -165,20 +165,36 @@ export class HaproxyRoutes {
       const backendOf = (revision: number) => this.#backends.assign(uses.get(revision)!)!;
       for (const { name, secure } of routes.hosts) changes.set(name, routeValue(routes, secure, backendOf));
     }
-    for (const [host, value] of changes) if ((this.#hosts.get(host) ?? null) === value) changes.delete(host);
     return changes;
   }
 
-  /** Drops what the files of an earlier process have and no environment has any more. */
-  async dropUnknown(isRunning: boolean): Promise<void> {
-    const environments = [...this.#environments.values()];
-    const hosts = new Set(environments.flatMap((routes) => routes.hosts.map(({ name }) => name)));
-    const gone = [...this.#hosts.keys()].filter((host) => !hosts.has(host));
-    await this.#applyHosts(new Map(gone.map((host) => [host, null])), isRunning);
-    const uses = new Set(environments.flatMap((routes) => [...usesOf(routes).values()]));
-    for (const use of this.#backends.uses()) {
-      if (!uses.has(use) && !this.#emptied.has(use)) await this.#empty(use, this.#now() + settleMs);
-    }
+  /** Makes a HAProxy that was started or found again have what it should, whatever it has. */
+  async compare(): Promise<void> {
+    await this.change([...this.#environments.values()]);
+    await this.dropUnknown();
+  }
+
+  /** Takes out of the files what an earlier process wrote and no environment has any more. */
+  async writeUnknown(): Promise<void> {
+    await this.#writeHosts(this.#unknownOf(this.#hosts.keys()));
+    for (const use of this.#unknownUses()) await this.#writeEmpty(use);
+  }
+
+  /** Takes it out of the running HAProxy. */
+  async dropUnknown(): Promise<void> {
+    await this.#runningHosts.change(this.#unknownOf(this.#runningHosts.names()));
+    for (const use of this.#unknownUses()) await this.#empty(use, this.#now() + settleMs);
+  }
+
+  #unknownOf(hosts: Iterable<string>): Map<string, null> {
+    const known = new Set([...this.#environments.values()].flatMap((routes) => routes.hosts.map(({ name }) => name)));
+    return new Map([...hosts].filter((host) => !known.has(host)).map((host) => [host, null]));
+  }
+
+  /** Those that no environment has, and whose backends may still have servers. */
+  #unknownUses(): string[] {
+    const known = new Set([...this.#environments.values()].flatMap((routes) => [...usesOf(routes).values()]));
+    return [...this.#backends.uses()].filter((use) => !known.has(use) && (this.#emptied.get(use) ?? null) === null);
   }
 
   /** To be called from time to time. */
