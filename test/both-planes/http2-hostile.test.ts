@@ -84,14 +84,15 @@ function strictness() {
         socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n');
       });
       const raw = new RawHttp2(tls);
-      raw.headers(1, lines);
+      // A tunnel stays open: HAProxy gives up a client that has closed its side before the instance is connected.
+      raw.headers(1, lines, name === 'extended CONNECT' ? 4 : undefined);
       const outcome = await raw.outcome(1);
       if (plane === 'builtin') {
         assert.notEqual(outcome, 'status 200');
         assert.equal(instance.seen.length, 0);
         return;
       }
-      assert.equal(instance.seen.length, 1);
+      assert.equal(instance.seen.length, 1, outcome);
       const { headers, method } = instance.seen[0]!;
       assert.equal(headers.host, host);
       assert.equal(headers['content-length'], undefined);

@@ -1,6 +1,7 @@
 // A project with one environment, deployed to and visited as its users do.
 import assert from 'node:assert/strict';
 import { request } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Deployment } from '../../src/contract/deployments.ts';
 import type { Environment } from '../../src/contract/environments.ts';
 import type { Revision } from '../../src/contract/revisions.ts';
@@ -126,8 +127,8 @@ export class Shop {
     });
   }
 
-  /** Visits without pause until it is stopped; returns every visit that failed. */
-  load(clients = 4): { visits(): number; stop(): Promise<{ visits: number; failed: string[] }> } {
+  /** Visits until it is stopped; returns every visit that failed. The pauses leave the machine to what is tested. */
+  load(clients = 4, pauseMs = 10): { visits(): number; stop(): Promise<{ visits: number; failed: string[] }> } {
     let stopped = false;
     let visits = 0;
     const failed: string[] = [];
@@ -138,6 +139,7 @@ export class Shop {
           ({ status, body }) => status === 200 || failed.push(`${status} ${body}`),
           (error) => failed.push(String(error)),
         );
+        await pause(pauseMs);
       }
     });
     return {

@@ -1,17 +1,21 @@
 type Not = undefined | null | false;
 
-/** Polls until `ask` returns something; after the timeout it throws an error that names what it waited for. */
+/**
+ * Polls until `ask` returns something; after the timeout it throws an error that names what it waited for. The timeout is
+ * for what never comes: it says nothing about how soon something should come, and is long enough for a busy machine.
+ */
 export async function until<T>(
   what: string,
   ask: () => Promise<T | Not> | T | Not,
-  timeoutMs = 20_000,
+  timeoutMs = 60_000,
   everyMs = 25,
 ): Promise<Exclude<T, Not>> {
   const giveUpAt = Date.now() + timeoutMs;
+  const seldomFrom = Date.now() + 2000;
   for (;;) {
     const answer = await ask();
     if (answer !== undefined && answer !== null && answer !== false) return answer as Exclude<T, Not>;
     if (Date.now() > giveUpAt) throw new Error(`waited ${timeoutMs} ms for ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, everyMs));
+    await new Promise((resolve) => setTimeout(resolve, Date.now() < seldomFrom ? everyMs : 4 * everyMs));
   }
 }
