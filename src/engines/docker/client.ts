@@ -4,6 +4,7 @@ import { inspect } from 'node:util';
 import type Docker from 'dockerode';
 import type { DockerOptions } from 'dockerode';
 import { Agent } from '../../lib/http/node-http.ts';
+import { limitTime } from '../../lib/time-limit.ts';
 import { EngineError, type EngineFault } from '../engine.ts';
 import { certificatesOf, connectionOf } from './address.ts';
 import { type ClientCertificates, readCertificates } from './tls.ts';
@@ -75,15 +76,15 @@ export async function connectDocker(address: string, timeouts: DockerTimeouts): 
   const call: DockerClient['call'] = async (timeoutMs, fault, work) => {
     if (closing.signal.aborted) throw closedError();
     const controller = new AbortController();
-    const timer = setTimeout(() => controller.abort(), timeoutMs);
+    const limit = limitTime(timeoutMs, () => controller.abort());
     running.add(controller);
     try {
-      return await work(controller.signal, () => timer.refresh());
+      return await work(controller.signal, limit.restart);
     } catch (error) {
       if (!controller.signal.aborted) throw toEngineError(error, fault);
       throw closing.signal.aborted ? closedError() : new EngineTimeout(timeoutMs, error);
     } finally {
-      clearTimeout(timer);
+      limit.end();
       running.delete(controller);
     }
   };

@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import type { AddressPolicy } from '../../lib/address.ts';
 import { Agent } from '../../lib/http/undici.ts';
+import { limitTime, type TimeLimit } from '../../lib/time-limit.ts';
 import { AddressRefused, guardedConnector, type Lookup } from './connect.ts';
 
 const keptAnswerBytes = 16 * 1024;
@@ -58,7 +59,7 @@ export function createSender({ policy, lookup, timeoutMs }: SenderOptions): Send
 /** Collects the answer to one request. Undici's own streams would cost more than all the rest of a delivery. */
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #resolve: (sent: Sent) => void;
-  readonly #timer: NodeJS.Timeout;
+  readonly #limit: TimeLimit;
   readonly #timeoutMs: number;
   readonly #chunks: Buffer[] = [];
   #length = 0;
@@ -74,7 +75,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#resolve = resolve;
     this.#leadsInside = leadsInside;
     this.#timeoutMs = timeoutMs;
-    this.#timer = setTimeout(() => this.#giveUp(), timeoutMs);
+    this.#limit = limitTime(timeoutMs, () => this.#giveUp());
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -120,7 +121,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   #end(sent: Sent): void {
     if (this.#over) return;
     this.#over = true;
-    clearTimeout(this.#timer);
+    this.#limit.end();
     this.#resolve(sent);
   }
 }
