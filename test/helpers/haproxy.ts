@@ -9,7 +9,7 @@ import { systemClock } from '../../src/lib/clock.ts';
 import type { Log } from '../../src/lib/log.ts';
 import type { CertificateSource } from '../../src/traffic/certificates.ts';
 import type { DataPlane, RouterState } from '../../src/traffic/data-plane.ts';
-import { haproxyFiles } from '../../src/traffic/haproxy/files.ts';
+import { type HaproxyFiles, haproxyFiles } from '../../src/traffic/haproxy/files.ts';
 import { openHaproxy } from '../../src/traffic/haproxy/haproxy.ts';
 import { stopMaster } from '../../src/traffic/haproxy/process.ts';
 import type { Measurement } from '../../src/traffic/measure/measurements.ts';
@@ -22,7 +22,7 @@ export interface TestHaproxy {
   plane: DataPlane;
   port: number;
   tls: number;
-  adminSocket: string;
+  files: HaproxyFiles;
   /** Resolves when it is in force, with the certificates of its hosts. */
   change(environments: EnvironmentRoutes[]): Promise<void>;
   takeMeasurements(): Measurement[];
@@ -129,7 +129,7 @@ async function open(
     plane,
     port,
     tls,
-    adminSocket: filesIn(folder).adminSocket,
+    files: filesIn(folder),
     change,
     certificateServed,
     takeMeasurements,

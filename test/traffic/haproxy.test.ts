@@ -1,5 +1,6 @@
 // HAProxy as the data plane: what it does beyond the conformance suite, with a real HAProxy.
 import assert from 'node:assert/strict';
+import { mkdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { pino } from 'pino';
@@ -60,9 +61,9 @@ describe('HAProxy', () => {
     await serve(router, share(3, 100, one));
     for (let n = 0; n < 10; n++) await ask(router.port);
     await until('all to be counted', async () => (await router.counted(3)).requests === 10);
-    const sessions = await command(router.adminSocket, 'show sess');
+    const sessions = await command(router.files.adminSocket, 'show sess');
     const followers = sessions.split('\n').filter((line) => line.includes('fe=GLOBAL'));
-    for (const line of followers) await command(router.adminSocket, `shutdown session ${line.split(':')[0]}`);
+    for (const line of followers) await command(router.files.adminSocket, `shutdown session ${line.split(':')[0]}`);
     for (let n = 0; n < 10; n++) await ask(router.port);
     await until('all to be counted again', async () => (await router.counted(3)).requests === 20);
   });
@@ -170,9 +171,12 @@ describe('HAProxy', () => {
     await serve(router, share(1, 100, await named('one')));
     await renew('other.localhost');
     const { chainPem, keyPem } = source.stored.get('other.localhost')!;
-    const left = join(dirname(router.adminSocket), 'left.pem');
-    await command(router.adminSocket, `new ssl cert ${left}`);
-    const begun = await command(router.adminSocket, `set ssl cert ${left} <<\n${chainPem.trim()}\n${keyPem.trim()}\n`);
+    const left = join(dirname(router.files.adminSocket), 'left.pem');
+    await command(router.files.adminSocket, `new ssl cert ${left}`);
+    const begun = await command(
+      router.files.adminSocket,
+      `set ssl cert ${left} <<\n${chainPem.trim()}\n${keyPem.trim()}\n`,
+    );
     assert.match(begun, /Transaction created/);
     const first = await renew(host);
     router.plane.expireCertificates([host]);
@@ -188,17 +192,17 @@ describe('HAProxy', () => {
     const first = await renew(host);
     router.plane.expireCertificates([host]);
     await until('the certificate', () => servesTls(router.tls, first));
-    const list = (await command(router.adminSocket, 'show ssl crt-list')).trim();
-    const entry = (await command(router.adminSocket, `show ssl crt-list ${list}`)).trim().split('\n').at(-1)!;
+    const list = (await command(router.files.adminSocket, 'show ssl crt-list')).trim();
+    const entry = (await command(router.files.adminSocket, `show ssl crt-list ${list}`)).trim().split('\n').at(-1)!;
     const [file] = entry.split(' ') as [string];
-    await command(router.adminSocket, `add ssl crt-list ${list} <<\n${file} second.localhost\n`);
+    await command(router.files.adminSocket, `add ssl crt-list ${list} <<\n${file} second.localhost\n`);
     source.stored.delete(host);
     router.plane.expireCertificates([host]);
     await until('it to be refused', () => warnings.some((line) => line.includes('HAProxy refused')));
     assert.ok(await servesTls(router.tls, first));
-    const lines = (await command(router.adminSocket, `show ssl crt-list -n ${list}`)).split('\n');
+    const lines = (await command(router.files.adminSocket, `show ssl crt-list -n ${list}`)).split('\n');
     const second = lines.find((line) => line.includes('second.localhost'))!.split(' ')[0]!;
-    await command(router.adminSocket, `del ssl crt-list ${list} ${second}`);
+    await command(router.files.adminSocket, `del ssl crt-list ${list} ${second}`);
     await until('no certificate', async () => !(await servesTls(router.tls, first)));
   });
 
@@ -233,6 +237,25 @@ describe('HAProxy', () => {
     assert.equal((await ask(router.port, { host: 'new.localhost' })).body, 'two');
     assert.equal((await ask(router.port, { host: 'other.localhost' })).body, 'one');
     assert.equal((await ask(router.port)).status, 404);
+  });
+
+  test('what could not be written is written later', async () => {
+    const logged: string[] = [];
+    const router = await startHaproxy({ log: pino({ level: 'warn' }, { write: (line) => void logged.push(line) }) });
+    const [one, two] = [await named('one'), await named('two')];
+    await serve(router, share(1, 100, one));
+    const { version } = router.plane.routers()[0]!;
+    const obstacle = `${router.files.routes}.new`;
+    await mkdir(obstacle);
+    router.plane.change(version + 1, [route([share(2, 100, two)])]);
+    const other = { ...route([share(1, 100, one)], ['other.localhost']), project: 'prj_other' };
+    router.plane.change(version + 2, [other]);
+    await until('both to fail', () => logged.filter((line) => line.includes('it is tried again')).length >= 2);
+    assert.equal(router.plane.routers()[0]!.version, version);
+    await rm(obstacle, { recursive: true });
+    await until('both to be in force', () => router.plane.routers()[0]?.version === version + 2);
+    assert.equal((await ask(router.port)).body, 'two');
+    assert.equal((await ask(router.port, { host: 'other.localhost' })).body, 'one');
   });
 
   test('a process that follows one whose changes it did not take says so, and makes them', async () => {

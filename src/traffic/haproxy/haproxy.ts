@@ -52,6 +52,9 @@ class Haproxy implements DataPlane {
   #last: Promise<void> = Promise.resolve();
   /** The one that is kept up to date; null: none answers, and the next look finds one and compares all it has. */
   #worker: string | null = null;
+  /** The latest table, and what of it is not in the files yet. */
+  #latest = 0;
+  readonly #unwritten = new Map<string, EnvironmentRoutes>();
   /** The table that the files have, which HAProxy starts with. */
   #written = 0;
   /** The table that every request follows, also in a worker that did not answer. */
@@ -111,18 +114,25 @@ class Haproxy implements DataPlane {
       await this.#apply(others.map(([, routes]) => ({ ...routes, hosts: [], shares: [] })));
       await this.#routes.writeUnknown();
       await this.#inRunning(() => this.#routes.dropUnknown());
+      this.#unwritten.clear();
+      this.#latest = version;
       await this.#reached(version);
     });
   }
 
   change(version: number, environments: EnvironmentRoutes[]): void {
-    const work = async () => {
-      await this.#apply(environments);
-      await this.#reached(version);
-    };
-    this.#enqueue(work).catch((error) =>
-      this.#options.log.error({ err: error }, 'the table for HAProxy could not be written'),
+    for (const routes of environments) this.#unwritten.set(routesKey(routes), routes);
+    this.#latest = version;
+    this.#enqueue(() => this.#applyChanges()).catch((error) =>
+      this.#options.log.error({ err: error }, 'the table for HAProxy could not be written; it is tried again'),
     );
+  }
+
+  async #applyChanges(): Promise<void> {
+    const [version, changes] = [this.#latest, [...this.#unwritten]];
+    await this.#apply(changes.map(([, routes]) => routes));
+    for (const [key, routes] of changes) if (this.#unwritten.get(key) === routes) this.#unwritten.delete(key);
+    await this.#reached(version);
   }
 
   #enqueue(work: () => Promise<void>): Promise<void> {
@@ -191,7 +201,11 @@ class Haproxy implements DataPlane {
     else if ((await readOrEmpty(this.#files.hash)) !== hash) await reload(this.#files);
     await replaceFile(this.#files.hash, hash);
     await this.#attach();
-    if (this.#routes.lackBackends) await this.#reload();
+    if (!this.#routes.lackBackends) return;
+    await this.#reload().catch((error) => {
+      this.#worker = null;
+      throw error;
+    });
   }
 
   async #reload(): Promise<void> {
@@ -232,7 +246,8 @@ class Haproxy implements DataPlane {
       await this.#inRunning(() => this.#routes.compare());
       await this.#reached(this.#written);
     }
-    this.#followLog(this.#worker!);
+    if (this.#unwritten.size > 0) await this.#applyChanges();
+    if (this.#worker) this.#followLog(this.#worker);
     this.#certificates?.retry();
     await this.#routes.tidy();
     for (const id of this.#replaced.takeEnded(this.#now())) this.#observer.left(id);

@@ -147,11 +147,13 @@ export class HaproxyRoutes {
   async #writeHosts(changes: ReadonlyMap<string, string | null>): Promise<void> {
     const isOnDisk = [...changes].every(([host, value]) => (this.#hosts.get(host) ?? null) === value);
     if (isOnDisk) return;
+    const hosts = new Map(this.#hosts);
     for (const [host, value] of changes) {
-      if (value === null) this.#hosts.delete(host);
-      else this.#hosts.set(host, value);
+      if (value === null) hosts.delete(host);
+      else hosts.set(host, value);
     }
-    await replaceFile(this.#files.routes, mapText(this.#hosts));
+    await replaceFile(this.#files.routes, mapText(hosts));
+    this.#hosts = hosts;
   }
 
   /** By host; null: it goes. */
