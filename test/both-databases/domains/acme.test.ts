@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { after, before, describe, test } from 'node:test';
 import { call, isolatedEnv, startApp, type TestApp } from '../../helpers/app.ts';
 import { freePort } from '../../helpers/free-port.ts';
@@ -156,19 +157,19 @@ describe('with an ACME server', { skip: pebbleMissing }, () => {
   });
 });
 
-/** Stands where the authority looks for the answer, and passes the question on when it is told to. */
+/** Stands where the authority looks for the answer, asks the service for it, and gives it when it is told to. */
 async function holdChallenges(port: number) {
-  const arrived = Promise.withResolvers<void>();
+  const answered = Promise.withResolvers<void>();
   const go = Promise.withResolvers<void>();
-  const server = createServer(async (incoming: IncomingMessage, response: ServerResponse) => {
-    arrived.resolve();
-    await go.promise;
+  const server = createServer((incoming: IncomingMessage, response: ServerResponse) => {
     const { host } = incoming.headers;
     const passed = request(
       { host: '127.0.0.1', port, path: incoming.url, headers: { host }, agent: false },
-      (answer) => {
-        response.writeHead(answer.statusCode!, answer.headers);
-        answer.pipe(response);
+      async (answer) => {
+        const body = await text(answer);
+        answered.resolve();
+        await go.promise;
+        response.writeHead(answer.statusCode!, { 'content-type': 'text/plain' }).end(body);
       },
     );
     passed.on('error', () => response.destroy());
@@ -176,7 +177,7 @@ async function holdChallenges(port: number) {
   });
   server.listen(port, '127.0.0.2');
   await once(server, 'listening');
-  return { arrived: arrived.promise, go: () => go.resolve(), close: () => server.close().closeAllConnections() };
+  return { answered: answered.promise, go: () => go.resolve(), close: () => server.close().closeAllConnections() };
 }
 
 test('killed in the middle of an order, the service goes on with the same one', { skip: pebbleMissing }, async () => {
@@ -197,12 +198,12 @@ test('killed in the middle of an order, the service goes on with the same one', 
     const url = await service.url;
     const { body: project } = await call(url, 'POST', '/v1/projects', { body: { name: 'Crash' } });
     const { id } = await new Names(url, project.id).add('crash.example');
-    await held.arrived;
+    await held.answered;
     service.killAll();
     await service.exited;
+    held.go(); // before the next start: the authority does not wait for as long as one may take
     service = startService(env);
     const names = new Names(await service.url, project.id);
-    held.go();
     await names.becomes(id, isActive, 90_000);
     assert.equal(pebble.orders(), 1, service.output());
   } finally {
