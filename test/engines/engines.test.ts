@@ -381,7 +381,7 @@ describe('Docker', { skip: dockerMissing, timeout: 120_000 }, () => {
     const listing = Promise.all([engine.list(), engine.list()]);
     await engine.stop(spec.id, 0);
     await listing;
-    await until('the pipes to close', async () => pipes() <= before, 5_000);
+    await until('the pipes to close', async () => pipes() <= before);
     await engine.close();
     await assert.rejects(engine.list(), isFault('unavailable'));
   });

@@ -37,7 +37,7 @@ describe('health checks', () => {
 
   async function isProbed(port: number, times: number): Promise<void> {
     const enough = (tried.get(port) ?? 0) + times;
-    await until(`${times} probes of ${port}`, () => (tried.get(port) ?? 0) >= enough, 20_000);
+    await until(`${times} probes of ${port}`, () => (tried.get(port) ?? 0) >= enough);
   }
 
   /** For as long as another instance is probed three times. */

@@ -68,7 +68,7 @@ describe('a registry that is away', { skip: dockerMissing }, () => {
     const { id } = await shop.deploy(image);
     const told = async () => (await messagesOf(shop, id)).find((message) => /does not answer/.test(message));
     assert.match(
-      await until('the reason', told, 15_000),
+      await until('the reason', told),
       /^The registry does not answer as it should: .*503.*\. Trying again\.$/,
     );
     await until('the window to end', () => performance.now() - begun > windowMs, 2 * windowMs, 100);
@@ -88,13 +88,13 @@ describe('a registry that is away', { skip: dockerMissing }, () => {
     try {
       const { id } = await shop.deploy(image);
       const told = async () => (await messagesOf(shop, id)).find((message) => /cannot be reached/.test(message));
-      await until('the reason', told, 15_000);
+      await until('the reason', told);
       const knownAt = performance.now();
       const { failure } = await shop.reaches(id, 'failed');
       const tookMs = performance.now() - knownAt;
       assert.equal(failure!.code, 'registry_unreachable');
       assert.match(failure!.message, /connection refused\. Check the name of the registry/);
-      assert.ok(tookMs < 5000, `it took ${tookMs} ms`);
+      assert.ok(tookMs < 30_000, `it took ${tookMs} ms`);
       assert.equal((await shop.visit()).revision, 'r1');
     } finally {
       await registry.resume();

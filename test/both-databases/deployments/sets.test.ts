@@ -38,7 +38,7 @@ describe('sets', () => {
     const shop = await Shop.open(t.url, { variables: { STANDIN_EXIT_AFTER_S: '0.01' } });
     const { id } = await shop.deploy(image(1));
     await shop.reaches(id, 'failed');
-    await until('none to be left', async () => (await setsOf(shop.project)).length === 0, 20_000);
+    await until('none to be left', async () => (await setsOf(shop.project)).length === 0);
   });
 
   test('one without a row is dropped once nothing runs in it that has no row either', async () => {

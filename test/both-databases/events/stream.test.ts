@@ -123,6 +123,6 @@ describe('GET /events/stream', () => {
     const ended = response.text();
     await own.stop();
     assert.equal(await ended, 'retry: 2000\n\n');
-    assert.ok(Date.now() - startedAt < 4000, `${Date.now() - startedAt} ms`);
+    assert.ok(Date.now() - startedAt < 20_000, `${Date.now() - startedAt} ms`);
   });
 });
