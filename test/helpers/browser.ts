@@ -39,11 +39,23 @@ export async function openPage(browser: Browser, options: BrowserContextOptions 
     ...options,
   });
   const page = await context.newPage();
+  retryChangedNetwork(page);
   const wrong: string[] = [];
   page.on('pageerror', (error) => wrong.push(`page: ${error.message}`));
   page.on('console', (message) => message.type() === 'error' && wrong.push(`console: ${message.text()}`));
   page.on('response', (response) => response.status() >= 400 && wrong.push(`${response.status()} ${response.url()}`));
   return { page, wrong };
+}
+
+/** Chromium gives up what it loads when an interface of the machine comes or goes, as those of containers do. */
+function retryChangedNetwork(page: Page): void {
+  const goto = page.goto.bind(page);
+  const again = (...args: Parameters<Page['goto']>): ReturnType<Page['goto']> =>
+    goto(...args).catch((error) => {
+      if (!String(error).includes('ERR_NETWORK_CHANGED')) throw error;
+      return again(...args);
+    });
+  page.goto = again;
 }
 
 /** Kept for people to look at. */

@@ -9,6 +9,7 @@ import { call, isolatedEnv } from '../helpers/app.ts';
 import { freePort } from '../helpers/free-port.ts';
 import { startLoad } from '../helpers/load.ts';
 import { refusesConnections } from '../helpers/raw-http.ts';
+import { ask } from '../helpers/router.ts';
 import { startService } from '../helpers/service.ts';
 import { until } from '../helpers/wait.ts';
 
@@ -44,7 +45,10 @@ test('kill -9 of the service under load, a canary after its return, a stop', { t
     const environment = `/v1/projects/${project.body.id}/environments/production`;
     await call(url, 'PATCH', environment, { body: { canary: { bake_s: 2, min_requests: 20 }, drain_s: 1 } });
     await deploy(url, deployments, { image: 'shop:v1' });
-    const visitors = Array.from({ length: 4 }, () => `http://127.0.0.1:${settings.SLUICE_ROUTER_PORT}/`);
+    const port = Number(settings.SLUICE_ROUTER_PORT);
+    // The deployment has succeeded a moment before its router has heard of it.
+    await until('an answer', async () => (await ask(port, { host: 'shop-production.localhost' })).status === 200);
+    const visitors = Array.from({ length: 4 }, () => `http://127.0.0.1:${port}/`);
     const load = startLoad(visitors, { host: 'shop-production.localhost' });
     try {
       await until('requests to flow', () => load.succeeded() > 100);

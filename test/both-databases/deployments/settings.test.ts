@@ -25,7 +25,7 @@ describe('settings of a revision', () => {
       const { body } = await shop.api('GET', `/deployments/${id}/logs`);
       return body.data.filter(({ text }: { text: string }) => text.startsWith(`GET ${path} `)).length;
     };
-    await shop.set({ health_check: { path: '/new', unhealthy_after: 1, start_timeout_s: 1 } });
+    await shop.set({ health_check: { path: '/new', unhealthy_after: 1, start_timeout_s: 5 } });
     const seen = await probes('/old');
     const isProbedTwice = async () => {
       assert.equal(await probes('/new'), 0);
