@@ -82,6 +82,12 @@ export async function setInstanceCheck(db: Db, id: string, check: CheckFields): 
 
 export type RoutedRow = Pick<InstanceRow, 'id' | 'project_id' | 'environment' | 'host' | 'port'>;
 
+/** False: it is not routed any more, or somewhere else by now. */
+export async function unrouteInstance(db: Db, { id, host, port }: RoutedRow, nowMs: number): Promise<boolean> {
+  const unhealthy = db.updateTable('instance').set({ state: 'unhealthy', state_since: nowMs }).where('id', '=', id);
+  return changesOne(unhealthy.where('state', '=', 'healthy').where('host', '=', host).where('port', '=', port));
+}
+
 /** Those of a region that visitors are sent to. */
 export async function listRouted(db: Db, region: string): Promise<RoutedRow[]> {
   return db

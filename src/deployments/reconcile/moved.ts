@@ -8,9 +8,8 @@ import { type Clock, lastingOf } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
 import { publish } from '../../signals/signals.ts';
 import { markRoutingChanged } from '../../traffic/queries.ts';
-import { listRouted, markInstance, type RoutedRow } from '../instances.ts';
-
-type Running = ReadonlyMap<string, EngineInstance>;
+import { listRouted, type RoutedRow, unrouteInstance } from '../instances.ts';
+import type { Heed, Running } from './engine/lists.ts';
 
 interface MovedParts {
   db: Db;
@@ -30,32 +29,44 @@ function hasMoved(before: Running | undefined, now: Running): boolean {
   return false;
 }
 
-export function unrouteMoved({ db, clock, log }: MovedParts): (region: string, running: Running) => Promise<void> {
+export function unrouteMoved(parts: MovedParts): Heed {
   const last = new Map<string, Running>();
-  return async (region, running) => {
-    const before = last.get(region);
-    if (hasMoved(before, running)) {
-      const moved = (await listRouted(db, region)).filter((row) => isElsewhere(row, before, running));
-      if (moved.length > 0) await unroute(db, moved, lastingOf(clock).now());
-      for (const { id } of moved) log.info({ instance: id, region }, 'an instance is not where it was');
-    }
-    last.set(region, running);
+  // Remembered only once what follows from it is done.
+  return async (region, running, listAgain) => {
+    last.set(region, await heedMoved(parts, region, last.get(region), running, listAgain));
   };
 }
 
-/** Of one that the engine never had, the look at its environment finds out what became of it. */
-function isElsewhere({ id, host, port }: RoutedRow, before: Running | undefined, running: Running): boolean {
-  if (!running.has(id) && !before?.has(id)) return false;
-  return addressOf(running.get(id)?.address) !== `${host} ${port}`;
+/** Gives the latest list. */
+async function heedMoved(
+  { db, clock, log }: MovedParts,
+  region: string,
+  before: Running | undefined,
+  running: Running,
+  listAgain: () => Promise<Running>,
+): Promise<Running> {
+  if (!hasMoved(before, running)) return running;
+  // Of one that the engine never had, the look at its environment finds out what became of it.
+  const known = (await listRouted(db, region)).filter(({ id }) => before?.has(id) || running.has(id));
+  const missing = known.filter((row) => !isAt(row, running));
+  if (missing.length === 0) return running;
+  // The rows are newer than the list: one that is healthy by now may have been about to start when it was made.
+  const now = await listAgain();
+  const moved = missing.filter((row) => !isAt(row, now));
+  if (moved.length > 0) await unroute(db, moved, lastingOf(clock).now());
+  for (const { id } of moved) log.info({ instance: id, region }, 'an instance is not where it was');
+  return now;
 }
+
+const isAt = ({ id, host, port }: RoutedRow, running: Running): boolean =>
+  addressOf(running.get(id)?.address) === `${host} ${port}`;
 
 /** Needs no lease: that the instance is not there is so for every process, and only a healthy one is changed. */
 async function unroute(db: Db, moved: RoutedRow[], nowMs: number): Promise<void> {
   await db.transaction().execute(async (tx) => {
     const changed = new Map<string, EnvironmentKey>();
     for (const row of moved) {
-      const isMarked = await markInstance(tx, row.id, ['healthy'], 'unhealthy', nowMs);
-      if (isMarked) changed.set(keyText(keyOf(row)), keyOf(row));
+      if (await unrouteInstance(tx, row, nowMs)) changed.set(keyText(keyOf(row)), keyOf(row));
     }
     // After all rows: others change a row first, too, and the version of the table then.
     for (const key of changed.values()) {

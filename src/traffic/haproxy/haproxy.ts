@@ -1,6 +1,6 @@
 // HAProxy as the data plane. It runs beside this process and outlives it; everything it needs lies in its folder, so a
 // start of either side goes on where the other is.
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
 import type { CertificateSource } from '../certificates.ts';
@@ -17,6 +17,7 @@ import { currentWorker, reload, replacedWorkers, runningMaster, startMaster } fr
 import { ReplacedWorkers } from './replaced-workers.ts';
 import { RequestLog } from './request-log.ts';
 import { HaproxyRoutes } from './routes.ts';
+import { ensureTicketKeys, writeTicketKey } from './ticket-keys.ts';
 
 interface HaproxyOptions {
   program: string;
@@ -31,7 +32,6 @@ interface HaproxyOptions {
 const watchMs = 1000;
 /** Between the end of a connection's idle time and the last request that came over it. */
 const graceMs = 5000;
-const ticketKeys = 3;
 
 export async function openHaproxy(options: HaproxyOptions): Promise<DataPlane> {
   await makeFolders(options.files);
@@ -74,7 +74,7 @@ class Haproxy implements DataPlane {
 
   /** Goes on with a HAProxy that runs already. */
   async open(): Promise<void> {
-    await this.#ensureTicketKeys();
+    await ensureTicketKeys(this.#files.ticketKeys);
     await this.#routes.open();
     await this.#certificates?.open();
     this.#challenges = await startChallengeResponder(
@@ -277,23 +277,11 @@ class Haproxy implements DataPlane {
     else this.#certificates?.refresh(names);
   }
 
-  /** HAProxy needs as many keys as it remembers: the new one encrypts, the others still decrypt. */
   setTicketKey(key: Buffer): void {
     void this.#enqueue(async () => {
-      const { ticketKeys: path, adminSocket } = this.#files;
-      const text = key.toString('base64');
-      const keys = (await readOrEmpty(path)).trim().split('\n');
-      if (keys.includes(text)) return;
-      await replaceFile(path, `${[...keys.slice(1 - ticketKeys), text].join('\n')}\n`);
-      if (this.#worker && this.#options.settings.https) await ask(adminSocket, `set ssl tls-key ${path} ${text}`);
+      const command = await writeTicketKey(this.#files.ticketKeys, key);
+      if (command && this.#worker && this.#options.settings.https) await ask(this.#files.adminSocket, command);
     });
-  }
-
-  async #ensureTicketKeys(): Promise<void> {
-    const { ticketKeys: path } = this.#files;
-    if ((await readOrEmpty(path)) !== '') return;
-    const keys = Array.from({ length: ticketKeys }, () => randomBytes(48).toString('base64'));
-    await replaceFile(path, `${keys.join('\n')}\n`);
   }
 
   /** HAProxy goes on: the next process finds it again, or the supervisor ends it. */

@@ -45,11 +45,18 @@ describe('a list of what an engine runs', () => {
 
   /** What each look is given is what the engine is said to run. */
   function lists(region: string) {
-    let now: EngineInstance[] = [];
-    const engine: Engine = { ...runSets(createStandinEngine()), list: async () => now };
+    const listInTurn = listsInTurn(region);
+    return (...running: EngineInstance[]) => listInTurn(running);
+  }
+
+  /** The engine is said to run one after the other, each time that it is asked. */
+  function listsInTurn(region: string) {
+    let answers: EngineInstance[][] = [];
+    const list = async () => (answers.length > 1 ? answers.shift()! : answers[0]!);
+    const engine: Engine = { ...runSets(createStandinEngine()), list };
     const asked = new EngineLists(systemClock, unrouteMoved({ db: t.app.store.db, clock: systemClock, log }));
-    return async (...running: EngineInstance[]) => {
-      now = running;
+    return async (...inTurn: EngineInstance[][]) => {
+      answers = inTurn;
       asked.clear();
       await asked.of({ name: region, engine, available: true, lastCheckedAt: null });
     };
@@ -93,6 +100,18 @@ describe('a list of what an engine runs', () => {
     await list(a.running(32_999), b.running(32_769));
     await assert.rejects(rely(), ChangedMeanwhile);
     await db.transaction().execute((tx) => lockHealthy(tx, [{ ...rows[0]!, state: 'unhealthy' }, rows[1]!]));
+  });
+
+  test('one that is healthy by now, and was about to start when the list was made, stays', async () => {
+    const region = ids('region');
+    const a = await openAt(region, 32_768);
+    const list = listsInTurn(region);
+    const before = await a.version();
+    await list([{ ...a.running(null), state: 'created' }], [a.running(32_768)]);
+    await list([a.running(32_999)], [a.running(32_768)]);
+    assert.deepEqual([await a.state(), await a.version()], ['healthy', before]);
+    await list([a.running(32_999)], [a.running(32_999)]);
+    assert.equal(await a.state(), 'unhealthy');
   });
 
   test('one that this engine never ran is for the look at its environment', async () => {

@@ -9,11 +9,14 @@ const longestSharedMs = 2000;
 
 interface Shared {
   until: number;
-  list: Promise<Map<string, EngineInstance>>;
+  list: Promise<Running>;
 }
 
+/** By the instance's id. */
+export type Running = ReadonlyMap<string, EngineInstance>;
+
 /** Called with every list before any look has it: what a look starts comes after what this does. */
-type Heed = (region: string, running: ReadonlyMap<string, EngineInstance>) => Promise<void>;
+export type Heed = (region: string, running: Running, listAgain: () => Promise<Running>) => Promise<void>;
 
 /** What the engines run. Looks at about the same time share one question to the engine, until something changes. */
 export class EngineLists {
@@ -26,14 +29,13 @@ export class EngineLists {
     this.#heed = heed;
   }
 
-  /** By the instance's id. */
-  of({ name, engine }: RegionState): Promise<Map<string, EngineInstance>> {
+  of({ name, engine }: RegionState): Promise<Running> {
     const nowMs = this.#clock.now();
     const known = this.#lists.get(name);
     if (known && nowMs < known.until) return known.list;
-    const list = engine.list().then(async (all) => {
-      const running = new Map(all.map((instance) => [instance.id, instance]));
-      await this.#heed(name, running);
+    const ask = async () => new Map((await engine.list()).map((instance) => [instance.id, instance]));
+    const list = ask().then(async (running) => {
+      await this.#heed(name, running, ask);
       const tookMs = this.#clock.now() - nowMs;
       shared.until = Math.max(shared.until, nowMs + Math.min(tookMs * sharedForTimes, longestSharedMs));
       return running;
