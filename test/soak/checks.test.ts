@@ -96,11 +96,12 @@ describe('a failed visit', () => {
     assert.equal(checks.excuseOf(visit, fault('kill worker')), 'worker killed');
     assert.equal(checks.excuseOf(visit, fault('stop worker', { fromMs: 0, toMs: 10_100 })), 'worker stopped');
     assert.equal(checks.excuseOf({ ...visit, worker: null }, fault('kill worker')), 'worker killed');
+    assert.equal(checks.excuseOf(visit, fault('kill worker', { fromMs: 5000, toMs: 5000 })), 'worker killed');
   });
   test('but not in another worker, at another service, or at another time', () => {
     assert.equal(checks.excuseOf(visit, fault('kill worker', { pid: 8 })), null);
     assert.equal(checks.excuseOf({ ...visit, worker: null }, fault('kill worker', { service: 'b' })), null);
-    assert.equal(checks.excuseOf(visit, fault('kill worker', { fromMs: 5000, toMs: 5000 })), null);
+    assert.equal(checks.excuseOf({ ...visit, worker: null }, fault('kill worker', { fromMs: 5000, toMs: 5000 })), null);
     assert.equal(checks.excuseOf(visit, fault('kill worker', { fromMs: 10_600, toMs: 10_600 })), null);
   });
   test('while no process of the service is there', () => {

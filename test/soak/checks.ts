@@ -7,10 +7,14 @@ export type Excuse = (typeof excuses)[number];
 
 /** How late a client, on a busy machine, may notice that a process is gone. */
 const noticedWithinMs = 1000;
+/** The same of a process that is known to have had its connection, and so can only be the cause. */
+const itsOwnNoticedWithinMs = 10_000;
 
 /** Why a visit was allowed to fail; null: for no reason. */
 export function excuseOf(visit: FailedVisit, faults: FaultRecord[]): Excuse | null {
-  const during = faults.filter(({ fromMs, toMs }) => fromMs <= visit.toMs && toMs + noticedWithinMs >= visit.fromMs);
+  const since = (withinMs: number) =>
+    faults.filter(({ fromMs, toMs }) => fromMs <= visit.toMs && toMs + withinMs >= visit.fromMs);
+  const during = since(noticedWithinMs);
   const here = during.filter(({ service }) => service === visit.service);
   const inWorker = (act: 'kill' | 'stop') =>
     here.some(({ kind, pid }) => kind === `${act} worker` && (visit.worker === null || visit.worker === pid));
@@ -21,7 +25,9 @@ export function excuseOf(visit: FailedVisit, faults: FaultRecord[]): Excuse | nu
   if (isOfInstance && during.some(({ kind }) => kind === 'restart docker' || kind === 'kill docker'))
     return 'instances ended';
   if (here.some(({ kind, takesRouter }) => kind.startsWith('kill') && takesRouter)) return 'service down';
-  if (inWorker('kill')) return 'worker killed';
+  const diedWithIt = ({ kind, service, pid }: FaultRecord) =>
+    kind === 'kill worker' && service === visit.service && pid === visit.worker;
+  if (inWorker('kill') || since(itsOwnNoticedWithinMs).some(diedWithIt)) return 'worker killed';
   return inWorker('stop') ? 'worker stopped' : null;
 }
 
