@@ -18,8 +18,8 @@ import { type EngineFixtures, engineConformance } from './conformance.ts';
 import { isFault } from './faults.ts';
 
 const hour = 3_600_000;
-/** A host that hangs is noticed soon, and one on a busy machine is not taken for it. */
-const timeouts = { probe: 5000, change: 60_000 };
+/** A host that hangs is noticed soon, and one on a busy machine is not taken for it. A call that waited for it would show. */
+const timeouts = { probe: 5000, read: 60_000, change: 60_000, usage: 60_000 };
 
 async function setUp() {
   const [registry, ...dockers] = await Promise.all([startRegistry(), startDocker(), startDocker(), startDocker()]);
