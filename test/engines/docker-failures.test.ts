@@ -3,6 +3,9 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Deployment } from '../../src/contract/deployments.ts';
 import type { Instance } from '../../src/contract/running/instances.ts';
+import { listInstances } from '../../src/deployments/instances.ts';
+import { listens } from '../../src/deployments/reconcile/instances/listens.ts';
+import { createDockerEngine } from '../../src/engines/docker/docker.ts';
 import { startApp, type TestApp } from '../helpers/app.ts';
 import { dockerMissing, startDocker, startRegistry, type TestDocker, type TestRegistry } from '../helpers/docker.ts';
 import { type ImageKind, pushImage } from '../helpers/images.ts';
@@ -69,6 +72,20 @@ describe('failures on Docker', { skip: dockerMissing, concurrency: 4 }, () => {
     assert.equal(next!.restarts, 1);
     assert.ok(next!.node);
     assert.deepEqual([next!.last_check!.ok, next!.last_check!.message], [true, 'connected']);
+  });
+
+  test('one that has ended is not believed to listen, whatever accepted the connection', async (context) => {
+    const shop = await open();
+    await shop.released(web);
+    const { db } = t.app.store;
+    const [row] = await listInstances(db, { projectId: shop.project, environment: 'production' });
+    const [container] = await docker.client.listContainers({ filters: { label: [`sluice.project=${shop.project}`] } });
+    const installation = container!.Labels['sluice.installation']!;
+    const engine = await createDockerEngine({ address: docker.socket, installation });
+    context.after(() => engine.close());
+    assert.equal(await listens({ db }, engine, row!), true);
+    await docker.client.getContainer(container!.Id).kill();
+    assert.equal(await listens({ db }, engine, row!), false);
   });
 
   test('removed by hand: not_found', async () => {

@@ -13,7 +13,7 @@ export interface SeenPorts {
 
 export async function seePorts(
   { db }: Pick<ReconcileContext, 'db'>,
-  engine: Engine,
+  engine: Pick<Engine, 'listening'>,
   { id, project_id, environment, revision }: InstanceRow,
 ): Promise<SeenPorts> {
   const row = await db
@@ -33,10 +33,17 @@ export async function seePorts(
  */
 export async function listens(
   context: Pick<ReconcileContext, 'db'>,
-  engine: Engine,
+  engine: Pick<Engine, 'listening' | 'list'>,
   row: InstanceRow,
 ): Promise<boolean> {
   if (!engine.listening) return true;
   const { port, listening } = await seePorts(context, engine, row);
-  return port === null || listening === null || listening.open.includes(port);
+  if (port === null) return true;
+  // Of one that has just ended nothing can be told either, and it listens nowhere.
+  return listening ? listening.open.includes(port) : runs(engine, row.id);
+}
+
+async function runs(engine: Pick<Engine, 'list'>, instance: string): Promise<boolean> {
+  const found = await engine.list().catch(() => []);
+  return found.some(({ id, state }) => id === instance && state === 'running');
 }
