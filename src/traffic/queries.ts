@@ -3,6 +3,7 @@ import { CompiledQuery } from 'kysely';
 import { type Db, dialectOf } from '../db/database.ts';
 import { postgresRows, sqliteRows } from '../db/json-rows.ts';
 import { prepared } from '../db/prepared.ts';
+import type { EnvironmentKey } from '../environments/key.ts';
 import { publish } from '../signals/signals.ts';
 import type { Measurement } from './measure/measurements.ts';
 
@@ -142,6 +143,17 @@ export async function markRoutingChanged(
   }
   publish(tx, 'routing', null);
   return version;
+}
+
+/** The version at which the environment last changed. */
+export async function findRoutingVersion(db: Db, { projectId, environment }: EnvironmentKey): Promise<number> {
+  const row = await db
+    .selectFrom('routing')
+    .select('version')
+    .where('project_id', '=', projectId)
+    .where('environment', '=', environment)
+    .executeTakeFirst();
+  return Number(row?.version ?? 0);
 }
 
 async function listNames(tx: Db, projectId: string): Promise<string[]> {

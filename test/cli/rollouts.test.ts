@@ -37,7 +37,7 @@ test('deploy --wait: the timeline as it comes, exit code 0 when it serves', asyn
 });
 
 test('deploy --wait of an image that never gets healthy: exit code 1, why, its last words, and what serves', async () => {
-  const { env } = await open({ health_check: { start_timeout_s: 2 } });
+  const { env } = await open({ health_check: { start_timeout_s: 5 } });
   assert.equal((await cli(['deploy', 'shop:1', '--wait'], env)).code, 0);
   await cli(['env', 'variables', 'STANDIN_UNHEALTHY=1'], env);
   const { code, stdout } = await cli(['deploy', 'shop:2', '--wait'], env);

@@ -8,6 +8,7 @@ import type { EnvironmentKey } from '../../environments/key.ts';
 import { type EnvironmentRow, findEnvironment } from '../../environments/queries.ts';
 import { healthCheckOf } from '../../environments/revision-settings.ts';
 import type { RegionState } from '../../regions/regions.ts';
+import { findRoutingVersion } from '../../traffic/queries.ts';
 import { compareTraffic } from '../canary-traffic.ts';
 import { type InstanceSetRow, listSets } from '../instance-sets.ts';
 import { type InstanceRow, listInstances } from '../instances.ts';
@@ -133,6 +134,7 @@ export async function observeRollout(
       percent: fresh.traffic_percent,
     },
     previous: { wanted: desired.previous, healthy: counts.previousHealthy },
+    routersBehindMs: deployment.state === 'promoting' ? await routersBehindMs(context, seen) : null,
     trouble: await troubleOf(context, seen, deployment, isUnreported),
     traffic: isCanary ? await compareTraffic(db, deployment) : noTraffic,
     alert,
@@ -148,6 +150,16 @@ function withPort({ digest, exposed = [] }: PreparedImage, { port_set }: Environ
   const [port, ...others] = exposed;
   const decides = port !== undefined && others.length === 0 && port_set === 0 && kind !== 'rollback';
   return { digest, ...(decides && { port }) };
+}
+
+/** What routers follow last changed when an instance did, or at once after that. */
+async function routersBehindMs(
+  { db, routers, lasting }: ReconcileContext,
+  { key, instances }: Observation,
+): Promise<number | null> {
+  const version = await findRoutingVersion(db, key);
+  if ((await routers.leastInForce()) >= version) return null;
+  return lasting.now() - Math.max(...instances.map(({ state_since }) => state_since));
 }
 
 const noTraffic: Comparison = { stable: nothingAnswered, canary: nothingAnswered };

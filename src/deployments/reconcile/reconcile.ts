@@ -6,7 +6,7 @@
 // ("It serves all traffic.") is decided by the look after the one that made them so.
 import type { EnvironmentKey } from '../../environments/key.ts';
 import type { DeploymentRow } from '../queries.ts';
-import { decide } from '../rules/rollout.ts';
+import { decide, routersGetMs } from '../rules/rollout.ts';
 import { countInstances, desiredFor, percentsOf, policyOf, rolloutOf } from '../rules/situation.ts';
 import { saveStep } from '../save-step.ts';
 import { moveTraffic } from '../shares.ts';
@@ -18,6 +18,8 @@ import { mendRollout } from './mend-times.ts';
 import { type Observation, observe, observeRollout } from './observe.ts';
 
 export const busyEveryMs = 300;
+/** Where only the routers are waited for, which take a moment. */
+const routersEveryMs = 50;
 export const idleEveryMs = 10_000;
 
 /** In how many milliseconds to look again; idle: not until something changes; gone: the environment was deleted. */
@@ -49,7 +51,9 @@ export async function reconcile(context: ReconcileContext, key: EnvironmentKey):
   const sets: DesiredSet[] = [{ revision: fresh, instances: desired.fresh }];
   if (active) sets.push({ revision: active, instances: desired.previous });
   const changed = await keepInstances(context, seen, sets);
-  return moved || changed ? 0 : busyEveryMs;
+  if (moved || changed) return 0;
+  const { routersBehindMs } = observed;
+  return routersBehindMs !== null && routersBehindMs < routersGetMs ? routersEveryMs : busyEveryMs;
 }
 
 async function keepActive(context: ReconcileContext, seen: Observation): Promise<NextLook> {

@@ -23,6 +23,7 @@ const calm: Observed = {
   isUnreported: true,
   fresh: { wanted: 2, healthy: 0, existing: 2, percent: 0 },
   previous: { wanted: 2, healthy: 2 },
+  routersBehindMs: null,
   trouble: null,
   traffic: { stable: quiet, canary: quiet },
   alert: null,
@@ -31,6 +32,11 @@ const busy = (errorRate: number) => ({
   stable: { requests: 900, errors: 0, clientErrors: 0, latency: [900] },
   canary: { requests: 100, errors: 100 * errorRate, clientErrors: 0, latency: [100] },
 });
+
+const released = {
+  fresh: { wanted: 2, healthy: 2, existing: 2, percent: 100 },
+  previous: { wanted: 0, healthy: 0 },
+} as const;
 
 const observations = {
   nothing: {},
@@ -48,10 +54,10 @@ const observations = {
     fresh: { wanted: 2, healthy: 2, existing: 2, percent: 0 },
     previous: { wanted: 0, healthy: 2 },
   },
-  healthyAndOldGone: {
-    fresh: { wanted: 2, healthy: 2, existing: 2, percent: 100 },
-    previous: { wanted: 0, healthy: 0 },
-  },
+  healthyAndOldGone: released,
+  routersBehind: { ...released, routersBehindMs: 9_999 },
+  routersBehindForLong: { ...released, routersBehindMs: 10_000 },
+  routersBehindAndLate: { ...released, routersBehindMs: 0, late: true },
   freshGone: { fresh: { wanted: 0, healthy: 0, existing: 0, percent: 0 } },
   freshGoneOldMissing: {
     fresh: { wanted: 0, healthy: 0, existing: 0, percent: 0 },
@@ -85,6 +91,7 @@ const table: Record<DeploymentState, Record<Name, Outcome>> = {
     imageReady: 'starting',
     imageMissing: 'failed image_not_found',
     registryAway: 'preparing',
+    routersBehindAndLate: 'failed deadline_exceeded',
     registryAwayAndLate: 'failed registry_unreachable',
     portClosedAndLate: 'failed deadline_exceeded',
     alarmedAndLate: 'failed deadline_exceeded',
@@ -95,6 +102,9 @@ const table: Record<DeploymentState, Record<Name, Outcome>> = {
     healthy: 'canary',
     healthyWithoutTraffic: 'canary',
     healthyAndOldGone: 'canary',
+    routersBehind: 'canary',
+    routersBehindForLong: 'canary',
+    routersBehindAndLate: 'canary',
     crashed: 'failed crashed',
     outOfMemory: 'failed out_of_memory',
     cannotStart: 'failed start_failed',
@@ -121,6 +131,8 @@ const table: Record<DeploymentState, Record<Name, Outcome>> = {
   }),
   promoting: row('wait', {
     healthyAndOldGone: 'succeeded',
+    routersBehindForLong: 'succeeded',
+    routersBehindAndLate: 'succeeded',
     crashed: 'aborting crashed',
     outOfMemory: 'aborting out_of_memory',
     cannotStart: 'aborting start_failed',
@@ -133,6 +145,7 @@ const table: Record<DeploymentState, Record<Name, Outcome>> = {
   }),
   aborting: row('wait', {
     freshGone: 'failed',
+    routersBehindAndLate: 'failed',
     portClosedAndLate: 'failed',
     registryAwayAndLate: 'failed',
     alarmedAndLate: 'failed',
@@ -307,6 +320,7 @@ test('whatever is seen, every unfinished state gets a deadline, and a deadline t
     isUnreported: fc.boolean(),
     fresh: fc.record({ wanted: fc.nat(3), healthy: fc.nat(3), existing: fc.nat(3), percent: fc.nat(100) }),
     previous: fc.record({ wanted: fc.nat(3), healthy: fc.nat(3) }),
+    routersBehindMs: fc.option(fc.nat(20_000)),
     trouble: fc.constantFrom(null, { code: 'crashed' as const, message: '' }),
     traffic: fc.constantFrom(calm.traffic, busy(0), busy(1)),
     alert: fc.constantFrom(null, { message: '', measured: true }, { message: '', measured: false }),

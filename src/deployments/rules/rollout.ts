@@ -36,6 +36,8 @@ export interface Observed {
   /** Instances of the new revision: how many should run in this state, are healthy, exist at all; its share of requests. */
   fresh: { wanted: number; healthy: number; existing: number; percent: number };
   previous: { wanted: number; healthy: number };
+  /** For how long a router has been without the latest table; null: all have it. */
+  routersBehindMs: number | null;
   /** The new instances do not stay up, or do not pass their health check. */
   trouble: Failure | null;
   /** Since the canary's step began; nothing in other states. */
@@ -45,6 +47,8 @@ export interface Observed {
 }
 
 const minuteMs = 60_000;
+/** A router that hangs holds up a deployment no longer than this. */
+export const routersGetMs = 10_000;
 export const queuedForMs = 15 * minuteMs;
 
 export function decide(rollout: Rollout, seen: Observed, policy: RolloutPolicy, nowMs: number): Step | null {
@@ -205,7 +209,10 @@ function alertOf(rollout: Rollout, { alert, traffic }: Observed, policy: Policy)
 
 function whenPromoting(rollout: Rollout, seen: Observed, nowMs: number): Step | null {
   if (seen.fresh.healthy >= seen.fresh.wanted && seen.previous.wanted === 0 && seen.fresh.percent === 100) {
-    return { to: 'succeeded', message: 'It serves all traffic.', deadlineAt: null };
+    const behindMs = seen.routersBehindMs;
+    if (behindMs === null) return { to: 'succeeded', message: 'It serves all traffic.', deadlineAt: null };
+    const isOver = behindMs >= routersGetMs || nowMs >= rollout.deadlineAt;
+    return isOver ? { to: 'succeeded', message: servesNearlyAll, deadlineAt: null } : null;
   }
   const fatal = fatalOf(seen);
   if (fatal) return undo('analysis', fatal, nowMs);
@@ -224,6 +231,8 @@ function whenAborting(rollout: Rollout, seen: Observed, nowMs: number): Step | n
   }
   return null;
 }
+
+const servesNearlyAll = `It serves all traffic, except at routers that did not take it over within ${routersGetMs / 1000} s.`;
 
 const lost: Failure = { code: 'region_lost', message: 'The region did not answer in time.' };
 

@@ -62,7 +62,7 @@ for (const [what, lose] of [
 ] as const) {
   test(`${what} is given up after the time that it has to become healthy, and replaced`, async () => {
     const { db } = t.app.store;
-    const shop = await Shop.open(t.url, { health_check: { interval_s: 1, healthy_after: 1, start_timeout_s: 1 } });
+    const shop = await Shop.open(t.url, { health_check: { interval_s: 1, healthy_after: 1, start_timeout_s: 5 } });
     await shop.released(image(1));
     const [lost] = await instancesOf(db, shop);
     lose.add(lost!.id);
