@@ -51,7 +51,8 @@ test('it goes on with what it knows, and nothing that it uses is stopped before 
   await until('it knows the first', async () => (await imageThere()) === 'registry.example/shop:1');
   const load = startLoad(2, visit);
   way.cut();
-  await shop.released('registry.example/shop:2');
+  const { id } = await shop.deploy('registry.example/shop:2');
+  await until('the first drains', async () => (await draining()).length === 1);
   const looksUntil = Date.now() + 3000;
   await until('some looks have passed', async () => {
     assert.equal((await draining()).length, 1, 'it waits for the router that does not know');
@@ -60,6 +61,7 @@ test('it goes on with what it knows, and nothing that it uses is stopped before 
   assert.equal(await imageThere(), 'registry.example/shop:1');
   way.mend();
   await until('it knows the second', async () => (await imageThere()) === 'registry.example/shop:2');
+  await shop.reaches(id, 'succeeded');
   await until('the first is stopped', isStopped);
   await load.stop();
   assert.deepEqual(load.failed, []);
