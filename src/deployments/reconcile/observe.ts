@@ -134,7 +134,7 @@ export async function observeRollout(
       percent: fresh.traffic_percent,
     },
     previous: { wanted: desired.previous, healthy: counts.previousHealthy },
-    routersBehindMs: deployment.state === 'promoting' ? await routersBehindMs(context, seen) : null,
+    routersBehind: deployment.state === 'promoting' ? await routersBehind(context, seen) : null,
     trouble: await troubleOf(context, seen, deployment, isUnreported),
     traffic: isCanary ? await compareTraffic(db, deployment) : noTraffic,
     alert,
@@ -152,14 +152,13 @@ function withPort({ digest, exposed = [] }: PreparedImage, { port_set }: Environ
   return { digest, ...(decides && { port }) };
 }
 
-/** What routers follow last changed when an instance did, or at once after that. */
-async function routersBehindMs(
-  { db, routers, lasting }: ReconcileContext,
+async function routersBehind(
+  { db, routers }: ReconcileContext,
   { key, instances }: Observation,
-): Promise<number | null> {
+): Promise<Observed['routersBehind']> {
   const version = await findRoutingVersion(db, key);
   if ((await routers.leastInForce()) >= version) return null;
-  return lasting.now() - Math.max(...instances.map(({ state_since }) => state_since));
+  return { since: Math.max(...instances.map(({ state_since }) => state_since)) };
 }
 
 const noTraffic: Comparison = { stable: nothingAnswered, canary: nothingAnswered };

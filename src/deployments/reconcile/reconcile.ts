@@ -52,8 +52,8 @@ export async function reconcile(context: ReconcileContext, key: EnvironmentKey):
   if (active) sets.push({ revision: active, instances: desired.previous });
   const changed = await keepInstances(context, seen, sets);
   if (moved || changed) return 0;
-  const { routersBehindMs } = observed;
-  return routersBehindMs !== null && routersBehindMs < routersGetMs ? routersEveryMs : busyEveryMs;
+  const behind = observed.routersBehind;
+  return behind && context.lasting.now() < behind.since + routersGetMs ? routersEveryMs : busyEveryMs;
 }
 
 async function keepActive(context: ReconcileContext, seen: Observation): Promise<NextLook> {

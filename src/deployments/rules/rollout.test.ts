@@ -23,7 +23,7 @@ const calm: Observed = {
   isUnreported: true,
   fresh: { wanted: 2, healthy: 0, existing: 2, percent: 0 },
   previous: { wanted: 2, healthy: 2 },
-  routersBehindMs: null,
+  routersBehind: null,
   trouble: null,
   traffic: { stable: quiet, canary: quiet },
   alert: null,
@@ -55,9 +55,9 @@ const observations = {
     previous: { wanted: 0, healthy: 2 },
   },
   healthyAndOldGone: released,
-  routersBehind: { ...released, routersBehindMs: 9_999 },
-  routersBehindForLong: { ...released, routersBehindMs: 10_000 },
-  routersBehindAndLate: { ...released, routersBehindMs: 0, late: true },
+  routersBehind: { ...released, routersBehind: { since: now - 9_999 } },
+  routersBehindForLong: { ...released, routersBehind: { since: now - 10_000 } },
+  routersBehindAndLate: { ...released, routersBehind: { since: now }, late: true },
   freshGone: { fresh: { wanted: 0, healthy: 0, existing: 0, percent: 0 } },
   freshGoneOldMissing: {
     fresh: { wanted: 0, healthy: 0, existing: 0, percent: 0 },
@@ -199,6 +199,17 @@ test('a pull may take as long as its setting allows, and trouble on the way does
   assert.equal(decide(rolloutIn('preparing', { deadlineAt: now }), lost, policy, now)?.failure?.code, 'region_lost');
 });
 
+test('routers are waited for from the promotion on, however long the instances have been as they are', () => {
+  const behind: Observed = { ...calm, ...released, routersBehind: { since: 0 } };
+  const { deadlineAt } = decide(rolloutIn('starting', { strategy: 'rolling' }), { ...calm, ...released }, policy, now)!;
+  const at = (ms: number) => decide(rolloutIn('promoting', { deadlineAt: deadlineAt! }), behind, policy, now + ms);
+  assert.equal(at(9_999), null);
+  assert.match(
+    at(10_000)!.message,
+    /^It serves all traffic, except at routers that did not take it over within 10 s\.$/,
+  );
+});
+
 test('only a canary with something to compare to goes through canary', () => {
   const healthy = { ...calm, ...observations.healthy };
   for (const more of [{ hasPrevious: false }, { strategy: 'rolling' }, { strategy: 'blue_green' }] as const) {
@@ -320,7 +331,7 @@ test('whatever is seen, every unfinished state gets a deadline, and a deadline t
     isUnreported: fc.boolean(),
     fresh: fc.record({ wanted: fc.nat(3), healthy: fc.nat(3), existing: fc.nat(3), percent: fc.nat(100) }),
     previous: fc.record({ wanted: fc.nat(3), healthy: fc.nat(3) }),
-    routersBehindMs: fc.option(fc.nat(20_000)),
+    routersBehind: fc.option(fc.record({ since: fc.nat(now) })),
     trouble: fc.constantFrom(null, { code: 'crashed' as const, message: '' }),
     traffic: fc.constantFrom(calm.traffic, busy(0), busy(1)),
     alert: fc.constantFrom(null, { message: '', measured: true }, { message: '', measured: false }),

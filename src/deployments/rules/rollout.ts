@@ -19,6 +19,7 @@ import {
   hold,
   type Policy,
   promote,
+  promotedAt,
   type Rollout,
   type RolloutPolicy,
   type Step,
@@ -36,8 +37,8 @@ export interface Observed {
   /** Instances of the new revision: how many should run in this state, are healthy, exist at all; its share of requests. */
   fresh: { wanted: number; healthy: number; existing: number; percent: number };
   previous: { wanted: number; healthy: number };
-  /** For how long a router has been without the latest table; null: all have it. */
-  routersBehindMs: number | null;
+  /** A router does not have the latest table yet, and since when there is that table; null: all have it. */
+  routersBehind: { since: number } | null;
   /** The new instances do not stay up, or do not pass their health check. */
   trouble: Failure | null;
   /** Since the canary's step began; nothing in other states. */
@@ -62,7 +63,7 @@ export function decide(rollout: Rollout, seen: Observed, policy: RolloutPolicy, 
     case 'canary':
       return whenCanary(rollout, seen, policy, nowMs);
     case 'promoting':
-      return whenPromoting(rollout, seen, nowMs);
+      return whenPromoting(rollout, seen, policy, nowMs);
     case 'aborting':
       return whenAborting(rollout, seen, nowMs);
     case 'succeeded':
@@ -207,11 +208,11 @@ function alertOf(rollout: Rollout, { alert, traffic }: Observed, policy: Policy)
   return { code: 'alert_fired', message: alert.message };
 }
 
-function whenPromoting(rollout: Rollout, seen: Observed, nowMs: number): Step | null {
+function whenPromoting(rollout: Rollout, seen: Observed, policy: Policy, nowMs: number): Step | null {
   if (seen.fresh.healthy >= seen.fresh.wanted && seen.previous.wanted === 0 && seen.fresh.percent === 100) {
-    const behindMs = seen.routersBehindMs;
-    if (behindMs === null) return { to: 'succeeded', message: 'It serves all traffic.', deadlineAt: null };
-    const isOver = behindMs >= routersGetMs || nowMs >= rollout.deadlineAt;
+    if (!seen.routersBehind) return { to: 'succeeded', message: 'It serves all traffic.', deadlineAt: null };
+    const since = Math.max(seen.routersBehind.since, promotedAt(rollout, policy));
+    const isOver = nowMs >= Math.min(since + routersGetMs, rollout.deadlineAt);
     return isOver ? { to: 'succeeded', message: servesNearlyAll, deadlineAt: null } : null;
   }
   const fatal = fatalOf(seen);

@@ -120,9 +120,13 @@ export function promote(policy: Policy, nowMs: number, message: string): Step {
   return {
     to: 'promoting',
     message: `${message} Moving all traffic.`,
-    deadlineAt: nowMs + policy.startTimeoutS * 1000 + promotingExtraMs,
+    deadlineAt: nowMs + promotingForMs(policy),
   };
 }
+
+export const promotedAt = ({ deadlineAt }: Rollout, policy: Policy): number => deadlineAt - promotingForMs(policy);
+
+const promotingForMs = ({ startTimeoutS }: Policy): number => startTimeoutS * 1000 + promotingExtraMs;
 
 export function undo(cause: RollbackCause, failure: Failure, nowMs: number): Step {
   return { to: 'aborting', message: failure.message, deadlineAt: nowMs + abortingForMs, failure, cause };
