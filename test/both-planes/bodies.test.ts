@@ -1,7 +1,7 @@
 // Bodies of any size pass through a data plane at the pace of the slower end.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { type IncomingMessage, request } from 'node:http';
+import { type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { describe, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { Wire } from '../helpers/raw-http.ts';
@@ -48,6 +48,33 @@ function bodies() {
     clearInterval(timer);
     assert.equal(String(await answer.toArray()), String(300 * megabyte));
     assert.ok(highest < 200 * megabyte, `${Math.round(highest / megabyte)} MiB more than before`);
+  });
+
+  test('the head of a response does not wait for its body, as followers of events expect', async () => {
+    const held = Promise.withResolvers<ServerResponse>();
+    const instance = await startInstance((_, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+      held.resolve(response);
+    });
+    const router = await serveInstance(instance);
+    const outgoing = request({ port: router.port(), host: '127.0.0.1', headers: { host } }).end();
+    const [incoming] = (await once(outgoing, 'response')) as [IncomingMessage];
+    assert.equal(incoming.headers['content-type'], 'text/event-stream');
+    (await held.promise).end('data: 1\n\n');
+    assert.equal(String(await incoming.toArray()), 'data: 1\n\n');
+  });
+
+  test('a response that breaks off after its head is a head and a broken body', async () => {
+    const held = Promise.withResolvers<ServerResponse>();
+    const instance = await startInstance((_, response) => {
+      response.writeHead(200, { 'content-length': 5 }).flushHeaders();
+      held.resolve(response);
+    });
+    const router = await serveInstance(instance);
+    const outgoing = request({ port: router.port(), host: '127.0.0.1', headers: { host } }).end();
+    const [incoming] = (await once(outgoing, 'response')) as [IncomingMessage];
+    (await held.promise).destroy();
+    await assert.rejects(incoming.toArray(), { message: 'aborted' });
   });
 
   test('a client that does not read holds the instance back', async () => {

@@ -41,6 +41,8 @@ export class Exchange implements AttemptOwner {
   #cookie: string | null = null;
   #awaitsContinue: boolean;
   #listensForDrain = false;
+  /** The head waits for what arrived along with it, to leave in one piece: no longer than that. */
+  #isHeadHeld = false;
   /** Responses of the kind 1xx so far. */
   readonly #informed = { count: 0, bytes: 0 };
 
@@ -142,10 +144,17 @@ export class Exchange implements AttemptOwner {
     if (this.#cookie !== null) lines.push('set-cookie', this.#cookie);
     if (this.#context.draining) this.#response.shouldKeepAlive = false;
     this.#response.writeHead(status, lines);
+    this.#isHeadHeld = true;
+    process.nextTick(Exchange.#passHeldHead, this);
     this.#count(backend, outcomeOf(status));
   }
 
+  static #passHeldHead(exchange: Exchange): void {
+    if (exchange.#isHeadHeld) exchange.#response.flushHeaders?.();
+  }
+
   onData(chunk: Buffer): boolean {
+    this.#isHeadHeld = false;
     if (this.#response.write(chunk)) return true;
     if (!this.#listensForDrain) {
       this.#listensForDrain = true;
@@ -155,6 +164,7 @@ export class Exchange implements AttemptOwner {
   }
 
   onEnd(trailers: IncomingHttpHeaders): void {
+    this.#isHeadHeld = false;
     const lines = responseHeaders(trailers, true, false);
     if (lines.length > 0) this.#response.addTrailers(pairsOf(lines));
     this.#response.end();
@@ -170,6 +180,7 @@ export class Exchange implements AttemptOwner {
   }
 
   onBreak({ backend }: Attempt): void {
+    this.#isHeadHeld = false;
     backend.counter.countBrokenOff(this.#context.clock.now());
     this.#response.destroy();
   }

@@ -28,6 +28,8 @@ export interface VisitorRequest {
 export interface VisitorResponse {
   shouldKeepAlive: boolean;
   writeHead(status: number, headers: string[]): unknown;
+  /** Where the head would wait for the first of the body: sends it. */
+  flushHeaders?(): void;
   /** False: the caller should wait for `drain`. */
   write(chunk: Buffer): boolean;
   addTrailers(trailers: readonly [string, string][]): void;
