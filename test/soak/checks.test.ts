@@ -110,9 +110,10 @@ describe('a failed visit', () => {
     assert.equal(checks.excuseOf(visit, fault('kill service', { ...away, service: 'b' })), null);
     assert.equal(checks.excuseOf(visit, fault('kill service', { ...away, takesRouter: false })), null, 'HAProxy stays');
   });
-  test('at instances that the engine ended: an answer of the router, not a broken connection', () => {
+  test('at instances that the engine ended: an answer of the router or the rest of one, not a broken connection', () => {
     assert.equal(checks.excuseOf({ ...visit, reason: '502 ' }, fault('kill docker')), 'instances ended');
-    assert.equal(checks.excuseOf(visit, fault('kill docker')), null);
+    assert.equal(checks.excuseOf({ ...visit, reason: 'ECONNRESET aborted' }, fault('kill docker')), 'instances ended');
+    assert.equal(checks.excuseOf({ ...visit, reason: 'ECONNRESET socket hang up' }, fault('kill docker')), null);
     assert.equal(checks.excuseOf({ ...visit, plane: 'haproxy' }, fault('kill docker')), 'instances ended');
     assert.equal(checks.excuseOf({ ...visit, reason: '502 ' }, fault('stop docker')), null);
   });

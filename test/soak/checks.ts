@@ -18,10 +18,12 @@ export function excuseOf(visit: FailedVisit, faults: FaultRecord[]): Excuse | nu
   const here = during.filter(({ service }) => service === visit.service);
   const inWorker = (act: 'kill' | 'stop') =>
     here.some(({ kind, pid }) => kind === `${act} worker` && (visit.worker === null || visit.worker === pid));
-  // Restarting or killing dockerd ends every instance; a connection to the router is not touched by it.
+  // Restarting or killing dockerd ends every instance; a connection to the router is not touched by it, unless a response
+  // has begun, which then breaks off.
   // HAProxy closes a kept connection where an instance breaks off, so that its client decides whether to ask again.
   const isOfInstance =
-    /^50[234] /.test(visit.reason) || (visit.plane === 'haproxy' && visit.reason.startsWith('ECONNRESET'));
+    /^50[234] |^ECONNRESET aborted$/.test(visit.reason) ||
+    (visit.plane === 'haproxy' && visit.reason.startsWith('ECONNRESET'));
   if (isOfInstance && during.some(({ kind }) => kind === 'restart docker' || kind === 'kill docker'))
     return 'instances ended';
   if (here.some(({ kind, takesRouter }) => kind.startsWith('kill') && takesRouter)) return 'service down';
