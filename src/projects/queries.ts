@@ -3,8 +3,9 @@ import type { Caller } from '../contract/caller.ts';
 import { notFound } from '../contract/errors.ts';
 import type { Project } from '../contract/projects.ts';
 import { healthStates } from '../contract/running/health.ts';
-import type { Db } from '../db/database.ts';
+import { type Db, dialectOf } from '../db/database.ts';
 import { changeOne } from '../db/guarded.ts';
+import { jsonTexts } from '../db/json-rows.ts';
 import { newestFirst, type Page } from '../db/page.ts';
 import { prepared, preparedInsert } from '../db/prepared.ts';
 import type { Tables } from '../db/tables.ts';
@@ -107,16 +108,18 @@ export async function listShownEnvironments(db: Db, projectId: string): Promise<
   return selectShown(db, projectId);
 }
 
-export async function listShownEnvironmentsOf(db: Db, projectIds: string[]): Promise<Map<string, ShownEnvironment[]>> {
-  const shown = new Map<string, ShownEnvironment[]>(projectIds.map((id) => [id, []]));
-  if (projectIds.length === 0) return shown;
-  const rows = await db
+const selectShownOf = prepared((db) =>
+  db
     .selectFrom('environment')
     .select(['project_id', ...shownFields])
-    .where('project_id', 'in', projectIds)
-    .orderBy('name')
-    .execute();
-  for (const { project_id, ...row } of rows) shown.get(project_id)!.push(row);
+    .where('project_id', 'in', jsonTexts(dialectOf(db)))
+    .orderBy('name'),
+);
+
+export async function listShownEnvironmentsOf(db: Db, projectIds: string[]): Promise<Map<string, ShownEnvironment[]>> {
+  const shown = new Map<string, ShownEnvironment[]>(projectIds.map((id) => [id, []]));
+  const rows = await selectShownOf(db, JSON.stringify(projectIds));
+  for (const row of rows) shown.get(row.project_id)!.push(row);
   return shown;
 }
 
@@ -126,11 +129,14 @@ export const presentHealth = ({ health_state, health_since, health_reason }: Omi
   reason: health_reason,
 });
 
+const rank = ({ health_state }: ShownEnvironment): number => healthStates.indexOf(health_state);
+const isWorse = (one: ShownEnvironment, other: ShownEnvironment): boolean =>
+  rank(one) < rank(other) || (rank(one) === rank(other) && one.health_since < other.health_since);
+
 /** That of the environment that is worst off, and of several such the one that is so for longest. */
 function worstHealth({ created_at }: ProjectRow, environments: ShownEnvironment[]): Project['health'] {
-  const rank = ({ health_state }: ShownEnvironment) => healthStates.indexOf(health_state);
-  const [worst] = environments.toSorted((a, b) => rank(a) - rank(b) || a.health_since - b.health_since);
-  if (!worst) return { state: 'idle', since: isoTime(created_at), reason: null, environment: null };
+  if (environments.length === 0) return { state: 'idle', since: isoTime(created_at), reason: null, environment: null };
+  const worst = environments.reduce((worst, other) => (isWorse(other, worst) ? other : worst));
   return { ...presentHealth(worst), environment: worst.name };
 }
 
