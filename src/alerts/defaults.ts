@@ -1,6 +1,7 @@
 // The rules that are created automatically: two for every environment, one for every domain.
 import type { CompiledQuery } from 'kysely';
 import type { Db } from '../db/database.ts';
+import { runCompiled } from '../db/prepared.ts';
 import type { Tables } from '../db/tables.ts';
 import type { EnvironmentKey } from '../environments/key.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -72,7 +73,7 @@ let insertTwo: CompiledQuery | undefined;
 export async function insertDefaultRules(tx: Db, parts: RuleParts, key: EnvironmentKey): Promise<void> {
   const rows = [rowOf(parts, key, errors), rowOf(parts, key, instances)];
   insertTwo ??= tx.insertInto('alert_rule').values(rows).compile();
-  await tx.executeQuery({ ...insertTwo, parameters: rows.flatMap((row) => Object.values(row)) });
+  await runCompiled(tx, { ...insertTwo, parameters: rows.flatMap((row) => Object.values(row)) });
 }
 
 /** Called in the transaction that creates the domain. */

@@ -21,7 +21,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     const dialect = sqliteDialect(join(dataDir, 'sluice.db'));
     const db = new Kysely<Tables>({ dialect });
     readDirectly(db, dialect.read);
-    trackTransactions(db);
+    trackTransactions(db, dialect.runInTransaction);
     return { db, dialect: 'sqlite', close: () => db.destroy() };
   }
   // Imported here so that a start on SQLite does not load it.

@@ -1,16 +1,22 @@
-// Queries of the hot path, built and compiled once for each dialect. On SQLite, reads outside of a transaction bypass Kysely.
+// Queries of the hot path, built and compiled once for each dialect. On SQLite they bypass Kysely, except inserts outside of
+// a transaction.
 import type { CompiledQuery } from 'kysely';
 import { type Db, dialectOf } from './database.ts';
 import type { DialectName } from './migrations/types.ts';
 import type { Tables } from './tables.ts';
+import { type RunDirectly, scopeOf } from './transactions.ts';
 
-type Read = <R>(query: CompiledQuery<R>) => R[];
-
-const direct = new WeakMap<Db, Read>();
+const readers = new WeakMap<Db, RunDirectly>();
 
 /** Makes prepared reads of this database use `read`, unless they are in a transaction. */
-export function readDirectly(db: Db, read: Read): void {
-  direct.set(db, read);
+export function readDirectly(db: Db, read: RunDirectly): void {
+  readers.set(db, read);
+}
+
+/** Runs a query that is compiled already. */
+export async function runCompiled<R>(db: Db, query: CompiledQuery<R>): Promise<R[]> {
+  const run = scopeOf(db)?.runDirectly;
+  return run ? run(query) : (await db.executeQuery(query)).rows;
 }
 
 /** A prepared read. `build` uses placeholder values; callers pass the real ones in the order of the query. */
@@ -20,9 +26,8 @@ export function prepared<R>(build: (db: Db) => { compile(): CompiledQuery<R> }) 
     const dialect = dialectOf(db);
     compiled[dialect] ??= build(db).compile();
     const query = { ...compiled[dialect], parameters };
-    const read = direct.get(db);
-    if (read) return read(query);
-    return (await db.executeQuery<R>(query)).rows;
+    const read = readers.get(db);
+    return read ? read(query) : runCompiled(db, query);
   };
 }
 
@@ -37,6 +42,6 @@ export function preparedInsert<T extends keyof Tables>(table: T) {
       .insertInto(table)
       .values(Object.fromEntries(columns.map((name) => [name, row[name]])) as never)
       .compile();
-    await db.executeQuery({ ...compiled[dialect], parameters: columns.map((name) => row[name]) });
+    await runCompiled(db, { ...compiled[dialect], parameters: columns.map((name) => row[name]) });
   };
 }

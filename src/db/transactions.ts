@@ -1,11 +1,17 @@
 // Effects of a transaction outside of the database must wait for its commit. The scope of a transaction collects them.
-import type { Transaction } from 'kysely';
+import type { CompiledQuery, Transaction } from 'kysely';
 import type { Db } from './database.ts';
 import type { Tables } from './tables.ts';
+
+export type RunDirectly = <R>(query: CompiledQuery<R>) => R[];
 
 export interface TransactionScope {
   /** The database the transaction belongs to. */
   root: Db;
+  /** Runs a query in the transaction without Kysely. Null on PostgreSQL, and after the end of the transaction. */
+  runDirectly: RunDirectly | null;
+  /** What signals.ts delivers after the commit. */
+  signals: object | null;
   /** Called after the commit, and only then. */
   onCommit: (() => void)[];
   /** Called after the commit or the rollback. */
@@ -18,13 +24,13 @@ const scopes = new WeakMap<Db, TransactionScope>();
 export const scopeOf = (db: Db): TransactionScope | undefined => scopes.get(db);
 
 /** Gives every transaction of this database a scope. */
-export function trackTransactions(db: Db): void {
+export function trackTransactions(db: Db, runDirectly: RunDirectly | null = null): void {
   const begin = db.transaction.bind(db);
   db.transaction = () => {
     const builder = begin();
     const execute = builder.execute.bind(builder);
     builder.execute = async <T>(work: (tx: Transaction<Tables>) => Promise<T>): Promise<T> => {
-      const scope: TransactionScope = { root: db, onCommit: [], onEnd: [] };
+      const scope: TransactionScope = { root: db, runDirectly, signals: null, onCommit: [], onEnd: [] };
       try {
         const result = await execute((tx) => {
           scopes.set(tx, scope);
@@ -33,6 +39,7 @@ export function trackTransactions(db: Db): void {
         for (const then of scope.onCommit) then();
         return result;
       } finally {
+        scope.runDirectly = null;
         for (const then of scope.onEnd) then();
       }
     };

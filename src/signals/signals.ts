@@ -42,7 +42,6 @@ export interface Hub {
 }
 
 const hubs = new WeakMap<Db, Hub>();
-const batches = new WeakMap<TransactionScope, Batch>();
 
 export function hubOf(root: Db): Hub {
   let hub = hubs.get(root);
@@ -65,13 +64,10 @@ export function publish<T extends Topic>(db: Db, topic: T, signal: Topics[T]): v
 }
 
 function batchOf(scope: TransactionScope): Batch {
-  let batch = batches.get(scope);
-  if (!batch) {
-    const collected: Batch = new Map();
-    batches.set(scope, collected);
-    scope.onCommit.push(() => deliver(hubOf(scope.root), collected, scope));
-    batch = collected;
-  }
+  if (scope.signals) return scope.signals as Batch;
+  const batch: Batch = new Map();
+  scope.signals = batch;
+  scope.onCommit.push(() => deliver(hubOf(scope.root), batch, scope));
   return batch;
 }
 

@@ -11,6 +11,7 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely';
+import type { RunDirectly } from '../transactions.ts';
 import { Handle } from './handle.ts';
 import { Reader } from './reader.ts';
 import { type Savepoint, Writer } from './writer.ts';
@@ -26,7 +27,7 @@ class Connection implements DatabaseConnection {
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    if (this.savepoint) return this.#runInTransaction(query);
+    if (this.savepoint) return this.#writer.runInTransaction(query);
     if (SelectQueryNode.is(query.query)) return this.#reader.run(query);
     const savepoint = await this.#writer.begin();
     let result: QueryResult<R>;
@@ -38,13 +39,6 @@ class Connection implements DatabaseConnection {
     }
     await this.#writer.commit(savepoint);
     return result;
-  }
-
-  /** After SQLite has rolled back by itself, a statement would be committed at once, outside of any transaction. */
-  #runInTransaction<R>(query: CompiledQuery): QueryResult<R> {
-    const { handle } = this.#writer;
-    if (!handle.database.isTransaction) throw new Error('the transaction was rolled back by SQLite');
-    return handle.run(query);
   }
 
   // biome-ignore lint/correctness/useYield: the interface requires a generator; nothing here streams
@@ -73,6 +67,10 @@ class SqliteDriver implements Driver {
 
   read<R>(query: CompiledQuery<R>): R[] {
     return this.#reader.read(query);
+  }
+
+  runInTransaction<R>(query: CompiledQuery<R>): R[] {
+    return this.#writer.runInTransaction<R>(query).rows;
   }
 
   async acquireConnection(): Promise<Connection> {
@@ -108,8 +106,11 @@ class ConcurrentSqliteAdapter extends SqliteAdapter {
 }
 
 interface SqliteDialect extends Dialect {
-  /** A read outside of any transaction that bypasses Kysely, whose overhead exceeds the read itself. */
-  read<R>(query: CompiledQuery<R>): R[];
+  // Both bypass Kysely, whose overhead exceeds the query itself.
+  /** A read outside of any transaction. */
+  read: RunDirectly;
+  /** Only while the transaction of the caller is open: there is one at a time. */
+  runInTransaction: RunDirectly;
 }
 
 export function sqliteDialect(path: string): SqliteDialect {
@@ -120,5 +121,6 @@ export function sqliteDialect(path: string): SqliteDialect {
     createIntrospector: (db) => new SqliteIntrospector(db),
     createQueryCompiler: () => new SqliteQueryCompiler(),
     read: (query) => driver.read(query),
+    runInTransaction: (query) => driver.runInTransaction(query),
   };
 }

@@ -4,6 +4,7 @@
 // event loop share one: each runs alone, inside a savepoint of an open outer transaction, and all of them are acknowledged
 // together after the one COMMIT that makes them durable. A transaction that fails rolls back only its own savepoint. A
 // COMMIT that fails is the end of every transaction in its group, and of nothing else.
+import type { CompiledQuery, QueryResult } from 'kysely';
 import { isLocked } from '../errors.ts';
 import type { Handle } from './handle.ts';
 
@@ -76,6 +77,12 @@ export class Writer {
   async #beginWhenUnlocked(): Promise<void> {
     do await new Promise((resolve) => setTimeout(resolve, lookAgainMs));
     while (!this.#tryBegin());
+  }
+
+  /** After SQLite has rolled back by itself, a statement would be committed at once, outside of any transaction. */
+  runInTransaction<R>(query: CompiledQuery): QueryResult<R> {
+    if (!this.handle.database.isTransaction) throw new Error('the transaction was rolled back by SQLite');
+    return this.handle.run(query);
   }
 
   /** Resolves when what was written since begin() is on disk. */
