@@ -1,6 +1,5 @@
 // What the service's own port serves: the API, the reference, health and metrics, the console, and the catalogue.
 import type { Server } from 'node:http';
-import { Server as NetServer } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { createOrigin } from '../catalogue/origin/origin.ts';
 import { addressOf, type Config } from '../config.ts';
@@ -11,6 +10,7 @@ import { createServer, type ServerTimeouts } from '../http/server.ts';
 import { mountConsole } from '../http/web/console.ts';
 import { mountServicePages } from '../http/web/service-pages.ts';
 import { mountSite } from '../http/web/site.ts';
+import { type Connections, trackConnections } from '../lib/connections/drain.ts';
 import { limitConnections } from '../lib/connections/limits.ts';
 import { type ListenAt, listenAt, portOf } from '../lib/connections/listen-at.ts';
 import { cutOffStalledReaders } from '../lib/connections/stalled-readers.ts';
@@ -69,12 +69,11 @@ export function createWeb(common: Common, config: Config, parts: WebParts): Web 
   if (origin) mountSite(server.server, origin.handle, service.endsConnections);
   limitConnections(config, trustedProxies, [server.server]);
   cutOffStalledReaders(server.server, config.stallTimeoutS * 1000);
-  let closed: Promise<void> | undefined;
+  const connections = trackConnections(server.server);
   let closedAt = 0;
-  /** Unlike `Server` of node:http, that of node:net closes no connections: not those whose first request is on its way. */
   const stopAccepting = () => {
-    closed ??= new Promise((resolve) => NetServer.prototype.close.call(server.server, () => resolve()));
     closedAt ||= performance.now();
+    return connections.stopAccepting();
   };
   return {
     server,
@@ -89,17 +88,19 @@ export function createWeb(common: Common, config: Config, parts: WebParts): Web 
       phase = 'moving';
       for (let waitedMs = 0; waitedMs < moveOverMs && (await hasConnections(server.server)); waitedMs += pollMs)
         await new Promise((resolve) => setTimeout(resolve, pollMs));
-      stopAccepting();
+      void stopAccepting();
     },
     refuse() {
       phase = 'stopping';
-      stopAccepting();
-      server.server.closeIdleConnections();
+      void stopAccepting();
+      connections.closeIdle();
     },
     async finish(drainMs) {
-      stopAccepting();
+      const closed = stopAccepting();
       const idleFrom = phase === 'moving' ? closedAt + lastRequestMs : 0;
-      await drained(server.server, closed!, idleFrom, drainMs);
+      const force = setTimeout(() => server.server.closeAllConnections(), drainMs);
+      await closeIdleUntil(closed, connections, idleFrom);
+      clearTimeout(force);
       await server.close();
       await origin?.close();
     },
@@ -109,13 +110,11 @@ export function createWeb(common: Common, config: Config, parts: WebParts): Web 
 const hasConnections = (server: Server): Promise<boolean> =>
   new Promise((resolve) => server.getConnections((error, count) => resolve(!error && count > 0)));
 
-async function drained(server: Server, closed: Promise<void>, idleFrom: number, drainMs: number): Promise<void> {
+async function closeIdleUntil(closed: Promise<void>, connections: Connections, idleFrom: number): Promise<void> {
   // A connection whose response began before the stop is kept alive, and becomes idle only when that has ended.
   const idle = setInterval(() => {
-    if (performance.now() >= idleFrom) server.closeIdleConnections();
+    if (performance.now() >= idleFrom) connections.closeIdle();
   }, pollMs);
-  const force = setTimeout(() => server.closeAllConnections(), drainMs);
   await closed;
   clearInterval(idle);
-  clearTimeout(force);
 }

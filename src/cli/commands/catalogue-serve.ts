@@ -18,6 +18,7 @@ export const serveVerb = verb({
   async run(context) {
     const { createOrigin } = await import('../../catalogue/origin/origin.ts');
     const { readConfig } = await import('../../config.ts');
+    const { trackConnections } = await import('../../lib/connections/drain.ts');
     const { limitConnections } = await import('../../lib/connections/limits.ts');
     const { cutOffStalledReaders } = await import('../../lib/connections/stalled-readers.ts');
     const folder = resolve(context.args[0] ?? siteOf(context));
@@ -26,6 +27,7 @@ export const serveVerb = verb({
     const server = createServer(origin.handle);
     const config = readConfig(context.io.env, false);
     limitConnections(config, config.trustedProxies, [server]);
+    const connections = trackConnections(server);
     cutOffStalledReaders(server, config.stallTimeoutS * 1000);
     const { promise, resolve: ended, reject } = Promise.withResolvers<void>();
     server.on('error', reject);
@@ -34,8 +36,8 @@ export const serveVerb = verb({
       context.out.line(`${folder} on http://${host}:${typeof address === 'object' ? address?.port : port}/`);
     });
     context.signal.addEventListener('abort', () => {
-      server.close(() => ended());
-      server.closeIdleConnections();
+      void connections.stopAccepting().then(ended);
+      setInterval(() => connections.closeIdle(), 50).unref();
     });
     await promise;
     await origin.close();

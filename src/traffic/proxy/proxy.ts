@@ -2,9 +2,10 @@
 // HTTP/1.1 to instances.
 import { once } from 'node:events';
 import type { Server as HttpServer } from 'node:http';
-import { type AddressInfo, Server as NetServer, type Server } from 'node:net';
+import type { AddressInfo, Server } from 'node:net';
 import type { Range } from '../../lib/address.ts';
 import { type Clock, steadyOf } from '../../lib/clock.ts';
+import { type Connections, trackConnections } from '../../lib/connections/drain.ts';
 import { limitConnections } from '../../lib/connections/limits.ts';
 import { createIds } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
@@ -70,6 +71,7 @@ export function createProxy(options: ProxyOptions): BuiltInProxy {
   };
   const http = createHttp1Server(context, certificates);
   const secure = certificates && createSecureListener(context, http, certificates);
+  const connections = trackConnections(http);
   limitConnections(limits, trustedProxies, secure ? [http, secure.server] : [http]);
   return {
     routes,
@@ -85,7 +87,7 @@ export function createProxy(options: ProxyOptions): BuiltInProxy {
       return { http: portOf(http), tls: portOf(secure.server) };
     },
     setTicketKey: (key) => void secure?.server.setTicketKeys(key),
-    stop: (drainMs, lastRequestMs = 0) => stop(http, secure, context, drainMs, lastRequestMs),
+    stop: (drainMs, lastRequestMs = 0) => stop(http, connections, secure, context, drainMs, lastRequestMs),
   };
 }
 
@@ -109,23 +111,23 @@ function createSecureListener(context: ProxyContext, http: HttpServer, certifica
   return listener;
 }
 
-/** Closes no connections, unlike `close` of node:http, which closes those whose first request is on its way too. */
 const closed = (server: Server): Promise<void> =>
-  new Promise((resolve) => (server.listening ? NetServer.prototype.close.call(server, () => resolve()) : resolve()));
+  new Promise((resolve) => (server.listening ? server.close(() => resolve()) : resolve()));
 
 async function stop(
   http: HttpServer,
+  connections: Connections,
   secure: TlsListener | null,
   context: ProxyContext,
   drainMs: number,
   lastRequestMs: number,
 ): Promise<void> {
   context.draining = true;
-  const ended = [closed(http), ...(secure ? [closed(secure.server)] : [])];
+  const ended = [connections.stopAccepting(), ...(secure ? [closed(secure.server)] : [])];
   const leaveFrom = performance.now() + lastRequestMs;
   const leave = () => {
     if (performance.now() < leaveFrom) return;
-    http.closeIdleConnections();
+    connections.closeIdle();
     for (const session of context.sessions) drainSession(session);
   };
   // A connection whose response began before the stop is kept alive, and becomes idle only when that has ended.
