@@ -1,5 +1,5 @@
-// Many rows as one parameter: a JSON array of objects. The text of a statement then stays the same however many rows
-// there are, so the database prepares it once.
+// Many rows or values as one parameter: a JSON array. The text of a statement then stays the same however many there
+// are, so the database prepares it once.
 import { type RawBuilder, sql } from 'kysely';
 import type { DialectName } from './migrations/types.ts';
 
