@@ -27,19 +27,23 @@ export interface Receiver {
   failures: number;
 }
 
-export interface Claimed extends Receiver {
+/** The delivery, and what its holder knows it by. */
+export interface Lease {
   id: string;
+  lease: string;
+}
+
+export interface Claimed extends Lease, Receiver {
   webhook_id: string;
   event_id: string;
   type: DeliveryType;
   attempts: number;
   tried: number;
-  lease: string;
   body: string | null;
 }
 
-/** A claim in SQL: the delivery, and the lease that must still be the current one. */
+/** A lease in SQL: it must still be the current one of its delivery. */
 export const leaseFields = { id: 'text', lease: 'text' } as const;
 
-export const leasesOf = (claimed: readonly Claimed[]): string =>
-  JSON.stringify(claimed.map(({ id, lease }) => ({ id, lease })));
+export const leasesOf = (leases: readonly Lease[]): string =>
+  JSON.stringify(leases.map(({ id, lease }) => ({ id, lease })));

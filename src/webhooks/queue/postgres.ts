@@ -6,7 +6,7 @@ import { postgresRows } from '../../db/json-rows.ts';
 import { openQueueDatabase } from '../../db/postgres/queue-pool.ts';
 import { opensAfter, wantsFor } from '../endpoints/health.ts';
 import { type HealthChange, markHealth } from '../endpoints/mark-health.ts';
-import { type Claimed, type ClaimRequest, leaseFields, leasesOf } from './claim.ts';
+import { type Claimed, type ClaimRequest, type Lease, leaseFields, leasesOf } from './claim.ts';
 import { deliveryChanges, insertAttempts, type Outcome, outcomeFields } from './outcome.ts';
 
 const byId = (a: { id: string }, b: { id: string }): number => (a.id < b.id ? -1 : 1);
@@ -17,7 +17,8 @@ export function postgresQueue(databaseUrl: string, onConnectionLost: (error: Err
     // Other processes may hold leases; those of a process that crashed run out.
     recover: async () => {},
     claim: (request: ClaimRequest) => claim(db, request),
-    release: (claimed: readonly Claimed[]) => release(db, claimed),
+    release: (leases: readonly Lease[]) => release(db, leases),
+    renew: (leases: readonly Lease[], untilMs: number) => renew(db, leases, untilMs),
     complete: (outcomes: readonly Outcome[]) => complete(db, outcomes),
     markHealth: (changes: HealthChange[], nowMs: number, random: number) => markHealth(db, changes, nowMs, random),
     close: () => db.destroy(),
@@ -100,13 +101,19 @@ async function claim(db: Db, { loads, limit, after, lease, nowMs, untilMs }: Cla
   return (await db.executeQuery<Claimed>(CompiledQuery.raw(claiming, parameters) as CompiledQuery<Claimed>)).rows;
 }
 
-const releasing = `update delivery as d set lease = null, lease_until = 0
-  from ${postgresRows('$1', leaseFields)}
+const leased = `from ${postgresRows('$1', leaseFields)}
   where d.id = r.id and d.lease = r.lease and d.state = 'pending'`;
+const releasing = `update delivery as d set lease = null, lease_until = 0 ${leased}`;
+const renewing = `update delivery as d set lease_until = $2::bigint ${leased}`;
 
-async function release(db: Db, claimed: readonly Claimed[]): Promise<void> {
-  if (claimed.length === 0) return;
-  await db.executeQuery(CompiledQuery.raw(releasing, [leasesOf(claimed.toSorted(byId))]));
+async function release(db: Db, leases: readonly Lease[]): Promise<void> {
+  if (leases.length === 0) return;
+  await db.executeQuery(CompiledQuery.raw(releasing, [leasesOf(leases.toSorted(byId))]));
+}
+
+async function renew(db: Db, leases: readonly Lease[], untilMs: number): Promise<void> {
+  if (leases.length === 0) return;
+  await db.executeQuery(CompiledQuery.raw(renewing, [leasesOf(leases.toSorted(byId)), untilMs]));
 }
 
 /**

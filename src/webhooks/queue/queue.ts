@@ -2,7 +2,7 @@
 // is decided here and nowhere else. `test/both-databases/webhooks/queue.test.ts` says what both have to do.
 import type { Db } from '../../db/database.ts';
 import type { HealthChange } from '../endpoints/mark-health.ts';
-import type { Claimed, ClaimRequest } from './claim.ts';
+import type { Claimed, ClaimRequest, Lease } from './claim.ts';
 import type { Outcome } from './outcome.ts';
 import { sqliteQueue } from './sqlite.ts';
 
@@ -20,7 +20,10 @@ export interface DeliveryQueue {
   claim(request: ClaimRequest): Promise<Claimed[]>;
 
   /** They were not sent after all, and are due again at once. A lease that was lost meanwhile is left alone. */
-  release(claimed: readonly Claimed[]): Promise<void>;
+  release(leases: readonly Lease[]): Promise<void>;
+
+  /** They are still being sent, or their outcomes are not written yet. A lease that was lost meanwhile is left alone. */
+  renew(leases: readonly Lease[], untilMs: number): Promise<void>;
 
   /** Writes attempts and what becomes of their deliveries. An outcome whose lease was lost meanwhile is not written. */
   complete(outcomes: readonly Outcome[]): Promise<void>;

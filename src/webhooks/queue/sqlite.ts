@@ -6,14 +6,15 @@ import { sqliteRows } from '../../db/json-rows.ts';
 import { prepared } from '../../db/prepared.ts';
 import { longestProbeWaitMs, wantFor } from '../endpoints/health.ts';
 import { type HealthChange, markHealth } from '../endpoints/mark-health.ts';
-import { type Claimed, type ClaimRequest, leaseFields, leasesOf, type Receiver } from './claim.ts';
+import { type Claimed, type ClaimRequest, type Lease, leaseFields, leasesOf, type Receiver } from './claim.ts';
 import { deliveryChanges, insertAttempts, type Outcome, outcomeFields } from './outcome.ts';
 
 export function sqliteQueue(db: Db) {
   return {
     recover: (nowMs: number, longestDelayMs: number) => recover(db, nowMs, longestDelayMs),
     claim: (request: ClaimRequest) => claim(db, request),
-    release: (claimed: readonly Claimed[]) => release(db, claimed),
+    release: (leases: readonly Lease[]) => release(db, leases),
+    renew: (leases: readonly Lease[], untilMs: number) => renew(db, leases, untilMs),
     complete: (outcomes: readonly Outcome[]) => complete(db, outcomes),
     markHealth: (changes: HealthChange[], nowMs: number, random: number) => markHealth(db, changes, nowMs, random),
     // The connections belong to the whole process.
@@ -98,12 +99,18 @@ async function claimFor(
   return rows.map((row) => ({ ...row, ...receiver }));
 }
 
-const releasing = `update delivery as d set lease = null, lease_until = 0
-  from ${sqliteRows(leaseFields)} where d.id = r.id and d.lease = r.lease and d.state = 'pending'`;
+const leased = `from ${sqliteRows(leaseFields)} where d.id = r.id and d.lease = r.lease and d.state = 'pending'`;
+const releasing = `update delivery as d set lease = null, lease_until = 0 ${leased}`;
+const renewing = `update delivery as d set lease_until = ? ${leased}`;
 
-async function release(db: Db, claimed: readonly Claimed[]): Promise<void> {
-  if (claimed.length === 0) return;
-  await db.executeQuery(CompiledQuery.raw(releasing, [leasesOf(claimed)]));
+async function release(db: Db, leases: readonly Lease[]): Promise<void> {
+  if (leases.length === 0) return;
+  await db.executeQuery(CompiledQuery.raw(releasing, [leasesOf(leases)]));
+}
+
+async function renew(db: Db, leases: readonly Lease[], untilMs: number): Promise<void> {
+  if (leases.length === 0) return;
+  await db.executeQuery(CompiledQuery.raw(renewing, [untilMs, leasesOf(leases)]));
 }
 
 const outcomeRows = sqliteRows(outcomeFields);

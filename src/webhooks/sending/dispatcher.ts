@@ -4,10 +4,11 @@ import { type Clock, lastingOf } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
 import type { Loop } from '../../lib/loop.ts';
 import type { Loops } from '../../lib/loops.ts';
-import type { Claimed } from '../queue/claim.ts';
+import type { Claimed, Lease } from '../queue/claim.ts';
 import type { DeliveryQueue } from '../queue/queue.ts';
 import { type Finished, finish } from './finish.ts';
 import { crowdedAfter, type Flight, Flights } from './flights.ts';
+import { Leases } from './leases.ts';
 import { OutcomeWriter } from './outcome-writer.ts';
 import { type RequestParts, Requests } from './request.ts';
 import { defaultScheduleMs, longestDelayMs } from './retry.ts';
@@ -32,7 +33,7 @@ interface DispatcherParts extends RequestParts {
 const claimEveryMs = 1000;
 /** The most deliveries a process holds, in flight and waiting for room. */
 const maxTaken = 1500;
-/** Longer than a request may take, with time to write its outcome. */
+/** Longer than a request may take, with time to write its outcome; renewed where that is not enough. */
 const defaultLeaseMs = 30_000;
 const stopWithinMs = 5000;
 
@@ -43,6 +44,7 @@ export class Dispatcher {
   readonly #requests: Requests;
   readonly #writer: OutcomeWriter;
   readonly #flights = new Flights();
+  readonly #leases = new Leases();
   #claims = 0;
   /** Where one claim cannot serve all endpoints, those behind this one come first in the next. */
   #last = '';
@@ -57,7 +59,7 @@ export class Dispatcher {
     this.#parts = parts;
     this.#lasting = lastingOf(parts.clock);
     this.#requests = new Requests(parts);
-    this.#writer = new OutcomeWriter({ ...parts, onWritten: (batch) => this.#wakeFor(batch) });
+    this.#writer = new OutcomeWriter({ ...parts, onWritten: (batch) => this.#written(batch) });
   }
 
   async start(): Promise<void> {
@@ -92,6 +94,8 @@ export class Dispatcher {
     if (this.#stopping) return;
     const nowMs = this.#lasting.now();
     void this.#release(this.#flights.giveUpStale(nowMs));
+    const untilMs = nowMs + leaseMs;
+    await this.#renewLeases(nowMs + leaseMs / 2, untilMs);
     const limit = maxTaken - this.#flights.taken;
     if (limit <= 0) return;
     const loads = this.#flights.loads();
@@ -101,8 +105,9 @@ export class Dispatcher {
       after: this.#last,
       lease: `${id}.${++this.#claims}`,
       nowMs,
-      untilMs: nowMs + leaseMs,
+      untilMs,
     });
+    this.#leases.hold(claimed, untilMs);
     const takenAt = this.#lasting.now();
     for (const delivery of claimed) this.#flights.add(delivery, takenAt);
     for (const webhookId of new Set(claimed.map(({ webhook_id }) => webhook_id))) this.#sendWaiting(webhookId);
@@ -156,13 +161,22 @@ export class Dispatcher {
     if (this.#flights.count === 0) this.#idle?.();
   }
 
-  /** If this fails, they are due again when their lease runs out. */
-  async #release(claimed: Claimed[]): Promise<void> {
-    const { queue, log } = this.#parts;
-    await queue.release(claimed).catch((error) => log.warn({ err: error }, 'deliveries were not released'));
+  /** A process that was held up for longer than a lease would otherwise claim again what it is sending itself. */
+  async #renewLeases(endingBeforeMs: number, untilMs: number): Promise<void> {
+    const ending = this.#leases.endingBefore(endingBeforeMs);
+    await this.#parts.queue.renew(ending, untilMs);
+    for (const held of ending) held.untilMs = untilMs;
   }
 
-  #wakeFor(batch: Finished[]): void {
+  /** If this fails, they are due again when their lease runs out. */
+  async #release(leases: Lease[]): Promise<void> {
+    const { queue, log } = this.#parts;
+    this.#leases.drop(leases);
+    await queue.release(leases).catch((error) => log.warn({ err: error }, 'deliveries were not released'));
+  }
+
+  #written(batch: Finished[]): void {
+    this.#leases.drop(batch.map(({ outcome }) => outcome));
     const nowMs = this.#lasting.now();
     if (batch.some(({ strict }) => strict)) this.wake();
     for (const { outcome } of batch) {

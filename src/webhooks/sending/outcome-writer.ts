@@ -49,7 +49,7 @@ export class OutcomeWriter {
       try {
         await this.#writeBatch(batch);
       } catch (error) {
-        // Nothing is lost: a delivery without an outcome is sent again once its lease has run out.
+        // Nothing is lost: should this process end before it can write them, their deliveries are sent again.
         this.#parts.log.error({ err: error }, 'the outcomes of deliveries could not be written');
         if (this.#stopping) break;
         await new Promise((resolve) => setTimeout(resolve, tryAgainAfterMs));

@@ -269,6 +269,34 @@ describe('release', () => {
   });
 });
 
+describe('renew', () => {
+  test('nobody else can claim it until the new end of the lease, and its outcome is written', async () => {
+    const webhook = await newWebhook();
+    const [renewed, other] = await newDeliveries(webhook, 2);
+    const claimed = await claim(startMs);
+    const held = claimed.find(({ id }) => id === renewed)!;
+    await queue.renew([held], startMs + 3 * leaseMs);
+    assert.deepEqual(idsOf(await claim(startMs + 2 * leaseMs)), [other]);
+    await queue.complete([outcomeOf(held)]);
+    assert.equal((await find(renewed!)).state, 'succeeded');
+    await queue.renew([], startMs);
+  });
+
+  test('leaves alone what another has leased by now, what was released, and what has ended', async () => {
+    const webhook = await newWebhook();
+    const [lost, released, done] = await newDeliveries(webhook, 3);
+    const claimed = await claim(startMs);
+    const [first, second, third] = [lost, released, done].map((id) => claimed.find((one) => one.id === id)!);
+    await queue.release([second!]);
+    await queue.complete([outcomeOf(third!)]);
+    const [taken] = await claim(startMs + leaseMs, { limit: 1 });
+    const before = await Promise.all([lost, released, done].map((id) => find(id!)));
+    assert.equal(taken!.id, lost);
+    await queue.renew([first!, second!, third!], startMs + 9 * leaseMs);
+    assert.deepEqual(await Promise.all([lost, released, done].map((id) => find(id!))), before);
+  });
+});
+
 describe('markHealth', () => {
   const healthOf = (id: string) =>
     db
