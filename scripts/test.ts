@@ -40,6 +40,12 @@ function reportUnfinished(files: string[], summed: Set<string>, failed: Set<stri
   return unfinished.length;
 }
 
+/** With those of its causes: fast-check reports what it tried, and what went wrong as the cause of that. */
+function messagesOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause === undefined ? error.message : `${error.message}\n  ${messagesOf(error.cause)}`;
+}
+
 async function runTests(label: string, files: string[], env: Record<string, string>): Promise<Counts> {
   console.log(`\n— ${label}: ${files.length} files`);
   const counts = { passed: 0, failed: 0, skipped: 0 };
@@ -61,7 +67,7 @@ async function runTests(label: string, files: string[], env: Record<string, stri
     if (event.details.type === 'suite' && failureType === 'subtestsFailed') return;
     counts.failed++;
     const where = event.file ? relative('.', event.file) : label;
-    failures.push(`✖ ${label}, ${where}: ${event.name}\n  ${cause instanceof Error ? cause.message : cause}`);
+    failures.push(`✖ ${label}, ${where}: ${event.name}\n  ${messagesOf(cause)}`);
   });
   stream.on('test:summary', (event) => {
     if (!event.file) return;

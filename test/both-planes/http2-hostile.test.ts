@@ -138,9 +138,13 @@ function strictness() {
   });
 }
 
+/** A session without a request stays open, however long the flood takes. */
+const keptSession = { requestHeadMs: 600_000, keepAliveMs: 600_000 };
+
 function floods() {
   test('rapid reset: the session is closed, few requests reach the instance, other sessions are served', async () => {
     const { tls, instance } = await serveTls((_, response) => response.end('ok'), {
+      ...keptSession,
       streamResets: 50,
       streamResetsPerSecond: 1,
     });
@@ -181,7 +185,7 @@ function floods() {
   });
 
   test('floods of settings, pings and continuations take one session down at most', async () => {
-    const { tls } = await serveTls((_, response) => response.end('ok'));
+    const { tls } = await serveTls((_, response) => response.end('ok'), keptSession);
     const { ask } = await openSession(tls);
     const ping = frame(frameTypes.ping, 0, 0, Buffer.alloc(8));
     const settings = frame(frameTypes.settings, 0, 0, Buffer.from([0, 3, 0, 0, 0, 1]));

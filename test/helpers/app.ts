@@ -39,6 +39,9 @@ export interface TestAppOptions extends Overrides {
   env?: Record<string, string>;
 }
 
+/** Of the database: on a busy machine its limits are reached without a fault. */
+const patience = 'connect_timeout=60&statement_timeout=60000';
+
 /** The settings of an app that touches nothing but a new folder and, on PostgreSQL, a new database. */
 export async function isolatedEnv(): Promise<{ env: Record<string, string>; dataDir: string; clean(): Promise<void> }> {
   const dataDir = mkdtempSync(join(tmpdir(), 'sluice-test-'));
@@ -53,7 +56,7 @@ export async function isolatedEnv(): Promise<{ env: Record<string, string>; data
     SLUICE_ADMIN_TOKEN: adminToken,
     SLUICE_SAMPLE: 'off',
     SLUICE_LOG_LEVEL: 'silent',
-    ...(database && { SLUICE_DATABASE_URL: database.url }),
+    ...(database && { SLUICE_DATABASE_URL: `${database.url}?${patience}` }),
   };
   return {
     env,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
 
-const withinMs = 10_000;
+const withinMs = 60_000;
 
 /** A connection, and what it has received so far, one character per byte. */
 export class Wire {
@@ -30,7 +30,7 @@ export class Wire {
     this.socket.write(text, 'latin1');
   }
 
-  /** Waits until the condition holds; fails when the connection closes or ten seconds have passed. */
+  /** Waits until the condition holds; fails when the connection closes or a minute has passed. */
   async until(what: string, wanted: () => boolean): Promise<void> {
     const giveUpAt = Date.now() + withinMs;
     const timer = setTimeout(() => this.#onChange(), withinMs);

@@ -12,7 +12,8 @@ import type { Schema } from '../../helpers/schema-values.ts';
 /** Raise it to look for rare faults: STORM_RUNS=5000 npm test -- test/both-databases/http/storm.test.ts */
 const maxRounds = 12;
 const runsPerRoute = Number(process.env.STORM_RUNS ?? 100);
-const answerWithinMs = 5000;
+/** For what never comes, on a busy machine too. */
+const answerWithinMs = 60_000;
 
 interface Answer {
   status: number;

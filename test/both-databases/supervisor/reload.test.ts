@@ -31,11 +31,13 @@ interface Scene {
 
 async function scene(work: (scene: Scene) => Promise<void>): Promise<void> {
   const { env: isolated, dataDir, clean } = await isolatedEnv();
-  const env = { ...isolated, SLUICE_LOG_LEVEL: 'info' };
+  const env = { ...isolated, SLUICE_LOG_LEVEL: 'info', SLUICE_STALL_TIMEOUT_S: '600' };
   mkdirSync(join(dataDir, 'catalogue/media'), { recursive: true });
   writeFileSync(join(dataDir, 'catalogue/media/big.mp4'), big);
   writeFileSync(join(dataDir, 'catalogue/index.html'), '<!doctype html>\n');
   const tree = copySourceTree();
+  // On a busy machine a reload takes longer than the body of a request may.
+  tree.edit('src/http/server.ts', 'requestMs: 30_000', 'requestMs: 600_000');
   const service = startService(env, tree.main);
   try {
     const url = await service.url;
@@ -86,9 +88,10 @@ async function slowDownload(url: string) {
   response.on('data', (chunk) => chunks.push(chunk));
   await once(response, 'data');
   response.pause();
+  const ended = once(response, 'end');
   return async () => {
     response.resume();
-    await once(response, 'end');
+    await ended;
     return sha(Buffer.concat(chunks));
   };
 }
@@ -100,13 +103,14 @@ async function slowUpload(url: string) {
     method: 'POST',
     headers: { ...headers, 'content-type': 'application/json', 'content-length': body.length, expect: '100-continue' },
   });
-  upload.on('error', () => {}); // what matters is its answer
+  upload.on('error', () => {}); // after its answer
   upload.flushHeaders();
   await once(upload, 'continue');
+  const answered = once(upload, 'response') as Promise<[IncomingMessage]>;
   upload.write(body.slice(0, 10));
   return async () => {
     upload.end(body.slice(10));
-    const [response] = (await once(upload, 'response')) as [IncomingMessage];
+    const [response] = await answered;
     response.resume();
     return response.statusCode;
   };
