@@ -10,7 +10,7 @@ import { createServer, type ServerTimeouts } from '../http/server.ts';
 import { mountConsole } from '../http/web/console.ts';
 import { mountServicePages } from '../http/web/service-pages.ts';
 import { mountSite } from '../http/web/site.ts';
-import { type Connections, trackConnections } from '../lib/connections/drain.ts';
+import { trackConnections } from '../lib/connections/drain.ts';
 import { limitConnections } from '../lib/connections/limits.ts';
 import { type ListenAt, listenAt, portOf } from '../lib/connections/listen-at.ts';
 import { cutOffStalledReaders } from '../lib/connections/stalled-readers.ts';
@@ -71,10 +71,6 @@ export function createWeb(common: Common, config: Config, parts: WebParts): Web 
   cutOffStalledReaders(server.server, config.stallTimeoutS * 1000);
   const connections = trackConnections(server.server);
   let closedAt = 0;
-  const stopAccepting = () => {
-    closedAt ||= performance.now();
-    return connections.stopAccepting();
-  };
   return {
     server,
     baseUrl: service.baseUrl,
@@ -88,18 +84,16 @@ export function createWeb(common: Common, config: Config, parts: WebParts): Web 
       phase = 'moving';
       for (let waitedMs = 0; waitedMs < moveOverMs && (await hasConnections(server.server)); waitedMs += pollMs)
         await new Promise((resolve) => setTimeout(resolve, pollMs));
-      void stopAccepting();
+      closedAt = performance.now();
+      connections.stopAccepting();
     },
     refuse() {
       phase = 'stopping';
-      void stopAccepting();
-      connections.closeIdle();
+      void connections.closeWhenIdle();
     },
     async finish(drainMs) {
-      const closed = stopAccepting();
-      const idleFrom = phase === 'moving' ? closedAt + lastRequestMs : 0;
       const force = setTimeout(() => server.server.closeAllConnections(), drainMs);
-      await closeIdleUntil(closed, connections, idleFrom);
+      await connections.closeWhenIdle(phase === 'moving' ? closedAt + lastRequestMs : 0);
       clearTimeout(force);
       await server.close();
       await origin?.close();
@@ -109,12 +103,3 @@ export function createWeb(common: Common, config: Config, parts: WebParts): Web 
 
 const hasConnections = (server: Server): Promise<boolean> =>
   new Promise((resolve) => server.getConnections((error, count) => resolve(!error && count > 0)));
-
-async function closeIdleUntil(closed: Promise<void>, connections: Connections, idleFrom: number): Promise<void> {
-  // A connection whose response began before the stop is kept alive, and becomes idle only when that has ended.
-  const idle = setInterval(() => {
-    if (performance.now() >= idleFrom) connections.closeIdle();
-  }, pollMs);
-  await closed;
-  clearInterval(idle);
-}

@@ -35,10 +35,7 @@ export const serveVerb = verb({
       const address = server.address();
       context.out.line(`${folder} on http://${host}:${typeof address === 'object' ? address?.port : port}/`);
     });
-    context.signal.addEventListener('abort', () => {
-      void connections.stopAccepting().then(ended);
-      setInterval(() => connections.closeIdle(), 50).unref();
-    });
+    context.signal.addEventListener('abort', () => void connections.closeWhenIdle().then(ended));
     await promise;
     await origin.close();
     return exit.done;

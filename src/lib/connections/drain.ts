@@ -3,11 +3,16 @@ import type { Server } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 
 export interface Connections {
-  /** Closes no connections, unlike `close` of node:http. Resolves when the last one has closed. */
-  stopAccepting(): Promise<void>;
-  /** Closes those on which no request is on its way and no response is still to be sent. */
-  closeIdle(): void;
+  /** Closes no connections, unlike `close` of node:http. */
+  stopAccepting(): void;
+  /**
+   * Accepts no more and closes, from then on, those on which no request is on its way and no response is still to be
+   * sent, each as soon as that is so. `from` is by `performance.now()`. Resolves when the last one has closed.
+   */
+  closeWhenIdle(from?: number): Promise<void>;
 }
+
+const lookEveryMs = 50;
 
 export function trackConnections(server: Server): Connections {
   const open = new Set<Socket>();
@@ -16,19 +21,33 @@ export function trackConnections(server: Server): Connections {
     socket.once('close', () => open.delete(socket));
   });
   let closed: Promise<void> | undefined;
+  const close = () => {
+    closed ??= new Promise((resolve) =>
+      server.listening ? NetServer.prototype.close.call(server, () => resolve()) : resolve(),
+    );
+    return closed;
+  };
+  const closeIdle = () => {
+    // Node counts a connection as idle once its response was ended, though the client may not have taken all of it.
+    const sending = [...open].filter(({ writableLength }) => writableLength > 0);
+    for (const socket of sending) socket.destroy = () => socket;
+    server.closeIdleConnections();
+    for (const socket of sending) delete (socket as Partial<Socket>).destroy;
+  };
   return {
-    stopAccepting() {
-      closed ??= new Promise((resolve) =>
-        server.listening ? NetServer.prototype.close.call(server, () => resolve()) : resolve(),
-      );
-      return closed;
-    },
-    closeIdle() {
-      // Node counts a connection as idle once its response was ended, though the client may not have taken all of it.
-      const sending = [...open].filter(({ writableLength }) => writableLength > 0);
-      for (const socket of sending) socket.destroy = () => socket;
-      server.closeIdleConnections();
-      for (const socket of sending) delete (socket as Partial<Socket>).destroy;
+    stopAccepting: () => void close(),
+    async closeWhenIdle(from = 0) {
+      const look = () => {
+        if (performance.now() >= from) closeIdle();
+      };
+      const accepted = close();
+      look();
+      // A connection whose response began before is kept alive, and becomes idle only when that has ended.
+      const looking = setInterval(look, lookEveryMs);
+      await accepted;
+      // Those that were handed to the server by a TLS listener are not counted by its `close`.
+      for (const socket of open) await new Promise((resolve) => socket.once('close', resolve));
+      clearInterval(looking);
     },
   };
 }

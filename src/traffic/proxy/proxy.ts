@@ -123,14 +123,11 @@ async function stop(
   lastRequestMs: number,
 ): Promise<void> {
   context.draining = true;
-  const ended = [connections.stopAccepting(), ...(secure ? [closed(secure.server)] : [])];
   const leaveFrom = performance.now() + lastRequestMs;
+  const ended = [connections.closeWhenIdle(leaveFrom), ...(secure ? [closed(secure.server)] : [])];
   const leave = () => {
-    if (performance.now() < leaveFrom) return;
-    connections.closeIdle();
-    for (const session of context.sessions) drainSession(session);
+    if (performance.now() >= leaveFrom) for (const session of context.sessions) drainSession(session);
   };
-  // A connection whose response began before the stop is kept alive, and becomes idle only when that has ended.
   const leaving = setInterval(leave, 50);
   const force = setTimeout(() => {
     http.closeAllConnections();
