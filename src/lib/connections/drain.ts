@@ -14,17 +14,16 @@ export interface Connections {
 
 const lookEveryMs = 50;
 
-export function trackConnections(server: Server): Connections {
+/** `listeners` are those that hand their connections to the server, as one for TLS does. */
+export function trackConnections(server: Server, listeners: NetServer[] = []): Connections {
   const open = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
     open.add(socket);
     socket.once('close', () => open.delete(socket));
   });
-  let closed: Promise<void> | undefined;
+  let closed: Promise<unknown> | undefined;
   const close = () => {
-    closed ??= new Promise((resolve) =>
-      server.listening ? NetServer.prototype.close.call(server, () => resolve()) : resolve(),
-    );
+    closed ??= Promise.all([server, ...listeners].map(closeListener));
     return closed;
   };
   const closeIdle = () => {
@@ -40,14 +39,18 @@ export function trackConnections(server: Server): Connections {
       const look = () => {
         if (performance.now() >= from) closeIdle();
       };
-      const accepted = close();
+      const ended = close();
       look();
       // A connection whose response began before is kept alive, and becomes idle only when that has ended.
       const looking = setInterval(look, lookEveryMs);
-      await accepted;
-      // Those that were handed to the server by a TLS listener are not counted by its `close`.
-      for (const socket of open) await new Promise((resolve) => socket.once('close', resolve));
+      await ended;
       clearInterval(looking);
     },
   };
 }
+
+/** Resolves when its last connection has closed. */
+const closeListener = (listener: NetServer): Promise<void> =>
+  new Promise((resolve) =>
+    listener.listening ? NetServer.prototype.close.call(listener, () => resolve()) : resolve(),
+  );

@@ -71,8 +71,9 @@ export function createProxy(options: ProxyOptions): BuiltInProxy {
   };
   const http = createHttp1Server(context, certificates);
   const secure = certificates && createSecureListener(context, http, certificates);
-  const connections = trackConnections(http);
-  limitConnections(limits, trustedProxies, secure ? [http, secure.server] : [http]);
+  const listeners = secure ? [secure.server] : [];
+  const connections = trackConnections(http, listeners);
+  limitConnections(limits, trustedProxies, [http, ...listeners]);
   return {
     routes,
     counter,
@@ -111,9 +112,6 @@ function createSecureListener(context: ProxyContext, http: HttpServer, certifica
   return listener;
 }
 
-const closed = (server: Server): Promise<void> =>
-  new Promise((resolve) => (server.listening ? server.close(() => resolve()) : resolve()));
-
 async function stop(
   http: HttpServer,
   connections: Connections,
@@ -124,7 +122,7 @@ async function stop(
 ): Promise<void> {
   context.draining = true;
   const leaveFrom = performance.now() + lastRequestMs;
-  const ended = [connections.closeWhenIdle(leaveFrom), ...(secure ? [closed(secure.server)] : [])];
+  const ended = connections.closeWhenIdle(leaveFrom);
   const leave = () => {
     if (performance.now() >= leaveFrom) for (const session of context.sessions) drainSession(session);
   };
@@ -135,7 +133,7 @@ async function stop(
     secure?.destroyAll();
   }, drainMs);
   leave();
-  await Promise.all(ended);
+  await ended;
   clearInterval(leaving);
   clearTimeout(force);
   await context.routes.destroy();
