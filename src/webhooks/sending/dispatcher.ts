@@ -165,7 +165,7 @@ export class Dispatcher {
   async #renewLeases(endingBeforeMs: number, untilMs: number): Promise<void> {
     const ending = this.#leases.endingBefore(endingBeforeMs);
     await this.#parts.queue.renew(ending, untilMs);
-    for (const held of ending) held.untilMs = untilMs;
+    this.#leases.extend(ending, untilMs);
   }
 
   /** If this fails, they are due again when their lease runs out. */

@@ -1,7 +1,7 @@
 // The leases this process holds: of deliveries it has claimed and not given back, until their outcome is written.
 import type { Lease } from '../queue/claim.ts';
 
-export interface HeldLease extends Lease {
+interface HeldLease extends Lease {
   untilMs: number;
 }
 
@@ -17,7 +17,15 @@ export class Leases {
     for (const { id, lease } of leases) if (this.#held.get(id)?.lease === lease) this.#held.delete(id);
   }
 
-  endingBefore(timeMs: number): HeldLease[] {
+  /** Those that are still held. */
+  extend(leases: readonly Lease[], untilMs: number): void {
+    for (const { id, lease } of leases) {
+      const held = this.#held.get(id);
+      if (held?.lease === lease) held.untilMs = untilMs;
+    }
+  }
+
+  endingBefore(timeMs: number): Lease[] {
     return [...this.#held.values()].filter(({ untilMs }) => untilMs < timeMs);
   }
 }
