@@ -15,6 +15,7 @@ import { runSets } from '../../src/engines/single-instances.ts';
 import { standinInOwnProcess } from '../../src/engines/standin/own-process.ts';
 import { createStandinEngine } from '../../src/engines/standin/standin.ts';
 import { readRegistryAuths } from '../../src/registries/auths.ts';
+import { isAlive, parentOf } from '../helpers/children.ts';
 import { dockerMissing, startDocker, startRegistry } from '../helpers/docker.ts';
 import { type ImageKind, pushImage } from '../helpers/images.ts';
 import { type InstanceAddress, ids, specOf, startReady } from '../helpers/instances.ts';
@@ -204,6 +205,26 @@ describe('Docker', { skip: dockerMissing, timeout: 120_000 }, () => {
     await engine.start(spec);
     await until('its end', async () => (await engine.list())[0]?.exitCode === 127, 30_000);
     assert.match((await engine.logs(spec.id, { tail: 1 }))[0]!.text, /No such file/);
+  });
+
+  test('knows that a program listens nowhere once it has ended, though Docker still says that it runs', async () => {
+    const { engine, inspect } = await create();
+    const spec = await specOf(engine, of('web'));
+    await startReady(engine, spec);
+    const { Pid: program } = (await inspect(spec.id)).State;
+    // It would tell Docker of the end.
+    const shim = parentOf(program);
+    process.kill(shim, 'SIGSTOP');
+    try {
+      process.kill(program, 'SIGKILL');
+      await until('the end of the program', () => !isAlive(program));
+      assert.equal((await inspect(spec.id)).State.Running, true);
+      assert.deepEqual(await engine.listening!(spec.id), { open: [], loopback: [], exposed: [] });
+    } finally {
+      process.kill(shim, 'SIGCONT');
+    }
+    await until('Docker to notice', async () => !(await inspect(spec.id)).State.Running);
+    assert.equal(await engine.listening!(spec.id), null);
   });
 
   test('does not take a container of someone else for its own', async () => {

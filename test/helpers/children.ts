@@ -11,6 +11,10 @@ export function childrenOf(pid: number, entry: string): number[] {
   }
 }
 
+export function parentOf(pid: number): number {
+  return Number(/^PPid:\s*(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]);
+}
+
 export function commandOf(pid: number): string {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');

@@ -3,7 +3,7 @@
 import { pinImage } from '../../contract/image-reference.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { defaultLogBytes, type EngineInstance } from '../engine.ts';
-import type { InstanceEngine } from '../single-instances.ts';
+import type { InstanceEngine, InstanceSpec } from '../single-instances.ts';
 import { defaultDockerSocket, reachOf } from './address.ts';
 import { connectDocker, type DockerTimeouts, defaultDockerTimeouts, unless } from './client.ts';
 import { containerName, instanceOf, labelFilter, ownerOf } from './container.ts';
@@ -11,7 +11,7 @@ import { DiskLimit } from './disk-limit.ts';
 import { createEnds } from './ends.ts';
 import { exposedPorts, prepareImage } from './image.ts';
 import { removeContainer, startInstance } from './lifecycle.ts';
-import { listeningPorts } from './listening.ts';
+import { ListeningPrograms } from './listening.ts';
 import { followContainer } from './log/follow.ts';
 import { readLatestFrames } from './log/latest-frames.ts';
 import { readLogFrames } from './log/read-frames.ts';
@@ -66,6 +66,21 @@ export async function createDockerEngine(options: DockerOptions): Promise<Docker
   const containerOf = (id: string) => docker.getContainer(containerName(installation, id));
   const starting = new Map<string, Promise<void>>();
   const endsOf = createEnds(client);
+  const programs = new ListeningPrograms();
+
+  async function listening(id: string) {
+    const container = await unless([404], () =>
+      call(timeouts.read, 'unavailable', (abortSignal) => containerOf(id).inspect({ abortSignal })),
+    );
+    const ports = container && (await programs.portsOf(container));
+    return ports && { ...ports, exposed: await exposedPorts(client, container.Image) };
+  }
+
+  async function start(spec: InstanceSpec): Promise<void> {
+    await startInstance(context, spec);
+    // Whether processes can be seen from here shows while one runs, and matters once one has ended.
+    if (!programs.areVisible) await listening(spec.id).catch(() => null);
+  }
 
   async function listDated(): Promise<DatedInstance[]> {
     const filters = { label: [labelFilter(installation)] };
@@ -96,7 +111,7 @@ export async function createDockerEngine(options: DockerOptions): Promise<Docker
     },
     // Concurrent starts of one id share one: otherwise the second would run a program again that has already ended.
     start(spec) {
-      const running = starting.get(spec.id) ?? startInstance(context, spec).finally(() => starting.delete(spec.id));
+      const running = starting.get(spec.id) ?? start(spec).finally(() => starting.delete(spec.id));
       starting.set(spec.id, running);
       return running;
     },
@@ -121,13 +136,7 @@ export async function createDockerEngine(options: DockerOptions): Promise<Docker
       return frames ? readLogFrames(frames).filter((line) => line.at > sinceMs) : [];
     },
     follow: (id, after, signal) => followContainer(client, containerName(installation, id), after, signal),
-    async listening(id) {
-      const container = await unless([404], () =>
-        call(timeouts.read, 'unavailable', (abortSignal) => containerOf(id).inspect({ abortSignal })),
-      );
-      const listening = container && (await listeningPorts(container));
-      return listening && { ...listening, exposed: await exposedPorts(client, container.Image) };
-    },
+    listening,
     usage: (ids) => readUsage(client, installation, ids),
     watch: (onChange) => watchEvents(client, installation, onChange),
     close: async () => client.close(),

@@ -9,15 +9,30 @@ const listenState = '0A';
 /** 127.0.0.11, where Docker itself answers name lookups inside the container. */
 const resolver = '0B00007F';
 
-/** Null where it cannot be told. */
-export async function listeningPorts({
-  Id,
-  State,
-}: Pick<ContainerInspectInfo, 'Id' | 'State'>): Promise<ListeningPorts | null> {
+export class ListeningPrograms {
+  /** Whether one of the engine's processes has been read from here. Then all that run can be. */
+  #areVisible = false;
+
+  get areVisible(): boolean {
+    return this.#areVisible;
+  }
+
+  /** Null where it cannot be told. */
+  async portsOf({ Id, State }: Pick<ContainerInspectInfo, 'Id' | 'State'>): Promise<ListeningPorts | null> {
+    const ports = await readPorts(Id, State.Pid);
+    this.#areVisible ||= ports !== null;
+    if (ports || !State.Running || !this.#areVisible) return ports;
+    // Its process has ended, and a busy engine has not noticed yet.
+    return { open: [], loopback: [] };
+  }
+}
+
+/** Null if the container has no such process, or it cannot be seen from here. */
+async function readPorts(container: string, pid: number): Promise<ListeningPorts | null> {
   try {
-    const process = `/proc/${State.Pid}`;
+    const process = `/proc/${pid}`;
     // A service that runs in a container itself sees other processes under these numbers.
-    if (!(await readFile(`${process}/cgroup`, 'utf8')).includes(Id)) return null;
+    if (!(await readFile(`${process}/cgroup`, 'utf8')).includes(container)) return null;
     const tables = [await readFile(`${process}/net/tcp`, 'utf8'), await readFile(`${process}/net/tcp6`, 'utf8')];
     return portsIn(tables.join('\n'));
   } catch {

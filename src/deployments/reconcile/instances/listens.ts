@@ -39,7 +39,7 @@ export async function listens(
   if (!engine.listening) return true;
   const { port, listening } = await seePorts(context, engine, row);
   if (port === null) return true;
-  // Of one that has just ended nothing can be told either, and it listens nowhere.
+  // Of one that is known to have ended nothing can be told either, and it listens nowhere.
   return listening ? listening.open.includes(port) : runs(engine, row.id);
 }
 
