@@ -60,7 +60,8 @@ describe('a region whose Docker hangs', { skip: dockerMissing }, () => {
   }
 
   test('an engine that hangs only where containers are created is away too, until it creates them again', async () => {
-    const timeouts = { probe: 4000, change: 4000 };
+    // A busy machine may take seconds to create a container.
+    const timeouts = { probe: 10_000, change: 10_000 };
     const engine = await createDockerEngine({ address: proxy.address, installation: ids('installation'), timeouts });
     try {
       const spec = await specOf(engine, { image: images[0]!, variables: {} });
