@@ -46,12 +46,13 @@ for (const [args, told] of [
   });
 }
 
-test('--help names every command; a manifest that is not there is one line', async () => {
+test('--help names every command; a manifest that is not there is one line', async (t) => {
   const help = await runCli(['--help']).ended;
   assert.equal(help.code, 0);
   for (const command of ['build', 'verify', 'serve', 'push', 'withdraw', 'headers'])
     assert.match(help.stdout, new RegExp(`^  ${command}`, 'm'));
-  const missing = await runCli(['build', '/nowhere/catalogue.yaml', '--dir', '/tmp/sluice-none']).ended;
+  const site = join(await makeFolder(t), 'site');
+  const missing = await runCli(['build', '/nowhere/catalogue.yaml', '--dir', site]).ended;
   assert.equal(missing.code, 1);
   assert.equal(missing.stderr, 'sluice catalogue: /nowhere/catalogue.yaml does not exist\n');
 });

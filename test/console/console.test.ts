@@ -124,7 +124,8 @@ test('the build contains no secret and no source', () => {
 });
 
 test('503 with the command to run while the console is not built, and the page once it is', async () => {
-  const folder = `${mkdtempSync(join(tmpdir(), 'sluice-console-'))}/dist/`;
+  const parent = mkdtempSync(join(tmpdir(), 'sluice-console-'));
+  const folder = `${parent}/dist/`;
   const server = Fastify();
   mountConsole(server, folder);
   const missing = await server.inject('/console/projects');
@@ -136,7 +137,7 @@ test('503 with the command to run while the console is not built, and the page o
   assert.equal(found.statusCode, 200);
   assert.equal(found.body, '<!doctype html>');
   await server.close();
-  rmSync(folder, { recursive: true });
+  rmSync(parent, { recursive: true });
 });
 
 test('a process without the role api has no console', async () => {
