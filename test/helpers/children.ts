@@ -11,9 +11,12 @@ export function childrenOf(pid: number, entry: string): number[] {
   }
 }
 
-export function parentOf(pid: number): number {
-  return Number(/^PPid:\s*(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]);
-}
+const statusOf = (pid: number): string => readFileSync(`/proc/${pid}/status`, 'utf8');
+
+export const parentOf = (pid: number): number => Number(/^PPid:\s*(\d+)$/m.exec(statusOf(pid))![1]);
+
+/** By SIGSTOP, which takes effect a moment later. */
+export const isStopped = (pid: number): boolean => /^State:\s*T/m.test(statusOf(pid));
 
 export function commandOf(pid: number): string {
   try {

@@ -57,7 +57,7 @@ export async function startHaproxy(options: TestHaproxyOptions = {}): Promise<Te
     await stopMaster(filesIn(folder), 0);
     rmSync(folder, { recursive: true, force: true });
   });
-  return open(folder, await freePort(), await freePort(), options, new Map());
+  return open(folder, await freePort(), await freePort(), options, new Map(), 1);
 }
 
 const filesIn = (folder: string) => haproxyFiles(join(folder, 'haproxy'), folder);
@@ -68,6 +68,7 @@ async function open(
   tls: number,
   options: TestHaproxyOptions,
   table: Map<string, EnvironmentRoutes>,
+  loadedVersion: number,
 ): Promise<TestHaproxy> {
   const {
     certificates = null,
@@ -93,7 +94,7 @@ async function open(
     clock: systemClock,
     log,
   });
-  let version = 1;
+  let version = loadedVersion;
   let stopped: Promise<void> | null = null;
   const stop = () => (stopped ??= plane.stop(0));
   planes.push(stop);
@@ -158,7 +159,8 @@ async function open(
     },
     async restart(other) {
       await stop();
-      return open(folder, port, tls, options, other ? byKey(other) : table);
+      // A table's version never goes back, whichever process has it.
+      return open(folder, port, tls, options, other ? byKey(other) : table, version + 1);
     },
   };
 }
