@@ -1,6 +1,5 @@
 // A PostgreSQL with an installation in it, and what the measurements need of both.
 
-import { readFileSync } from 'node:fs';
 import { sql } from 'kysely';
 import { type App, createApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
@@ -8,6 +7,7 @@ import type { Clock } from '../../src/lib/clock.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createIds, type IdSource } from '../../src/lib/ids.ts';
 import { isolatedEnv } from '../../test/helpers/app.ts';
+import { parentOf } from '../../test/helpers/children.ts';
 import { createDatabase, startPostgres } from '../../test/helpers/postgres.ts';
 import { fillInstallation } from './fill.ts';
 
@@ -47,7 +47,7 @@ export async function openInstallation(count: number): Promise<Installation> {
 
 async function serverOf({ store }: App): Promise<number> {
   const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(store.db);
-  return Number(/^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${rows[0]!.pid}/status`, 'utf8'))![1]);
+  return parentOf(rows[0]!.pid);
 }
 
 /** Bytes of a row, its part of the indexes included. */

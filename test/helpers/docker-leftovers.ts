@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { isAlive } from './children.ts';
 import { until } from './wait.ts';
 
 export const limitMs = 30_000;
@@ -14,7 +15,7 @@ export async function makeHome(kind: 'docker' | 'registry'): Promise<string> {
   for (const name of readdirSync(tmpdir()).filter((each) => each.startsWith(prefix))) {
     const owner = name.slice(prefix.length).split('-')[0]!;
     // Two test processes may do so at once; whatever one of them leaves, the next one finds.
-    if (!isAlive(owner)) await removeHome(join(tmpdir(), name)).catch(() => {});
+    if (!isAlive(Number(owner))) await removeHome(join(tmpdir(), name)).catch(() => {});
   }
   return mkdtempSync(join(tmpdir(), `${prefix}${process.pid}-`));
 }
@@ -69,17 +70,9 @@ export function makeBridge(home: string): string {
  * dead one for living and waits for it.
  */
 export async function forgetContainerd(pidFile: string): Promise<void> {
-  const isGone = () => !existsSync(pidFile) || !isAlive(readFileSync(pidFile, 'utf8').trim());
+  const isGone = () => !existsSync(pidFile) || !isAlive(Number(readFileSync(pidFile, 'utf8')));
   await until('containerd to end', isGone, limitMs).catch(() => {});
   rmSync(pidFile, { force: true });
-}
-
-function isAlive(pid: string): boolean {
-  try {
-    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
-  } catch {
-    return false;
-  }
 }
 
 /** What a killed dockerd left running: its containerd, and the containers' keepers, which end the containers. */

@@ -68,18 +68,15 @@ export async function createDockerEngine(options: DockerOptions): Promise<Docker
   const endsOf = createEnds(client);
   const programs = new ListeningPrograms();
 
-  async function listening(id: string) {
-    const container = await unless([404], () =>
-      call(timeouts.read, 'unavailable', (abortSignal) => containerOf(id).inspect({ abortSignal })),
-    );
-    const ports = container && (await programs.portsOf(container));
-    return ports && { ...ports, exposed: await exposedPorts(client, container.Image) };
-  }
+  const inspect = (id: string) =>
+    unless([404], () => call(timeouts.read, 'unavailable', (abortSignal) => containerOf(id).inspect({ abortSignal })));
 
   async function start(spec: InstanceSpec): Promise<void> {
     await startInstance(context, spec);
+    if (programs.areVisible) return;
     // Whether processes can be seen from here shows while one runs, and matters once one has ended.
-    if (!programs.areVisible) await listening(spec.id).catch(() => null);
+    const container = await inspect(spec.id).catch(() => null);
+    if (container) await programs.portsOf(container);
   }
 
   async function listDated(): Promise<DatedInstance[]> {
@@ -136,7 +133,11 @@ export async function createDockerEngine(options: DockerOptions): Promise<Docker
       return frames ? readLogFrames(frames).filter((line) => line.at > sinceMs) : [];
     },
     follow: (id, after, signal) => followContainer(client, containerName(installation, id), after, signal),
-    listening,
+    async listening(id) {
+      const container = await inspect(id);
+      const ports = container && (await programs.portsOf(container));
+      return ports && { ...ports, exposed: await exposedPorts(client, container.Image) };
+    },
     usage: (ids) => readUsage(client, installation, ids),
     watch: (onChange) => watchEvents(client, installation, onChange),
     close: async () => client.close(),
