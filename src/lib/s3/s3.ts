@@ -1,6 +1,7 @@
 // The few calls of the S3 protocol that are needed here, signed by aws4fetch. Buckets are addressed by path where an endpoint is
 // given (most compatible stores), by host name at AWS.
 import { createHash } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import { AwsClient } from 'aws4fetch';
 import type { Store } from './address.ts';
 
@@ -33,6 +34,11 @@ type PutResult = 'stored' | 'precondition-failed';
 const PART_BYTES = 64 * 1024 * 1024;
 const MOST_PARTS = 9_000;
 
+const MOST_TRIES = 5;
+const FIRST_PAUSE_MS = 50;
+/** What a store answers that is busy or in trouble for a moment. */
+const isPassing = (status: number) => status >= 500 || status === 429;
+
 const unescapeXml = (text: string) =>
   text.replace(
     /&(lt|gt|quot|apos|amp);/g,
@@ -49,7 +55,7 @@ export class S3 {
   constructor(store: Store, { signal, timeoutMs }: { signal?: AbortSignal | undefined; timeoutMs?: number } = {}) {
     const { accessKeyId, secretAccessKey, sessionToken, region, bucket, endpoint } = store;
     const session = sessionToken === undefined ? {} : { sessionToken };
-    this.#aws = new AwsClient({ accessKeyId, secretAccessKey, ...session, service: 's3', region, retries: 4 });
+    this.#aws = new AwsClient({ accessKeyId, secretAccessKey, ...session, service: 's3', region });
     this.#base = endpoint
       ? `${endpoint.replace(/\/+$/, '')}/${bucket}`
       : `https://${bucket}.s3.${region}.amazonaws.com`;
@@ -60,8 +66,15 @@ export class S3 {
     const address = `${this.#base}/${key}`;
     const signal = this.#signalOf();
     try {
-      // Every header is signed, the conditions above all: nothing on the way can take them out.
-      return await this.#aws.fetch(address, { method, headers, body, signal, aws: { allHeaders: true } });
+      for (let tries = 1; ; tries++) {
+        // Every header is signed, the conditions above all: nothing on the way can take them out.
+        const request = await this.#aws.sign(address, { method, headers, body, aws: { allHeaders: true } });
+        // The signal is given here and not in the request: one that only a request follows is lost with the next garbage collection.
+        const response = await fetch(request, { signal });
+        if (!isPassing(response.status) || tries === MOST_TRIES) return response;
+        await response.body?.cancel();
+        await pause(Math.random() * FIRST_PAUSE_MS * 2 ** (tries - 1), undefined, signal ? { signal } : {});
+      }
     } catch (error) {
       signal?.throwIfAborted();
       const cause = (error as Error).cause;

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { S3, S3Error } from './s3.ts';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage: () => void = runInNewContext('gc');
+
+/** A store that gives these answers one after the other, and then none. */
+async function startStore(statuses: number[]) {
+  const calls: string[] = [];
+  const server = createServer((request, response) => {
+    calls.push(`${request.method} ${request.url}`);
+    const status = statuses.shift();
+    if (status !== undefined) response.writeHead(status).end();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const store = { bucket: 'b', prefix: '', region: 'us-east-1', endpoint, accessKeyId: 'id', secretAccessKey: 'key' };
+  const stop = () => {
+    server.closeAllConnections();
+    server.close();
+  };
+  return { calls, store, [Symbol.dispose]: stop };
+}
+
+test('a store that never answers is given up in time, whatever garbage is collected meanwhile', {
+  timeout: 30_000,
+}, async () => {
+  using silent = await startStore([]);
+  const s3 = new S3(silent.store, { timeoutMs: 1000 });
+  const collecting = setInterval(collectGarbage, 100);
+  try {
+    await assert.rejects(s3.read('key'), { name: 'TimeoutError' });
+  } finally {
+    clearInterval(collecting);
+  }
+  assert.equal(silent.calls.length, 1);
+});
+
+test('a store in trouble for a moment is asked again, five times in all', async () => {
+  using busy = await startStore([503, 429, 200, 500, 500, 500, 500, 500]);
+  const s3 = new S3(busy.store, { timeoutMs: 30_000 });
+  assert.deepEqual(await s3.read('first'), Buffer.alloc(0));
+  await assert.rejects(s3.read('second'), S3Error);
+  assert.deepEqual(busy.calls, [...Array(3).fill('GET /b/first'), ...Array(5).fill('GET /b/second')]);
+});
