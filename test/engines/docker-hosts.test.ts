@@ -3,8 +3,12 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { pino } from 'pino';
 import { findInstallation } from '../../src/db/installation.ts';
+import { connectDocker, defaultDockerTimeouts } from '../../src/engines/docker/client.ts';
 import { createDockerEngine } from '../../src/engines/docker/docker.ts';
 import { openDockerHosts } from '../../src/engines/docker/hosts/open.ts';
+import { ProjectNetworks } from '../../src/engines/docker/network/networks.ts';
+import { parseSubnetPool } from '../../src/engines/docker/network/setting.ts';
+import { defaultSubnetPool } from '../../src/engines/docker/network/subnets.ts';
 import { runSets } from '../../src/engines/single-instances.ts';
 import { adminToken, startApp, type TestApp } from '../helpers/app.ts';
 import { cli } from '../helpers/cli.ts';
@@ -98,6 +102,21 @@ describe('several Docker hosts', { skip: dockerMissing, timeout: 300_000 }, () =
       for (const { Image } of await client.listContainers({ filters })) digests.add(Image);
     }
     assert.equal(digests.size, 1);
+  });
+
+  test('hosts on one machine that choose a subnet at once get different ones', async () => {
+    const installation = ids('networks');
+    const filters = { label: [`sluice.installation=${installation}`] };
+    const pool = parseSubnetPool(defaultSubnetPool);
+    const clients = await Promise.all(dockers.map(({ socket }) => connectDocker(socket, defaultDockerTimeouts)));
+    const networks = clients.map((client) => new ProjectNetworks({ client, installation, pool, sweepEveryMs: 0 }));
+    const projects = many(4, () => ids('prj'));
+    for (const project of projects) await Promise.all(networks.map((of) => of.ensure(project)));
+    const own = (await Promise.all(dockers.map(({ client }) => client.listNetworks({ filters })))).flat();
+    const subnets = own.map(({ IPAM }) => IPAM!.Config![0]!.Subnet);
+    assert.equal(new Set(subnets).size, dockers.length * projects.length, subnets.join(' '));
+    for (const of of networks) for (let sweeps = 0; sweeps < 2; sweeps++) await of.sweep(new Set(), 0);
+    for (const client of clients) client.close();
   });
 
   test('a host that was killed is left out at once: what was to start there starts on another', async () => {

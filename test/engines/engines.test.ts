@@ -184,7 +184,9 @@ describe('Docker', { skip: dockerMissing, timeout: 120_000 }, () => {
     await networks.sweep(new Set(), 0);
     await networks.sweep(new Set(), 0);
     assert.deepEqual(await own(), []);
-    const full = parseSubnetPool('base=10.99.16.0/28,size=28');
+    // A range that no other test uses: that of its bridge, 10.2…, moved to 10.1…
+    const bridge = (await docker.client.getNetwork('bridge').inspect()).IPAM!.Config![0]!.Subnet!;
+    const full = parseSubnetPool(`base=${bridge.replace(/^10\.2(.*)\/24$/, '10.1$1/28')},size=28`);
     const small = new ProjectNetworks({ client, installation, pool: full, sweepEveryMs: 0 });
     await small.ensure('prj_1');
     await assert.rejects(small.ensure('prj_2'), /no subnet is left/);

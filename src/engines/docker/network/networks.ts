@@ -1,12 +1,16 @@
 // A network for each project: instances reach the others of their project and the outside, not those of other projects.
 // Routers reach them by the ports they publish. A network whose project has no container any more is removed.
+import { randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { NetworkInspectInfo } from 'dockerode';
-import { parseRange, type Range } from '../../../lib/address.ts';
+import { parseRange, type Range, rangeText } from '../../../lib/address.ts';
 import { EngineError } from '../../engine.ts';
 import { type DockerClient, get, isErrorResponse, unless } from '../client.ts';
 import { label, labelFilter } from '../container.ts';
-import { freeSubnets, routedNetworks, type SubnetPool } from './subnets.ts';
+import { freeSubnets, isShared, parseRoutes, type Route, type SubnetPool } from './subnets.ts';
+
+const mostTries = 10;
+const mostTurns = 65_536;
 
 interface NetworkParts {
   client: DockerClient;
@@ -42,24 +46,37 @@ export class ProjectNetworks {
   }
 
   async #make(name: string, project: string): Promise<void> {
-    const { client, installation, pool, turn } = this.#parts;
     if (await this.#find(name)) return;
-    const taken = [...(await this.#subnets()), ...ownRoutes()];
-    for (const Subnet of freeSubnets(pool, project, taken, turn)) {
+    let { turn } = this.#parts;
+    for (let tries = 1; tries <= mostTries; tries++) {
+      const made = await this.#create(name, project, turn);
+      // Another engine on this machine may have taken the same at once. At least one of the two sees it, and gives way.
+      if (!made || !isShared(made.subnet, ownRoutes())) return;
+      await this.#remove(made.id);
+      turn = randomInt(mostTurns);
+    }
+    throw new EngineError('start_failed', `other engines took each of ${mostTries} subnets at the same time`);
+  }
+
+  /** Null where there is one by now. */
+  async #create(name: string, project: string, turn?: number): Promise<{ id: string; subnet: Range } | null> {
+    const { client, installation, pool } = this.#parts;
+    const taken = [...(await this.#subnets()), ...ownRoutes().map(({ network }) => network)];
+    for (const subnet of freeSubnets(pool, project, taken, turn)) {
       try {
-        await client.change(client.timeouts.change, 'start_failed', (abortSignal) =>
+        const { id } = await client.change(client.timeouts.change, 'start_failed', (abortSignal) =>
           client.docker.createNetwork({
             Name: name,
             CheckDuplicate: true,
             Driver: 'bridge',
-            IPAM: { Driver: 'default', Config: [{ Subnet }] },
+            IPAM: { Driver: 'default', Config: [{ Subnet: rangeText(subnet) }] },
             Labels: { [label.installation]: installation, [label.project]: project },
             abortSignal,
           }),
         );
-        return;
+        return { id, subnet };
       } catch (error) {
-        if (isErrorResponse(error, 409)) return;
+        if (isErrorResponse(error, 409)) return null;
         // Somebody else took it since.
         if (!isErrorResponse(error) || !/overlap|already (used|allocated|in use)/i.test(error.message)) throw error;
       }
@@ -111,9 +128,9 @@ export class ProjectNetworks {
 }
 
 /** Of an engine on this machine, it is wise to keep clear of them; for one elsewhere it does no harm. */
-function ownRoutes(): Range[] {
+function ownRoutes(): Route[] {
   try {
-    return routedNetworks(readFileSync('/proc/net/route', 'utf8'));
+    return parseRoutes(readFileSync('/proc/net/route', 'utf8'));
   } catch {
     return [];
   }

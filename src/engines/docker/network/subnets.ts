@@ -1,7 +1,7 @@
 // Which subnet a new network gets. Docker's own pools are enough for some thirty networks, so ours come from a range of
 // their own. No I/O.
 import { hash } from 'node:crypto';
-import { type Range, rangesOverlap, rangeText } from '../../../lib/address.ts';
+import { type Range, rangesOverlap } from '../../../lib/address.ts';
 
 export interface SubnetPool {
   base: Range;
@@ -21,28 +21,40 @@ export function* freeSubnets(
   project: string,
   taken: readonly Range[],
   turn = 0,
-): Generator<string> {
+): Generator<Range> {
   const count = 2 ** (size - base.prefix);
   const first = Number.parseInt(hash('sha256', project).slice(0, 8), 16) % count;
   const step = 1n << BigInt(base.bits - size);
   for (let n = 0; n < count; n++) {
     const value = base.value + step * BigInt((first + turn + n) % count);
     const subnet: Range = { bits: base.bits, value, prefix: size };
-    if (!taken.some((other) => rangesOverlap(subnet, other))) yield rangeText(subnet);
+    if (!taken.some((other) => rangesOverlap(subnet, other))) yield subnet;
   }
 }
 
-/** The networks this machine has routes to, from the text of /proc/net/route: its own, and those of other engines. */
-export function routedNetworks(text: string): Range[] {
+/** A network that this machine has a route to: its own, or one of another engine. */
+export interface Route {
+  network: Range;
+  device: string;
+}
+
+/** From the text of /proc/net/route. */
+export function parseRoutes(text: string): Route[] {
   return text
     .split('\n')
     .slice(1)
     .flatMap((line) => {
-      const [, destination, , , , , , mask] = line.trim().split(/\s+/);
+      const [device = '', destination, , , , , , mask] = line.trim().split(/\s+/);
       if (!destination || !mask || mask === '00000000') return [];
       const prefix = littleEndian(mask).toString(2).replaceAll('0', '').length;
-      return [{ bits: 32 as const, value: littleEndian(destination), prefix }];
+      return [{ network: { bits: 32 as const, value: littleEndian(destination), prefix }, device }];
     });
+}
+
+/** Whether more than one network has addresses of the subnet: what is sent there may reach the other one. */
+export function isShared(subnet: Range, routes: readonly Route[]): boolean {
+  const within = routes.filter(({ network }) => rangesOverlap(subnet, network));
+  return new Set(within.map(({ device }) => device)).size > 1;
 }
 
 const littleEndian = (hex: string): bigint => BigInt(`0x${hex.match(/../g)!.reverse().join('')}`);
