@@ -209,7 +209,7 @@ const labelOf = ({ sql }: CompiledQuery): string => sql.slice(0, 60).replaceAll(
 function inSqlite(query: CompiledQuery): CompiledQuery {
   if (!query.sql.includes('environment_lease') && !query.sql.includes('clock_timestamp()')) return query;
   const sql = query.sql
-    .replaceAll('(extract(epoch from clock_timestamp()) * 1000)::bigint', 'shared_now()')
+    .replaceAll(/\(extract\(epoch from clock_timestamp\(\)\) \* 1000\)(::bigint)?/g, 'shared_now()')
     .replace(/ for share$/, '')
     .replace(
       /^(insert into "environment_lease" \(.*?)\) values (.*?)\) on conflict/,

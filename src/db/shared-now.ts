@@ -3,8 +3,11 @@
 import { type RawBuilder, sql } from 'kysely';
 import { type Db, dialectOf } from './database.ts';
 
-/** In milliseconds since the epoch, at the moment the expression is evaluated. */
-export const postgresNow = sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`;
+/** In milliseconds since the epoch, with fractions, at the moment the expression is evaluated. */
+export const postgresExactNow = sql<string>`(extract(epoch from clock_timestamp()) * 1000)`;
+
+/** In whole milliseconds. */
+export const postgresNow = sql<number>`${postgresExactNow}::bigint`;
 
 export const sharedNow = (db: Db, ownNowMs: number): RawBuilder<number> =>
   dialectOf(db) === 'postgres' ? postgresNow : sql<number>`${ownNowMs}`;

@@ -39,3 +39,18 @@ test('a clock without a steady time is followed', async () => {
   assert.equal(lastingOf(clock).now(), nowMs);
   await stop();
 });
+
+if (onPostgres) {
+  test('the clock of the database is known to less than a millisecond', async () => {
+    const passedOver = new Set<boolean>();
+    for (let i = 0; i < 50; i++) {
+      let steadyMs = 0;
+      const { clock, stop } = await open({ now: () => 0, steady: () => steadyMs });
+      const atFirst = lastingOf(clock).now();
+      steadyMs = 0.5;
+      passedOver.add(lastingOf(clock).now() > atFirst);
+      await stop();
+    }
+    assert.deepEqual(passedOver, new Set([true, false]), 'half a millisecond later it is the next one, or not yet');
+  });
+}
