@@ -3,7 +3,7 @@
 import { CompiledQuery, sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { sqliteRows } from '../../db/json-rows.ts';
-import { prepared } from '../../db/prepared.ts';
+import { prepared, runCompiled } from '../../db/prepared.ts';
 import { longestProbeWaitMs, wantFor } from '../endpoints/health.ts';
 import { type HealthChange, markHealth } from '../endpoints/mark-health.ts';
 import { type Claimed, type ClaimRequest, type Lease, leaseFields, leasesOf, type Receiver } from './claim.ts';
@@ -77,25 +77,27 @@ function wantOf({ id, ordering, failures, probe_at }: WaitingEndpoint, { loads, 
   return wantFor({ failures, probeAt: probe_at }, ordering === 'strict', loads.get(id), nowMs);
 }
 
+/** Parameters: the lease, its end, the webhook, those of `which`, now, now. */
+const claimOf = (which: string) => `
+  update delivery set lease = ?, lease_until = ?
+  where delivery.id in (select c.id from delivery c where c.webhook_id = ? and c.state = 'pending' ${which})
+    and delivery.due_at <= ? and delivery.lease_until <= ?
+  returning delivery.id, delivery.webhook_id, delivery.event_id, delivery.type, delivery.attempts, delivery.tried,
+    delivery.lease, coalesce(delivery.test_body, (select e.body from event e where e.id = delivery.event_id)) as body`;
+const claimFirst = claimOf('order by c.position, c.id limit 1');
+const claimDue = claimOf('and c.due_at <= ? and c.lease_until <= ? order by c.due_at, c.id limit ?');
+
 async function claimFor(
   tx: Db,
   { id, probe_at: _, ...receiver }: WaitingEndpoint,
   want: number,
   { nowMs, lease, untilMs }: ClaimRequest,
 ): Promise<Claimed[]> {
-  const chosen =
+  const claiming =
     receiver.ordering === 'strict'
-      ? sql`select c.id from delivery c where c.webhook_id = ${id} and c.state = 'pending'
-          order by c.position, c.id limit 1`
-      : sql`select c.id from delivery c where c.webhook_id = ${id} and c.state = 'pending'
-          and c.due_at <= ${nowMs} and c.lease_until <= ${nowMs} order by c.due_at, c.id limit ${want}`;
-  const { rows } = await sql<Omit<Claimed, keyof Receiver>>`
-    update delivery set lease = ${lease}, lease_until = ${untilMs}
-    where delivery.id in (${chosen}) and delivery.due_at <= ${nowMs} and delivery.lease_until <= ${nowMs}
-    returning delivery.id, delivery.webhook_id, delivery.event_id, delivery.type, delivery.attempts, delivery.tried,
-      delivery.lease, coalesce(delivery.test_body, (select e.body from event e where e.id = delivery.event_id)) as body`.execute(
-    tx,
-  );
+      ? CompiledQuery.raw(claimFirst, [lease, untilMs, id, nowMs, nowMs])
+      : CompiledQuery.raw(claimDue, [lease, untilMs, id, nowMs, nowMs, want, nowMs, nowMs]);
+  const rows = await runCompiled(tx, claiming as CompiledQuery<Omit<Claimed, keyof Receiver>>);
   return rows.map((row) => ({ ...row, ...receiver }));
 }
 
@@ -121,7 +123,7 @@ const changingDeliveries = `update delivery as d set ${deliveryChanges}
 async function complete(db: Db, outcomes: readonly Outcome[]): Promise<void> {
   const json = JSON.stringify(outcomes);
   await db.transaction().execute(async (tx) => {
-    await tx.executeQuery(CompiledQuery.raw(addingAttempts, [json]));
-    await tx.executeQuery(CompiledQuery.raw(changingDeliveries, [json]));
+    await runCompiled(tx, CompiledQuery.raw(addingAttempts, [json]));
+    await runCompiled(tx, CompiledQuery.raw(changingDeliveries, [json]));
   });
 }
