@@ -57,6 +57,8 @@ export interface Overrides extends NotificationOverrides {
 
 export interface App {
   config: Config;
+  /** What all its parts go by. */
+  clock: Clock;
   log: Log;
   /** The background loops, and which of them are stuck. */
   loops: Loops;
@@ -215,6 +217,7 @@ async function buildApp(config: Config, overrides: Overrides & { log: Log }, end
 
   return {
     config,
+    clock,
     log,
     loops,
     server: web.server,

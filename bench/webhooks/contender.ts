@@ -6,6 +6,8 @@ import { PgBoss } from 'pg-boss';
 import { Agent } from 'undici';
 import { createApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
+import { agreedClock } from '../../src/db/agreed-clock.ts';
+import { scopeOf } from '../../src/db/transactions.ts';
 import { insertEvent } from '../../src/events/outbox.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createIds } from '../../src/lib/ids.ts';
@@ -15,8 +17,8 @@ import { connectProcesses } from '../../src/signals/processes.ts';
 import { openStore } from '../../src/store.ts';
 
 interface Contender {
-  /** Commits the job with this number. */
-  produce(n: number): Promise<void>;
+  /** Commits the job with this number. Gives when it was committed. */
+  produce(n: number): Promise<number>;
   /** Starts sending. */
   work(): Promise<void>;
 }
@@ -52,18 +54,21 @@ async function sluice(): Promise<Contender> {
   const app = BENCH_ROLE === 'produce' ? null : await createApp(config, { tokenLimit: 1e9 });
   const log = createLog({ level: 'silent', format: 'json' });
   const store = app?.store ?? (await openStore(config, () => {}));
-  const { db } = store;
-  if (!app)
-    connectProcesses({ db, databaseUrl: config.databaseUrl!, processId: 'bench', log, loops: createLoops(log) });
+  const { db, dialect } = store;
+  const loops = createLoops(log);
+  const clock = app?.clock ?? (await agreedClock(dialect, { db, clock: systemClock, log, loops })).clock;
+  if (!app) connectProcesses({ db, databaseUrl: config.databaseUrl!, processId: 'bench', log, loops });
   return {
     async produce(n) {
       const { id: projectId, account_id: accountId } = projects[n % projects.length]!;
-      const data = { n, text };
-      await db
-        .transaction()
-        .execute((tx) =>
-          insertEvent(tx, { ids, clock: systemClock }, { type: 'alert.fired', accountId, projectId, data }),
-        );
+      const event = { type: 'alert.fired', accountId, projectId, data: { n, text } } as const;
+      let committedAt = 0;
+      await db.transaction().execute((tx) => {
+        // In one process, the claim may begin before this function is back.
+        scopeOf(tx)!.onCommit.push(() => (committedAt = now()));
+        return insertEvent(tx, { ids, clock }, event);
+      });
+      return committedAt;
     },
     work: async () => {},
   };
@@ -76,7 +81,10 @@ async function pgBoss(): Promise<Contender> {
   const queue = 'posts';
   await boss.createQueue(queue, { notify: true }).catch(() => {});
   return {
-    produce: async (n) => void (await boss.send(queue, { n, text })),
+    async produce(n) {
+      await boss.send(queue, { n, text });
+      return now();
+    },
     async work() {
       const options = {
         batchSize: 10,
@@ -109,11 +117,13 @@ async function graphile(): Promise<Contender> {
   const utils = await makeWorkerUtils({ connectionString: BENCH_POSTGRES!, logger });
   await utils.migrate();
   return {
-    produce: async (n) =>
-      void (await pool.query(
-        "select graphile_worker.add_job('post', json_build_object('n', $1::int, 'text', $2::text))",
-        [n, text],
-      )),
+    async produce(n) {
+      await pool.query("select graphile_worker.add_job('post', json_build_object('n', $1::int, 'text', $2::text))", [
+        n,
+        text,
+      ]);
+      return now();
+    },
     async work() {
       const post_ = (payload: unknown) => post(payload as { n: number; text: string });
       runner = await runGraphile({ preset, logger, taskList: { post: post_ }, noHandleSignals: true });
@@ -128,8 +138,7 @@ const contender = await { sluice, pgBoss, graphile }[BENCH_KIND as 'sluice']();
 async function produce(from: number, count: number, perSecond: number | null): Promise<[number, number][]> {
   const committed: [number, number][] = [];
   const one = async (n: number) => {
-    await contender.produce(n);
-    committed.push([n, now()]);
+    committed.push([n, await contender.produce(n)]);
   };
   let next = from;
   if (perSecond === null) {
