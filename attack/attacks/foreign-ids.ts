@@ -34,14 +34,22 @@ async function makeOneOfEach(url: string, { tokens, project, deployment }: Tenan
   };
 }
 
-/** All that its owner sees of it, without what time alone changes. */
-async function seenByOwner(url: string, token: string, ids: Ids): Promise<string> {
+/** All that its owner sees of it, by path, without what time alone changes. */
+async function seenByOwner(url: string, token: string, ids: Ids): Promise<Map<string, string>> {
   const paths = [
     ...[`/projects/${ids.id}`, `/projects/${ids.id}/environments`, `/projects/${ids.id}/deployments`],
     ...[`/projects/${ids.id}/alert-rules`, `/registries/${ids.reg}`, '/tokens', '/webhooks'],
   ];
   const answers = await Promise.all(paths.map((path) => call(url, 'GET', `/v1${path}`, { token })));
-  return JSON.stringify(answers.map(({ status, body }) => [status, body])).replaceAll(/"last_\w+":[^,}]*/g, '');
+  const texts = answers.map(({ status, body }) =>
+    JSON.stringify([status, body]).replaceAll(/"(last_\w+|failing_since|probe_at)":[^,}]*/g, ''),
+  );
+  return new Map(paths.map((path, i) => [path, texts[i]!]));
+}
+
+function changes(before: Map<string, string>, after: Map<string, string>): string[] {
+  const changed = [...before].filter(([path, text]) => after.get(path) !== text);
+  return changed.map(([path, text]) => `what its owner sees at ${path} was ${text} and is ${after.get(path)}`);
 }
 
 async function attackWith(target: Target, token: string, ids: Ids, rounds: number) {
@@ -83,8 +91,7 @@ export const foreignIds: Attack = {
     const byAccount = await attackWith(target, attacker.tokens[0]!, ids, rounds);
     const { reg, tok, whk, dlv, evt, ...inProject } = ids;
     const byProject = await attackWith(target, bound, inProject, rounds);
-    const broken = [...byAccount.broken, ...byProject.broken];
-    if ((await seenByOwner(url, owner, ids)) !== before) broken.push('what its owner sees has changed');
+    const broken = [...byAccount.broken, ...byProject.broken, ...changes(before, await seenByOwner(url, owner, ids))];
     const note = `${byAccount.unfound + byProject.unfound} times 403 or 404`;
     return { tried: byAccount.tried + byProject.tried + 1, broken, note };
   },
