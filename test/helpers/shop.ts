@@ -79,21 +79,30 @@ export class Shop {
   }
 
   /** Waits until the deployment is in one of the states, and fails if it ends in another. */
-  async reaches(id: string, ...states: string[]): Promise<Deployment> {
-    return until(
-      `${id} to be ${states.join(' or ')}`,
-      async () => {
-        const deployment = await this.deployment(id).catch((error) => {
-          if (!this.isKilled || error.message !== 'fetch failed') throw error;
-        });
-        if (!deployment) return undefined;
-        if (states.includes(deployment.state)) return deployment;
-        assert.equal(deployment.finished_at, null, `ended otherwise: ${JSON.stringify(deployment, null, 1)}`);
+  reaches(id: string, ...states: string[]): Promise<Deployment> {
+    return this.#becomes(id, states.join(' or '), ({ state }) => states.includes(state));
+  }
+
+  /** The same for the phase of its canary. */
+  reachesPhase(id: string, phase: string): Promise<Deployment> {
+    return this.#becomes(id, phase, ({ canary }) => canary?.phase === phase);
+  }
+
+  async #becomes(id: string, what: string, isSo: (deployment: Deployment) => boolean): Promise<Deployment> {
+    let last: Deployment | undefined;
+    const ask = async () => {
+      last = await this.deployment(id).catch((error) => {
+        if (!this.isKilled || error.message !== 'fetch failed') throw error;
         return undefined;
-      },
-      60_000,
-      this.pollMs,
-    );
+      });
+      return last && (isSo(last) || last.finished_at !== null);
+    };
+    const shown = () => JSON.stringify(last, null, 1);
+    await until(`${id} to be ${what}`, ask, 60_000, this.pollMs).catch((error) => {
+      throw new Error(`${error.message}: ${shown()}`, { cause: error });
+    });
+    assert.ok(isSo(last!), `ended otherwise: ${shown()}`);
+    return last!;
   }
 
   async released(image: string, more: object = {}): Promise<Deployment> {

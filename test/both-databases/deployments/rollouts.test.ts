@@ -129,10 +129,7 @@ describe('rolling out', () => {
     const shop = await open({ canary: { bake_s: 1, warmup_s: 1, on_inconclusive: 'hold' } });
     await shop.released(image(1));
     const { id } = await shop.deploy(image(2), { strategy: 'canary' });
-    const held = await until('a pause', async () => {
-      const deployment = await shop.deployment(id);
-      return deployment.canary?.phase === 'paused' ? deployment : undefined;
-    });
+    const held = await shop.reachesPhase(id, 'paused');
     assert.deepEqual(held.canary!.analysis.verdict, 'inconclusive');
     assert.deepEqual(
       held.timeline.slice(-2).map(({ message }) => message),
@@ -154,7 +151,7 @@ describe('rolling out', () => {
     const { id } = await shop.deploy(image(2), { strategy: 'canary', canary_percent: 50 });
     await shop.reaches(id, 'canary');
     const load = shop.load(2);
-    await until('a pause', async () => ((await shop.deployment(id)).canary?.phase === 'paused' ? true : undefined));
+    await shop.reachesPhase(id, 'paused');
     await load.stop();
     await shop.api('POST', `/deployments/${id}/abort`);
     await shop.reaches(id, 'canceled');
@@ -173,9 +170,7 @@ describe('rolling out', () => {
     assert.equal(await command('pause'), 'paused');
     assert.equal(await command('pause'), 'deployment_state_conflict');
     assert.equal(await command('resume'), 'baking');
-    await until('approval', async () =>
-      (await shop.deployment(id)).canary?.phase === 'awaiting_approval' ? true : undefined,
-    );
+    await shop.reachesPhase(id, 'awaiting_approval');
     assert.equal(await command('promote'), 'promoting');
     await shop.reaches(id, 'succeeded');
     for (const verb of ['promote', 'pause', 'resume', 'abort'])
