@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { type App, createApp, type Overrides } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
 import { createLog } from '../../src/lib/log.ts';
+import { reserveInstancePorts } from './free-port.ts';
 import { createDatabase } from './postgres.ts';
 
 export const postgresUrl = process.env.SLUICE_TEST_POSTGRES || null;
@@ -46,6 +47,7 @@ const patience = 'connect_timeout=60&statement_timeout=60000';
 export async function isolatedEnv(): Promise<{ env: Record<string, string>; dataDir: string; clean(): Promise<void> }> {
   const dataDir = mkdtempSync(join(tmpdir(), 'sluice-test-'));
   const database = postgresUrl ? await createDatabase(postgresUrl) : null;
+  const instancePorts = await reserveInstancePorts();
   const env: Record<string, string> = {
     SLUICE_DATA_DIR: dataDir,
     SLUICE_PORT: '0',
@@ -53,6 +55,7 @@ export async function isolatedEnv(): Promise<{ env: Record<string, string>; data
     SLUICE_ROUTER_TLS_PORT: '0',
     SLUICE_DATA_PLANE: 'builtin', // HAProxy has test/both-planes/, and tests that name it
     SLUICE_REGIONS: 'local=standin:',
+    SLUICE_INSTANCE_PORTS: instancePorts.range,
     SLUICE_ADMIN_TOKEN: adminToken,
     SLUICE_SAMPLE: 'off',
     SLUICE_LOG_LEVEL: 'silent',
@@ -62,6 +65,7 @@ export async function isolatedEnv(): Promise<{ env: Record<string, string>; data
     env,
     dataDir,
     async clean() {
+      instancePorts.release();
       await database?.drop();
       rmSync(dataDir, { recursive: true, force: true });
     },

@@ -26,6 +26,24 @@ export async function freePort(): Promise<number> {
   throw new Error(`no port from ${first} to ${last} was free in ${attempts} attempts`);
 }
 
+/** Of one app. One that is used is given again only after minutes, so this is more than the tests of a file use. */
+const instancePorts = 250;
+const firstInstancePort = 20_000;
+const blocks = 40;
+
+/**
+ * Ports for the instances of an app, which no other app of these tests gets: a connection to an instance that does not
+ * listen must not reach an instance of another test.
+ */
+export async function reserveInstancePorts(): Promise<{ range: string; release(): void }> {
+  for (let i = 0; i < 10 * blocks; i++) {
+    const first = firstInstancePort + randomInt(blocks) * instancePorts;
+    const mine = await listening({ path: `\0sluice-test-instances-${first}` });
+    if (mine) return { range: `${first}-${first + instancePorts - 1}`, release: () => void mine.close() };
+  }
+  throw new Error(`other tests have all ports from ${firstInstancePort} for their instances`);
+}
+
 /** Undefined: something else has that address. */
 async function listening(at: ListenOptions): Promise<Server | undefined> {
   const server = createServer().listen(at).unref();
