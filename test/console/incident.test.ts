@@ -34,7 +34,7 @@ describe('an incident', { skip: noBrowser }, () => {
 
   test('while visitors get 503, every surface says so within ten seconds, with the reason', async (context) => {
     const check = { path: '/', interval_s: 1, healthy_after: 1, unhealthy_after: 2 };
-    const shop = await Shop.open(t.url, { health_check: check, variables: { STANDIN_FAIL_AFTER_S: '8' } });
+    const shop = await Shop.open(t.url, { health_check: check, variables: { STANDIN_FAIL_ON: '/fail' } });
     shop.pollMs = 150;
     await shop.released('registry.example/shop:1');
     const project = `/projects/${shop.project}`;
@@ -42,6 +42,7 @@ describe('an incident', { skip: noBrowser }, () => {
     const pages = await Promise.all(paths.map(openAt));
     const { slug } = (await shop.api('GET', '')).body;
 
+    await shop.visit(undefined, '/fail');
     await until('a 503', async () => (await shop.visit()).status === 503, 30_000);
     const begun = performance.now();
     const tookMs = (what: string) => context.diagnostic(`${what}: ${Math.round(performance.now() - begun)} ms`);

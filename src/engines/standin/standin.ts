@@ -6,6 +6,8 @@
 //   STANDIN_LATENCY_MS=50        every response takes that long
 //   STANDIN_EXIT_AFTER_S=3       it exits after that time
 //   STANDIN_FAIL_AFTER_S=3       from then on every response is 500
+//   STANDIN_EXIT_ON=/exit        it exits when it is asked for that path
+//   STANDIN_FAIL_ON=/fail        from the first request for that path on, every response is 500
 //   STANDIN_UNHEALTHY=1          it does not listen
 //   STANDIN_IMAGE_MISSING=1      the image cannot be found
 //   STANDIN_LOG_LINES=1000       it logs that many lines of 16 kB when it starts
@@ -156,14 +158,16 @@ function end(running: Running, exitCode: number): void {
 
 function answer(running: Running) {
   const { spec } = running;
+  const { STANDIN_EXIT_ON: exitOn, STANDIN_FAIL_ON: failOn } = spec.variables;
   const errorRate = Number(spec.variables.STANDIN_ERROR_RATE) || 0;
   const latencyMs = Number(spec.variables.STANDIN_LATENCY_MS) || 0;
-  const failsFrom =
-    performance.now() + (Number(spec.variables.STANDIN_FAIL_AFTER_S) || Number.POSITIVE_INFINITY) * 1000;
+  let failsFrom = performance.now() + (Number(spec.variables.STANDIN_FAIL_AFTER_S) || Number.POSITIVE_INFINITY) * 1000;
   const body = JSON.stringify({ image: spec.image, revision: revisionId(spec.revision), instance: spec.id });
   let failing = 0;
   return (request: IncomingMessage, response: ServerResponse) => {
     request.resume();
+    if (request.url === exitOn) return end(running, 1);
+    if (request.url === failOn) failsFrom = 0;
     const respond = () => {
       // Errors are spread evenly, not at random: of n responses, n × rate are errors.
       failing += errorRate;

@@ -69,7 +69,7 @@ describe('GET E/instances', () => {
   });
 
   test('one that ends again and again: each end with its exit code, restarts count up, and an alert can fire', async () => {
-    const shop = await open({ replicas: 1, variables: { STANDIN_EXIT_AFTER_S: '1' } });
+    const shop = await open({ replicas: 1, variables: { STANDIN_EXIT_ON: '/exit' } });
     const rule = { environment: 'production', name: 'Restarts', metric: 'restarts', comparator: 'gt', threshold: 1 };
     assert.equal((await shop.api('POST', '/alert-rules', rule)).status, 201);
     await shop.released(image(1));
@@ -77,6 +77,7 @@ describe('GET E/instances', () => {
       'two ends and a third instance',
       async () => {
         const found = await instancesOf(shop);
+        if (found[0]!.restarts < 2) await shop.visit(undefined, '/exit');
         return found.filter(({ ended }) => ended).length >= 2 && found[0]!.restarts >= 2 ? found : undefined;
       },
       20_000,
@@ -88,6 +89,7 @@ describe('GET E/instances', () => {
       assert.ok(Date.parse(ended!.at) <= Date.now());
     }
     const { reason } = await until('a cause', async () => {
+      await shop.visit(undefined, '/exit');
       const { health } = await shop.environment();
       return health.reason?.includes('exit code 1') ? health : undefined;
     });
@@ -147,13 +149,14 @@ describe('GET E/instances', () => {
 
 describe('health', () => {
   test('a 503 for visitors is down everywhere, with since when and why', async () => {
-    const failing = { variables: { STANDIN_FAIL_AFTER_S: '1' } };
+    const failing = { variables: { STANDIN_FAIL_ON: '/fail' } };
     const shop = await open({
       health_check: { path: '/', interval_s: 1, healthy_after: 1, unhealthy_after: 1 },
       ...failing,
     });
-    const before = Date.now();
     await shop.released(image(1));
+    const before = Date.now();
+    await shop.visit(undefined, '/fail');
     const down = await healthIs(shop, 'down');
     await until('visitors to get 503', async () => (await shop.visit()).status === 503);
     assert.equal(
@@ -169,7 +172,7 @@ describe('health', () => {
     const projects = await call(t.url, 'GET', '/v1/projects?limit=100');
     const own = projects.body.data.find(({ id }: { id: string }) => id === shop.project);
     assert.deepEqual(own.health, { ...down, environment: 'production' });
-    await shop.set({ variables: { STANDIN_FAIL_AFTER_S: null } });
+    await shop.set({ variables: { STANDIN_FAIL_ON: null } });
     await shop.released(image(2));
     assert.equal((await healthIs(shop, 'healthy')).reason, null);
   });
