@@ -5,7 +5,6 @@
 //   STANDIN_ERROR_RATE=0.2       that share of responses is 500
 //   STANDIN_LATENCY_MS=50        every response takes that long
 //   STANDIN_EXIT_AFTER_S=3       it exits after that time
-//   STANDIN_FAIL_AFTER_S=3       from then on every response is 500
 //   STANDIN_EXIT_ON=/exit        it exits when it is asked for that path
 //   STANDIN_FAIL_ON=/fail        from the first request for that path on, every response is 500
 //   STANDIN_UNHEALTHY=1          it does not listen
@@ -161,19 +160,19 @@ function answer(running: Running) {
   const { STANDIN_EXIT_ON: exitOn, STANDIN_FAIL_ON: failOn } = spec.variables;
   const errorRate = Number(spec.variables.STANDIN_ERROR_RATE) || 0;
   const latencyMs = Number(spec.variables.STANDIN_LATENCY_MS) || 0;
-  let failsFrom = performance.now() + (Number(spec.variables.STANDIN_FAIL_AFTER_S) || Number.POSITIVE_INFINITY) * 1000;
   const body = JSON.stringify({ image: spec.image, revision: revisionId(spec.revision), instance: spec.id });
   let failing = 0;
+  let failsAlways = false;
   return (request: IncomingMessage, response: ServerResponse) => {
     request.resume();
     if (request.url === exitOn) return end(running, 1);
-    if (request.url === failOn) failsFrom = 0;
+    if (request.url === failOn) failsAlways = true;
     const respond = () => {
       // Errors are spread evenly, not at random: of n responses, n × rate are errors.
       failing += errorRate;
       const isTurn = failing >= 1;
       if (isTurn) failing -= 1;
-      const failed = isTurn || performance.now() >= failsFrom;
+      const failed = isTurn || failsAlways;
       if (failed) note(running, `${request.method} ${request.url} 500`, 'stderr');
       response.writeHead(failed ? 500 : 200, { 'content-type': 'application/json' });
       response.end(`${body}\n`);
