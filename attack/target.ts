@@ -11,6 +11,7 @@ import { until } from '../test/helpers/wait.ts';
 import { filmPath } from './tenant/attackers.ts';
 
 export interface Tenant {
+  /** Of no flood: what an attack sends with them must not be refused for its rate. */
   tokens: string[];
   project: string;
   deployment: string;

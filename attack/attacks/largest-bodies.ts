@@ -51,7 +51,7 @@ async function send(target: Target, method: string, path: string, body: string, 
   const answer = await call(target.url, method, `/v1${at}`, { body, token: tokens[n % tokens.length]! });
   const ms = performance.now() - startedAt;
   if (ms > withinMs) return `answered after ${Math.round(ms)} ms`;
-  if (answer.status < 400 || answer.status >= 500) return `${answer.status}`;
+  if (answer.status < 400 || answer.status >= 500 || answer.status === 429) return `${answer.status}`;
   const faults = answer.body.error.details?.length ?? 0;
   return faults > 20 ? `${faults} faults` : null;
 }

@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import type { Attack, Outcome } from '../attack.ts';
-import type { Target } from '../target.ts';
+import { type Target, tokenOf } from '../target.ts';
 import { attackers } from '../tenant/attackers.ts';
 import { percentile, type Seen, watch } from '../tenant/bystander.ts';
 
@@ -33,7 +33,11 @@ export const worstTenantAttacks: Attack[] = Object.keys(attackers).map((name) =>
   async run(target, short) {
     const forMs = short ? 1000 : 15_000;
     const before = await undisturbedOf(target, forMs);
-    const { url, routerPort, attacker } = target;
+    const { url, routerPort } = target;
+    // Tokens of its own, with all of their rate: none is left of it afterwards.
+    const newToken = () => tokenOf(url, target.attacker, { scopes: ['*'] });
+    const tokens = await Promise.all(target.attacker.tokens.map(newToken));
+    const attacker = { ...target.attacker, tokens };
     const worst = spawn(process.execPath, [entry, name], {
       env: { PATH: process.env.PATH, WORST: JSON.stringify({ url, routerPort, attacker }) },
       stdio: ['ignore', 'pipe', 'inherit'],
