@@ -101,8 +101,9 @@ function open(socketPath: string, call: StandinCall, signal: AbortSignal): Promi
   });
 }
 
-const isAway = ({ code }: NodeJS.ErrnoException): boolean =>
-  code === 'ENOENT' || code === 'ECONNREFUSED' || code === 'ECONNRESET';
+/** The last two: it ended between the connection and the answer. */
+const away = ['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE'];
+const isAway = ({ code = '' }: NodeJS.ErrnoException): boolean => away.includes(code);
 
 function post(socketPath: string, call: StandinCall, withinMs: number): Promise<StandinAnswer> {
   return new Promise((resolve, reject) => {
