@@ -32,4 +32,11 @@ export function processesOf(argument: string, entry: string): number[] {
   return pids.map(Number).filter((pid) => commandOf(pid).includes(entry) && commandOf(pid).includes(argument));
 }
 
-export const isAlive = (pid: number): boolean => commandOf(pid) !== '';
+/** Until it has let go of its sockets and locks. The last of its threads does that, some time after its memory is freed. */
+export function isAlive(pid: number): boolean {
+  try {
+    return !/^State:\s*[ZX]/m.test(statusOf(pid)) || readdirSync(`/proc/${pid}/task`).length > 1;
+  } catch {
+    return false;
+  }
+}

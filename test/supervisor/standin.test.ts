@@ -7,7 +7,7 @@ import { json } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { standinInOwnProcess } from '../../src/engines/standin/own-process.ts';
 import { call, isolatedEnv } from '../helpers/app.ts';
-import { commandOf, processesOf } from '../helpers/children.ts';
+import { commandOf, isAlive, processesOf } from '../helpers/children.ts';
 import { ids, specOf, startReady } from '../helpers/instances.ts';
 import { type Service, startService } from '../helpers/service.ts';
 import { until } from '../helpers/wait.ts';
@@ -67,7 +67,7 @@ test('a process of instances that was killed is started again by the next instan
     const [pid] = processesOf(dataDir, 'standin/main.ts');
     assert.doesNotMatch(commandOf(pid!), /SLUICE/);
     process.kill(pid!, 'SIGKILL');
-    await until('its end', () => processesOf(dataDir, 'standin/main.ts').length === 0);
+    await until('its end', () => !isAlive(pid!));
     assert.deepEqual(await engine.list(), []);
     await startReady(engine, await specOf(engine, workload));
     assert.equal((await engine.list()).length, 1);
