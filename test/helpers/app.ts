@@ -78,7 +78,10 @@ export async function startApp({ env: more, ...overrides }: TestAppOptions = {})
   const log = overrides.log ?? createLog({ level: env.SLUICE_LOG_LEVEL ?? 'silent', format: 'json' });
   const silentDns = async () => [];
   const own = { standinInProcess: true, resolveTxt: silentDns };
-  const app = await createApp(readConfig(env, false), { ...own, ...overrides, log });
+  const app = await createApp(readConfig(env, false), { ...own, ...overrides, log }).catch(async (error) => {
+    await isolated.clean();
+    throw error;
+  });
   const url = app.apiUrl();
   return {
     app,
