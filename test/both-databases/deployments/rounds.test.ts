@@ -1,4 +1,5 @@
 // The wait before instances are started again is that of a round of starts, however many instances the round has.
+import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sharedApp } from '../../helpers/shared-app.ts';
 import { Shop } from '../../helpers/shop.ts';
@@ -12,10 +13,12 @@ const replicas = 8;
 const soonMs = 15_000;
 
 test('eight replicas that end together are soon back together', async () => {
-  const shop = await Shop.open(t.url, { replicas, variables: { STANDIN_EXIT_AFTER_S: '6' } });
+  const shop = await Shop.open(t.url, { replicas, variables: { STANDIN_EXIT_ON: '/exit' } });
   await shop.released(image(1), { strategy: 'blue_green' });
-  const ids = async () => (await instancesOf(t.app.store.db, shop)).map(({ id }) => id);
-  const old = new Set(await ids());
-  await until('all to end', async () => (await ids()).every((id) => !old.has(id)), 30_000);
-  await until('all to be back', async () => (await ids()).filter((id) => !old.has(id)).length === replicas, soonMs);
+  const instances = () => instancesOf(t.app.store.db, shop);
+  const old = await instances();
+  assert.equal(old.length, replicas);
+  const isNew = ({ id }: { id: string }) => !old.some((one) => one.id === id);
+  await Promise.all(old.map(({ host, port }) => assert.rejects(fetch(`http://${host}:${port}/exit`))));
+  await until('all to be back', async () => (await instances()).filter(isNew).length === replicas, soonMs);
 });
