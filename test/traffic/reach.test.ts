@@ -35,7 +35,7 @@ test('said soon after the start, for the region it is true of, and no longer onc
       { ...row, id: 'ins_far', region: 'far', port },
     ])
     .execute();
-  await seeding.app.stop();
+  await seeding.stop();
 
   const router = await startApp({ env: { ...env, SLUICE_ROLES: 'router' } });
   const readyz = async () => {
