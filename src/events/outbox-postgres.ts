@@ -2,6 +2,7 @@
 import { CompiledQuery, type Insertable } from 'kysely';
 import type { Ordering } from '../contract/webhooks.ts';
 import type { Db } from '../db/database.ts';
+import { keepPlan } from '../db/postgres/kept-plans.ts';
 import type { Tables } from '../db/tables.ts';
 import { takeNotification } from '../signals/processes.ts';
 import { insertDeliveriesInPostgres, type NewDelivery } from './deliveries.ts';
@@ -13,13 +14,13 @@ import {
   type SequencedSubscribers,
 } from './subscribers.ts';
 
-const taking = `
+const taking = keepPlan(`
   with taken as (
     update project set next_sequence = next_sequence + 1 where id = $1 returning next_sequence - 1 as sequence
   )
   select taken.sequence, w.id, w.ordering, ${includesKindInPostgres} as subscribes
   from taken left join webhook w on ${mayGetInPostgres} and (w.ordering = 'strict' or ${includesKindInPostgres})
-  order by w.id`;
+  order by w.id`);
 
 interface Candidate {
   sequence: number;
@@ -42,13 +43,13 @@ export async function takeSequence(
   };
 }
 
-const writing = `
+const writing = keepPlan(`
   with written as (
     insert into event (id, account_id, project_id, type, sequence, body, created_at, position)
     values ($1, $2, $3, $4, $5, $6, $7, ${ownPositionInPostgres})
   ),
   delivered as (${insertDeliveriesInPostgres('$8')})
-  select pg_notify($9, $10) where $9 is not null`;
+  select pg_notify($9, $10) where $9 is not null`);
 
 /** The statement that writes the event also notifies the other processes, where a NOTIFY is free to use. */
 export async function writeEvent(tx: Db, event: Insertable<Tables['event']>, deliveries: NewDelivery[]): Promise<void> {

@@ -2,9 +2,12 @@
 // refused where it does not.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { CompiledQuery, sql } from 'kysely';
 import { pino } from 'pino';
 import { createApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
+import { openDatabase } from '../../src/db/open.ts';
+import { keepPlan } from '../../src/db/postgres/kept-plans.ts';
 import { StartError } from '../../src/lib/start-error.ts';
 import { openStore } from '../../src/store.ts';
 import { isolatedEnv, startApp } from '../helpers/app.ts';
@@ -104,4 +107,23 @@ test('in session mode it needs no telling', async () => {
   await store.close();
   await clean();
   await sessions.stop();
+});
+
+test('the server keeps plans for a connection, and none for a PgBouncer', async () => {
+  const { url } = await createDatabase(server.url);
+  const text = keepPlan('select $1::int as kept');
+  const countKept = async (through: string) => {
+    const { db, close } = await openDatabase({ url: through, dataDir: '', onConnectionLost: () => {} });
+    const kept = await db.transaction().execute(async (tx) => {
+      for (const value of [1, 2]) {
+        const { rows } = await tx.executeQuery(CompiledQuery.raw(text, [value]));
+        assert.deepEqual(rows, [{ kept: value }]);
+      }
+      return sql<{ count: number }>`select count(*) from pg_prepared_statements where statement = ${text}`.execute(tx);
+    });
+    await close();
+    return kept.rows[0]!.count;
+  };
+  assert.equal(await countKept(url), 1);
+  assert.equal(await countKept(`${bouncer.urlOf(url)}?pgbouncer=true`), 0);
 });

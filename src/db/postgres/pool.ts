@@ -1,8 +1,9 @@
 import type { PostgresPool } from 'kysely';
 import pg from 'pg';
 import { Client, type ClientOptions } from './client.ts';
+import { keptName } from './kept-plans.ts';
 import { Servers } from './servers.ts';
-import { readPostgresUrl } from './url.ts';
+import { isPooled, readPostgresUrl } from './url.ts';
 
 const int8 = 20;
 const parseAsNumber = {
@@ -42,12 +43,17 @@ export function clientOptions({ url, unlimited = false, options }: Omit<PoolOpti
   } satisfies ClientOptions;
 }
 
-export function openPool({
-  onConnectionLost,
-  max = 10,
-  Client: Connection = Client,
-  ...rest
-}: PoolOptions): PostgresPool {
+class PlanKeepingClient extends Client {
+  // biome-ignore lint/suspicious/noExplicitAny: the driver has many signatures, Kysely uses one
+  override query(...args: any[]): any {
+    const [text, values] = args;
+    const name = args.length === 2 ? keptName(text) : undefined;
+    return name === undefined ? super.query(...args) : super.query({ name, text, values });
+  }
+}
+
+export function openPool({ onConnectionLost, max = 10, Client: given, ...rest }: PoolOptions): PostgresPool {
+  const Connection = given ?? (isPooled(rest.url) ? Client : PlanKeepingClient);
   const options = clientOptions(rest);
   const { servers, connectTimeoutMs } = options;
   const pool = new pg.Pool({ ...options, max, connectionTimeoutMillis: connectTimeoutMs, Client: Connection as never });
