@@ -138,7 +138,7 @@ describe('several Docker hosts', { skip: dockerMissing, timeout: 300_000 }, () =
     const spec = await specOf(engine, of('web'));
     await Promise.all(many(3, () => engine.start({ ...spec, id: ids('instance') })));
     const before = (await engine.list()).map(({ id }) => id).toSorted();
-    dockers[1]!.freeze();
+    await dockers[1]!.freeze();
     try {
       const isFlagged = async () => (await engine.list()).filter(({ hostAway }) => hostAway).length === 1;
       await until('one of them to be flagged', isFlagged);
@@ -169,7 +169,7 @@ describe('several Docker hosts', { skip: dockerMissing, timeout: 300_000 }, () =
         await another.close();
       }
     };
-    dockers[2]!.freeze();
+    await dockers[2]!.freeze();
     try {
       await listWith(hour, (another) => assert.rejects(another.list(), isFault('unavailable')));
       await listWith(500, async (another) => {

@@ -15,7 +15,7 @@ import { runSets } from '../../src/engines/single-instances.ts';
 import { standinInOwnProcess } from '../../src/engines/standin/own-process.ts';
 import { createStandinEngine } from '../../src/engines/standin/standin.ts';
 import { readRegistryAuths } from '../../src/registries/auths.ts';
-import { isAlive, isStopped, parentOf } from '../helpers/children.ts';
+import { isAlive, parentOf, suspend } from '../helpers/children.ts';
 import { dockerMissing, startDocker, startRegistry } from '../helpers/docker.ts';
 import { type ImageKind, pushImage } from '../helpers/images.ts';
 import { type InstanceAddress, ids, specOf, startReady } from '../helpers/instances.ts';
@@ -216,9 +216,8 @@ describe('Docker', { skip: dockerMissing, timeout: 120_000 }, () => {
     const { Pid: program } = (await inspect(spec.id)).State;
     // It would tell Docker of the end.
     const shim = parentOf(program);
-    process.kill(shim, 'SIGSTOP');
+    await suspend(shim);
     try {
-      await until('it to stop', () => isStopped(shim));
       process.kill(program, 'SIGKILL');
       await until('the end of the program', () => !isAlive(program));
       assert.equal((await inspect(spec.id)).State.Running, true);
@@ -340,7 +339,7 @@ describe('Docker', { skip: dockerMissing, timeout: 120_000 }, () => {
     const { engine } = await create({ timeouts });
     const patient = await create();
     const spec = await specOf(patient.engine, of('web'));
-    docker.freeze();
+    await docker.freeze();
     try {
       await assertAway(engine, of('web'), spec);
     } finally {

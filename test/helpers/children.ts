@@ -1,5 +1,6 @@
 // The processes of a service, as the system knows them.
 import { readdirSync, readFileSync } from 'node:fs';
+import { until } from './wait.ts';
 
 /** Those that a process started, by what their command line names. */
 export function childrenOf(pid: number, entry: string): number[] {
@@ -15,8 +16,22 @@ const statusOf = (pid: number): string => readFileSync(`/proc/${pid}/status`, 'u
 
 export const parentOf = (pid: number): number => Number(/^PPid:\s*(\d+)$/m.exec(statusOf(pid))![1]);
 
-/** By SIGSTOP, which takes effect a moment later. */
-export const isStopped = (pid: number): boolean => /^State:\s*T/m.test(statusOf(pid));
+/** A letter, as in proc(5); empty: there is no such process or thread. */
+function stateOf(pid: number): string {
+  try {
+    return /^State:\s*(\w)/m.exec(statusOf(pid))![1]!;
+  } catch {
+    return '';
+  }
+}
+
+const threadsOf = (pid: number): number[] => readdirSync(`/proc/${pid}/task`).map(Number);
+
+/** Stops a process until SIGCONT. Its threads go on for a moment after the signal: this resolves when all stand still. */
+export async function suspend(pid: number): Promise<void> {
+  process.kill(pid, 'SIGSTOP');
+  await until('it to stop', () => threadsOf(pid).every((thread) => ['T', ''].includes(stateOf(thread))));
+}
 
 export function commandOf(pid: number): string {
   try {
@@ -35,7 +50,7 @@ export function processesOf(argument: string, entry: string): number[] {
 /** Until it has let go of its sockets and locks. The last of its threads does that, some time after its memory is freed. */
 export function isAlive(pid: number): boolean {
   try {
-    return !/^State:\s*[ZX]/m.test(statusOf(pid)) || readdirSync(`/proc/${pid}/task`).length > 1;
+    return !['Z', 'X', ''].includes(stateOf(pid)) || threadsOf(pid).length > 1;
   } catch {
     return false;
   }

@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls';
 import Docker from 'dockerode';
 import { dockerPrograms, onPath } from '../../scripts/packages.ts';
+import { suspend } from './children.ts';
 import { forgetContainerd, limitMs, makeBridge, makeHome, removeHome, sbin } from './docker-leftovers.ts';
 import { freePort } from './free-port.ts';
 import { until } from './wait.ts';
@@ -34,7 +35,7 @@ export interface TestDocker {
   /** Starts it again, with all that it had. */
   resume(): Promise<void>;
   /** It no longer answers, and connections to it stay open. */
-  freeze(): void;
+  freeze(): Promise<void>;
   thaw(): void;
   /** The same engine over TCP, or TLS. */
   tcp(tls?: TlsOptions): Promise<string>;
@@ -87,7 +88,7 @@ export async function startDocker(): Promise<TestDocker> {
     async resume() {
       child = await start();
     },
-    freeze: () => void child.kill('SIGSTOP'),
+    freeze: () => suspend(child.pid!),
     thaw: () => void child.kill('SIGCONT'),
     async tcp(tls) {
       const server = (tls ? createTlsServer.bind(null, tls) : createServer)((incoming: Socket) => {

@@ -108,7 +108,7 @@ export class Faults {
     const { docker, postgres } = this.#world;
     const record = this.#record(kind, { pid: null, service: null }, forMs);
     if (kind === 'stop docker') {
-      docker.freeze();
+      await docker.freeze();
       await wait(forMs);
       docker.thaw();
     } else {

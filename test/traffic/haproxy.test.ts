@@ -8,6 +8,7 @@ import type { CertificateSource, StoredCertificate } from '../../src/traffic/cer
 import type { RouterState } from '../../src/traffic/data-plane.ts';
 import { ask as command } from '../../src/traffic/haproxy/control.ts';
 import type { EnvironmentRoutes, Share } from '../../src/traffic/table.ts';
+import { suspend } from '../helpers/children.ts';
 import { startHaproxy, type TestHaproxy } from '../helpers/haproxy.ts';
 import { Wire } from '../helpers/raw-http.ts';
 import { ask, deadTarget, getRequest, host, named, route, share } from '../helpers/router.ts';
@@ -211,7 +212,7 @@ describe('HAProxy', () => {
     await serve(router, share(1, 100, await named('one')));
     const { id } = router.plane.routers()[0]!;
     const worker = Number(id.split('-')[1]);
-    process.kill(worker, 'SIGSTOP');
+    await suspend(worker);
     try {
       const next = await router.restart();
       assert.deepEqual(next.plane.routers(), []);
@@ -315,7 +316,7 @@ const serve = (router: TestHaproxy, ...shares: Share[]) => router.change([route(
 const pidOf = ({ id }: RouterState) => Number(id.split('-')[1]);
 
 async function whileStopped(router: RouterState, work: () => Promise<void>): Promise<void> {
-  process.kill(pidOf(router), 'SIGSTOP');
+  await suspend(pidOf(router));
   try {
     await work();
   } finally {

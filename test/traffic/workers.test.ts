@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { TLSSocket } from 'node:tls';
 import { onMessages, sendMessage, type ToWorker } from '../../src/traffic/worker/protocol.ts';
-import { isStopped } from '../helpers/children.ts';
+import { suspend } from '../helpers/children.ts';
 import { Wire } from '../helpers/raw-http.ts';
 import { ask, getRequest, host, named, route, share, startInstance } from '../helpers/router.ts';
 import { askTls, handshake } from '../helpers/router-tls.ts';
@@ -20,8 +20,7 @@ const get = async ({ ports }: TestWorkers, options = {}) => (await ask(ports.htt
 
 /** Requests inside the other of two workers. */
 async function holdBeside(worker: ChildProcess, { ports }: TestWorkers): Promise<Wire[]> {
-  worker.kill('SIGSTOP');
-  await until('it to stop', () => isStopped(worker.pid!));
+  await suspend(worker.pid!);
   const held = Array.from({ length: 10 }, () => new Wire(ports.http));
   for (const wire of held) wire.write(getRequest('/held'));
   await Promise.all(held.map((wire) => wire.until('an answer', () => wire.text.includes('begun'))));
