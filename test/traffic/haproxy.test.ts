@@ -47,6 +47,19 @@ describe('HAProxy', () => {
     assert.equal(router.plane.routers()[0]!.id, worker);
   });
 
+  test('thousands of visitors, many at once: no two get the same bucket, so the share is exact', async () => {
+    const router = await startHaproxy();
+    const [stable, canary] = [await named('stable'), await named('canary')];
+    await serve(router, share(1, 90, stable), share(2, 10, canary));
+    const cookies: string[] = [];
+    while (cookies.length < 8000) {
+      const visits = await Promise.all(Array.from({ length: 200 }, () => ask(router.port)));
+      cookies.push(...visits.map(({ headers }) => headers['set-cookie']![0]!));
+    }
+    assert.equal(new Set(cookies).size, cookies.length);
+    assert.equal(canary.seen.length, 800);
+  });
+
   test('counts requests and errors by revision', async () => {
     const router = await startHaproxy();
     const failing = await named('x', 500);

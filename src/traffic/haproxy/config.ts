@@ -246,8 +246,8 @@ function balancing(): string[] {
     `    http-request set-var(txn.offset) ${routeField('offset')},add(0) if has_canary`,
     '    acl known_visitor req.cook(sluice_revision) -m reg ^[0-9]{1,4}$',
     '    http-request track-sc0 var(txn.host) table visitors if has_canary !known_visitor',
-    '    http-request sc-inc-gpc0(0) if has_canary !known_visitor',
-    `    http-request set-var(txn.bucket) sc0_get_gpc0(visitors),mul(${rotationStep}),mod(${buckets}) if has_canary !known_visitor`,
+    // Counts and reads in one step: between two, a visitor on another thread would get the same number.
+    `    http-request set-var(txn.bucket) sc0_inc_gpc0(visitors),mul(${rotationStep}),mod(${buckets}) if has_canary !known_visitor`,
     '    http-request set-var(txn.cookie) var(txn.bucket) if has_canary !known_visitor',
     '    http-request set-var(txn.bucket) req.cook(sluice_revision),add(0) if has_canary known_visitor',
     `    http-request set-var(txn.left) var(txn.bucket),add(txn.offset),mod(${buckets}),sub(txn.limit) if has_canary`,
