@@ -1,7 +1,7 @@
 import type { PostgresPool } from 'kysely';
 import pg from 'pg';
 import { Client, type ClientOptions } from './client.ts';
-import { keptName } from './kept-plans.ts';
+import { PlanKeepingClient } from './plan-keeping-client.ts';
 import { Servers } from './servers.ts';
 import { isPooled, readPostgresUrl } from './url.ts';
 
@@ -19,7 +19,8 @@ interface PoolOptions {
   max?: number;
   /** A statement takes as long as it needs. */
   unlimited?: boolean;
-  Client?: typeof Client;
+  /** Not used behind a PgBouncer in transaction mode, where the server keeps no plans. */
+  KeepingClient?: typeof PlanKeepingClient;
   /** Settings of the server for these connections; a PgBouncer in transaction mode does not take any. */
   options?: string;
 }
@@ -43,17 +44,13 @@ export function clientOptions({ url, unlimited = false, options }: Omit<PoolOpti
   } satisfies ClientOptions;
 }
 
-class PlanKeepingClient extends Client {
-  // biome-ignore lint/suspicious/noExplicitAny: the driver has many signatures, Kysely uses one
-  override query(...args: any[]): any {
-    const [text, values] = args;
-    const name = args.length === 2 ? keptName(text) : undefined;
-    return name === undefined ? super.query(...args) : super.query({ name, text, values });
-  }
-}
-
-export function openPool({ onConnectionLost, max = 10, Client: given, ...rest }: PoolOptions): PostgresPool {
-  const Connection = given ?? (isPooled(rest.url) ? Client : PlanKeepingClient);
+export function openPool({
+  onConnectionLost,
+  max = 10,
+  KeepingClient = PlanKeepingClient,
+  ...rest
+}: PoolOptions): PostgresPool {
+  const Connection = isPooled(rest.url) ? Client : KeepingClient;
   const options = clientOptions(rest);
   const { servers, connectTimeoutMs } = options;
   const pool = new pg.Pool({ ...options, max, connectionTimeoutMillis: connectTimeoutMs, Client: Connection as never });

@@ -3,9 +3,8 @@
 // not for one that has grown a thousandfold within a minute. Behind a PgBouncer in transaction mode it keeps none.
 import { Kysely, PostgresDialect } from 'kysely';
 import type { Tables } from '../tables.ts';
-import { Client } from './client.ts';
+import { type NamedStatement, PlanKeepingClient } from './plan-keeping-client.ts';
 import { openPool } from './pool.ts';
-import { isPooled } from './url.ts';
 
 const maxConnections = 4;
 /** A statement whose text depends on the number of rows has too many variants to keep them all. */
@@ -21,16 +20,16 @@ function nameOf(text: string): string | undefined {
   return name;
 }
 
-class KeepingClient extends Client {
+class ReplanningClient extends PlanKeepingClient {
   #used = 0;
 
-  // biome-ignore lint/suspicious/noExplicitAny: the driver has many signatures, Kysely uses one
-  override query(...args: any[]): any {
-    const [text, values] = args;
-    const name = args.length === 2 && Array.isArray(values) ? nameOf(text) : undefined;
-    if (!name) return super.query(...args);
-    const run = () => super.query({ name, text, values });
-    return ++this.#used % replanAfter === 0 ? super.query('discard plans').then(run) : run();
+  protected override nameOf(text: string): string | undefined {
+    return nameOf(text);
+  }
+
+  protected override runNamed(statement: NamedStatement): Promise<unknown> {
+    const run = () => super.runNamed(statement);
+    return ++this.#used % replanAfter === 0 ? this.query('discard plans').then(run) : run();
   }
 }
 
@@ -38,7 +37,7 @@ export function openQueueDatabase(url: string, onConnectionLost: (error: Error) 
   const pool = openPool({
     url,
     onConnectionLost,
-    Client: isPooled(url) ? Client : KeepingClient,
+    KeepingClient: ReplanningClient,
     max: maxConnections,
     options: '-c enable_seqscan=off',
   });
