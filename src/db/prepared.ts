@@ -8,7 +8,7 @@ import { type RunDirectly, scopeOf } from './transactions.ts';
 
 const readers = new WeakMap<Db, RunDirectly>();
 
-/** Makes prepared reads of this database use `read`, unless they are in a transaction. */
+/** Makes prepared reads of this SQLite database use `read`, unless they are in a transaction. */
 export function readDirectly(db: Db, read: RunDirectly): void {
   readers.set(db, read);
 }
@@ -23,10 +23,10 @@ export async function runCompiled<R>(db: Db, query: CompiledQuery<R>): Promise<R
 export function prepared<R>(build: (db: Db) => { compile(): CompiledQuery<R> }) {
   const compiled: Partial<Record<DialectName, CompiledQuery<R>>> = {};
   return async (db: Db, ...parameters: unknown[]): Promise<R[]> => {
-    const dialect = dialectOf(db);
+    const read = readers.get(db);
+    const dialect = read ? 'sqlite' : dialectOf(db);
     compiled[dialect] ??= build(db).compile();
     const query = { ...compiled[dialect], parameters };
-    const read = readers.get(db);
     return read ? read(query) : runCompiled(db, query);
   };
 }

@@ -77,7 +77,7 @@ export function createGate(
         await chargeAddress();
         throw new ApiError('token_in_query', 'The query string contains a credential. Use the Authorization header.');
       }
-      const token = await identify(findToken, request.headers.authorization, clock.now());
+      const token = await identify(findToken, request.headers.authorization, clock);
       if (token instanceof ApiError) {
         await chargeAddress();
         if (declaration === null || declaration.scope === 'public') return null;
@@ -108,14 +108,14 @@ function setRateHeaders(reply: FastifyReply, { limit, remaining, resetAtS }: Rat
 async function identify(
   findToken: FindToken,
   header: string | undefined,
-  nowMs: number,
+  clock: Clock,
 ): Promise<FoundToken | ApiError> {
   if (header === undefined) return unauthorized('token_missing', 'Send the token as Authorization: Bearer <token>.');
   const secret = /^Bearer +([!-~]{1,200})$/i.exec(header)?.[1];
   const token = secret === undefined ? undefined : await findToken(hash('sha256', secret));
   if (!token) return unauthorized('token_invalid', 'Invalid token.');
   if (token.revokedAt !== null) return unauthorized('token_revoked', 'The token was revoked.');
-  if (token.expiresAt !== null && token.expiresAt <= nowMs) {
+  if (token.expiresAt !== null && token.expiresAt <= clock.now()) {
     return unauthorized('token_expired', 'The token has expired.');
   }
   return token;
