@@ -4,14 +4,20 @@ import { createServer, type IncomingMessage, type RequestListener } from 'node:h
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
+import { until } from '../../../test/helpers/wait.ts';
 import { cutOffStalledReaders } from './stalled-readers.ts';
 
 const stallMs = 300;
 const large = Buffer.alloc(32 * 1024 * 1024);
 
+interface Options {
+  cutAfterMs?: number;
+  keepAliveTimeout?: number;
+}
+
 /** A connection to a server that cuts off, with a request on it. */
-async function ask(t: TestContext, listener: RequestListener, cutAfterMs = stallMs) {
-  const server = createServer(listener);
+async function ask(t: TestContext, listener: RequestListener, { cutAfterMs = stallMs, ...options }: Options = {}) {
+  const server = createServer({ keepAliveTimeoutBuffer: 0, ...options }, listener);
   cutOffStalledReaders(server, cutAfterMs);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -25,9 +31,11 @@ async function ask(t: TestContext, listener: RequestListener, cutAfterMs = stall
     server.close();
   });
   client.pause();
-  client.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+  const connection = options.keepAliveTimeout === undefined ? 'close' : 'keep-alive';
+  client.write(`GET / HTTP/1.1\r\nHost: x\r\nConnection: ${connection}\r\n\r\n`);
   const [{ socket }] = await asked;
-  return { client, cut: new Promise((resolve) => socket.once('close', resolve)) };
+  const limited = () => until('the connection to have a time limit', () => (socket.timeout ?? 0) > 0);
+  return { client, limited, cut: new Promise((resolve) => socket.once('close', resolve)) };
 }
 
 async function receivedBytes(client: Socket, pauseMs: number): Promise<number> {
@@ -47,7 +55,7 @@ test('a client that takes nothing is disconnected', async (t) => {
 test('a client that takes it slowly gets all of it', async (t) => {
   // Long enough for a busy machine to read something meanwhile, and shorter than all of it takes.
   const cutAfterMs = 5000;
-  const { client } = await ask(t, (_request, response) => void response.end(large), cutAfterMs);
+  const { client } = await ask(t, (_request, response) => void response.end(large), { cutAfterMs });
   const begun = performance.now();
   assert.ok((await receivedBytes(client, 15)) > large.length);
   assert.ok(performance.now() - begun > cutAfterMs);
@@ -61,4 +69,23 @@ test('a client that waits for its response is not disconnected', async (t) => {
 test('a response that stalls after a long silence is cut off too', async (t) => {
   const { cut } = await ask(t, (_request, response) => void setTimeout(() => response.end(large), 2 * stallMs));
   await cut;
+});
+
+test('a client that has caught up may wait for the rest of its response', async (t) => {
+  const { client, limited } = await ask(t, (_request, response) => {
+    response.write(large);
+    response.once('drain', () => setTimeout(() => response.end('rest'), 4 * stallMs));
+  });
+  await limited();
+  assert.ok((await receivedBytes(client, 0)) > large.length + 4);
+});
+
+test('an idle connection is closed, also after a response that was taken slowly', async (t) => {
+  const options = { keepAliveTimeout: 2 * stallMs };
+  for (const body of ['small', large]) {
+    const { client, cut, limited } = await ask(t, (_request, response) => void response.end(body), options);
+    await limited();
+    assert.ok((await receivedBytes(client, 0)) > body.length);
+    await cut;
+  }
 });
