@@ -13,7 +13,7 @@ import { defaultTimeouts, type ServerTimeouts } from './http/server.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
 import { hostOf, type ListenAt } from './lib/connections/listen-at.ts';
 import { createIds } from './lib/ids.ts';
-import { createLog, type Log } from './lib/log.ts';
+import { createLog, type Log } from './lib/log/log.ts';
 import { createLoops, type Loops } from './lib/loops.ts';
 import type { ProcessLock } from './lib/process-lock.ts';
 import { StopSteps } from './lib/stop-steps.ts';

@@ -6,7 +6,7 @@ import type { Db } from '../db/database.ts';
 import { isUnavailable } from '../db/errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
-import type { Log } from '../lib/log.ts';
+import type { Log } from '../lib/log/log.ts';
 import type { Loop } from '../lib/loop.ts';
 import type { Loops } from '../lib/loops.ts';
 import { alertMessage } from './alert-message.ts';

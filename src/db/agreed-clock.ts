@@ -5,7 +5,7 @@
 // really passes. It is measured as exactly as the network allows: what one process makes due now is due in the one that
 // its commit wakes. On SQLite, which has one process, it goes on from the time at which the process started.
 import { type Clock, steadyOf } from '../lib/clock.ts';
-import type { Log } from '../lib/log.ts';
+import type { Log } from '../lib/log/log.ts';
 import type { Loops } from '../lib/loops.ts';
 import type { Db } from './database.ts';
 import type { DialectName } from './migrations/types.ts';

@@ -5,7 +5,7 @@ import type { Db } from '../db/database.ts';
 import type { DialectName } from '../db/migrations/types.ts';
 import { type Clock, steadyOf } from '../lib/clock.ts';
 import { FollowStream } from '../lib/http/follow-stream.ts';
-import type { Log } from '../lib/log.ts';
+import type { Log } from '../lib/log/log.ts';
 import { subscribe, type Topics } from '../signals/signals.ts';
 import { listValidTokens } from '../tokens/queries.ts';
 import { findOwnHorizon, findPositionOf, listCommitted, type Position } from './positions.ts';

@@ -1,6 +1,6 @@
 // The background loops of one service, each with a heartbeat. A step cannot be ended from outside, so one that takes
 // longer than its limit is a reason to restart the process, and `/livez` says so.
-import type { Log } from './log.ts';
+import type { Log } from './log/log.ts';
 import { type Loop, type LoopOptions, startLoop } from './loop.ts';
 import { systemTimers, type Timers } from './timers.ts';
 

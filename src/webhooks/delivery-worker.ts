@@ -3,7 +3,7 @@ import type { Db } from '../db/database.ts';
 import type { RetentionClock } from '../db/retention.ts';
 import type { AddressPolicy } from '../lib/address.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Log } from '../lib/log.ts';
+import type { Log } from '../lib/log/log.ts';
 import type { Loop } from '../lib/loop.ts';
 import type { Loops } from '../lib/loops.ts';
 import type { Seal } from '../lib/seal.ts';

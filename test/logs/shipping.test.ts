@@ -7,7 +7,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { after, test } from 'node:test';
 import { createServer as createTls, getCACertificates, setDefaultCACertificates } from 'node:tls';
-import { createLog } from '../../src/lib/log.ts';
+import { createLog } from '../../src/lib/log/log.ts';
 import { encodeLine, encodeLines, timeText } from '../../src/lib/log-lines/lines.ts';
 import { S3 } from '../../src/lib/s3/s3.ts';
 import { shippedLines } from '../../src/logs/ship/lines.ts';

@@ -5,7 +5,7 @@ import { ChangedMeanwhile } from '../../db/guarded.ts';
 import { type EnvironmentKey, keyText } from '../../environments/key.ts';
 import { type Clock, lastingOf, steadyOf } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
-import type { Log } from '../../lib/log.ts';
+import type { Log } from '../../lib/log/log.ts';
 import type { Loop } from '../../lib/loop.ts';
 import type { Loops } from '../../lib/loops.ts';
 import type { Seal } from '../../lib/seal.ts';

@@ -8,7 +8,7 @@ import { type Clock, steadyOf } from '../../lib/clock.ts';
 import { type Connections, trackConnections } from '../../lib/connections/drain.ts';
 import { limitConnections } from '../../lib/connections/limits.ts';
 import { createIds } from '../../lib/ids.ts';
-import type { Log } from '../../lib/log.ts';
+import type { Log } from '../../lib/log/log.ts';
 import type { RouterPorts } from '../data-plane.ts';
 import { TrafficCounter } from '../measure/traffic-counter.ts';
 import type { ProxyContext } from './context.ts';

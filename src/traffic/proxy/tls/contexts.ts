@@ -4,7 +4,7 @@
 // change was announced.
 import { createSecureContext, type SecureContext } from 'node:tls';
 import type { Clock } from '../../../lib/clock.ts';
-import type { Log } from '../../../lib/log.ts';
+import type { Log } from '../../../lib/log/log.ts';
 import { Recent } from '../../../lib/recent.ts';
 import type { CertificateSource, StoredCertificate } from '../../certificates.ts';
 import type { Certificates } from './certificates.ts';

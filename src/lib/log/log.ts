@@ -1,7 +1,8 @@
 // Structured logs: JSON lines, or short lines on a terminal. Fields whose names suggest a secret are redacted at any depth,
 // and query strings are never logged.
-import { type DestinationStream, destination, type Logger, pino, stdSerializers } from 'pino';
-import { prettyLine } from './log-line.ts';
+import { type Logger, pino, stdSerializers } from 'pino';
+import { type LogOutput, logOutput } from './output.ts';
+import { prettyLine } from './pretty-line.ts';
 
 export type Log = Logger;
 
@@ -45,7 +46,6 @@ function timestamp(): string {
 }
 
 export function createLog({ level, format }: LogOptions): Log {
-  const stdout = destination({ dest: 1, sync: false });
   return pino(
     {
       level,
@@ -54,14 +54,11 @@ export function createLog({ level, format }: LogOptions): Log {
       formatters: { level: (label) => ({ level: label }), log: (fields) => withoutSecrets(fields) },
       serializers: { err: (error) => withoutSecrets(stdSerializers.err(error)) },
     },
-    format === 'json' ? stdout : prettyStream(stdout),
+    format === 'json' ? logOutput() : prettyStream(logOutput()),
   );
 }
 
-function prettyStream(out: DestinationStream): DestinationStream {
-  return {
-    write(line: string) {
-      out.write(`${prettyLine(JSON.parse(line))}\n`);
-    },
-  };
-}
+const prettyStream = (output: LogOutput): LogOutput => ({
+  write: (line) => output.write(`${prettyLine(JSON.parse(line))}\n`),
+  flush: (done) => output.flush(done),
+});
