@@ -24,13 +24,10 @@ export function prepared<R>(build: (db: Db) => { compile(): CompiledQuery<R> }) 
   const compiled: Partial<Record<DialectName, CompiledQuery<R>>> = {};
   return async (db: Db, ...parameters: unknown[]): Promise<R[]> => {
     const read = readers.get(db);
-    if (read) {
-      compiled.sqlite ??= build(db).compile();
-      return read({ ...compiled.sqlite, parameters });
-    }
-    const dialect = dialectOf(db);
+    const dialect = read ? 'sqlite' : dialectOf(db);
     compiled[dialect] ??= build(db).compile();
-    return runCompiled(db, { ...compiled[dialect], parameters });
+    const query = { ...compiled[dialect], parameters };
+    return read ? read(query) : runCompiled(db, query);
   };
 }
 

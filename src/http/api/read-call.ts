@@ -33,7 +33,7 @@ export function readCall(
   const body = readBody(declaration, request.body);
   const { limit = limitOf(declaration), cursor } = query as PageQuery;
   const list = () => {
-    const { limit, cursor, ...filters } = query as PageQuery;
+    const { limit: _, cursor: __, ...filters } = query as PageQuery;
     return `${caller?.accountId} ${request.routeOptions.url} ${JSON.stringify([params, filters])}`;
   };
   const ifMatch = request.headers['if-match'];

@@ -1,6 +1,7 @@
 // Ends the connections of an HTTP server without cutting off a request or a response.
 import type { Server } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
+import { openSockets } from './open-sockets.ts';
 
 export interface Connections {
   /** Closes no connections, unlike `close` of node:http. */
@@ -16,11 +17,7 @@ const lookEveryMs = 50;
 
 /** `listeners` are those that hand their connections to the server, as one for TLS does. */
 export function trackConnections(server: Server, listeners: NetServer[] = []): Connections {
-  const open = new Set<Socket>();
-  server.on('connection', (socket: Socket) => {
-    open.add(socket);
-    socket.once('close', () => open.delete(socket));
-  });
+  const open = openSockets(server);
   let closed: Promise<unknown> | undefined;
   const close = () => {
     closed ??= Promise.all([server, ...listeners].map(closeListener));

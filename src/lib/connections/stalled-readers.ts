@@ -1,6 +1,7 @@
 // Cuts off clients that do not take what is sent to them: what waits for them is memory, and a place among the connections.
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
+import { openSockets } from './open-sockets.ts';
 
 const lookEveryMs = 1000;
 
@@ -14,11 +15,7 @@ export function cutOffStalledReaders(server: Server, stallMs: number): void {
   // The half tells this time limit of a connection from Node's own for idle ones.
   const limitMs = stallMs + 0.5;
   const replaced = new WeakMap<Socket, number>();
-  const open = new Set<Socket>();
-  server.on('connection', (socket: Socket) => {
-    open.add(socket);
-    socket.once('close', () => open.delete(socket));
-  });
+  const open = openSockets(server);
   const look = () => {
     for (const socket of open) {
       if (socket.writableLength === 0 || socket.timeout === limitMs) continue;

@@ -25,11 +25,13 @@ class StandardOutput implements LogOutput {
   }
 
   flush(done: () => void): void {
-    const limit = setTimeout(done, flushLimitMs);
-    this.#stdout.once('drain', () => {
+    const finish = () => {
       clearTimeout(limit);
+      this.#stdout.off('drain', finish);
       done();
-    });
+    };
+    const limit = setTimeout(finish, flushLimitMs);
+    this.#stdout.once('drain', finish);
     this.#stdout.write(this.#take());
   }
 
