@@ -139,8 +139,8 @@ async function open(
       await stopMaster(filesIn(folder), drainMs);
     },
     async counted(revision, project) {
-      // The log is read a moment after a response has ended.
-      for (let quiet = 0; quiet < 4; quiet++) {
+      // The log is read a moment after a response has ended, and a line may come only after a silence.
+      for (let quiet = 0; quiet < 8; quiet++) {
         for (const one of takeMeasurements()) {
           taken.set(`${one.project} ${one.revision} ${one.at}`, one);
           quiet = 0;

@@ -6,7 +6,8 @@ import { describe, test } from 'node:test';
 import { pino } from 'pino';
 import type { CertificateSource, StoredCertificate } from '../../src/traffic/certificates.ts';
 import type { RouterState } from '../../src/traffic/data-plane.ts';
-import { ask as command } from '../../src/traffic/haproxy/control.ts';
+import { ask as command, follow } from '../../src/traffic/haproxy/control.ts';
+import { reload } from '../../src/traffic/haproxy/process.ts';
 import type { EnvironmentRoutes, Share } from '../../src/traffic/table.ts';
 import { suspend } from '../helpers/children.ts';
 import { startHaproxy, type TestHaproxy } from '../helpers/haproxy.ts';
@@ -80,6 +81,42 @@ describe('HAProxy', () => {
     for (const line of followers) await command(router.files.adminSocket, `shutdown session ${line.split(':')[0]}`);
     for (let n = 0; n < 10; n++) await ask(router.port);
     await until('all to be counted again', async () => (await router.counted(3)).requests === 20);
+  });
+
+  test('a silence is broken once, so that no line waits for the next; also in a worker that was replaced', async () => {
+    const router = await startHaproxy();
+    const one = await named('one');
+    await serve(router, share(1, 100, one));
+    const lines: string[] = [];
+    const log = follow(
+      router.files.adminSocket,
+      'show events requests -w',
+      (line) => lines.push(line),
+      () => {},
+    );
+    const wakes = () => lines.filter((line) => line === 'wake').length;
+    const wakesAfter = async (request: () => Promise<unknown>) => {
+      const before = wakes();
+      await request();
+      await until('the silence to be broken', async () => {
+        await router.counted(1);
+        return wakes() > before;
+      });
+      await router.counted(1);
+      return wakes() - before;
+    };
+    const kept = new Wire(router.port);
+    const visit = async () => {
+      const before = one.seen.length;
+      kept.write(getRequest());
+      await kept.until('an answer', () => one.seen.length > before && kept.text.endsWith('one'));
+    };
+    await router.counted(1);
+    assert.equal(await wakesAfter(visit), 1);
+    await reload(router.files);
+    assert.equal(await wakesAfter(visit), 1);
+    assert.equal((await router.counted(1)).requests, 2);
+    log.close();
   });
 
   test('a process that follows finds it running, with what was counted', async () => {

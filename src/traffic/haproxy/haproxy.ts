@@ -230,7 +230,7 @@ class Haproxy implements DataPlane {
     const log = this.#logs.get(worker);
     if (log && !log.hasEnded) return;
     // What the worker still has in memory is counted anew, to the same numbers.
-    this.#logs.set(worker, new RequestLog(worker, this.#files.adminSocket, this.#options.clock));
+    this.#logs.set(worker, new RequestLog(worker, this.#files, this.#options.clock));
   }
 
   /** Starts HAProxy again if it has ended, and clears away what is no longer needed. */

@@ -81,7 +81,14 @@ export async function replacedWorkers(files: HaproxyFiles): Promise<string[]> {
   return [...old.matchAll(/^(\d+)\s+worker\s/gm)].map(([, pid]) => runOf(Number(pid)));
 }
 
-export const isAlive = (worker: string): boolean => runOf(Number(worker.split('-')[1])) === worker;
+const pidOf = (worker: string): number => Number(worker.split('-')[1]);
+
+export const isAlive = (worker: string): boolean => runOf(pidOf(worker)) === worker;
+
+/** Has a worker write to its log. By way of the master, which also knows the workers that a reload has replaced. */
+export async function writeToLog(files: HaproxyFiles, worker: string, line: string): Promise<void> {
+  await ask(files.masterSocket, `expert-mode on; @!${pidOf(worker)} debug dev log ${line}`);
+}
 
 /** Of one run of a worker: a process id may come again. */
 function runOf(pid: number): string {

@@ -6,6 +6,8 @@ import type { MeasuredBatch } from '../data-plane.ts';
 import { type Outcome, outcomeOf } from '../measure/measurements.ts';
 import { TrafficCounter } from '../measure/traffic-counter.ts';
 import { follow } from './control.ts';
+import type { HaproxyFiles } from './files.ts';
+import { writeToLog } from './process.ts';
 
 export interface LoggedRequest {
   at: number;
@@ -49,29 +51,35 @@ function outcomeOfLine(status: number, ended: string, stalled: boolean): Outcome
   return isOfVisitor(ended) && status < 500 ? 'ok' : outcomeOf(status);
 }
 
-/** While lines come faster than this, they are those of before; only then is every bucket complete. */
+/** While lines come faster than this, a new reader still gets those of before; after them every bucket is complete. */
 const quietMs = 200;
 const longestCatchUpMs = 10_000;
+
+const wakingLine = 'wake';
 
 /** Follows the log of one HAProxy worker until that has ended. */
 export class RequestLog {
   readonly router: string;
   readonly #counter: TrafficCounter;
+  readonly #files: HaproxyFiles;
   readonly #clock: Clock;
   readonly #following: { close(): void };
   readonly #startedAt: number;
   #lineAt: number;
+  /** The last line before the latest silence that was broken. */
+  #wokenAfter = 0;
   #caughtUp = false;
   hasEnded = false;
 
-  constructor(router: string, adminSocket: string, clock: Clock) {
+  constructor(router: string, files: HaproxyFiles, clock: Clock) {
     this.router = router;
+    this.#files = files;
     this.#clock = clock;
     this.#counter = new TrafficCounter(clock);
     this.#startedAt = clock.now();
     this.#lineAt = this.#startedAt;
     this.#following = follow(
-      adminSocket,
+      files.adminSocket,
       'show events requests -w',
       (line) => this.#add(line),
       () => {
@@ -81,9 +89,10 @@ export class RequestLog {
   }
 
   #add(line: string): void {
+    if (line === wakingLine) return;
+    this.#lineAt = this.#clock.now();
     const request = readLogLine(line);
     if (request === null) return;
-    if (!this.#caughtUp) this.#lineAt = this.#clock.now();
     const counter = this.#counter.of(request.project, request.environment, request.revision);
     counter.countRequest(request.at, request.tookMs, request.outcome);
     counter.retired = true; // nobody tells when it is: it goes with its last bucket, and comes back with a request
@@ -91,9 +100,23 @@ export class RequestLog {
 
   take(): MeasuredBatch[] {
     const nowMs = this.#clock.now();
-    this.#caughtUp ||= nowMs - this.#lineAt >= quietMs || nowMs - this.#startedAt >= longestCatchUpMs;
+    const isQuiet = nowMs - this.#lineAt >= quietMs;
+    if (isQuiet) this.#wakeReader();
+    this.#caughtUp ||= isQuiet || nowMs - this.#startedAt >= longestCatchUpMs;
     const taken = this.#caughtUp ? this.#counter.take() : null;
     return taken === null ? [] : [{ router: this.router, ...taken }];
+  }
+
+  /**
+   * HAProxy 2.6 does not wake its reader for a line that it writes in the moment in which that one starts to wait. Such a
+   * line comes with the next, so a silence is broken by a line that tells nothing.
+   */
+  #wakeReader(): void {
+    if (this.#wokenAfter === this.#lineAt || this.hasEnded) return;
+    this.#wokenAfter = this.#lineAt;
+    writeToLog(this.#files, this.router, wakingLine).catch(() => {
+      this.#wokenAfter = 0; // it hangs, or reloads: tried again when the next measurements are taken
+    });
   }
 
   close(): void {
