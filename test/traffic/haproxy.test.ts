@@ -114,6 +114,7 @@ describe('HAProxy', () => {
     await router.counted(1);
     assert.equal(await wakesAfter(visit), 1);
     await reload(router.files);
+    await router.counted(1); // the reload wrote lines, too
     assert.equal(await wakesAfter(visit), 1);
     assert.equal((await router.counted(1)).requests, 2);
     log.close();
