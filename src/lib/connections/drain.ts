@@ -24,6 +24,8 @@ export function trackConnections(server: Server, listeners: NetServer[] = []): C
     return closed;
   };
   const closeIdle = () => {
+    // Node 24 takes a connection on which nothing was sent yet for one whose request is on its way.
+    for (const socket of open) if (socket.bytesRead === 0) socket.destroy();
     // Node counts a connection as idle once its response was ended, though the client may not have taken all of it.
     const sending = [...open].filter(({ writableLength }) => writableLength > 0);
     for (const socket of sending) socket.destroy = () => socket;
