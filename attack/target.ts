@@ -51,7 +51,7 @@ export async function startTarget(): Promise<Target> {
     const worst = { replicas: 8, variables: { STANDIN_LOG_LINES: '1000', STANDIN_EARLY_HINTS: '1' } };
     const attacker = await openTenant(url, env, 'Attacker', worst);
     const bystander = await openTenant(url, env, 'Bystander', {});
-    const pids = ['control.ts', 'worker/main.ts'].flatMap((entry) => childrenOf(service.child.pid!, entry));
+    const pids = ['control.js', 'router-worker.js'].flatMap((entry) => childrenOf(service.child.pid!, entry));
     const routerPort = Number(attacker.host.split(':')[1]);
     return { url, routerPort, attacker, bystander, residentBytes: () => sum(pids.map(residentBytesOf)), stop };
   } catch (error) {

@@ -50,8 +50,8 @@ async function timeStart(dir: string): Promise<Started> {
   const readyMs = performance.now() - startedAt;
   await answered(child, `http://127.0.0.1:${routerPort}/`, 404);
   const allMs = performance.now() - startedAt;
-  const [control] = childrenOf(child.pid!, 'control.ts') as [number];
-  const [worker, ...others] = childrenOf(child.pid!, 'worker/main.ts') as [number, ...number[]];
+  const [control] = childrenOf(child.pid!, 'control.js') as [number];
+  const [worker, ...others] = childrenOf(child.pid!, 'router-worker.js') as [number, ...number[]];
   const all = [child.pid!, control, worker, ...others];
   const cpuMs = cpuSeconds(all) * 1000;
   await new Promise((resolve) => setTimeout(resolve, 1500)); // memory is looked at once the start has settled

@@ -7,15 +7,21 @@ import { constants } from 'node:os';
 import { fileURLToPath } from 'node:url';
 
 const words = process.argv.slice(2);
-const [major, minor] = process.versions.node.split('.').map(Number);
+const { engines } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+const oldest = engines.node.replace('>=', '');
+const isNewEnough = () => {
+  const [[major, minor], [oldestMajor, oldestMinor]] = [process.versions.node, oldest].map((v) =>
+    v.split('.').map(Number),
+  );
+  return major > oldestMajor || (major === oldestMajor && minor >= oldestMinor);
+};
 
 if (words.length === 0 || (words.length === 1 && ['--help', '-h', 'help'].includes(words[0]))) {
   // Printed from here: that loads nothing and starts no other Node.js.
   process.stdout.write(readFileSync(new URL('../src/cli/overview.txt', import.meta.url), 'utf8'));
-} else if (major > 24 || (major === 24 && minor >= 12)) {
-  const { enableCompileCache } = await import('node:module');
-  enableCompileCache();
-  await import('../src/cli/main.ts');
+} else if (isNewEnough()) {
+  const { runBundled } = await import('./bundle.js');
+  await runBundled('cli');
 } else {
   const child = spawn(bundledNode(), [fileURLToPath(import.meta.url), ...words], { stdio: 'inherit' });
   // On a terminal Ctrl-C reaches the child as well. Forwarding it would make it the second one, which ends the child at once.
@@ -29,7 +35,7 @@ function bundledNode() {
   try {
     return createRequire(import.meta.url).resolve(`node-linux-${process.arch}/bin/node`);
   } catch {
-    console.error(`sluice: Node.js 24.12 or newer is needed, this is ${process.version}`);
+    console.error(`sluice: Node.js ${oldest} or newer is needed, this is ${process.version}`);
     process.exit(1);
   }
 }

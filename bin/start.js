@@ -1,6 +1,4 @@
-// What `npm start` runs. It is JavaScript, so that nothing has to be compiled before the cache of compiled files is in use:
-// the compiler alone takes as much memory as the rest of the supervisor, and keeps it.
-import { enableCompileCache } from 'node:module';
+// What `npm start` runs.
+import { runBundled } from './bundle.js';
 
-enableCompileCache();
-await import('../src/main.ts');
+await runBundled('supervisor');

@@ -1,18 +1,29 @@
-// npm test [-- file or folder …]: format, lint and types; then every test on SQLite and with the built-in router; those of
-// test/both-databases/ on PostgreSQL too, and those of test/both-planes/ with HAProxy too.
-// With CI=true a skipped test is a failure. So is, always, a file that does not end by itself after its last test.
-import { spawnSync } from 'node:child_process';
+// npm test [-- file or folder …] [-- --changed [ref]]: format, lint and types; then every test on SQLite and with the
+// built-in router; those of test/both-databases/ on PostgreSQL too, and those of test/both-planes/ with HAProxy too.
+// With CI=true a skipped test is a failure. docs/testing.md says what runs where, and what happens to a flaky test.
+import { spawn } from 'node:child_process';
 import { globSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join, relative, resolve } from 'node:path';
-import { run } from 'node:test';
-import { spec } from 'node:test/reporters';
-import { startPostgres } from '../test/helpers/postgres.ts';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createTemplate, startPostgres } from '../test/helpers/postgres.ts';
 import { installMissing, onPath, testPrograms } from './packages.ts';
+import { changedSince, testsReaching } from './test/changed.ts';
+import { TestMemory } from './test/memory.ts';
+import { type Job, type Pass, planJobs } from './test/plan.ts';
+import { type Failure, type FileResult, runJob } from './test/run-job.ts';
 import { installTestTools } from './test-tools.ts';
 
 const strict = process.env.CI === 'true';
-const chosen = process.argv.slice(2);
+/** Tests wait as well as compute. */
+const processes = availableParallelism() + 2;
+/** More files than these that pass only when they run again make the run red. */
+const mostFlaky = 2;
+
+interface Choice {
+  files: string[];
+  /** Whether these are all there are. */
+  isAll: boolean;
+}
 
 function testFiles(roots: string[]): string[] {
   return roots.flatMap((root) =>
@@ -22,102 +33,140 @@ function testFiles(roots: string[]): string[] {
   );
 }
 
-interface Counts {
-  passed: number;
-  failed: number;
-  skipped: number;
-}
-
-/** What failed, told again as the last thing of a run whose output is thousands of lines long. */
-const failures: string[] = [];
-
-const preload = import.meta.resolve('../test/helpers/ends-by-itself.ts');
-
-/** A file sends its summary as the last thing when it ends in order: without one, some of its tests may not be counted. */
-function reportUnfinished(files: string[], summed: Set<string>, failed: Set<string>): number {
-  const unfinished = files.map((file) => resolve(file)).filter((file) => !summed.has(file) && !failed.has(file));
-  for (const file of unfinished) console.log(`✖ ${file} ended before it had reported all its tests`);
-  return unfinished.length;
-}
-
-/** With those of its causes: fast-check reports what it tried, and what went wrong as the cause of that. */
-function messagesOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return error.cause === undefined ? error.message : `${error.message}\n  ${messagesOf(error.cause)}`;
-}
-
-async function runTests(label: string, files: string[], env: Record<string, string>): Promise<Counts> {
-  console.log(`\n— ${label}: ${files.length} files`);
-  const counts = { passed: 0, failed: 0, skipped: 0 };
-  const summed = new Set<string>();
-  const failed = new Set<string>();
-  const slowest: { file: string; seconds: number }[] = [];
-  // Most of what a short file does is loading the service.
-  Object.assign(process.env, env, { NODE_COMPILE_CACHE: join(tmpdir(), 'node-compile-cache') });
-  const stream = run({ files, concurrency: 3, timeout: 600_000, execArgv: ['--import', preload] });
-  stream.on('test:pass', (event) => {
-    if (event.details.type === 'suite') return;
-    if (event.skip !== undefined || event.todo !== undefined) counts.skipped++;
-    else counts.passed++;
-  });
-  stream.on('test:fail', (event) => {
-    if (event.file) failed.add(event.file);
-    const { cause, failureType } = event.details.error as Error & { failureType?: string };
-    // A suite fails with its tests; it is counted only where it fails by itself, in a hook.
-    if (event.details.type === 'suite' && failureType === 'subtestsFailed') return;
-    counts.failed++;
-    const where = event.file ? relative('.', event.file) : label;
-    failures.push(`✖ ${label}, ${where}: ${event.name}\n  ${messagesOf(cause)}`);
-  });
-  stream.on('test:summary', (event) => {
-    if (!event.file) return;
-    summed.add(event.file);
-    slowest.push({ file: relative('.', event.file), seconds: event.duration_ms / 1000 });
-  });
-  for await (const text of stream.compose(spec)) process.stdout.write(text);
-  counts.failed += reportUnfinished(files, summed, failed);
-  slowest.sort((a, b) => b.seconds - a.seconds);
-  for (const { file, seconds } of slowest.slice(0, 10)) console.log(`${seconds.toFixed(0).padStart(5)} s  ${file}`);
-  return counts;
-}
-
-function check(program: string, args: string[]): boolean {
-  return spawnSync(program, args, { stdio: 'inherit' }).status === 0;
-}
-
-installMissing(testPrograms);
-installTestTools();
-const checked = chosen.length > 0 || (check('biome', ['check', '.']) && check('tsc', ['--noEmit']));
-const total: Counts = { passed: 0, failed: checked ? 0 : 1, skipped: 0 };
-
-const everything = testFiles(chosen.length > 0 ? chosen : ['src', 'test']);
-const onBoth = everything.filter((file) => file.startsWith('test/both-databases/'));
-const onBothPlanes = everything.filter((file) => file.startsWith('test/both-planes/'));
-
-async function runWithHaproxy(files: string[]): Promise<Counts | false> {
-  if (files.length === 0) return false;
-  if (onPath('haproxy')) return runTests('HAProxy', files, { SLUICE_TEST_DATA_PLANE: 'haproxy' });
-  console.log(`\n— HAProxy: ${files.length} files skipped, because haproxy is missing`);
-  return { passed: 0, failed: 0, skipped: files.length };
-}
-
-const postgres = await startPostgres();
-try {
-  for (const counts of [
-    await runTests('SQLite', everything, { SLUICE_TEST_POSTGRES: '', SLUICE_TEST_DATA_PLANE: '' }),
-    onBoth.length > 0 && (await runTests('PostgreSQL', onBoth, { SLUICE_TEST_POSTGRES: postgres.url })),
-    await runWithHaproxy(onBothPlanes),
-  ]) {
-    if (!counts) continue;
-    total.passed += counts.passed;
-    total.failed += counts.failed;
-    total.skipped += counts.skipped;
+function choose(words: string[]): Choice {
+  if (words[0] === '--changed') {
+    const files = testsReaching(changedSince(words[1] ?? 'HEAD'), testFiles(['src', 'test']));
+    return { files, isAll: false };
   }
-} finally {
-  await postgres.stop();
+  return words.length > 0
+    ? { files: testFiles(words), isAll: false }
+    : { files: testFiles(['src', 'test']), isAll: true };
 }
 
-if (strict && total.skipped > 0) total.failed += total.skipped;
-if (failures.length > 0) console.log(`\n${failures.join('\n')}`);
-console.log(`\n${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`);
-process.exit(total.failed === 0 && total.passed > 0 ? 0 : 1);
+/** Resolves with whether it succeeded. */
+function check(program: string, args: string[]): Promise<boolean> {
+  return new Promise((resolve) => {
+    spawn(program, args, { stdio: 'inherit' })
+      .on('error', () => resolve(false))
+      .on('exit', (code) => resolve(code === 0));
+  });
+}
+
+const seconds = (value: number): string => `${value.toFixed(1).padStart(6)} s`;
+
+function report(pass: Pass, { file, seconds: took, passed, skipped, failures }: FileResult): void {
+  const counts = `${passed.length} passed${skipped.length > 0 ? `, ${skipped.length} skipped` : ''}`;
+  const where = pass === 'sqlite' ? file : `${file} (${pass})`;
+  console.log(`${failures.length > 0 ? '✖' : '✔'} ${seconds(took)}  ${where}: ${counts}`);
+  for (const failure of failures) printFailure(failure);
+}
+
+function printFailure({ file, test, message }: Failure): void {
+  console.log(`✖ ${file}: ${test}\n  ${message.replaceAll('\n', '\n  ')}`);
+}
+
+/** Starts the longest first, so that no core is left without work at the end. */
+async function runAll(jobs: Job[], envOf: Record<Pass, Record<string, string>>, atOnce: number, memory: TestMemory) {
+  const results: { pass: Pass; result: FileResult }[] = [];
+  const queue = [...jobs];
+  const work = async () => {
+    for (let job = queue.shift(); job; job = queue.shift()) {
+      const { pass } = job;
+      for (const result of await runJob(job, envOf[pass])) {
+        report(pass, result);
+        results.push({ pass, result });
+        memory.noteDuration(pass, result.file, result.seconds);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, work));
+  return results;
+}
+
+async function main(): Promise<number> {
+  const startedMs = performance.now();
+  const { files, isAll } = choose(process.argv.slice(2));
+  installMissing(testPrograms);
+  installTestTools();
+  // Most of what a short file does is loading the service.
+  process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), 'node-compile-cache');
+  if (!(await check(process.execPath, ['scripts/build.ts', 'service']))) return 1;
+  const checks = isAll ? Promise.all([check('biome', ['check', '.']), check('tsc', ['--noEmit'])]) : [];
+  const memory = new TestMemory();
+  const missing = onPath('haproxy') ? null : 'haproxy is not installed';
+  const jobs = planJobs(files, memory.durationOf).filter(({ pass }) => pass !== 'haproxy' || !missing);
+  const postgres = await startPostgres({ isDurable: false });
+  try {
+    const common = { SLUICE_TEST_POSTGRES: '', SLUICE_TEST_DATA_PLANE: '' };
+    const envOf: Record<Pass, Record<string, string>> = {
+      sqlite: common,
+      postgres: {
+        ...common,
+        SLUICE_TEST_POSTGRES: postgres.url,
+        SLUICE_TEST_POSTGRES_TEMPLATE: await createTemplate(postgres.url),
+      },
+      haproxy: { ...common, SLUICE_TEST_DATA_PLANE: 'haproxy' },
+    };
+    const results = await runAll(jobs, envOf, processes, memory);
+    const failed = results.filter(({ result }) => result.failures.length > 0);
+    const again = failed.length <= 2 * mostFlaky ? failed : [];
+    if (again.length > 0) console.log(`\nonce more, alone: ${again.map(({ result }) => result.file).join(', ')}`);
+    const retried = await runAll(
+      again.map(({ pass, result }) => ({ pass, files: [result.file], estimateS: 0 })),
+      envOf,
+      1,
+      memory,
+    );
+    return summarize({ results, retried, checked: (await checks).every(Boolean), missing, memory, startedMs });
+  } finally {
+    await postgres.stop();
+  }
+}
+
+interface Outcome {
+  results: { pass: Pass; result: FileResult }[];
+  retried: { pass: Pass; result: FileResult }[];
+  checked: boolean;
+  missing: string | null;
+  memory: TestMemory;
+  startedMs: number;
+}
+
+function summarize({ results, retried, checked, missing, memory, startedMs }: Outcome): number {
+  const isSame = (a: { pass: Pass; result: FileResult }) => (b: { pass: Pass; result: FileResult }) =>
+    a.pass === b.pass && a.result.file === b.result.file;
+  const recovered = retried.filter(({ result }) => result.failures.length === 0);
+  const final = results.map((each) => recovered.find(isSame(each)) ?? each);
+  const passed = final.flatMap(({ result }) => result.passed.map((test) => `${result.file}: ${test}`));
+  for (const test of passed) memory.notePassed(test);
+  const flaky = results
+    .filter((each) => recovered.some(isSame(each)))
+    .flatMap(({ result }) => result.failures.map(({ file, test }) => `${file}: ${test}`));
+  const earlier = memory.flaky();
+  for (const test of flaky) memory.noteFlaky(test);
+  memory.save();
+
+  const failures = final.flatMap(({ result }) => result.failures);
+  const skipped = final.reduce((sum, { result }) => sum + result.skipped.length, missing ? 1 : 0);
+  let failed = failures.length + (checked ? 0 : 1);
+  if (missing) console.log(`\nskipped with HAProxy: ${missing}`);
+  if (strict) failed += skipped;
+  const slowest = final.toSorted((a, b) => b.result.seconds - a.result.seconds).slice(0, 10);
+  console.log('\nslowest:');
+  for (const { pass, result } of slowest) console.log(`${seconds(result.seconds)}  ${result.file} (${pass})`);
+  if (failures.length > 0) console.log('\nfailed:');
+  for (const failure of failures) printFailure(failure);
+  if (!checked) console.log('✖ format, lint or types: see above');
+  for (const [test, passes] of earlier) console.log(`flaky before, passed ${passes} times since: ${test}`);
+  for (const test of flaky) console.log(`flaky: ${test}`);
+  if (recovered.length > mostFlaky) {
+    console.log(`✖ ${recovered.length} files passed only when they ran again`);
+    failed += recovered.length;
+  }
+  const minutes = (performance.now() - startedMs) / 60_000;
+  console.log(`\n${final.length} files in ${minutes.toFixed(1)} minutes`);
+  console.log(`${passed.length} passed, ${failed} failed, ${skipped} skipped`);
+  return failed === 0 && (passed.length > 0 || final.length === 0) ? 0 : 1;
+}
+
+process.exit(await main());

@@ -5,7 +5,6 @@ import { agreedClock } from './db/agreed-clock.ts';
 import { isPooled } from './db/postgres/url.ts';
 import { RetentionClock } from './db/retention.ts';
 import { type ResolveTxt, systemResolveTxt } from './domains/txt-proof.ts';
-import { loadCompiler } from './http/api/compiled.ts';
 import { createGate } from './http/api/gate.ts';
 import { databaseRateCells, memoryRateCells } from './http/api/rate-cells.ts';
 import { createMetrics } from './http/metrics.ts';
@@ -197,7 +196,6 @@ async function buildApp(config: Config, overrides: Overrides & { log: Log }, end
     },
   });
 
-  setImmediate(loadCompiler); // before the first request needs it, after the service is ready
   rollouts.start();
   logs.start();
   await notifications.start();

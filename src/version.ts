@@ -1,3 +1,10 @@
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { installDir } from './lib/install.ts';
 
-export const version: string = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version;
+const manifest = JSON.parse(readFileSync(join(installDir, 'package.json'), 'utf8'));
+
+export const version: string = manifest.version;
+
+/** The oldest Node.js that the service runs on. */
+export const oldestNode: string = manifest.engines.node.replace('>=', '');

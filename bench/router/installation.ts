@@ -123,8 +123,8 @@ async function startRouter(
   };
   const router: Router = {
     port,
-    carriers: () => (haproxy ? ofHaproxy() : childrenOf(child.pid!, 'worker/main.ts')),
-    control: () => childrenOf(child.pid!, 'control.ts')[0]!,
+    carriers: () => (haproxy ? ofHaproxy() : childrenOf(child.pid!, 'router-worker.js')),
+    control: () => childrenOf(child.pid!, 'control.js')[0]!,
     async stop() {
       await end(child);
       if (haproxy) await stopMaster(files, 0);

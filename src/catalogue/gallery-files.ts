@@ -2,8 +2,9 @@
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { installDir } from '../lib/install.ts';
 
-const folder = join(import.meta.dirname, 'gallery');
+const folder = join(installDir, 'src/catalogue/gallery');
 const own = ['index.html', 'gallery.css', 'gallery.js', 'player.js', 'text.js', 'icon.svg'];
 
 const player = () => createRequire(import.meta.url).resolve('hls.js/dist/hls.min.js');

@@ -1,4 +1,5 @@
 // sluice COMMAND: finds the command, parses its words, runs it and prints errors for people.
+import '../lib/source-stacks.ts';
 import { commands, names, resolveName } from './commands.ts';
 import type { Command, CommandContext } from './frame/command.ts';
 import { explain } from './frame/explain.ts';

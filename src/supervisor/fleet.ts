@@ -1,8 +1,8 @@
 // The processes of the service: one control process, and the router workers. Starting, replacing and ending them is here;
 // when to do which is up to the supervisor.
-import { fileURLToPath } from 'node:url';
 import type { Config } from '../config.ts';
 import { readOrMakeSecretKey } from '../data-dir.ts';
+import { entryPath } from '../lib/install.ts';
 import { createSeal, type Seal } from '../lib/seal.ts';
 import { haproxyFilesOf } from '../traffic/haproxy/files.ts';
 import { stopMaster } from '../traffic/haproxy/process.ts';
@@ -17,8 +17,8 @@ import type { Sockets } from './sockets.ts';
 
 type Env = Record<string, string | undefined>;
 
-const controlEntry = fileURLToPath(new URL('../control.ts', import.meta.url));
-const workerEntry = fileURLToPath(new URL('../traffic/worker/main.ts', import.meta.url));
+const controlEntry = entryPath('control');
+const workerEntry = entryPath('router-worker');
 
 /**
  * V8 would let the memory of one that has much to do for a moment grow by far more than it uses. `npm run attack -- tenant

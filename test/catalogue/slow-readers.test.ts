@@ -27,7 +27,7 @@ const service = startService({
 });
 const url = await service.url;
 const port = Number(new URL(url).port);
-const [control] = childrenOf(service.child.pid!, 'control.ts');
+const [control] = childrenOf(service.child.pid!, 'control.js');
 const clients: Socket[] = [];
 
 after(async () => {

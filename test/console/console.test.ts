@@ -130,7 +130,7 @@ test('503 with the command to run while the console is not built, and the page o
   mountConsole(server, folder);
   const missing = await server.inject('/console/projects');
   assert.equal(missing.statusCode, 503);
-  assert.match(missing.body, /npm run console/);
+  assert.match(missing.body, /npm run build/);
   mkdirSync(folder);
   writeFileSync(`${folder}index.html`, '<!doctype html>');
   const found = await server.inject('/console/projects');

@@ -11,6 +11,8 @@ import { createDatabase } from './postgres.ts';
 
 export const postgresUrl = process.env.SLUICE_TEST_POSTGRES || null;
 export const onPostgres = postgresUrl !== null;
+/** A migrated database, which saves each app the migrations. */
+const template = process.env.SLUICE_TEST_POSTGRES_TEMPLATE;
 
 export const adminToken = 'test-admin-token-0123456789';
 
@@ -43,10 +45,19 @@ export interface TestAppOptions extends Overrides {
 /** Of the database: on a busy machine its limits are reached without a fault. */
 const patience = 'connect_timeout=60&statement_timeout=60000';
 
-/** The settings of an app that touches nothing but a new folder and, on PostgreSQL, a new database. */
-export async function isolatedEnv(): Promise<{ env: Record<string, string>; dataDir: string; clean(): Promise<void> }> {
+export interface IsolatedEnv {
+  env: Record<string, string>;
+  dataDir: string;
+  clean(): Promise<void>;
+}
+
+/**
+ * The settings of an app that touches nothing but a new folder and, on PostgreSQL, a new database: without a table where
+ * the test is about migrations.
+ */
+export async function isolatedEnv({ isMigrated = true } = {}): Promise<IsolatedEnv> {
   const dataDir = mkdtempSync(join(tmpdir(), 'sluice-test-'));
-  const database = postgresUrl ? await createDatabase(postgresUrl) : null;
+  const database = postgresUrl ? await createDatabase(postgresUrl, isMigrated ? template : undefined) : null;
   const instancePorts = await reserveInstancePorts();
   const env: Record<string, string> = {
     SLUICE_DATA_DIR: dataDir,

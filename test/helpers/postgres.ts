@@ -19,6 +19,8 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import pg from 'pg';
+import { migrate } from '../../src/db/migrate.ts';
+import { openDatabase } from '../../src/db/open.ts';
 import { freePort } from './free-port.ts';
 import { until } from './wait.ts';
 
@@ -83,7 +85,8 @@ function installIn(home: string): string {
   return join(native, 'bin');
 }
 
-export async function startPostgres(): Promise<TestPostgres> {
+/** `isDurable: false` for one that many tests share and none crashes: it loses nothing but its last commits, in a crash. */
+export async function startPostgres({ isDurable = true } = {}): Promise<TestPostgres> {
   const home = mkdtempSync(join(tmpdir(), 'sluice-postgres-'));
   const bin = installIn(home);
   const data = join(home, 'data');
@@ -93,7 +96,7 @@ export async function startPostgres(): Promise<TestPostgres> {
     ...identity,
     stdio: ['ignore', 'ignore', 'inherit'],
   });
-  const server = await startOn(bin, data);
+  const server = await startOn(bin, data, isDurable ? [] : ['full_page_writes=off', 'synchronous_commit=off']);
   return {
     ...server,
     async stop() {
@@ -104,11 +107,14 @@ export async function startPostgres(): Promise<TestPostgres> {
   };
 }
 
-async function startOn(bin: string, data: string): Promise<Omit<TestPostgres, 'startStandby'>> {
+async function startOn(bin: string, data: string, more: string[] = []): Promise<Omit<TestPostgres, 'startStandby'>> {
   const port = await freePort();
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
   const start = async () => {
-    const settings = ['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'max_connections=300', 'fsync=off'];
+    const settings = [
+      ...['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'max_connections=300', 'fsync=off'],
+      ...more,
+    ];
     const args = ['-D', data, '-p', String(port), ...settings.flatMap((s) => ['-c', s])];
     const child = spawn(join(bin, 'postgres'), args, { ...identity, stdio: 'ignore' });
     await accepts(url);
@@ -171,11 +177,23 @@ async function accepts(url: string): Promise<void> {
   await until('PostgreSQL to accept connections', () => connects().catch(() => false), 30_000, 50);
 }
 
-/** A new, empty database on that server. */
-export async function createDatabase(serverUrl: string): Promise<{ url: string; drop(): Promise<void> }> {
+/** A database with all migrations on that server, for createDatabase() to copy. Returns its name. */
+export async function createTemplate(serverUrl: string): Promise<string> {
+  const { url } = await createDatabase(serverUrl);
+  const database = await openDatabase({ url, dataDir: tmpdir(), onConnectionLost: () => {} });
+  await migrate(database.db, 'postgres', { onWait: () => {} });
+  await database.close();
+  return new URL(url).pathname.slice(1);
+}
+
+/** A new database on that server: empty, or a copy of a template. */
+export async function createDatabase(
+  serverUrl: string,
+  template?: string,
+): Promise<{ url: string; drop(): Promise<void> }> {
   const name = `t_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
   const run = async (statement: string) => void (await query(serverUrl, statement));
-  await run(`create database ${name}`);
+  await run(`create database ${name}${template ? ` template ${template} strategy file_copy` : ''}`);
   const url = new URL(serverUrl);
   url.pathname = `/${name}`;
   return { url: url.href, drop: () => run(`drop database if exists ${name} with (force)`) };

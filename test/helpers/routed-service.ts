@@ -43,7 +43,7 @@ export async function startRoutedService(
     db,
     ports,
     service: startService(env, entry),
-    workers: () => childrenOf(routed.service.child.pid!, 'worker/main.ts'),
+    workers: () => childrenOf(routed.service.child.pid!, 'router-worker.js'),
     startAgain() {
       routed.service = startService(env, entry);
     },

@@ -4,11 +4,10 @@ import { execFileSync, spawn } from 'node:child_process';
 import {
   chmodSync,
   copyFileSync,
-  existsSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
-  readFileSync,
+  readlinkSync,
   realpathSync,
   rmSync,
   symlinkSync,
@@ -45,22 +44,39 @@ const nodePackage = `node-linux-${process.arch}`;
 
 /** As `docker build` sends it from a checkout in which `npm ci --omit=dev` has run, but for its two largest packages. */
 function context(): string[] {
-  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
-    packages: Record<string, { dev?: true; devOptional?: true }>;
-  };
-  const isThere = (name: string) => existsSync(join(dirname(modules), name));
   // Nothing here encodes, so ffmpeg is left out, and node is in the base: Docker reads what it copies four times.
-  const isLarge = (name: string) => /@ffmpeg-installer|node-linux-/.test(name);
-  const production = Object.entries(packages)
-    .filter(([name, { dev, devOptional }]) => name.lastIndexOf('node_modules/') === 0 && !dev && !devOptional)
-    .map(([name]) => name)
-    .filter((name) => !isLarge(name) && isThere(name));
   return [
-    ...['--anchored', '--wildcards', `--exclude-from=${root}.dockerignore`],
-    ...['--directory', root, '--no-wildcards', 'package.json', 'LICENSE', 'bin', 'console', 'src'],
-    ...['--directory', dirname(modules), 'node_modules/.bin/node', ...production],
+    ...['--exclude=*.map', '--exclude=hls.js/src', '--exclude=compiled'],
+    ...['--directory', root, 'package.json', 'LICENSE', 'bin', 'console/dist', 'src/cli/overview.txt'],
+    ...['src/catalogue/gallery', 'dist/service', ...bundles()],
+    ...['--directory', dirname(modules), 'node_modules/.bin/node', 'node_modules/hls.js'],
     ...['--directory', join(root, 'deploy'), 'Containerfile'],
   ];
+}
+
+const bundles = (): string[] => [`dist/${readlinkSync(join(root, 'dist/service'))}`];
+
+/** What is in every Debian, however small: apt itself needs them. */
+const inEveryDebian = new Set([
+  'libc6',
+  'libgcc-s1',
+  'libstdc++6',
+  'libacl1',
+  'libattr1',
+  'libselinux1',
+  'libpcre2-8-0',
+]);
+
+/** The libraries of these programs; throws where a minimal Debian lacks one. */
+function librariesOf(programs: string[]): string[] {
+  const listed = execFileSync('ldd', programs, { encoding: 'utf8' });
+  const paths = [...listed.matchAll(/(?:=> |^\s+)(\/\S+) \(/gm)].map(([, path]) => path!);
+  for (const path of new Set(paths)) {
+    const name = execFileSync('dpkg-query', ['--search', `*/${basename(realpathSync(path))}`], { encoding: 'utf8' });
+    const owner = name.split(':', 1)[0]!;
+    if (!inEveryDebian.has(owner)) throw new Error(`${path} is part of ${owner}, which a minimal Debian does not have`);
+  }
+  return [...new Set(paths)];
 }
 
 /** Glibc, libstdc++ and three programs, where Debian has them; and node, where the image has it. */
@@ -77,9 +93,7 @@ function fillBase(folder: string): void {
   chmodSync(join(folder, 'tmp'), 0o1777);
   const node = join(modules, nodePackage, 'bin/node');
   const programs = ['/bin/sh', '/usr/bin/install', '/bin/sleep'];
-  const libraries = execFileSync('ldd', [...programs, node], { encoding: 'utf8' });
-  const paths = [...libraries.matchAll(/(?:=> |^\s+)(\/\S+) \(/gm)].map(([, path]) => path!);
-  for (const path of new Set([...programs, ...paths, '/etc/os-release'])) put(path);
+  for (const path of [...programs, ...librariesOf([...programs, node]), '/etc/os-release']) put(path);
   put(node, `/opt/sluice/node_modules/${nodePackage}/bin`);
 }
 

@@ -76,9 +76,9 @@ describe('on Kubernetes', { timeout: 900_000 }, () => {
   /** The routers go on; the supervisor starts another. */
   async function killControl(): Promise<void> {
     const { child } = service;
-    const [pid] = childrenOf(child.pid!, 'control.ts');
+    const [pid] = childrenOf(child.pid!, 'control.js');
     process.kill(pid!, 'SIGKILL');
-    await until('the next one', () => childrenOf(child.pid!, 'control.ts').some((other) => other !== pid), 30_000);
+    await until('the next one', () => childrenOf(child.pid!, 'control.js').some((other) => other !== pid), 30_000);
     const answers = () =>
       call(shop.url, 'GET', '/v1/regions').then(
         ({ status }) => status === 200,

@@ -120,8 +120,8 @@ async function serviceAt(
     url,
     routerPort,
     process: kept,
-    control: () => children('control.ts'),
-    workers: plane === 'haproxy' ? haproxyWorkers : () => children('worker/main.ts'),
+    control: () => children('control.js'),
+    workers: plane === 'haproxy' ? haproxyWorkers : () => children('router-worker.js'),
     routes: () => until(`the router of ${name}`, () => answers().catch(() => false), 120_000, 100).then(() => {}),
   };
 }

@@ -23,9 +23,9 @@ const policy = { replicas, drain_s: 1, canary: { bake_s: 2, steps: [50], min_req
 const imageOf = (kill: number) => `shop:after-${kill}`;
 
 async function killControl({ child }: Service): Promise<void> {
-  const pid = childrenOf(child.pid!, 'control.ts')[0]!;
+  const pid = childrenOf(child.pid!, 'control.js')[0]!;
   process.kill(pid, 'SIGKILL');
-  await until('the next one', () => childrenOf(child.pid!, 'control.ts').some((other) => other !== pid), 30_000);
+  await until('the next one', () => childrenOf(child.pid!, 'control.js').some((other) => other !== pid), 30_000);
 }
 
 interface Visitors {

@@ -38,13 +38,13 @@ test('kill -9 of the whole service: instances answer on and are found again', { 
     assert.equal(statSync(join(dataDir, 'standin.sock')).mode & 0o777, 0o600);
     service.killAll();
     await service.exited;
-    const [pid] = processesOf(dataDir, 'standin/main.ts');
+    const [pid] = processesOf(dataDir, 'standin.js');
     assert.ok(pid, 'the process of the instances outlives the service');
     service = startService(env);
     await service.url;
     const again = await until('an answer', () => visit(routerPortOf(service)), 60_000);
     assert.equal(again, instance);
-    assert.deepEqual(processesOf(dataDir, 'standin/main.ts'), [pid]);
+    assert.deepEqual(processesOf(dataDir, 'standin.js'), [pid]);
   } finally {
     service.killAll();
     await service.exited;
@@ -52,7 +52,7 @@ test('kill -9 of the whole service: instances answer on and are found again', { 
   }
   await until(
     'the process of the instances to end with its data directory',
-    () => processesOf(dataDir, 'standin/main.ts').length === 0,
+    () => processesOf(dataDir, 'standin.js').length === 0,
   );
 });
 

@@ -29,7 +29,7 @@ async function withService(
 }
 
 const controlOf = ({ child }: Service, not?: number) =>
-  until('a control process', () => childrenOf(child.pid!, 'control.ts').find((pid) => pid !== not), 30_000);
+  until('a control process', () => childrenOf(child.pid!, 'control.js').find((pid) => pid !== not), 30_000);
 
 /** `npm run soak -- planes` takes more. */
 const kills = Number(process.env.SLUICE_TEST_KILLS ?? 4);
@@ -63,8 +63,8 @@ test('kill -9 of the supervisor alone: its children end by themselves, and the n
   const { env, clean } = await isolatedEnv();
   await withService(env, async (service) => {
     const children = [
-      ...childrenOf(service.child.pid!, 'control.ts'),
-      ...childrenOf(service.child.pid!, 'worker/main.ts'),
+      ...childrenOf(service.child.pid!, 'control.js'),
+      ...childrenOf(service.child.pid!, 'router-worker.js'),
     ];
     assert.ok(children.length >= 2);
     service.child.kill('SIGKILL');

@@ -10,10 +10,10 @@ import {
   holdUpload,
   startHoldingInstance,
 } from '../helpers/held-requests.ts';
+import { copyInstall } from '../helpers/installed-copy.ts';
 import { startRoutedService } from '../helpers/routed-service.ts';
 import { ask, route, share } from '../helpers/router.ts';
 import { startLoad, storedRequests } from '../helpers/router-control.ts';
-import { copySourceTree } from '../helpers/source-tree.ts';
 import { until } from '../helpers/wait.ts';
 import { openPlane, openWorkers } from '../helpers/workers.ts';
 import { workerOf } from '../soak/worker-of.ts';
@@ -23,10 +23,10 @@ const reloads = Number(process.env.SLUICE_TEST_RELOADS ?? 1);
 const requests = Number(process.env.SLUICE_TEST_REQUESTS ?? 1500);
 const heldOfAKind = Number(process.env.SLUICE_TEST_HELD ?? 4);
 
-const tree = copySourceTree();
-after(() => tree.remove());
+const install = copyInstall();
+after(() => install.remove());
 const instance = await startHoldingInstance();
-const routed = await startRoutedService([instance], { entry: tree.main });
+const routed = await startRoutedService([instance], { entry: install.main });
 /** All requests that were sent, by anything here. */
 let sent = 0;
 
@@ -70,7 +70,7 @@ test('SIGHUP with new code on disk, with uploads, downloads, WebSockets and HTTP
       assert.equal(old.length, 2);
       const held = await holdMany();
       const holders = held.map(holderOf);
-      tree.edit('src/traffic/proxy/error-responses.ts', text, `version ${reload}`);
+      install.upgrade(text, `version ${reload}`);
       text = `version ${reload}`;
       service.child.kill('SIGHUP');
       await until('the reload', () => service.output().split('reloaded: ').length > reload, 120_000);

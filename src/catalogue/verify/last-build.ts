@@ -2,6 +2,7 @@
 // either, and need not parse, load or compare anything to know it.
 import { readFileSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { installDir } from '../../lib/install.ts';
 import { replaceFile } from '../files.ts';
 import { gallerySources } from '../gallery-files.ts';
 import type { StreamRecord } from '../ledger.ts';
@@ -29,7 +30,7 @@ export interface FinishedBuild {
 /** A file changed this recently could change again without its times showing it. */
 const TOO_FRESH_MS = 2000;
 /** Changes with every release, and what a build does may change with it. */
-const release = join(import.meta.dirname, '../../../package.json');
+const release = join(installDir, 'package.json');
 
 /** `changedMs`: when it last changed, in whatever way. */
 function lookAt(path: string): { stamp: string; changedMs: number } | null {

@@ -1,9 +1,11 @@
 // The checks of the doctor, in order. They change nothing: no database is created or migrated, no container started.
+
 import { accessSync, constants, existsSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname } from 'node:path';
 import { addressOf, type Config, readConfig } from '../../config.ts';
 import { StartError } from '../../lib/start-error.ts';
+import { oldestNode } from '../../version.ts';
 import { CliError, exit, type Io } from '../io.ts';
 import { clientFor, findService } from '../reach/connect.ts';
 import { lookAtDatabase } from './database.ts';
@@ -30,8 +32,9 @@ export async function* look(io: Io): AsyncGenerator<Finding> {
 
 function lookAtNode(version: string): Finding {
   const [major = 0, minor = 0] = version.split('.').map(Number);
-  if (major > 24 || (major === 24 && minor >= 12)) return ok('Node.js', version);
-  return problem('Node.js', version, 'install 24.12 or newer, or run npm ci, which brings one');
+  const [oldestMajor = 0, oldestMinor = 0] = oldestNode.split('.').map(Number);
+  if (major > oldestMajor || (major === oldestMajor && minor >= oldestMinor)) return ok('Node.js', version);
+  return problem('Node.js', version, `install ${oldestNode} or newer, or run npm ci, which brings one`);
 }
 
 function settingsOf(io: Io): Config | Finding[] {

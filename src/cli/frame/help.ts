@@ -1,11 +1,13 @@
 // The help of a command, made from what it declares.
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { installDir } from '../../lib/install.ts';
 import type { Command, Option, Options, Verb } from './command.ts';
 import { common } from './command.ts';
 import { optionsOf } from './parse.ts';
 
 /** The page of `sluice --help`: also printed by bin/sluice.js, which cannot read TypeScript on an old Node.js. */
-export const overview = (): string => readFileSync(new URL('../overview.txt', import.meta.url), 'utf8');
+export const overview = (): string => readFileSync(join(installDir, 'src/cli/overview.txt'), 'utf8');
 
 /** Every command's name and description, from the overview. */
 export function abouts(): Map<string, string> {

@@ -3,15 +3,14 @@
 import { spawn } from 'node:child_process';
 import type { IncomingMessage } from 'node:http';
 import { json } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
 import { request } from '../../lib/http/node-http.ts';
+import { entryPath } from '../../lib/install.ts';
 import { socketPathIn } from '../../lib/socket-path.ts';
 import { EngineError, type EngineInstance, type LogLine } from '../engine.ts';
 import type { InstanceEngine } from '../single-instances.ts';
 import type { StandinAnswer, StandinCall } from './protocol.ts';
 import { createStandinEngine, standinHost } from './standin.ts';
 
-const entry = fileURLToPath(new URL('./main.ts', import.meta.url));
 const callMs = 10_000;
 const startWithinMs = 30_000;
 const retryMs = 25;
@@ -68,7 +67,7 @@ export function standinInOwnProcess(dir: string, installation: string): Instance
 
 /** Without the environment of the service, which holds secrets. */
 function startProcess(dir: string): void {
-  spawn(process.execPath, [entry, dir], { cwd: '/', env: {}, detached: true, stdio: 'ignore' })
+  spawn(process.execPath, [entryPath('standin'), dir], { cwd: '/', env: {}, detached: true, stdio: 'ignore' })
     .on('error', () => {}) // the caller asks until it has waited long enough
     .unref();
 }

@@ -1,23 +1,13 @@
-// Compiled schemas. Each is compiled, and the compiler is loaded, on first use, to keep the start fast.
-import { createRequire } from 'node:module';
+// Compiled schemas. Each is compiled on first use, to keep the start fast.
 import type { TSchema } from 'typebox';
-import type * as TypeboxCompile from 'typebox/compile';
+import { Compile, type Validator } from 'typebox/compile';
 
-const require = createRequire(import.meta.url);
-let compiler: typeof TypeboxCompile | undefined;
+const compiled = new WeakMap<object, Validator>();
 
-/** Loads the compiler if it is not loaded yet. */
-export function loadCompiler(): typeof TypeboxCompile {
-  compiler ??= require('typebox/compile') as typeof TypeboxCompile;
-  return compiler;
-}
-
-const compiled = new WeakMap<object, TypeboxCompile.Validator>();
-
-export function validatorOf(schema: object): TypeboxCompile.Validator {
+export function validatorOf(schema: object): Validator {
   let validator = compiled.get(schema);
   if (!validator) {
-    validator = loadCompiler().Compile(schema as TSchema) as unknown as TypeboxCompile.Validator;
+    validator = Compile(schema as TSchema) as unknown as Validator;
     compiled.set(schema, validator);
   }
   return validator;

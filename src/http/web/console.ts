@@ -1,15 +1,15 @@
 // The web console: the files that the build put into a folder. Every other path below /console gets the page, which
 // chooses what to show by the address.
 import type { IncomingMessage } from 'node:http';
-import { extname } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { extname, join } from 'node:path';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { installDir } from '../../lib/install.ts';
 import type { FileRules } from '../../lib/static-files/file-rules.ts';
 import { requestPath } from '../../lib/static-files/request-path.ts';
 import { StaticFiles } from '../../lib/static-files/static-files.ts';
 import type { StoredFile } from '../../lib/static-files/stored-files.ts';
 
-const builtFolder = fileURLToPath(new URL('../../../console/dist/', import.meta.url));
+const builtFolder = join(installDir, 'console/dist');
 const prefix = '/console';
 const page = 'index.html';
 
@@ -74,6 +74,6 @@ export function mountConsole(server: FastifyInstance, folder = builtFolder): voi
 }
 
 function sendNotBuilt(reply: FastifyReply): FastifyReply {
-  const text = 'The console is not built. Run `npm run console` where the service is installed, then reload.\n';
+  const text = 'The console is not built. Run `npm run build` where the service is installed, then reload.\n';
   return reply.code(503).header('cache-control', 'no-store').header('retry-after', '5').type('text/plain').send(text);
 }

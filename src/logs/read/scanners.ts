@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
+import { entryPath } from '../../lib/install.ts';
 import type { Entry } from './entries.ts';
 import type { ScanQuery } from './scan.ts';
 import type { ScanJob } from './scan-worker.ts';
@@ -48,7 +49,7 @@ export class Scanners {
   }
 
   #start(index: number): Worker {
-    const worker = new Worker(new URL('./scan-worker.ts', import.meta.url));
+    const worker = new Worker(entryPath('log-scanner'));
     worker.unref();
     worker.on('message', ({ id, entries, failure }: { id: number; entries?: Entry[]; failure?: string }) => {
       const waiting = this.#waiting.get(id);

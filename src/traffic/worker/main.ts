@@ -1,12 +1,11 @@
 // The entry of a router worker, which its supervisor starts with its sockets and a channel. It ends on SIGTERM, or when
 // its supervisor has ended, once its requests have.
-import { enableCompileCache } from 'node:module';
+import '../../lib/source-stacks.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { createLog } from '../../lib/log/log.ts';
 import type { WorkerSettings } from './settings.ts';
 import { Worker } from './worker.ts';
 
-enableCompileCache();
 const settings = JSON.parse(process.env.SLUICE_WORKER!) as WorkerSettings;
 delete process.env.SLUICE_WORKER;
 const log = createLog({ level: settings.logLevel, format: settings.logFormat }).child({ worker: settings.name });

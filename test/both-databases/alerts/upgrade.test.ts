@@ -13,7 +13,7 @@ import { insertProject } from '../../../src/projects/queries.ts';
 import { isolatedEnv } from '../../helpers/app.ts';
 
 test('environments that are there already get their two rules and keep their port', async () => {
-  const { env, dataDir, clean } = await isolatedEnv();
+  const { env, dataDir, clean } = await isolatedEnv({ isMigrated: false });
   const database = await openDatabase({ url: env.SLUICE_DATABASE_URL ?? null, dataDir, onConnectionLost() {} });
   const { db, dialect } = database;
   const old: AnyDb = db;

@@ -7,7 +7,7 @@ import type { AnyDb } from '../../../src/db/migrations/types.ts';
 import { openDatabase } from '../../../src/db/open.ts';
 import { isolatedEnv } from '../../helpers/app.ts';
 
-const isolated = await isolatedEnv();
+const isolated = await isolatedEnv({ isMigrated: false });
 after(() => isolated.clean());
 
 async function insertOldRows(db: AnyDb): Promise<void> {

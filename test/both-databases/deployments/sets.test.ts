@@ -98,7 +98,7 @@ describe('before there were sets', () => {
   }
 
   test('the instances of a revision become one', async () => {
-    const isolated = await isolatedEnv();
+    const isolated = await isolatedEnv({ isMigrated: false });
     const { databaseUrl, dataDir } = readConfig(isolated.env, false);
     const { db, dialect, close } = await openDatabase({ url: databaseUrl, dataDir, onConnectionLost: () => {} });
     try {

@@ -10,9 +10,9 @@ import { test } from 'node:test';
 import { adminToken, call, isolatedEnv } from '../../helpers/app.ts';
 import { childrenOf, isAlive } from '../../helpers/children.ts';
 import { startProgram } from '../../helpers/cli.ts';
+import { copyInstall, type InstalledCopy } from '../../helpers/installed-copy.ts';
 import { type Load, startLoad } from '../../helpers/load.ts';
 import { type Service, startService } from '../../helpers/service.ts';
-import { copySourceTree, type SourceTree } from '../../helpers/source-tree.ts';
 import { until } from '../../helpers/wait.ts';
 
 const headers = { authorization: `Bearer ${adminToken}` };
@@ -20,7 +20,7 @@ const big = randomBytes(24 * 1024 * 1024);
 const sha = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
 
 interface Scene {
-  tree: SourceTree;
+  install: InstalledCopy;
   service: Service;
   url: string;
   env: Record<string, string>;
@@ -35,19 +35,19 @@ async function scene(work: (scene: Scene) => Promise<void>): Promise<void> {
   mkdirSync(join(dataDir, 'catalogue/media'), { recursive: true });
   writeFileSync(join(dataDir, 'catalogue/media/big.mp4'), big);
   writeFileSync(join(dataDir, 'catalogue/index.html'), '<!doctype html>\n');
-  const tree = copySourceTree();
+  const install = copyInstall();
   // On a busy machine a reload takes longer than the body of a request may.
-  tree.edit('src/http/server.ts', 'requestMs: 30_000', 'requestMs: 600_000');
-  const service = startService(env, tree.main);
+  install.upgrade('requestMs: 3e4', 'requestMs: 6e5');
+  const service = startService(env, install.main);
   try {
     const url = await service.url;
     await work({
-      tree,
+      install,
       service,
       url,
       env,
       version: () => versionAt(url),
-      reload: () => startProgram(process.execPath, [tree.program, 'reload'], env).ended,
+      reload: () => startProgram(process.execPath, [install.program, 'reload'], env).ended,
     });
     service.child.kill('SIGTERM');
     assert.deepEqual(await service.exited, [0, null], service.output());
@@ -55,7 +55,7 @@ async function scene(work: (scene: Scene) => Promise<void>): Promise<void> {
     await Promise.all(loads.splice(0).map((load) => load.stop()));
     service.killAll();
     await service.exited;
-    tree.remove();
+    install.remove();
     await clean();
   }
 }
@@ -77,7 +77,7 @@ function startedLoad(url: string): Load {
 
 const onlyControl = ({ child }: Service) =>
   until('one control process', () => {
-    const [pid, ...more] = childrenOf(child.pid!, 'control.ts');
+    const [pid, ...more] = childrenOf(child.pid!, 'control.js');
     return more.length === 0 && pid;
   });
 
@@ -125,7 +125,7 @@ async function eventStream(url: string): Promise<{ ended: Promise<unknown> }> {
 }
 
 test('SIGHUP with new code on disk: no request fails, downloads and uploads end in the old process', async () => {
-  await scene(async ({ tree, service, url, version }) => {
+  await scene(async ({ install, service, url, version }) => {
     const before = await version();
     const old = await onlyControl(service);
     const load = startedLoad(url);
@@ -133,7 +133,7 @@ test('SIGHUP with new code on disk: no request fails, downloads and uploads end 
     const upload = await slowUpload(url);
     const stream = await eventStream(url);
     await until('requests to flow', () => load.sent() > 50);
-    tree.edit('src/version.ts', 'JSON.parse', "'9.9.9' || JSON.parse");
+    install.upgrade('const version = ', "const version = '9.9.9' || ");
     service.child.kill('SIGHUP');
     await until('the reload', () => service.output().includes('reloaded: '), 60_000);
     await stream.ended;
@@ -156,12 +156,12 @@ test('SIGHUP with new code on disk: no request fails, downloads and uploads end 
 });
 
 test('`sluice reload` waits until it is done; a new version that cannot be loaded leaves the old one alone', async () => {
-  await scene(async ({ tree, service, url, version, reload }) => {
+  await scene(async ({ install, service, url, version, reload }) => {
     const load = startedLoad(url);
     const done = await reload();
     assert.deepEqual([done.code, done.stderr.trim()], [0, 'The service runs what is on disk now.']);
     const kept = await onlyControl(service);
-    tree.edit('src/run.ts', 'export async function run', 'this is no program; export async function run');
+    install.upgrade('async function run(', 'this is no program; async function run(');
     const failed = await reload();
     assert.equal(failed.code, 1);
     assert.match(failed.stderr, /Not reloaded: the control process ended with exit code 1 .*What ran before serves on/);
@@ -173,15 +173,12 @@ test('`sluice reload` waits until it is done; a new version that cannot be loade
 });
 
 test('a new version that fails once it has the database: the old one takes it back and serves on', async () => {
-  await scene(async ({ tree, service, url, reload }) => {
+  await scene(async ({ install, service, url, reload }) => {
     const load = startedLoad(url);
     await until('requests to flow', () => load.sent() > 20);
     const kept = await onlyControl(service);
-    tree.edit(
-      'src/app.ts',
-      '  const addresses = createAddresses',
-      "  throw new Error('cannot start');\n  const addresses = createAddresses",
-    );
+    const [works, fails] = ['const addresses = createAddresses', "throw new Error('cannot start'); "];
+    install.upgrade(works, `${fails}${works}`);
     const failed = await reload();
     assert.equal(failed.code, 1);
     assert.match(failed.stderr, /Not reloaded: .*cannot start/);
@@ -189,7 +186,7 @@ test('a new version that fails once it has the database: the old one takes it ba
     assert.equal((await call(url, 'POST', '/v1/projects', { body: { name: 'Still here' } })).status, 201);
     await load.stop();
     assert.deepEqual(load.failures, []);
-    tree.edit('src/app.ts', "  throw new Error('cannot start');\n", '');
+    install.upgrade(fails, '');
     assert.equal((await reload()).code, 0);
     assert.equal((await call(url, 'GET', '/v1/projects')).body.data[0].name, 'Still here');
   });

@@ -1,0 +1,3 @@
+export function sourceStamp(): string | null;
+export function writeStamp(stamp: string): void;
+export function runBundled(name: string): Promise<void>;

@@ -1,0 +1,39 @@
+// The first thing an install does, run by the Node.js that runs npm: says in one line what keeps the Node.js that comes
+// with the install, which everything else needs, from starting here.
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+
+const { engines } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+const wanted = engines.node.replace('>=', '').split('.').map(Number);
+
+function fail(why) {
+  process.stderr.write(`\nsluice: ${why}\n\n`);
+  process.exit(1);
+}
+
+function bundledNode() {
+  try {
+    return createRequire(import.meta.url).resolve(`node-linux-${process.arch}/bin/node`);
+  } catch {
+    return null;
+  }
+}
+
+const node = bundledNode();
+if (node === null) {
+  const [major, minor] = process.versions.node.split('.').map(Number);
+  if (major < wanted[0] || (major === wanted[0] && minor < wanted[1]))
+    fail(
+      `Node.js ${wanted.join('.')} or newer is needed for ${process.platform} on ${process.arch}, this is ${process.version}`,
+    );
+} else {
+  const { error, status, stderr } = spawnSync(node, ['--version'], { encoding: 'utf8' });
+  if (error || status !== 0) {
+    const library = /loading shared libraries: ([^:\s]+)/.exec(stderr ?? '')?.[1];
+    const packages = { 'libatomic.so.1': 'libatomic1', 'libstdc++.so.6': 'libstdc++6', 'libgcc_s.so.1': 'libgcc-s1' };
+    const remedy = packages[library] ? `. As root: apt-get install -y ${packages[library]}` : '';
+    const reason = library ? `${library} is missing${remedy}` : (stderr?.trim() || String(error)).split('\n')[0];
+    fail(`the Node.js that comes with the install does not start here: ${reason}`);
+  }
+}

@@ -1,0 +1,60 @@
+// What test runs remember from one to the next, outside the repository: how long each file took, and which tests failed
+// and then passed when they ran once more.
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { dirname, join } from 'node:path';
+import type { Pass } from './plan.ts';
+
+interface Remembered {
+  /** Seconds, by pass and file. */
+  durations: Record<string, number>;
+  /** By `file: test`: how often it has passed since it was flaky. */
+  flaky: Record<string, number>;
+}
+
+/** A flaky test is shown until it has passed this often. */
+const passesToForget = 20;
+
+const path = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'sluice', 'tests.json');
+const keyOf = (pass: Pass, file: string): string => `${pass} ${file}`;
+
+export class TestMemory {
+  readonly #now: Remembered = read();
+
+  durationOf = (pass: Pass, file: string): number | undefined => this.#now.durations[keyOf(pass, file)];
+
+  noteDuration(pass: Pass, file: string, seconds: number): void {
+    this.#now.durations[keyOf(pass, file)] = Math.round(seconds * 10) / 10;
+  }
+
+  noteFlaky(test: string): void {
+    this.#now.flaky[test] = 0;
+  }
+
+  notePassed(test: string): void {
+    const passes = this.#now.flaky[test];
+    if (passes === undefined) return;
+    if (passes + 1 >= passesToForget) delete this.#now.flaky[test];
+    else this.#now.flaky[test] = passes + 1;
+  }
+
+  /** Those of earlier runs that have not passed often enough since. */
+  flaky(): [test: string, passes: number][] {
+    return Object.entries(this.#now.flaky);
+  }
+
+  /** Two runs at once: the last one to end wins, and nothing is lost that matters. */
+  save(): void {
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(`${path}.${process.pid}`, JSON.stringify(this.#now, null, 1));
+    renameSync(`${path}.${process.pid}`, path);
+  }
+}
+
+function read(): Remembered {
+  try {
+    return { durations: {}, flaky: {}, ...JSON.parse(readFileSync(path, 'utf8')) };
+  } catch {
+    return { durations: {}, flaky: {} };
+  }
+}
