@@ -1,8 +1,9 @@
-// The first thing an install does, run by the Node.js that runs npm: says in one line what keeps the Node.js that comes
-// with the install, which everything else needs, from starting here.
+// The first thing an install does, run by the Node.js that runs npm: makes `node` in npm scripts the one that comes with
+// the install, or says in one line what keeps that from starting here.
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { dirname, join, relative } from 'node:path';
 
 const { engines } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
 const wanted = engines.node.replace('>=', '').split('.').map(Number);
@@ -35,5 +36,11 @@ if (node === null) {
     const remedy = packages[library] ? `. As root: apt-get install -y ${packages[library]}` : '';
     const reason = library ? `${library} is missing${remedy}` : (stderr?.trim() || String(error)).split('\n')[0];
     fail(`the Node.js that comes with the install does not start here: ${reason}`);
+  }
+  // npm 10 removes it with the package for the other architecture, which has a link of the same name.
+  const link = join(dirname(node), '../../.bin/node');
+  if (!existsSync(link)) {
+    mkdirSync(dirname(link), { recursive: true });
+    symlinkSync(relative(dirname(link), node), link);
   }
 }
