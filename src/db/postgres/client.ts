@@ -3,9 +3,18 @@
 // only while its server takes writes.
 import pg from 'pg';
 import { isReadOnly } from '../errors.ts';
-import type { Servers } from './servers.ts';
+import { Servers } from './servers.ts';
+import { readPostgresUrl } from './url.ts';
 
-export interface ClientOptions extends pg.ClientConfig {
+export interface ConnectionOptions {
+  url: string;
+  /** A statement takes as long as it needs. */
+  unlimited?: boolean;
+  /** Settings of the server for these connections; a PgBouncer in transaction mode does not take any. */
+  options?: string;
+}
+
+interface ClientOptions extends pg.ClientConfig {
   servers: Servers;
   /** null: a statement takes as long as it needs. */
   statementDeadlineMs: number | null;
@@ -131,4 +140,31 @@ export class Client extends pg.Client {
     this.#servers.leave(this.#url);
     this.#cut(new NoAnswer('timeout: the server did not answer a statement'));
   }
+}
+
+const int8 = 20;
+const parseAsNumber = {
+  getTypeParser: (oid: number, format?: 'text' | 'binary') =>
+    oid === int8 ? Number : pg.types.getTypeParser(oid, format as 'text'),
+};
+
+const idleInTransactionMs = 30_000;
+
+/** What a client needs to connect to this database, with the limits that the server itself enforces. */
+export function clientOptions({ url, unlimited = false, options }: ConnectionOptions) {
+  const { servers, pooled, statementTimeoutMs, connectTimeoutMs } = readPostgresUrl(url);
+  return {
+    servers: new Servers(servers),
+    connectTimeoutMs,
+    // The server is given the time to end the statement itself, which keeps the connection.
+    statementDeadlineMs: unlimited ? null : (statementTimeoutMs * 4) / 3,
+    types: parseAsNumber as pg.CustomTypesConfig,
+    ...(!pooled &&
+      !unlimited && {
+        // After this the request fails as retryable, which is better than waiting longer.
+        statement_timeout: statementTimeoutMs,
+        idle_in_transaction_session_timeout: idleInTransactionMs,
+      }),
+    ...(!pooled && options !== undefined && { options }),
+  } satisfies ClientOptions;
 }

@@ -1,5 +1,4 @@
-import { Client } from './client.ts';
-import { clientOptions } from './pool.ts';
+import { Client, clientOptions } from './client.ts';
 
 /** One connection to the first of the addresses that takes writes. The caller ends it. */
 export async function connectOnce(url: string): Promise<Client> {
