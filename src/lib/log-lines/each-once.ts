@@ -2,10 +2,8 @@
 // reads is rotated. A line that is earlier than the one before of its stream, or the very same, is how that begins: from
 // there on lines are taken as repeated up to the place where the log was. If that does not come, the clock was set back, and
 // they are new.
-import { textOffset, timeLength } from './lines.ts';
+import { newline, textOffset, timeLength } from './lines.ts';
 import { type LogPosition, Resumption } from './position.ts';
-
-const newline = 0x0a;
 
 /** The latest line of a stream, where it is, and how many have its time. */
 interface Latest {

@@ -10,6 +10,7 @@ export const kindOf = { stdout: 'o', stderr: 'e', system: 's' } as const satisfi
 export const streamOf = (kind: string): LogStream =>
   kind === 'o' || kind === 'O' ? 'stdout' : kind === 'e' || kind === 'E' ? 'stderr' : 'system';
 
+export const newline = 0x0a;
 export const timeLength = 30;
 /** Where the text of a line begins. */
 export const textOffset = 1 + timeLength + 1;

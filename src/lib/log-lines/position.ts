@@ -1,7 +1,5 @@
 // Where a reader of a log is, and how one that was interrupted goes on: with every line, and none twice.
-import { encodeLine, kindOf, type TimedLine, timeLength, timeMs, timeText } from './lines.ts';
-
-const newline = 0x0a;
+import { encodeLine, kindOf, newline, type TimedLine, timeLength, timeMs, timeText } from './lines.ts';
 
 /** Where a reader of an engine's log is: behind the `count`th line with this time and kind. */
 export interface LogPosition {

@@ -1,6 +1,4 @@
-import { timeLength } from '../../lib/log-lines/lines.ts';
-
-const newline = 0x0a;
+import { newline, timeLength } from '../../lib/log-lines/lines.ts';
 
 /**
  * Times of an instance only rise from line to line, so that its lines are in order by time too: earlier ones become

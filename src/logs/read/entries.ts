@@ -1,6 +1,6 @@
 // What is one entry of a log: a line and those that continue it. A line continues the one before of its stream if it is the
 // rest of a line that was too long, or looks like part of a stack trace.
-import { textOffset, timeLength } from '../../lib/log-lines/lines.ts';
+import { newline, textOffset, timeLength } from '../../lib/log-lines/lines.ts';
 
 export interface Entry {
   /** Where it begins in its segment, which never changes: with instance and segment it names the entry. */
@@ -11,7 +11,6 @@ export interface Entry {
   text: string;
 }
 
-const newline = 0x0a;
 const carriageReturn = 0x0d;
 const maxLines = 500;
 export const maxTextLength = 20_000;

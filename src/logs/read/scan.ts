@@ -1,6 +1,6 @@
 // Finds the entries of one segment that a reader asks for. Text is searched for in the bytes as they are; only around what
 // is found they are taken apart.
-import { textOffset } from '../../lib/log-lines/lines.ts';
+import { newline, textOffset } from '../../lib/log-lines/lines.ts';
 import { type Entry, type EntryLines, entryAround, groupEntries, readEntry, timeAt } from './entries.ts';
 
 export type Order = 'newest' | 'oldest';
@@ -19,8 +19,6 @@ export interface ScanQuery {
   /** Nothing else is looked at, not even for the beginning or the end of an entry. */
   within?: { fromByte: number; toByte: number };
 }
-
-const newline = 0x0a;
 
 /** At most `limit`, in the order that was asked for. */
 export function scan(segment: Buffer, query: ScanQuery): Entry[] {

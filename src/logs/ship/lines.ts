@@ -1,4 +1,4 @@
-import { streamOf, textOffset, timeLength } from '../../lib/log-lines/lines.ts';
+import { newline, streamOf, textOffset, timeLength } from '../../lib/log-lines/lines.ts';
 import { type LogLevel, readJsonLine } from '../read/json-line.ts';
 import type { LoggedInstance } from '../store/segments.ts';
 
@@ -10,8 +10,6 @@ export interface ShippedLine {
   text: string;
   level: LogLevel | null;
 }
-
-const newline = 0x0a;
 
 export function* shippedLines(instance: LoggedInstance, lines: Buffer): Generator<ShippedLine> {
   for (let start = 0; start < lines.length; ) {

@@ -2,6 +2,7 @@
 // slow, those that find no room are dropped, counted, and said in the log: collecting and storing never wait for it.
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Log } from '../../lib/log/log.ts';
+import { newline } from '../../lib/log-lines/lines.ts';
 import type { LoggedInstance } from '../store/segments.ts';
 import { type ShippedLine, shippedLines } from './lines.ts';
 
@@ -25,7 +26,7 @@ const sayEveryMs = 60_000;
 
 const countLines = (lines: Buffer): number => {
   let count = 0;
-  for (let at = lines.indexOf(0x0a); at !== -1; at = lines.indexOf(0x0a, at + 1)) count++;
+  for (let at = lines.indexOf(newline); at !== -1; at = lines.indexOf(newline, at + 1)) count++;
   return count;
 };
 
