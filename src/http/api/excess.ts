@@ -1,6 +1,6 @@
-// The first look at what a client sent: whether a list or an object is larger than its schema allows, or nested too deep,
+// The first check of what a client sent: whether a list or an object is larger than its schema allows, or nested too deep,
 // and whether all text is text. Nothing inside what is too large is read, so the work does not depend on how much too large
-// it is, and whatever looks at the value later works on one of a limited size.
+// it is, and later checks work on a value of a limited size.
 import { FaultList } from './fault-list.ts';
 import { alternativeFor, isFields, type SchemaNode, schemaOfField } from './schema-node.ts';
 
@@ -10,13 +10,13 @@ const maxUnknown = 20;
 
 export function findExcess(schema: SchemaNode, value: unknown, root: string): FaultList {
   const faults = new FaultList(root);
-  look(schema, value, faults, 0);
+  checkSize(schema, value, faults, 0);
   return faults;
 }
 
 /** `schema` is undefined below fields that the schema does not name but allows. */
-function look(schema: SchemaNode | undefined, value: unknown, faults: FaultList, depth: number): void {
-  if (typeof value === 'string') lookAtText(value, faults);
+function checkSize(schema: SchemaNode | undefined, value: unknown, faults: FaultList, depth: number): void {
+  if (typeof value === 'string') checkText(value, faults);
   if (typeof value !== 'object' || value === null) return;
   if (depth >= maxDepth) {
     faults.add(`is nested deeper than ${maxDepth} levels`);
@@ -24,18 +24,18 @@ function look(schema: SchemaNode | undefined, value: unknown, faults: FaultList,
   }
   const meant = schema && alternativeFor(schema, value);
   if (isFields(value)) {
-    if (!meant || meant.type === 'object') lookAtFields(meant, value, faults, depth);
+    if (!meant || meant.type === 'object') checkFieldCount(meant, value, faults, depth);
   } else if (!meant || meant.type === 'array') {
-    lookAtItems(meant, value as unknown[], faults, depth);
+    checkItemCount(meant, value as unknown[], faults, depth);
   }
 }
 
-function lookAtText(text: string, faults: FaultList): void {
+function checkText(text: string, faults: FaultList): void {
   if (text.includes('\0')) faults.add('must not contain NUL');
   else if (!text.isWellFormed()) faults.add('must be well-formed Unicode');
 }
 
-function lookAtItems(schema: SchemaNode | undefined, items: unknown[], faults: FaultList, depth: number): void {
+function checkItemCount(schema: SchemaNode | undefined, items: unknown[], faults: FaultList, depth: number): void {
   const most = schema?.maxItems ?? Number.POSITIVE_INFINITY;
   if (items.length > most) {
     faults.add(`must not have more than ${most} items`);
@@ -43,13 +43,13 @@ function lookAtItems(schema: SchemaNode | undefined, items: unknown[], faults: F
   }
   for (const [index, item] of items.entries()) {
     faults.enter(index);
-    look(schema?.items, item, faults, depth + 1);
+    checkSize(schema?.items, item, faults, depth + 1);
     faults.leave();
     if (faults.isFull) return;
   }
 }
 
-function lookAtFields(schema: SchemaNode | undefined, fields: object, faults: FaultList, depth: number): void {
+function checkFieldCount(schema: SchemaNode | undefined, fields: object, faults: FaultList, depth: number): void {
   const names = Object.keys(fields);
   const most = schema?.maxProperties ?? Number.POSITIVE_INFINITY;
   if (names.length > most) {
@@ -67,7 +67,7 @@ function lookAtFields(schema: SchemaNode | undefined, fields: object, faults: Fa
     const schemaOfValue = schema && schemaOfField(schema, name);
     if (isClosed && !schemaOfValue) continue;
     faults.enter(name);
-    look(schemaOfValue, (fields as Record<string, unknown>)[name], faults, depth + 1);
+    checkSize(schemaOfValue, (fields as Record<string, unknown>)[name], faults, depth + 1);
     faults.leave();
     if (faults.isFull) return;
   }

@@ -6,27 +6,27 @@ import { alternativeFor, type Fields, isFields, type SchemaNode, schemaOfField }
 
 export function findSchemaFaults(schema: SchemaNode, value: unknown, root: string): FaultList {
   const faults = new FaultList(root);
-  look(schema, value, faults);
+  compareValue(schema, value, faults);
   return faults;
 }
 
-function look(schema: SchemaNode, value: unknown, faults: FaultList): void {
+function compareValue(schema: SchemaNode, value: unknown, faults: FaultList): void {
   const meant = alternativeFor(schema, value);
   const wrong = () => faults.add(`must be ${(schema.anyOf ?? [schema]).map(({ type }) => type).join(' or ')}`);
   if (meant.type === 'object') {
-    if (isFields(value)) lookAtFields(meant, value, faults);
+    if (isFields(value)) compareFields(meant, value, faults);
     else wrong();
   } else if (meant.type === 'array') {
-    if (Array.isArray(value)) lookAtItems(meant, value, faults);
+    if (Array.isArray(value)) compareItems(meant, value, faults);
     else wrong();
   } else if (typeof value === 'object' && value !== null) {
     wrong();
   } else {
-    lookAtLeaf(meant, value, faults);
+    compareLeaf(meant, value, faults);
   }
 }
 
-function lookAtFields(schema: SchemaNode, fields: Fields, faults: FaultList): void {
+function compareFields(schema: SchemaNode, fields: Fields, faults: FaultList): void {
   const names = Object.keys(fields);
   const { properties = {}, required = [], minProperties = 0, additionalProperties } = schema;
   for (const name of names) {
@@ -39,24 +39,24 @@ function lookAtFields(schema: SchemaNode, fields: Fields, faults: FaultList): vo
     const schemaOfValue = schemaOfField(schema, name);
     if (!schemaOfValue || (fields[name] === undefined && Object.hasOwn(properties, name))) continue;
     faults.enter(name);
-    look(schemaOfValue, fields[name], faults);
+    compareValue(schemaOfValue, fields[name], faults);
     faults.leave();
     if (faults.isFull) return;
   }
 }
 
-function lookAtItems({ items, minItems = 0, uniqueItems }: SchemaNode, list: unknown[], faults: FaultList): void {
+function compareItems({ items, minItems = 0, uniqueItems }: SchemaNode, list: unknown[], faults: FaultList): void {
   if (list.length < minItems) faults.add(`must not have fewer than ${minItems} items`);
   if (uniqueItems && new Set(list).size < list.length) faults.add('must not have duplicate items');
   for (const [index, item] of list.entries()) {
     faults.enter(index);
-    look(items!, item, faults);
+    compareValue(items!, item, faults);
     faults.leave();
     if (faults.isFull) return;
   }
 }
 
-function lookAtLeaf(schema: SchemaNode, value: unknown, faults: FaultList): void {
+function compareLeaf(schema: SchemaNode, value: unknown, faults: FaultList): void {
   const { maxLength = Number.POSITIVE_INFINITY } = schema;
   // No character takes more than two units. Neither a pattern nor a format is tried on text that is too long anyway.
   if (typeof value === 'string' && value.length > 2 * maxLength) {
