@@ -3,9 +3,9 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { alertRoutes } from '../src/alerts/routes.ts';
 import { Watcher } from '../src/alerts/watcher.ts';
-import { aloneClock, databaseClock } from '../src/db/agreed-clock.ts';
 import type { Db } from '../src/db/database.ts';
-import { RetentionClock } from '../src/db/retention.ts';
+import { aloneClock, databaseClock } from '../src/db/database-clock.ts';
+import { RetentionClock } from '../src/db/retention-clock.ts';
 import { deploymentRoutes } from '../src/deployments/api/routes.ts';
 import { databaseLeases, onlyProcess } from '../src/deployments/reconcile/leases.ts';
 import { Reconciler } from '../src/deployments/reconcile/reconciler.ts';

@@ -3,7 +3,7 @@
 // whose process is silent for too long is ended, as a server does.
 import { type CompiledQuery, Kysely, type QueryResult } from 'kysely';
 import type { Db } from '../src/db/database.ts';
-import { Handle } from '../src/db/sqlite/handle.ts';
+import { Handle } from '../src/db/sqlite-writer.ts';
 import type { Tables } from '../src/db/tables.ts';
 import { trackTransactions } from '../src/db/transactions.ts';
 import type { OfEnvironment } from './invariants/commit.ts';

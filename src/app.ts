@@ -1,9 +1,9 @@
 // Builds the control plane: every part by hand, in order. `overrides` is the whole dependency injection.
 import type { FastifyInstance } from 'fastify';
 import type { Config } from './config.ts';
-import { agreedClock } from './db/agreed-clock.ts';
-import { isPooled } from './db/postgres/url.ts';
-import { RetentionClock } from './db/retention.ts';
+import { agreedClock } from './db/database-clock.ts';
+import { isPooled } from './db/postgres-url.ts';
+import { RetentionClock } from './db/retention-clock.ts';
 import { type ResolveTxt, systemResolveTxt } from './domains/txt-proof.ts';
 import { createGate } from './http/api/gate.ts';
 import { databaseRateCells, memoryRateCells } from './http/api/rate-cells.ts';

@@ -1,7 +1,7 @@
 // Every setting, its default and its check, once.
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
-import { postgresUrl } from './db/postgres/url.ts';
+import { postgresUrl } from './db/postgres-url.ts';
 import { engineSettings } from './engines/settings.ts';
 import {
   bearerToken,

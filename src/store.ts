@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import type { Config } from './config.ts';
 import { dataDirInUse, makeDataDir, readOrMakeSecretKey } from './data-dir.ts';
 import type { Database } from './db/database.ts';
-import { isUnavailable } from './db/errors.ts';
-import { checkSecretKey } from './db/key-check.ts';
+import { isUnavailable } from './db/database-errors.ts';
+import { checkSecretKey } from './db/installation.ts';
 import { type Migrated, migrate } from './db/migrate.ts';
-import { openDatabase } from './db/open.ts';
+import { openDatabase } from './db/open-database.ts';
 import { continuePositions } from './events/positions.ts';
 import type { Log } from './lib/log/log.ts';
 import { type ProcessLock, takeProcessLock } from './lib/process-lock.ts';
@@ -75,7 +75,7 @@ async function migrateSqlite(dataDir: string, onWait: () => void): Promise<Migra
 /** On a connection of its own, without limits: a migration takes as long as it needs. */
 async function migratePostgres({ databaseDirectUrl, dataDir }: Config, url: string, onWait: () => void) {
   // Imported here so that a start on SQLite does not load it.
-  const { refuseUntoldPooler } = await import('./db/postgres/pooler-check.ts');
+  const { refuseUntoldPooler } = await import('./db/postgres-client.ts');
   await refuseUntoldPooler('SLUICE_DATABASE_URL', url);
   if (databaseDirectUrl !== null) await refuseUntoldPooler('SLUICE_DATABASE_DIRECT_URL', databaseDirectUrl);
   const own = { url: databaseDirectUrl ?? url, dataDir, onConnectionLost: () => {}, unlimited: true };

@@ -3,7 +3,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { openDatabase } from '../../src/db/open.ts';
+import { openDatabase } from '../../src/db/open-database.ts';
 import { createDatabase } from '../../test/helpers/postgres.ts';
 import { api, appEnv, startServer, tempDir } from '../lib/processes.ts';
 

@@ -6,7 +6,7 @@ import { PgBoss } from 'pg-boss';
 import { Agent } from 'undici';
 import { createApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
-import { agreedClock } from '../../src/db/agreed-clock.ts';
+import { agreedClock } from '../../src/db/database-clock.ts';
 import { scopeOf } from '../../src/db/transactions.ts';
 import { insertEvent } from '../../src/events/outbox.ts';
 import { systemClock } from '../../src/lib/clock.ts';

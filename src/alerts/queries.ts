@@ -3,7 +3,7 @@ import type { Alert, AlertState } from '../contract/alerts.ts';
 import { notFound } from '../contract/errors.ts';
 import { revisionId } from '../contract/revision-id.ts';
 import type { Db } from '../db/database.ts';
-import { newestFirst, type Page } from '../db/page.ts';
+import { newestFirst, type Page } from '../db/keyset-page.ts';
 import type { Tables } from '../db/tables.ts';
 import { idFloor } from '../lib/ids.ts';
 import { isoTime, isoTimeOrNull } from '../lib/iso-time.ts';

@@ -1,7 +1,7 @@
 import * as contract from '../contract/alerts.ts';
 import { getMetrics } from '../contract/metrics.ts';
 import { revisionNumber } from '../contract/revision-id.ts';
-import { isUniqueViolation } from '../db/errors.ts';
+import { isUniqueViolation } from '../db/database-errors.ts';
 import { ChangedMeanwhile } from '../db/guarded.ts';
 import { findEnvironment } from '../environments/queries.ts';
 import { environmentUnknown } from '../environments/unknown.ts';

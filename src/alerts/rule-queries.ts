@@ -3,7 +3,7 @@ import type { AlertRule } from '../contract/alert-rules.ts';
 import { notFound } from '../contract/errors.ts';
 import type { Db } from '../db/database.ts';
 import { changeOne } from '../db/guarded.ts';
-import { newestFirst, type Page } from '../db/page.ts';
+import { newestFirst, type Page } from '../db/keyset-page.ts';
 import type { Tables } from '../db/tables.ts';
 import { isoTime } from '../lib/iso-time.ts';
 

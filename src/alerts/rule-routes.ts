@@ -1,8 +1,8 @@
 import * as contract from '../contract/alert-rules.ts';
 import { ApiError, type ErrorDetail, quotaExceeded } from '../contract/errors.ts';
 import type { Db } from '../db/database.ts';
-import { isUniqueViolation } from '../db/errors.ts';
-import { lockRow } from '../db/lock-row.ts';
+import { isUniqueViolation } from '../db/database-errors.ts';
+import { lockRow } from '../db/guarded.ts';
 import { findEnvironment } from '../environments/queries.ts';
 import { environmentUnknown } from '../environments/unknown.ts';
 import { type ServedRoute, serve } from '../http/api/route.ts';

@@ -3,7 +3,7 @@
 // conclusion, the database accepts it from one of them.
 import { revisionNumber } from '../contract/revision-id.ts';
 import type { Db } from '../db/database.ts';
-import { isUnavailable } from '../db/errors.ts';
+import { isUnavailable } from '../db/database-errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import type { Log } from '../lib/log/log.ts';

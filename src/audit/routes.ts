@@ -1,6 +1,6 @@
 import { listAuditLog } from '../contract/service.ts';
 import type { Db } from '../db/database.ts';
-import { newestFirst } from '../db/page.ts';
+import { newestFirst } from '../db/keyset-page.ts';
 import { type ApiCall, type ServedRoute, serve } from '../http/api/route.ts';
 import { isoTime } from '../lib/iso-time.ts';
 

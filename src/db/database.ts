@@ -1,5 +1,5 @@
 import { type Kysely, PostgresAdapter } from 'kysely';
-import type { DialectName } from './migrations/types.ts';
+import type { DialectName } from './dialect.ts';
 import type { Tables } from './tables.ts';
 
 export type Db = Kysely<Tables>;

@@ -1,5 +1,7 @@
 // A state changes by one guarded statement: `… where id = … and version = …` (or `state = …`) changes one row or none.
-import { isForeignKeyViolation } from './errors.ts';
+
+import { type Db, dialectOf } from './database.ts';
+import { isForeignKeyViolation } from './database-errors.ts';
 
 /** The row has changed since it was read. The API and the reconciler then read it again and retry. */
 export class ChangedMeanwhile extends Error {}
@@ -26,4 +28,13 @@ export async function insertGuarded(statement: { execute(): Promise<unknown> }):
   } catch (error) {
     throw isForeignKeyViolation(error) ? new ChangedMeanwhile() : error;
   }
+}
+
+/**
+ * Until the transaction ends, others that lock the row wait; they may still refer to it. For a number of rows that must not
+ * be exceeded: two who count at once would both find room. SQLite has one writer at a time anyway.
+ */
+export async function lockRow(tx: Db, table: 'account' | 'project', id: string): Promise<void> {
+  if (dialectOf(tx) === 'postgres')
+    await tx.selectFrom(table).select('id').where('id', '=', id).forNoKeyUpdate().execute();
 }

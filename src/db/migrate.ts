@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import { StartError } from '../lib/start-error.ts';
-import { isLocked } from './errors.ts';
+import { isLocked } from './database-errors.ts';
+import { type AnyDb, columnsFor, type DialectName, type Migration } from './dialect.ts';
 import { foundation } from './migrations/0001-foundation.ts';
 import { deployments } from './migrations/0002-deployments.ts';
 import { webhooks } from './migrations/0003-webhooks.ts';
@@ -17,7 +18,6 @@ import { instanceEnds } from './migrations/0014-instance-ends.ts';
 import { revisionSettings } from './migrations/0015-revision-settings.ts';
 import { logs } from './migrations/0016-logs.ts';
 import { instanceSets } from './migrations/0017-instance-sets.ts';
-import { type AnyDb, columnsFor, type DialectName, type Migration } from './migrations/types.ts';
 
 export const migrations: Migration[] = [
   foundation,

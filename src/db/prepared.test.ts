@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { Database, Db } from './database.ts';
 import { migrate } from './migrate.ts';
-import { openDatabase } from './open.ts';
+import { openDatabase } from './open-database.ts';
 import { prepared, preparedInsert } from './prepared.ts';
 
 const dataDir = mkdtempSync(join(tmpdir(), 'sluice-prepared-'));

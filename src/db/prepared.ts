@@ -1,8 +1,8 @@
 // Queries of the hot path, built and compiled once for each dialect. On SQLite they bypass Kysely, except inserts outside of
 // a transaction.
-import type { CompiledQuery } from 'kysely';
+import { type CompiledQuery, type RawBuilder, sql } from 'kysely';
 import { type Db, dialectOf } from './database.ts';
-import type { DialectName } from './migrations/types.ts';
+import type { DialectName } from './dialect.ts';
 import type { Tables } from './tables.ts';
 import { type RunDirectly, scopeOf } from './transactions.ts';
 
@@ -45,3 +45,40 @@ export function preparedInsert<T extends keyof Tables>(table: T) {
     await runCompiled(db, { ...compiled[dialect], parameters: columns.map((name) => row[name]) });
   };
 }
+
+// Many rows or values as one parameter: a JSON array. The text of a statement then stays the same however many there
+// are, so the database prepares it once.
+
+type RowTypes = Readonly<Record<string, 'text' | 'bigint'>>;
+
+/** A table expression `r` with a column for each field. `parameter` is where the JSON is bound: '$1', say. */
+export function postgresRows(parameter: string, types: RowTypes): string {
+  const columns = Object.entries(types).map(([name, type]) => `${name} ${type}`);
+  return `json_to_recordset(${parameter}::json) as r(${columns.join(', ')})`;
+}
+
+/** The same for SQLite. The JSON is bound to the `?` in it. */
+export function sqliteRows(types: RowTypes): string {
+  const columns = Object.keys(types).map((name) => `value ->> '${name}' as ${name}`);
+  return `(select ${columns.join(', ')} from json_each(?)) as r`;
+}
+
+/** What a column is `in`, where the values are one JSON array of strings. For prepared queries. */
+export const jsonTexts = (dialect: DialectName): RawBuilder<string> =>
+  dialect === 'postgres'
+    ? sql<string>`(select json_array_elements_text(${''}::json))`
+    : sql<string>`(select value from json_each(${''}))`;
+
+// Statements that cost the server more to plan than to run: it keeps their plans, once for each connection, and makes new
+// ones when the statistics of their tables change. Behind a PgBouncer in transaction mode it keeps none.
+
+const names = new Map<string, string>();
+
+/** For a statement whose text is always the same. Gives back the text. */
+export function keepPlan(text: string): string {
+  if (!names.has(text)) names.set(text, `sluice_kept_${names.size}`);
+  return text;
+}
+
+/** Under which name its plan is kept; undefined: it is not. */
+export const keptName = (text: string): string | undefined => names.get(text);

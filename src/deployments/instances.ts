@@ -3,8 +3,7 @@
 import type { Insertable, Selectable } from 'kysely';
 import { type Db, dialectOf } from '../db/database.ts';
 import { ChangedMeanwhile, changesOne, insertGuarded } from '../db/guarded.ts';
-import type { InstanceState } from '../db/tables/rollouts.ts';
-import type { Tables } from '../db/tables.ts';
+import type { InstanceState, Tables } from '../db/tables.ts';
 import type { EnvironmentKey } from '../environments/key.ts';
 
 export type InstanceRow = Selectable<Tables['instance']>;

@@ -3,7 +3,7 @@ import type { DeploymentState } from '../contract/deployments.ts';
 import type { Resources } from '../contract/environments.ts';
 import type { Db } from '../db/database.ts';
 import { changeOne } from '../db/guarded.ts';
-import { newestFirst, type Page } from '../db/page.ts';
+import { newestFirst, type Page } from '../db/keyset-page.ts';
 import type { Tables } from '../db/tables.ts';
 import { type EnvironmentKey, keyOf } from '../environments/key.ts';
 import { resourcesOf } from '../environments/revision-settings.ts';

@@ -2,7 +2,7 @@
 // never used again, and every update is guarded by it: a process that has lost its lease can change nothing.
 import { sql, type UpdateObject } from 'kysely';
 import type { Db } from '../db/database.ts';
-import { sharedNow } from '../db/shared-now.ts';
+import { sharedNow } from '../db/database-clock.ts';
 import type { Tables } from '../db/tables.ts';
 import { keyOf } from '../environments/key.ts';
 import { publish } from '../signals/signals.ts';

@@ -2,7 +2,7 @@
 import { deleteDomainRules } from '../alerts/defaults.ts';
 import { ApiError } from '../contract/errors.ts';
 import type { Db } from '../db/database.ts';
-import { isUniqueViolation } from '../db/errors.ts';
+import { isUniqueViolation } from '../db/database-errors.ts';
 import { publish } from '../signals/signals.ts';
 import { recordToAdd } from './ownership.ts';
 import { type DomainRow, deleteDomain, findDomainOf, insertDomain } from './queries.ts';

@@ -1,7 +1,7 @@
 // Issues and renews certificates: finds domains that are due → leases each → gets a certificate, continuing the order in
 // progress if there is one → stores it. The lease is extended in the meantime, and expires if the process dies.
 import type { Db } from '../db/database.ts';
-import type { DialectName } from '../db/migrations/types.ts';
+import type { DialectName } from '../db/dialect.ts';
 import { insertEvent } from '../events/outbox.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';

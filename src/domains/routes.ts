@@ -2,7 +2,7 @@ import { deleteDomainRules, insertDomainRule } from '../alerts/defaults.ts';
 import * as contract from '../contract/domains.ts';
 import { ApiError, quotaExceeded } from '../contract/errors.ts';
 import type { Db } from '../db/database.ts';
-import { lockRow } from '../db/lock-row.ts';
+import { lockRow } from '../db/guarded.ts';
 import { keyOf } from '../environments/key.ts';
 import { findEnvironment } from '../environments/queries.ts';
 import { environmentUnknown } from '../environments/unknown.ts';

@@ -10,7 +10,7 @@ import { notFound } from '../contract/errors.ts';
 import { revisionId } from '../contract/revision-id.ts';
 import type { Db } from '../db/database.ts';
 import { changeOne } from '../db/guarded.ts';
-import type { Page } from '../db/page.ts';
+import type { Page } from '../db/keyset-page.ts';
 import { prepared, preparedInsert } from '../db/prepared.ts';
 import type { Tables } from '../db/tables.ts';
 import { isoTime } from '../lib/iso-time.ts';

@@ -3,7 +3,7 @@
 import { CompiledQuery } from 'kysely';
 import type { DeliveryType } from '../contract/deliveries.ts';
 import { type Db, dialectOf } from '../db/database.ts';
-import { postgresRows, sqliteRows } from '../db/json-rows.ts';
+import { postgresRows, sqliteRows } from '../db/prepared.ts';
 import type { Tables } from '../db/tables.ts';
 
 export interface NewDelivery {

@@ -2,7 +2,7 @@
 import { CompiledQuery, type Insertable } from 'kysely';
 import type { Ordering } from '../contract/webhooks.ts';
 import type { Db } from '../db/database.ts';
-import { keepPlan } from '../db/postgres/kept-plans.ts';
+import { keepPlan } from '../db/prepared.ts';
 import type { Tables } from '../db/tables.ts';
 import { takeNotification } from '../signals/processes.ts';
 import { insertDeliveriesInPostgres, type NewDelivery } from './deliveries.ts';

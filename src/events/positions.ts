@@ -7,7 +7,7 @@
 // on another server counts its transactions from another number: at the start the base is raised above everything stored.
 import { sql } from 'kysely';
 import type { Db } from '../db/database.ts';
-import type { DialectName } from '../db/migrations/types.ts';
+import type { DialectName } from '../db/dialect.ts';
 import type { EventFilter, EventRow } from './queries.ts';
 
 export interface Position {

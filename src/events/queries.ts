@@ -2,7 +2,7 @@ import type { Selectable, SelectQueryBuilder } from 'kysely';
 import type { Caller } from '../contract/caller.ts';
 import { type AnyEvent, type EventKind, eventKinds } from '../contract/events.ts';
 import type { Db } from '../db/database.ts';
-import type { Page } from '../db/page.ts';
+import type { Page } from '../db/keyset-page.ts';
 import type { Tables } from '../db/tables.ts';
 
 export type EventRow = Selectable<Tables['event']>;

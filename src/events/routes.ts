@@ -1,6 +1,6 @@
 import { ApiError, notFound } from '../contract/errors.ts';
 import * as contract from '../contract/events.ts';
-import type { DialectName } from '../db/migrations/types.ts';
+import type { DialectName } from '../db/dialect.ts';
 import { type ServedRoute, serve, serveStream } from '../http/api/route.ts';
 import { idFloor, idPattern } from '../lib/ids.ts';
 import { requireProject } from '../projects/queries.ts';

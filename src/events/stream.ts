@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream';
 import { quotaExceeded } from '../contract/errors.ts';
 import type { Db } from '../db/database.ts';
-import type { DialectName } from '../db/migrations/types.ts';
+import type { DialectName } from '../db/dialect.ts';
 import { type Clock, steadyOf } from '../lib/clock.ts';
 import { FollowStream } from '../lib/http/follow-stream.ts';
 import type { Log } from '../lib/log/log.ts';

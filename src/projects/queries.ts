@@ -5,9 +5,8 @@ import type { Project } from '../contract/projects.ts';
 import { healthStates } from '../contract/running/health.ts';
 import { type Db, dialectOf } from '../db/database.ts';
 import { changeOne } from '../db/guarded.ts';
-import { jsonTexts } from '../db/json-rows.ts';
-import { newestFirst, type Page } from '../db/page.ts';
-import { prepared, preparedInsert } from '../db/prepared.ts';
+import { newestFirst, type Page } from '../db/keyset-page.ts';
+import { jsonTexts, prepared, preparedInsert } from '../db/prepared.ts';
 import type { Tables } from '../db/tables.ts';
 import { isoTime } from '../lib/iso-time.ts';
 

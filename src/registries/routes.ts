@@ -2,7 +2,7 @@ import type { Caller } from '../contract/caller.ts';
 import { ApiError, notFound, quotaExceeded } from '../contract/errors.ts';
 import * as contract from '../contract/registries.ts';
 import type { Db } from '../db/database.ts';
-import { lockRow } from '../db/lock-row.ts';
+import { lockRow } from '../db/guarded.ts';
 import { type ServedRoute, serve } from '../http/api/route.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';

@@ -1,6 +1,6 @@
 // Signals between processes that share a PostgreSQL database, by NOTIFY.
 import type { Db } from '../db/database.ts';
-import { type NotifyChannel, openNotifyChannel } from '../db/postgres/notify-channel.ts';
+import { type NotifyChannel, openNotifyChannel } from '../db/postgres-notify-channel.ts';
 import { scopeOf, type TransactionScope } from '../db/transactions.ts';
 import type { Log } from '../lib/log/log.ts';
 import type { Loops } from '../lib/loops.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { Database } from '../db/database.ts';
-import { openDatabase } from '../db/open.ts';
+import { openDatabase } from '../db/open-database.ts';
 import { publish, subscribe } from './signals.ts';
 
 const dataDir = mkdtempSync(join(tmpdir(), 'sluice-signals-'));

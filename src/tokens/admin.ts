@@ -3,7 +3,7 @@
 import { rmSync } from 'node:fs';
 import { adminTokenPath, readAdminToken, writeSecretFile } from '../data-dir.ts';
 import type { Db } from '../db/database.ts';
-import { isUniqueViolation } from '../db/errors.ts';
+import { isUniqueViolation } from '../db/database-errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import { insertAccount } from './accounts.ts';

@@ -3,7 +3,7 @@ import type { Caller } from '../contract/caller.ts';
 import type { Scope } from '../contract/scopes.ts';
 import type { Token } from '../contract/tokens.ts';
 import { type Db, dialectOf } from '../db/database.ts';
-import { newestFirst, type Page } from '../db/page.ts';
+import { newestFirst, type Page } from '../db/keyset-page.ts';
 import { prepared } from '../db/prepared.ts';
 import type { Tables } from '../db/tables.ts';
 import type { FoundToken } from '../http/api/gate.ts';

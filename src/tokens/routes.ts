@@ -3,7 +3,7 @@ import { ApiError, notFound, quotaExceeded } from '../contract/errors.ts';
 import { allows, type Scope } from '../contract/scopes.ts';
 import * as contract from '../contract/tokens.ts';
 import type { Db } from '../db/database.ts';
-import { lockRow } from '../db/lock-row.ts';
+import { lockRow } from '../db/guarded.ts';
 import { unauthorized } from '../http/api/gate.ts';
 import { type ApiCall, type ServedRoute, serve } from '../http/api/route.ts';
 import type { Clock } from '../lib/clock.ts';

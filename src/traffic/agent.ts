@@ -1,6 +1,6 @@
 // Keeps a data plane up to date with the database, and the database with what the data plane measured and has in force.
 import type { Db } from '../db/database.ts';
-import type { RetentionClock } from '../db/retention.ts';
+import type { RetentionClock } from '../db/retention-clock.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../lib/log/log.ts';
 import type { Loop } from '../lib/loop.ts';

@@ -1,8 +1,7 @@
 // Measurements and changes of the routing table, in the database.
 import { CompiledQuery } from 'kysely';
 import { type Db, dialectOf } from '../db/database.ts';
-import { postgresRows, sqliteRows } from '../db/json-rows.ts';
-import { prepared } from '../db/prepared.ts';
+import { postgresRows, prepared, sqliteRows } from '../db/prepared.ts';
 import type { EnvironmentKey } from '../environments/key.ts';
 import { publish } from '../signals/signals.ts';
 import type { Measurement } from './measure/measurements.ts';

@@ -1,6 +1,6 @@
 // What a process with the role `worker` does for webhooks: it sends deliveries and clears away old ones.
 import type { Db } from '../db/database.ts';
-import type { RetentionClock } from '../db/retention.ts';
+import type { RetentionClock } from '../db/retention-clock.ts';
 import type { AddressPolicy } from '../lib/address.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../lib/log/log.ts';

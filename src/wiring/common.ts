@@ -1,6 +1,6 @@
 import type { Db } from '../db/database.ts';
-import type { DialectName } from '../db/migrations/types.ts';
-import type { RetentionClock } from '../db/retention.ts';
+import type { DialectName } from '../db/dialect.ts';
+import type { RetentionClock } from '../db/retention-clock.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import type { Log } from '../lib/log/log.ts';

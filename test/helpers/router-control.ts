@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { createApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
 import type { Database, Db } from '../../src/db/database.ts';
-import { openDatabase } from '../../src/db/open.ts';
+import { openDatabase } from '../../src/db/open-database.ts';
 import { markRoutingChanged } from '../../src/traffic/queries.ts';
 import type { Target } from '../../src/traffic/table.ts';
 import { adminToken, call } from './app.ts';

@@ -8,7 +8,7 @@ import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import type { Db } from '../../src/db/database.ts';
-import { openDatabase } from '../../src/db/open.ts';
+import { openDatabase } from '../../src/db/open-database.ts';
 import { call, isolatedEnv } from './app.ts';
 import { freePort } from './free-port.ts';
 import { until } from './wait.ts';

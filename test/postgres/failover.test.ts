@@ -5,7 +5,7 @@ import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
 import pg from 'pg';
 import { readConfig } from '../../src/config.ts';
-import { isUnavailable } from '../../src/db/errors.ts';
+import { isUnavailable } from '../../src/db/database-errors.ts';
 import { openStore } from '../../src/store.ts';
 import { call, isolatedEnv } from '../helpers/app.ts';
 import { createDatabase, startPostgres, type TestPostgres, type TestStandby } from '../helpers/postgres.ts';

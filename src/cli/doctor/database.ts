@@ -33,8 +33,8 @@ async function lookAtSqlite(dataDir: string): Promise<Finding> {
 }
 
 async function lookAtPostgres(url: string): Promise<Finding> {
-  const { connectOnce } = await import('../../db/postgres/connect-once.ts');
-  const { refuseUntoldPooler } = await import('../../db/postgres/pooler-check.ts');
+  const { connectOnce } = await import('../../db/postgres-client.ts');
+  const { refuseUntoldPooler } = await import('../../db/postgres-client.ts');
   await refuseUntoldPooler('SLUICE_DATABASE_URL', url);
   const client = await connectOnce(url);
   try {

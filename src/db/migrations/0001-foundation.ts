@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { Migration } from './types.ts';
+import type { Migration } from '../dialect.ts';
 
 export const foundation: Migration = {
   name: 'foundation',

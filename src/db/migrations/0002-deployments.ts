@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { AnyDb, Columns, Migration } from './types.ts';
+import type { AnyDb, Columns, Migration } from '../dialect.ts';
 
 export const deployments: Migration = {
   name: 'deployments',

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { systemClock } from '../../lib/clock.ts';
 import { createIds } from '../../lib/ids.ts';
-import type { AnyDb, Columns, Migration } from './types.ts';
+import type { AnyDb, Columns, Migration } from '../dialect.ts';
 
 export const alerts: Migration = {
   name: 'alerts',

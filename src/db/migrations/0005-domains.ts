@@ -1,4 +1,4 @@
-import type { AnyDb, Columns, Migration } from './types.ts';
+import type { AnyDb, Columns, Migration } from '../dialect.ts';
 
 export const domains: Migration = {
   name: 'domains',

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { Migration } from './types.ts';
+import type { Migration } from '../dialect.ts';
 
 /**
  * The end of the lease gets a column of its own that is in no index, so that claiming a delivery updates none of the

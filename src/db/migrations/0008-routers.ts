@@ -1,4 +1,4 @@
-import type { AnyDb, Columns, Migration } from './types.ts';
+import type { AnyDb, Columns, Migration } from '../dialect.ts';
 
 /**
  * Routing changes by environment, and routers say which version they have in force. The rows of `routing` outlive their

@@ -1,4 +1,4 @@
-import type { Migration } from './types.ts';
+import type { Migration } from '../dialect.ts';
 
 /** The ports that instances are given. A row outlives its instance, so that nobody else gets the port at once. */
 export const instancePorts: Migration = {

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { AnyDb, Columns, Migration } from './types.ts';
+import type { AnyDb, Columns, Migration } from '../dialect.ts';
 
 /** Which token made a token, and what shows that an account may use a hostname. */
 export const identity: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from './types.ts';
+import type { Migration } from '../dialect.ts';
 
 /** Logins of registries, each of one account. */
 export const registries: Migration = {

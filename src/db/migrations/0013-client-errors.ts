@@ -1,4 +1,4 @@
-import type { Migration } from './types.ts';
+import type { Migration } from '../dialect.ts';
 
 /** How many responses were 4xx, for the analysis of canaries. */
 export const clientErrors: Migration = {

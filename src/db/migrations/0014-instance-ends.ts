@@ -1,4 +1,4 @@
-import type { AnyDb, Columns, Migration } from './types.ts';
+import type { AnyDb, Columns, Migration } from '../dialect.ts';
 
 /** How instances ended, what their last health check said, the health of environments, and whether a port was set. */
 export const instanceEnds: Migration = {

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { AnyDb, Columns, Migration } from './types.ts';
+import type { AnyDb, Columns, Migration } from '../dialect.ts';
 
 /** Health check and resources become part of a revision, and what instances use is measured. */
 export const revisionSettings: Migration = {

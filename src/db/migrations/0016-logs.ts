@@ -1,4 +1,4 @@
-import type { Migration } from './types.ts';
+import type { Migration } from '../dialect.ts';
 
 /** What instances printed: in segments of compressed lines, and how far each instance's log has been collected. */
 export const logs: Migration = {

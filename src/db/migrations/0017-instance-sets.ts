@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { Migration } from './types.ts';
+import type { Migration } from '../dialect.ts';
 
 /** The sets that engines run: one revision in one environment, in its region. */
 export const instanceSets: Migration = {

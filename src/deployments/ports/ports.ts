@@ -7,7 +7,7 @@
 import { randomInt } from 'node:crypto';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
-import { sharedNow } from '../../db/shared-now.ts';
+import { sharedNow } from '../../db/database-clock.ts';
 import { routingVersion } from '../../traffic/queries.ts';
 import type { RouterWatch } from '../../traffic/router-watch.ts';
 import { nextPorts, type PortRange } from './next-ports.ts';

@@ -6,8 +6,8 @@
 // more. Whether a lease has run out is for the clock of the database to say, which is the same for all processes.
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
+import { postgresNow } from '../../db/database-clock.ts';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
-import { postgresNow } from '../../db/shared-now.ts';
 import { type EnvironmentKey, keyText } from '../../environments/key.ts';
 import { type Clock, steadyOf } from '../../lib/clock.ts';
 

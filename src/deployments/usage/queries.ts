@@ -2,7 +2,7 @@
 // used in between is for the reader to subtract, and a measurement that is missing or there twice does no harm.
 import { CompiledQuery, sql } from 'kysely';
 import { type Db, dialectOf } from '../../db/database.ts';
-import { postgresRows, sqliteRows } from '../../db/json-rows.ts';
+import { postgresRows, sqliteRows } from '../../db/prepared.ts';
 import type { Tables } from '../../db/tables.ts';
 import type { EnvironmentKey } from '../../environments/key.ts';
 

@@ -1,6 +1,6 @@
 // Turns anything that was thrown into the error envelope. The client gets a code and a message; the cause goes to the log.
 import { ApiError, type ErrorCode, type ErrorDetail, errorCatalogue } from '../../contract/errors.ts';
-import { isUnavailable } from '../../db/errors.ts';
+import { isUnavailable } from '../../db/database-errors.ts';
 
 interface ErrorEnvelope {
   error: {

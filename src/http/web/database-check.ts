@@ -1,7 +1,7 @@
 // Whether the database answers, for `/readyz`.
 import { sql } from 'kysely';
 import { type Db, dialectOf } from '../../db/database.ts';
-import { reasonOf } from '../../db/errors.ts';
+import { reasonOf } from '../../db/database-errors.ts';
 
 const timeoutMs = 2000;
 

@@ -1,5 +1,5 @@
 import type { Db } from '../../db/database.ts';
-import { postgresNow } from '../../db/shared-now.ts';
+import { postgresNow } from '../../db/database-clock.ts';
 import type { LoggedInstance } from '../store/segments.ts';
 
 export type WantedInstance = LoggedInstance & { region: string };

@@ -1,6 +1,6 @@
 // Where the bytes of segments are kept: files of the data directory, rows of the database, or objects of an S3 bucket. One
 // interface, and one conformance suite (test/both-databases/logs/places.test.ts).
-import type { LogPlace } from '../../db/tables/logs.ts';
+import type { LogPlace } from '../../db/tables.ts';
 import type { EnvironmentKey } from '../../environments/key.ts';
 
 export interface SegmentBytes {

@@ -2,7 +2,7 @@
 // its instance has been collected are written together, so after a crash collecting goes on right behind what is stored.
 import type { Selectable } from 'kysely';
 import type { Db } from '../../db/database.ts';
-import { isForeignKeyViolation } from '../../db/errors.ts';
+import { isForeignKeyViolation } from '../../db/database-errors.ts';
 import { changeOne } from '../../db/guarded.ts';
 import type { Tables } from '../../db/tables.ts';
 import type { EnvironmentKey } from '../../environments/key.ts';

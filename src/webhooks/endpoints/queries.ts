@@ -4,7 +4,7 @@ import { notFound } from '../../contract/errors.ts';
 import type { Webhook } from '../../contract/webhooks.ts';
 import type { Db } from '../../db/database.ts';
 import { changeOne } from '../../db/guarded.ts';
-import { newestFirst, type Page } from '../../db/page.ts';
+import { newestFirst, type Page } from '../../db/keyset-page.ts';
 import { preparedInsert } from '../../db/prepared.ts';
 import type { Tables } from '../../db/tables.ts';
 import { isoTime, isoTimeOrNull } from '../../lib/iso-time.ts';

@@ -3,7 +3,7 @@ import type { Of } from '../../contract/declare/shapes.ts';
 import { ApiError, quotaExceeded } from '../../contract/errors.ts';
 import { allows } from '../../contract/scopes.ts';
 import * as contract from '../../contract/webhooks.ts';
-import { lockRow } from '../../db/lock-row.ts';
+import { lockRow } from '../../db/guarded.ts';
 import { type ServedRoute, serve } from '../../http/api/route.ts';
 import type { AddressPolicy } from '../../lib/address.ts';
 import type { Clock } from '../../lib/clock.ts';

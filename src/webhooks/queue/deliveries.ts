@@ -3,7 +3,7 @@ import { type Delivery, type DeliveryDetail, type DeliveryState, deliveryStates 
 import { notFound } from '../../contract/errors.ts';
 import { type Db, dialectOf } from '../../db/database.ts';
 import { changeOne } from '../../db/guarded.ts';
-import { newestFirst, type Page } from '../../db/page.ts';
+import { newestFirst, type Page } from '../../db/keyset-page.ts';
 import type { Tables } from '../../db/tables.ts';
 import { idFloor } from '../../lib/ids.ts';
 import { isoTime, isoTimeOrNull } from '../../lib/iso-time.ts';

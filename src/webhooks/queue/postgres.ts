@@ -2,8 +2,8 @@
 // about to take. A round trip costs more than the work it asks for, so each operation is one statement.
 import { CompiledQuery } from 'kysely';
 import type { Db } from '../../db/database.ts';
-import { postgresRows } from '../../db/json-rows.ts';
-import { openQueueDatabase } from '../../db/postgres/queue-pool.ts';
+import { openQueueDatabase } from '../../db/postgres-pool.ts';
+import { postgresRows } from '../../db/prepared.ts';
 import { opensAfter, wantsFor } from '../endpoints/health.ts';
 import { type HealthChange, markHealth } from '../endpoints/mark-health.ts';
 import { type Claimed, type ClaimRequest, type Lease, leaseFields, leasesOf } from './claim.ts';

@@ -2,8 +2,7 @@
 // pending, then claim for one after the other, in one transaction.
 import { CompiledQuery, sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
-import { sqliteRows } from '../../db/json-rows.ts';
-import { prepared, runCompiled } from '../../db/prepared.ts';
+import { prepared, runCompiled, sqliteRows } from '../../db/prepared.ts';
 import { longestProbeWaitMs, wantFor } from '../endpoints/health.ts';
 import { type HealthChange, markHealth } from '../endpoints/mark-health.ts';
 import { type Claimed, type ClaimRequest, type Lease, leaseFields, leasesOf, type Receiver } from './claim.ts';

@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { listAlertRules, presentAlertRule } from '../../../src/alerts/rule-queries.ts';
+import { type AnyDb, columnsFor } from '../../../src/db/dialect.ts';
 import { migrate } from '../../../src/db/migrate.ts';
 import { foundation } from '../../../src/db/migrations/0001-foundation.ts';
 import { deployments } from '../../../src/db/migrations/0002-deployments.ts';
 import { webhooks } from '../../../src/db/migrations/0003-webhooks.ts';
-import { type AnyDb, columnsFor } from '../../../src/db/migrations/types.ts';
-import { openDatabase } from '../../../src/db/open.ts';
+import { openDatabase } from '../../../src/db/open-database.ts';
 import { newEnvironment } from '../../../src/environments/change.ts';
 import { insertProject } from '../../../src/projects/queries.ts';
 import { isolatedEnv } from '../../helpers/app.ts';

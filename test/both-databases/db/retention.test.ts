@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { readConfig } from '../../../src/config.ts';
-import { RetentionClock } from '../../../src/db/retention.ts';
+import { RetentionClock } from '../../../src/db/retention-clock.ts';
 import { openStore, type Store } from '../../../src/store.ts';
 import { isolatedEnv } from '../../helpers/app.ts';
 import { emit } from '../../helpers/emit.ts';

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { readConfig } from '../../../src/config.ts';
+import type { AnyDb } from '../../../src/db/dialect.ts';
 import { migrate, migrations } from '../../../src/db/migrate.ts';
-import type { AnyDb } from '../../../src/db/migrations/types.ts';
-import { openDatabase } from '../../../src/db/open.ts';
+import { openDatabase } from '../../../src/db/open-database.ts';
 import { isolatedEnv } from '../../helpers/app.ts';
 
 const isolated = await isolatedEnv({ isMigrated: false });

@@ -1,6 +1,6 @@
 // The database URL: as PostgreSQL's own clients take it, with one or several addresses, and with the limits of statements
 // and connections. The driver knows neither several addresses nor these limits, so they are taken out here.
-import { Mistake } from '../../lib/setting-forms.ts';
+import { Mistake } from '../lib/setting-forms.ts';
 
 export interface PostgresUrl {
   /** One for each address, with all else the same. */

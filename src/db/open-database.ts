@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { Kysely, PostgresDialect } from 'kysely';
 import type { Database } from './database.ts';
 import { readDirectly } from './prepared.ts';
-import { sqliteDialect } from './sqlite/driver.ts';
+import { sqliteDialect } from './sqlite-driver.ts';
 import type { Tables } from './tables.ts';
 import { trackTransactions } from './transactions.ts';
 
@@ -25,7 +25,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     return { db, dialect: 'sqlite', close: () => db.destroy() };
   }
   // Imported here so that a start on SQLite does not load it.
-  const { openPool } = await import('./postgres/pool.ts');
+  const { openPool } = await import('./postgres-pool.ts');
   const pool = openPool({ url, onConnectionLost, ...(unlimited && { unlimited, max: 1 }) });
   const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
   trackTransactions(db);

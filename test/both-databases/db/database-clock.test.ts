@@ -1,7 +1,7 @@
 // The time that deadlines and leases go by, in a process whose clock is wrong.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { agreedClock } from '../../../src/db/agreed-clock.ts';
+import { agreedClock } from '../../../src/db/database-clock.ts';
 import { lastingOf, sharedOf } from '../../../src/lib/clock.ts';
 import { createLog } from '../../../src/lib/log/log.ts';
 import { createLoops } from '../../../src/lib/loops.ts';

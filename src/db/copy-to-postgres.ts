@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import { StartError } from '../lib/start-error.ts';
 import type { Db } from './database.ts';
-import type { AnyDb } from './migrations/types.ts';
+import type { AnyDb } from './dialect.ts';
 
 /**
  * Not copied: the schema version, which the target has itself, rows that soon expire, and logs, whose bytes are files

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
 import { Kysely, sql } from 'kysely';
-import { isUnavailable } from '../errors.ts';
-import { sqliteDialect } from './driver.ts';
+import { isUnavailable } from './database-errors.ts';
+import { sqliteDialect } from './sqlite-driver.ts';
 
 interface Schema {
   item: { id: number; owner: string };

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readPostgresUrl } from './url.ts';
+import { readPostgresUrl } from './postgres-url.ts';
 
 const serversOf = (url: string) => readPostgresUrl(url).servers;
 

@@ -2,11 +2,11 @@
 // the time, by a notification to itself: a connection on which none arrives is replaced. Notifications that were sent in
 // the meantime are lost.
 import { randomBytes } from 'node:crypto';
-import type { Log } from '../../lib/log/log.ts';
-import type { Loop } from '../../lib/loop.ts';
-import type { Loops } from '../../lib/loops.ts';
-import { isUnavailable } from '../errors.ts';
-import type { Client } from './client.ts';
+import type { Log } from '../lib/log/log.ts';
+import type { Loop } from '../lib/loop.ts';
+import type { Loops } from '../lib/loops.ts';
+import { isUnavailable } from './database-errors.ts';
+import type { Client } from './postgres-client.ts';
 
 const tryEveryMs = 2000;
 const arrivesWithinMs = 5000;
@@ -79,7 +79,7 @@ async function openListener(
   onLost: (client: Client) => void,
 ): Promise<Listener> {
   // Imported here so that a start on SQLite does not load it.
-  const { connectOnce } = await import('./connect-once.ts');
+  const { connectOnce } = await import('./postgres-client.ts');
   const ownChannel = `sluice_${randomBytes(8).toString('hex')}`;
   const client = await connectOnce(databaseUrl);
   let onOwn: (() => void) | null = null;

@@ -4,9 +4,12 @@
 // event loop share one: each runs alone, inside a savepoint of an open outer transaction, and all of them are acknowledged
 // together after the one COMMIT that makes them durable. A transaction that fails rolls back only its own savepoint. A
 // COMMIT that fails is the end of every transaction in its group, and of nothing else.
+
+import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import type { CompiledQuery, QueryResult } from 'kysely';
-import { isLocked } from '../errors.ts';
-import type { Handle } from './handle.ts';
+import { Memo } from '../lib/memo.ts';
+import { keepDatabasePrivate } from '../lib/private-file.ts';
+import { isLocked } from './database-errors.ts';
 
 /** A transaction under way. Only its owner can end it, once: after that, ending it again changes nothing. */
 export interface Savepoint {
@@ -166,5 +169,55 @@ export class Writer {
     const next = this.#queue.shift();
     if (next) next();
     else this.#locked = false;
+  }
+}
+
+const maxStatements = 500;
+
+interface Statement {
+  statement: StatementSync;
+  givesRows: boolean;
+}
+
+/** An open database file with its prepared statements. */
+export class Handle {
+  readonly database: DatabaseSync;
+  readonly #statements = new Memo<Statement>(maxStatements);
+
+  constructor(path: string, readOnly: boolean) {
+    if (!readOnly && path !== ':memory:') keepDatabasePrivate(path);
+    this.database = new DatabaseSync(path, { readOnly, timeout: 5000 });
+    if (!readOnly) this.database.exec('pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on');
+    // The writer waits for the lock of another process itself, without holding up everything else in this one.
+    if (!readOnly) this.database.exec('pragma busy_timeout = 0');
+    this.database.exec('pragma cache_size = -16384; pragma temp_store = memory');
+  }
+
+  run<R>({ sql, parameters }: CompiledQuery): QueryResult<R> {
+    const { statement, givesRows } = this.#statement(sql);
+    const values = parameters as SQLInputValue[];
+    if (givesRows) return { rows: statement.all(...values) as R[] };
+    const { changes, lastInsertRowid } = statement.run(...values);
+    return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };
+  }
+
+  control(sql: 'begin immediate' | 'commit' | `${'savepoint' | 'release' | 'rollback to'} ${string}`): void {
+    this.#statement(sql).statement.run();
+  }
+
+  /** Also where it is in the middle of something. */
+  close(): void {
+    try {
+      this.database.close();
+    } catch {
+      // Nothing more can be done with it.
+    }
+  }
+
+  #statement(sql: string): Statement {
+    return this.#statements.get(sql, () => {
+      const statement = this.database.prepare(sql);
+      return { statement, givesRows: statement.columns().length > 0 };
+    });
   }
 }

@@ -4,12 +4,13 @@
 // On PostgreSQL it is by the clock of the database, which is measured now and then: in between it goes on as fast as time
 // really passes. It is measured as exactly as the network allows: what one process makes due now is due in the one that
 // its commit wakes. On SQLite, which has one process, it goes on from the time at which the process started.
+
+import { type RawBuilder, sql } from 'kysely';
 import { type Clock, steadyOf } from '../lib/clock.ts';
 import type { Log } from '../lib/log/log.ts';
 import type { Loops } from '../lib/loops.ts';
-import type { Db } from './database.ts';
-import type { DialectName } from './migrations/types.ts';
-import { postgresExactNow } from './shared-now.ts';
+import { type Db, dialectOf } from './database.ts';
+import type { DialectName } from './dialect.ts';
 
 /** An answer that took longer is wrong by up to half of that time: it counts only where what is known is further off. */
 const quickMs = 500;
@@ -22,7 +23,7 @@ interface AgreedParts {
   loops: Loops;
 }
 
-export interface AgreedClock {
+interface AgreedClock {
   clock: Clock;
   stop(): Promise<void>;
 }
@@ -68,3 +69,15 @@ export async function databaseClock({ db, clock, log, loops }: AgreedParts): Pro
 }
 
 const corrected = 'the clock of the database is not what it was taken for: deadlines and leases follow it';
+
+// Times that several processes compare, such as the end of a lease, are of one clock: that of the database. SQLite is
+// used by one process, whose own clock it is.
+
+/** In milliseconds since the epoch, with fractions, at the moment the expression is evaluated. */
+const postgresExactNow = sql<string>`(extract(epoch from clock_timestamp()) * 1000)`;
+
+/** In whole milliseconds. */
+export const postgresNow = sql<number>`${postgresExactNow}::bigint`;
+
+export const sharedNow = (db: Db, ownNowMs: number): RawBuilder<number> =>
+  dialectOf(db) === 'postgres' ? postgresNow : sql<number>`${ownNowMs}`;

@@ -2,9 +2,9 @@
 // gone silent: then the connection is cut from this side, which fails the statement that runs on it. A connection is used
 // only while its server takes writes.
 import pg from 'pg';
-import { isReadOnly } from '../errors.ts';
-import { Servers } from './servers.ts';
-import { readPostgresUrl } from './url.ts';
+import { StartError } from '../lib/start-error.ts';
+import { isReadOnly } from './database-errors.ts';
+import { isPooled, readPostgresUrl } from './postgres-url.ts';
 
 export interface ConnectionOptions {
   url: string;
@@ -167,4 +167,82 @@ export function clientOptions({ url, unlimited = false, options }: ConnectionOpt
       }),
     ...(!pooled && options !== undefined && { options }),
   } satisfies ClientOptions;
+}
+
+/**
+ * The addresses of one database, of which one takes writes at a time: new connections go to the address that last worked.
+ * The connections of a pool share this, so that one failure is enough to move all of them.
+ */
+class Servers {
+  readonly #urls: readonly string[];
+  #current = 0;
+  /** Connections that have not answered since then may be as dead as the one that was found silent. */
+  suspectBefore = Number.NEGATIVE_INFINITY;
+
+  constructor(urls: readonly string[]) {
+    this.#urls = urls;
+  }
+
+  get count(): number {
+    return this.#urls.length;
+  }
+
+  get current(): string {
+    return this.#urls[this.#current]!;
+  }
+
+  /** This address failed: the next connection goes to the one after it. Does nothing if others went on already. */
+  leave(url: string): void {
+    if (url === this.current) this.#current = (this.#current + 1) % this.#urls.length;
+  }
+}
+
+/** One connection to the first of the addresses that takes writes. The caller ends it. */
+export async function connectOnce(url: string): Promise<Client> {
+  const options = clientOptions({ url });
+  for (let attempts = 1; ; attempts++) {
+    const client = new Client(options);
+    try {
+      await client.connect();
+      return client;
+    } catch (error) {
+      if (attempts >= options.servers.count) throw error;
+    }
+  }
+}
+
+/** What to do about it, by the setting that leads there. */
+const advice = {
+  SLUICE_DATABASE_URL:
+    'add pgbouncer=true to it, and set SLUICE_DATABASE_DIRECT_URL to PostgreSQL itself, without which changes of other ' +
+    'processes are noticed a second later.',
+  SLUICE_DATABASE_DIRECT_URL: 'it has to lead to PostgreSQL itself.',
+};
+
+/**
+ * Refuses a PgBouncer in transaction mode that the URL does not tell of. In that mode a connection has no session of its
+ * own, so that notifications get lost and kept statements are not found again.
+ */
+export async function refuseUntoldPooler(setting: keyof typeof advice, url: string): Promise<void> {
+  if (setting === 'SLUICE_DATABASE_URL' && isPooled(url)) return;
+  const clients: Client[] = [];
+  const sessionOf = async () => {
+    const client = await connectOnce(url).catch((error) => {
+      if (!/unsupported startup parameter/.test(error.message)) throw error;
+      throw new StartError(`${setting} leads to a PgBouncer: ${advice[setting]}`);
+    });
+    clients.push(client);
+    const { rows } = await client.query('select pg_backend_pid() as pid');
+    return { pid: rows[0].pid as number, told: (client as unknown as { processID: number }).processID };
+  };
+  try {
+    const one = await sessionOf();
+    if (one.pid === one.told) return;
+    // A pooler. Both connections are open, so in session mode they have a session each.
+    const two = await sessionOf();
+    if (one.pid === two.pid)
+      throw new StartError(`${setting} leads to a PgBouncer in transaction mode: ${advice[setting]}`);
+  } finally {
+    await Promise.all(clients.map((client) => client.end()));
+  }
 }
