@@ -1,6 +1,6 @@
 // Ends the connections of an HTTP server without cutting off a request or a response.
-import type { Server } from 'node:http';
-import { Server as NetServer, type Socket } from 'node:net';
+import type { Server as HttpServer } from 'node:http';
+import { Server, type Socket } from 'node:net';
 import { openSockets } from './open-sockets.ts';
 
 export interface Connections {
@@ -16,7 +16,7 @@ export interface Connections {
 const lookEveryMs = 50;
 
 /** `listeners` are those that hand their connections to the server, as one for TLS does. */
-export function trackConnections(server: Server, listeners: NetServer[] = []): Connections {
+export function trackConnections(server: HttpServer, listeners: Server[] = []): Connections {
   const open = openSockets(server);
   let closed: Promise<unknown> | undefined;
   const close = () => {
@@ -49,7 +49,5 @@ export function trackConnections(server: Server, listeners: NetServer[] = []): C
 }
 
 /** Resolves when its last connection has closed. */
-const closeListener = (listener: NetServer): Promise<void> =>
-  new Promise((resolve) =>
-    listener.listening ? NetServer.prototype.close.call(listener, () => resolve()) : resolve(),
-  );
+const closeListener = (listener: Server): Promise<void> =>
+  new Promise((resolve) => (listener.listening ? Server.prototype.close.call(listener, () => resolve()) : resolve()));

@@ -1,5 +1,5 @@
 // Cuts off clients that do not take what is sent to them: what waits for them is memory, and a place among the connections.
-import type { Server } from 'node:http';
+import type { Server as HttpServer } from 'node:http';
 import type { Socket } from 'node:net';
 import { openSockets } from './open-sockets.ts';
 
@@ -11,7 +11,7 @@ const lookEveryMs = 1000;
  *
  * Only connections that have something waiting get a time limit: one for every request would cost each of them.
  */
-export function cutOffStalledReaders(server: Server, stallMs: number): void {
+export function cutOffStalledReaders(server: HttpServer, stallMs: number): void {
   // The half tells this time limit of a connection from Node's own for idle ones.
   const limitMs = stallMs + 0.5;
   const replaced = new WeakMap<Socket, number>();
