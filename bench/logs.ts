@@ -7,7 +7,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Engine } from '../src/engines/engine.ts';
-import { encodeLines, timeText } from '../src/lib/log-lines/lines.ts';
+import { encodeLines, timeText } from '../src/lib/log-lines.ts';
 import { Collection } from '../src/logs/collect/collection.ts';
 import { Tail } from '../src/logs/collect/tail.ts';
 import { segmentFiles } from '../src/logs/store/files.ts';

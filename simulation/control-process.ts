@@ -15,7 +15,7 @@ import { toApiError } from '../src/http/api/present-error.ts';
 import { memoryRateCells } from '../src/http/api/rate-cells.ts';
 import type { ServedRoute } from '../src/http/api/route.ts';
 import { createIds } from '../src/lib/ids.ts';
-import type { Log } from '../src/lib/log/log.ts';
+import type { Log } from '../src/lib/log.ts';
 import { createLoops } from '../src/lib/loops.ts';
 import { createSeal } from '../src/lib/seal.ts';
 import { environmentLifecycleRoutes } from '../src/lifecycle/environments.ts';

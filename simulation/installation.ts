@@ -1,7 +1,7 @@
 // The whole simulated installation: control processes, routers, the database they share, engines, receivers, clients, and
 // everything that goes wrong.
 import type { Db } from '../src/db/database.ts';
-import type { Log } from '../src/lib/log/log.ts';
+import type { Log } from '../src/lib/log.ts';
 import { type Batch, hubOf } from '../src/signals/signals.ts';
 import { Client } from './client.ts';
 import {

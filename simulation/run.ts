@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { migrate } from '../src/db/migrate.ts';
 import { openDatabase } from '../src/db/open-database.ts';
-import type { Log } from '../src/lib/log/log.ts';
+import type { Log } from '../src/lib/log.ts';
 import { accountId, tokenId } from './control-process.ts';
 import { isExplained } from './explained.ts';
 import type { FaultSwitches } from './faults.ts';

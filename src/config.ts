@@ -5,7 +5,7 @@ import type { KubernetesSettings } from './engines/kubernetes/settings.ts';
 import type { RegionSetting } from './engines/region-setting.ts';
 import type { Mirrors } from './engines/registry/endpoints.ts';
 import type { Range } from './lib/address.ts';
-import { type Store, storeAt } from './lib/s3/address.ts';
+import { type S3Store, storeAt } from './lib/s3-address.ts';
 import { Mistake } from './lib/setting-forms.ts';
 import { StartError } from './lib/start-error.ts';
 import { type Role, settings } from './settings.ts';
@@ -75,7 +75,7 @@ export interface Config {
   logsMb: number;
   logsDays: number;
   /** null: in the data directory, or in PostgreSQL. */
-  logsS3: Store | null;
+  logsS3: S3Store | null;
   /** Where the same lines are sent; null: nowhere. */
   logsSyslog: { transport: 'udp' | 'tcp' | 'tls'; host: string; port: number } | null;
   logsOtlp: string | null;

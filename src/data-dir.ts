@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { isOpen, keepPrivate } from './lib/private-file.ts';
+import { isOpen, keepPrivate } from './lib/private-files.ts';
 import { StartError } from './lib/start-error.ts';
 
 export function makeDataDir(dir: string): void {

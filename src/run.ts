@@ -3,7 +3,7 @@ import { type App, createApp } from './app.ts';
 import { addressOf, type Config, readConfig, unknownSettings } from './config.ts';
 import { recordAddress } from './data-dir.ts';
 import { greet } from './greet.ts';
-import { type ListenAt, portOf } from './lib/connections/listen-at.ts';
+import { type ListenAt, portOf } from './lib/connections.ts';
 import { explainStart } from './lib/start-error.ts';
 import type { ControlOrder, ControlOrders, Said } from './supervisor/protocol.ts';
 

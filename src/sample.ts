@@ -1,7 +1,7 @@
 // The first start of an empty catalogue makes its sample streams, behind the running service.
 import type { Config } from './config.ts';
 import type { Clock } from './lib/clock.ts';
-import type { Log } from './lib/log/log.ts';
+import type { Log } from './lib/log.ts';
 
 export function startSample(config: Config, clock: Clock, log: Log): { stop(): Promise<void> } {
   const abort = new AbortController();

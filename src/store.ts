@@ -9,7 +9,7 @@ import { checkSecretKey } from './db/installation.ts';
 import { type Migrated, migrate } from './db/migrate.ts';
 import { openDatabase } from './db/open-database.ts';
 import { continuePositions } from './events/positions.ts';
-import type { Log } from './lib/log/log.ts';
+import type { Log } from './lib/log.ts';
 import { type ProcessLock, takeProcessLock } from './lib/process-lock.ts';
 import { createSeal, type Seal } from './lib/seal.ts';
 import { StartError } from './lib/start-error.ts';

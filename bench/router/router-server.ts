@@ -2,7 +2,7 @@
 // $BENCH_CERTIFICATE.
 import { createSecureContext } from 'node:tls';
 import { systemClock } from '../../src/lib/clock.ts';
-import { createLog } from '../../src/lib/log/log.ts';
+import { createLog } from '../../src/lib/log.ts';
 import { createProxy } from '../../src/traffic/proxy/proxy.ts';
 
 const { BENCH_TABLE, BENCH_CERTIFICATE, BENCH_TLS_PORT } = process.env;

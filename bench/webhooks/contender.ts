@@ -11,7 +11,7 @@ import { scopeOf } from '../../src/db/transactions.ts';
 import { insertEvent } from '../../src/events/outbox.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createIds } from '../../src/lib/ids.ts';
-import { createLog } from '../../src/lib/log/log.ts';
+import { createLog } from '../../src/lib/log.ts';
 import { createLoops } from '../../src/lib/loops.ts';
 import { connectProcesses } from '../../src/signals/processes.ts';
 import { openStore } from '../../src/store.ts';

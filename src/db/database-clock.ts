@@ -7,7 +7,7 @@
 
 import { type RawBuilder, sql } from 'kysely';
 import { type Clock, steadyOf } from '../lib/clock.ts';
-import type { Log } from '../lib/log/log.ts';
+import type { Log } from '../lib/log.ts';
 import type { Loops } from '../lib/loops.ts';
 import { type Db, dialectOf } from './database.ts';
 import type { DialectName } from './dialect.ts';

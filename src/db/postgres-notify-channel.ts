@@ -2,9 +2,8 @@
 // the time, by a notification to itself: a connection on which none arrives is replaced. Notifications that were sent in
 // the meantime are lost.
 import { randomBytes } from 'node:crypto';
-import type { Log } from '../lib/log/log.ts';
-import type { Loop } from '../lib/loop.ts';
-import type { Loops } from '../lib/loops.ts';
+import type { Log } from '../lib/log.ts';
+import type { Loop, Loops } from '../lib/loops.ts';
 import { isUnavailable } from './database-errors.ts';
 import type { Client } from './postgres-client.ts';
 

@@ -13,7 +13,7 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely';
-import { Memo } from '../lib/memo.ts';
+import { Memo } from '../lib/bounded-cache.ts';
 import { Handle, type Savepoint, Writer } from './sqlite-writer.ts';
 import type { RunDirectly } from './transactions.ts';
 

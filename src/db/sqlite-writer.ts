@@ -7,8 +7,8 @@
 
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import type { CompiledQuery, QueryResult } from 'kysely';
-import { Memo } from '../lib/memo.ts';
-import { keepDatabasePrivate } from '../lib/private-file.ts';
+import { Memo } from '../lib/bounded-cache.ts';
+import { keepDatabasePrivate } from '../lib/private-files.ts';
 import { isLocked } from './database-errors.ts';
 
 /** A transaction under way. Only its owner can end it, once: after that, ending it again changes nothing. */

@@ -1,6 +1,6 @@
 // Opens the engine that a region's setting asks for, and says for the operator which one it is and why.
 import { existsSync } from 'node:fs';
-import type { Log } from '../lib/log/log.ts';
+import type { Log } from '../lib/log.ts';
 import { defaultDockerSocket } from './docker/address.ts';
 import { createDockerEngine, type DockerOptions } from './docker/docker.ts';
 import { openDockerHosts } from './docker/hosts/open.ts';

@@ -4,7 +4,7 @@
 import type { FailureCode } from '../contract/deployments.ts';
 import type { HealthCheck } from '../contract/environments.ts';
 import type { EndReason } from '../contract/running/instances.ts';
-import type { LogPosition } from '../lib/log-lines/position.ts';
+import type { LogPosition } from '../lib/log-position.ts';
 
 export type EngineKind = 'standin' | 'docker' | 'kubernetes';
 

@@ -3,7 +3,7 @@
 import type { Selectable } from 'kysely';
 import { environmentDefaults, type HealthCheck, type PendingChange, type Resources } from '../contract/environments.ts';
 import type { Tables } from '../db/tables.ts';
-import { Memo } from '../lib/memo.ts';
+import { Memo } from '../lib/bounded-cache.ts';
 import type { Seal } from '../lib/seal.ts';
 import { openSealedVariables } from './sealed-variables.ts';
 

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ApiError } from '../contract/errors.ts';
 import type { IdSource } from '../lib/ids.ts';
-import type { Log } from '../lib/log/log.ts';
+import type { Log } from '../lib/log.ts';
 import { envelope, toApiError } from './api/present-error.ts';
 
 interface FailureParts {

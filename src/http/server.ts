@@ -5,7 +5,7 @@ import type { Caller } from '../contract/caller.ts';
 import type { RouteDeclaration } from '../contract/declare/route.ts';
 import { ApiError } from '../contract/errors.ts';
 import { isAmong, type Range } from '../lib/address.ts';
-import { originForm } from '../lib/http/origin-form.ts';
+import { originForm } from '../lib/request-rules.ts';
 import { carryOut, type Platform } from './api/carry-out.ts';
 import type { Gate } from './api/gate.ts';
 import type { ServedRoute } from './api/route.ts';

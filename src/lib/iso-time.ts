@@ -1,4 +1,4 @@
-import { Memo } from './memo.ts';
+import { Memo } from './bounded-cache.ts';
 
 const isoTimes = new Memo<string, number>(5000);
 const format = (ms: number): string => new Date(ms).toISOString();

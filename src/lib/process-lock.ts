@@ -1,6 +1,6 @@
 // A lock between processes. It is one of SQLite's own, so it ends with the process that holds it, however that ends.
 import { DatabaseSync } from 'node:sqlite';
-import { keepPrivate } from './private-file.ts';
+import { keepPrivate } from './private-files.ts';
 
 export interface ProcessLock {
   release(): void;

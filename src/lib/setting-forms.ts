@@ -1,7 +1,7 @@
 // Parsers for the values of settings. They throw a Mistake whose message continues a sentence that starts with the
 // setting's name.
 import { parseRange, type Range } from './address.ts';
-import { parseS3Address, type S3Address } from './s3/address.ts';
+import { parseS3Address, type S3Address } from './s3-address.ts';
 
 export class Mistake extends Error {}
 export const wrong = (message: string): never => {

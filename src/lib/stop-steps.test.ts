@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { pino } from 'pino';
+import type { Timers } from './clock.ts';
 import { StopSteps } from './stop-steps.ts';
-import type { Timers } from './timers.ts';
 
 /** Every wait is over at once. */
 const impatient: Timers = {

@@ -1,7 +1,8 @@
 // What was started is stopped in reverse order: when the service stops, or when a later part of it fails to start. A step
 // that throws or takes too long is logged by its name and keeps none of the others from running.
-import type { Log } from './log/log.ts';
-import { systemTimers, type Timers } from './timers.ts';
+
+import { systemTimers, type Timers } from './clock.ts';
+import type { Log } from './log.ts';
 
 interface StopStep {
   name: string;

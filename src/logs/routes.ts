@@ -3,7 +3,7 @@ import * as contract from '../contract/logs/reads.ts';
 import { revisionNumber } from '../contract/revision-id.ts';
 import { requireEnvironment } from '../environments/queries.ts';
 import { type ApiCall, type ServedRoute, serve, serveStream } from '../http/api/route.ts';
-import { kindOf } from '../lib/log-lines/lines.ts';
+import { kindOf } from '../lib/log-lines.ts';
 import type { LogReads } from './read/log-reads.ts';
 import { endOfTimeMs, type LogPage, type PageQuery, type ReadParts, readPage } from './read/page.ts';
 import { parsePlace, parseResumeId, placeText, presentEntry } from './read/present.ts';

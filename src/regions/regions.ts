@@ -2,7 +2,7 @@
 import { ApiError } from '../contract/errors.ts';
 import type { Engine } from '../engines/engine.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Log } from '../lib/log/log.ts';
+import type { Log } from '../lib/log.ts';
 
 export interface RegionState {
   name: string;

@@ -2,7 +2,7 @@
 import type { Db } from '../db/database.ts';
 import { type NotifyChannel, openNotifyChannel } from '../db/postgres-notify-channel.ts';
 import { scopeOf, type TransactionScope } from '../db/transactions.ts';
-import type { Log } from '../lib/log/log.ts';
+import type { Log } from '../lib/log.ts';
 import type { Loops } from '../lib/loops.ts';
 import { type Batch, type Hub, hubOf, type Topic, type Topics } from './signals.ts';
 

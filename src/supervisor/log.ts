@@ -1,6 +1,6 @@
 // The supervisor's few lines, in the form of the service's log. It does without the library behind that: it has to start
 // fast, and to be small for as long as the service runs.
-import { prettyLine } from '../lib/log/pretty-line.ts';
+import { prettyLine } from '../lib/pretty-log-line.ts';
 
 const levels = ['debug', 'info', 'warn', 'error', 'silent'];
 

@@ -4,7 +4,7 @@
 import { chmodSync, linkSync, rmSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { dataDirInUse } from '../data-dir.ts';
-import { socketPathIn } from '../lib/socket-path.ts';
+import { socketPathIn } from '../lib/private-files.ts';
 
 const pathIn = (dir: string): string => socketPathIn(dir, 'supervisor.sock');
 

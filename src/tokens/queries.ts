@@ -7,8 +7,8 @@ import { newestFirst, type Page } from '../db/keyset-page.ts';
 import { prepared } from '../db/prepared.ts';
 import type { Tables } from '../db/tables.ts';
 import type { FoundToken } from '../http/api/gate.ts';
+import { Memo } from '../lib/bounded-cache.ts';
 import { isoTime, isoTimeOrNull } from '../lib/iso-time.ts';
-import { Memo } from '../lib/memo.ts';
 
 export type TokenRow = Selectable<Tables['token']> & { project_ids: string[] | null };
 

@@ -2,9 +2,8 @@
 import type { Db } from '../db/database.ts';
 import type { RetentionClock } from '../db/retention-clock.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Log } from '../lib/log/log.ts';
-import type { Loop } from '../lib/loop.ts';
-import type { Loops } from '../lib/loops.ts';
+import type { Log } from '../lib/log.ts';
+import type { Loop, Loops } from '../lib/loops.ts';
 import type { Seal } from '../lib/seal.ts';
 import { subscribe } from '../signals/signals.ts';
 import type { DataPlane, RouterPorts } from './data-plane.ts';

@@ -2,9 +2,8 @@
 // or behind a network policy, may not get there, and its visitors get 502. No other process can see that.
 import { connect } from 'node:net';
 import type { Db } from '../db/database.ts';
-import type { Log } from '../lib/log/log.ts';
-import type { Loop } from '../lib/loop.ts';
-import type { Loops } from '../lib/loops.ts';
+import type { Log } from '../lib/log.ts';
+import type { Loop, Loops } from '../lib/loops.ts';
 
 const checkEveryMs = 10_000;
 /** One failure may be an instance that ended at this moment. */

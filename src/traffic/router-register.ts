@@ -1,9 +1,8 @@
 // Says in the database which version each router of a data plane has in force, and that it is alive.
 import type { Db } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Log } from '../lib/log/log.ts';
-import type { Loop } from '../lib/loop.ts';
-import type { Loops } from '../lib/loops.ts';
+import type { Log } from '../lib/log.ts';
+import type { Loop, Loops } from '../lib/loops.ts';
 import type { DataPlane, RouterState } from './data-plane.ts';
 
 interface RegisterParts {

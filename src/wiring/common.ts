@@ -3,7 +3,7 @@ import type { DialectName } from '../db/dialect.ts';
 import type { RetentionClock } from '../db/retention-clock.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
-import type { Log } from '../lib/log/log.ts';
+import type { Log } from '../lib/log.ts';
 import type { Loops } from '../lib/loops.ts';
 import type { Seal } from '../lib/seal.ts';
 

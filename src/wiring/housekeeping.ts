@@ -3,7 +3,7 @@ import { deleteAlertsBefore } from '../alerts/queries.ts';
 import { deleteUsageBefore, usageKeptForMs } from '../deployments/usage/queries.ts';
 import { sweepIdempotencyKeys } from '../http/api/idempotency.ts';
 import type { RateCells } from '../http/api/rate-cells.ts';
-import type { Log } from '../lib/log/log.ts';
+import type { Log } from '../lib/log.ts';
 import type { Loops } from '../lib/loops.ts';
 import type { Regions } from '../regions/regions.ts';
 import type { LastUsed } from '../tokens/last-used.ts';

@@ -5,7 +5,7 @@ import type { Config } from '../config.ts';
 import type { LogPlace } from '../db/tables.ts';
 import type { ServedRoute } from '../http/api/route.ts';
 import { sharedOf } from '../lib/clock.ts';
-import type { Loop } from '../lib/loop.ts';
+import type { Loop } from '../lib/loops.ts';
 import { Collector } from '../logs/collect/collector.ts';
 import { LogReads } from '../logs/read/log-reads.ts';
 import type { ReadParts } from '../logs/read/page.ts';

@@ -10,10 +10,14 @@ import { createServer, type ServerTimeouts } from '../http/server.ts';
 import { mountConsole } from '../http/web/console.ts';
 import { mountServicePages } from '../http/web/service-pages.ts';
 import { mountSite } from '../http/web/site.ts';
-import { trackConnections } from '../lib/connections/drain.ts';
-import { limitConnections } from '../lib/connections/limits.ts';
-import { type ListenAt, listenAt, portOf } from '../lib/connections/listen-at.ts';
-import { cutOffStalledReaders } from '../lib/connections/stalled-readers.ts';
+import {
+  cutOffStalledReaders,
+  type ListenAt,
+  limitConnections,
+  listenAt,
+  portOf,
+  trackConnections,
+} from '../lib/connections.ts';
 import type { Common } from './common.ts';
 
 interface WebParts {

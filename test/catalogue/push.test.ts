@@ -13,7 +13,7 @@ import { hashFile, listFiles } from '../../src/catalogue/files.ts';
 import { pushSite } from '../../src/catalogue/push/push.ts';
 import { type SitePaths, sitePathsOf } from '../../src/catalogue/site-paths.ts';
 import { withdrawStream } from '../../src/catalogue/withdraw.ts';
-import { S3 } from '../../src/lib/s3/s3.ts';
+import { S3 } from '../../src/lib/s3.ts';
 import { startS3 } from '../helpers/s3.ts';
 import {
   collectCleanup,

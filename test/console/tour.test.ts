@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
 import { createApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
-import { createLog } from '../../src/lib/log/log.ts';
+import { createLog } from '../../src/lib/log.ts';
 import { adminToken, call, isolatedEnv, startApp, type TestApp } from '../helpers/app.ts';
 import { buildConsole, keepPicture, launchBrowser, noBrowser, openPage } from '../helpers/browser.ts';
 import { freePort } from '../helpers/free-port.ts';

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, describe, test } from 'node:test';
 import type { Engine, EngineInstance } from '../../src/engines/engine.ts';
-import { disorderMs, positionBehind } from '../../src/lib/log-lines/position.ts';
+import { disorderMs, positionBehind } from '../../src/lib/log-position.ts';
 import { collect, endOfLine, textsOf } from '../helpers/followed-lines.ts';
 import { answers, type InstanceAddress, ids, specOf, start, startReady, type Workload } from '../helpers/instances.ts';
 import { until } from '../helpers/wait.ts';

@@ -4,7 +4,7 @@ import { cpus } from 'node:os';
 import { after, before, describe, test } from 'node:test';
 import type { Usage } from '../../src/contract/metrics.ts';
 import { createDockerEngine } from '../../src/engines/docker/docker.ts';
-import { systemTimers } from '../../src/lib/timers.ts';
+import { systemTimers } from '../../src/lib/clock.ts';
 import { startApp, type TestApp } from '../helpers/app.ts';
 import { dockerMissing, startDocker, startRegistry, type TestDocker, type TestRegistry } from '../helpers/docker.ts';
 import { hangingDocker } from '../helpers/hanging-docker.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type App, createApp, type Overrides } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
-import { createLog } from '../../src/lib/log/log.ts';
+import { createLog } from '../../src/lib/log.ts';
 import { reserveInstancePorts } from './free-port.ts';
 import { createDatabase } from './postgres.ts';
 

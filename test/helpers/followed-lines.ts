@@ -1,5 +1,5 @@
 // What an engine gives while a log is followed.
-import { textOffset } from '../../src/lib/log-lines/lines.ts';
+import { textOffset } from '../../src/lib/log-lines.ts';
 
 const newline = 0x0a;
 export const textsOf = (lines: Buffer) =>

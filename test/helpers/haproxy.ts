@@ -6,7 +6,7 @@ import { after } from 'node:test';
 import { connect } from 'node:tls';
 import { pino } from 'pino';
 import { systemClock } from '../../src/lib/clock.ts';
-import type { Log } from '../../src/lib/log/log.ts';
+import type { Log } from '../../src/lib/log.ts';
 import type { CertificateSource } from '../../src/traffic/certificates.ts';
 import type { DataPlane, RouterState } from '../../src/traffic/data-plane.ts';
 import { type HaproxyFiles, haproxyFiles } from '../../src/traffic/haproxy/files.ts';

@@ -1,11 +1,9 @@
 // The built-in origin: serves a catalogue over HTTP by the rules of header-rules.ts. It is a request handler without a
 // server, so that the service can mount it on its own.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { FileRules } from '../../lib/static-files/file-rules.ts';
-import { hasOneHost } from '../../lib/static-files/request-host.ts';
-import { requestPath } from '../../lib/static-files/request-path.ts';
-import { StaticFiles } from '../../lib/static-files/static-files.ts';
-import type { StoredFile } from '../../lib/static-files/stored-files.ts';
+import { hasOneHost, requestPath } from '../../lib/request-rules.ts';
+import { StaticFiles } from '../../lib/static-files.ts';
+import type { FileRules, StoredFile } from '../../lib/stored-files.ts';
 import { hasForms, isText } from '../compress.ts';
 import { allowedMethods, cacheControl, classOf, commonHeaders, preflightHeaders, typeOf } from './header-rules.ts';
 

@@ -1,6 +1,6 @@
 // The rules of header-rules.ts for nginx and Caddy. `sluice catalogue headers nginx|caddy` prints these;
 // the tests run the same checks against both and against the built-in origin.
-import { maxRanges } from '../../lib/static-files/range.ts';
+import { maxRanges } from '../../lib/request-rules.ts';
 import { allowedMethods, cacheControl, commonHeaders, preflightHeaders, typeOf } from './header-rules.ts';
 
 export const servers = ['nginx', 'caddy'] as const;

@@ -1,7 +1,7 @@
 // Media on its way into the store. Nothing that is whole is ever overwritten; what a killed push left, or a store lost part
 // of, is replaced. One listing before and one after tell the sizes of all objects, in a request for each thousand.
 
-import type { PutOptions, S3 } from '../../lib/s3/s3.ts';
+import type { PutOptions, S3 } from '../../lib/s3.ts';
 import { CatalogueError } from '../fault.ts';
 import { cacheControl, typeOf } from '../origin/header-rules.ts';
 import { type StoredForm, storedForm } from './local-site.ts';

@@ -4,8 +4,8 @@
 import { createHash } from 'node:crypto';
 import { openAsBlob } from 'node:fs';
 import { join } from 'node:path';
-import type { Store } from '../../lib/s3/address.ts';
-import { type PutOptions, S3 } from '../../lib/s3/s3.ts';
+import { type PutOptions, S3 } from '../../lib/s3.ts';
+import type { S3Store } from '../../lib/s3-address.ts';
 import type { CatalogueDocument } from '../document.ts';
 import { CatalogueError } from '../fault.ts';
 import { forEachAtOnce, listFiles } from '../files.ts';
@@ -19,7 +19,7 @@ import { MediaUpload } from './media-upload.ts';
 
 interface PushOptions {
   paths: SitePaths;
-  store: Store;
+  store: S3Store;
   prune: boolean;
   signal?: AbortSignal | undefined;
   report?: (text: string) => void;

@@ -1,5 +1,5 @@
 // sluice catalogue push: credentials and defaults come from the variables that other S3 tools read too.
-import { parseS3Address, type Store, storeAt } from '../../lib/s3/address.ts';
+import { parseS3Address, type S3Store, storeAt } from '../../lib/s3-address.ts';
 import { type CommandContext, verb } from '../frame/command.ts';
 import { exit, UsageError } from '../io.ts';
 import { createProgress } from '../terminal/catalogue-progress.ts';
@@ -7,7 +7,7 @@ import { onSite, siteOf } from './catalogue-site.ts';
 
 const addressForm = 'push needs an address of the form s3://bucket/prefix';
 
-function storeOf(context: CommandContext<'region' | 'endpoint'>): Store {
+function storeOf(context: CommandContext<'region' | 'endpoint'>): S3Store {
   const address = parseS3Address(context.args[0]!);
   if (address === null) throw new UsageError(addressForm);
   const store = storeAt(address, context.io.env);

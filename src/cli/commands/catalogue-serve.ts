@@ -18,9 +18,9 @@ export const serveVerb = verb({
   async run(context) {
     const { createOrigin } = await import('../../catalogue/origin/origin.ts');
     const { readConfig } = await import('../../config.ts');
-    const { trackConnections } = await import('../../lib/connections/drain.ts');
-    const { limitConnections } = await import('../../lib/connections/limits.ts');
-    const { cutOffStalledReaders } = await import('../../lib/connections/stalled-readers.ts');
+    const { trackConnections } = await import('../../lib/connections.ts');
+    const { limitConnections } = await import('../../lib/connections.ts');
+    const { cutOffStalledReaders } = await import('../../lib/connections.ts');
     const folder = resolve(context.args[0] ?? siteOf(context));
     const [host, port] = [context.text('host') ?? '127.0.0.1', wholeUpTo(context, 'port', 65_535) ?? 8080];
     const origin = createOrigin(folder);

@@ -1,7 +1,7 @@
 // What the verbs of `sluice catalogue` share: which site they work on, which ffmpeg they use, and how they report errors.
 import { CatalogueError, codeOf } from '../../catalogue/fault.ts';
 import { type Ffmpeg, findFfmpeg } from '../../catalogue/media/ffmpeg.ts';
-import { S3Error } from '../../lib/s3/s3.ts';
+import { S3Error } from '../../lib/s3.ts';
 import type { CommandContext, Options } from '../frame/command.ts';
 import type { Explained } from '../frame/explain.ts';
 import { exit, type Io, UsageError } from '../io.ts';

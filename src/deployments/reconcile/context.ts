@@ -2,7 +2,7 @@ import type { Db } from '../../db/database.ts';
 import type { Engine } from '../../engines/engine.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
-import type { Log } from '../../lib/log/log.ts';
+import type { Log } from '../../lib/log.ts';
 import type { Seal } from '../../lib/seal.ts';
 import type { LoggedInstance } from '../../logs/store/segments.ts';
 import type { Regions } from '../../regions/regions.ts';

@@ -5,7 +5,7 @@ import { EngineError, type PreparedImage } from '../../engines/engine.ts';
 import { type EnvironmentKey, keyOf, keyText } from '../../environments/key.ts';
 import { openSealedVariables } from '../../environments/sealed-variables.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { Log } from '../../lib/log/log.ts';
+import type { Log } from '../../lib/log.ts';
 import type { Seal } from '../../lib/seal.ts';
 import type { RegionState } from '../../regions/regions.ts';
 import type { RegistryLogins } from '../../registries/logins.ts';

@@ -5,7 +5,7 @@ import type { Db } from '../../db/database.ts';
 import type { EngineInstance } from '../../engines/engine.ts';
 import { type EnvironmentKey, keyOf, keyText } from '../../environments/key.ts';
 import { type Clock, lastingOf } from '../../lib/clock.ts';
-import type { Log } from '../../lib/log/log.ts';
+import type { Log } from '../../lib/log.ts';
 import { publish } from '../../signals/signals.ts';
 import { markRoutingChanged } from '../../traffic/queries.ts';
 import { listRouted, type RoutedRow, unrouteInstance } from '../instances.ts';

@@ -1,6 +1,6 @@
 // One health check of an instance.
 import { connect } from 'node:net';
-import { get } from '../../lib/http/node-http.ts';
+import { get } from '../../lib/node-http.ts';
 
 export type ProbeResult =
   | { ok: true; message?: string }

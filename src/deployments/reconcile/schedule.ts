@@ -3,7 +3,7 @@
 //
 // There may be a hundred thousand, and some are due all the time, so what is due is found without looking at the others.
 import { type EnvironmentKey, keyText } from '../../environments/key.ts';
-import { Heap } from '../../lib/collections/heap.ts';
+import { Heap } from '../../lib/heap.ts';
 
 interface Entry {
   key: EnvironmentKey;

@@ -3,9 +3,8 @@
 import type { Db } from '../../db/database.ts';
 import { type EnvironmentKey, keyOf } from '../../environments/key.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { Log } from '../../lib/log/log.ts';
-import type { Loop } from '../../lib/loop.ts';
-import type { Loops } from '../../lib/loops.ts';
+import type { Log } from '../../lib/log.ts';
+import type { Loop, Loops } from '../../lib/loops.ts';
 import type { RegionState, Regions } from '../../regions/regions.ts';
 import { listInstancesIn } from '../instances.ts';
 import { insertUsage } from './queries.ts';

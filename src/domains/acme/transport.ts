@@ -2,8 +2,8 @@
 // Retry-After instead of hiding the former and sleeping through the latter.
 import { getCACertificates } from 'node:tls';
 import type { Clock } from '../../lib/clock.ts';
-import { Agent } from '../../lib/http/undici.ts';
 import { readRetryAfter } from '../../lib/retry-after.ts';
+import { Agent } from '../../lib/undici.ts';
 import { NotIssued } from '../authority.ts';
 
 const timeoutMs = 30_000;

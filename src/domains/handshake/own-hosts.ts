@@ -2,8 +2,8 @@
 // created on first use, kept in memory only, and replaced before they expire.
 import type { Db } from '../../db/database.ts';
 import { isHostTaken } from '../../environments/queries.ts';
+import { LruCache } from '../../lib/bounded-cache.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { Recent } from '../../lib/recent.ts';
 import type { StoredCertificate } from '../../traffic/certificates.ts';
 import type { LocalCa } from '../local-ca.ts';
 import { readCertificate } from '../read-certificate.ts';
@@ -20,7 +20,7 @@ interface OwnHostParts {
 
 /** Finds the certificate of an environment's address; null: the hostname is not one. */
 export function ownHosts({ db, clock, ca, routerDomain }: OwnHostParts) {
-  const issued = new Recent<{ certificate: StoredCertificate; renewAt: number }>(maxHosts);
+  const issued = new LruCache<{ certificate: StoredCertificate; renewAt: number }>(maxHosts);
   const below = `.${routerDomain}`;
   return async (hostname: string): Promise<StoredCertificate | null> => {
     if (!hostname.endsWith(below)) return null;

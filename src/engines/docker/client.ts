@@ -3,8 +3,8 @@
 import { inspect } from 'node:util';
 import type Docker from 'dockerode';
 import type { DockerOptions } from 'dockerode';
-import { limitTime } from '../../lib/connections/time-limit.ts';
-import { Agent } from '../../lib/http/node-http.ts';
+import { Agent } from '../../lib/node-http.ts';
+import { limitTime } from '../../lib/time-limit.ts';
 import { EngineError, type EngineFault } from '../engine.ts';
 import { certificatesOf, connectionOf } from './address.ts';
 import { type ClientCertificates, readCertificates } from './tls.ts';

@@ -1,6 +1,6 @@
 // Writes down which pod is which instance, as soon as the cluster has made a pod (members.ts). Every process does so; the
 // first one decides.
-import type { Log } from '../../lib/log/log.ts';
+import type { Log } from '../../lib/log.ts';
 import { fieldManager } from './api/client.ts';
 import { isStatus } from './api/kube-error.ts';
 import type { Pod } from './api/objects.ts';

@@ -1,7 +1,7 @@
 // Kubernetes as an engine. A set is a ReplicaSet (sets.ts), and each of its pods is given to an instance (members.ts). The
 // cluster replaces a pod that was removed, evicted or lost with its node, even while this service is away.
 import { parseImage } from '../../contract/image-reference.ts';
-import type { Log } from '../../lib/log/log.ts';
+import type { Log } from '../../lib/log.ts';
 import { defaultLogBytes, type Engine, EngineError, type EngineInstance } from '../engine.ts';
 import type { Registry } from '../registry/registry.ts';
 import type { ClusterAccess } from './api/access.ts';

@@ -1,5 +1,5 @@
 // Opens the cluster that a region's setting names.
-import type { Log } from '../../lib/log/log.ts';
+import type { Log } from '../../lib/log.ts';
 import { StartError } from '../../lib/start-error.ts';
 import type { Engine } from '../engine.ts';
 import type { Mirrors } from '../registry/endpoints.ts';

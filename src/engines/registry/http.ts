@@ -1,7 +1,7 @@
 // Requests to registries: each with a deadline and a limit to its answer, to an address where a registry may be.
 import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
-import { Agent, buildConnector } from '../../lib/http/undici.ts';
+import { Agent, buildConnector } from '../../lib/undici.ts';
 import { EngineError } from '../engine.ts';
 import { isLoopbackHost, isRefused } from './endpoints.ts';
 

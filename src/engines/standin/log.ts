@@ -1,8 +1,8 @@
 // What an instance of the stand-in has printed: the latest lines, each with a time of its own, by which a follower knows
 // where it is.
 import { once } from 'node:events';
-import { encodeLine, encodeLines, type TimedLine, timeMs, timeText } from '../../lib/log-lines/lines.ts';
-import { type LogPosition, lostLine } from '../../lib/log-lines/position.ts';
+import { encodeLine, encodeLines, type TimedLine, timeMs, timeText } from '../../lib/log-lines.ts';
+import { type LogPosition, lostLine } from '../../lib/log-position.ts';
 import type { LogLine } from '../engine.ts';
 
 const linesAtOnce = 100;

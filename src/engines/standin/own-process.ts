@@ -3,9 +3,9 @@
 import { spawn } from 'node:child_process';
 import type { IncomingMessage } from 'node:http';
 import { json } from 'node:stream/consumers';
-import { request } from '../../lib/http/node-http.ts';
 import { entryPath } from '../../lib/install.ts';
-import { socketPathIn } from '../../lib/socket-path.ts';
+import { request } from '../../lib/node-http.ts';
+import { socketPathIn } from '../../lib/private-files.ts';
 import { EngineError, type EngineInstance, type LogLine } from '../engine.ts';
 import type { InstanceEngine } from '../single-instances.ts';
 import type { StandinAnswer, StandinCall } from './protocol.ts';

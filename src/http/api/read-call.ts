@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import type { Caller } from '../../contract/caller.ts';
 import type { RouteDeclaration } from '../../contract/declare/route.ts';
 import { ApiError, notFound, type ParamName } from '../../contract/errors.ts';
-import type { Log } from '../../lib/log/log.ts';
+import type { Log } from '../../lib/log.ts';
 import type { Seal } from '../../lib/seal.ts';
 import { conforms } from './compiled.ts';
 import { readCursor, writeCursor } from './cursor.ts';

@@ -5,7 +5,7 @@ import type { Caller } from '../../contract/caller.ts';
 import type { BodyOf, ParamsOf, QueryOf, ResponseOf, RouteDeclaration } from '../../contract/declare/route.ts';
 import type { Db } from '../../db/database.ts';
 import type { Page } from '../../db/keyset-page.ts';
-import type { Log } from '../../lib/log/log.ts';
+import type { Log } from '../../lib/log.ts';
 
 export interface ApiCall<R extends RouteDeclaration = RouteDeclaration> {
   params: ParamsOf<R>;

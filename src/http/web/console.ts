@@ -4,10 +4,9 @@ import type { IncomingMessage } from 'node:http';
 import { extname, join } from 'node:path';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { installDir } from '../../lib/install.ts';
-import type { FileRules } from '../../lib/static-files/file-rules.ts';
-import { requestPath } from '../../lib/static-files/request-path.ts';
-import { StaticFiles } from '../../lib/static-files/static-files.ts';
-import type { StoredFile } from '../../lib/static-files/stored-files.ts';
+import { requestPath } from '../../lib/request-rules.ts';
+import { StaticFiles } from '../../lib/static-files.ts';
+import type { FileRules, StoredFile } from '../../lib/stored-files.ts';
 
 const builtFolder = join(installDir, 'console/dist');
 const prefix = '/console';

@@ -1,6 +1,6 @@
 // The catalogue on the service's own port: every path that does not belong to the service is a file of the site.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
-import { originForm } from '../../lib/http/origin-form.ts';
+import { originForm } from '../../lib/request-rules.ts';
 
 const ofTheService = /^\/(?:v1|docs|console|livez|readyz|metrics|local-ca\.pem)(?:[/?]|$)/;
 

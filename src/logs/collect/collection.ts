@@ -3,8 +3,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
 import type { Engine } from '../../engines/engine.ts';
-import type { Log } from '../../lib/log/log.ts';
-import { parsePosition } from '../../lib/log-lines/position.ts';
+import type { Log } from '../../lib/log.ts';
+import { parsePosition } from '../../lib/log-position.ts';
 import { type LoggedInstance, openStream } from '../store/segments.ts';
 import { Tail, type TailParts } from './tail.ts';
 

@@ -2,8 +2,7 @@
 // whose lease it holds; should two processes collect the same log for a moment, the one that writes second is refused
 // (store/segments.ts).
 import type { Engine } from '../../engines/engine.ts';
-import type { Loop } from '../../lib/loop.ts';
-import type { Loops } from '../../lib/loops.ts';
+import type { Loop, Loops } from '../../lib/loops.ts';
 import type { Regions } from '../../regions/regions.ts';
 import type { LoggedInstance } from '../store/segments.ts';
 import { Collection, type CollectionParts } from './collection.ts';

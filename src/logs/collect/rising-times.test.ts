@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { encodeLines, timeLength, timeText } from '../../lib/log-lines/lines.ts';
+import { encodeLines, timeLength, timeText } from '../../lib/log-lines.ts';
 import { raiseTimes } from './rising-times.ts';
 
 const linesAt = (...times: number[]) =>

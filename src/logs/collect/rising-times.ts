@@ -1,4 +1,4 @@
-import { newline, timeLength } from '../../lib/log-lines/lines.ts';
+import { newline, timeLength } from '../../lib/log-lines.ts';
 
 /**
  * Times of an instance only rise from line to line, so that its lines are in order by time too: earlier ones become

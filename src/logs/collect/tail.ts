@@ -3,8 +3,8 @@
 import type { Db } from '../../db/database.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
-import { timeLength, timeMs } from '../../lib/log-lines/lines.ts';
-import { type LogPosition, positionBehind, positionText } from '../../lib/log-lines/position.ts';
+import { timeLength, timeMs } from '../../lib/log-lines.ts';
+import { type LogPosition, positionBehind, positionText } from '../../lib/log-position.ts';
 import type { Places } from '../store/bytes.ts';
 import { compress } from '../store/compress.ts';
 import { type LoggedInstance, type SegmentRow, type StreamRow, writeSegment } from '../store/segments.ts';

@@ -1,6 +1,6 @@
 // What is one entry of a log: a line and those that continue it. A line continues the one before of its stream if it is the
 // rest of a line that was too long, or looks like part of a stack trace.
-import { newline, textOffset, timeLength } from '../../lib/log-lines/lines.ts';
+import { newline, textOffset, timeLength } from '../../lib/log-lines.ts';
 
 export interface Entry {
   /** Where it begins in its segment, which never changes: with instance and segment it names the entry. */

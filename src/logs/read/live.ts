@@ -1,7 +1,7 @@
 // A follower of an environment's log, over restarts and rollouts. It reads on in the segments that have grown.
 import type { EnvironmentKey } from '../../environments/key.ts';
-import { FollowStream } from '../../lib/http/follow-stream.ts';
-import type { Log } from '../../lib/log/log.ts';
+import { FollowStream } from '../../lib/follow-stream.ts';
+import type { Log } from '../../lib/log.ts';
 import { listChangedSegments, type SegmentRow } from '../store/segments.ts';
 import { comparePlaces, endOfTimeMs, type PageQuery, type PlacedEntry, type ReadParts, scanSegment } from './page.ts';
 import { presentEntry, resumeId } from './present.ts';

@@ -3,7 +3,7 @@
 // anything that comes before its end.
 import type { Db } from '../../db/database.ts';
 import { type EnvironmentKey, keyOf } from '../../environments/key.ts';
-import { timeMs, timeText } from '../../lib/log-lines/lines.ts';
+import { timeMs, timeText } from '../../lib/log-lines.ts';
 import type { Places } from '../store/bytes.ts';
 import { filterOf } from '../store/compress.ts';
 import { findSegment, listSegments, type SegmentFilter, type SegmentRow } from '../store/segments.ts';

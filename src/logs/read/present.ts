@@ -1,7 +1,7 @@
 import type { LogEntry } from '../../contract/logs/entry.ts';
 import { revisionId } from '../../contract/revision-id.ts';
 import { isoTime, isoTimeOrNull } from '../../lib/iso-time.ts';
-import { streamOf, timeMs } from '../../lib/log-lines/lines.ts';
+import { streamOf, timeMs } from '../../lib/log-lines.ts';
 import { readJsonLine } from './json-line.ts';
 import type { EntryPlace, PlacedEntry } from './page.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { encodeLines, type TimedLine, timeText } from '../../lib/log-lines/lines.ts';
+import { encodeLines, type TimedLine, timeText } from '../../lib/log-lines.ts';
 import { type ScanQuery, scan } from './scan.ts';
 
 const start = Date.UTC(2026, 10, 15);

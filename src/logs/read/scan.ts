@@ -1,6 +1,6 @@
 // Finds the entries of one segment that a reader asks for. Text is searched for in the bytes as they are; only around what
 // is found they are taken apart.
-import { newline, textOffset } from '../../lib/log-lines/lines.ts';
+import { newline, textOffset } from '../../lib/log-lines.ts';
 import { type Entry, type EntryLines, entryAround, groupEntries, readEntry, timeAt } from './entries.ts';
 
 export type Order = 'newest' | 'oldest';

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import { quotaExceeded } from '../../contract/errors.ts';
 import { findEnvironment } from '../../environments/queries.ts';
 import { type Clock, sharedOf } from '../../lib/clock.ts';
-import type { Log } from '../../lib/log/log.ts';
+import type { Log } from '../../lib/log.ts';
 import { subscribe } from '../../signals/signals.ts';
 import { listValidTokens } from '../../tokens/queries.ts';
 import { listSegments } from '../store/segments.ts';

@@ -1,4 +1,4 @@
-import { newline, streamOf, textOffset, timeLength } from '../../lib/log-lines/lines.ts';
+import { newline, streamOf, textOffset, timeLength } from '../../lib/log-lines.ts';
 import { type LogLevel, readJsonLine } from '../read/json-line.ts';
 import type { LoggedInstance } from '../store/segments.ts';
 

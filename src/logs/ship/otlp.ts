@@ -1,6 +1,6 @@
 // OpenTelemetry's protocol over HTTP, as JSON: https://opentelemetry.io/docs/specs/otlp/#otlphttp
 import { revisionId } from '../../contract/revision-id.ts';
-import { timeMs } from '../../lib/log-lines/lines.ts';
+import { timeMs } from '../../lib/log-lines.ts';
 import type { LogLevel } from '../read/json-line.ts';
 import type { LoggedInstance } from '../store/segments.ts';
 import type { ShippedLine } from './lines.ts';

@@ -1,8 +1,8 @@
 // Sends what instances print to one receiver as well. Lines wait in memory of a fixed size; while the receiver is away or
 // slow, those that find no room are dropped, counted, and said in the log: collecting and storing never wait for it.
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Log } from '../../lib/log/log.ts';
-import { newline } from '../../lib/log-lines/lines.ts';
+import type { Log } from '../../lib/log.ts';
+import { newline } from '../../lib/log-lines.ts';
 import type { LoggedInstance } from '../store/segments.ts';
 import { type ShippedLine, shippedLines } from './lines.ts';
 

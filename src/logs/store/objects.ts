@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { ApiError } from '../../contract/errors.ts';
 import type { EnvironmentKey } from '../../environments/key.ts';
-import type { Store } from '../../lib/s3/address.ts';
-import { type ListedObject, S3 } from '../../lib/s3/s3.ts';
+import { type ListedObject, S3 } from '../../lib/s3.ts';
+import type { S3Store } from '../../lib/s3-address.ts';
 import type { KnownBlobs, SegmentBytes } from './bytes.ts';
 
 const saveTimeoutMs = 20_000;
@@ -11,7 +11,7 @@ const readTimeoutMs = 5000;
 const extension = '.zst';
 
 /** Objects of an S3 bucket, which every process reads: `<prefix>/<project>/<environment>/<blob>.zst`. */
-export function segmentObjects(store: Store): SegmentBytes {
+export function segmentObjects(store: S3Store): SegmentBytes {
   const s3 = new S3(store, { timeoutMs: saveTimeoutMs });
   const reader = new S3(store, { timeoutMs: readTimeoutMs });
   const root = store.prefix === '' ? '' : `${store.prefix}/`;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { encodeLines, timeText } from '../../lib/log-lines/lines.ts';
+import { encodeLines, timeText } from '../../lib/log-lines.ts';
 import { compress, decompress, filterOf } from './compress.ts';
 import { bitsOf, filterText, mayContain } from './text-filter.ts';
 

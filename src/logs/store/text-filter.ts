@@ -1,7 +1,7 @@
 // Tells of most texts that are not in a segment that they are not: a Bloom filter with one bit for every five characters
 // in a row, letters in either case. A text that is searched for has several of those, so one that is missing is enough.
 // Characters beyond ASCII are left out, because their capitals are other bytes.
-import { newline, textOffset } from '../../lib/log-lines/lines.ts';
+import { newline, textOffset } from '../../lib/log-lines.ts';
 
 const gramLength = 5;
 const gramMask = 2 ** (6 * gramLength) - 1;

@@ -2,7 +2,7 @@
 // each certificate is a file that only its owner can read.
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import type { Log } from '../../lib/log/log.ts';
+import type { Log } from '../../lib/log.ts';
 import type { CertificateSource, StoredCertificate } from '../certificates.ts';
 import { ask, HaproxyRefused } from './control.ts';
 import type { HaproxyFiles } from './files.ts';

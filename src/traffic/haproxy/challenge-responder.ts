@@ -2,8 +2,8 @@
 import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createServer } from '../../lib/http/node-http.ts';
-import type { Log } from '../../lib/log/log.ts';
+import type { Log } from '../../lib/log.ts';
+import { createServer } from '../../lib/node-http.ts';
 import type { CertificateSource } from '../certificates.ts';
 import { hostNameOf } from '../proxy/request/request-target.ts';
 

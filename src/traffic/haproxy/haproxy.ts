@@ -2,7 +2,7 @@
 // start of either side goes on where the other is.
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
-import type { Log } from '../../lib/log/log.ts';
+import type { Log } from '../../lib/log.ts';
 import type { CertificateSource } from '../certificates.ts';
 import type { DataPlane, MeasuredBatch, RouterObserver, RouterPorts, RouterState } from '../data-plane.ts';
 import type { EnvironmentRoutes } from '../table.ts';

@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream';
 import type { Range } from '../../lib/address.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
-import type { Log } from '../../lib/log/log.ts';
+import type { Log } from '../../lib/log.ts';
 import type { FailedRequests } from './failed-requests.ts';
 import type { ProxyLimits } from './limits.ts';
 import type { RouteTable } from './route-table.ts';

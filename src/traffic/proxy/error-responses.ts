@@ -1,6 +1,6 @@
 // Responses that come from the proxy itself: short plain text with a request id, which repeats nothing of the request.
 import type { Duplex } from 'node:stream';
-import { STATUS_CODES } from '../../lib/http/node-http.ts';
+import { STATUS_CODES } from '../../lib/node-http.ts';
 import type { VisitorResponse } from './visitor-messages.ts';
 
 export interface ErrorResponse {

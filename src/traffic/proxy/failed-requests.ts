@@ -1,7 +1,7 @@
 // A line in the log for a request that got an error response because of its instances, to be found by the request id that
 // its visitor was shown. There are only so many a second: an instance that is down may fail thousands of requests.
 import type { Clock } from '../../lib/clock.ts';
-import type { Log } from '../../lib/log/log.ts';
+import type { Log } from '../../lib/log.ts';
 
 const linesPerSecond = 10;
 

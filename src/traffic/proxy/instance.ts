@@ -1,5 +1,5 @@
 // An instance behind the proxy, with the connections that are kept to it.
-import { Pool } from '../../lib/http/undici.ts';
+import { Pool } from '../../lib/undici.ts';
 import type { Candidate } from '../balance.ts';
 import type { Target } from '../table.ts';
 import type { ProxyLimits } from './limits.ts';

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { appendFile, open, rename } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Log } from '../../lib/log/log.ts';
+import type { Log } from '../../lib/log.ts';
 import { type EnvironmentRoutes, routesKey } from '../table.ts';
 
 /** Changes that may follow a whole table, besides as many as it has environments. */

@@ -2,7 +2,7 @@
 // its supervisor has ended, once its requests have.
 import '../../lib/source-stacks.ts';
 import { systemClock } from '../../lib/clock.ts';
-import { createLog } from '../../lib/log/log.ts';
+import { createLog } from '../../lib/log.ts';
 import type { WorkerSettings } from './settings.ts';
 import { Worker } from './worker.ts';
 

@@ -5,7 +5,7 @@
 import { once } from 'node:events';
 import { chmod, mkdir, rename } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
-import type { Log } from '../../lib/log/log.ts';
+import type { Log } from '../../lib/log.ts';
 import type { CertificateSource } from '../certificates.ts';
 import type { DataPlane, MeasuredBatch, RouterObserver, RouterPorts } from '../data-plane.ts';
 import { type EnvironmentRoutes, routesKey } from '../table.ts';

@@ -6,7 +6,7 @@
 import { parseRange } from '../../lib/address.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { createIds } from '../../lib/ids.ts';
-import type { Log } from '../../lib/log/log.ts';
+import type { Log } from '../../lib/log.ts';
 import { type BuiltInProxy, createProxy } from '../proxy/proxy.ts';
 import { Contexts } from '../proxy/tls/contexts.ts';
 import { AgentLink } from './agent-link.ts';

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { Memo } from '../../lib/memo.ts';
+import { Memo } from '../../lib/bounded-cache.ts';
 import type { Seal } from '../../lib/seal.ts';
 import { secretPrefix } from '../sending/signature.ts';
 

@@ -5,7 +5,7 @@ import type { LookupAddress } from 'node:dns';
 import { lookup } from 'node:dns/promises';
 import { isIP, type Socket } from 'node:net';
 import { type AddressPolicy, isOnlyListed, mayConnect } from '../../lib/address.ts';
-import { buildConnector } from '../../lib/http/undici.ts';
+import { buildConnector } from '../../lib/undici.ts';
 
 export type Lookup = (hostname: string) => Promise<LookupAddress[]>;
 

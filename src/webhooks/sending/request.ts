@@ -1,5 +1,5 @@
 // From a delivery to the request that is sent: its URL, its body, and the headers a receiver verifies it with.
-import { Memo } from '../../lib/memo.ts';
+import { Memo } from '../../lib/bounded-cache.ts';
 import type { Seal } from '../../lib/seal.ts';
 import { OpenedSecrets } from '../endpoints/secret.ts';
 import type { Claimed } from '../queue/claim.ts';

@@ -2,8 +2,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import type { AddressPolicy } from '../../lib/address.ts';
-import { limitTime, type TimeLimit } from '../../lib/connections/time-limit.ts';
-import { Agent } from '../../lib/http/undici.ts';
+import { limitTime, type TimeLimit } from '../../lib/time-limit.ts';
+import { Agent } from '../../lib/undici.ts';
 import { AddressRefused, guardedConnector, type Lookup } from './connect.ts';
 
 const keptAnswerBytes = 16 * 1024;

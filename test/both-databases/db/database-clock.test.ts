@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { agreedClock } from '../../../src/db/database-clock.ts';
 import { lastingOf, sharedOf } from '../../../src/lib/clock.ts';
-import { createLog } from '../../../src/lib/log/log.ts';
+import { createLog } from '../../../src/lib/log.ts';
 import { createLoops } from '../../../src/lib/loops.ts';
 import { onPostgres } from '../../helpers/app.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';

@@ -14,7 +14,7 @@ import { runSets } from '../../../src/engines/single-instances.ts';
 import { createStandinEngine } from '../../../src/engines/standin/standin.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createIds } from '../../../src/lib/ids.ts';
-import { createLog } from '../../../src/lib/log/log.ts';
+import { createLog } from '../../../src/lib/log.ts';
 import { createLoops } from '../../../src/lib/loops.ts';
 import { Regions } from '../../../src/regions/regions.ts';
 import { RouterWatch } from '../../../src/traffic/router-watch.ts';

@@ -10,7 +10,7 @@ import type { Engine, EngineInstance } from '../../../src/engines/engine.ts';
 import { runSets } from '../../../src/engines/single-instances.ts';
 import { createStandinEngine } from '../../../src/engines/standin/standin.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { createLog } from '../../../src/lib/log/log.ts';
+import { createLog } from '../../../src/lib/log.ts';
 import { ids } from '../../helpers/instances.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';
 import { Shop } from '../../helpers/shop.ts';

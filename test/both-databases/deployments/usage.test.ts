@@ -6,7 +6,7 @@ import { measureUsage } from '../../../src/deployments/usage/meter.ts';
 import { deleteUsageBefore, insertUsage } from '../../../src/deployments/usage/queries.ts';
 import { runSets } from '../../../src/engines/single-instances.ts';
 import { createStandinEngine } from '../../../src/engines/standin/standin.ts';
-import { createLog } from '../../../src/lib/log/log.ts';
+import { createLog } from '../../../src/lib/log.ts';
 import { onPostgres } from '../../helpers/app.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';
 

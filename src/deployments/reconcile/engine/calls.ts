@@ -2,7 +2,7 @@
 // instance run one after another.
 import { ChangedMeanwhile } from '../../../db/guarded.ts';
 import type { EnvironmentKey } from '../../../environments/key.ts';
-import type { Log } from '../../../lib/log/log.ts';
+import type { Log } from '../../../lib/log.ts';
 
 export class EngineCalls {
   readonly #last = new Map<string, Promise<void>>();

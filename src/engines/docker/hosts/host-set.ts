@@ -1,6 +1,6 @@
 // The Docker hosts of a region together: what all of them run, and when one of them is given up.
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Log } from '../../../lib/log/log.ts';
+import type { Log } from '../../../lib/log.ts';
 import { EngineError, type EngineInstance } from '../../engine.ts';
 import type { DockerEngine } from '../docker.ts';
 import { Host, type Look, NotAsked } from './host.ts';

@@ -1,7 +1,7 @@
 // Several Docker hosts as one engine. Instances are spread over the hosts that answer. What runs on a host that goes away
 // counts as there for a grace period, then as gone: it is replaced on the others, and removed when the host is back.
 import { pinImage } from '../../../contract/image-reference.ts';
-import type { Log } from '../../../lib/log/log.ts';
+import type { Log } from '../../../lib/log.ts';
 import { type EngineChange, EngineError, type ImageAccess, type PreparedImage } from '../../engine.ts';
 import type { InstanceEngine } from '../../single-instances.ts';
 import type { DockerEngine } from '../docker.ts';

@@ -1,4 +1,4 @@
-import type { Log } from '../../../lib/log/log.ts';
+import type { Log } from '../../../lib/log.ts';
 import type { InstanceEngine } from '../../single-instances.ts';
 import { defaultDockerSocket, reachOf } from '../address.ts';
 import { createDockerEngine, type DockerOptions } from '../docker.ts';

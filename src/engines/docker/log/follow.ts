@@ -3,9 +3,8 @@
 // read again and again, each time from the last line on: either that line is still there, and nothing was lost, or it is
 // said that lines were. So is one whose reader was away, until it has caught up.
 import type { Readable } from 'node:stream';
-import { EachOnce } from '../../../lib/log-lines/each-once.ts';
-import { timeMs } from '../../../lib/log-lines/lines.ts';
-import { disorderMs, type LogPosition, positionBehind } from '../../../lib/log-lines/position.ts';
+import { timeMs } from '../../../lib/log-lines.ts';
+import { disorderMs, EachOnce, type LogPosition, positionBehind } from '../../../lib/log-position.ts';
 import { type DockerClient, isErrorResponse } from '../client.ts';
 import { FrameLines } from './frame-lines.ts';
 import { Gathering } from './gathering.ts';

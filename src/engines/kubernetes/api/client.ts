@@ -1,8 +1,8 @@
 // Requests to the API of a cluster. Each has a deadline, within which refusals that may pass (429, 5xx) are asked again,
 // as late as the server wishes. Watches and logs are streams, which last.
 import type { Readable } from 'node:stream';
-import { Agent } from '../../../lib/http/undici.ts';
 import { readRetryAfter } from '../../../lib/retry-after.ts';
+import { Agent } from '../../../lib/undici.ts';
 import { EngineError } from '../../engine.ts';
 import type { ClusterAccess } from './access.ts';
 import { AccessError } from './access.ts';

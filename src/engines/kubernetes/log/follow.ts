@@ -1,8 +1,8 @@
 // Follows what an instance prints, from one pod to the next should the cluster replace it. Each round first reads to the end
 // what is new behind the position, and says where lines were lost; then it follows, from a line that is surely there.
 import type { Readable } from 'node:stream';
-import { encodeLine, timeMs } from '../../../lib/log-lines/lines.ts';
-import { disorderMs, type LogPosition, positionBehind, Resumption } from '../../../lib/log-lines/position.ts';
+import { encodeLine, timeMs } from '../../../lib/log-lines.ts';
+import { disorderMs, type LogPosition, positionBehind, Resumption } from '../../../lib/log-position.ts';
 import { type KubeClient, pause } from '../api/client.ts';
 import { linesOf } from '../api/lines.ts';
 import type { Pod } from '../api/objects.ts';

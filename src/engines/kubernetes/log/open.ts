@@ -1,6 +1,6 @@
 // A pod's log as the API gives it: lines that begin with a time. Kubernetes does not say which stream a line came from.
 import type { Readable } from 'node:stream';
-import { timeText } from '../../../lib/log-lines/lines.ts';
+import { timeText } from '../../../lib/log-lines.ts';
 import type { KubeClient, Query } from '../api/client.ts';
 import { isStatus } from '../api/kube-error.ts';
 import type { Pod } from '../api/objects.ts';

@@ -1,5 +1,5 @@
 // The latest lines of an instance.
-import { bytesOf, latestThatFit } from '../../../lib/latest-lines.ts';
+import { bytesOf, latestThatFit } from '../../../lib/log-lines.ts';
 import type { LogLine } from '../../engine.ts';
 import type { KubeClient } from '../api/client.ts';
 import { linesOf } from '../api/lines.ts';

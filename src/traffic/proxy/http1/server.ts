@@ -2,7 +2,7 @@
 import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { createServer, ServerResponse } from '../../../lib/http/node-http.ts';
+import { createServer, ServerResponse } from '../../../lib/node-http.ts';
 import type { ProxyContext } from '../context.ts';
 import { errorResponses, sendRawErrorResponse } from '../error-responses.ts';
 import { codeOf } from '../failures.ts';

@@ -2,7 +2,7 @@
 // RFC 8441) is not offered: browsers open an HTTP/1.1 connection for a WebSocket instead.
 import { constants, performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
-import { METHODS } from '../../../lib/http/node-http.ts';
+import { METHODS } from '../../../lib/node-http.ts';
 import type { ProxyContext } from '../context.ts';
 import { type ErrorResponse, errorResponses, sendErrorResponse } from '../error-responses.ts';
 import { clientIdleMs, type ProxyLimits } from '../limits.ts';

@@ -3,9 +3,9 @@
 // question whether it is still the current one, which is asked at most once a second; it waits a moment only where a
 // change was announced.
 import { createSecureContext, type SecureContext } from 'node:tls';
+import { LruCache } from '../../../lib/bounded-cache.ts';
 import type { Clock } from '../../../lib/clock.ts';
-import type { Log } from '../../../lib/log/log.ts';
-import { Recent } from '../../../lib/recent.ts';
+import type { Log } from '../../../lib/log.ts';
 import type { CertificateSource, StoredCertificate } from '../../certificates.ts';
 import type { Certificates } from './certificates.ts';
 
@@ -31,8 +31,8 @@ interface ContextParts {
 
 export class Contexts implements Certificates {
   readonly #parts: ContextParts;
-  readonly #known = new Recent<Entry>(maxContexts);
-  readonly #unknown = new Recent<Entry>(maxUnknown);
+  readonly #known = new LruCache<Entry>(maxContexts);
+  readonly #unknown = new LruCache<Entry>(maxUnknown);
   readonly #checking = new Map<string, Promise<Entry>>();
 
   constructor(parts: ContextParts) {

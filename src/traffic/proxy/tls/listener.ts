@@ -3,7 +3,7 @@
 // configuration without finite-field Diffie-Hellman, which no current client needs and which costs the most.
 import type { Socket } from 'node:net';
 import { createServer, type SecureContext, type Server, type TLSSocket } from 'node:tls';
-import type { Log } from '../../../lib/log/log.ts';
+import type { Log } from '../../../lib/log.ts';
 import { codeOf } from '../failures.ts';
 import { hostNameOf } from '../request/request-target.ts';
 import type { Certificates } from './certificates.ts';

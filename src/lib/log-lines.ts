@@ -3,7 +3,7 @@
 //   kind (one letter), time (30 characters, nanoseconds, UTC), a space, the text, a newline
 // The kind names the stream; a capital letter means that the text continues the line before, which was too long.
 
-export type LogStream = 'stdout' | 'stderr' | 'system';
+type LogStream = 'stdout' | 'stderr' | 'system';
 
 export const kindOf = { stdout: 'o', stderr: 'e', system: 's' } as const satisfies Record<LogStream, string>;
 
@@ -46,3 +46,21 @@ function piecesOf(bytes: Buffer, kind: string, time: string): Buffer[] {
 }
 
 export const encodeLines = (lines: readonly TimedLine[]): Buffer => Buffer.concat(lines.map(encodeLine));
+
+interface Line {
+  text: string;
+}
+
+export const bytesOf = (lines: Line[]): number => lines.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
+
+/** The latest of the lines, oldest first, whose text takes no more than this. */
+export function latestThatFit<L extends Line>(lines: L[], maxBytes: number): L[] {
+  let bytes = 0;
+  let from = lines.length;
+  while (from > 0) {
+    bytes += Buffer.byteLength(lines[from - 1]!.text);
+    if (bytes > maxBytes) break;
+    from--;
+  }
+  return lines.slice(from);
+}

@@ -2,10 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { evaluate, honoursRange } from './conditional.ts';
-import { acceptedEncodings } from './encoding.ts';
-import { parseRange } from './range.ts';
-import { requestPath } from './request-path.ts';
+import { acceptedEncodings, evaluate, honoursRange, parseRange, requestPath } from './request-rules.ts';
 
 const parts = (...ranges: [number, number][]) => ({
   kind: 'parts',

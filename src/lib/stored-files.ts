@@ -7,11 +7,10 @@ import { open, readFile, realpath } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip } from 'node:zlib';
-import { type Encoding, suffixOf } from './encoding.ts';
-import type { FileRules } from './file-rules.ts';
+import { type Encoding, suffixOf } from './request-rules.ts';
 
 /** A file as it is, or in a compressed form that is stored beside it. */
-export interface Form {
+interface Form {
   path: string;
   encoding: Encoding | undefined;
 }
@@ -178,3 +177,16 @@ async function isFormOf(coded: StoredFile, encoding: Encoding, plain: StoredFile
 
 /** An entry takes memory even without the file's bytes. */
 const weight = (known: Known) => (known.file.bytes?.length ?? 0) + 1024;
+
+// What differs between the sites that this folder serves: their headers, and what is kept in memory. Paths are relative
+// to the site's root.
+export interface FileRules {
+  /** On every response, errors included; names and values in turn, as writeHead takes them. */
+  commonHeaders: string[];
+  cacheControlOf(path: string): string;
+  typeOf(path: string): string;
+  /** Whether the file may have compressed forms (`x.br`, `x.gz`) stored beside it. */
+  hasCompressedForms(path: string): boolean;
+  /** A file up to this size is kept in memory; a larger one is read from disk for each response. */
+  maxBytesInMemory(path: string): number;
+}

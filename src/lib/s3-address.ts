@@ -13,7 +13,7 @@ export function parseS3Address(text: string): S3Address | null {
 }
 
 /** With what other S3 tools read from the environment too; null: there are no credentials in it. */
-export function storeAt(address: S3Address, env: Record<string, string | undefined>): Store | null {
+export function storeAt(address: S3Address, env: Record<string, string | undefined>): S3Store | null {
   const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_ENDPOINT_URL, AWS_REGION } = env;
   if (!AWS_ACCESS_KEY_ID || !AWS_SECRET_ACCESS_KEY) return null;
   return {
@@ -26,7 +26,7 @@ export function storeAt(address: S3Address, env: Record<string, string | undefin
   };
 }
 
-export interface Store extends S3Address {
+export interface S3Store extends S3Address {
   region: string;
   endpoint?: string | undefined;
   accessKeyId: string;

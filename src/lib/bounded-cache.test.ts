@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Memo } from './memo.ts';
+import { Memo } from './bounded-cache.ts';
 
 test('computes a value once, starts over when full, and remembers no failure', () => {
   const memo = new Memo<string | null>(2);

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { AwsClient } from 'aws4fetch';
-import type { Store } from './address.ts';
+import type { S3Store } from './s3-address.ts';
 
 /** What a store answered, or why it did not, for the person who runs the command or reads the log. */
 export class S3Error extends Error {
@@ -52,7 +52,7 @@ export class S3 {
   #signalOf: () => AbortSignal | null;
 
   /** `timeoutMs`: of each call; a call may be tried several times within it. */
-  constructor(store: Store, { signal, timeoutMs }: { signal?: AbortSignal | undefined; timeoutMs?: number } = {}) {
+  constructor(store: S3Store, { signal, timeoutMs }: { signal?: AbortSignal | undefined; timeoutMs?: number } = {}) {
     const { accessKeyId, secretAccessKey, sessionToken, region, bucket, endpoint } = store;
     const session = sessionToken === undefined ? {} : { sessionToken };
     this.#aws = new AwsClient({ accessKeyId, secretAccessKey, ...session, service: 's3', region });

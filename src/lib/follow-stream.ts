@@ -1,7 +1,7 @@
 // A stream of server-sent events about something that grows. It reads on when it is told that there is more, and every
 // second in any case. A client that reads slowly is sent nothing more until it has caught up.
 import { Readable } from 'node:stream';
-import type { Clock } from '../clock.ts';
+import type { Clock } from './clock.ts';
 
 const pollMs = 1000;
 const heartbeatMs = 15_000;
