@@ -20,7 +20,7 @@ import {
   wholeNumber,
   wrong,
 } from './lib/setting-forms.ts';
-import { logsSettings } from './logs/settings.ts';
+import { logsSettings } from './logs/log-settings.ts';
 
 export const roles = ['api', 'catalogue', 'router', 'worker'] as const;
 export type Role = (typeof roles)[number];

@@ -4,7 +4,7 @@ import { databaseLeases, onlyProcess } from '../deployments/reconcile/leases.ts'
 import { Reconciler } from '../deployments/reconcile/reconciler.ts';
 import { UsageMeter } from '../deployments/usage/meter.ts';
 import { rangeText } from '../lib/address.ts';
-import type { Collector } from '../logs/collect/collector.ts';
+import type { Collector } from '../logs/log-collector.ts';
 import type { Regions } from '../regions/regions.ts';
 import { registryLogins } from '../registries/logins.ts';
 import { RouterAgent } from '../traffic/agent.ts';

@@ -8,8 +8,8 @@ import type { Engine } from '../../src/engines/engine.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createIds } from '../../src/lib/ids.ts';
 import { encodeLine, timeText } from '../../src/lib/log-lines.ts';
-import { Collection } from '../../src/logs/collect/collection.ts';
-import { segmentFiles } from '../../src/logs/store/files.ts';
+import { Collection } from '../../src/logs/log-collector.ts';
+import { segmentFiles } from '../../src/logs/store/segment-files.ts';
 import { listSegments } from '../../src/logs/store/segments.ts';
 import { sharedApp } from '../helpers/shared-app.ts';
 

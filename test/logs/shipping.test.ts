@@ -10,10 +10,9 @@ import { createServer as createTls, getCACertificates, setDefaultCACertificates 
 import { createLog } from '../../src/lib/log.ts';
 import { encodeLine, encodeLines, timeText } from '../../src/lib/log-lines.ts';
 import { S3 } from '../../src/lib/s3.ts';
-import { shippedLines } from '../../src/logs/ship/lines.ts';
-import { otlpBody } from '../../src/logs/ship/otlp.ts';
-import { Shipper } from '../../src/logs/ship/shipper.ts';
-import { syslogMessage, syslogReceiver } from '../../src/logs/ship/syslog.ts';
+import { Shipper, shippedLines } from '../../src/logs/log-shipper.ts';
+import { otlpBody } from '../../src/logs/otlp-receiver.ts';
+import { syslogMessage, syslogReceiver } from '../../src/logs/syslog-receiver.ts';
 import { startApp } from '../helpers/app.ts';
 import { ca, issue } from '../helpers/router-certificates.ts';
 import { startS3 } from '../helpers/s3.ts';

@@ -6,8 +6,8 @@ import { type EnvironmentRow, findEnvironment } from '../../environments/queries
 import { type ApiCall, type ServedRoute, serve } from '../../http/api/route.ts';
 import { isoTime } from '../../lib/iso-time.ts';
 import { bytesOf, latestThatFit, streamOf, timeMs } from '../../lib/log-lines.ts';
+import { endOfTimeMs, type ReadParts, readPage } from '../../logs/read/log-page.ts';
 import type { LogReads } from '../../logs/read/log-reads.ts';
-import { endOfTimeMs, type ReadParts, readPage } from '../../logs/read/page.ts';
 import type { Regions } from '../../regions/regions.ts';
 import { listInstances } from '../instances.ts';
 import type { DeploymentRow } from '../queries.ts';

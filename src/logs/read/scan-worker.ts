@@ -1,6 +1,6 @@
 // A thread that takes segments apart, so that a search holds up nothing else.
 import { parentPort } from 'node:worker_threads';
-import { decompress } from '../store/compress.ts';
+import { decompress } from '../store/segment-encoding.ts';
 import { type ScanQuery, scan } from './scan.ts';
 
 export interface ScanJob {

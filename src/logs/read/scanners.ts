@@ -1,8 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { entryPath } from '../../lib/install.ts';
-import type { Entry } from './entries.ts';
-import type { ScanQuery } from './scan.ts';
+import type { Entry, ScanQuery } from './scan.ts';
 import type { ScanJob } from './scan-worker.ts';
 
 interface Waiting {

@@ -7,7 +7,7 @@ import { changeOne } from '../../db/guarded.ts';
 import type { Tables } from '../../db/tables.ts';
 import type { EnvironmentKey } from '../../environments/key.ts';
 import { publish } from '../../signals/signals.ts';
-import type { KnownBlobs } from './bytes.ts';
+import type { KnownBlobs } from './segment-bytes.ts';
 
 export type StreamRow = Selectable<Tables['log_stream']>;
 export type SegmentRow = Selectable<Tables['log_segment']>;

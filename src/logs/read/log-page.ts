@@ -1,15 +1,18 @@
 // A page of the log of an environment: the entries of all its segments in one order, by time, then instance, then place.
 // Segments are scanned a few at a time, in the order of their times, until the page is full and no other segment can hold
 // anything that comes before its end.
+
+import type { LogEntry } from '../../contract/logs/entry.ts';
+import { revisionId } from '../../contract/revision-id.ts';
 import type { Db } from '../../db/database.ts';
 import { type EnvironmentKey, keyOf } from '../../environments/key.ts';
-import { timeMs, timeText } from '../../lib/log-lines.ts';
-import type { Places } from '../store/bytes.ts';
-import { filterOf } from '../store/compress.ts';
+import { isoTime, isoTimeOrNull } from '../../lib/iso-time.ts';
+import { streamOf, timeMs, timeText } from '../../lib/log-lines.ts';
+import type { Places } from '../store/segment-bytes.ts';
+import { bitsOf, filterOf, mayContain } from '../store/segment-encoding.ts';
 import { findSegment, listSegments, type SegmentFilter, type SegmentRow } from '../store/segments.ts';
-import { bitsOf, mayContain } from '../store/text-filter.ts';
-import type { Entry } from './entries.ts';
-import type { Order, ScanQuery } from './scan.ts';
+import { readLineFields } from './line-fields.ts';
+import type { Entry, Order, ScanQuery } from './scan.ts';
 import type { Scanners } from './scanners.ts';
 
 export interface ReadParts {
@@ -31,7 +34,7 @@ export interface PageQuery extends SegmentFilter {
 }
 
 /** Which entry it is. */
-export interface EntryPlace {
+interface EntryPlace {
   time: string;
   instance: string;
   seq: number;
@@ -146,4 +149,43 @@ export function comparePlaces(a: EntryPlace, b: EntryPlace): number {
   if (a.time !== b.time) return a.time < b.time ? -1 : 1;
   if (a.instance !== b.instance) return a.instance < b.instance ? -1 : 1;
   return a.seq - b.seq || a.offset - b.offset;
+}
+
+const entryId = ({ instance, seq, offset }: Omit<EntryPlace, 'time'>): string => `${instance}.${seq}.${offset}`;
+
+function parseEntryId(id: string): Omit<EntryPlace, 'time'> | null {
+  const [, instance, seq, offset] = /^([A-Za-z0-9_-]{1,64})\.(\d{1,12})\.(\d{1,12})$/.exec(id) ?? [];
+  return instance === undefined ? null : { instance, seq: Number(seq), offset: Number(offset) };
+}
+
+/** What a follower resumes after: the entry, and its time for those of other instances. */
+export const resumeId = (entry: EntryPlace): string => `${timeMs(entry.time)}.${entryId(entry)}`;
+
+export function parseResumeId(id: string): { atMs: number; place: Omit<EntryPlace, 'time'> } | null {
+  const [, at, rest = ''] = /^(\d{1,15})\.(.+)$/.exec(id) ?? [];
+  const place = parseEntryId(rest);
+  return at !== undefined && place ? { atMs: Number(at), place } : null;
+}
+
+export function presentEntry(entry: PlacedEntry): LogEntry {
+  const { level, message, loggedAt } = readLineFields(entry.text);
+  return {
+    id: entryId(entry),
+    at: isoTime(timeMs(entry.time)),
+    instance: entry.instance,
+    revision: revisionId(entry.revision),
+    stream: streamOf(entry.kind),
+    text: entry.text.replaceAll('\0', '�').toWellFormed(),
+    level,
+    message: message?.replaceAll('\0', '�').toWellFormed() ?? null,
+    logged_at: isoTimeOrNull(loggedAt),
+  };
+}
+
+export const placeText = ({ time, instance, seq, offset }: EntryPlace): string =>
+  `${time} ${seq} ${offset} ${instance}`;
+
+export function parsePlace(text: string): EntryPlace {
+  const [time, seq, offset, instance = ''] = text.split(' ') as [string, string, string, string];
+  return { time, instance, seq: Number(seq), offset: Number(offset) };
 }

@@ -1,10 +1,9 @@
 // OpenTelemetry's protocol over HTTP, as JSON: https://opentelemetry.io/docs/specs/otlp/#otlphttp
-import { revisionId } from '../../contract/revision-id.ts';
-import { timeMs } from '../../lib/log-lines.ts';
-import type { LogLevel } from '../read/json-line.ts';
-import type { LoggedInstance } from '../store/segments.ts';
-import type { ShippedLine } from './lines.ts';
-import type { Receiver } from './shipper.ts';
+import { revisionId } from '../contract/revision-id.ts';
+import { timeMs } from '../lib/log-lines.ts';
+import type { Receiver, ShippedLine } from './log-shipper.ts';
+import type { LogLevel } from './read/line-fields.ts';
+import type { LoggedInstance } from './store/segments.ts';
 
 export interface OtlpAddress {
   url: string;

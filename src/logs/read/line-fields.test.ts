@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readJsonLine, type SaidOfItself } from './json-line.ts';
+import { type LineFields, readLineFields } from './line-fields.ts';
 
 const at = Date.UTC(2026, 10, 15);
-const nothing: SaidOfItself = { level: null, message: null, loggedAt: null };
+const nothing: LineFields = { level: null, message: null, loggedAt: null };
 
-const lines: [string, SaidOfItself][] = [
+const lines: [string, LineFields][] = [
   [`{"level":50,"time":${at},"msg":"refused"}`, { level: 'error', message: 'refused', loggedAt: at }],
   [`{"level":"WARN","ts":${at / 1000},"message":"slow"}`, { level: 'warn', message: 'slow', loggedAt: at }],
   ['{"severity":"CRITICAL","@timestamp":"2026-11-15T00:00:00Z"}', { level: 'fatal', message: null, loggedAt: at }],
@@ -17,4 +17,4 @@ const lines: [string, SaidOfItself][] = [
   ['time=now level=warning msg="slow query"', { ...nothing, level: 'warn' }],
 ];
 
-for (const [line, said] of lines) test(line, () => assert.deepEqual(readJsonLine(line), said));
+for (const [line, said] of lines) test(line, () => assert.deepEqual(readLineFields(line), said));

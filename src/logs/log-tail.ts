@@ -1,14 +1,13 @@
 // The lines of one instance on their way into the store. They gather in the last segment, which is written soon after
 // something came, again as it grows, and no more once it is large.
-import type { Db } from '../../db/database.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { IdSource } from '../../lib/ids.ts';
-import { timeLength, timeMs } from '../../lib/log-lines.ts';
-import { type LogPosition, positionBehind, positionText } from '../../lib/log-position.ts';
-import type { Places } from '../store/bytes.ts';
-import { compress } from '../store/compress.ts';
-import { type LoggedInstance, type SegmentRow, type StreamRow, writeSegment } from '../store/segments.ts';
-import { raiseTimes } from './rising-times.ts';
+import type { Db } from '../db/database.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { IdSource } from '../lib/ids.ts';
+import { newline, timeLength, timeMs } from '../lib/log-lines.ts';
+import { type LogPosition, positionBehind, positionText } from '../lib/log-position.ts';
+import type { Places } from './store/segment-bytes.ts';
+import { compress } from './store/segment-encoding.ts';
+import { type LoggedInstance, type SegmentRow, type StreamRow, writeSegment } from './store/segments.ts';
 
 export interface TailParts {
   db: Db;
@@ -183,4 +182,29 @@ export class Tail {
     this.#lines = 0;
     this.#unwritten = 0;
   }
+}
+
+/**
+ * Times of an instance only rise from line to line, so that its lines are in order by time too: earlier ones become
+ * `latest`, which is the latest from then on. Gives the number of lines. Nothing is made for a line, not even a string,
+ * because there may be a million of them in a second.
+ */
+export function raiseTimes(lines: Buffer, latest: Buffer): number {
+  let [before, at] = [latest, 0];
+  let count = 0;
+  for (let start = 0; start < lines.length; start = lines.indexOf(newline, start) + 1) {
+    if (isEarlier(lines, start + 1, before, at)) before.copy(lines, start + 1, at, at + timeLength);
+    [before, at] = [lines, start + 1];
+    count++;
+  }
+  before.copy(latest, 0, at, at + timeLength);
+  return count;
+}
+
+function isEarlier(time: Buffer, from: number, before: Buffer, at: number): boolean {
+  for (let index = 0; index < timeLength; index++) {
+    const difference = time[from + index]! - before[at + index]!;
+    if (difference !== 0) return difference < 0;
+  }
+  return false;
 }

@@ -3,7 +3,7 @@ import { ApiError } from '../../contract/errors.ts';
 import type { EnvironmentKey } from '../../environments/key.ts';
 import { type ListedObject, S3 } from '../../lib/s3.ts';
 import type { S3Store } from '../../lib/s3-address.ts';
-import type { KnownBlobs, SegmentBytes } from './bytes.ts';
+import type { KnownBlobs, SegmentBytes } from './segment-bytes.ts';
 
 const saveTimeoutMs = 20_000;
 /** Somebody waits for it. */

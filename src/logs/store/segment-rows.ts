@@ -1,6 +1,6 @@
 import type { Db } from '../../db/database.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { SegmentBytes } from './bytes.ts';
+import type { SegmentBytes } from './segment-bytes.ts';
 
 const rowsAtOnce = 500;
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { encodeLines, timeLength, timeText } from '../../lib/log-lines.ts';
-import { raiseTimes } from './rising-times.ts';
+import { encodeLines, timeLength, timeText } from '../lib/log-lines.ts';
+import { raiseTimes } from './log-tail.ts';
 
 const linesAt = (...times: number[]) =>
   encodeLines(times.map((ms, index) => ({ time: timeText(ms, index), stream: 'stdout', text: `line ${index}` })));

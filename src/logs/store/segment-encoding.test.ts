@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { encodeLines, timeText } from '../../lib/log-lines.ts';
-import { compress, decompress, filterOf } from './compress.ts';
-import { bitsOf, filterText, mayContain } from './text-filter.ts';
+import { bitsOf, compress, decompress, filterOf, filterText, mayContain } from './segment-encoding.ts';
 
 const start = Date.UTC(2026, 10, 15);
 const linesOf = (texts: string[]) =>

@@ -3,14 +3,14 @@ import { logLevels } from '../../contract/logs/entry.ts';
 
 export type LogLevel = (typeof logLevels)[number];
 
-export interface SaidOfItself {
+export interface LineFields {
   level: LogLevel | null;
   message: string | null;
   /** Milliseconds since the epoch. */
   loggedAt: number | null;
 }
 
-const nothing: SaidOfItself = { level: null, message: null, loggedAt: null };
+const nothing: LineFields = { level: null, message: null, loggedAt: null };
 const maxMessageLength = 20_000;
 const names: Record<string, LogLevel> = {
   ...(Object.fromEntries(logLevels.map((level) => [level, level])) as Record<LogLevel, LogLevel>),
@@ -26,7 +26,7 @@ const names: Record<string, LogLevel> = {
   emergency: 'fatal',
 };
 
-export function readJsonLine(text: string): SaidOfItself {
+export function readLineFields(text: string): LineFields {
   if (!text.startsWith('{')) return { ...nothing, level: logfmtLevel(text) };
   let fields: Record<string, unknown>;
   try {

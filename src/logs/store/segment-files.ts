@@ -1,7 +1,7 @@
 import { mkdir, open, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { EnvironmentKey } from '../../environments/key.ts';
-import type { KnownBlobs, SegmentBytes } from './bytes.ts';
+import type { KnownBlobs, SegmentBytes } from './segment-bytes.ts';
 
 /** A folder for each environment: `<dir>/<project>/<environment>/<blob>.zst`. */
 export function segmentFiles(dir: string): SegmentBytes {

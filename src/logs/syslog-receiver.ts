@@ -3,10 +3,9 @@ import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { connect, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { revisionId } from '../../contract/revision-id.ts';
-import type { LogLevel } from '../read/json-line.ts';
-import type { ShippedLine } from './lines.ts';
-import type { Receiver } from './shipper.ts';
+import { revisionId } from '../contract/revision-id.ts';
+import type { Receiver, ShippedLine } from './log-shipper.ts';
+import type { LogLevel } from './read/line-fields.ts';
 
 export interface SyslogAddress {
   transport: 'udp' | 'tcp' | 'tls';

@@ -2,7 +2,7 @@
 import type { Db } from '../../db/database.ts';
 import type { RetentionClock } from '../../db/retention-clock.ts';
 import { type EnvironmentKey, keyOf } from '../../environments/key.ts';
-import type { Places } from './bytes.ts';
+import type { Places } from './segment-bytes.ts';
 import { deleteSegments, knownBlobs, type SegmentRow } from './segments.ts';
 
 interface RetentionParts {

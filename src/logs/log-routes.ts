@@ -4,10 +4,19 @@ import { revisionNumber } from '../contract/revision-id.ts';
 import { requireEnvironment } from '../environments/queries.ts';
 import { type ApiCall, type ServedRoute, serve, serveStream } from '../http/api/route.ts';
 import { kindOf } from '../lib/log-lines.ts';
+import {
+  endOfTimeMs,
+  type LogPage,
+  type PageQuery,
+  parsePlace,
+  parseResumeId,
+  placeText,
+  presentEntry,
+  type ReadParts,
+  readPage,
+} from './read/log-page.ts';
 import type { LogReads } from './read/log-reads.ts';
-import { endOfTimeMs, type LogPage, type PageQuery, type ReadParts, readPage } from './read/page.ts';
-import { parsePlace, parseResumeId, placeText, presentEntry } from './read/present.ts';
-import type { LogStreams } from './read/streams.ts';
+import type { LogStreams } from './read/log-streams.ts';
 
 interface LogRouteParts extends ReadParts {
   reads: LogReads;

@@ -1,10 +1,10 @@
 // Sends what instances print to one receiver as well. Lines wait in memory of a fixed size; while the receiver is away or
 // slow, those that find no room are dropped, counted, and said in the log: collecting and storing never wait for it.
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Log } from '../../lib/log.ts';
-import { newline } from '../../lib/log-lines.ts';
-import type { LoggedInstance } from '../store/segments.ts';
-import { type ShippedLine, shippedLines } from './lines.ts';
+import type { Log } from '../lib/log.ts';
+import { newline, streamOf, textOffset, timeLength } from '../lib/log-lines.ts';
+import { type LogLevel, readLineFields } from './read/line-fields.ts';
+import type { LoggedInstance } from './store/segments.ts';
 
 export interface Receiver {
   name: 'syslog' | 'otlp';
@@ -106,5 +106,29 @@ export class Shipper {
   stop(): void {
     this.#stopping.abort();
     this.receiver.close();
+  }
+}
+
+/** A line as it is sent elsewhere. */
+export interface ShippedLine {
+  instance: LoggedInstance;
+  time: string;
+  stream: ReturnType<typeof streamOf>;
+  text: string;
+  level: LogLevel | null;
+}
+
+export function* shippedLines(instance: LoggedInstance, lines: Buffer): Generator<ShippedLine> {
+  for (let start = 0; start < lines.length; ) {
+    const end = lines.indexOf(newline, start);
+    const text = lines.toString('utf8', start + textOffset, end);
+    yield {
+      instance,
+      time: lines.toString('latin1', start + 1, start + 1 + timeLength),
+      stream: streamOf(String.fromCharCode(lines[start]!)),
+      text,
+      level: readLineFields(text).level,
+    };
+    start = end + 1;
   }
 }
