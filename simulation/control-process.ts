@@ -11,9 +11,9 @@ import { databaseLeases, onlyProcess } from '../src/deployments/reconcile/leases
 import { Reconciler } from '../src/deployments/reconcile/reconciler.ts';
 import { environmentRoutes } from '../src/environments/routes.ts';
 import { carryOut } from '../src/http/api/carry-out.ts';
-import { toApiError } from '../src/http/api/present-error.ts';
 import { memoryRateCells } from '../src/http/api/rate-cells.ts';
-import type { ServedRoute } from '../src/http/api/route.ts';
+import type { ServedRoute } from '../src/http/api/served-route.ts';
+import { toApiError } from '../src/http/error-responses.ts';
 import { createIds } from '../src/lib/ids.ts';
 import type { Log } from '../src/lib/log.ts';
 import { createLoops } from '../src/lib/loops.ts';

@@ -7,7 +7,7 @@ import { RetentionClock } from './db/retention-clock.ts';
 import { type ResolveTxt, systemResolveTxt } from './domains/txt-proof.ts';
 import { createGate } from './http/api/gate.ts';
 import { databaseRateCells, memoryRateCells } from './http/api/rate-cells.ts';
-import { createMetrics } from './http/metrics.ts';
+import { createMetrics } from './http/http-metrics.ts';
 import { defaultTimeouts, type ServerTimeouts } from './http/server.ts';
 import type { Timers } from './lib/clock.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
@@ -25,16 +25,14 @@ import { LastUsed } from './tokens/last-used.ts';
 import { findTokenByHash } from './tokens/queries.ts';
 import { systemLookup } from './webhooks/sending/connect.ts';
 import { createAddresses } from './wiring/addresses.ts';
-import { createAlerts } from './wiring/alerts.ts';
 import type { Common } from './wiring/common.ts';
-import { createDomains } from './wiring/domains.ts';
+import { createDomains } from './wiring/create-domains.ts';
+import { createLogs } from './wiring/create-logs.ts';
+import { createAlerts, createNotifications, type NotificationOverrides } from './wiring/create-notifications.ts';
+import { createRollouts, type RouterWorkers } from './wiring/create-rollouts.ts';
+import { apiRoutes, createWeb, type Web } from './wiring/create-web.ts';
 import { startHousekeeping } from './wiring/housekeeping.ts';
-import { createLogs } from './wiring/logs.ts';
-import { createNotifications, type NotificationOverrides } from './wiring/notifications.ts';
-import { openRegions } from './wiring/regions.ts';
-import { createRollouts, type RouterWorkers } from './wiring/rollouts.ts';
-import { apiRoutes } from './wiring/routes.ts';
-import { createWeb, type Web } from './wiring/web.ts';
+import { openRegions } from './wiring/open-regions.ts';
 
 export interface Overrides extends NotificationOverrides {
   /** A socket that is open already, in place of the address of the settings. */

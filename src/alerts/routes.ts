@@ -5,7 +5,7 @@ import { isUniqueViolation } from '../db/database-errors.ts';
 import { ChangedMeanwhile } from '../db/guarded.ts';
 import { findEnvironment } from '../environments/queries.ts';
 import { environmentUnknown } from '../environments/unknown.ts';
-import { type ServedRoute, serve } from '../http/api/route.ts';
+import { type ServedRoute, serve } from '../http/api/served-route.ts';
 import { requireProject } from '../projects/queries.ts';
 import { receiveMessage } from './alertmanager.ts';
 import { type IncidentParts, insertAlertEvents } from './incidents.ts';

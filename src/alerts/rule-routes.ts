@@ -5,7 +5,7 @@ import { isUniqueViolation } from '../db/database-errors.ts';
 import { lockRow } from '../db/guarded.ts';
 import { findEnvironment } from '../environments/queries.ts';
 import { environmentUnknown } from '../environments/unknown.ts';
-import { type ServedRoute, serve } from '../http/api/route.ts';
+import { type ServedRoute, serve } from '../http/api/served-route.ts';
 import { requireProject } from '../projects/queries.ts';
 import { defaultWindowS } from './defaults.ts';
 import { type IncidentParts, insertAlertEvents, markResolved } from './incidents.ts';

@@ -1,7 +1,7 @@
 import { listAuditLog } from '../contract/service.ts';
 import type { Db } from '../db/database.ts';
 import { newestFirst } from '../db/keyset-page.ts';
-import { type ApiCall, type ServedRoute, serve } from '../http/api/route.ts';
+import { type ApiCall, type ServedRoute, serve } from '../http/api/served-route.ts';
 import { isoTime } from '../lib/iso-time.ts';
 
 export function auditRoutes(): ServedRoute[] {

@@ -6,7 +6,7 @@ import { lockRow } from '../db/guarded.ts';
 import { keyOf } from '../environments/key.ts';
 import { findEnvironment } from '../environments/queries.ts';
 import { environmentUnknown } from '../environments/unknown.ts';
-import { type ServedRoute, serve } from '../http/api/route.ts';
+import { type ServedRoute, serve } from '../http/api/served-route.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import { requireProject } from '../projects/queries.ts';

@@ -1,6 +1,6 @@
 import * as contract from '../contract/environments.ts';
 import type { Db } from '../db/database.ts';
-import { type ServedRoute, serve } from '../http/api/route.ts';
+import { type ServedRoute, serve } from '../http/api/served-route.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Seal } from '../lib/seal.ts';
 import { requireProject } from '../projects/queries.ts';

@@ -1,7 +1,7 @@
 import { ApiError, notFound } from '../contract/errors.ts';
 import * as contract from '../contract/events.ts';
 import type { DialectName } from '../db/dialect.ts';
-import { type ServedRoute, serve, serveStream } from '../http/api/route.ts';
+import { type ServedRoute, serve, serveStream } from '../http/api/served-route.ts';
 import { idFloor, idPattern } from '../lib/ids.ts';
 import { requireProject } from '../projects/queries.ts';
 import { beginning, findLatestPosition, findPositionOf, listIdsBehind } from './positions.ts';

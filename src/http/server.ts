@@ -8,10 +8,10 @@ import { isAmong, type Range } from '../lib/address.ts';
 import { originForm } from '../lib/request-rules.ts';
 import { carryOut, type Platform } from './api/carry-out.ts';
 import type { Gate } from './api/gate.ts';
-import type { ServedRoute } from './api/route.ts';
+import type { ServedRoute } from './api/served-route.ts';
 import { parseJson } from './api/validate.ts';
-import { fail, failConnection } from './failures.ts';
-import type { HttpMetrics } from './metrics.ts';
+import { fail, failConnection } from './error-responses.ts';
+import type { HttpMetrics } from './http-metrics.ts';
 import { UnreadResponses } from './unread-responses.ts';
 
 declare module 'fastify' {

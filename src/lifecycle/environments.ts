@@ -12,7 +12,7 @@ import { findInProgress } from '../deployments/queries.ts';
 import { changeEnvironment, newEnvironment } from '../environments/change.ts';
 import { freeHost } from '../environments/host.ts';
 import * as environments from '../environments/queries.ts';
-import { type ServedRoute, serve } from '../http/api/route.ts';
+import { type ServedRoute, serve } from '../http/api/served-route.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import type { Seal } from '../lib/seal.ts';

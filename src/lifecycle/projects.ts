@@ -13,7 +13,7 @@ import { deploymentInProgress, findInProgressOf } from '../deployments/in-progre
 import { newEnvironment } from '../environments/change.ts';
 import { freeHost } from '../environments/host.ts';
 import { insertEnvironment } from '../environments/queries.ts';
-import { type ServedRoute, serve } from '../http/api/route.ts';
+import { type ServedRoute, serve } from '../http/api/served-route.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import { freeSlug, slugTaken } from '../projects/free-slug.ts';

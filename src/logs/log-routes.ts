@@ -2,7 +2,7 @@ import { ApiError } from '../contract/errors.ts';
 import * as contract from '../contract/logs/reads.ts';
 import { revisionNumber } from '../contract/revision-id.ts';
 import { requireEnvironment } from '../environments/queries.ts';
-import { type ApiCall, type ServedRoute, serve, serveStream } from '../http/api/route.ts';
+import { type ApiCall, type ServedRoute, serve, serveStream } from '../http/api/served-route.ts';
 import { kindOf } from '../lib/log-lines.ts';
 import {
   endOfTimeMs,

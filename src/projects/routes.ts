@@ -1,6 +1,6 @@
 import * as contract from '../contract/projects.ts';
 import { isUniqueViolation } from '../db/database-errors.ts';
-import { type ServedRoute, serve } from '../http/api/route.ts';
+import { type ServedRoute, serve } from '../http/api/served-route.ts';
 import type { Clock } from '../lib/clock.ts';
 import { slugTaken } from './free-slug.ts';
 import {

@@ -1,5 +1,5 @@
 import { listRegions } from '../contract/service.ts';
-import { type ServedRoute, serve } from '../http/api/route.ts';
+import { type ServedRoute, serve } from '../http/api/served-route.ts';
 import { isoTimeOrNull } from '../lib/iso-time.ts';
 import type { Regions } from './regions.ts';
 

@@ -3,7 +3,7 @@ import { ApiError, notFound, quotaExceeded } from '../contract/errors.ts';
 import * as contract from '../contract/registries.ts';
 import type { Db } from '../db/database.ts';
 import { lockRow } from '../db/guarded.ts';
-import { type ServedRoute, serve } from '../http/api/route.ts';
+import { type ServedRoute, serve } from '../http/api/served-route.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import type { Seal } from '../lib/seal.ts';

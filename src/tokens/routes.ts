@@ -5,7 +5,7 @@ import * as contract from '../contract/tokens.ts';
 import type { Db } from '../db/database.ts';
 import { lockRow } from '../db/guarded.ts';
 import { unauthorized } from '../http/api/gate.ts';
-import { type ApiCall, type ServedRoute, serve } from '../http/api/route.ts';
+import { type ApiCall, type ServedRoute, serve } from '../http/api/served-route.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import { listKnownProjects } from '../projects/queries.ts';

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import Fastify from 'fastify';
-import { mountConsole } from '../../src/http/web/console.ts';
+import { mountConsole } from '../../src/http/console.ts';
 import { startApp, type TestApp } from '../helpers/app.ts';
 import { buildConsole } from '../helpers/browser.ts';
 

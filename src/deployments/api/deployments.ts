@@ -5,7 +5,7 @@ import { parseImage } from '../../contract/image-reference.ts';
 import { keyOf } from '../../environments/key.ts';
 import { findEnvironment } from '../../environments/queries.ts';
 import { environmentUnknown } from '../../environments/unknown.ts';
-import { type ServedRoute, serve } from '../../http/api/route.ts';
+import { type ServedRoute, serve } from '../../http/api/served-route.ts';
 import { requireProject } from '../../projects/queries.ts';
 import { publish } from '../../signals/signals.ts';
 import { listDeployments } from '../queries.ts';

@@ -3,7 +3,7 @@
 import { revisionId } from '../../contract/revision-id.ts';
 import { listInstances as contract, type Instance } from '../../contract/running/instances.ts';
 import { requireEnvironment } from '../../environments/queries.ts';
-import { type ServedRoute, serve } from '../../http/api/route.ts';
+import { type ServedRoute, serve } from '../../http/api/served-route.ts';
 import { type Clock, lastingOf } from '../../lib/clock.ts';
 import { isoTime, isoTimeOrNull } from '../../lib/iso-time.ts';
 import { type InstanceEndRow, listInstanceEnds } from '../instance-ends.ts';

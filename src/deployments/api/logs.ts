@@ -3,7 +3,7 @@ import type { Db } from '../../db/database.ts';
 import type { Engine, LogLine } from '../../engines/engine.ts';
 import { keyOf } from '../../environments/key.ts';
 import { type EnvironmentRow, findEnvironment } from '../../environments/queries.ts';
-import { type ApiCall, type ServedRoute, serve } from '../../http/api/route.ts';
+import { type ApiCall, type ServedRoute, serve } from '../../http/api/served-route.ts';
 import { isoTime } from '../../lib/iso-time.ts';
 import { bytesOf, latestThatFit, streamOf, timeMs } from '../../lib/log-lines.ts';
 import { endOfTimeMs, type ReadParts, readPage } from '../../logs/read/log-page.ts';

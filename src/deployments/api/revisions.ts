@@ -5,7 +5,7 @@ import type { Db } from '../../db/database.ts';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
 import type { EnvironmentKey } from '../../environments/key.ts';
 import { type EnvironmentRow, requireEnvironment } from '../../environments/queries.ts';
-import { type ServedRoute, serve } from '../../http/api/route.ts';
+import { type ServedRoute, serve } from '../../http/api/served-route.ts';
 import { publish } from '../../signals/signals.ts';
 import { ineligibleReason, presentRevision } from '../present.ts';
 import { findActiveRevision, findLastSuperseded, findRevision, listRevisions, type RevisionRow } from '../queries.ts';

@@ -6,7 +6,7 @@ import { revisionId } from '../../contract/revision-id.ts';
 import type { Db } from '../../db/database.ts';
 import { keyOf } from '../../environments/key.ts';
 import { findEnvironment } from '../../environments/queries.ts';
-import { type ServedRoute, serve } from '../../http/api/route.ts';
+import { type ServedRoute, serve } from '../../http/api/served-route.ts';
 import { lastingOf } from '../../lib/clock.ts';
 import { publish } from '../../signals/signals.ts';
 import { findToken } from '../../tokens/queries.ts';

@@ -1,4 +1,4 @@
-import type { ServedRoute } from '../../http/api/route.ts';
+import type { ServedRoute } from '../../http/api/served-route.ts';
 import { usageRoutes } from '../usage/routes.ts';
 import type { CreateParts } from './create.ts';
 import { deploymentRecordRoutes } from './deployments.ts';

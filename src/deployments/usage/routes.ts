@@ -2,7 +2,7 @@ import { spanOf } from '../../alerts/series.ts';
 import { getUsage } from '../../contract/metrics.ts';
 import { revisionNumber } from '../../contract/revision-id.ts';
 import { requireEnvironment } from '../../environments/queries.ts';
-import { type ServedRoute, serve } from '../../http/api/route.ts';
+import { type ServedRoute, serve } from '../../http/api/served-route.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { readUsageSeries } from './series.ts';
 

@@ -6,10 +6,15 @@ import fc from 'fast-check';
 import type { TObject } from 'typebox';
 import { routes } from '../../contract/api.ts';
 import { ApiError } from '../../contract/errors.ts';
-import { conforms } from './compiled.ts';
-import { findSchemaFaults } from './schema-faults.ts';
-import { alternativeFor, type SchemaNode } from './schema-node.ts';
-import { validate } from './validate.ts';
+import {
+  alternativeFor,
+  conforms,
+  findSchemaFaults,
+  hasTooManyValues,
+  maxValues,
+  type SchemaNode,
+  validate,
+} from './validate.ts';
 
 const bodyLimit = 1024 * 1024;
 
@@ -159,4 +164,20 @@ test('a value is refused exactly if a fault is told', () => {
       { numRuns: 30 },
     );
   }
+});
+
+const has = (value: unknown) => hasTooManyValues(Buffer.from(JSON.stringify(value)));
+const many = (count: number) => Array.from({ length: count }, (_, n) => n);
+
+test('values are counted wherever they are', () => {
+  assert.equal(has(many(maxValues)), false);
+  assert.equal(has(many(maxValues + 1)), true);
+  assert.equal(has(Object.fromEntries(many(maxValues + 1).map((n) => [`v${n}`, 'a']))), true);
+  assert.equal(has(many(maxValues / 100).map(() => many(102))), true);
+});
+
+test('commas in texts do not count', () => {
+  for (const text of [',', '",', '\\', '\\",', '\\\\",'])
+    assert.equal(has({ text: text.repeat(100_000) }), false, text);
+  assert.equal(has(['\\', ...many(maxValues)]), true);
 });

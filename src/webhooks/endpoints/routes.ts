@@ -4,7 +4,7 @@ import { ApiError, quotaExceeded } from '../../contract/errors.ts';
 import { allows } from '../../contract/scopes.ts';
 import * as contract from '../../contract/webhooks.ts';
 import { lockRow } from '../../db/guarded.ts';
-import { type ServedRoute, serve } from '../../http/api/route.ts';
+import { type ServedRoute, serve } from '../../http/api/served-route.ts';
 import type { AddressPolicy } from '../../lib/address.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';

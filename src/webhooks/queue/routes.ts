@@ -2,7 +2,7 @@ import * as contract from '../../contract/deliveries.ts';
 import { ApiError } from '../../contract/errors.ts';
 import type { Db } from '../../db/database.ts';
 import { insertDeliveries } from '../../events/deliveries.ts';
-import { type ServedRoute, serve } from '../../http/api/route.ts';
+import { type ServedRoute, serve } from '../../http/api/served-route.ts';
 import { type Clock, lastingOf } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
 import { isoTime } from '../../lib/iso-time.ts';

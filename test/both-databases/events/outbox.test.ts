@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type EventKind, eventKinds, eventSchemas } from '../../../src/contract/events.ts';
-import { conforms } from '../../../src/http/api/compiled.ts';
+import { conforms } from '../../../src/http/api/validate.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createIds } from '../../../src/lib/ids.ts';
 import { emitIn } from '../../helpers/emit.ts';

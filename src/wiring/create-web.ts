@@ -1,15 +1,20 @@
 // What the service's own port serves: the API, the reference, health and metrics, the console, and the catalogue.
 import type { Server } from 'node:http';
 import type { FastifyInstance } from 'fastify';
+import { auditRoutes } from '../audit/routes.ts';
 import { createOrigin } from '../catalogue/origin/origin.ts';
 import { addressOf, type Config } from '../config.ts';
+import { getOpenApi } from '../contract/service.ts';
+import { deploymentLogRoutes, type LogParts } from '../deployments/api/logs.ts';
+import { deploymentRoutes } from '../deployments/api/routes.ts';
+import { environmentRoutes } from '../environments/routes.ts';
 import type { Gate } from '../http/api/gate.ts';
-import type { ServedRoute } from '../http/api/route.ts';
-import type { HttpMetrics } from '../http/metrics.ts';
+import { type ServedRoute, serve } from '../http/api/served-route.ts';
+import { mountConsole } from '../http/console.ts';
+import type { HttpMetrics } from '../http/http-metrics.ts';
+import { openApiDocument } from '../http/openapi.ts';
 import { createServer, type ServerTimeouts } from '../http/server.ts';
-import { mountConsole } from '../http/web/console.ts';
-import { mountServicePages } from '../http/web/service-pages.ts';
-import { mountSite } from '../http/web/site.ts';
+import { mountServicePages, mountSite } from '../http/service-pages.ts';
 import {
   cutOffStalledReaders,
   type ListenAt,
@@ -18,6 +23,15 @@ import {
   portOf,
   trackConnections,
 } from '../lib/connections.ts';
+import { environmentLifecycleRoutes } from '../lifecycle/environments.ts';
+import { projectLifecycleRoutes } from '../lifecycle/projects.ts';
+import { projectRoutes } from '../projects/routes.ts';
+import type { Regions } from '../regions/regions.ts';
+import { regionRoutes } from '../regions/routes.ts';
+import { registryRoutes } from '../registries/routes.ts';
+import { tokenRoutes } from '../tokens/routes.ts';
+import { version } from '../version.ts';
+import type { Addresses } from './addresses.ts';
 import type { Common } from './common.ts';
 
 interface WebParts {
@@ -107,3 +121,32 @@ export function createWeb(common: Common, config: Config, parts: WebParts): Web 
 
 const hasConnections = (server: Server): Promise<boolean> =>
   new Promise((resolve) => server.getConnections((error, count) => resolve(!error && count > 0)));
+
+// Every route of the API.
+
+/** `more`: those of the parts that bring their own. */
+export function apiRoutes(
+  common: Common,
+  regions: Regions,
+  addresses: Addresses,
+  maxProjects: number,
+  storedLogs: LogParts['storedLogs'],
+  more: { routes: ServedRoute[] }[],
+): ServedRoute[] {
+  const openApi = openApiDocument(version);
+  const parts = { ...common, regions, urlOf: addresses.environmentUrl, maxProjects, storedLogs };
+  return [
+    ...projectRoutes(parts),
+    ...projectLifecycleRoutes(parts),
+    ...environmentRoutes(parts),
+    ...environmentLifecycleRoutes(parts),
+    ...deploymentRoutes(parts),
+    ...deploymentLogRoutes(parts),
+    ...more.flatMap(({ routes }) => routes),
+    ...registryRoutes(parts),
+    ...tokenRoutes(parts),
+    ...regionRoutes(regions),
+    ...auditRoutes(),
+    serve(getOpenApi, async () => ({ body: openApi })),
+  ];
+}

@@ -10,7 +10,7 @@ import { Issuer } from '../domains/issuer.ts';
 import { createLocalCa } from '../domains/local-ca.ts';
 import { domainRoutes } from '../domains/routes.ts';
 import type { ResolveTxt } from '../domains/txt-proof.ts';
-import type { ServedRoute } from '../http/api/route.ts';
+import type { ServedRoute } from '../http/api/served-route.ts';
 import { StartError } from '../lib/start-error.ts';
 import type { CertificateSource } from '../traffic/certificates.ts';
 import { version } from '../version.ts';

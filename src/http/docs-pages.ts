@@ -1,9 +1,9 @@
 // The reference at /docs and the error page that `error.docs` links to: plain HTML from the declarations, no scripts.
-import { routes } from '../../contract/api.ts';
-import { type RouteDeclaration, tagCatalogue } from '../../contract/declare/route.ts';
-import { errorCatalogue } from '../../contract/errors.ts';
-import { scopeCatalogue } from '../../contract/scopes.ts';
-import { errorsOf } from './route-errors.ts';
+import { routes } from '../contract/api.ts';
+import { type RouteDeclaration, tagCatalogue } from '../contract/declare/route.ts';
+import { errorCatalogue } from '../contract/errors.ts';
+import { scopeCatalogue } from '../contract/scopes.ts';
+import { errorsOf } from './openapi.ts';
 
 const escapeHtml = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');

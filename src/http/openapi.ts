@@ -1,13 +1,10 @@
 // The OpenAPI 3.1 document, generated from the same declarations that validate requests.
-import type { TObject } from 'typebox';
-import { routes } from '../../contract/api.ts';
-import { type RouteDeclaration, tagCatalogue } from '../../contract/declare/route.ts';
-import { ErrorBody } from '../../contract/declare/shapes.ts';
-import { type ErrorCode, errorCatalogue } from '../../contract/errors.ts';
-import { eventCatalogue, eventKinds, eventSchemas } from '../../contract/events.ts';
-import { errorResponses, headerComponents, success } from './openapi-responses.ts';
-import { type Json, plain, refer } from './openapi-schemas.ts';
-import { errorsOf } from './route-errors.ts';
+import type { TObject, TSchema } from 'typebox';
+import { routes } from '../contract/api.ts';
+import { type RouteDeclaration, tagCatalogue } from '../contract/declare/route.ts';
+import { ErrorBody } from '../contract/declare/shapes.ts';
+import { type ErrorCode, errorCatalogue } from '../contract/errors.ts';
+import { eventCatalogue, eventKinds, eventSchemas } from '../contract/events.ts';
 
 export function openApiDocument(version: string): Json {
   const schemas: Json = {};
@@ -148,4 +145,137 @@ function located(schema: TObject, location: 'path' | 'query'): Json[] {
     const { description, ...rest } = plain(property, {}) as { description?: string };
     return { name, in: location, required: location === 'path' || required.has(name), description, schema: rest };
   });
+}
+
+// Responses and their headers in the OpenAPI document.
+
+function success(route: RouteDeclaration, schemas: Json): Json {
+  const headers: Json = { ...commonHeaders };
+  if (route.versioned && route.status !== 204) headers.ETag = ref('ETag');
+  if (route.status === 201) headers.Location = ref('Location');
+  return {
+    description: route.summary,
+    headers,
+    ...(route.response && {
+      content: { [route.media ?? 'application/json']: { schema: refer(route.response, schemas) } },
+    }),
+  };
+}
+
+const ref = (name: string) => ({ $ref: `#/components/headers/${name}` });
+const commonHeaders = {
+  'X-RateLimit-Limit': ref('RateLimitLimit'),
+  'X-RateLimit-Remaining': ref('RateLimitRemaining'),
+  'X-RateLimit-Reset': ref('RateLimitReset'),
+  'X-Request-Id': ref('RequestId'),
+  'Access-Control-Allow-Origin': ref('Access-Control-Allow-Origin'),
+};
+const whole = { type: 'integer', format: 'int64', minimum: 0, maximum: 9_007_199_254_740_991 };
+const headerComponents = {
+  RequestId: {
+    description: 'Identifies the request in the logs.',
+    schema: { type: 'string', maxLength: 40, pattern: '^req_[0-9a-z]{26}$' },
+  },
+  ETag: {
+    description: 'The version of the resource.',
+    schema: { type: 'string', maxLength: 40, pattern: '^"v[0-9]+"$' },
+  },
+  Location: {
+    description: 'The address of the created resource.',
+    schema: { type: 'string', format: 'uri', maxLength: 500 },
+  },
+  'Access-Control-Allow-Origin': {
+    description: 'The origin of this service: pages of other origins may not call it.',
+    schema: { type: 'string', format: 'uri', maxLength: 500 },
+  },
+  RateLimitLimit: { description: 'Requests allowed per minute.', schema: whole },
+  RateLimitRemaining: { description: 'Requests left.', schema: whole },
+  RateLimitReset: { description: 'Unix seconds at which the current cell ends.', schema: whole },
+  RetryAfter: { description: 'Whole seconds after which to try again.', schema: whole },
+};
+
+const withRetryAfter = new Set([409, 429, 503]);
+
+function errorResponses(schema: Json): Json {
+  const used = new Set(routes.flatMap(errorsOf).map((code) => errorCatalogue[code].status));
+  const statuses = [...used].sort();
+  return Object.fromEntries(
+    statuses.map((status) => {
+      const codes = Object.entries(errorCatalogue).filter(([, entry]) => entry.status === status);
+      return [
+        `E${status}`,
+        {
+          description: codes.map(([code, { means }]) => `\`${code}\`: ${means}`).join('\n\n'),
+          headers: {
+            ...commonHeaders,
+            ...(withRetryAfter.has(status) && { 'Retry-After': ref('RetryAfter') }),
+          },
+          content: { 'application/json': { schema } },
+        },
+      ];
+    }),
+  );
+}
+
+// TypeBox schemas as JSON schemas of the OpenAPI document.
+
+type Json = Record<string, unknown>;
+
+/** A named schema is added to `schemas`, the components, and becomes a reference; any other is returned itself. */
+function refer(schema: TSchema, schemas: Json): Json {
+  const { $id } = schema as { $id?: string };
+  if ($id === undefined) return plain(schema, schemas);
+  if (!(($id as string) in schemas)) {
+    schemas[$id] = {};
+    schemas[$id] = plain(schema, schemas);
+  }
+  return { $ref: `#/components/schemas/${$id}` };
+}
+
+/** Without the properties that TypeBox adds for itself. */
+export function plain(schema: TSchema, schemas: Json): Json {
+  const { $id: _, ...rest } = JSON.parse(JSON.stringify(schema)) as Json;
+  return walk(rest, schema as unknown as Json, schemas) as Json;
+}
+
+function walk(value: unknown, source: unknown, schemas: Json): unknown {
+  if (Array.isArray(value)) return value.map((item, index) => child(item, (source as unknown[])[index], schemas));
+  if (typeof value !== 'object' || value === null) return value;
+  const out: Json = {};
+  for (const [name, item] of Object.entries(value)) {
+    if (name.startsWith('~')) continue;
+    out[name] = child(item, (source as Json)[name], schemas);
+  }
+  return out;
+}
+
+function child(value: unknown, source: unknown, schemas: Json): unknown {
+  const named = typeof source === 'object' && source !== null && '$id' in source;
+  return named ? refer(source as TSchema, schemas) : walk(value, source, schemas);
+}
+
+// The errors that a route may respond with: those it declares, and those of every route of its kind.
+
+const gateErrors: ErrorCode[] = [
+  'invalid_request',
+  'token_in_query',
+  'rate_limited',
+  'internal_error',
+  'busy',
+  'database_unavailable',
+  'shutting_down',
+];
+const tokenErrors: ErrorCode[] = ['token_missing', 'token_invalid', 'token_expired', 'token_revoked'];
+const bodyErrors: ErrorCode[] = ['invalid_json', 'body_too_large', 'unsupported_media_type', 'request_timeout'];
+const postErrors: ErrorCode[] = ['idempotency_in_flight', 'idempotency_key_reused'];
+
+export function errorsOf(route: RouteDeclaration): ErrorCode[] {
+  const codes = new Set<ErrorCode>([...gateErrors, ...route.errors]);
+  const add = (more: ErrorCode[]) => more.forEach((code) => void codes.add(code));
+  if (route.scope !== 'public') add(tokenErrors);
+  if (route.scope !== 'public' && route.scope !== null) add(['insufficient_scope']);
+  if (route.method !== 'GET') add(bodyErrors);
+  if (route.method === 'POST') add(postErrors);
+  if (route.versioned && (route.method === 'PATCH' || route.method === 'DELETE')) add(['version_conflict']);
+  return [...codes];
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Config } from '../config.ts';
 import type { LogPlace } from '../db/tables.ts';
-import type { ServedRoute } from '../http/api/route.ts';
+import type { ServedRoute } from '../http/api/served-route.ts';
 import { sharedOf } from '../lib/clock.ts';
 import type { Loop } from '../lib/loops.ts';
 import { Collector } from '../logs/log-collector.ts';

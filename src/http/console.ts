@@ -3,10 +3,10 @@
 import type { IncomingMessage } from 'node:http';
 import { extname, join } from 'node:path';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { installDir } from '../../lib/install.ts';
-import { requestPath } from '../../lib/request-rules.ts';
-import { StaticFiles } from '../../lib/static-files.ts';
-import type { FileRules, StoredFile } from '../../lib/stored-files.ts';
+import { installDir } from '../lib/install.ts';
+import { requestPath } from '../lib/request-rules.ts';
+import { StaticFiles } from '../lib/static-files.ts';
+import type { FileRules, StoredFile } from '../lib/stored-files.ts';
 
 const builtFolder = join(installDir, 'console/dist');
 const prefix = '/console';

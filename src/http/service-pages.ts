@@ -1,0 +1,168 @@
+// Pages about the service itself, outside /v1: health, metrics, the reference.
+
+import { hash, timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { sql } from 'kysely';
+import { type Db, dialectOf } from '../db/database.ts';
+import { reasonOf } from '../db/database-errors.ts';
+import { isAmong, type Range } from '../lib/address.ts';
+import type { Loops } from '../lib/loops.ts';
+import { originForm } from '../lib/request-rules.ts';
+import { errorsPage, referencePage } from './docs-pages.ts';
+import type { HttpMetrics } from './http-metrics.ts';
+
+interface ServicePageParts {
+  db: Db;
+  loops: Loops;
+  metrics: HttpMetrics;
+  metricsAccess: MetricsAccess;
+  /** Metrics of the deployments, in Prometheus' text format. */
+  figures(): Promise<string>;
+  /** What `/readyz` says besides, though it is ready. */
+  remarks(): string[];
+  /** The root certificate of the local CA; null: certificates come from an ACME directory. */
+  caPem: (() => Promise<string>) | null;
+  baseUrl(): string;
+  apiUrl(): string;
+  isStopping(): boolean;
+}
+
+export function mountServicePages(
+  server: FastifyInstance,
+  { db, loops, metrics, metricsAccess, figures, remarks, caPem, baseUrl, apiUrl, isStopping }: ServicePageParts,
+): void {
+  const html = 'text/html; charset=utf-8';
+  const policy =
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+  const findDatabaseTrouble = databaseCheck(db);
+  const stuckLines = () =>
+    loops.stuck().map(({ name, forMs }) => `loop stuck: ${name}, its step began ${Math.round(forMs / 1000)} s ago\n`);
+
+  server.get('/livez', async (_request, reply) => {
+    reply.header('cache-control', 'no-store').type('text/plain');
+    const lines = stuckLines();
+    return lines.length === 0 ? reply.send('ok\n') : reply.code(503).send(lines.join(''));
+  });
+
+  server.get('/readyz', async (_request, reply) => {
+    reply.header('cache-control', 'no-store').type('text/plain');
+    if (isStopping()) return reply.code(503).header('retry-after', '5').send('stopping\n');
+    const trouble = await findDatabaseTrouble();
+    const lines = [...(trouble === null ? [] : [`database unavailable: ${trouble}\n`]), ...stuckLines()];
+    if (lines.length > 0) return reply.code(503).header('retry-after', '2').send(lines.join(''));
+    return reply.send(['ok', ...remarks(), ''].join('\n'));
+  });
+
+  server.get('/metrics', async (request, reply) => {
+    const refusal = metricsRefusal(request, metricsAccess);
+    if (refusal) {
+      reply.code(refusal.status).header('cache-control', 'no-store').type('text/plain');
+      if (refusal.status === 401) reply.header('www-authenticate', 'Bearer');
+      return reply.send(refusal.text);
+    }
+    return reply.type(metrics.registry.contentType).send((await metrics.registry.metrics()) + (await figures()));
+  });
+
+  server.get('/local-ca.pem', async (_request, reply) => {
+    if (!caPem) return reply.code(404).type('text/plain').send('certificates come from an ACME directory\n');
+    return reply.type('application/x-pem-file').send(await caPem());
+  });
+
+  server.get('/docs', async (_request, reply) =>
+    reply.type(html).header('content-security-policy', policy).send(referencePage(apiUrl(), baseUrl())),
+  );
+
+  server.get('/docs/errors', async (_request, reply) =>
+    reply.type(html).header('content-security-policy', policy).send(errorsPage()),
+  );
+}
+
+// Whether the database answers, for `/readyz`.
+
+const timeoutMs = 2000;
+
+/**
+ * Returns what asks: null where the database answers, else what is wrong with it. However many ask, one question is on its
+ * way at a time: a silent database must not use up the connections.
+ */
+function databaseCheck(db: Db): () => Promise<string | null> {
+  let asking: Promise<string | null> | null = null;
+  let askedAt = 0;
+  const ask = () => {
+    askedAt = performance.now();
+    asking = findTrouble(db)
+      .catch(reasonOf)
+      .finally(() => {
+        asking = null;
+      });
+    return asking;
+  };
+  return () => {
+    const answer = asking ?? ask();
+    const { promise: late, resolve } = Promise.withResolvers<string>();
+    const leftMs = Math.max(0, askedAt + timeoutMs - performance.now());
+    const timer = setTimeout(resolve, leftMs, 'no answer');
+    return Promise.race([answer, late]).finally(() => clearTimeout(timer));
+  };
+}
+
+async function findTrouble(db: Db): Promise<string | null> {
+  if (dialectOf(db) === 'sqlite') {
+    await sql`select 1`.execute(db);
+    return null;
+  }
+  const { rows } = await sql<{ writes: boolean }>`
+    select current_setting('transaction_read_only') = 'off' as writes`.execute(db);
+  return rows[0]!.writes ? null : 'it takes no writes';
+}
+
+// Who may read the metrics, which show what belongs to every account.
+
+interface MetricsAccess {
+  /** Null: those who reach the service directly may read them. */
+  token: string | null;
+  trustedProxies: readonly Range[];
+}
+
+interface Refusal {
+  status: 401 | 403;
+  text: string;
+}
+
+const digest = (text: string): Buffer => hash('sha256', text, 'buffer');
+
+function metricsRefusal({ raw }: FastifyRequest, { token, trustedProxies }: MetricsAccess): Refusal | null {
+  if (token !== null) {
+    const given = /^Bearer +(.+)$/i.exec(raw.headers.authorization ?? '')?.[1] ?? '';
+    if (timingSafeEqual(digest(given), digest(token))) return null;
+    return { status: 401, text: 'Send SLUICE_METRICS_TOKEN as Authorization: Bearer.\n' };
+  }
+  const cameThroughProxy =
+    raw.headers['x-forwarded-for'] !== undefined && isAmong(raw.socket.remoteAddress ?? '', trustedProxies);
+  if (!cameThroughProxy) return null;
+  return {
+    status: 403,
+    text: 'Metrics are not for the public. Ask the service directly, or set SLUICE_METRICS_TOKEN.\n',
+  };
+}
+
+// The catalogue on the service's own port: every path that does not belong to the service is a file of the site.
+
+const ofTheService = /^\/(?:v1|docs|console|livez|readyz|metrics|local-ca\.pem)(?:[/?]|$)/;
+
+/** Puts the site's handler in front of the server's own listener, so that its responses bypass Fastify. */
+export function mountSite(
+  server: Server,
+  handle: (request: IncomingMessage, response: ServerResponse) => void,
+  endsConnections: () => boolean,
+): void {
+  const [service] = server.listeners('request') as RequestListener[];
+  server.removeAllListeners('request');
+  server.on('request', (request, response) => {
+    if (ofTheService.test(originForm(request.url!))) return service!(request, response as never);
+    if (endsConnections()) response.shouldKeepAlive = false;
+    handle(request, response);
+  });
+}
