@@ -1,10 +1,10 @@
-// A clock may be set while a rollout waits for its deadline, and no two machines have quite the same time. So what is
-// stored to be waited for is not by the time of day of this process.
+// The time that all processes on a database agree on. A clock may be set while a rollout waits for its deadline, and no two
+// machines have quite the same time, so leases and stored deadlines do not use the time of day of a process.
 //
-// On PostgreSQL it is by the clock of the database, which is measured now and then: in between it goes on as fast as time
-// really passes. It is measured as exactly as the network allows: what one process makes due now is due in the one that
-// its commit wakes. On SQLite, which has one process, it goes on from the time at which the process started.
-
+// On PostgreSQL they use the clock of the database. Statements read it directly (`sharedNow`). Elsewhere a process measures
+// it now and then and counts on from there with a clock that cannot be set, as exactly as the network allows: what one
+// process makes due now is due in the process that its commit wakes. SQLite has one process, and the clock counts on from
+// the time at which that process started.
 import { type RawBuilder, sql } from 'kysely';
 import { type Clock, steadyOf } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
@@ -12,7 +12,18 @@ import type { Loops } from '../lib/loops.ts';
 import { type Db, dialectOf } from './database.ts';
 import type { DialectName } from './dialect.ts';
 
-/** An answer that took longer is wrong by up to half of that time: it counts only where what is known is further off. */
+/** In milliseconds since the epoch, with fractions, at the moment the expression is evaluated. */
+const postgresExactNow = sql<string>`(extract(epoch from clock_timestamp()) * 1000)`;
+
+/** In whole milliseconds. */
+export const postgresNow = sql<number>`${postgresExactNow}::bigint`;
+
+/** The time that all processes agree on, as an expression: on SQLite, which one process uses, that of the process. */
+export const sharedNow = (db: Db, ownNowMs: number): RawBuilder<number> =>
+  dialectOf(db) === 'postgres' ? postgresNow : sql<number>`${ownNowMs}`;
+
+const corrected = 'the clock of the database is not what it was taken for: deadlines and leases follow it';
+/** An answer that took longer may be wrong by up to half of that time, and is used only if the known offset is worse. */
 const quickMs = 500;
 const measureEveryMs = 10_000;
 
@@ -67,17 +78,3 @@ export async function databaseClock({ db, clock, log, loops }: AgreedParts): Pro
   const shared = () => Math.floor(steady.now() + aheadMs);
   return { clock: { ...clock, shared, lasting: shared }, stop: () => loop.stop() };
 }
-
-const corrected = 'the clock of the database is not what it was taken for: deadlines and leases follow it';
-
-// Times that several processes compare, such as the end of a lease, are of one clock: that of the database. SQLite is
-// used by one process, whose own clock it is.
-
-/** In milliseconds since the epoch, with fractions, at the moment the expression is evaluated. */
-const postgresExactNow = sql<string>`(extract(epoch from clock_timestamp()) * 1000)`;
-
-/** In whole milliseconds. */
-export const postgresNow = sql<number>`${postgresExactNow}::bigint`;
-
-export const sharedNow = (db: Db, ownNowMs: number): RawBuilder<number> =>
-  dialectOf(db) === 'postgres' ? postgresNow : sql<number>`${ownNowMs}`;

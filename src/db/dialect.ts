@@ -1,3 +1,4 @@
+// What differs between SQLite and PostgreSQL in a migration.
 import { type ColumnDataType, type Kysely, type RawBuilder, sql } from 'kysely';
 
 export type DialectName = 'sqlite' | 'postgres';

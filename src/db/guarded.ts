@@ -1,4 +1,5 @@
-// A state changes by one guarded statement: `… where id = … and version = …` (or `state = …`) changes one row or none.
+// How concurrent writers stay correct. A state changes by one guarded statement: `… where id = … and version = …` (or
+// `state = …`) changes one row or none. Where several rows are counted, the row they belong to is locked first.
 
 import { type Db, dialectOf } from './database.ts';
 import { isForeignKeyViolation } from './database-errors.ts';
@@ -31,8 +32,8 @@ export async function insertGuarded(statement: { execute(): Promise<unknown> }):
 }
 
 /**
- * Until the transaction ends, others that lock the row wait; they may still refer to it. For a number of rows that must not
- * be exceeded: two who count at once would both find room. SQLite has one writer at a time anyway.
+ * Makes others that lock the same row wait until this transaction ends; they may still refer to it. Needed where rows must
+ * not exceed a number: two transactions that count at once would both find room. SQLite has one writer at a time anyway.
  */
 export async function lockRow(tx: Db, table: 'account' | 'project', id: string): Promise<void> {
   if (dialectOf(tx) === 'postgres')

@@ -54,7 +54,7 @@ interface MigrateOptions {
   known?: readonly Migration[];
 }
 
-const lookAgainMs = 250;
+const retryMs = 250;
 
 /** Migrates the database to the latest version, in one transaction. Several processes may call it at once. */
 export async function migrate(
@@ -62,11 +62,11 @@ export async function migrate(
   dialect: DialectName,
   { onWait = () => {}, known = migrations }: MigrateOptions = {},
 ): Promise<Migrated> {
-  for (let looks = 1; ; looks++) {
+  for (let attempts = 1; ; attempts++) {
     const migrated = await (dialect === 'postgres' ? tryOnPostgres(db, known) : tryOnSqlite(db, known));
     if (migrated) return migrated;
-    if (looks === 4) onWait();
-    await new Promise((resolve) => setTimeout(resolve, lookAgainMs));
+    if (attempts === 4) onWait();
+    await new Promise((resolve) => setTimeout(resolve, retryMs));
   }
 }
 

@@ -1,6 +1,8 @@
-// A connection on which nothing waits for ever. The server's own limits do not help where it, or something between, has
-// gone silent: then the connection is cut from this side, which fails the statement that runs on it. A connection is used
-// only while its server takes writes.
+// Connections to PostgreSQL.
+//
+// Every statement has a deadline on this side too: the server's own limits do not help when the server, or something on the
+// way to it, has gone silent. At the deadline the connection is cut, which fails the statement that runs on it. Where the
+// URL lists several addresses, connections go to the one that accepts writes.
 import pg from 'pg';
 import { StartError } from '../lib/start-error.ts';
 import { isReadOnly } from './database-errors.ts';
@@ -21,17 +23,17 @@ interface ClientOptions extends pg.ClientConfig {
   connectTimeoutMs: number;
 }
 
-/** With the code of a connection that timed out in the network, which is what it is to everybody else. */
+/** Has the code of a network timeout, so that callers treat it as one. */
 class NoAnswer extends Error {
   readonly code = 'ETIMEDOUT';
 }
 
-class TakesNoWrites extends Error {
+class ReadOnlyServer extends Error {
   readonly code = '25006';
 }
 
 const keepAliveMs = 10_000;
-/** A server that is alive closes its side at once. */
+/** A live server closes its side at once. */
 const closeWithinMs = 1000;
 
 export class Client extends pg.Client {
@@ -110,7 +112,7 @@ export class Client extends pg.Client {
     try {
       await super.connect();
       const { rows } = await super.query('show transaction_read_only');
-      if (rows[0].transaction_read_only === 'on') throw new TakesNoWrites('the server takes no writes');
+      if (rows[0].transaction_read_only === 'on') throw new ReadOnlyServer('the server takes no writes');
       this.#answeredAt = performance.now();
       return this;
     } catch (error) {
@@ -132,7 +134,7 @@ export class Client extends pg.Client {
     else clearTimeout(timer);
     if (!isReadOnly(error)) return;
     this.#servers.leave(this.#url);
-    this.#cut(new TakesNoWrites('the server takes no writes any more'));
+    this.#cut(new ReadOnlyServer('the server takes no writes any more'));
   }
 
   #giveUp(sentAt: number): void {
@@ -170,13 +172,13 @@ export function clientOptions({ url, unlimited = false, options }: ConnectionOpt
 }
 
 /**
- * The addresses of one database, of which one takes writes at a time: new connections go to the address that last worked.
- * The connections of a pool share this, so that one failure is enough to move all of them.
+ * The addresses of one database, only one of which accepts writes at a time. New connections go to the address that worked
+ * last. All connections of a pool share this object, so one failure moves all of them to the next address.
  */
 class Servers {
   readonly #urls: readonly string[];
   #current = 0;
-  /** Connections that have not answered since then may be as dead as the one that was found silent. */
+  /** One connection was found silent: others that have not answered since this time are suspect too. */
   suspectBefore = Number.NEGATIVE_INFINITY;
 
   constructor(urls: readonly string[]) {
@@ -191,13 +193,13 @@ class Servers {
     return this.#urls[this.#current]!;
   }
 
-  /** This address failed: the next connection goes to the one after it. Does nothing if others went on already. */
+  /** This address failed, so the next connection goes to the one after it. Does nothing if that has happened already. */
   leave(url: string): void {
     if (url === this.current) this.#current = (this.#current + 1) % this.#urls.length;
   }
 }
 
-/** One connection to the first of the addresses that takes writes. The caller ends it. */
+/** Opens one connection, outside of any pool, to the first address that accepts writes. The caller ends it. */
 export async function connectOnce(url: string): Promise<Client> {
   const options = clientOptions({ url });
   for (let attempts = 1; ; attempts++) {
@@ -211,7 +213,7 @@ export async function connectOnce(url: string): Promise<Client> {
   }
 }
 
-/** What to do about it, by the setting that leads there. */
+/** What the operator should do about an undeclared pooler, by the setting that points to it. */
 const advice = {
   SLUICE_DATABASE_URL:
     'add pgbouncer=true to it, and set SLUICE_DATABASE_DIRECT_URL to PostgreSQL itself, without which changes of other ' +
@@ -220,8 +222,9 @@ const advice = {
 };
 
 /**
- * Refuses a PgBouncer in transaction mode that the URL does not tell of. In that mode a connection has no session of its
- * own, so that notifications get lost and kept statements are not found again.
+ * Throws StartError if the address leads to a PgBouncer in transaction mode that the URL does not declare with
+ * `pgbouncer=true`. In that mode a connection has no session of its own: notifications get lost, and prepared statements
+ * are missing on the next server connection.
  */
 export async function refuseUntoldPooler(setting: keyof typeof advice, url: string): Promise<void> {
   if (setting === 'SLUICE_DATABASE_URL' && isPooled(url)) return;
@@ -233,12 +236,13 @@ export async function refuseUntoldPooler(setting: keyof typeof advice, url: stri
     });
     clients.push(client);
     const { rows } = await client.query('select pg_backend_pid() as pid');
-    return { pid: rows[0].pid as number, told: (client as unknown as { processID: number }).processID };
+    // PostgreSQL announces its own pid when a connection opens; a pooler announces another number.
+    return { pid: rows[0].pid as number, announced: (client as unknown as { processID: number }).processID };
   };
   try {
     const one = await sessionOf();
-    if (one.pid === one.told) return;
-    // A pooler. Both connections are open, so in session mode they have a session each.
+    if (one.pid === one.announced) return;
+    // It is a pooler. Both connections are open, so in session mode each has a session of its own.
     const two = await sessionOf();
     if (one.pid === two.pid)
       throw new StartError(`${setting} leads to a PgBouncer in transaction mode: ${advice[setting]}`);

@@ -1,13 +1,13 @@
-// A separate connection for LISTEN and NOTIFY, so that notifications do not wait for other statements. It is tried out all
-// the time, by a notification to itself: a connection on which none arrives is replaced. Notifications that were sent in
-// the meantime are lost.
+// A separate connection for LISTEN and NOTIFY, so that notifications do not wait for other statements. A probe, which is a
+// notification to itself, checks it every two seconds: a connection on which the probe does not arrive is replaced.
+// Notifications that were sent in the meantime are lost.
 import { randomBytes } from 'node:crypto';
 import type { Log } from '../lib/log.ts';
 import type { Loop, Loops } from '../lib/loops.ts';
 import { isUnavailable } from './database-errors.ts';
 import type { Client } from './postgres-client.ts';
 
-const tryEveryMs = 2000;
+const probeEveryMs = 2000;
 const arrivesWithinMs = 5000;
 const stuckAfterMs = 60_000;
 
@@ -29,8 +29,8 @@ interface Listener {
   client: Client;
   /** One after another: a connection takes one statement at a time. */
   query(query: { name?: string; text: string; values?: unknown[] }): Promise<unknown>;
-  /** Resolves when a notification to itself has arrived. */
-  tryOut(): Promise<void>;
+  /** Resolves when a notification to this connection itself has arrived. */
+  probe(): Promise<void>;
 }
 
 export function openNotifyChannel(parts: ChannelParts): NotifyChannel {
@@ -39,19 +39,19 @@ export function openNotifyChannel(parts: ChannelParts): NotifyChannel {
   let listener: Listener | null = null;
 
   const connect = async () => {
-    const fresh = await openListener(parts, (client) => {
+    const opened = await openListener(parts, (client) => {
       if (listener?.client !== client) return;
       listener = null;
       if (!stopped) loop.wake();
     });
-    if (stopped) return fresh.client.end();
-    listener = fresh;
+    if (stopped) return opened.client.end();
+    listener = opened;
     onPayload(null);
   };
   const step = async () => {
     try {
       if (!listener) await connect();
-      await listener?.tryOut();
+      await listener?.probe();
     } catch (error) {
       await listener?.client.end();
       listener = null;
@@ -59,7 +59,7 @@ export function openNotifyChannel(parts: ChannelParts): NotifyChannel {
       log.debug({ err: error }, 'notifications of other processes do not arrive');
     }
   };
-  const loop: Loop = loops.start({ name: 'signals', intervalMs: tryEveryMs, limitMs: stuckAfterMs, step });
+  const loop: Loop = loops.start({ name: 'signals', intervalMs: probeEveryMs, limitMs: stuckAfterMs, step });
   return {
     async send(payloads) {
       const text = 'select pg_notify($1, payload) from unnest($2::text[]) as payload';
@@ -103,10 +103,10 @@ async function openListener(
   return {
     client,
     query,
-    async tryOut() {
+    async probe() {
       const { promise: arrived, resolve } = Promise.withResolvers<void>();
       onOwn = resolve;
-      await query({ name: 'try out', text: `select pg_notify($1, '')`, values: [ownChannel] });
+      await query({ name: 'probe', text: `select pg_notify($1, '')`, values: [ownChannel] });
       await within(arrived, arrivesWithinMs);
     },
   };

@@ -1,3 +1,4 @@
+// Pools of connections to PostgreSQL: the one that requests and loops share, and a small one for the delivery queue.
 import { Kysely, PostgresDialect, type PostgresPool } from 'kysely';
 import pg from 'pg';
 import { Client, type ConnectionOptions, clientOptions } from './postgres-client.ts';
@@ -11,7 +12,7 @@ interface NamedStatement {
   values: unknown[];
 }
 
-/** The server keeps the plan of a statement that has a name. */
+/** Gives statements a name where the server should keep their plan (`keepPlan` in prepared.ts). */
 class PlanKeepingClient extends Client {
   // biome-ignore lint/suspicious/noExplicitAny: the driver has many signatures, Kysely uses one
   override query(...args: any[]): any {
@@ -56,7 +57,7 @@ export function openPool({
         try {
           const client = await pool.connect();
           if (!(client as unknown as Client).isSuspect) return client;
-          // It may have gone silent while it was idle, which is not worth the wait to find out.
+          // It may have gone silent while idle, and finding out would take a whole deadline.
           client.release(true);
         } catch (error) {
           if (++failures >= servers.count || servers.current === tried) throw error;
@@ -68,11 +69,7 @@ export function openPool({
   };
 }
 
-// The delivery queue's own connections, so that its statements do not wait for requests, nor requests for them. The
-// server keeps the plan of each statement and makes a new one now and then: a plan that was good for an empty table is
-// not for one that has grown a thousandfold within a minute. Behind a PgBouncer in transaction mode it keeps none.
-
-const maxConnections = 4;
+const maxQueueConnections = 4;
 /** A statement whose text depends on the number of rows has too many variants to keep them all. */
 const maxKept = 50;
 const replanAfter = 64;
@@ -99,12 +96,17 @@ class ReplanningClient extends PlanKeepingClient {
   }
 }
 
+/**
+ * The delivery queue has its own connections, so that its statements do not wait for requests, nor requests for them. The
+ * server keeps the plan of each statement and makes a new one now and then: a plan that suits an empty table does not suit
+ * one that has grown a thousandfold within a minute. Behind a PgBouncer in transaction mode it keeps no plans.
+ */
 export function openQueueDatabase(url: string, onConnectionLost: (error: Error) => void): Kysely<Tables> {
   const pool = openPool({
     url,
     onConnectionLost,
     KeepingClient: ReplanningClient,
-    max: maxConnections,
+    max: maxQueueConnections,
     options: '-c enable_seqscan=off',
   });
   return new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });

@@ -1,5 +1,5 @@
-// Queries of the hot path, built and compiled once for each dialect. On SQLite they bypass Kysely, except inserts outside of
-// a transaction.
+// Statements of the hot path, whose text never changes, so that each is built, compiled and planned as rarely as possible.
+// On SQLite prepared queries bypass Kysely, except inserts outside of a transaction.
 import { type CompiledQuery, type RawBuilder, sql } from 'kysely';
 import { type Db, dialectOf } from './database.ts';
 import type { DialectName } from './dialect.ts';
@@ -46,8 +46,8 @@ export function preparedInsert<T extends keyof Tables>(table: T) {
   };
 }
 
-// Many rows or values as one parameter: a JSON array. The text of a statement then stays the same however many there
-// are, so the database prepares it once.
+// Many rows or values are passed as one parameter, a JSON array: the text of the statement stays the same however many
+// there are, so the database prepares it once.
 
 type RowTypes = Readonly<Record<string, 'text' | 'bigint'>>;
 
@@ -57,7 +57,7 @@ export function postgresRows(parameter: string, types: RowTypes): string {
   return `json_to_recordset(${parameter}::json) as r(${columns.join(', ')})`;
 }
 
-/** The same for SQLite. The JSON is bound to the `?` in it. */
+/** The same table expression for SQLite. The JSON is bound to the `?` in it. */
 export function sqliteRows(types: RowTypes): string {
   const columns = Object.keys(types).map((name) => `value ->> '${name}' as ${name}`);
   return `(select ${columns.join(', ')} from json_each(?)) as r`;
@@ -69,16 +69,16 @@ export const jsonTexts = (dialect: DialectName): RawBuilder<string> =>
     ? sql<string>`(select json_array_elements_text(${''}::json))`
     : sql<string>`(select value from json_each(${''}))`;
 
-// Statements that cost the server more to plan than to run: it keeps their plans, once for each connection, and makes new
-// ones when the statistics of their tables change. Behind a PgBouncer in transaction mode it keeps none.
+// Some statements cost PostgreSQL more to plan than to run. It keeps the plans of these, once per connection, and makes new
+// ones when the statistics of their tables change. Behind a PgBouncer in transaction mode it keeps no plans.
 
-const names = new Map<string, string>();
+const planNames = new Map<string, string>();
 
-/** For a statement whose text is always the same. Gives back the text. */
+/** Makes the server keep the plan of this statement. Returns its text. */
 export function keepPlan(text: string): string {
-  if (!names.has(text)) names.set(text, `sluice_kept_${names.size}`);
+  if (!planNames.has(text)) planNames.set(text, `sluice_kept_${planNames.size}`);
   return text;
 }
 
-/** Under which name its plan is kept; undefined: it is not. */
-export const keptName = (text: string): string | undefined => names.get(text);
+/** The name under which the server keeps the plan of a statement; undefined: it does not. */
+export const keptName = (text: string): string | undefined => planNames.get(text);

@@ -126,8 +126,8 @@ export function sqliteDialect(path: string): SqliteDialect {
   };
 }
 
-// Reads outside of any transaction. Their results are cached until the database changes: the writer reports the commits of
-// this process, and SQLite's `data_version` shows those of others.
+// Results of reads outside of any transaction are cached until the database changes: the writer reports the commits of this
+// process, and SQLite's `data_version` shows those of others.
 
 const maxCached = 2000;
 

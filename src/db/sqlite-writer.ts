@@ -1,4 +1,4 @@
-// The one writer, with group commit.
+// The one writer of a SQLite database, with group commit.
 //
 // A commit on SQLite is an fsync, which dominates the cost of a write. So transactions that run in the same turn of the
 // event loop share one: each runs alone, inside a savepoint of an open outer transaction, and all of them are acknowledged
@@ -27,7 +27,7 @@ const nameCount = 16;
 
 /** How long transactions wait for another process that holds the lock of the file, all of them together. */
 const lockedLimitMs = 5000;
-const lookAgainMs = 10;
+const retryLockMs = 10;
 
 export class Writer {
   handle: Handle;
@@ -78,7 +78,7 @@ export class Writer {
   }
 
   async #beginWhenUnlocked(): Promise<void> {
-    do await new Promise((resolve) => setTimeout(resolve, lookAgainMs));
+    do await new Promise((resolve) => setTimeout(resolve, retryLockMs));
     while (!this.#tryBegin());
   }
 

@@ -80,7 +80,7 @@ export interface Tables extends RolloutTables, RoutingTables, AlertTables, Event
     locked_reason: string | null;
     locked_at: number | null;
     next_revision: number;
-    /** As the latest look saw it, and since when; why it is not healthy. */
+    /** What the latest reconcile pass found, and since when; why it is not healthy. */
     health_state: HealthState;
     health_since: number;
     health_reason: string | null;
