@@ -1,6 +1,8 @@
+// Caches of bounded size.
+
 /**
  * Remembers computed values by key. When `max` values are held it starts over: a lookup then costs no more than one in a
- * Map, which matters more here than keeping the values used last. `Recent` keeps those.
+ * Map, which matters more here than keeping the values used last. `LruCache` keeps those.
  */
 export class Memo<T extends object | string | null, K = string> {
   readonly #values = new Map<K, T>();

@@ -21,7 +21,7 @@ export const sharedOf = (clock: Clock): Clock => ({ now: () => clock.shared?.() 
 /** For deadlines and everything else that is due at a stored time. */
 export const lastingOf = (clock: Clock): Clock => ({ now: () => clock.lasting?.() ?? clock.now() });
 
-/** What waits and measures how long something takes. It comes in from outside, so that a simulation can replace it. */
+/** Timers and the measuring of durations. They come in from outside, so that a simulation can replace them. */
 export interface Timers {
   /** Milliseconds that only rise, whatever happens to the clock on the wall. */
   now(): number;

@@ -1,10 +1,11 @@
-// Where a server listens: at an address of its own, or on a socket that the supervisor opened, which it has inherited as a
-// file descriptor or received as a handle.
+// The connections of our own servers, from listening to the last one that closes: how many a client may have, how long it
+// may leave a response unread, and how they end without cutting off a request or a response.
 import { once } from 'node:events';
 import type { Server as HttpServer } from 'node:http';
 import { type AddressInfo, Server, type Socket } from 'node:net';
 import { isAmong, networkOf, type Range } from './address.ts';
 
+/** An address of the server's own, or a socket that the supervisor opened: inherited as a descriptor or sent as a handle. */
 export type ListenAt = { host: string; port: number } | { fd: number } | { _handle: object };
 
 export async function listenAt(server: Server, at: ListenAt): Promise<void> {
@@ -16,15 +17,13 @@ export const portOf = (server: Server): number => (server.address() as AddressIn
 
 export const hostOf = (server: Server): string => (server.address() as AddressInfo).address;
 
-// Limits of clients' connections: in all, over every listener, and of one address. Connections beyond one are closed
-// before a byte is read of them.
-
 interface ConnectionLimits {
   connections: number;
   /** 0: no such limit. Trusted proxies are excepted. */
   connectionsPerAddress: number;
 }
 
+/** Limits connections: in all, over every listener, and per address. Those beyond a limit are closed before a byte is read. */
 export function limitConnections(
   { connections, connectionsPerAddress }: ConnectionLimits,
   trustedProxies: readonly Range[],
@@ -74,38 +73,34 @@ function limitAddresses(limit: number, trustedProxies: readonly Range[], servers
   }
 }
 
-// Cuts off clients that do not take what is sent to them: what waits for them is memory, and a place among the connections.
-
 const checkStalledEveryMs = 1000;
 
 /**
- * A connection closes when nothing of a response has been taken for this long. However slowly it is taken, that does not
- * count, nor does the time in which a response is being prepared.
+ * Closes a connection when its client has read nothing of a response for this long: what waits for it takes memory, and a
+ * place among the connections. A client that reads slowly is not affected, nor is the time in which a response is prepared.
  *
- * Only connections that have something waiting get a time limit: one for every request would cost each of them.
+ * Only connections with unread data get a time limit: setting one for every request would make each of them slower.
  */
 export function cutOffStalledReaders(server: HttpServer, stallMs: number): void {
-  // The half tells this time limit of a connection from Node's own for idle ones.
+  // The half millisecond distinguishes this timeout from Node's own for idle connections.
   const limitMs = stallMs + 0.5;
   const replaced = new WeakMap<Socket, number>();
   const open = openSockets(server);
-  const look = () => {
+  const check = () => {
     for (const socket of open) {
       if (socket.writableLength === 0 || socket.timeout === limitMs) continue;
       replaced.set(socket, socket.timeout ?? 0);
       socket.setTimeout(limitMs);
     }
   };
-  const looking = setInterval(look, Math.min(checkStalledEveryMs, stallMs)).unref();
-  server.once('close', () => clearInterval(looking));
+  const timer = setInterval(check, Math.min(checkStalledEveryMs, stallMs)).unref();
+  server.once('close', () => clearInterval(timer));
   // Node closes a connection at its time limit, unless there is a listener.
   server.on('timeout', (socket) => {
     if (socket.timeout !== limitMs || socket.writableLength > 0) socket.destroy();
     else socket.setTimeout(replaced.get(socket) ?? 0);
   });
 }
-
-// Ends the connections of an HTTP server without cutting off a request or a response.
 
 export interface Connections {
   /** Closes no connections, unlike `close` of node:http. */
@@ -128,7 +123,7 @@ export function trackConnections(server: HttpServer, listeners: Server[] = []): 
     return closed;
   };
   const closeIdle = () => {
-    // Node 24 takes a connection on which nothing was sent yet for one whose request is on its way.
+    // Node 24 counts a connection on which nothing has been sent yet as one with a request under way.
     for (const socket of open) if (socket.bytesRead === 0) socket.destroy();
     // Node counts a connection as idle once its response was ended, though the client may not have taken all of it.
     const sending = [...open].filter(({ writableLength }) => writableLength > 0);
@@ -139,15 +134,15 @@ export function trackConnections(server: HttpServer, listeners: Server[] = []): 
   return {
     stopAccepting: () => void close(),
     async closeWhenIdle(from = 0) {
-      const look = () => {
+      const check = () => {
         if (performance.now() >= from) closeIdle();
       };
       const ended = close();
-      look();
+      check();
       // A connection whose response began before is kept alive, and becomes idle only when that has ended.
-      const looking = setInterval(look, checkIdleEveryMs);
+      const timer = setInterval(check, checkIdleEveryMs);
       await ended;
-      clearInterval(looking);
+      clearInterval(timer);
     },
   };
 }

@@ -1,5 +1,5 @@
 // A stream of server-sent events about something that grows. It reads on when it is told that there is more, and every
-// second in any case. A client that reads slowly is sent nothing more until it has caught up.
+// second in any case. A client that reads slowly gets nothing more until it has caught up.
 import { Readable } from 'node:stream';
 import type { Clock } from './clock.ts';
 

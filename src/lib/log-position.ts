@@ -1,4 +1,5 @@
-// Where a reader of a log is, and how one that was interrupted goes on: with every line, and none twice.
+// Where a reader of an engine's log is, and how it gets every line once: `Resumption` continues after an interruption,
+// `EachOnce` also drops lines that the engine repeats.
 import { encodeLine, kindOf, newline, type TimedLine, textOffset, timeLength, timeMs, timeText } from './log-lines.ts';
 
 /** Where a reader of an engine's log is: behind the `count`th line with this time and kind. */
@@ -128,10 +129,9 @@ export const lostLine = (from: string, to: string): TimedLine => ({
   text: `lines were lost here: the engine kept none between ${from} and ${to} long enough`,
 });
 
-// Each line of an engine's log once, from behind a position on. Docker gives some lines a second time when the file that it
-// reads is rotated. A line that is earlier than the one before of its stream, or the very same, is how that begins: from
-// there on lines are taken as repeated up to the place where the log was. If that does not come, the clock was set back, and
-// they are new.
+// Docker returns some lines a second time when the file it reads is rotated. A repetition begins with a line that is earlier
+// than, or the same as, the previous one of its stream: from there on, lines count as repeated up to the place that was
+// reached before. If that place does not come, the clock was set back and the lines are new.
 
 /** The latest line of a stream, where it is, and how many have its time. */
 interface Latest {
@@ -165,9 +165,9 @@ export class EachOnce {
   take(lines: Buffer): Buffer | null {
     const search = this.#search;
     if (search.state !== 'searching') return this.#withoutRepeated(lines);
-    const fresh = search.take(lines);
+    const rest = search.take(lines);
     if (this.#search.state === 'lost') this.#latest.clear();
-    return fresh && this.#withoutRepeated(fresh);
+    return rest && this.#withoutRepeated(rest);
   }
 
   /** Nothing more comes, or not for a while: what was held back is new. */

@@ -62,8 +62,8 @@ const prettyStream = (output: LogOutput): LogOutput => ({
   flush: (done) => output.flush(done),
 });
 
-// Standard output for the log. On a busy service a write for every line costs more than the line, so the lines of a few
-// milliseconds are written together.
+// On a busy service one write per line costs more than making the line, so the lines of a few milliseconds are written
+// together.
 
 const gatherMs = 5;
 /** For how long an end of the process waits for those who read the log. */

@@ -1,5 +1,8 @@
-// The background loops of one service, each with a heartbeat. A step cannot be ended from outside, so one that takes
-// longer than its limit is a reason to restart the process, and `/livez` says so.
+// Background loops. A loop runs a step, then waits for its interval or for wake(). Two steps never run at once. If a step
+// throws, the error is reported and the loop continues. stop() waits for the running step.
+//
+// The loops of a service have a heartbeat each. A step cannot be ended from outside, so one that exceeds its limit is a
+// reason to restart the process, and `/livez` says so.
 
 import { systemTimers, type Timers } from './clock.ts';
 import type { Log } from './log.ts';
@@ -68,12 +71,6 @@ export function createLoops(log: Log, timers: Timers = systemTimers): Loops {
   };
 }
 
-// A background loop: runs a step, then waits for the interval or for wake(). Two steps never run at once. If a step
-// throws, the error is reported and the loop continues. stop() waits for the running step.
-//
-// Other work gets its turn of the event loop between two steps, even if each step wakes the loop: what the next one waits
-// for may be among it, such as the commit of a group of transactions (db/sqlite/writer.ts).
-
 export interface Loop {
   /** Runs the next step as soon as possible, without waiting for the interval. */
   wake(): void;
@@ -87,6 +84,10 @@ interface LoopOptions {
   timers?: Timers;
 }
 
+/**
+ * Between two steps other work gets a turn of the event loop, even if each step wakes the loop: the next step may wait for
+ * that work, such as the commit of a group of transactions (db/sqlite-writer.ts).
+ */
 const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 export function startLoop({ intervalMs, step, onError, timers = systemTimers }: LoopOptions): Loop {

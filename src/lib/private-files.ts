@@ -1,4 +1,4 @@
-// Files that only their owner may read, whatever the umask is and however they were made before.
+// Files and sockets that only their owner may use, whatever the umask is and however they were made before.
 
 import { createHash } from 'node:crypto';
 import { chmodSync, closeSync, existsSync, lstatSync, mkdirSync, openSync, statSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { join } from 'node:path';
 /** Whether users other than the owner have any right. */
 export const isOpen = (mode: number): boolean => (mode & 0o077) !== 0;
 
-/** Makes the file if there is none. */
+/** Creates the file if there is none. */
 export function keepPrivate(path: string): void {
   closeSync(openSync(path, 'a', 0o600));
   closeToOthers(path);
@@ -24,16 +24,16 @@ function closeToOthers(path: string): void {
   if (isOpen(statSync(path).mode)) chmodSync(path, 0o600);
 }
 
-// Where a unix socket lies that belongs to a folder. Its path may have 107 bytes at most, so for a folder with a long path
-// it lies in a short one, which only this user can enter.
+/** Leaves room for the name under which a socket is opened before it is renamed. */
+const maxSocketPathBytes = 90;
 
-/** Leaves room for a name under which the socket is opened before it is renamed. */
-const maxBytes = 90;
-
-/** Makes the folder that it lies in. */
+/**
+ * The path of a unix socket that belongs to a folder. Such a path has 107 bytes at most, so for a folder with a long path the
+ * socket is in a short one, which only this user can enter. Creates the folder of the socket.
+ */
 export function socketPathIn(folder: string, name: string): string {
   const path = join(folder, name);
-  if (Buffer.byteLength(path) <= maxBytes) {
+  if (Buffer.byteLength(path) <= maxSocketPathBytes) {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     return path;
   }

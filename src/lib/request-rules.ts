@@ -1,9 +1,13 @@
-// The target of a request → a path relative to the site's root, or null. The target is decoded once, and one that could
-// lead elsewhere (a step up, a backslash, a dot file, an empty segment) names no file at all.
+// What a request asks for, as HTTP defines it: its target and host, conditions, ranges, encodings. Pure functions of the
+// headers; static-files.ts serves files by them.
 import type { IncomingMessage } from 'node:http';
 
 const maxTargetLength = 2048;
 
+/**
+ * The path relative to the site's root; null: it names no file. The target is decoded once, and one that could lead elsewhere
+ * (a step up, a backslash, a dot file, an empty segment) names no file at all.
+ */
 export function requestPath(given: string | undefined): string | null {
   if (given === undefined || given.length > maxTargetLength) return null;
   const target = originForm(given);
@@ -26,25 +30,25 @@ export function requestPath(given: string | undefined): string | null {
 /** The absolute form of a target (RFC 9112, 3.2.2), which proxies send; a server has to take it like the path in it. */
 const absoluteForm = /^https?:\/\/[^/?#]+/i;
 
-/** Of any other target: itself. */
+/** The path and query of a target in absolute form; any other target itself. */
 export function originForm(target: string): string {
   if (target.startsWith('/') || !absoluteForm.test(target)) return target;
   const rest = target.replace(absoluteForm, '');
   return rest.startsWith('/') ? rest : `/${rest}`;
 }
 
-// The Host header (RFC 9112, 3.2): a request has one, and with another number of them, or one that is no host, servers and
-// caches along the way could disagree about what was asked for. Such a request is answered with 400.
+// The Host header (RFC 9112, 3.2). A request has exactly one; with several, or one that is not a host, servers and caches on
+// the way could disagree about what was asked for. Such a request is answered with 400.
 
 const host = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\da-f:.]+\])(?::\d*)?$/i;
 
-/** Requests keep coming with the same few hosts: the last one that was right needs no second look. */
-let lastRight = '';
+/** Requests keep coming with the same few hosts: the last valid one is not parsed again. */
+let lastValid = '';
 
 function isHost(value: string): boolean {
-  if (value === lastRight) return true;
+  if (value === lastValid) return true;
   if (!host.test(value)) return false;
-  lastRight = value;
+  lastValid = value;
   return true;
 }
 
@@ -59,6 +63,7 @@ export function hasOneHost({ rawHeaders, headers }: IncomingMessage): boolean {
 }
 
 // Conditional requests (RFC 9110, 13): does the client already have the file, and does its range belong to this version?
+
 interface Validators {
   etag: string;
   mtimeMs: number;

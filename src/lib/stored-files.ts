@@ -69,8 +69,8 @@ export class StoredFiles {
   readonly #rules: FileRules;
   #known = new Map<string, Known>();
   #keptBytes = 0;
-  /** Looked up in this turn of the event loop. */
-  #fresh = new Map<string, StoredFile>();
+  /** Files whose state on disk was checked in this turn of the event loop. */
+  #checked = new Map<string, StoredFile>();
 
   constructor(root: string, rules: FileRules) {
     this.#root = root;
@@ -80,8 +80,8 @@ export class StoredFiles {
   /** The file, if it is in memory and unchanged on disk; undefined: call `load`. */
   recall(form: Form): StoredFile | undefined {
     const key = keyOf(form);
-    const fresh = this.#fresh.get(key);
-    if (fresh !== undefined) return fresh;
+    const checked = this.#checked.get(key);
+    if (checked !== undefined) return checked;
     const known = this.#known.get(key);
     if (known === undefined) return undefined;
     if (this.#stampNow(form) !== known.stamp) return undefined;
@@ -112,8 +112,8 @@ export class StoredFiles {
   }
 
   #remember(key: string, file: StoredFile): void {
-    if (this.#fresh.size === 0) setImmediate(() => this.#fresh.clear());
-    this.#fresh.set(key, file);
+    if (this.#checked.size === 0) setImmediate(() => this.#checked.clear());
+    this.#checked.set(key, file);
   }
 
   async #read(form: Form): Promise<Known | null> {
@@ -178,8 +178,7 @@ async function isFormOf(coded: StoredFile, encoding: Encoding, plain: StoredFile
 /** An entry takes memory even without the file's bytes. */
 const weight = (known: Known) => (known.file.bytes?.length ?? 0) + 1024;
 
-// What differs between the sites that this folder serves: their headers, and what is kept in memory. Paths are relative
-// to the site's root.
+/** What differs between sites: headers, and what is kept in memory. Paths are relative to the site's root. */
 export interface FileRules {
   /** On every response, errors included; names and values in turn, as writeHead takes them. */
   commonHeaders: string[];
