@@ -1,4 +1,5 @@
-// How a request fails: the error envelope as a response, or, if there is no request to reply to, written to the socket.
+// How a request fails. Anything that was thrown becomes the error envelope: the client gets a code and a message, the cause
+// goes to the log. If there is no request to reply to, the envelope is written to the socket.
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ApiError, type ErrorCode, type ErrorDetail, errorCatalogue } from '../contract/errors.ts';
@@ -66,8 +67,6 @@ export function failConnection(parts: FailureParts, cause: Error & { code?: stri
   );
   parts.log.info({ request_id: requestId, status: error.status, address: socket.remoteAddress }, 'malformed request');
 }
-
-// Turns anything that was thrown into the error envelope. The client gets a code and a message; the cause goes to the log.
 
 interface ErrorEnvelope {
   error: {

@@ -1,4 +1,5 @@
-// The OpenAPI 3.1 document, generated from the same declarations that validate requests.
+// The OpenAPI 3.1 document, generated from the same declarations that validate requests: operations, webhooks, responses,
+// and the TypeBox schemas as JSON schemas.
 import type { TObject, TSchema } from 'typebox';
 import { routes } from '../contract/api.ts';
 import { type RouteDeclaration, tagCatalogue } from '../contract/declare/route.ts';
@@ -147,8 +148,6 @@ function located(schema: TObject, location: 'path' | 'query'): Json[] {
   });
 }
 
-// Responses and their headers in the OpenAPI document.
-
 function success(route: RouteDeclaration, schemas: Json): Json {
   const headers: Json = { ...commonHeaders };
   if (route.versioned && route.status !== 204) headers.ETag = ref('ETag');
@@ -217,8 +216,6 @@ function errorResponses(schema: Json): Json {
   );
 }
 
-// TypeBox schemas as JSON schemas of the OpenAPI document.
-
 type Json = Record<string, unknown>;
 
 /** A named schema is added to `schemas`, the components, and becomes a reference; any other is returned itself. */
@@ -254,8 +251,6 @@ function child(value: unknown, source: unknown, schemas: Json): unknown {
   return named ? refer(source as TSchema, schemas) : walk(value, source, schemas);
 }
 
-// The errors that a route may respond with: those it declares, and those of every route of its kind.
-
 const gateErrors: ErrorCode[] = [
   'invalid_request',
   'token_in_query',
@@ -269,6 +264,7 @@ const tokenErrors: ErrorCode[] = ['token_missing', 'token_invalid', 'token_expir
 const bodyErrors: ErrorCode[] = ['invalid_json', 'body_too_large', 'unsupported_media_type', 'request_timeout'];
 const postErrors: ErrorCode[] = ['idempotency_in_flight', 'idempotency_key_reused'];
 
+/** The errors that a route may respond with: those it declares, and those of every route of its kind. */
 export function errorsOf(route: RouteDeclaration): ErrorCode[] {
   const codes = new Set<ErrorCode>([...gateErrors, ...route.errors]);
   const add = (more: ErrorCode[]) => more.forEach((code) => void codes.add(code));

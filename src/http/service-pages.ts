@@ -1,4 +1,5 @@
-// Pages about the service itself, outside /v1: health, metrics, the reference.
+// What the service's own port serves outside /v1: health, metrics, the reference. Every other path is a file of the
+// catalogue.
 
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
@@ -18,7 +19,7 @@ interface ServicePageParts {
   metrics: HttpMetrics;
   metricsAccess: MetricsAccess;
   /** Metrics of the deployments, in Prometheus' text format. */
-  figures(): Promise<string>;
+  deploymentMetrics(): Promise<string>;
   /** What `/readyz` says besides, though it is ready. */
   remarks(): string[];
   /** The root certificate of the local CA; null: certificates come from an ACME directory. */
@@ -30,7 +31,18 @@ interface ServicePageParts {
 
 export function mountServicePages(
   server: FastifyInstance,
-  { db, loops, metrics, metricsAccess, figures, remarks, caPem, baseUrl, apiUrl, isStopping }: ServicePageParts,
+  {
+    db,
+    loops,
+    metrics,
+    metricsAccess,
+    deploymentMetrics,
+    remarks,
+    caPem,
+    baseUrl,
+    apiUrl,
+    isStopping,
+  }: ServicePageParts,
 ): void {
   const html = 'text/html; charset=utf-8';
   const policy =
@@ -62,7 +74,9 @@ export function mountServicePages(
       if (refusal.status === 401) reply.header('www-authenticate', 'Bearer');
       return reply.send(refusal.text);
     }
-    return reply.type(metrics.registry.contentType).send((await metrics.registry.metrics()) + (await figures()));
+    return reply
+      .type(metrics.registry.contentType)
+      .send((await metrics.registry.metrics()) + (await deploymentMetrics()));
   });
 
   server.get('/local-ca.pem', async (_request, reply) => {
@@ -79,13 +93,11 @@ export function mountServicePages(
   );
 }
 
-// Whether the database answers, for `/readyz`.
-
-const timeoutMs = 2000;
+const databaseTimeoutMs = 2000;
 
 /**
- * Returns what asks: null where the database answers, else what is wrong with it. However many ask, one question is on its
- * way at a time: a silent database must not use up the connections.
+ * The check of the database for `/readyz`: null if it answers, else what is wrong with it. One query is under way at a time
+ * however many requests come: a silent database must not use up the connections.
  */
 function databaseCheck(db: Db): () => Promise<string | null> {
   let asking: Promise<string | null> | null = null;
@@ -102,7 +114,7 @@ function databaseCheck(db: Db): () => Promise<string | null> {
   return () => {
     const answer = asking ?? ask();
     const { promise: late, resolve } = Promise.withResolvers<string>();
-    const leftMs = Math.max(0, askedAt + timeoutMs - performance.now());
+    const leftMs = Math.max(0, askedAt + databaseTimeoutMs - performance.now());
     const timer = setTimeout(resolve, leftMs, 'no answer');
     return Promise.race([answer, late]).finally(() => clearTimeout(timer));
   };
@@ -118,8 +130,6 @@ async function findTrouble(db: Db): Promise<string | null> {
   return rows[0]!.writes ? null : 'it takes no writes';
 }
 
-// Who may read the metrics, which show what belongs to every account.
-
 interface MetricsAccess {
   /** Null: those who reach the service directly may read them. */
   token: string | null;
@@ -133,6 +143,7 @@ interface Refusal {
 
 const digest = (text: string): Buffer => hash('sha256', text, 'buffer');
 
+/** Why this request may not read the metrics, which cover every account; null: it may. */
 function metricsRefusal({ raw }: FastifyRequest, { token, trustedProxies }: MetricsAccess): Refusal | null {
   if (token !== null) {
     const given = /^Bearer +(.+)$/i.exec(raw.headers.authorization ?? '')?.[1] ?? '';
@@ -148,11 +159,9 @@ function metricsRefusal({ raw }: FastifyRequest, { token, trustedProxies }: Metr
   };
 }
 
-// The catalogue on the service's own port: every path that does not belong to the service is a file of the site.
+const servicePaths = /^\/(?:v1|docs|console|livez|readyz|metrics|local-ca\.pem)(?:[/?]|$)/;
 
-const ofTheService = /^\/(?:v1|docs|console|livez|readyz|metrics|local-ca\.pem)(?:[/?]|$)/;
-
-/** Puts the site's handler in front of the server's own listener, so that its responses bypass Fastify. */
+/** Puts the catalogue's handler in front of the server's own listener, so that its responses bypass Fastify. */
 export function mountSite(
   server: Server,
   handle: (request: IncomingMessage, response: ServerResponse) => void,
@@ -161,7 +170,7 @@ export function mountSite(
   const [service] = server.listeners('request') as RequestListener[];
   server.removeAllListeners('request');
   server.on('request', (request, response) => {
-    if (ofTheService.test(originForm(request.url!))) return service!(request, response as never);
+    if (servicePaths.test(originForm(request.url!))) return service!(request, response as never);
     if (endsConnections()) response.shouldKeepAlive = false;
     handle(request, response);
   });

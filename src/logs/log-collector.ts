@@ -1,5 +1,5 @@
-// Collects the logs of all instances that this process looks after. On PostgreSQL those are the ones of the environments
-// whose lease it holds; should two processes collect the same log for a moment, the one that writes second is refused
+// Collects the logs of all instances that this process is responsible for. On PostgreSQL those are the instances of the
+// environments whose lease it holds; if two processes collect the same log for a moment, the second write is refused
 // (store/segments.ts).
 
 import { setTimeout as pause } from 'node:timers/promises';
@@ -21,7 +21,7 @@ interface CollectorParts extends CollectionParts {
   owner: string | null;
 }
 
-/** Those that this process starts are followed at once; this finds those that another one started. */
+/** Instances that this process starts are followed at once; the loop finds those that another process started. */
 const findEveryMs = 5000;
 /** How long the removal of an instance waits for its last lines. */
 const takeWithinMs = 5000;
@@ -38,7 +38,7 @@ export class Collector {
 
   start(): void {
     this.#isRunning = true;
-    this.#loop = this.#parts.loops.start({ name: 'logs', intervalMs: findEveryMs, step: () => this.#look() });
+    this.#loop = this.#parts.loops.start({ name: 'logs', intervalMs: findEveryMs, step: () => this.#findInstances() });
   }
 
   async stop(): Promise<void> {
@@ -68,7 +68,8 @@ export class Collector {
     }
   }
 
-  async #look(): Promise<void> {
+  /** Begins to follow what should be followed, and ends what another process has taken over. */
+  async #findInstances(): Promise<void> {
     const { db, owner, regions } = this.#parts;
     const wanted = new Map((await listInstancesToCollect(db, owner)).map((instance) => [instance.id, instance]));
     for (const [id, collection] of this.#collections) {
@@ -126,8 +127,8 @@ async function listInstancesToCollect(db: Db, owner: string | null): Promise<Ins
   }));
 }
 
-// The collection of one instance's log: follows it from behind what is stored, and goes on after every failure until it is
-// told to stop or there is nothing more to come.
+// The collection of one instance's log follows it from behind what is stored, and continues after every failure until it is
+// stopped or the log ends.
 
 interface CollectionParts extends TailParts {
   log: Log;

@@ -1,5 +1,5 @@
-// Sends what instances print to one receiver as well. Lines wait in memory of a fixed size; while the receiver is away or
-// slow, those that find no room are dropped, counted, and said in the log: collecting and storing never wait for it.
+// Also sends what instances print to one receiver, by syslog or OTLP. Lines wait in a queue of bounded size. While the
+// receiver is away or slow, lines that do not fit are dropped, counted and logged: collecting and storing never wait for it.
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Log } from '../lib/log.ts';
 import { newline, streamOf, textOffset, timeLength } from '../lib/log-lines.ts';
@@ -22,7 +22,7 @@ const maxWaitingBytes = 8 * 1024 * 1024;
 const maxBatchBytes = 256 * 1024;
 const firstRetryMs = 500;
 const longestRetryMs = 30_000;
-const sayEveryMs = 60_000;
+const logEveryMs = 60_000;
 
 const countLines = (lines: Buffer): number => {
   let count = 0;
@@ -36,8 +36,8 @@ export class Shipper {
   readonly #queue: Waiting[] = [];
   readonly #stopping = new AbortController();
   #waitingBytes = 0;
-  #unsaid = 0;
-  #saidAt = Number.NEGATIVE_INFINITY;
+  #unlogged = 0;
+  #loggedAt = Number.NEGATIVE_INFINITY;
   #sending: Promise<void> | null = null;
   shipped = 0;
   dropped = 0;
@@ -62,14 +62,14 @@ export class Shipper {
 
   #drop(count: number): void {
     this.dropped += count;
-    this.#unsaid += count;
-    if (performance.now() - this.#saidAt < sayEveryMs) return;
+    this.#unlogged += count;
+    if (performance.now() - this.#loggedAt < logEveryMs) return;
     this.#log.warn(
-      { receiver: this.receiver.name, lines: this.#unsaid },
+      { receiver: this.receiver.name, lines: this.#unlogged },
       'lines of logs were not shipped: too many wait',
     );
-    this.#saidAt = performance.now();
-    this.#unsaid = 0;
+    this.#loggedAt = performance.now();
+    this.#unlogged = 0;
   }
 
   async #sendAll(): Promise<void> {

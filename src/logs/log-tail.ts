@@ -1,5 +1,5 @@
-// The lines of one instance on their way into the store. They gather in the last segment, which is written soon after
-// something came, again as it grows, and no more once it is large.
+// The lines of one instance on their way into the store. They gather in the last segment, which is written soon after the
+// first line came and again as it grows. Once it is large it is written for the last time, and the next segment begins.
 import type { Db } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
@@ -70,7 +70,7 @@ export class Tail {
     if (!isFull) return;
     await this.#fullWrite;
     this.#fullWrite = this.write();
-    this.#fullWrite.catch(() => {}); // the next one to wait for it is told
+    this.#fullWrite.catch(() => {}); // the next call that waits for it gets the error
   }
 
   #isMemoryShort(): boolean {
@@ -161,19 +161,19 @@ export class Tail {
   #drop(bytes: number, lines: number): void {
     this.#rawBytes -= bytes;
     const rest = this.#buffer.subarray(bytes, bytes + this.#rawBytes);
-    // Of a program that prints a lot the memory is used again.
+    // The buffer of a program that prints a lot is reused.
     if (bytes >= fullBytes / 2) rest.copy(this.#buffer);
     else this.#buffer = Buffer.from(rest);
     this.#lines -= lines;
     this.#parts.memory.bytes -= bytes;
   }
 
-  /** Of one that no longer does, it is let go. */
+  /** Frees the large buffer of a program that no longer prints a lot. */
   #shrink(): void {
     if (this.#buffer.length >= fullBytes) this.#buffer = Buffer.from(this.#buffer.subarray(0, this.#rawBytes));
   }
 
-  /** Lets go of what it holds in memory, once nothing of it is being written. */
+  /** Frees what it holds in memory, once nothing of it is being written. */
   async forget(): Promise<void> {
     await this.#writing.catch(() => {});
     this.#parts.memory.bytes -= this.#rawBytes;

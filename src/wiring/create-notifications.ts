@@ -1,4 +1,4 @@
-// How others learn of events: deliveries to webhooks, and the live stream.
+// How others learn of what happens: deliveries to webhooks, the live stream of events, alerts, and metrics for Prometheus.
 
 import { Figures } from '../alerts/figures.ts';
 import { alertRoutes } from '../alerts/routes.ts';
@@ -67,8 +67,6 @@ export function createNotifications(
   };
 }
 
-// What notices that something is wrong: the watcher of the alert rules, and the figures that others watch.
-
 interface Alerts {
   routes: ServedRoute[];
   /** What a router of this process saw. */
@@ -80,12 +78,12 @@ interface Alerts {
 }
 
 export function createAlerts(common: Common, config: Config): Alerts {
-  const figures = new Figures(common);
+  const metrics = new Figures(common);
   const watcher = new Watcher(common);
   return {
     routes: alertRoutes(common),
-    measured: (router, measurements) => figures.note(router, measurements),
-    figures: () => figures.text(),
+    measured: (router, measurements) => metrics.note(router, measurements),
+    figures: () => metrics.text(),
     start() {
       if (config.roles.includes('worker')) watcher.start();
     },

@@ -81,7 +81,7 @@ export function createWeb(common: Common, config: Config, parts: WebParts): Web 
   };
   const server = createServer({ ...common, ...service, trustedProxies });
   const metricsAccess = { token: config.metricsToken, trustedProxies };
-  mountServicePages(server, { ...common, ...service, metricsAccess });
+  mountServicePages(server, { ...common, ...service, metricsAccess, deploymentMetrics: parts.figures });
   if (roles.includes('api')) mountConsole(server);
   const origin = roles.includes('catalogue') ? createOrigin(config.catalogueDir) : null;
   if (origin) mountSite(server.server, origin.handle, service.endsConnections);
@@ -122,9 +122,7 @@ export function createWeb(common: Common, config: Config, parts: WebParts): Web 
 const hasConnections = (server: Server): Promise<boolean> =>
   new Promise((resolve) => server.getConnections((error, count) => resolve(!error && count > 0)));
 
-// Every route of the API.
-
-/** `more`: those of the parts that bring their own. */
+/** Every route of the API. `more`: the parts that bring their own routes. */
 export function apiRoutes(
   common: Common,
   regions: Regions,

@@ -1,5 +1,5 @@
-// Carries out a call of a declared route. A change runs in one transaction with its audit row and, if the request has an
-// Idempotency-Key, its stored response.
+// Carries out a call of a declared route: reads and validates the request, runs the handler, sends the response. A change
+// runs in one transaction with its audit row and, if the request has an Idempotency-Key, its stored response.
 
 import { timingSafeEqual } from 'node:crypto';
 import { Readable } from 'node:stream';
@@ -36,7 +36,7 @@ export interface Platform {
   apiUrl(): string;
 }
 
-// In every round of a conflict one transaction succeeds, and a pool has ten connections: twenty rounds are plenty.
+/** In every round of a conflict one transaction succeeds, and a pool has ten connections: twenty rounds are plenty. */
 const maxAttempts = 20;
 
 export async function carryOut(
@@ -183,7 +183,7 @@ function send(reply: FastifyReply, { status, headers, body }: StoredResponse): F
   return reply.header('content-type', 'application/json; charset=utf-8').send(body);
 }
 
-// Reads and validates a request against its declaration: what a handler is called with.
+// Reading a request: what the handler is called with, validated against the declaration of the route.
 
 const defaultLimit = 20;
 
@@ -262,8 +262,8 @@ function readBody(declaration: RouteDeclaration, body: unknown): unknown {
   });
 }
 
-// A cursor holds the key of the last item of a page and a MAC over the list, its filters and the account, so that a cursor
-// of another list, or a forged one, is refused.
+// A cursor holds the key of the last item of a page and a MAC over the list, its filters and the account. So a forged cursor,
+// or one of another list, is refused.
 
 const macBytes = 12;
 

@@ -1,4 +1,6 @@
-// Validates requests against their declarations.
+// Validates requests against their declarations. A value passes three steps, each of which bounds the work of the next:
+// the number of JSON values, before it is parsed; sizes and nesting, without reading what is too large; the schema itself,
+// compiled by TypeBox. Only for a value that fails is the complete list of faults made.
 import type { TObject, TSchema } from 'typebox';
 import { Compile, type Validator } from 'typebox/compile';
 import { ApiError, type ErrorDetail } from '../../contract/errors.ts';
@@ -126,8 +128,8 @@ function addUnknown(schema: SchemaNode, names: string[], faults: FaultList): voi
   }
 }
 
-// Every way in which a value differs from its schema, for people to read. TypeBox judges texts and numbers; what holds other
-// values is walked here, once and in order, and no further than to the last fault that is told.
+// Every way in which a value differs from its schema, for people to read. TypeBox judges texts and numbers; objects and
+// lists are walked here, once and in order, and no further than to the last fault that is reported.
 
 export function findSchemaFaults(schema: SchemaNode, value: unknown, root: string): FaultList {
   const faults = new FaultList(root);
@@ -197,7 +199,7 @@ function compareLeaf(schema: SchemaNode, value: unknown, faults: FaultList): voi
 const maxFaults = 20;
 const maxPath = 200;
 
-/** What is wrong with a value, each fault with its path: as many as a client is told, and no more. */
+/** What is wrong with a value, each fault with its path: as many as a response reports, and no more. */
 class FaultList {
   readonly details: ErrorDetail[] = [];
   readonly #trail: string[];
@@ -227,7 +229,7 @@ class FaultList {
 /** Cuts the text without splitting a character. */
 const clip = (text: string): string => (text.length > maxPath ? `${text.slice(0, maxPath)}…` : text).toWellFormed();
 
-// A schema as validation reads it. Requests use no other keywords for what holds other values; a test checks that.
+// A schema as validation reads it. Requests use no other keywords for objects and lists; a test checks that.
 
 export interface SchemaNode {
   type?: string;
@@ -276,7 +278,7 @@ function matches(pattern: string, text: string): boolean {
   return expression.test(text);
 }
 
-// Compiled schemas. Each is compiled on first use, to keep the start fast.
+// Schemas are compiled on first use, to keep the start fast.
 
 const compiled = new WeakMap<object, Validator>();
 
@@ -291,14 +293,14 @@ function validatorOf(schema: object): Validator {
 
 export const conforms = (schema: object, value: unknown): boolean => validatorOf(schema).Check(value);
 
-// How many values a JSON text has, without parsing it: to build a hundred thousand small values takes many times as long as
-// to count them, and no request needs so many.
+// The number of values in a JSON text is counted without parsing it: building a hundred thousand small values takes many
+// times as long, and no request needs so many.
 
 export const maxValues = 20_000;
 
 const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];
 
-/** Counts the commas outside texts. Of something that is not JSON it says nothing: that is for the parser to refuse. */
+/** Counts the commas outside of strings. What is not JSON is left for the parser to refuse. */
 export function hasTooManyValues(json: Uint8Array): boolean {
   if (json.length <= maxValues) return false;
   let commas = 0;

@@ -1,4 +1,4 @@
-// What a line says of itself, where it is JSON (as pino, zap, slog, structlog and others write it) or logfmt.
+// Level, message and time of a line that is JSON (as pino, zap, slog, structlog and others write it) or logfmt.
 import { logLevels } from '../../contract/logs/entry.ts';
 
 export type LogLevel = (typeof logLevels)[number];

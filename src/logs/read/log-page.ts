@@ -1,4 +1,5 @@
-// A page of the log of an environment: the entries of all its segments in one order, by time, then instance, then place.
+// A page of the log of an environment, and how its entries and their positions are spelled in the API. The entries of all
+// segments are in one order: by time, then instance, then place.
 // Segments are scanned a few at a time, in the order of their times, until the page is full and no other segment can hold
 // anything that comes before its end.
 

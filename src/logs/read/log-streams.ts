@@ -1,3 +1,5 @@
+// Live streams of the log of an environment, over restarts and rollouts: `LogStreams` keeps those that are open, each
+// `LogEventStream` reads on in the segments that have grown.
 import type { Readable } from 'node:stream';
 import { quotaExceeded } from '../../contract/errors.ts';
 import type { EnvironmentKey } from '../../environments/key.ts';
@@ -27,7 +29,7 @@ interface StreamsParts extends ReadParts {
   log: Log;
 }
 
-/** Everyone who follows a log. */
+/** All open streams. */
 export class LogStreams {
   readonly #parts: StreamsParts;
   readonly #open = new Set<LogEventStream>();
@@ -90,8 +92,6 @@ type Changed = { projectId: string; environment: string }[];
 const concerns = ({ follower: { key } }: LogEventStream, changed: Changed): boolean =>
   changed.length === 0 ||
   changed.some(({ projectId, environment }) => projectId === key.projectId && environment === key.environment);
-
-// A follower of an environment's log, over restarts and rollouts. It reads on in the segments that have grown.
 
 interface LogFollower {
   accountId: string;

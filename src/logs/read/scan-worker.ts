@@ -1,4 +1,4 @@
-// A thread that takes segments apart, so that a search holds up nothing else.
+// The thread that decompresses and searches segments, so that a search holds up nothing else.
 import { parentPort } from 'node:worker_threads';
 import { decompress } from '../store/segment-encoding.ts';
 import { type ScanQuery, scan } from './scan.ts';

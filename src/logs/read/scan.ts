@@ -1,5 +1,5 @@
-// Finds the entries of one segment that a reader asks for. Text is searched for in the bytes as they are; only around what
-// is found they are taken apart.
+// Finds the entries of one segment that a reader asks for. A text is searched for in the raw bytes; only the lines around a
+// match are parsed.
 import { newline, textOffset, timeLength } from '../../lib/log-lines.ts';
 
 export type Order = 'newest' | 'oldest';
@@ -15,7 +15,7 @@ export interface ScanQuery {
   limit: number;
   /** Only entries that come after this one in the order; without a time, it is one of this segment. */
   beyond: { time: string | null; offset: number } | null;
-  /** Nothing else is looked at, not even for the beginning or the end of an entry. */
+  /** Nothing else is read, not even for the beginning or the end of an entry. */
   within?: { fromByte: number; toByte: number };
 }
 
@@ -96,14 +96,14 @@ function finderOfAnyCase(raw: Buffer, text: string): Finder {
   };
 }
 
-// What is one entry of a log: a line and those that continue it. A line continues the one before of its stream if it is the
-// rest of a line that was too long, or looks like part of a stack trace.
+// An entry of a log is a line and those that continue it. A line continues the previous one of its stream if it is the rest
+// of a line that was too long, or looks like part of a stack trace.
 
 export interface Entry {
   /** Where it begins in its segment, which never changes: with instance and segment it names the entry. */
   offset: number;
   time: string;
-  /** As in lib/log-lines/. */
+  /** As in lib/log-lines.ts. */
   kind: string;
   text: string;
 }

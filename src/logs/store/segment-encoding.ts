@@ -1,5 +1,5 @@
 // A segment as it is stored: its lines, compressed by zstd. In front of them may be a frame of the kind that zstd skips,
-// with a filter (text-filter.ts) that tells without decompressing that a text is not in it.
+// with a filter that shows, without decompressing, that a text is not in the segment.
 import { promisify } from 'node:util';
 import { constants, zstdCompress, zstdDecompressSync } from 'node:zlib';
 import { newline, textOffset } from '../../lib/log-lines.ts';
@@ -45,9 +45,9 @@ export function decompress(bytes: Uint8Array, expectedBytes = chunkSize): Buffer
   return zstdDecompressSync(lines, { chunkSize: expectedBytes + 64 });
 }
 
-// Tells of most texts that are not in a segment that they are not: a Bloom filter with one bit for every five characters
-// in a row, letters in either case. A text that is searched for has several of those, so one that is missing is enough.
-// Characters beyond ASCII are left out, because their capitals are other bytes.
+// The filter is a Bloom filter with one bit for every five characters in a row, ignoring case. A text that is searched for
+// has several such sequences, and one missing bit shows that the text is absent. Characters beyond ASCII are left out,
+// because their capitals are other bytes.
 
 const gramLength = 5;
 const gramMask = 2 ** (6 * gramLength) - 1;

@@ -21,7 +21,7 @@ export interface LoggedInstance {
 
 /** null: its environment is gone. */
 export async function openStream(db: Db, { id, key, revision }: LoggedInstance, nowMs: number) {
-  const fresh: StreamRow = {
+  const newStream: StreamRow = {
     instance_id: id,
     project_id: key.projectId,
     environment: key.environment,
@@ -35,7 +35,7 @@ export async function openStream(db: Db, { id, key, revision }: LoggedInstance, 
   try {
     await db
       .insertInto('log_stream')
-      .values(fresh)
+      .values(newStream)
       .onConflict((conflict) => conflict.column('instance_id').doNothing())
       .execute();
   } catch (error) {
