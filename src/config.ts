@@ -6,7 +6,7 @@ import type { RegionSetting } from './engines/region-setting.ts';
 import type { Mirrors } from './engines/registry/endpoints.ts';
 import type { Range } from './lib/address.ts';
 import { type S3Store, storeAt } from './lib/s3-address.ts';
-import { Mistake } from './lib/setting-forms.ts';
+import { InvalidSetting } from './lib/setting-parsers.ts';
 import { StartError } from './lib/start-error.ts';
 import { type Role, settings } from './settings.ts';
 
@@ -107,7 +107,7 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
     try {
       return setting.parse(value) as ReturnType<(typeof settings)[N]['parse']>;
     } catch (error) {
-      if (!(error instanceof Mistake)) throw error;
+      if (!(error instanceof InvalidSetting)) throw error;
       mistakes.push(`${name} ${error.message}`);
       return undefined as never;
     }

@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { isOpen, keepPrivate } from './lib/private-files.ts';
+import { isOpenToOthers, keepPrivate } from './lib/private-files.ts';
 import { StartError } from './lib/start-error.ts';
 
 export function makeDataDir(dir: string): void {
@@ -36,7 +36,7 @@ export const dataDirInUse = (dir: string): StartError =>
 /** A directory that holds nothing else is closed to other users; one that others may need as it is, is refused. */
 function closeToOthers(dir: string): void {
   const { mode } = statSync(dir);
-  if (!isOpen(mode)) return;
+  if (!isOpenToOthers(mode)) return;
   const shown = `SLUICE_DATA_DIR ${dir} is open to other users (mode ${(mode & 0o7777).toString(8)})`;
   const names = readdirSync(dir);
   if (names.length > 0 && !names.some((name) => ownNames.has(name))) {

@@ -12,14 +12,14 @@ import {
   hostName,
   hostNames,
   httpsRedirect,
+  invalid,
   optional,
   port,
   secretKey,
   text,
   url,
   wholeNumber,
-  wrong,
-} from './lib/setting-forms.ts';
+} from './lib/setting-parsers.ts';
 import { logsSettings } from './logs/log-settings.ts';
 
 export const roles = ['api', 'catalogue', 'router', 'worker'] as const;
@@ -34,7 +34,7 @@ interface Setting<T> {
 /** `haproxy`: the program, where one is named. */
 function dataPlane(value: string): { setting: 'auto' | 'builtin' | 'haproxy'; haproxy: string | null } {
   if (value === 'auto' || value === 'builtin') return { setting: value, haproxy: null };
-  const [, , program] = /^haproxy(:(.+))?$/.exec(value) ?? wrong('must be auto, builtin, haproxy or haproxy:PATH');
+  const [, , program] = /^haproxy(:(.+))?$/.exec(value) ?? invalid('must be auto, builtin, haproxy or haproxy:PATH');
   return { setting: 'haproxy', haproxy: program ?? 'haproxy' };
 }
 
@@ -42,7 +42,7 @@ function loginFiles(value: string): { account: string | null; path: string }[] {
   const items = value.split(',').filter((item) => item !== '');
   return items.map((item) => {
     const [, account = null, path = ''] = /^(?:(acc_[0-9a-z]{26})=)?(.*)$/s.exec(item.trim()) ?? [];
-    if (/^acc_[^/]*=/.test(path) || path === '') wrong(`"${item}" must be account=path or a path`);
+    if (/^acc_[^/]*=/.test(path) || path === '') invalid(`"${item}" must be account=path or a path`);
     return { account, path: resolve(path) };
   });
 }

@@ -49,7 +49,7 @@ export function isUnavailable(error: unknown): boolean {
 export const isReadOnly = (error: unknown): boolean => field(error, 'code') === readOnly;
 
 /** Why a database is not available, in words that give away neither addresses nor names. */
-export function reasonOf(error: unknown): string {
+export function unavailableReason(error: unknown): string {
   if (isReadOnly(error)) return 'it takes no writes';
   if (isLocked(error)) return 'another process has locked it';
   const errcode = field(error, 'errcode');

@@ -1,5 +1,5 @@
 // SLUICE_REGIONS: comma-separated `name=engine`.
-import { optional, wrong } from '../lib/setting-forms.ts';
+import { invalid, optional } from '../lib/setting-parsers.ts';
 import { checkAddress, defaultDockerSocket } from './docker/address.ts';
 
 export type EngineChoice =
@@ -49,11 +49,11 @@ const maxHosts = 100;
 function parseHosts(parts: string[]): EngineChoice {
   const addresses = parts.map((part) => {
     const engine = parseOne(part);
-    if (engine.kind !== 'docker') return wrong(`"${part}" cannot be one of several hosts: only docker:ADDRESS can`);
+    if (engine.kind !== 'docker') return invalid(`"${part}" cannot be one of several hosts: only docker:ADDRESS can`);
     return engine.address ?? defaultDockerSocket;
   });
-  if (addresses.length > maxHosts) wrong(`a region may have ${maxHosts} hosts`);
-  if (new Set(addresses).size < addresses.length) wrong(`"${parts.join('+')}" names a host twice`);
+  if (addresses.length > maxHosts) invalid(`a region may have ${maxHosts} hosts`);
+  if (new Set(addresses).size < addresses.length) invalid(`"${parts.join('+')}" names a host twice`);
   return { kind: 'docker-hosts', addresses };
 }
 
@@ -64,7 +64,7 @@ function parseOne(value: string): EngineChoice {
   if (kind === 'standin' && argument === null) return { kind };
   if (kind === 'docker') return { kind, address: argument === null ? null : checkAddress(argument) };
   if (kind === 'kubernetes') return { kind, context: argument };
-  return wrong(
+  return invalid(
     `"${value}" is not an engine: auto, standin:, docker:[address], several docker:ADDRESS joined by +, or kubernetes:[context]`,
   );
 }
@@ -73,8 +73,8 @@ export function parseRegions(value: string): RegionSetting[] {
   const seen = new Set<string>();
   return value.split(',').map((item) => {
     const [name = '', choice] = item.split(/=(.*)/s);
-    if (!/^[a-z][a-z0-9-]{0,38}$/.test(name)) wrong(`"${item}" must be name=engine, as in local=auto`);
-    if (seen.has(name)) wrong(`the region ${name} is named twice`);
+    if (!/^[a-z][a-z0-9-]{0,38}$/.test(name)) invalid(`"${item}" must be name=engine, as in local=auto`);
+    if (seen.has(name)) invalid(`the region ${name} is named twice`);
     seen.add(name);
     return { name, engine: parseEngine(choice ?? 'auto') };
   });

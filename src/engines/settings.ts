@@ -1,5 +1,5 @@
 // The settings of regions and their engines.
-import { portRange, wholeNumber } from '../lib/setting-forms.ts';
+import { portRange, wholeNumber } from '../lib/setting-parsers.ts';
 import { parseSubnetPool } from './docker/network/setting.ts';
 import { defaultSubnetPool } from './docker/network/subnets.ts';
 import { kubernetesSettings } from './kubernetes/settings.ts';

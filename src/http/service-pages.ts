@@ -6,7 +6,7 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'n
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { sql } from 'kysely';
 import { type Db, dialectOf } from '../db/database.ts';
-import { reasonOf } from '../db/database-errors.ts';
+import { unavailableReason } from '../db/database-errors.ts';
 import { isAmong, type Range } from '../lib/address.ts';
 import type { Loops } from '../lib/loops.ts';
 import { originForm } from '../lib/request-rules.ts';
@@ -105,7 +105,7 @@ function databaseCheck(db: Db): () => Promise<string | null> {
   const ask = () => {
     askedAt = performance.now();
     asking = findTrouble(db)
-      .catch(reasonOf)
+      .catch(unavailableReason)
       .finally(() => {
         asking = null;
       });

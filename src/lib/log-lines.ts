@@ -51,7 +51,7 @@ interface Line {
   text: string;
 }
 
-export const bytesOf = (lines: Line[]): number => lines.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
+export const textBytesOf = (lines: Line[]): number => lines.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
 
 /** The latest of the lines, oldest first, whose text takes no more than this. */
 export function latestThatFit<L extends Line>(lines: L[], maxBytes: number): L[] {

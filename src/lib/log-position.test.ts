@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { encodeLine, encodeLines, maxPieceBytes, type TimedLine, timeText } from './log-lines.ts';
-import { EachOnce, type LogPosition, parsePosition, positionBehind, positionText, Resumption } from './log-position.ts';
+import {
+  type LogPosition,
+  parsePosition,
+  positionBehind,
+  positionText,
+  RepeatFilter,
+  Resumption,
+} from './log-position.ts';
 
 const line = (ms: number, text: string, stream: TimedLine['stream'] = 'stdout', nanos = 0): TimedLine => ({
   time: timeText(ms, nanos),
@@ -78,7 +85,7 @@ const numberedLines = Array.from({ length: 20 }, (_, n) => numberedLine(n, n % 5
 
 /** What comes of lines in chunks of some size, with what is held back at the end. */
 function onceOf(lines: TimedLine[], size: number): string {
-  const once = new EachOnce(null);
+  const once = new RepeatFilter(null);
   const out: Buffer[] = [];
   for (let at = 0; at < lines.length; at += size) {
     const chunk = encodeLines(lines.slice(at, at + size));
@@ -97,7 +104,7 @@ test('lines that are given again are left out, however they are cut into chunks'
 });
 
 test('also right behind the position that reading goes on from', () => {
-  const once = new EachOnce({ time: numberedLines[8]!.time, kind: 'o', count: 1 });
+  const once = new RepeatFilter({ time: numberedLines[8]!.time, kind: 'o', count: 1 });
   assert.equal(once.holdsBack, false, 'nothing has come that could be lost');
   assert.equal(once.take(encodeLines(numberedLines.slice(4, 8))), null);
   assert.equal(once.holdsBack, true);

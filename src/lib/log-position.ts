@@ -143,7 +143,7 @@ interface Latest {
 
 const nothing = Buffer.alloc(textOffset);
 
-export class EachOnce {
+export class RepeatFilter {
   /** By the letter of the stream. */
   readonly #latest = new Map<number, Latest>();
   #search: Resumption;

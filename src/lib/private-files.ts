@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /** Whether users other than the owner have any right. */
-export const isOpen = (mode: number): boolean => (mode & 0o077) !== 0;
+export const isOpenToOthers = (mode: number): boolean => (mode & 0o077) !== 0;
 
 /** Creates the file if there is none. */
 export function keepPrivate(path: string): void {
@@ -21,7 +21,7 @@ export function keepDatabasePrivate(path: string): void {
 }
 
 function closeToOthers(path: string): void {
-  if (isOpen(statSync(path).mode)) chmodSync(path, 0o600);
+  if (isOpenToOthers(statSync(path).mode)) chmodSync(path, 0o600);
 }
 
 /** Leaves room for the name under which a socket is opened before it is renamed. */

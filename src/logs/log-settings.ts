@@ -1,5 +1,5 @@
 // The settings of what instances print.
-import { days, headerList, s3Address, syslogAddress, url, wholeNumber } from '../lib/setting-forms.ts';
+import { days, headerList, s3Address, syslogAddress, url, wholeNumber } from '../lib/setting-parsers.ts';
 
 export const logsSettings = {
   SLUICE_LOGS_MB: {

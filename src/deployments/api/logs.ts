@@ -5,7 +5,7 @@ import { keyOf } from '../../environments/key.ts';
 import { type EnvironmentRow, findEnvironment } from '../../environments/queries.ts';
 import { type ApiCall, type ServedRoute, serve } from '../../http/api/served-route.ts';
 import { isoTime } from '../../lib/iso-time.ts';
-import { bytesOf, latestThatFit, streamOf, timeMs } from '../../lib/log-lines.ts';
+import { latestThatFit, streamOf, textBytesOf, timeMs } from '../../lib/log-lines.ts';
 import { endOfTimeMs, type ReadParts, readPage } from '../../logs/read/log-page.ts';
 import type { LogReads } from '../../logs/read/log-reads.ts';
 import type { Regions } from '../../regions/regions.ts';
@@ -100,7 +100,7 @@ async function readLatest(engine: Engine, instances: { id: string }[], window: P
     const read = await Promise.all(
       instances.slice(next, next + instancesAtOnce).map(async ({ id }) => {
         const lines = await engine.logs(id, { ...window, sinceMs });
-        truncated ||= bytesOf(lines) > maxBytes;
+        truncated ||= textBytesOf(lines) > maxBytes;
         return lines.map((line) => ({ ...line, text: line.text.slice(0, maxLineLength), instance: id }));
       }),
     );

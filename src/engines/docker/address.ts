@@ -1,6 +1,6 @@
 // Where a Docker Engine is, and where the ports it publishes are reached.
 import { hostname } from 'node:os';
-import { wrong } from '../../lib/setting-forms.ts';
+import { invalid } from '../../lib/setting-parsers.ts';
 
 export const defaultDockerSocket = '/var/run/docker.sock';
 
@@ -28,7 +28,7 @@ export function checkAddress(address: string): string {
   const isRemote = scheme === 'tcp' || scheme === 'http';
   const query = isRemote && URL.canParse(httpOf(address)) ? [...new URL(httpOf(address)).searchParams] : null;
   const isKnown = query?.every(([name, value]) => name === 'certs' && value.startsWith('/'));
-  return isKnown ? address : wrong(`"${address}" must be a socket, tcp://host:port or tcp://host:port?certs=/folder`);
+  return isKnown ? address : invalid(`"${address}" must be a socket, tcp://host:port or tcp://host:port?certs=/folder`);
 }
 
 const httpOf = (address: string): string => address.replace(/^tcp:/, 'http:');

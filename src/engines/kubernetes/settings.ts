@@ -1,7 +1,7 @@
 // The settings of Kubernetes regions.
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { choice, wrong } from '../../lib/setting-forms.ts';
+import { choice, invalid } from '../../lib/setting-parsers.ts';
 import type { Namespaces } from './objects/names.ts';
 import { parseRouters, type Routers } from './objects/routers.ts';
 
@@ -14,13 +14,13 @@ export interface KubernetesSettings {
 
 function namespaceName(value: string): string | null {
   if (value === '') return null;
-  return /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(value) ? value : wrong('must be the name of a namespace');
+  return /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(value) ? value : invalid('must be the name of a namespace');
 }
 
 function namespacePrefix(value: string): string {
   return /^[a-z][a-z0-9-]{0,29}$/.test(value)
     ? value
-    : wrong('must be up to 30 lower-case letters, digits and hyphens, the first a letter');
+    : invalid('must be up to 30 lower-case letters, digits and hyphens, the first a letter');
 }
 
 export const kubernetesSettings = {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseImage } from '../../contract/image-reference.ts';
-import { Mistake } from '../../lib/setting-forms.ts';
+import { InvalidSetting } from '../../lib/setting-parsers.ts';
 import { endpointsOf, isRefused, parseMirrors } from './endpoints.ts';
 
 const originsOf = (image: string, mirrors = '') =>
@@ -31,7 +31,7 @@ test('Docker Hub is asked at its registry, after its mirrors', () => {
 
 test('a mirror that could be listened to, or that is no address, is a mistake', () => {
   for (const value of ['docker.io', 'docker.io=mirror', 'docker.io=http://mirror.example', 'a=https://u:p@b.example']) {
-    assert.throws(() => parseMirrors(value), Mistake, value);
+    assert.throws(() => parseMirrors(value), InvalidSetting, value);
   }
 });
 

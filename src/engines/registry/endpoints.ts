@@ -1,7 +1,7 @@
 // Where the registry of an image is asked: first its mirrors, then the registry itself.
 import type { ImageReference } from '../../contract/image-reference.ts';
 import { isAmong, isLoopback, parseAddress, parseRange } from '../../lib/address.ts';
-import { wrong } from '../../lib/setting-forms.ts';
+import { invalid } from '../../lib/setting-parsers.ts';
 
 export interface Endpoint {
   /** `https://host[:port]`; `http://` only on loopback. */
@@ -56,10 +56,10 @@ export function parseMirrors(value: string): Mirrors {
     const [, registry = '', address = ''] = /^([^=/]+)=(.+)$/.exec(item.trim()) ?? [];
     const url = URL.parse(address);
     if (url?.pathname !== '/' || url.search !== '' || url.username !== '') {
-      return wrong(`"${item}" must be registry=address, as in docker.io=https://mirror.example`);
+      return invalid(`"${item}" must be registry=address, as in docker.io=https://mirror.example`);
     }
     if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopbackHost(url.hostname))) {
-      return wrong(`"${item}" must have an address with https://, or one of this machine with http://`);
+      return invalid(`"${item}" must have an address with https://, or one of this machine with http://`);
     }
     mirrors.set(registry, [...(mirrors.get(registry) ?? []), url.origin]);
   }

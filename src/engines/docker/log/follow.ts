@@ -4,7 +4,7 @@
 // said that lines were. So is one whose reader was away, until it has caught up.
 import type { Readable } from 'node:stream';
 import { timeMs } from '../../../lib/log-lines.ts';
-import { disorderMs, EachOnce, type LogPosition, positionBehind } from '../../../lib/log-position.ts';
+import { disorderMs, type LogPosition, positionBehind, RepeatFilter } from '../../../lib/log-position.ts';
 import { type DockerClient, isErrorResponse } from '../client.ts';
 import { FrameLines } from './frame-lines.ts';
 import { Gathering } from './gathering.ts';
@@ -72,7 +72,7 @@ async function* readLog(
   const stalled = new AbortController();
   const watchdog = setTimeout(() => stalled.abort(), client.timeouts.read);
   const abortSignal = AbortSignal.any([signal, client.closing, stalled.signal]);
-  const once = new EachOnce(position);
+  const once = new RepeatFilter(position);
   const frames = new FrameLines();
   let stream: Readable | null = null;
   try {

@@ -1,5 +1,5 @@
 // The latest lines of an instance.
-import { bytesOf, latestThatFit } from '../../../lib/log-lines.ts';
+import { latestThatFit, textBytesOf } from '../../../lib/log-lines.ts';
 import type { LogLine } from '../../engine.ts';
 import type { KubeClient } from '../api/client.ts';
 import { linesOf } from '../api/lines.ts';
@@ -29,7 +29,7 @@ export async function readPodLog(client: KubeClient, pod: Pod, query: LogQuery):
     bytes += line.text.length;
     if (bytes < 2 * maxBytes) continue;
     lines = latestThatFit(lines, maxBytes);
-    bytes = bytesOf(lines);
+    bytes = textBytesOf(lines);
   }
   return latestThatFit(lines.slice(-tail), maxBytes);
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseRange } from '../../../lib/address.ts';
-import { Mistake } from '../../../lib/setting-forms.ts';
+import { InvalidSetting } from '../../../lib/setting-parsers.ts';
 import type { InstanceSet } from '../../engine.ts';
 import { dnsLabel, namespaceOf, setName, whoseIs } from './names.ts';
 import { replicaSetOf } from './replica-set.ts';
@@ -118,5 +118,6 @@ test('routers are addresses, a namespace, or pods with a label', () => {
     { namespace: 'edge', labels: { 'app.kubernetes.io/name': 'router' } },
   ]);
   assert.deepEqual(parseRouters(''), []);
-  for (const value of ['10.0.0.0', 'sluice', 'A:b=c', 'a:b']) assert.throws(() => parseRouters(value), Mistake, value);
+  for (const value of ['10.0.0.0', 'sluice', 'A:b=c', 'a:b'])
+    assert.throws(() => parseRouters(value), InvalidSetting, value);
 });

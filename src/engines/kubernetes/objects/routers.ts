@@ -1,6 +1,6 @@
 // SLUICE_KUBERNETES_ROUTERS: where visitors' requests come from.
 import { parseRange, type Range } from '../../../lib/address.ts';
-import { wrong } from '../../../lib/setting-forms.ts';
+import { invalid } from '../../../lib/setting-parsers.ts';
 
 /** Machines by their addresses, or pods by their namespace and, unless all of it count, a label. */
 export type Routers = { range: Range } | { namespace: string; labels: Record<string, string> };
@@ -17,7 +17,7 @@ export function parseRouters(value: string): Routers[] {
       if (range) return { range };
       const [, namespace, label, text = ''] = podsOf.exec(item) ?? [];
       if (namespace === undefined)
-        return wrong(`"${item}" is neither a range such as 10.0.0.0/8 nor pods: namespace:label=value`);
+        return invalid(`"${item}" is neither a range such as 10.0.0.0/8 nor pods: namespace:label=value`);
       return { namespace, labels: label === undefined ? {} : { [label]: text } };
     });
 }
