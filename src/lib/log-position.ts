@@ -1,5 +1,5 @@
 // Where a reader of an engine's log is, and how it gets every line once: `Resumption` continues after an interruption,
-// `EachOnce` also drops lines that the engine repeats.
+// `RepeatFilter` also drops lines that the engine repeats.
 import { encodeLine, kindOf, newline, type TimedLine, textOffset, timeLength, timeMs, timeText } from './log-lines.ts';
 
 /** Where a reader of an engine's log is: behind the `count`th line with this time and kind. */

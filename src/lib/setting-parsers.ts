@@ -1,4 +1,4 @@
-// Parsers for the values of settings. They throw a Mistake whose message continues a sentence that starts with the
+// Parsers for the values of settings. They throw an InvalidSetting whose message continues a sentence that starts with the
 // setting's name.
 import { parseRange, type Range } from './address.ts';
 import { parseS3Address, type S3Address } from './s3-address.ts';
