@@ -180,7 +180,7 @@ async function buildApp(config: Config, overrides: Overrides & { log: Log }, end
           logs,
         ])
       : [],
-    figures: alerts.figures,
+    deploymentMetrics: alerts.deploymentMetrics,
     remarks: rollouts.unreachable,
     caPem: domains.caPem,
   });

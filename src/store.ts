@@ -75,9 +75,9 @@ async function migrateSqlite(dataDir: string, onWait: () => void): Promise<Migra
 /** On a connection of its own, without limits: a migration takes as long as it needs. */
 async function migratePostgres({ databaseDirectUrl, dataDir }: Config, url: string, onWait: () => void) {
   // Imported here so that a start on SQLite does not load it.
-  const { refuseUntoldPooler } = await import('./db/postgres-client.ts');
-  await refuseUntoldPooler('SLUICE_DATABASE_URL', url);
-  if (databaseDirectUrl !== null) await refuseUntoldPooler('SLUICE_DATABASE_DIRECT_URL', databaseDirectUrl);
+  const { refuseUndeclaredPooler } = await import('./db/postgres-client.ts');
+  await refuseUndeclaredPooler('SLUICE_DATABASE_URL', url);
+  if (databaseDirectUrl !== null) await refuseUndeclaredPooler('SLUICE_DATABASE_DIRECT_URL', databaseDirectUrl);
   const own = { url: databaseDirectUrl ?? url, dataDir, onConnectionLost: () => {}, unlimited: true };
   const database = await openDatabase(own);
   try {

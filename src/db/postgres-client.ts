@@ -226,7 +226,7 @@ const advice = {
  * `pgbouncer=true`. In that mode a connection has no session of its own: notifications get lost, and prepared statements
  * are missing on the next server connection.
  */
-export async function refuseUntoldPooler(setting: keyof typeof advice, url: string): Promise<void> {
+export async function refuseUndeclaredPooler(setting: keyof typeof advice, url: string): Promise<void> {
   if (setting === 'SLUICE_DATABASE_URL' && isPooled(url)) return;
   const clients: Client[] = [];
   const sessionOf = async () => {

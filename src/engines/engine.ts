@@ -214,7 +214,7 @@ export interface Engine {
   /** Oldest first; empty if there is no such instance. */
   logs(id: string, query: LogQuery): Promise<LogLine[]>;
   /**
-   * What the instance prints, from behind a position on (null: from the beginning), as lines of lib/log-lines/, each once
+   * What the instance prints, from behind a position on (null: from the beginning), as lines of lib/log-lines.ts, each once
    * and in order. Reads no faster than it is asked to; where lines behind the position were lost, one says so. Ends when
    * the instance has ended and all of it was read, or there is none. A buffer is the caller's until it asks for the next.
    */

@@ -72,7 +72,7 @@ interface Alerts {
   /** What a router of this process saw. */
   measured(router: string, measurements: Measurement[]): void;
   /** For Prometheus. */
-  figures(): Promise<string>;
+  deploymentMetrics(): Promise<string>;
   start(): void;
   stop(): Promise<void>;
 }
@@ -83,7 +83,7 @@ export function createAlerts(common: Common, config: Config): Alerts {
   return {
     routes: alertRoutes(common),
     measured: (router, measurements) => metrics.note(router, measurements),
-    figures: () => metrics.text(),
+    deploymentMetrics: () => metrics.text(),
     start() {
       if (config.roles.includes('worker')) watcher.start();
     },

@@ -40,7 +40,7 @@ interface WebParts {
   timeouts: ServerTimeouts;
   routes: ServedRoute[];
   /** Metrics of the deployed revisions, in Prometheus' text format. */
-  figures(): Promise<string>;
+  deploymentMetrics(): Promise<string>;
   /** What `/readyz` says besides, though it is ready. */
   remarks(): string[];
   /** The root of the local CA; null: there is none. */
@@ -81,7 +81,7 @@ export function createWeb(common: Common, config: Config, parts: WebParts): Web 
   };
   const server = createServer({ ...common, ...service, trustedProxies });
   const metricsAccess = { token: config.metricsToken, trustedProxies };
-  mountServicePages(server, { ...common, ...service, metricsAccess, deploymentMetrics: parts.figures });
+  mountServicePages(server, { ...common, ...service, metricsAccess });
   if (roles.includes('api')) mountConsole(server);
   const origin = roles.includes('catalogue') ? createOrigin(config.catalogueDir) : null;
   if (origin) mountSite(server.server, origin.handle, service.endsConnections);

@@ -127,7 +127,7 @@ test('probes ask for pages that exist, on ports that are open', () => {
     { path: probePaths.live, port: 'http' },
     { path: probePaths.ready, port: 'http' },
   ]);
-  const pages = read('src/http/web/service-pages.ts');
+  const pages = read('src/http/service-pages.ts');
   for (const { path, port } of probes(control)) {
     assert.ok(pages.includes(`server.get('${path}'`), path);
     assert.equal(port, 'api');

@@ -15,7 +15,7 @@ function loadedWith(path: string): string[] {
   return execFileSync(process.execPath, ['-e', program], { encoding: 'utf8', env: {} }).split('\n');
 }
 
-/** 15 MiB: src/lib/http/node-http.ts says how it gets in. */
+/** 15 MiB: src/lib/node-http.ts says how it gets in. */
 const isFetch = (name: string) => name === 'NativeModule internal/deps/undici/undici';
 const packageOf = (name: string) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(name)?.[1] ?? [];
 

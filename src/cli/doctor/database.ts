@@ -34,8 +34,8 @@ async function lookAtSqlite(dataDir: string): Promise<Finding> {
 
 async function lookAtPostgres(url: string): Promise<Finding> {
   const { connectOnce } = await import('../../db/postgres-client.ts');
-  const { refuseUntoldPooler } = await import('../../db/postgres-client.ts');
-  await refuseUntoldPooler('SLUICE_DATABASE_URL', url);
+  const { refuseUndeclaredPooler } = await import('../../db/postgres-client.ts');
+  await refuseUndeclaredPooler('SLUICE_DATABASE_URL', url);
   const client = await connectOnce(url);
   try {
     const there = await client.query(`select to_regclass('migration') as name`);

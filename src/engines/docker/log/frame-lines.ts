@@ -1,4 +1,4 @@
-// Turns the frames of a container's log into lines of lib/log-lines/. A frame is the number of a stream, a length, and
+// Turns the frames of a container's log into lines of lib/log-lines.ts. A frame is the number of a stream, a length, and
 // text that starts with a timestamp; nearly all of them are one whole line, which is copied as it is.
 
 import { kindOf, maxPieceBytes, timeLength, timeText } from '../../../lib/log-lines.ts';
