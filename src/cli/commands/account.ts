@@ -20,7 +20,7 @@ export async function withStore<T>({ io, out }: CommandContext, task: (store: St
   }
 }
 
-export const command: Command = {
+export const account: Command = {
   verbs: {
     create: verb({
       about: 'create an account, with a token that may do everything in it',

@@ -79,7 +79,7 @@ const turn = (enabled: boolean, about: string) =>
     },
   });
 
-export const command: Command = {
+export const alerts: Command = {
   verbs: {
     list: verb({
       about: 'list alerts',

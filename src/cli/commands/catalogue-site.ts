@@ -2,8 +2,7 @@
 import { CatalogueError, codeOf } from '../../catalogue/fault.ts';
 import { type Ffmpeg, findFfmpeg } from '../../catalogue/media/ffmpeg.ts';
 import { S3Error } from '../../lib/s3.ts';
-import type { CommandContext, Options } from '../frame/command.ts';
-import type { Explained } from '../frame/explain.ts';
+import type { CommandContext, Explained, Options } from '../frame/command.ts';
 import { exit, type Io, UsageError } from '../io.ts';
 
 export const onSite = {

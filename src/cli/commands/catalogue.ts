@@ -5,7 +5,7 @@ import { pushVerb } from './catalogue-push.ts';
 import { headersVerb, serveVerb } from './catalogue-serve.ts';
 import { explainCatalogue } from './catalogue-site.ts';
 
-export const command: Command = {
+export const catalogue: Command = {
   verbs: {
     build: buildVerb,
     verify: verifyVerb,

@@ -4,7 +4,7 @@ import { type Command, verb } from '../frame/command.ts';
 import { exit } from '../io.ts';
 import { noteWait } from './account.ts';
 
-export const command: Command = {
+export const database: Command = {
   verbs: {
     move: verb({
       about: 'copy everything from the SQLite of the data directory to the PostgreSQL of SLUICE_DATABASE_URL',

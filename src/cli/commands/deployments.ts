@@ -9,7 +9,7 @@ import { colourOf } from '../terminal/output.ts';
 import { pairs } from '../terminal/table.ts';
 import { clean } from '../terminal/width.ts';
 
-export const command: Command = {
+export const deployments: Command = {
   verbs: {
     list: verb({
       about: 'list deployments',

@@ -7,7 +7,7 @@ import { pad } from '../terminal/width.ts';
 
 const colours: Record<Level, Colour> = { ok: 'green', note: 'yellow', problem: 'red' };
 
-export const command: Command = {
+export const doctor: Command = {
   verbs: {
     '': verb({
       about: 'say what works on this machine, with these settings, and what to do about the rest',

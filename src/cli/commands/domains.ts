@@ -45,7 +45,7 @@ const act = (step: 'verify' | 'renew', about: string) =>
     },
   });
 
-export const command: Command = {
+export const domains: Command = {
   verbs: {
     list: verb({
       about: 'list domains of a project',

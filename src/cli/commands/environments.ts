@@ -43,7 +43,7 @@ function environmentLines(environment: Environment): string[] {
 const healthText = ({ state, since, reason }: Environment['health']): string =>
   `${state} (since ${since})${reason === null ? '' : `: ${clean(reason)}`}`;
 
-export const command: Command = {
+export const environments: Command = {
   verbs: {
     list: verb({
       about: 'list environments of a project',

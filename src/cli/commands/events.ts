@@ -7,7 +7,7 @@ import { connect } from '../reach/connect.ts';
 import { eventLine } from '../reach/event-line.ts';
 import { projectNames } from '../reach/project-names.ts';
 
-export const command: Command = {
+export const events: Command = {
   verbs: {
     '': verb({
       about: 'list events, newest last, or follow them as they happen',

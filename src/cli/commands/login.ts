@@ -29,7 +29,7 @@ async function tokenFrom(io: Io, fromStdin: boolean, url: string): Promise<strin
 const isSafe = (url: string): boolean =>
   url.startsWith('https:') || /^http:\/\/(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:|\/|$)/.test(url);
 
-export const command: Command = {
+export const login: Command = {
   verbs: {
     '': verb({
       about: 'remember a service and a token, after trying them',

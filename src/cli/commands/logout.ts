@@ -2,7 +2,7 @@ import { type Command, verb } from '../frame/command.ts';
 import { exit } from '../io.ts';
 import { loginPath, removeLogin } from '../reach/login-file.ts';
 
-export const command: Command = {
+export const logout: Command = {
   verbs: {
     '': verb({
       about: 'forget the service and the token that login stored; the token itself stays valid',

@@ -111,7 +111,7 @@ async function follow(context: CommandContext, source: LogSource, filter: Filter
   }
 }
 
-export const command: Command = {
+export const logs: Command = {
   verbs: {
     '': verb({
       about: 'show what instances print, also those that are gone (default: of the environment)',

@@ -3,7 +3,7 @@ import { type Command, verb } from '../frame/command.ts';
 import { exit } from '../io.ts';
 import { noteWait } from './account.ts';
 
-export const command: Command = {
+export const migrate: Command = {
   verbs: {
     '': verb({
       about: 'bring the database to the version of this Sluice, as the next start would',

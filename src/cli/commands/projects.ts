@@ -6,7 +6,7 @@ import { connect } from '../reach/connect.ts';
 import { pairs } from '../terminal/table.ts';
 import { clean } from '../terminal/width.ts';
 
-export const command: Command = {
+export const projects: Command = {
   verbs: {
     list: verb({
       about: 'list projects',

@@ -22,7 +22,7 @@ function checkOf({ last_check: check }: Instance): string {
   return check.ok ? `ok: ${check.message}` : `failed: ${check.message}`;
 }
 
-export const command: Command = {
+export const ps: Command = {
   verbs: {
     '': verb({
       about: 'list instances of an environment: those that run, and those that ended by themselves',

@@ -2,7 +2,7 @@ import { type Command, inEnvironment, verb } from '../frame/command.ts';
 import { chooseEnvironment } from '../reach/choose.ts';
 import { reportRollout, rolloutChoices, rolloutOptions } from '../reach/rollout.ts';
 
-export const command: Command = {
+export const redeploy: Command = {
   verbs: {
     '': verb({
       about: 'roll the live image out again, by its digest, with the present settings and variables',

@@ -14,7 +14,7 @@ function hostsOf({ hosts }: Region): string {
   return away.length === 0 ? count : `${count}, away: ${away.join(' ')}`;
 }
 
-export const command: Command = {
+export const regions: Command = {
   verbs: {
     '': verb({
       about: 'list regions, and whether the engine of each answers',

@@ -4,7 +4,7 @@ import { findProject, takePaged } from '../reach/choose.ts';
 import { connect } from '../reach/connect.ts';
 import { prompt, readStdin } from '../terminal/prompt.ts';
 
-export const command: Command = {
+export const registries: Command = {
   verbs: {
     list: verb({
       about: 'list logins of registries, never their passwords',

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { type Command, verb } from '../frame/command.ts';
 import { CliError, exit } from '../io.ts';
 
-export const command: Command = {
+export const reload: Command = {
   verbs: {
     '': verb({
       about: 'replace the processes of the service on this machine by what is on disk now, without refusing a request',

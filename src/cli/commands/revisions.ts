@@ -3,7 +3,7 @@ import { exit } from '../io.ts';
 import { chooseEnvironment, takePaged } from '../reach/choose.ts';
 import { colourOf } from '../terminal/output.ts';
 
-export const command: Command = {
+export const revisions: Command = {
   verbs: {
     '': verb({
       about: 'list revisions of an environment, and which of them can be rolled back to',

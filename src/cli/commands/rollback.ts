@@ -3,7 +3,7 @@ import { exit, UsageError } from '../io.ts';
 import { chooseEnvironment } from '../reach/choose.ts';
 import { watch } from '../reach/watch.ts';
 
-export const command: Command = {
+export const rollback: Command = {
   verbs: {
     '': verb({
       about: 'restore image, variables and settings of an earlier revision (default: the last one that was replaced)',

@@ -1,7 +1,7 @@
 import { type Command, verb } from '../frame/command.ts';
 
 /** Returns once the service has ended. */
-export const command: Command = {
+export const serve: Command = {
   verbs: {
     '': verb({
       about: 'run the service, with settings from the environment',

@@ -41,7 +41,7 @@ const pendingOf = ({ environment }: Row): string =>
 const colourOfRow = ({ state }: Row) =>
   state === 'serving' ? 'green' : state === 'empty' ? 'dim' : state.startsWith('locked') ? 'red' : colourOf(state);
 
-export const command: Command = {
+export const status: Command = {
   verbs: {
     '': verb({
       about: 'show environments with their health, revisions and traffic, of one project or of all',

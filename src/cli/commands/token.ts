@@ -14,7 +14,7 @@ async function chooseAccount(db: Db, id: string | undefined): Promise<string> {
   );
 }
 
-export const command: Command = {
+export const token: Command = {
   verbs: {
     create: verb({
       about: 'create a token without having one',

@@ -5,7 +5,7 @@ import { exit } from '../io.ts';
 import { findProject, takePaged } from '../reach/choose.ts';
 import { connect } from '../reach/connect.ts';
 
-export const command: Command = {
+export const tokens: Command = {
   verbs: {
     list: verb({
       about: 'list tokens, never their secrets',

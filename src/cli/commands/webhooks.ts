@@ -36,7 +36,7 @@ const turn = (state: 'enabled' | 'paused', about: string) =>
     },
   });
 
-export const command: Command = {
+export const webhooks: Command = {
   verbs: {
     list: verb({
       about: 'list webhooks',

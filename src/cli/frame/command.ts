@@ -3,7 +3,6 @@
 import type { Io } from '../io.ts';
 import type { FoundService } from '../reach/found-service.ts';
 import type { Output } from '../terminal/output.ts';
-import type { Explained } from './explain.ts';
 
 export interface Option {
   type: 'string' | 'boolean';
@@ -56,6 +55,13 @@ export interface CommandContext<O extends string = string> {
   texts(name: O): string[];
   flag(name: O): boolean;
   whole(name: O, least: number, most: number): number | undefined;
+}
+
+/** An error, as people are told of it. */
+export interface Explained {
+  code: number;
+  /** As they are printed. */
+  lines: string[];
 }
 
 export interface Verb {

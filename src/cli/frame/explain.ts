@@ -4,12 +4,7 @@ import { StartError } from '../../lib/start-error.ts';
 import { CliError, exit, UsageError } from '../io.ts';
 import type { FoundService } from '../reach/found-service.ts';
 import { clean } from '../terminal/width.ts';
-
-export interface Explained {
-  code: number;
-  /** As they are printed. */
-  lines: string[];
-}
+import type { Explained } from './command.ts';
 
 /** By name: the class itself is loaded only by commands that call a service. */
 const isSluiceError = (error: unknown): error is SluiceError => (error as Error | null)?.name === 'SluiceError';
