@@ -29,7 +29,7 @@ interface Candidate {
   subscribes: boolean;
 }
 
-export async function takeSequence(
+export async function takeSequenceInPostgres(
   tx: Db,
   { accountId, projectId, type }: EventSubject,
 ): Promise<SequencedSubscribers> {
@@ -52,7 +52,11 @@ const writing = keepPlan(`
   select pg_notify($9, $10) where $9 is not null`);
 
 /** The statement that writes the event also notifies the other processes, where a NOTIFY is free to use. */
-export async function writeEvent(tx: Db, event: Insertable<Tables['event']>, deliveries: NewDelivery[]): Promise<void> {
+export async function writeEventInPostgres(
+  tx: Db,
+  event: Insertable<Tables['event']>,
+  deliveries: NewDelivery[],
+): Promise<void> {
   const { id, account_id, project_id, type, sequence, body, created_at } = event;
   const notification = takeNotification(tx);
   const values = [id, account_id, project_id, type, sequence, body, created_at, JSON.stringify(deliveries)];

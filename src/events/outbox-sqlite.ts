@@ -5,7 +5,7 @@ import type { Tables } from '../db/tables.ts';
 import { insertDeliveries, type NewDelivery } from './deliveries.ts';
 import { type EventSubject, listSubscribers, type SequencedSubscribers } from './subscribers.ts';
 
-export async function takeSequence(tx: Db, subject: EventSubject): Promise<SequencedSubscribers> {
+export async function takeSequenceInSqlite(tx: Db, subject: EventSubject): Promise<SequencedSubscribers> {
   const { sequence } = await tx
     .updateTable('project')
     .set((e) => ({ next_sequence: e('next_sequence', '+', 1) }))
@@ -15,7 +15,11 @@ export async function takeSequence(tx: Db, subject: EventSubject): Promise<Seque
   return { sequence: Number(sequence), subscribers: await listSubscribers(tx, subject), strict: [] };
 }
 
-export async function writeEvent(tx: Db, event: Insertable<Tables['event']>, deliveries: NewDelivery[]): Promise<void> {
+export async function writeEventInSqlite(
+  tx: Db,
+  event: Insertable<Tables['event']>,
+  deliveries: NewDelivery[],
+): Promise<void> {
   await tx
     .insertInto('event')
     .values((e) => ({

@@ -6,8 +6,8 @@ import type { IdSource } from '../lib/ids.ts';
 import { isoTime } from '../lib/iso-time.ts';
 import { publish } from '../signals/signals.ts';
 import type { NewDelivery } from './deliveries.ts';
-import * as postgres from './outbox-postgres.ts';
-import * as sqlite from './outbox-sqlite.ts';
+import { takeSequenceInPostgres, writeEventInPostgres } from './outbox-postgres.ts';
+import { takeSequenceInSqlite, writeEventInSqlite } from './outbox-sqlite.ts';
 import type { EventSubject, Subscriber } from './subscribers.ts';
 
 interface NewEvent extends EventSubject {
@@ -15,7 +15,10 @@ interface NewEvent extends EventSubject {
   data: object;
 }
 
-const dialects = { sqlite, postgres };
+const dialects = {
+  sqlite: { takeSequence: takeSequenceInSqlite, writeEvent: writeEventInSqlite },
+  postgres: { takeSequence: takeSequenceInPostgres, writeEvent: writeEventInPostgres },
+};
 
 export async function insertEvent(
   tx: Db,

@@ -3,8 +3,7 @@ import type { Db } from '../../db/database.ts';
 import type { InstanceRow } from '../instances.ts';
 import { isWithin } from '../ports/next-ports.ts';
 import { exchangePort, hostOf, takePorts } from '../ports/ports.ts';
-import type { ReconcileContext } from './context.ts';
-import type { ObservedRegion } from './observe.ts';
+import type { ObservedRegion, ReconcileContext } from './context.ts';
 
 type Address = Pick<InstanceRow, 'host' | 'port'>;
 

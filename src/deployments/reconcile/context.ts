@@ -1,5 +1,7 @@
 import type { Db } from '../../db/database.ts';
-import type { Engine } from '../../engines/engine.ts';
+import type { Engine, EngineInstance } from '../../engines/engine.ts';
+import type { EnvironmentKey } from '../../environments/key.ts';
+import type { EnvironmentRow } from '../../environments/queries.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
@@ -8,7 +10,10 @@ import type { LoggedInstance } from '../../logs/store/segments.ts';
 import type { Regions } from '../../regions/regions.ts';
 import type { RegistryLogins } from '../../registries/logins.ts';
 import type { RouterWatch } from '../../traffic/router-watch.ts';
+import type { InstanceSetRow } from '../instance-sets.ts';
+import type { InstanceRow } from '../instances.ts';
 import type { PortRange } from '../ports/next-ports.ts';
+import type { DeploymentRow, RevisionRow } from '../queries.ts';
 import type { Crashes } from '../rules/crashes.ts';
 import type { EngineCalls } from './engine/calls.ts';
 import type { EngineLists } from './engine/lists.ts';
@@ -43,4 +48,30 @@ export interface ReconcileContext {
   health: HealthWatch;
   images: Images;
   crashes: Crashes;
+}
+
+export interface Observation {
+  key: EnvironmentKey;
+  environment: EnvironmentRow;
+  active: RevisionRow | null;
+  /** The deployment in progress, and the revision it rolls out. */
+  rollout: { deployment: DeploymentRow; fresh: RevisionRow } | null;
+  /** As the engine and the health checks see them now; as last known where the region does not answer. */
+  instances: InstanceRow[];
+  /** Those that its engine has, or may have. */
+  sets: InstanceSetRow[];
+  /** null: the region does not answer. */
+  region: ObservedRegion | null;
+  /** Instances with a call to the engine under way when the rows were read. */
+  busy: ReadonlySet<string>;
+}
+
+/** An environment whose region answers. */
+export type Kept = Observation & { region: ObservedRegion };
+
+export interface ObservedRegion {
+  name: string;
+  engine: Engine;
+  /** What the engine runs, by id. */
+  running: ReadonlyMap<string, EngineInstance>;
 }

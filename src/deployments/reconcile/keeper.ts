@@ -7,9 +7,8 @@ import { takeRestarts } from '../instance-ends.ts';
 import { deleteInstance, type InstanceRow, insertInstance, lockHealthy, markInstance } from '../instances.ts';
 import type { RevisionRow } from '../queries.ts';
 import { portOf, takeAddresses } from './addresses.ts';
-import type { ReconcileContext } from './context.ts';
+import type { Kept, Observation, ReconcileContext } from './context.ts';
 import { lastLines } from './log-tail.ts';
-import type { Kept, Observation } from './observe.ts';
 import { dropUnused, ensureSet, isBeingDropped, startMembers } from './sets.ts';
 
 /** How many instances of a revision should run. */

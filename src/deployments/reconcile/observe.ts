@@ -3,14 +3,14 @@
 import { findCanaryAlert } from '../../alerts/queries.ts';
 import type { Db } from '../../db/database.ts';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
-import { type Engine, EngineError, type EngineInstance, type PreparedImage } from '../../engines/engine.ts';
+import { EngineError, type PreparedImage } from '../../engines/engine.ts';
 import type { EnvironmentKey } from '../../environments/key.ts';
 import { type EnvironmentRow, findEnvironment } from '../../environments/queries.ts';
 import { healthCheckOf } from '../../environments/revision-settings.ts';
 import type { RegionState } from '../../regions/regions.ts';
 import { findRoutingVersion } from '../../traffic/queries.ts';
 import { compareTraffic } from '../canary-traffic.ts';
-import { type InstanceSetRow, listSets } from '../instance-sets.ts';
+import { listSets } from '../instance-sets.ts';
 import { type InstanceRow, listInstances } from '../instances.ts';
 import {
   type DeploymentRow,
@@ -26,35 +26,9 @@ import { notHealthy } from '../rules/not-healthy.ts';
 import type { Observed } from '../rules/rollout.ts';
 import { countInstances } from '../rules/situation.ts';
 import type { Failure } from '../rules/steps.ts';
-import type { ReconcileContext } from './context.ts';
+import type { Observation, ObservedRegion, ReconcileContext } from './context.ts';
 import { whyNotHealthy } from './instances/why-not-healthy.ts';
 import { refreshInstances } from './refresh.ts';
-
-export interface Observation {
-  key: EnvironmentKey;
-  environment: EnvironmentRow;
-  active: RevisionRow | null;
-  /** The deployment in progress, and the revision it rolls out. */
-  rollout: { deployment: DeploymentRow; fresh: RevisionRow } | null;
-  /** As the engine and the health checks see them now; as last known where the region does not answer. */
-  instances: InstanceRow[];
-  /** Those that its engine has, or may have. */
-  sets: InstanceSetRow[];
-  /** null: the region does not answer. */
-  region: ObservedRegion | null;
-  /** Instances with a call to the engine under way when the rows were read. */
-  busy: ReadonlySet<string>;
-}
-
-/** An environment whose region answers. */
-export type Kept = Observation & { region: ObservedRegion };
-
-export interface ObservedRegion {
-  name: string;
-  engine: Engine;
-  /** What the engine runs, by id. */
-  running: ReadonlyMap<string, EngineInstance>;
-}
 
 /** null: there is no such environment. */
 export async function observe(context: ReconcileContext, key: EnvironmentKey): Promise<Observation | null> {

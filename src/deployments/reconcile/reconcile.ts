@@ -10,12 +10,12 @@ import { decide, routersGetMs } from '../rules/rollout.ts';
 import { countInstances, desiredFor, percentsOf, policyOf, rolloutOf } from '../rules/situation.ts';
 import { saveStep } from '../save-step.ts';
 import { moveTraffic } from '../shares.ts';
-import type { ReconcileContext } from './context.ts';
+import type { Observation, ReconcileContext } from './context.ts';
 import { saveHealth } from './instances/save-health.ts';
 import { type DesiredSet, keepInstances } from './keeper.ts';
 import { readLogTail } from './log-tail.ts';
 import { mendRollout } from './mend-times.ts';
-import { type Observation, observe, observeRollout } from './observe.ts';
+import { observe, observeRollout } from './observe.ts';
 
 export const busyEveryMs = 300;
 /** Where only the routers are waited for, which take a moment. */

@@ -9,9 +9,8 @@ import type { RevisionRow } from '../queries.ts';
 import type { Failure } from '../rules/steps.ts';
 import { givenUp } from '../rules/why-ended.ts';
 import { changePort } from './addresses.ts';
-import type { ReconcileContext } from './context.ts';
+import type { Kept, Observation, ReconcileContext } from './context.ts';
 import { publishChange } from './instances/publish-change.ts';
-import type { Kept, Observation } from './observe.ts';
 
 const setOf = ({ sets, environment }: Observation, revision: number) =>
   sets.find((set) => set.revision === revision && set.region === environment.region);

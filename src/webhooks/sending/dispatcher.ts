@@ -1,10 +1,10 @@
 // Sends what is due: claim as many deliveries as each endpoint has room for → send them → write the outcomes. Commits
 // and freed room wake the claiming, and a slow clock does for what is due later. Claiming never waits for a receiver.
+
 import { type Clock, lastingOf } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
 import type { Loop, Loops } from '../../lib/loops.ts';
-import type { Claimed, Lease } from '../queue/claim.ts';
-import type { DeliveryQueue } from '../queue/queue.ts';
+import type { Claimed, DeliveryQueue, Lease } from '../queue/claim.ts';
 import { type Finished, finish } from './finish.ts';
 import { crowdedAfter, type Flight, Flights } from './flights.ts';
 import { Leases } from './leases.ts';

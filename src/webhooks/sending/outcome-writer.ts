@@ -1,8 +1,9 @@
 // Writes the outcomes of deliveries to the queue in batches. What finishes while one batch is being written is the
 // next.
+
 import { type Clock, lastingOf } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
-import type { DeliveryQueue } from '../queue/queue.ts';
+import type { DeliveryQueue } from '../queue/claim.ts';
 import { type Finished, healthChanges } from './finish.ts';
 
 interface OutcomeWriterParts {

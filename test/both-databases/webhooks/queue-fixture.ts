@@ -8,9 +8,9 @@ import { insertDeliveries, type NewDelivery } from '../../../src/events/deliveri
 import { createIds } from '../../../src/lib/ids.ts';
 import { openStore, type Store } from '../../../src/store.ts';
 import { insertWebhook } from '../../../src/webhooks/endpoints/queries.ts';
-import type { Claimed, ClaimRequest } from '../../../src/webhooks/queue/claim.ts';
+import type { Claimed, ClaimRequest, DeliveryQueue } from '../../../src/webhooks/queue/claim.ts';
 import type { Outcome } from '../../../src/webhooks/queue/outcome.ts';
-import { type DeliveryQueue, openQueue } from '../../../src/webhooks/queue/queue.ts';
+import { openQueue } from '../../../src/webhooks/queue/queue.ts';
 import { isolatedEnv } from '../../helpers/app.ts';
 
 export const startMs = Date.parse('2026-01-01T00:00:00Z');

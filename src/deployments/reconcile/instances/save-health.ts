@@ -4,8 +4,7 @@ import { revisionId } from '../../../contract/revision-id.ts';
 import { setHealth } from '../../../environments/queries.ts';
 import { findLastEnd } from '../../instance-ends.ts';
 import { asksForEnds, type EnvironmentHealth, healthOf, type Serving } from '../../rules/environment-health.ts';
-import type { ReconcileContext } from '../context.ts';
-import type { Observation } from '../observe.ts';
+import type { Observation, ReconcileContext } from '../context.ts';
 import { publishChange } from './publish-change.ts';
 
 const maxReason = 2000;
