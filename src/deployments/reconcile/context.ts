@@ -20,6 +20,7 @@ import type { EngineLists } from './engine/lists.ts';
 import type { HealthWatch } from './health-watch.ts';
 import type { Images } from './images.ts';
 import type { Lease } from './leases.ts';
+import type { TakeLogs } from './log-tail.ts';
 
 /** What a look at an environment works with, and what this process remembers from one look to the next. */
 export interface ReconcileContext {
@@ -41,8 +42,7 @@ export interface ReconcileContext {
   routers: RouterWatch;
   /** Collects what an instance prints, from its start on. */
   followLogs?(instance: LoggedInstance, engine: Engine): void;
-  /** Stores the last lines of an instance that has ended, before it is removed. */
-  takeLogs?(instance: LoggedInstance, engine: Engine): Promise<void>;
+  takeLogs?: TakeLogs;
   engineLists: EngineLists;
   engineCalls: EngineCalls;
   health: HealthWatch;

@@ -143,7 +143,7 @@ function stop(context: ReconcileContext, { key, region, environment }: Kept, row
   const { lease, engineCalls } = context;
   engineCalls.run(key, row.id, async () => {
     await lease.confirm();
-    await region.engine.stop(row.id, environment.drain_s, lastLines(context, row, region.engine));
+    await region.engine.stop(row.id, environment.drain_s, lastLines(context.takeLogs, row, region.engine));
     await lease.write((tx) => deleteInstance(tx, row.id));
   });
 }

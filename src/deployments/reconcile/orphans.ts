@@ -28,7 +28,7 @@ export class Orphans {
     const unrouted = orphans.filter(({ id }) => inForce >= goneFrom.get(id)!);
     for (const { id, project, environment, revision } of unrouted) {
       log.info({ instance: id, region: region.name }, 'removing an orphan');
-      const takeLines = lastLines(context, { id, project_id: project, environment, revision }, region.engine);
+      const takeLines = lastLines(context.takeLogs, { id, project_id: project, environment, revision }, region.engine);
       await region.engine
         .stop(id, 0, takeLines)
         .catch((error) => log.warn({ err: error, instance: id }, 'orphan not removed'));

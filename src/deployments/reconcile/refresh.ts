@@ -160,7 +160,7 @@ async function giveUp(
   await removeInstance(context, row, end);
   engineCalls.run(of.key, id, async () => {
     await lease.confirm();
-    await of.engine.stop(id, 0, lastLines(context, row, of.engine));
+    await of.engine.stop(id, 0, lastLines(context.takeLogs, row, of.engine));
   });
 }
 
