@@ -1,17 +1,18 @@
 // What one look at every alert rule costs: 1,000 environments with the two rules that each has, all of them busy, then
 // with a rule about latency and one over a whole day on top. On PostgreSQL with SLUICE_TEST_POSTGRES=postgres://….
-import { insertDefaultRules } from '../src/alerts/defaults.ts';
-import { insertAlertRule } from '../src/alerts/rule-queries.ts';
+
+import { insertAlertRule } from '../src/alerts/alert-rule-queries.ts';
+import { insertDefaultRules } from '../src/alerts/default-rules.ts';
 import { Watcher } from '../src/alerts/watcher.ts';
 import { createApp } from '../src/app.ts';
 import { readConfig } from '../src/config.ts';
 import type { Db } from '../src/db/database.ts';
-import { insertRevision } from '../src/deployments/queries.ts';
-import { newEnvironment } from '../src/environments/change.ts';
-import { insertEnvironment } from '../src/environments/queries.ts';
+import { insertRevision } from '../src/deployments/deployment-queries.ts';
+import { newEnvironment } from '../src/environments/change-environment.ts';
+import { insertEnvironment } from '../src/environments/environment-queries.ts';
 import { createIds } from '../src/lib/ids.ts';
 import { createLoops } from '../src/lib/loops.ts';
-import { insertProject } from '../src/projects/queries.ts';
+import { insertProject } from '../src/projects/project-queries.ts';
 import { bucketMs, bucketOf, latencyBoundsMs } from '../src/traffic/measure/measurements.ts';
 import { storeMeasurements } from '../src/traffic/queries.ts';
 import { isolatedEnv } from '../test/helpers/app.ts';

@@ -1,15 +1,15 @@
 // A control process, built from the same parts as the app: the API, the reconciler, the dispatcher of deliveries, the
 // watcher of alerts, and what is done now and then.
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { alertRoutes } from '../src/alerts/routes.ts';
+import { alertRoutes } from '../src/alerts/alert-routes.ts';
 import { Watcher } from '../src/alerts/watcher.ts';
 import type { Db } from '../src/db/database.ts';
 import { aloneClock, databaseClock } from '../src/db/database-clock.ts';
 import { RetentionClock } from '../src/db/retention-clock.ts';
-import { deploymentRoutes } from '../src/deployments/api/routes.ts';
-import { databaseLeases, onlyProcess } from '../src/deployments/reconcile/leases.ts';
+import { deploymentRoutes } from '../src/deployments/deployment-routes.ts';
+import { databaseLeases, onlyProcess } from '../src/deployments/reconcile/environment-leases.ts';
 import { Reconciler } from '../src/deployments/reconcile/reconciler.ts';
-import { environmentRoutes } from '../src/environments/routes.ts';
+import { environmentRoutes } from '../src/environments/environment-routes.ts';
 import { carryOut } from '../src/http/api/carry-out.ts';
 import { memoryRateCells } from '../src/http/api/rate-cells.ts';
 import type { ServedRoute } from '../src/http/api/served-route.ts';
@@ -18,20 +18,20 @@ import { createIds } from '../src/lib/ids.ts';
 import type { Log } from '../src/lib/log.ts';
 import { createLoops } from '../src/lib/loops.ts';
 import { createSeal } from '../src/lib/seal.ts';
-import { environmentLifecycleRoutes } from '../src/lifecycle/environments.ts';
-import { projectLifecycleRoutes } from '../src/lifecycle/projects.ts';
-import { projectRoutes } from '../src/projects/routes.ts';
+import { environmentLifecycleRoutes } from '../src/lifecycle/environment-lifecycle.ts';
+import { projectLifecycleRoutes } from '../src/lifecycle/project-lifecycle.ts';
+import { projectRoutes } from '../src/projects/project-routes.ts';
 import { Regions } from '../src/regions/regions.ts';
-import { registryLogins } from '../src/registries/logins.ts';
+import { registryLogins } from '../src/registries/registry-logins.ts';
 import { subscribe } from '../src/signals/signals.ts';
-import { LastUsed } from '../src/tokens/last-used.ts';
+import { LastUsed } from '../src/tokens/token-queries.ts';
 import { RouterAgent } from '../src/traffic/agent.ts';
 import { deleteEndedRouters } from '../src/traffic/router-register.ts';
 import { RouterWatch } from '../src/traffic/router-watch.ts';
-import { webhookRoutes } from '../src/webhooks/endpoints/routes.ts';
-import { sqliteQueue } from '../src/webhooks/queue/sqlite.ts';
-import { sweepOld, sweepStopped } from '../src/webhooks/queue/sweep.ts';
-import { Dispatcher } from '../src/webhooks/sending/dispatcher.ts';
+import { sweepOld, sweepStopped } from '../src/webhooks/delivery-sweep.ts';
+import { DeliveryDispatcher } from '../src/webhooks/dispatcher.ts';
+import { sqliteQueue } from '../src/webhooks/sqlite-queue.ts';
+import { webhookRoutes } from '../src/webhooks/webhook-routes.ts';
 import type { Common } from '../src/wiring/common.ts';
 import { startHousekeeping } from '../src/wiring/housekeeping.ts';
 import { SimulatedDataPlane } from './data-plane.ts';
@@ -144,7 +144,7 @@ async function startDeliveries(
       await sweepOld(db, (await retention.now()) - 30 * 86_400_000);
     },
   });
-  const dispatcher = new Dispatcher({
+  const dispatcher = new DeliveryDispatcher({
     ...common,
     id,
     // Where other processes may hold leases, none is released at the start.

@@ -1,7 +1,7 @@
 // The engine of a region, and the registry behind it. What an image does is in its name: `sim/crash:7` ends soon after
 // its start. Instances outlive every control process, as containers do.
 import { createHash } from 'node:crypto';
-import type { ProbeResult } from '../src/deployments/reconcile/probe.ts';
+import type { ProbeResult } from '../src/deployments/reconcile/health-checks.ts';
 import { type Engine, EngineError, type EngineInstance } from '../src/engines/engine.ts';
 import type { InstanceSpec } from '../src/engines/single-instances.ts';
 import type { Machine } from './machine.ts';

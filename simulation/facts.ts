@@ -1,8 +1,8 @@
 // What the database says, read again where a commit has changed it. The invariants look at this, never at the database.
 import type { CompiledQuery } from 'kysely';
-import type { InstanceRow } from '../src/deployments/instances.ts';
-import type { DeploymentRow, RevisionRow } from '../src/deployments/queries.ts';
-import type { EnvironmentRow } from '../src/environments/queries.ts';
+import type { DeploymentRow, RevisionRow } from '../src/deployments/deployment-queries.ts';
+import type { InstanceRow } from '../src/deployments/instance-queries.ts';
+import type { EnvironmentRow } from '../src/environments/environment-queries.ts';
 import type { SimulatedDatabase } from './database.ts';
 
 export interface EventFact {

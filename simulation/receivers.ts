@@ -1,5 +1,5 @@
 // The receivers of webhooks. They remember every request, and are sometimes away, slow or wrong.
-import type { Sender, Sent } from '../src/webhooks/sending/send.ts';
+import type { Sender, Sent } from '../src/webhooks/send-delivery.ts';
 import type { Faults } from './faults.ts';
 import type { Machine } from './machine.ts';
 import type { Outside } from './outside.ts';

@@ -8,7 +8,7 @@ import { isUnavailable } from './db/database-errors.ts';
 import { checkSecretKey } from './db/installation.ts';
 import { type Migrated, migrate } from './db/migrate.ts';
 import { openDatabase } from './db/open-database.ts';
-import { continuePositions } from './events/positions.ts';
+import { continuePositions } from './events/event-positions.ts';
 import type { Log } from './lib/log.ts';
 import { type ProcessLock, takeProcessLock } from './lib/process-lock.ts';
 import { createSeal, type Seal } from './lib/seal.ts';

@@ -1,7 +1,7 @@
 // Fills the database of a stopped service with projects, each with its environment, as fast as SQLite takes them.
 import { join } from 'node:path';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
-import { newEnvironment } from '../../src/environments/change.ts';
+import { newEnvironment } from '../../src/environments/change-environment.ts';
 import { createIds } from '../../src/lib/ids.ts';
 
 function insertOf(database: DatabaseSync, table: string, row: object): (row: object) => void {

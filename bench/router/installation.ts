@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { createApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
-import { newEnvironment } from '../../src/environments/change.ts';
+import { newEnvironment } from '../../src/environments/change-environment.ts';
 import { createIds } from '../../src/lib/ids.ts';
 import { haproxyFilesOf } from '../../src/traffic/haproxy/files.ts';
 import { runningMaster, stopMaster } from '../../src/traffic/haproxy/process.ts';

@@ -2,10 +2,9 @@
 // do, is measured by `npm run bench -- webhooks`.
 import { insertEvent } from '../../src/events/outbox.ts';
 import { deleteTrafficBefore } from '../../src/traffic/queries.ts';
-import type { Claimed } from '../../src/webhooks/queue/claim.ts';
-import type { Outcome } from '../../src/webhooks/queue/outcome.ts';
-import { openQueue } from '../../src/webhooks/queue/queue.ts';
-import { sweepOld } from '../../src/webhooks/queue/sweep.ts';
+import type { Claimed, Outcome } from '../../src/webhooks/delivery-queue.ts';
+import { sweepOld } from '../../src/webhooks/delivery-sweep.ts';
+import { openQueue } from '../../src/webhooks/delivery-worker.ts';
 import { costOf, tell } from './cost.ts';
 import { accounts, fillDeliveries, idOf } from './fill.ts';
 import type { Installation } from './installation.ts';

@@ -2,10 +2,10 @@
 // deployment, an instance, two alert rules and its place in the routing table. Every account has some of them, and one
 // webhook.
 import { sql } from 'kysely';
-import { insertDefaultRules } from '../../src/alerts/defaults.ts';
+import { insertDefaultRules } from '../../src/alerts/default-rules.ts';
 import type { Db } from '../../src/db/database.ts';
 import type { Tables } from '../../src/db/tables.ts';
-import { newEnvironment } from '../../src/environments/change.ts';
+import { newEnvironment } from '../../src/environments/change-environment.ts';
 
 export const environment = 'production';
 export const accounts = 1000;

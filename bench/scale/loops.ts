@@ -1,6 +1,6 @@
 // What the control plane and the routers do again and again, on an installation with many environments.
 import { Watcher } from '../../src/alerts/watcher.ts';
-import { databaseLeases } from '../../src/deployments/reconcile/leases.ts';
+import { databaseLeases } from '../../src/deployments/reconcile/environment-leases.ts';
 import { Reconciler } from '../../src/deployments/reconcile/reconciler.ts';
 import type { Engine, EngineInstance } from '../../src/engines/engine.ts';
 import { createLoops } from '../../src/lib/loops.ts';

@@ -13,7 +13,7 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { createIds } from '../../src/lib/ids.ts';
 import { createLog } from '../../src/lib/log.ts';
 import { createLoops } from '../../src/lib/loops.ts';
-import { connectProcesses } from '../../src/signals/processes.ts';
+import { connectProcesses } from '../../src/signals/process-signals.ts';
 import { openStore } from '../../src/store.ts';
 
 interface Contender {

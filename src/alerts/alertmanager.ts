@@ -3,13 +3,13 @@
 import { type Severity, severities } from '../contract/alert-rules.ts';
 import type { AlertmanagerMessage } from '../contract/alerts.ts';
 import type { Db } from '../db/database.ts';
-import { environmentUnknown } from '../environments/unknown.ts';
-import { listShownEnvironments } from '../projects/queries.ts';
-import { defaultWindowS } from './defaults.ts';
+import { environmentUnknown } from '../environments/environment-queries.ts';
+import { listShownEnvironments } from '../projects/project-queries.ts';
+import type { AlertRow } from './alert-queries.ts';
+import { type AlertRuleRow, insertAlertRule, listRulesNamed } from './alert-rule-queries.ts';
+import { refuseTooMany } from './alert-rule-routes.ts';
+import { defaultWindowS } from './default-rules.ts';
 import { type IncidentParts, insertAlerts, lockRule, markResolved, type NewAlert } from './incidents.ts';
-import type { AlertRow } from './queries.ts';
-import { type AlertRuleRow, insertAlertRule, listRulesNamed } from './rule-queries.ts';
-import { refuseTooMany } from './rule-routes.ts';
 
 type SentAlert = AlertmanagerMessage['alerts'][number];
 

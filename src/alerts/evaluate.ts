@@ -118,7 +118,7 @@ export function next(before: Watch | null, firing: boolean, value: Value, rule: 
   return { watch: { holds, since }, act: null };
 }
 
-export const lookEveryMs = 5000;
+export const evaluateEveryMs = 5000;
 
 /**
  * Evaluating a long window is expensive, and its value changes slowly: such a rule is due once per hundredth of its
@@ -126,7 +126,7 @@ export const lookEveryMs = 5000;
  */
 export function isDue(rule: { id: string; window_s: number }, lastMs: number, nowMs: number): boolean {
   const everyMs = rule.window_s * 10;
-  if (everyMs <= lookEveryMs) return true;
+  if (everyMs <= evaluateEveryMs) return true;
   const phase = Number.parseInt(rule.id.slice(-8), 36) % everyMs;
   return Math.floor((lastMs + phase) / everyMs) !== Math.floor((nowMs + phase) / everyMs);
 }

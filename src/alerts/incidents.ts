@@ -7,8 +7,8 @@ import { insertEvent } from '../events/outbox.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import { publish } from '../signals/signals.ts';
-import { type AlertRow, presentAlert } from './queries.ts';
-import type { AlertRuleRow } from './rule-queries.ts';
+import { type AlertRow, presentAlert } from './alert-queries.ts';
+import type { AlertRuleRow } from './alert-rule-queries.ts';
 
 export interface IncidentParts {
   ids: IdSource;

@@ -1,18 +1,29 @@
 // Evaluates every rule periodically: observe → evaluate → write what changed. All state between two evaluations is in the
 // database, so a crash only delays the next one. Several processes may evaluate at the same time: if two come to the same
 // conclusion, the database accepts it from one of them.
+
+import type { Selectable } from 'kysely';
+import type { AlertMetric, Comparator } from '../contract/alert-rules.ts';
 import { revisionNumber } from '../contract/revision-id.ts';
 import type { Db } from '../db/database.ts';
 import { isUnavailable } from '../db/database-errors.ts';
+import type { Tables } from '../db/tables.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import type { Log } from '../lib/log.ts';
 import type { Loop, Loops } from '../lib/loops.ts';
-import { alertMessage } from './alert-message.ts';
-import { isDue, lookEveryMs, measure, next, noObservation, perRevision, type Watch } from './evaluate.ts';
+import {
+  evaluateEveryMs,
+  isDue,
+  measure,
+  next,
+  noObservation,
+  perRevision,
+  type Rule,
+  type Watch,
+} from './evaluate.ts';
 import { insertAlertEvents, insertAlerts, lockRule, markResolved, type NewAlert } from './incidents.ts';
-import { listWatchedRules, observe, type WatchedRule } from './observe.ts';
-import { type FiringAlert, listFiring, listWatches, type WatchChange, writeWatches } from './watch-queries.ts';
+import { listWatchedRules, observe, type WatchedRule } from './observe-rules.ts';
 
 interface WatcherParts {
   db: Db;
@@ -40,11 +51,11 @@ export class Watcher {
   constructor(parts: WatcherParts) {
     this.#parts = parts;
     this.#since = parts.clock.now();
-    this.#lookedAt = this.#since - lookEveryMs;
+    this.#lookedAt = this.#since - evaluateEveryMs;
   }
 
   start(): void {
-    this.#loop = this.#parts.loops.start({ name: 'alerts', intervalMs: lookEveryMs, step: () => this.look() });
+    this.#loop = this.#parts.loops.start({ name: 'alerts', intervalMs: evaluateEveryMs, step: () => this.look() });
   }
 
   async stop(): Promise<void> {
@@ -140,3 +151,107 @@ function alertOf(rule: WatchedRule, subject: string, value: number): NewAlert {
     value,
   };
 }
+
+// What the watcher remembers from one evaluation to the next.
+
+interface FiringAlert {
+  id: string;
+  project_id: string;
+  environment: string;
+  rule_id: string;
+  subject: string;
+  /** Its rule is deleted or disabled. */
+  orphan: boolean;
+}
+
+/** All but those of enabled external rules, which Alertmanager resolves. */
+async function listFiring(db: Db): Promise<FiringAlert[]> {
+  const rows = await db
+    .selectFrom('alert as a')
+    .leftJoin('alert_rule as r', 'r.id', 'a.rule_id')
+    .select(['a.id', 'a.project_id', 'a.environment', 'a.rule_id', 'a.subject', 'r.enabled'])
+    .where('a.resolved_at', 'is', null)
+    .where((e) => e.or([e('r.id', 'is', null), e('r.enabled', '=', 0), e('r.metric', '!=', 'external')]))
+    .execute();
+  return rows.map(({ enabled, ...row }) => ({ ...row, orphan: enabled !== 1 }));
+}
+
+async function listWatches(db: Db): Promise<Selectable<Tables['alert_watch']>[]> {
+  return db.selectFrom('alert_watch').selectAll().execute();
+}
+
+interface WatchChange {
+  rule_id: string;
+  subject: string;
+  /** null: there is nothing left to wait for. */
+  watch: Watch | null;
+}
+
+const watchesAtOnce = 200;
+
+/** If two processes see the same condition begin, the earlier time counts. */
+async function writeWatches(db: Db, changes: WatchChange[]): Promise<void> {
+  for (let i = 0; i < changes.length; i += watchesAtOnce) {
+    const part = changes.slice(i, i + watchesAtOnce);
+    const gone = part.filter(({ watch }) => watch === null);
+    const rows = part.flatMap(({ rule_id, subject, watch }) =>
+      watch ? [{ rule_id, subject, holds: watch.holds ? 1 : 0, since: watch.since }] : [],
+    );
+    await db.transaction().execute(async (tx) => {
+      if (gone.length > 0) await deleteWatches(tx, gone);
+      if (rows.length > 0) await upsertWatches(tx, rows);
+    });
+  }
+}
+
+async function deleteWatches(tx: Db, gone: WatchChange[]): Promise<void> {
+  await tx
+    .deleteFrom('alert_watch')
+    .where((e) => e.or(gone.map(({ rule_id, subject }) => e.and({ rule_id, subject }))))
+    .execute();
+}
+
+/** Skips rules that were deleted since they were read. */
+async function upsertWatches(tx: Db, rows: Tables['alert_watch'][]): Promise<void> {
+  const rules = [...new Set(rows.map((row) => row.rule_id))];
+  const found = await tx.selectFrom('alert_rule').select('id').where('id', 'in', rules).execute();
+  const known = new Set(found.map(({ id }) => id));
+  const left = rows.filter((row) => known.has(row.rule_id)).sort((a, b) => (a.rule_id < b.rule_id ? -1 : 1));
+  if (left.length === 0) return;
+  await tx
+    .insertInto('alert_watch')
+    .values(left)
+    .onConflict((conflict) =>
+      conflict
+        .columns(['rule_id', 'subject'])
+        .doUpdateSet((e) => ({ holds: e.ref('excluded.holds'), since: e.ref('excluded.since') }))
+        .where((e) =>
+          e.or([
+            e('alert_watch.holds', '!=', e.ref('excluded.holds')),
+            e('alert_watch.since', '>', e.ref('excluded.since')),
+          ]),
+        ),
+    )
+    .execute();
+}
+
+// The text of an alert, for people.
+
+const sides: Record<Comparator, string> = { gt: 'above', lt: 'below' };
+
+function alertMessage({ metric, comparator, threshold, window_s }: Rule, subject: string, value: number): string {
+  const side = sides[comparator];
+  const over = `over ${window_s} s`;
+  const messages: Record<AlertMetric, string> = {
+    error_rate: `The error rate of ${subject} is ${percent(value)} ${over}, ${side} ${percent(threshold)}.`,
+    p95_ms: `The p95 latency of ${subject} is ${value} ms ${over}, ${side} ${threshold} ms.`,
+    request_rate: `The request rate is ${value} per second ${over}, ${side} ${threshold}.`,
+    healthy_instances: `The active revision has ${value} healthy instances, ${side} ${threshold}.`,
+    restarts: `Instances ended by themselves ${value} times ${over}, ${side} ${threshold}.`,
+    certificate_days_left: `The certificate of ${subject} expires in ${value} days, ${side} ${threshold}.`,
+    external: 'An external system fired this alert.',
+  };
+  return messages[metric];
+}
+
+const percent = (rate: number): string => `${Math.round(rate * 10_000) / 100} %`;

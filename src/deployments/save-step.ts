@@ -1,14 +1,12 @@
 // Writes one step of a rollout in one transaction: the record, its timeline, its revisions, and the events.
 import type { Db } from '../db/database.ts';
-import { type EnvironmentKey, keyOf } from '../environments/key.ts';
-import type { EnvironmentRow } from '../environments/queries.ts';
+import { type EnvironmentKey, keyOf } from '../environments/environment-key.ts';
+import type { EnvironmentRow } from '../environments/environment-queries.ts';
 import { insertEvent } from '../events/outbox.ts';
 import { type Clock, sharedOf } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import { publish } from '../signals/signals.ts';
 import { baselineOf } from './canary-traffic.ts';
-import type { InstanceRow } from './instances.ts';
-import { presentDeployment, presentRevision } from './present.ts';
 import {
   type DeploymentRow,
   findRevision,
@@ -17,9 +15,11 @@ import {
   listTimelines,
   updateDeployment,
   updateRevision,
-} from './queries.ts';
-import type { Step } from './rules/steps.ts';
-import { saveShares } from './shares.ts';
+} from './deployment-queries.ts';
+import type { InstanceRow } from './instance-queries.ts';
+import { presentDeployment, presentRevision } from './present-deployment.ts';
+import type { Step } from './rules/rollout.ts';
+import { saveShares } from './traffic-shares.ts';
 
 interface SaveParts {
   ids: IdSource;

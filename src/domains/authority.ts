@@ -1,5 +1,5 @@
 // What the issuer needs from a certificate authority: an ACME directory or the local CA.
-import type { CertificateRow, DomainRow } from './queries.ts';
+import type { CertificateRow, DomainRow } from './domain-queries.ts';
 
 export interface Obtained {
   /** The certificate first, then the intermediates. */

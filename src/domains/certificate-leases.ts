@@ -4,13 +4,13 @@ import { sql, type UpdateObject } from 'kysely';
 import type { Db } from '../db/database.ts';
 import { sharedNow } from '../db/database-clock.ts';
 import type { Tables } from '../db/tables.ts';
-import { keyOf } from '../environments/key.ts';
+import { keyOf } from '../environments/environment-key.ts';
 import { publish } from '../signals/signals.ts';
 import { markRoutingChanged } from '../traffic/queries.ts';
-import type { CertificateRow, DomainRow } from './queries.ts';
+import type { CertificateRow, DomainRow } from './domain-queries.ts';
 
 /** Another process has leased the domain, or the domain is gone. */
-export class LeaseLost extends Error {}
+export class CertificateLeaseLost extends Error {}
 
 /** Leases up to `room` domains that are due, the longest due first. */
 export async function claimDue(
@@ -186,7 +186,7 @@ async function guarded(
     .where('lease_owner', '=', lease_owner)
     .returningAll()
     .executeTakeFirst();
-  if (!row) throw new LeaseLost();
+  if (!row) throw new CertificateLeaseLost();
   return row;
 }
 

@@ -9,13 +9,13 @@ import type { Log } from '../lib/log.ts';
 import type { Loop, Loops } from '../lib/loops.ts';
 import type { Seal } from '../lib/seal.ts';
 import { subscribe } from '../signals/signals.ts';
-import { askAgainMs, renewalMoment } from './acme/ari.ts';
 import { type Authority, NotIssued, type Obtained, type OpenOrder } from './authority.ts';
+import { newCertificate, orderKeyContext, readCertificate } from './certificate.ts';
 import {
+  CertificateLeaseLost,
   claimDue,
   extendLease,
   findFullCertificate,
-  LeaseLost,
   markCertificateless,
   markFailed,
   markProved,
@@ -25,13 +25,10 @@ import {
   saveOrder,
   storeCertificate,
 } from './certificate-leases.ts';
-import { orderKeyContext } from './key-context.ts';
-import { newCertificate } from './new-certificate.ts';
-import { recordToAdd } from './ownership.ts';
-import { type CertificateRow, type DomainRow, presentDomain } from './queries.ts';
-import { readCertificate } from './read-certificate.ts';
-import { retryDelayMs } from './retry.ts';
-import { isProvedByRecord, type ResolveTxt } from './txt-proof.ts';
+import { askAgainMs, renewalMoment, retryDelayMs } from './certificate-renewal.ts';
+import { isProvedByRecord, type ResolveTxt } from './dns-checks.ts';
+import { type CertificateRow, type DomainRow, presentDomain } from './domain-queries.ts';
+import { recordToAdd } from './hostname.ts';
 
 interface IssuerParts {
   db: Db;
@@ -101,7 +98,10 @@ export class Issuer {
     const { db, clock, log } = this.#parts;
     const lost = new AbortController();
     const beat = setInterval(
-      () => extendLease(db, row, clock.now(), leaseMs).catch((error) => error instanceof LeaseLost && lost.abort()),
+      () =>
+        extendLease(db, row, clock.now(), leaseMs).catch(
+          (error) => error instanceof CertificateLeaseLost && lost.abort(),
+        ),
       extendEveryMs,
     );
     const signal = AbortSignal.any([this.#stopping.signal, lost.signal]);
@@ -112,7 +112,7 @@ export class Issuer {
       else if (this.#parts.authority.signs(row)) await this.#store(row, await this.#obtain(row, current, signal));
       else await this.#settleUnsigned(row, current);
     } catch (error) {
-      if (error instanceof LeaseLost || lost.signal.aborted) return;
+      if (error instanceof CertificateLeaseLost || lost.signal.aborted) return;
       // Without a certificate it may be proved by its record all the same, and is routed then.
       if (this.#parts.authority.signs(row) && !this.#stopping.signal.aborted)
         await this.#isProved(row).catch(() => false);

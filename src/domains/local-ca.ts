@@ -2,12 +2,17 @@
 // that share the database share it.
 import { randomBytes } from 'node:crypto';
 import type { Db } from '../db/database.ts';
+import { isHostTaken } from '../environments/environment-queries.ts';
+import { LruCache } from '../lib/bounded-cache.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Seal } from '../lib/seal.ts';
+import type { StoredCertificate } from '../traffic/certificates.ts';
 import type { Authority, Obtained } from './authority.ts';
-import { mayLocalCaSign, type OwnershipRules } from './ownership.ts';
+import { readCertificate } from './certificate.ts';
+import { renewAt } from './certificate-renewal.ts';
+import { mayLocalCaSign, type OwnershipRules } from './hostname.ts';
 
-export interface LocalCa extends Authority {
+interface LocalCa extends Authority {
   /** The root certificate, for users to trust. */
   rootPem(): Promise<string>;
   issue(hostname: string): Promise<Obtained>;
@@ -155,3 +160,32 @@ function newSerial(): string {
 
 /** Times in certificates have no fractions of a second. */
 const wholeSeconds = (ms: number) => Math.floor(ms / 1000) * 1000;
+
+// Certificates for the environments' own addresses below the router's domain, which only the local CA can issue. They are
+// created on first use, kept in memory only, and replaced before they expire.
+
+const maxHosts = 1000;
+
+interface OwnHostParts {
+  db: Db;
+  clock: Clock;
+  ca: LocalCa;
+  routerDomain: string;
+}
+
+/** Finds the certificate of an environment's address; null: the hostname is not one. */
+export function ownHosts({ db, clock, ca, routerDomain }: OwnHostParts) {
+  const issued = new LruCache<{ certificate: StoredCertificate; renewAt: number }>(maxHosts);
+  const below = `.${routerDomain}`;
+  return async (hostname: string): Promise<StoredCertificate | null> => {
+    if (!hostname.endsWith(below)) return null;
+    if (!(await isHostTaken(db, hostname.slice(0, -below.length)))) return null;
+    const kept = issued.get(hostname);
+    if (kept && clock.now() < kept.renewAt) return kept.certificate;
+    const obtained = await ca.issue(hostname);
+    const { serial, not_before, not_after } = readCertificate(obtained, hostname);
+    const certificate = { id: `own ${serial}`, chainPem: obtained.chainPem, keyPem: obtained.keyPem };
+    issued.set(hostname, { certificate, renewAt: renewAt(not_before, not_after) });
+    return certificate;
+  };
+}

@@ -5,7 +5,6 @@ import { environmentDefaults, type HealthCheck, type PendingChange, type Resourc
 import type { Tables } from '../db/tables.ts';
 import { Memo } from '../lib/bounded-cache.ts';
 import type { Seal } from '../lib/seal.ts';
-import { openSealedVariables } from './sealed-variables.ts';
 
 export type RevisionSettings = Pick<
   Selectable<Tables['revision']>,
@@ -32,7 +31,7 @@ export const resourcesOf = ({ resources }: Pick<RevisionSettings, 'resources'>):
 
 type Environment = RevisionSettings & { project_id: string; name: string };
 /** What of the environment a revision does not have; it applies with the next deployment. */
-export type PendingChanges = (environment: Environment, revision: RevisionSettings) => PendingChange[];
+type PendingChanges = (environment: Environment, revision: RevisionSettings) => PendingChange[];
 
 const remembered = 1000;
 
@@ -87,3 +86,19 @@ function changedVariables(before: Record<string, string>, after: Record<string, 
 
 const changeOf = (was: boolean, is: boolean): PendingChange['change'] =>
   was && is ? 'changed' : is ? 'added' : 'removed';
+
+/** The environment that the variables belong to. */
+interface Owner {
+  project_id: string;
+  name: string;
+}
+
+const variablesContext = ({ project_id, name }: Owner): string => `variables ${project_id} ${name}`;
+
+/** Opens the variables of an environment, or the copy that one of its revisions keeps. */
+export function openSealedVariables(sealed: string | null, owner: Owner, seal: Seal): Record<string, string> {
+  return sealed === null ? {} : JSON.parse(seal.open(sealed, variablesContext(owner)));
+}
+
+export const sealVariables = (variables: Record<string, string>, owner: Owner, seal: Seal): string =>
+  seal.seal(JSON.stringify(variables), variablesContext(owner));

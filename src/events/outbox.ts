@@ -1,14 +1,70 @@
 // An event and its deliveries are written in the transaction of the change they report, with the bytes that will be
 // delivered. The commit then wakes the dispatcher and the live streams.
+
+import { CompiledQuery, type Insertable } from 'kysely';
+import type { EventKind } from '../contract/events.ts';
+import type { Ordering } from '../contract/webhooks.ts';
 import { type Db, dialectOf } from '../db/database.ts';
+import { keepPlan, prepared } from '../db/prepared.ts';
+import type { Tables } from '../db/tables.ts';
 import { type Clock, lastingOf } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import { isoTime } from '../lib/iso-time.ts';
+import { takeNotification } from '../signals/process-signals.ts';
 import { publish } from '../signals/signals.ts';
-import type { NewDelivery } from './deliveries.ts';
-import { takeSequenceInPostgres, writeEventInPostgres } from './outbox-postgres.ts';
-import { takeSequenceInSqlite, writeEventInSqlite } from './outbox-sqlite.ts';
-import type { EventSubject, Subscriber } from './subscribers.ts';
+import { ownPositionInPostgres } from './event-positions.ts';
+import { insertDeliveries, insertDeliveriesInPostgres, type NewDelivery } from './new-deliveries.ts';
+
+// Which webhooks get an event: those of its account, for all projects or for the event's, that subscribed to its kind.
+
+/** What decides who gets an event. */
+interface EventSubject {
+  accountId: string;
+  projectId: string;
+  type: EventKind;
+}
+
+interface Subscriber {
+  id: string;
+  ordering: Ordering;
+}
+
+/** An event's number in its project, and the webhooks that get the event. */
+interface SequencedSubscribers {
+  sequence: number;
+  subscribers: Subscriber[];
+  /**
+   * In the order of their ids: the webhooks with a strict order that may get events of the project, of whatever kind.
+   * A transaction locks all of them with its first event, so that no two transactions lock some of them in different
+   * orders. Empty on SQLite, which has one writer.
+   */
+  strict: string[];
+}
+
+const selectCandidates = prepared((db) =>
+  db
+    .selectFrom('webhook')
+    .select(['id', 'events', 'project_id', 'ordering'])
+    .where('account_id', '=', '')
+    .where('state', 'in', ['enabled', 'paused'])
+    .orderBy('id'),
+);
+
+async function listSubscribers(tx: Db, { accountId, projectId, type }: EventSubject): Promise<Subscriber[]> {
+  const candidates = await selectCandidates(tx, accountId, 'enabled', 'paused');
+  return candidates.filter(
+    ({ project_id, events }) => (project_id === null || project_id === projectId) && includesKind(events, type),
+  );
+}
+
+/** `events` is the JSON of a webhook row. */
+const includesKind = (events: string, type: EventKind): boolean =>
+  events.includes(`"${type}"`) || events.includes('"*"');
+
+/** The conditions of `listSubscribers` on a webhook `w` in SQL: $1 project, $2 account, $3 the kind in double quotes. */
+const mayGetInPostgres = `w.account_id = $2 and w.state in ('enabled', 'paused')
+  and (w.project_id is null or w.project_id = $1)`;
+const includesKindInPostgres = `(strpos(w.events, $3) > 0 or strpos(w.events, '"*"') > 0)`;
 
 interface NewEvent extends EventSubject {
   /** The record as the API shows it. */
@@ -66,3 +122,94 @@ async function takePositions(tx: Db, subscribers: Subscriber[]): Promise<Map<str
     .execute();
   return new Map(rows.map(({ id, position }) => [id, Number(position)]));
 }
+
+// The outbox on SQLite: in one process a statement costs little, so each step is a plain one of its own.
+
+async function takeSequenceInSqlite(tx: Db, subject: EventSubject): Promise<SequencedSubscribers> {
+  const { sequence } = await tx
+    .updateTable('project')
+    .set((e) => ({ next_sequence: e('next_sequence', '+', 1) }))
+    .where('id', '=', subject.projectId)
+    .returning((e) => e('next_sequence', '-', 1).as('sequence'))
+    .executeTakeFirstOrThrow();
+  return { sequence: Number(sequence), subscribers: await listSubscribers(tx, subject), strict: [] };
+}
+
+async function writeEventInSqlite(
+  tx: Db,
+  event: Insertable<Tables['event']>,
+  deliveries: NewDelivery[],
+): Promise<void> {
+  await tx
+    .insertInto('event')
+    .values((e) => ({
+      ...event,
+      position: e(
+        e.fn.coalesce(
+          e
+            .selectFrom('event')
+            .select((last) => last.fn.max('position').as('position'))
+            .where('account_id', '=', event.account_id),
+          e.lit(0),
+        ),
+        '+',
+        1,
+      ),
+    }))
+    .execute();
+  await insertDeliveries(tx, deliveries);
+}
+
+// The outbox on PostgreSQL: a round trip costs more than the work it asks for, so an event takes two of them.
+
+const taking = keepPlan(`
+  with taken as (
+    update project set next_sequence = next_sequence + 1 where id = $1 returning next_sequence - 1 as sequence
+  )
+  select taken.sequence, w.id, w.ordering, ${includesKindInPostgres} as subscribes
+  from taken left join webhook w on ${mayGetInPostgres} and (w.ordering = 'strict' or ${includesKindInPostgres})
+  order by w.id`);
+
+interface Candidate {
+  sequence: number;
+  id: string | null;
+  ordering: Ordering;
+  subscribes: boolean;
+}
+
+async function takeSequenceInPostgres(
+  tx: Db,
+  { accountId, projectId, type }: EventSubject,
+): Promise<SequencedSubscribers> {
+  const rows = await run<Candidate>(tx, taking, [projectId, accountId, `"${type}"`]);
+  if (rows.length === 0) throw new Error(`there is no project ${projectId}`);
+  const found = rows.flatMap(({ id, ordering, subscribes }) => (id === null ? [] : [{ id, ordering, subscribes }]));
+  return {
+    sequence: rows[0]!.sequence,
+    subscribers: found.filter(({ subscribes }) => subscribes),
+    strict: found.filter(({ ordering }) => ordering === 'strict').map(({ id }) => id),
+  };
+}
+
+const writing = keepPlan(`
+  with written as (
+    insert into event (id, account_id, project_id, type, sequence, body, created_at, position)
+    values ($1, $2, $3, $4, $5, $6, $7, ${ownPositionInPostgres})
+  ),
+  delivered as (${insertDeliveriesInPostgres('$8')})
+  select pg_notify($9, $10) where $9 is not null`);
+
+/** The statement that writes the event also notifies the other processes, where a NOTIFY is free to use. */
+async function writeEventInPostgres(
+  tx: Db,
+  event: Insertable<Tables['event']>,
+  deliveries: NewDelivery[],
+): Promise<void> {
+  const { id, account_id, project_id, type, sequence, body, created_at } = event;
+  const notification = takeNotification(tx);
+  const values = [id, account_id, project_id, type, sequence, body, created_at, JSON.stringify(deliveries)];
+  await run(tx, writing, [...values, notification?.channel ?? null, notification?.payload ?? null]);
+}
+
+const run = async <R>(tx: Db, text: string, values: unknown[]): Promise<R[]> =>
+  (await tx.executeQuery(CompiledQuery.raw(text, values) as CompiledQuery<R>)).rows;

@@ -2,7 +2,7 @@
 import { CompiledQuery } from 'kysely';
 import { type Db, dialectOf } from '../db/database.ts';
 import { postgresRows, prepared, sqliteRows } from '../db/prepared.ts';
-import type { EnvironmentKey } from '../environments/key.ts';
+import type { EnvironmentKey } from '../environments/environment-key.ts';
 import { publish } from '../signals/signals.ts';
 import type { Measurement } from './measure/measurements.ts';
 

@@ -7,12 +7,12 @@ import type { Log } from '../lib/log.ts';
 import type { Loop, Loops } from '../lib/loops.ts';
 import type { Seal } from '../lib/seal.ts';
 import { subscribe } from '../signals/signals.ts';
-import type { DeliveryQueue } from './queue/claim.ts';
-import { openQueue } from './queue/queue.ts';
-import { type SweptEvents, sweepOld, sweepStopped } from './queue/sweep.ts';
-import type { Lookup } from './sending/connect.ts';
-import { Dispatcher } from './sending/dispatcher.ts';
-import { createSender } from './sending/send.ts';
+import type { DeliveryQueue } from './delivery-queue.ts';
+import { type SweptEvents, sweepOld, sweepStopped } from './delivery-sweep.ts';
+import { DeliveryDispatcher } from './dispatcher.ts';
+import type { Lookup } from './receiver-addresses.ts';
+import { createSender } from './send-delivery.ts';
+import { sqliteQueue } from './sqlite-queue.ts';
 
 export interface WebhookTimings {
   /** The waits between attempts. */
@@ -48,7 +48,7 @@ const dayMs = 24 * 3600_000;
 export class DeliveryWorker {
   readonly #parts: DeliveryWorkerParts;
   #queue: DeliveryQueue | null = null;
-  #dispatcher: Dispatcher | null = null;
+  #dispatcher: DeliveryDispatcher | null = null;
   #sweeper: Loop | null = null;
   #unsubscribe: (() => void)[] = [];
   readonly #swept: SweptEvents = { after: '' };
@@ -62,7 +62,7 @@ export class DeliveryWorker {
     const { log, loops } = rest;
     const onConnectionLost = (error: Error) => log.warn({ err: error }, 'a database connection was lost');
     this.#queue = await openQueue({ db, databaseUrl, onConnectionLost });
-    this.#dispatcher = new Dispatcher({
+    this.#dispatcher = new DeliveryDispatcher({
       ...rest,
       queue: this.#queue,
       sender: createSender({ policy, lookup, timeoutMs: timings.timeoutMs ?? timeoutMs }),
@@ -95,4 +95,21 @@ export class DeliveryWorker {
     await this.#dispatcher?.stop();
     await this.#queue?.close();
   }
+}
+
+// The queue of deliveries as the dispatcher sees it. There is one implementation for each database; which one is used
+// is decided here and nowhere else. `test/both-databases/webhooks/queue.test.ts` says what both have to do.
+
+interface QueueOptions {
+  db: Db;
+  /** null: SQLite. */
+  databaseUrl: string | null;
+  onConnectionLost(error: Error): void;
+}
+
+export async function openQueue({ db, databaseUrl, onConnectionLost }: QueueOptions): Promise<DeliveryQueue> {
+  if (databaseUrl === null) return sqliteQueue(db);
+  // Loaded only where it is used: a start on SQLite does not wait for the PostgreSQL driver.
+  const { postgresQueue } = await import('./postgres-queue.ts');
+  return postgresQueue(databaseUrl, onConnectionLost);
 }

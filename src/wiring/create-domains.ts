@@ -1,15 +1,13 @@
 // Domains and their certificates: who may add which name, who signs, and what is shown in a handshake.
 import { readFileSync } from 'node:fs';
 import type { Config } from '../config.ts';
-import { createAcme } from '../domains/acme/acme.ts';
-import type { Resolve } from '../domains/dns-check.ts';
-import { databaseCertificates } from '../domains/handshake/certificate-source.ts';
-import { ownHosts } from '../domains/handshake/own-hosts.ts';
+import { createAcme } from '../domains/acme.ts';
+import { databaseCertificates } from '../domains/certificate-source.ts';
+import type { Resolve, ResolveTxt } from '../domains/dns-checks.ts';
+import { domainRoutes } from '../domains/domain-routes.ts';
 import { hostOf } from '../domains/hostname.ts';
 import { Issuer } from '../domains/issuer.ts';
-import { createLocalCa } from '../domains/local-ca.ts';
-import { domainRoutes } from '../domains/routes.ts';
-import type { ResolveTxt } from '../domains/txt-proof.ts';
+import { createLocalCa, ownHosts } from '../domains/local-ca.ts';
 import type { ServedRoute } from '../http/api/served-route.ts';
 import { StartError } from '../lib/start-error.ts';
 import type { CertificateSource } from '../traffic/certificates.ts';

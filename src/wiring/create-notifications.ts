@@ -1,18 +1,17 @@
 // How others learn of what happens: deliveries to webhooks, the live stream of events, alerts, and metrics for Prometheus.
 
-import { Figures } from '../alerts/figures.ts';
-import { alertRoutes } from '../alerts/routes.ts';
+import { alertRoutes } from '../alerts/alert-routes.ts';
+import { RevisionMetrics } from '../alerts/revision-metrics.ts';
 import { Watcher } from '../alerts/watcher.ts';
 import type { Config } from '../config.ts';
-import { eventRoutes } from '../events/routes.ts';
-import { EventStreams } from '../events/stream.ts';
+import { eventRoutes } from '../events/event-routes.ts';
+import { EventStreams } from '../events/event-streams.ts';
 import type { ServedRoute } from '../http/api/served-route.ts';
 import type { Measurement } from '../traffic/measure/measurements.ts';
 import { version } from '../version.ts';
 import { DeliveryWorker, type WebhookTimings } from '../webhooks/delivery-worker.ts';
-import { webhookRoutes } from '../webhooks/endpoints/routes.ts';
-import { isLoopbackHost, mayReachLoopback } from '../webhooks/loopback-rule.ts';
-import { type Lookup, systemLookup } from '../webhooks/sending/connect.ts';
+import { isLoopbackHost, type Lookup, mayReachLoopback, systemLookup } from '../webhooks/receiver-addresses.ts';
+import { webhookRoutes } from '../webhooks/webhook-routes.ts';
 import type { Common } from './common.ts';
 
 export interface NotificationOverrides {
@@ -78,7 +77,7 @@ interface Alerts {
 }
 
 export function createAlerts(common: Common, config: Config): Alerts {
-  const metrics = new Figures(common);
+  const metrics = new RevisionMetrics(common);
   const watcher = new Watcher(common);
   return {
     routes: alertRoutes(common),

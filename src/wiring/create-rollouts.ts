@@ -1,12 +1,12 @@
 // What carries out deployments: the router that visitors send requests to, and the reconciler behind it.
 import type { Config } from '../config.ts';
-import { databaseLeases, onlyProcess } from '../deployments/reconcile/leases.ts';
+import { databaseLeases, onlyProcess } from '../deployments/reconcile/environment-leases.ts';
 import { Reconciler } from '../deployments/reconcile/reconciler.ts';
-import { UsageMeter } from '../deployments/usage/meter.ts';
+import { UsageMeter } from '../deployments/usage-meter.ts';
 import { rangeText } from '../lib/address.ts';
 import type { Collector } from '../logs/log-collector.ts';
 import type { Regions } from '../regions/regions.ts';
-import { registryLogins } from '../registries/logins.ts';
+import { registryLogins } from '../registries/registry-logins.ts';
 import { RouterAgent } from '../traffic/agent.ts';
 import type { CertificateSource } from '../traffic/certificates.ts';
 import type { DataPlane, RouterPorts } from '../traffic/data-plane.ts';

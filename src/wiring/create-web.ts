@@ -1,13 +1,13 @@
 // What the service's own port serves: the API, the reference, health and metrics, the console, and the catalogue.
 import type { Server } from 'node:http';
 import type { FastifyInstance } from 'fastify';
-import { auditRoutes } from '../audit/routes.ts';
+import { auditRoutes } from '../audit/audit-routes.ts';
 import { createOrigin } from '../catalogue/origin/origin.ts';
 import { addressOf, type Config } from '../config.ts';
 import { getOpenApi } from '../contract/service.ts';
-import { deploymentLogRoutes, type LogParts } from '../deployments/api/logs.ts';
-import { deploymentRoutes } from '../deployments/api/routes.ts';
-import { environmentRoutes } from '../environments/routes.ts';
+import { deploymentLogRoutes, type LogParts } from '../deployments/deployment-log-routes.ts';
+import { deploymentRoutes } from '../deployments/deployment-routes.ts';
+import { environmentRoutes } from '../environments/environment-routes.ts';
 import type { Gate } from '../http/api/gate.ts';
 import { type ServedRoute, serve } from '../http/api/served-route.ts';
 import { mountConsole } from '../http/console.ts';
@@ -23,13 +23,13 @@ import {
   portOf,
   trackConnections,
 } from '../lib/connections.ts';
-import { environmentLifecycleRoutes } from '../lifecycle/environments.ts';
-import { projectLifecycleRoutes } from '../lifecycle/projects.ts';
-import { projectRoutes } from '../projects/routes.ts';
+import { environmentLifecycleRoutes } from '../lifecycle/environment-lifecycle.ts';
+import { projectLifecycleRoutes } from '../lifecycle/project-lifecycle.ts';
+import { projectRoutes } from '../projects/project-routes.ts';
+import { regionRoutes } from '../regions/region-routes.ts';
 import type { Regions } from '../regions/regions.ts';
-import { regionRoutes } from '../regions/routes.ts';
-import { registryRoutes } from '../registries/routes.ts';
-import { tokenRoutes } from '../tokens/routes.ts';
+import { registryRoutes } from '../registries/registry-routes.ts';
+import { tokenRoutes } from '../tokens/token-routes.ts';
 import { version } from '../version.ts';
 import type { Addresses } from './addresses.ts';
 import type { Common } from './common.ts';

@@ -1,12 +1,12 @@
 // What has to be done now and then.
-import { deleteAlertsBefore } from '../alerts/queries.ts';
-import { deleteUsageBefore, usageKeptForMs } from '../deployments/usage/queries.ts';
+import { deleteAlertsBefore } from '../alerts/alert-queries.ts';
+import { deleteUsageBefore, usageKeptForMs } from '../deployments/usage-queries.ts';
 import { sweepIdempotencyKeys } from '../http/api/idempotency.ts';
 import type { RateCells } from '../http/api/rate-cells.ts';
 import type { Log } from '../lib/log.ts';
 import type { Loops } from '../lib/loops.ts';
 import type { Regions } from '../regions/regions.ts';
-import type { LastUsed } from '../tokens/last-used.ts';
+import type { LastUsed } from '../tokens/token-queries.ts';
 import type { Common } from './common.ts';
 
 const dayMs = 86_400_000;

@@ -6,8 +6,13 @@ import { findInstallation } from '../db/installation.ts';
 import { type Decision, decideEngine, type EngineSettings, openEngine, ownerName } from '../engines/choose.ts';
 import type { Engine } from '../engines/engine.ts';
 import { engineText, leftBehind, type RegionSetting } from '../engines/region-setting.ts';
-import { Regions } from '../regions/regions.ts';
-import { countInstancesIn, findRememberedEngine, rememberEngine, rememberFirstEngine } from '../regions/remembered.ts';
+import {
+  countInstancesIn,
+  findRememberedEngine,
+  Regions,
+  rememberEngine,
+  rememberFirstEngine,
+} from '../regions/regions.ts';
 import type { Common } from './common.ts';
 
 interface OpenRegion {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import type { Page } from 'playwright-core';
 import type { Deployment } from '../../src/contract/deployments.ts';
-import { insertUsage } from '../../src/deployments/usage/queries.ts';
+import { insertUsage } from '../../src/deployments/usage-queries.ts';
 import { adminToken, call, type TestApp } from '../helpers/app.ts';
 import { answering, Receiver } from '../helpers/receiver.ts';
 import { Shop } from '../helpers/shop.ts';

@@ -14,7 +14,7 @@ import { parseSubnetPool } from '../../src/engines/docker/network/setting.ts';
 import { runSets } from '../../src/engines/single-instances.ts';
 import { standinInOwnProcess } from '../../src/engines/standin/own-process.ts';
 import { createStandinEngine } from '../../src/engines/standin/standin.ts';
-import { readRegistryAuths } from '../../src/registries/auths.ts';
+import { readRegistryAuths } from '../../src/registries/registry-logins.ts';
 import { isAlive, parentOf, suspend } from '../helpers/children.ts';
 import { dockerMissing, startDocker, startRegistry } from '../helpers/docker.ts';
 import { type ImageKind, pushImage } from '../helpers/images.ts';

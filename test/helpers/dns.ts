@@ -3,8 +3,8 @@ import { createSocket } from 'node:dgram';
 import { Resolver } from 'node:dns/promises';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import type { ResolveTxt } from '../../src/domains/txt-proof.ts';
-import type { Lookup } from '../../src/webhooks/sending/connect.ts';
+import type { ResolveTxt } from '../../src/domains/dns-checks.ts';
+import type { Lookup } from '../../src/webhooks/receiver-addresses.ts';
 
 const types = { A: 1, TXT: 16 } as const;
 

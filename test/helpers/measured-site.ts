@@ -2,7 +2,7 @@
 import { after, before } from 'node:test';
 import { Watcher } from '../../src/alerts/watcher.ts';
 import type { Alert } from '../../src/contract/alerts.ts';
-import { insertRevision } from '../../src/deployments/queries.ts';
+import { insertRevision } from '../../src/deployments/deployment-queries.ts';
 import { createIds } from '../../src/lib/ids.ts';
 import { createLoops } from '../../src/lib/loops.ts';
 import { subscribe } from '../../src/signals/signals.ts';

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import * as x509 from '@peculiar/x509';
 import { Agent, request } from 'undici';
 import { acmePrograms, onPath } from '../../scripts/packages.ts';
-import type { Lookup } from '../../src/webhooks/sending/connect.ts';
+import type { Lookup } from '../../src/webhooks/receiver-addresses.ts';
 import { freePort } from './free-port.ts';
 import { until } from './wait.ts';
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { sql } from 'kysely';
-import { connectProcesses } from '../../src/signals/processes.ts';
+import { connectProcesses } from '../../src/signals/process-signals.ts';
 import { subscribe } from '../../src/signals/signals.ts';
 import { openStore } from '../../src/store.ts';
 import { isolatedEnv, startApp, type TestApp } from '../helpers/app.ts';

@@ -29,8 +29,8 @@ export const account: Command = {
         const name = context.args[0]!;
         const { systemClock: clock } = await import('../../lib/clock.ts');
         const { createIds } = await import('../../lib/ids.ts');
-        const { insertAccount } = await import('../../tokens/accounts.ts');
-        const { createToken } = await import('../../tokens/create.ts');
+        const { insertAccount } = await import('../../tokens/admin-token.ts');
+        const { createToken } = await import('../../tokens/create-token.ts');
         const ids = createIds(clock);
         const made = await withStore(context, ({ db }) =>
           db.transaction().execute(async (tx) => {
@@ -49,7 +49,7 @@ export const account: Command = {
     list: verb({
       about: 'list accounts',
       async run(context) {
-        const { listAccounts } = await import('../../tokens/accounts.ts');
+        const { listAccounts } = await import('../../tokens/admin-token.ts');
         const accounts = await withStore(context, ({ db }) => listAccounts(db));
         context.out.result(accounts, () => {
           for (const { id, name } of accounts) context.out.line(`${id}  ${name}`);

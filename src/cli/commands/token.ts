@@ -6,7 +6,7 @@ import { exit, UsageError } from '../io.ts';
 import { withStore } from './account.ts';
 
 async function chooseAccount(db: Db, id: string | undefined): Promise<string> {
-  const { findAccount, listAccounts } = await import('../../tokens/accounts.ts');
+  const { findAccount, listAccounts } = await import('../../tokens/admin-token.ts');
   const account = id === undefined ? (await listAccounts(db))[0] : await findAccount(db, id);
   if (account) return account.id;
   throw new UsageError(
@@ -29,7 +29,7 @@ export const token: Command = {
         const wanted = context.texts('scope') as Scope[];
         const { systemClock: clock } = await import('../../lib/clock.ts');
         const { createIds } = await import('../../lib/ids.ts');
-        const { createToken } = await import('../../tokens/create.ts');
+        const { createToken } = await import('../../tokens/create-token.ts');
         const made = await withStore(context, async ({ db }) => {
           const accountId = await chooseAccount(db, context.text('account'));
           const token = {

@@ -1,15 +1,29 @@
 // Makes what runs in an environment equal to what should run: starts what is missing, with back-off, and drains and stops
 // what is too much.
-import type { Member } from '../../engines/engine.ts';
+
+import type { Db } from '../../db/database.ts';
+import { EngineError, type InstanceSet, type Member } from '../../engines/engine.ts';
+import { healthCheckOf, openSealedVariables, resourcesOf } from '../../environments/revision-settings.ts';
 import { markRoutingChanged } from '../../traffic/queries.ts';
 import { insertDrain } from '../../traffic/router-watch.ts';
-import { takeRestarts } from '../instance-ends.ts';
-import { deleteInstance, type InstanceRow, insertInstance, lockHealthy, markInstance } from '../instances.ts';
-import type { RevisionRow } from '../queries.ts';
-import { portOf, takeAddresses } from './addresses.ts';
-import type { Kept, Observation, ReconcileContext } from './context.ts';
-import { lastLines } from './log-tail.ts';
-import { dropUnused, ensureSet, isBeingDropped, startMembers } from './sets.ts';
+import type { RevisionRow } from '../deployment-queries.ts';
+import {
+  deleteInstance,
+  deleteSet,
+  endInstance,
+  type InstanceRow,
+  insertInstance,
+  insertSet,
+  lockHealthy,
+  markInstance,
+  publishInstanceChange,
+  takeRestarts,
+} from '../instance-queries.ts';
+import { exchangePort, hostOf, isWithin, takePorts } from '../ports.ts';
+import { givenUp } from '../rules/instance-failures.ts';
+import type { Failure } from '../rules/rollout.ts';
+import { lastLines } from './engine-calls.ts';
+import type { Kept, Observation, ObservedRegion, ReconcileContext } from './reconcile-context.ts';
 
 /** How many instances of a revision should run. */
 export interface DesiredSet {
@@ -146,4 +160,181 @@ function stop(context: ReconcileContext, { key, region, environment }: Kept, row
     await region.engine.stop(row.id, environment.drain_s, lastLines(context.takeLogs, row, region.engine));
     await lease.write((tx) => deleteInstance(tx, row.id));
   });
+}
+
+// The sets of an environment: started through their engine, and dropped once the last of their instances is gone.
+
+const setOf = ({ sets, environment }: Observation, revision: number) =>
+  sets.find((set) => set.revision === revision && set.region === environment.region);
+
+/** Whether the set of this revision is being dropped: it can be made again after that. */
+function isBeingDropped(seen: Kept, { number }: RevisionRow): boolean {
+  const set = setOf(seen, number);
+  return set !== undefined && seen.busy.has(set.id);
+}
+
+/** Its id. */
+async function ensureSet(
+  tx: Db,
+  { ids, lasting }: ReconcileContext,
+  seen: Kept,
+  { number: revision }: RevisionRow,
+): Promise<string> {
+  const known = setOf(seen, revision);
+  if (known) return known.id;
+  const { projectId: project_id, environment } = seen.key;
+  const id = ids('set');
+  await insertSet(tx, { id, project_id, environment, revision, region: seen.region.name, created_at: lasting.now() });
+  return id;
+}
+
+/** Only for revisions that have left `preparing`: their digest is known. */
+function describe({ seal }: ReconcileContext, { environment }: Kept, id: string, revision: RevisionRow): InstanceSet {
+  return {
+    id,
+    project: revision.project_id,
+    environment: revision.environment,
+    revision: revision.number,
+    image: revision.image,
+    digest: revision.digest!,
+    port: revision.port,
+    variables: openSealedVariables(revision.variables_sealed, environment, seal),
+    resources: resourcesOf(revision),
+    healthCheck: healthCheckOf(revision),
+    drainS: environment.drain_s,
+  };
+}
+
+/** `startedAt`: when their round began. The engine is asked for all at once; what came of each is heeded as it comes. */
+function startMembers(
+  context: ReconcileContext,
+  seen: Kept,
+  { id, revision }: { id: string; revision: RevisionRow },
+  members: Member[],
+  startedAt: number,
+): void {
+  const { lease, logins, engineCalls } = context;
+  const keep = async () => {
+    await lease.confirm();
+    const set = describe(context, seen, id, revision);
+    // Without it, an image that is still there starts all the same.
+    const login = await logins.find(set.project, set.image).catch(() => null);
+    const starts = seen.region.engine.keep({ ...set, login }, members);
+    // Each is heeded below, maybe a little later.
+    for (const started of starts) started.catch(() => {});
+    return starts;
+  };
+  let kept: ReturnType<typeof keep> | null = null;
+  members.forEach((member, index) => {
+    engineCalls.run(seen.key, member.id, async () => {
+      kept ??= keep();
+      const starts = await kept;
+      try {
+        await starts[index];
+        const logged = { id: member.id, key: seen.key, revision: revision.number };
+        context.followLogs?.(logged, seen.region.engine);
+      } catch (error) {
+        await onNotStarted(context, seen, revision, member, error, startedAt);
+      }
+    });
+  });
+}
+
+async function onNotStarted(
+  context: ReconcileContext,
+  { key, region }: Kept,
+  revision: RevisionRow,
+  { id, hostPort }: Member,
+  error: unknown,
+  startedAt: number,
+): Promise<void> {
+  const { lease, lasting, crashes } = context;
+  if (error instanceof EngineError && error.fault === 'unavailable') return;
+  // Nothing is wrong with the instance: the next look starts it at another port.
+  if (error instanceof EngineError && error.fault === 'port_taken') {
+    await changePort(context, region, id, hostPort);
+    return;
+  }
+  const failure = startFailure(error as Error);
+  crashes.note(key, revision.number, { failure, logTail: [], startedAt }, lasting.now());
+  await lease.confirm();
+  await region.engine.stop(id, 0).catch(() => {});
+  await lease.write(async (tx) => {
+    await endInstance(tx, id, givenUp(lasting.now(), failure, 'exited'));
+    await publishInstanceChange(tx, key);
+  });
+}
+
+/** An instance needs the registry again where its image was removed since. */
+function startFailure(error: Error): Failure {
+  if (error instanceof EngineError && error.failure) return error.failure;
+  const message = `An instance could not be started: ${error.message}`;
+  const isRegistry = error instanceof EngineError && error.fault.startsWith('registry_');
+  return { code: isRegistry ? 'registry_unreachable' : 'crashed', message };
+}
+
+/** Those of no revision that should run, once the last of their instances is gone: it may be printing its last lines. */
+function dropUnused(context: ReconcileContext, seen: Kept, desired: readonly RevisionRow[]): void {
+  const { lease, engineCalls } = context;
+  const used = new Set([...desired.map(({ number }) => number), ...seen.instances.map(({ revision }) => revision)]);
+  for (const { id, revision, region } of seen.sets) {
+    if (used.has(revision) || region !== seen.region.name || seen.busy.has(id) || isRunning(seen, revision)) continue;
+    engineCalls.run(seen.key, id, async () => {
+      await lease.confirm();
+      await seen.region.engine.drop(id);
+      await lease.write((tx) => deleteSet(tx, id));
+    });
+  }
+}
+
+const isRunning = ({ key, region }: Kept, revision: number): boolean =>
+  region.running
+    .values()
+    .some((one) => one.project === key.projectId && one.environment === key.environment && one.revision === revision);
+
+// The addresses that instances get before they are started, where their engine leaves that to us.
+
+type Address = Pick<InstanceRow, 'host' | 'port'>;
+
+/** Fewer than instances where no more ports are free: the others are started when there are. */
+async function takeAddresses(
+  tx: Db,
+  { instancePorts: range, log }: ReconcileContext,
+  { name: region, engine: { publishesOn: hosts } }: ObservedRegion,
+  instances: string[],
+): Promise<Address[]> {
+  if (hosts === null) return instances.map(() => ({ host: null, port: null }));
+  const ports = await takePorts(tx, { hosts, range }, instances);
+  const host = hostOf(hosts);
+  if (ports.length < instances.length) log.warn({ region, ...range }, noneFree);
+  return ports.map((port) => ({ host, port }));
+}
+
+const noneFree = 'no port is free for an instance: SLUICE_INSTANCE_PORTS is too small a range, or others use its ports';
+
+/** Of an instance that is yet to be started: another one if it has none, or one of an earlier range. Null: none is free. */
+async function portOf(
+  context: ReconcileContext,
+  region: ObservedRegion,
+  { id, port }: InstanceRow,
+): Promise<{ hostPort: number | null } | null> {
+  if (region.engine.publishesOn === null) return { hostPort: null };
+  if (port !== null && isWithin(context.instancePorts, port)) return { hostPort: port };
+  const hostPort = await changePort(context, region, id, port);
+  return hostPort === null ? null : { hostPort };
+}
+
+/** Null where none is free, or the engine does not want one. */
+async function changePort(
+  { lease, log, lasting, instancePorts: range }: ReconcileContext,
+  { name: region, engine: { publishesOn: hosts } }: ObservedRegion,
+  instance: string,
+  refused: number | null,
+): Promise<number | null> {
+  if (hosts === null) return null;
+  const port = await lease.write((tx) => exchangePort(tx, { hosts, range }, instance, refused, lasting.now()));
+  if (port === null) log.warn({ region, ...range }, noneFree);
+  else if (refused !== null)
+    log.info({ instance, region, refused, port }, 'another program has the port of an instance');
+  return port;
 }

@@ -1,10 +1,9 @@
 import type { Db } from '../../db/database.ts';
 import type { RegionState } from '../../regions/regions.ts';
 import { readRoutingState } from '../../traffic/queries.ts';
-import { listSetIds } from '../instance-sets.ts';
-import { listInstanceIds } from '../instances.ts';
-import type { ReconcileContext } from './context.ts';
-import { lastLines } from './log-tail.ts';
+import { listInstanceIds, listSetIds } from '../instance-queries.ts';
+import { lastLines } from './engine-calls.ts';
+import type { ReconcileContext } from './reconcile-context.ts';
 
 type OrphanContext = Pick<ReconcileContext, 'db' | 'log' | 'takeLogs' | 'routers'>;
 

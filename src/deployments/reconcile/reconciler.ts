@@ -2,33 +2,34 @@
 // this process remembers only saves time.
 import type { Db } from '../../db/database.ts';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
-import { type EnvironmentKey, keyText } from '../../environments/key.ts';
+import { type EnvironmentKey, keyText } from '../../environments/environment-key.ts';
 import { type Clock, lastingOf, steadyOf } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
 import type { Loop, Loops } from '../../lib/loops.ts';
 import type { Seal } from '../../lib/seal.ts';
 import type { RegionChange, RegionState, Regions } from '../../regions/regions.ts';
-import type { RegistryLogins } from '../../registries/logins.ts';
+import type { RegistryLogins } from '../../registries/registry-logins.ts';
 import { subscribe } from '../../signals/signals.ts';
 import type { RouterWatch } from '../../traffic/router-watch.ts';
-import type { PortRange } from '../ports/next-ports.ts';
-import { freePorts } from '../ports/ports.ts';
-import { listEnvironmentsInProgress, listEnvironmentsToKeep } from '../queries.ts';
+import {
+  findRegions,
+  listEnvironmentsIn,
+  listEnvironmentsInProgress,
+  listEnvironmentsToKeep,
+} from '../deployment-queries.ts';
+import type { PortRange } from '../ports.ts';
+import { freePorts } from '../ports.ts';
 import { Crashes } from '../rules/crashes.ts';
-import type { ReconcileContext } from './context.ts';
-import { EngineCalls } from './engine/calls.ts';
-import { EngineLists } from './engine/lists.ts';
-import { findRegions, listEnvironmentsIn } from './environment-regions.ts';
-import { HealthWatch } from './health-watch.ts';
-import { Images } from './images.ts';
-import type { Leases } from './leases.ts';
-import { unrouteMoved } from './moved.ts';
+import { EngineCalls } from './engine-calls.ts';
+import { EngineLists, unrouteMoved } from './engine-lists.ts';
+import type { EnvironmentLeases } from './environment-leases.ts';
+import { HealthWatch, type Probe, probe } from './health-checks.ts';
+import { ImagePulls } from './image-pulls.ts';
 import { Orphans } from './orphans.ts';
-import { type Probe, probe } from './probe.ts';
-import { busyEveryMs, idleEveryMs, type NextLook, reconcile } from './reconcile.ts';
-import { RegionQueues } from './region-queues.ts';
-import { Schedule } from './schedule.ts';
+import type { ReconcileContext } from './reconcile-context.ts';
+import { busyEveryMs, idleEveryMs, type NextPass, reconcile } from './reconcile-pass.ts';
+import { RegionQueues, Schedule } from './schedule.ts';
 
 interface ReconcilerParts {
   db: Db;
@@ -39,7 +40,7 @@ interface ReconcilerParts {
   seal: Seal;
   regions: Regions;
   logins: RegistryLogins;
-  leases: Leases;
+  leases: EnvironmentLeases;
   pullTimeoutS: number;
   instancePorts: PortRange;
   routers: RouterWatch;
@@ -60,7 +61,7 @@ const maxTaken = 64;
 
 export class Reconciler {
   readonly #loops: Loops;
-  readonly #leases: Leases;
+  readonly #leases: EnvironmentLeases;
   readonly #context: Omit<ReconcileContext, 'lease'>;
   /** When to look next is no matter of the time of day, which may be set back. */
   readonly #steady: Clock;
@@ -82,7 +83,7 @@ export class Reconciler {
       engineLists: new EngineLists(this.#steady, unrouteMoved(parts)),
       engineCalls: new EngineCalls(parts.log, enqueue),
       health: new HealthWatch(this.#steady, enqueue, parts.probe ?? probe),
-      images: new Images({ ...parts, clock: this.#steady, random }, enqueue),
+      images: new ImagePulls({ ...parts, clock: this.#steady, random }, enqueue),
       crashes: new Crashes(),
     };
   }
@@ -194,7 +195,7 @@ export class Reconciler {
     if (this.#schedule.isDue(key, nowMs)) this.#loop?.wake();
   }
 
-  async #reconcile(key: EnvironmentKey): Promise<NextLook> {
+  async #reconcile(key: EnvironmentKey): Promise<NextPass> {
     try {
       const lease = await this.#leases.hold(key);
       if (!lease) {

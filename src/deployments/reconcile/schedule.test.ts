@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { EnvironmentKey } from '../../environments/key.ts';
-import { Schedule } from './schedule.ts';
+import type { EnvironmentKey } from '../../environments/environment-key.ts';
+import { RegionQueues, Schedule } from './schedule.ts';
 
 const key = (environment: string): EnvironmentKey => ({ projectId: 'prj_1', environment });
 const take = (schedule: Schedule, nowMs: number, limit = 10) =>
@@ -130,4 +130,44 @@ test('a sweep during the look at a deleted environment does not bring another lo
   schedule.reduceTo([], 10);
   schedule.remove(key('deleted'));
   assert.equal(schedule.size, 0);
+});
+
+test('a region that hangs takes its own workers alone; what waits runs as they get free', async () => {
+  const queues = new RegionQueues();
+  const released = Promise.withResolvers<void>();
+  const done: string[] = [];
+  for (let n = 0; n < 20; n++) {
+    queues.add('far', async () => {
+      await released.promise;
+      done.push(`far ${n}`);
+    });
+  }
+  const near = Promise.withResolvers<void>();
+  queues.add('near', async () => near.resolve());
+  await near.promise;
+  assert.deepEqual(done, []);
+  const last = Promise.withResolvers<void>();
+  queues.add('far', async () => last.resolve());
+  released.resolve();
+  await last.promise;
+  assert.deepEqual(
+    done,
+    Array.from({ length: 20 }, (_, n) => `far ${n}`),
+  );
+});
+
+test('stopping drops what waits, and waits for what runs', async () => {
+  const queues = new RegionQueues();
+  const released = Promise.withResolvers<void>();
+  let ran = 0;
+  for (let n = 0; n < 40; n++) {
+    queues.add('far', async () => {
+      await released.promise;
+      ran++;
+    });
+  }
+  const stopped = queues.stop();
+  released.resolve();
+  await stopped;
+  assert.equal(ran, 16);
 });

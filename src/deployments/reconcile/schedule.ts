@@ -2,7 +2,7 @@
 // has one look at a time; one that is enqueued during a look is looked at again after it.
 //
 // There may be a hundred thousand, and some are due all the time, so what is due is found without looking at the others.
-import { type EnvironmentKey, keyText } from '../../environments/key.ts';
+import { type EnvironmentKey, keyText } from '../../environments/environment-key.ts';
 import { Heap } from '../../lib/heap.ts';
 
 interface Entry {
@@ -132,5 +132,43 @@ export class Schedule {
 
   #counts({ entry, at }: Planned): boolean {
     return entry.at === at && !entry.isTaken;
+  }
+}
+
+// A queue of looks per region, each with workers of its own: a region whose engine takes its time delays no other.
+
+const workersPerRegion = 16;
+
+type Work = () => Promise<void>;
+
+export class RegionQueues {
+  readonly #waiting = new Map<string, Work[]>();
+  readonly #running = new Map<string, Set<Promise<void>>>();
+
+  /** Runs it once a worker of the region is free. `work` may not fail. */
+  add(region: string, work: Work): void {
+    const waiting = this.#waiting.get(region) ?? [];
+    this.#waiting.set(region, waiting);
+    waiting.push(work);
+    this.#next(region);
+  }
+
+  /** Drops what waits, and waits for what runs. */
+  async stop(): Promise<void> {
+    this.#waiting.clear();
+    await Promise.all([...this.#running.values()].flatMap((running) => [...running]));
+  }
+
+  #next(region: string): void {
+    const running = this.#running.get(region) ?? new Set();
+    this.#running.set(region, running);
+    if (running.size >= workersPerRegion) return;
+    const work = this.#waiting.get(region)?.shift();
+    if (!work) return;
+    const done = work().finally(() => {
+      running.delete(done);
+      this.#next(region);
+    });
+    running.add(done);
   }
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Crashes } from './crashes.ts';
-import type { Failure } from './steps.ts';
+import type { Failure } from './rollout.ts';
 
 const key = { projectId: 'prj_1', environment: 'production' };
 const crashed: Failure = { code: 'crashed', message: 'exit code 1' };

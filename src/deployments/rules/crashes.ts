@@ -1,7 +1,7 @@
 // How often starts of a revision failed, and when the next may follow. Instances that were started together are one round:
 // however many of them end, it is one failed round, and the wait after it is the same for one replica and for twenty. No I/O.
-import { type EnvironmentKey, keyText } from '../../environments/key.ts';
-import type { Failure } from './steps.ts';
+import { type EnvironmentKey, keyText } from '../../environments/environment-key.ts';
+import type { Failure } from './rollout.ts';
 
 const firstWaitMs = 500;
 const longestWaitMs = 30_000;

@@ -1,7 +1,7 @@
 // Whether an environment serves its visitors, and if not, why. No I/O.
 import type { HealthState } from '../../contract/running/health.ts';
-import { type InstanceEndRow, settledAfterMs } from '../instance-ends.ts';
-import type { InstanceRow } from '../instances.ts';
+import type { InstanceRow } from '../instance-queries.ts';
+import { type InstanceEndRow, settledAfterMs } from '../instance-queries.ts';
 
 /** More than bad luck. */
 const manyRestarts = 3;

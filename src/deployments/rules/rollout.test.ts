@@ -5,8 +5,7 @@ import fc from 'fast-check';
 import { type DeploymentState, deploymentStates } from '../../contract/deployments.ts';
 import { environmentDefaults } from '../../contract/environments.ts';
 import { nothingAnswered } from './analysis.ts';
-import { decide, type Observed } from './rollout.ts';
-import { abort, type Rollout, type RolloutPolicy } from './steps.ts';
+import { abort, decide, type Observed, type Rollout, type RolloutPolicy } from './rollout.ts';
 
 const now = 1_000_000;
 const policy: RolloutPolicy = {

@@ -6,7 +6,7 @@
 import type { LogEntry } from '../../contract/logs/entry.ts';
 import { revisionId } from '../../contract/revision-id.ts';
 import type { Db } from '../../db/database.ts';
-import { type EnvironmentKey, keyOf } from '../../environments/key.ts';
+import { type EnvironmentKey, keyOf } from '../../environments/environment-key.ts';
 import { isoTime, isoTimeOrNull } from '../../lib/iso-time.ts';
 import { streamOf, timeMs, timeText } from '../../lib/log-lines.ts';
 import type { Places } from '../store/segment-bytes.ts';

@@ -2,13 +2,13 @@
 // `LogEventStream` reads on in the segments that have grown.
 import type { Readable } from 'node:stream';
 import { quotaExceeded } from '../../contract/errors.ts';
-import type { EnvironmentKey } from '../../environments/key.ts';
-import { findEnvironment } from '../../environments/queries.ts';
+import type { EnvironmentKey } from '../../environments/environment-key.ts';
+import { findEnvironment } from '../../environments/environment-queries.ts';
 import { type Clock, sharedOf } from '../../lib/clock.ts';
 import { FollowStream } from '../../lib/follow-stream.ts';
 import type { Log } from '../../lib/log.ts';
 import { subscribe } from '../../signals/signals.ts';
-import { listValidTokens } from '../../tokens/queries.ts';
+import { listValidTokens } from '../../tokens/token-queries.ts';
 import { listChangedSegments, listSegments, type SegmentRow } from '../store/segments.ts';
 import {
   comparePlaces,

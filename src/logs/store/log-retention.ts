@@ -1,7 +1,7 @@
 // Keeps the logs of an environment within their size and age: the oldest segments go first.
 import type { Db } from '../../db/database.ts';
 import type { RetentionClock } from '../../db/retention-clock.ts';
-import { type EnvironmentKey, keyOf } from '../../environments/key.ts';
+import { type EnvironmentKey, keyOf } from '../../environments/environment-key.ts';
 import type { Places } from './segment-bytes.ts';
 import { deleteSegments, knownBlobs, type SegmentRow } from './segments.ts';
 

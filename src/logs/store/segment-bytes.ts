@@ -1,7 +1,7 @@
 // Where the bytes of segments are kept: files of the data directory, rows of the database, or objects of an S3 bucket. One
 // interface, and one conformance suite (test/both-databases/logs/places.test.ts).
 import type { LogPlace } from '../../db/tables.ts';
-import type { EnvironmentKey } from '../../environments/key.ts';
+import type { EnvironmentKey } from '../../environments/environment-key.ts';
 
 export interface SegmentBytes {
   /** Done before the segment is known: bytes without a segment are swept, a segment without bytes must not be. */

@@ -1,6 +1,6 @@
 import { mkdir, open, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { EnvironmentKey } from '../../environments/key.ts';
+import type { EnvironmentKey } from '../../environments/environment-key.ts';
 import type { KnownBlobs, SegmentBytes } from './segment-bytes.ts';
 
 /** A folder for each environment: `<dir>/<project>/<environment>/<blob>.zst`. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { ApiError } from '../../contract/errors.ts';
-import type { EnvironmentKey } from '../../environments/key.ts';
+import type { EnvironmentKey } from '../../environments/environment-key.ts';
 import { type ListedObject, S3 } from '../../lib/s3.ts';
 import type { S3Store } from '../../lib/s3-address.ts';
 import type { KnownBlobs, SegmentBytes } from './segment-bytes.ts';

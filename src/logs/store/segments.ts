@@ -5,7 +5,7 @@ import type { Db } from '../../db/database.ts';
 import { isForeignKeyViolation } from '../../db/database-errors.ts';
 import { changeOne } from '../../db/guarded.ts';
 import type { Tables } from '../../db/tables.ts';
-import type { EnvironmentKey } from '../../environments/key.ts';
+import type { EnvironmentKey } from '../../environments/environment-key.ts';
 import { publish } from '../../signals/signals.ts';
 import type { KnownBlobs } from './segment-bytes.ts';
 

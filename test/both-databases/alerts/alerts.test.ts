@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { insertDomainRule } from '../../../src/alerts/defaults.ts';
+import { insertDomainRule } from '../../../src/alerts/default-rules.ts';
 import { alertmanagerMessage } from '../../helpers/alertmanager.ts';
 import { cli } from '../../helpers/cli.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';

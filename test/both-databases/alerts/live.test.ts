@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import { type App, createApp } from '../../../src/app.ts';
 import { readConfig } from '../../../src/config.ts';
 import type { Db } from '../../../src/db/database.ts';
-import { signatureOf } from '../../../src/webhooks/sending/signature.ts';
+import { signatureOf } from '../../../src/webhooks/signed-request.ts';
 import { alertmanagerMessage } from '../../helpers/alertmanager.ts';
 import { call, isolatedEnv, onPostgres } from '../../helpers/app.ts';
 import { type Arrival, Receiver } from '../../helpers/receiver.ts';

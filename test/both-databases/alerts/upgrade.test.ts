@@ -1,15 +1,15 @@
 // A database from before there were alerts: its environments get the rules that new ones have, and keep their port.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { listAlertRules, presentAlertRule } from '../../../src/alerts/rule-queries.ts';
+import { listAlertRules, presentAlertRule } from '../../../src/alerts/alert-rule-queries.ts';
 import { type AnyDb, columnsFor } from '../../../src/db/dialect.ts';
 import { migrate } from '../../../src/db/migrate.ts';
 import { foundation } from '../../../src/db/migrations/0001-foundation.ts';
 import { deployments } from '../../../src/db/migrations/0002-deployments.ts';
 import { webhooks } from '../../../src/db/migrations/0003-webhooks.ts';
 import { openDatabase } from '../../../src/db/open-database.ts';
-import { newEnvironment } from '../../../src/environments/change.ts';
-import { insertProject } from '../../../src/projects/queries.ts';
+import { newEnvironment } from '../../../src/environments/change-environment.ts';
+import { insertProject } from '../../../src/projects/project-queries.ts';
 import { isolatedEnv } from '../../helpers/app.ts';
 
 test('environments that are there already get their two rules and keep their port', async () => {

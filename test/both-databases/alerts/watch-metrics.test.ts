@@ -1,7 +1,7 @@
 // What the watcher makes of each metric.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { deleteDomainRules, insertDomainRule } from '../../../src/alerts/defaults.ts';
+import { deleteDomainRules, insertDomainRule } from '../../../src/alerts/default-rules.ts';
 import { dayMs, movedTime, Site } from '../../helpers/measured-site.ts';
 
 const time = movedTime();

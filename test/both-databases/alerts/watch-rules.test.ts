@@ -1,7 +1,7 @@
 // Rules that change, and environments that are deleted, while an alert is firing.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { deleteAlertsBefore } from '../../../src/alerts/queries.ts';
+import { deleteAlertsBefore } from '../../../src/alerts/alert-queries.ts';
 import { movedTime, Site } from '../../helpers/measured-site.ts';
 
 const time = movedTime();

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { ChangedMeanwhile } from '../../../src/db/guarded.ts';
-import { insertInstance } from '../../../src/deployments/instances.ts';
+import { insertInstance } from '../../../src/deployments/instance-queries.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';
 import { Shop } from '../../helpers/shop.ts';
 import { until } from '../../helpers/wait.ts';

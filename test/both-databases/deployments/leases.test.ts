@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import {
   databaseLeases,
-  type Lease,
-  LeaseLost,
-  type Leases,
+  type EnvironmentLease,
+  EnvironmentLeaseLost,
+  type EnvironmentLeases,
   onlyProcess,
-} from '../../../src/deployments/reconcile/leases.ts';
+} from '../../../src/deployments/reconcile/environment-leases.ts';
 import { Reconciler } from '../../../src/deployments/reconcile/reconciler.ts';
 import type { Engine } from '../../../src/engines/engine.ts';
 import { runSets } from '../../../src/engines/single-instances.ts';
@@ -27,7 +27,7 @@ import { image, instancesOf } from './deployments-fixture.ts';
 // Its own reconciler rests: the tests bring theirs.
 const t = sharedApp({ tokenLimit: 1_000_000, env: { SLUICE_ROLES: 'api' } });
 const ids = createIds(systemClock);
-const note = (lease: Lease, name: string) =>
+const note = (lease: EnvironmentLease, name: string) =>
   lease.write((tx) => tx.insertInto('meta').values({ name, value: 'written' }).execute());
 const isNoted = async (name: string) =>
   (await t.app.store.db.selectFrom('meta').select('value').where('name', '=', name).executeTakeFirst()) !== undefined;
@@ -101,8 +101,8 @@ if (onPostgres) {
       await expire('lost');
       const current = (await other.hold(key))!;
       assert.equal(await one.hold(key), stale, 'it has renewed it lately, and does not ask');
-      await assert.rejects(note(stale, 'stale'), LeaseLost);
-      await assert.rejects(stale.confirm(), LeaseLost);
+      await assert.rejects(note(stale, 'stale'), EnvironmentLeaseLost);
+      await assert.rejects(stale.confirm(), EnvironmentLeaseLost);
       assert.deepEqual([await isNoted('held'), await isNoted('stale')], [true, false]);
       assert.equal(await one.hold(key), null, 'now it asks');
       await current.confirm();
@@ -136,7 +136,7 @@ if (onPostgres) {
       await engine.close();
     });
 
-    function start(through: Engine, leases: Leases): void {
+    function start(through: Engine, leases: EnvironmentLeases): void {
       const { db, seal } = t.app.store;
       const regions = new Regions([{ name: 'local', engine: through }], systemClock, log);
       const loops = createLoops(log);
@@ -189,11 +189,11 @@ if (onPostgres) {
     }
 
     /** Tells how often the process was refused the lease. */
-    function counting(leases: Leases): Leases & { refused: number } {
+    function counting(leases: EnvironmentLeases): EnvironmentLeases & { refused: number } {
       const counted = {
         ...leases,
         refused: 0,
-        async hold(key: Parameters<Leases['hold']>[0]) {
+        async hold(key: Parameters<EnvironmentLeases['hold']>[0]) {
           const lease = await leases.hold(key);
           if (!lease) counted.refused++;
           return lease;

@@ -3,9 +3,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { ChangedMeanwhile } from '../../../src/db/guarded.ts';
-import { lockHealthy } from '../../../src/deployments/instances.ts';
-import { EngineLists } from '../../../src/deployments/reconcile/engine/lists.ts';
-import { unrouteMoved } from '../../../src/deployments/reconcile/moved.ts';
+import { lockHealthy } from '../../../src/deployments/instance-queries.ts';
+import { EngineLists, unrouteMoved } from '../../../src/deployments/reconcile/engine-lists.ts';
 import type { Engine, EngineInstance } from '../../../src/engines/engine.ts';
 import { runSets } from '../../../src/engines/single-instances.ts';
 import { createStandinEngine } from '../../../src/engines/standin/standin.ts';

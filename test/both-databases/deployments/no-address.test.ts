@@ -1,6 +1,6 @@
 // An instance that runs, but cannot be reached: its engine says no address of it.
 import { after, test } from 'node:test';
-import { onlyProcess } from '../../../src/deployments/reconcile/leases.ts';
+import { onlyProcess } from '../../../src/deployments/reconcile/environment-leases.ts';
 import { Reconciler } from '../../../src/deployments/reconcile/reconciler.ts';
 import type { Engine } from '../../../src/engines/engine.ts';
 import { runSets } from '../../../src/engines/single-instances.ts';

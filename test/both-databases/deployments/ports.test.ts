@@ -6,7 +6,7 @@ import { createServer } from 'node:net';
 import { describe, test } from 'node:test';
 import { type App, createApp } from '../../../src/app.ts';
 import { readConfig } from '../../../src/config.ts';
-import { exchangePort, freePorts, quarantineMs, takePorts } from '../../../src/deployments/ports/ports.ts';
+import { exchangePort, freePorts, quarantineMs, takePorts } from '../../../src/deployments/ports.ts';
 import { markRoutingChanged } from '../../../src/traffic/queries.ts';
 import { RouterWatch } from '../../../src/traffic/router-watch.ts';
 import { isolatedEnv, onPostgres } from '../../helpers/app.ts';

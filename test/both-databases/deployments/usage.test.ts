@@ -1,9 +1,9 @@
 // What instances use: who measures it, and how it is read.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { databaseLeases, onlyProcess } from '../../../src/deployments/reconcile/leases.ts';
-import { measureUsage } from '../../../src/deployments/usage/meter.ts';
-import { deleteUsageBefore, insertUsage } from '../../../src/deployments/usage/queries.ts';
+import { databaseLeases, onlyProcess } from '../../../src/deployments/reconcile/environment-leases.ts';
+import { measureUsage } from '../../../src/deployments/usage-meter.ts';
+import { deleteUsageBefore, insertUsage } from '../../../src/deployments/usage-queries.ts';
 import { runSets } from '../../../src/engines/single-instances.ts';
 import { createStandinEngine } from '../../../src/engines/standin/standin.ts';
 import { createLog } from '../../../src/lib/log.ts';

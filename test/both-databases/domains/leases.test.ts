@@ -1,7 +1,13 @@
 // Who gets the certificate of a domain, and that a process which lost its lease changes nothing.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { claimDue, extendLease, LeaseLost, release, saveOrder } from '../../../src/domains/certificate-leases.ts';
+import {
+  CertificateLeaseLost,
+  claimDue,
+  extendLease,
+  release,
+  saveOrder,
+} from '../../../src/domains/certificate-leases.ts';
 import { onPostgres } from '../../helpers/app.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';
 
@@ -27,9 +33,9 @@ test('one process at a time, and only the latest writes', async () => {
   await db.updateTable('domain').set({ lease_until: 0 }).where('id', '=', first.id).execute();
   const [second] = await claim('other.3');
   assert.equal(second!.id, first.id);
-  await assert.rejects(saveOrder(db, first, order), LeaseLost);
-  await assert.rejects(extendLease(db, first, Date.now(), 30_000), LeaseLost);
-  await assert.rejects(release(db, first), LeaseLost);
+  await assert.rejects(saveOrder(db, first, order), CertificateLeaseLost);
+  await assert.rejects(extendLease(db, first, Date.now(), 30_000), CertificateLeaseLost);
+  await assert.rejects(release(db, first), CertificateLeaseLost);
   await saveOrder(db, second!, order);
   const row = await db.selectFrom('domain').selectAll().where('id', '=', first.id).executeTakeFirstOrThrow();
   assert.deepEqual([row.order_url, row.lease_owner], [order.order_url, 'other.3']);

@@ -10,7 +10,7 @@ import type { Db } from '../../../src/db/database.ts';
 import { insertEvent } from '../../../src/events/outbox.ts';
 import { createIds, idFloor } from '../../../src/lib/ids.ts';
 import { openStore } from '../../../src/store.ts';
-import { sweepOld } from '../../../src/webhooks/queue/sweep.ts';
+import { sweepOld } from '../../../src/webhooks/delivery-sweep.ts';
 import { call, isolatedEnv, onPostgres, postgresUrl, startApp } from '../../helpers/app.ts';
 import { accountOf, emit, emitIn } from '../../helpers/emit.ts';
 import { Follower } from '../../helpers/follower.ts';

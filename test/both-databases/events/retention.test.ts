@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createIds, idFloor } from '../../../src/lib/ids.ts';
-import { sweepOld } from '../../../src/webhooks/queue/sweep.ts';
+import { sweepOld } from '../../../src/webhooks/delivery-sweep.ts';
 import { accountOf, emit } from '../../helpers/emit.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';
 

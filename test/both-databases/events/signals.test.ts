@@ -1,8 +1,8 @@
 // Signals between processes, and events that an older transaction holds back.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { beginning, listCommitted } from '../../../src/events/positions.ts';
-import { connectProcesses } from '../../../src/signals/processes.ts';
+import { beginning, listCommitted } from '../../../src/events/event-positions.ts';
+import { connectProcesses } from '../../../src/signals/process-signals.ts';
 import { publish, subscribe, type Topics } from '../../../src/signals/signals.ts';
 import { openStore } from '../../../src/store.ts';
 import { onPostgres } from '../../helpers/app.ts';

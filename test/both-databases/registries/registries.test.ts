@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { registryLogins } from '../../../src/registries/logins.ts';
+import { registryLogins } from '../../../src/registries/registry-logins.ts';
 import { adminToken } from '../../helpers/app.ts';
 import { cli } from '../../helpers/cli.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';

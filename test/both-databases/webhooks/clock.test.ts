@@ -2,7 +2,7 @@
 // clock that does not jump, on PostgreSQL by that of the database.
 import assert from 'node:assert/strict';
 import { after, beforeEach, test } from 'node:test';
-import { insertDeliveries } from '../../../src/events/deliveries.ts';
+import { insertDeliveries } from '../../../src/events/new-deliveries.ts';
 import { answering, Receiver } from '../../helpers/receiver.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';
 

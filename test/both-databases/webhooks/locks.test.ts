@@ -4,9 +4,9 @@ import { describe, test } from 'node:test';
 import { sql } from 'kysely';
 import type { EventKind } from '../../../src/contract/events.ts';
 import { insertEvent } from '../../../src/events/outbox.ts';
-import type { Claimed } from '../../../src/webhooks/queue/claim.ts';
-import { markFailedDue } from '../../../src/webhooks/queue/deliveries.ts';
-import { sweepStopped } from '../../../src/webhooks/queue/sweep.ts';
+import { markFailedDue } from '../../../src/webhooks/delivery-queries.ts';
+import type { Claimed } from '../../../src/webhooks/delivery-queue.ts';
+import { sweepStopped } from '../../../src/webhooks/delivery-sweep.ts';
 import { onPostgres } from '../../helpers/app.ts';
 import { until } from '../../helpers/wait.ts';
 import {

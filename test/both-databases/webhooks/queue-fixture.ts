@@ -4,13 +4,12 @@ import { after, before, beforeEach } from 'node:test';
 import { readConfig } from '../../../src/config.ts';
 import type { Db } from '../../../src/db/database.ts';
 import type { Tables } from '../../../src/db/tables.ts';
-import { insertDeliveries, type NewDelivery } from '../../../src/events/deliveries.ts';
+import { insertDeliveries, type NewDelivery } from '../../../src/events/new-deliveries.ts';
 import { createIds } from '../../../src/lib/ids.ts';
 import { openStore, type Store } from '../../../src/store.ts';
-import { insertWebhook } from '../../../src/webhooks/endpoints/queries.ts';
-import type { Claimed, ClaimRequest, DeliveryQueue } from '../../../src/webhooks/queue/claim.ts';
-import type { Outcome } from '../../../src/webhooks/queue/outcome.ts';
-import { openQueue } from '../../../src/webhooks/queue/queue.ts';
+import type { Claimed, ClaimRequest, DeliveryQueue, Outcome } from '../../../src/webhooks/delivery-queue.ts';
+import { openQueue } from '../../../src/webhooks/delivery-worker.ts';
+import { insertWebhook } from '../../../src/webhooks/webhook-queries.ts';
 import { isolatedEnv } from '../../helpers/app.ts';
 
 export const startMs = Date.parse('2026-01-01T00:00:00Z');

@@ -1,7 +1,7 @@
 // The conformance suite of the delivery queue: what every implementation of it has to do.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { opensAfter } from '../../../src/webhooks/endpoints/health.ts';
+import { opensAfter } from '../../../src/webhooks/endpoint-health.ts';
 import { onPostgres } from '../../helpers/app.ts';
 import {
   attemptsOf,

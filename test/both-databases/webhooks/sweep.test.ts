@@ -1,7 +1,7 @@
 // What the sweeper clears away, and what that means for deliveries that are being sent.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { sweepOld, sweepStopped } from '../../../src/webhooks/queue/sweep.ts';
+import { sweepOld, sweepStopped } from '../../../src/webhooks/delivery-sweep.ts';
 import {
   attemptsOf,
   claim,

@@ -1,0 +1,179 @@
+// Listing, creating and reading deployments.
+
+import type { Caller } from '../contract/caller.ts';
+import type { Deployment } from '../contract/deployments.ts';
+import * as contract from '../contract/deployments.ts';
+import { ApiError } from '../contract/errors.ts';
+import { parseImage } from '../contract/image-reference.ts';
+import { revisionId } from '../contract/revision-id.ts';
+import type { Db } from '../db/database.ts';
+import { keyOf } from '../environments/environment-key.ts';
+import { canaryPolicyOf, environmentUnknown, findEnvironment } from '../environments/environment-queries.ts';
+import { type ServedRoute, serve } from '../http/api/served-route.ts';
+import { lastingOf } from '../lib/clock.ts';
+import { requireProject } from '../projects/project-queries.ts';
+import { publish } from '../signals/signals.ts';
+import { findToken } from '../tokens/token-queries.ts';
+import { compareTraffic } from './canary-traffic.ts';
+import { type CreateParts, createDeployment, rolloutChoicesOf } from './create-deployment.ts';
+import {
+  type DeploymentRow,
+  findRevision,
+  listDeployments,
+  listTimelines,
+  requireDeployment,
+} from './deployment-queries.ts';
+import { listInstances } from './instance-queries.ts';
+import { instanceRoutes } from './instance-routes.ts';
+import { type CanaryState, presentDeployment } from './present-deployment.ts';
+import { revisionRoutes } from './revision-routes.ts';
+import { judge } from './rules/analysis.ts';
+import { percentsOf, policyOf, rolloutOf } from './rules/desired.ts';
+import { abort, advance, beginStep, hold, type Policy, type Rollout, type Step } from './rules/rollout.ts';
+import { saveStep } from './save-step.ts';
+import { usageRoutes } from './usage-routes.ts';
+
+function deploymentRecordRoutes(parts: CreateParts): ServedRoute[] {
+  return [
+    serve(contract.listDeployments, async (call, db) => {
+      const project = await requireProject(db, call.caller, call.params.id);
+      const rows = await listDeployments(db, project.id, call.query, call.page);
+      const shown = new Map((await loadDeployments(db, rows)).map((body) => [body.id, body]));
+      return {
+        body: call.paginate(
+          rows,
+          (row) => row.id,
+          (row) => shown.get(row.id)!,
+        ),
+      };
+    }),
+
+    serve(contract.createDeployment, async (call, tx) => {
+      const project = await requireProject(tx, call.caller, call.params.id);
+      const { image, ...choices } = call.body;
+      refuseBadImage(image);
+      const rollout = rolloutChoicesOf(choices);
+      const environment = await findEnvironment(tx, project.id, call.body.environment);
+      if (!environment) throw environmentUnknown(call.body.environment);
+      const { row, body } = await createDeployment(tx, parts, call.caller, environment, {
+        kind: 'deploy',
+        image,
+        digest: null,
+        ...rollout,
+        settings: environment,
+        restoredFrom: null,
+      });
+      publish(tx, 'environments', keyOf(row));
+      return { body, version: row.version, location: `/projects/${project.id}/deployments/${row.id}` };
+    }),
+
+    serve(contract.getDeployment, async (call, db) => {
+      const row = await requireDeployment(db, call.caller, call.params);
+      return { body: (await loadDeployments(db, [row]))[0]!, version: row.version };
+    }),
+  ];
+}
+
+function refuseBadImage(image: string): void {
+  if (parseImage(image)) return;
+  throw new ApiError('invalid_request', 'The image is not a reference such as registry.example/name:tag.', {
+    details: [{ path: 'body.image', message: 'must be registry/name:tag or name@sha256:…' }],
+  });
+}
+
+export const deploymentRoutes = (parts: CreateParts): ServedRoute[] => [
+  ...deploymentRecordRoutes(parts),
+  ...rolloutCommandRoutes(parts),
+  ...revisionRoutes(parts),
+  ...instanceRoutes(parts),
+  ...usageRoutes(parts),
+];
+
+// promote, pause, resume and abort: each is one step of the rollout, taken in the request itself.
+
+function rolloutCommandRoutes(parts: CreateParts): ServedRoute[] {
+  const lasting = lastingOf(parts.clock);
+  return [
+    command(contract.promoteDeployment, parts, async ({ row, rollout, policy, caller }, tx) => {
+      if (rollout.state !== 'canary') throw stateConflict(row, 'promoted');
+      const instances = await listInstances(tx, keyOf(row));
+      if (!instances.some((item) => item.revision === row.revision && item.state === 'healthy')) throw unhealthy(row);
+      return advance(rollout, policy, lasting.now(), `Promoted by ${await tokenName(tx, caller)}.`);
+    }),
+
+    command(contract.pauseDeployment, parts, async ({ row, rollout, policy }) => {
+      if (rollout.state !== 'canary' || rollout.phase === 'paused') throw stateConflict(row, 'paused');
+      return hold(rollout, policy, lasting.now(), 'Paused.');
+    }),
+
+    command(contract.resumeDeployment, parts, async ({ row, rollout, policy }) => {
+      if (rollout.phase !== 'paused') throw stateConflict(row, 'resumed');
+      return beginStep(rollout, rollout.step, policy, lasting.now());
+    }),
+
+    command(contract.abortDeployment, parts, async ({ row, rollout, caller }, tx) => {
+      const step = abort(rollout, await tokenName(tx, caller), lasting.now());
+      if (!step && rollout.state !== 'aborting') throw stateConflict(row, 'aborted');
+      return step;
+    }),
+  ];
+}
+
+interface Commanded {
+  row: DeploymentRow;
+  rollout: Rollout;
+  policy: Policy;
+  caller: Caller;
+}
+
+/** `stepOf` gives the step to take; null: there is nothing left to do. */
+function command(
+  declaration: typeof contract.promoteDeployment,
+  parts: CreateParts,
+  stepOf: (of: Commanded, tx: Db) => Promise<Step | null>,
+): ServedRoute {
+  return serve(declaration, async (call, tx) => {
+    const row = await requireDeployment(tx, call.caller, call.params);
+    const environment = (await findEnvironment(tx, row.project_id, row.environment))!;
+    const fresh = (await findRevision(tx, keyOf(row), row.revision))!;
+    const policy = policyOf(environment, fresh);
+    const step = await stepOf({ row, rollout: rolloutOf(row, policy), policy, caller: call.caller }, tx);
+    const saved = step ? await saveStep(tx, parts, environment, row, step, percentsOf(row, policy)) : row;
+    publish(tx, 'environments', keyOf(row));
+    return { body: (await loadDeployments(tx, [saved]))[0]!, version: saved.version };
+  });
+}
+
+async function tokenName(tx: Db, caller: Caller): Promise<string> {
+  return (await findToken(tx, caller, caller.tokenId))?.name ?? caller.tokenId;
+}
+
+const stateConflict = (row: DeploymentRow, what: string) =>
+  new ApiError('deployment_state_conflict', `A deployment in state ${row.state} cannot be ${what}.`, {
+    details: [{ path: 'deployment.state', message: row.canary_phase ? `${row.state}/${row.canary_phase}` : row.state }],
+  });
+
+const unhealthy = (row: DeploymentRow) =>
+  new ApiError('canary_unhealthy', 'The canary has no healthy instance.', {
+    details: [{ path: 'revision', message: revisionId(row.revision) }],
+  });
+
+/** Deployments as the API shows them, with their timelines and what was measured of canaries. */
+async function loadDeployments(db: Db, rows: DeploymentRow[]): Promise<Deployment[]> {
+  const timelines = await listTimelines(
+    db,
+    rows.map((row) => row.id),
+  );
+  return Promise.all(
+    rows.map(async (row) => presentDeployment(row, timelines.get(row.id)!, await loadCanary(db, row))),
+  );
+}
+
+async function loadCanary(db: Db, row: DeploymentRow): Promise<CanaryState | null> {
+  if (row.canary_phase === null) return null;
+  const environment = await findEnvironment(db, row.project_id, row.environment);
+  if (!environment) return null;
+  const canary = canaryPolicyOf(environment);
+  const traffic = await compareTraffic(db, row);
+  return { traffic, analysis: judge(traffic, canary, percentsOf(row, { canary }).length) };
+}

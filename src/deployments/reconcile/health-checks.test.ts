@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { test } from 'node:test';
+import { until } from '../../../test/helpers/wait.ts';
+import { environmentDefaults } from '../../contract/environments.ts';
+import { type HealthTarget, HealthWatch, probe } from './health-checks.ts';
+
+const key = { projectId: 'prj_1', environment: 'production' };
+const check = { ...environmentDefaults.health_check, interval_s: 0.02, healthy_after: 1 };
+
+/** A port that counts who comes. */
+async function listen() {
+  let count = 0;
+  const server = createServer((socket) => {
+    count++;
+    socket.on('error', () => {}).resume();
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return { server, port, count: () => count };
+}
+
+const targetAt = (instance: string, port: number): HealthTarget => ({
+  ...{ instance, host: '127.0.0.1', port, check, known: 'unknown' },
+});
+
+/** That many connections elsewhere are time enough for one here. */
+async function assertLeftAlone(port: { count(): number }, other: { count(): number }): Promise<void> {
+  const [before, after] = [port.count(), other.count() + 10];
+  await until('connections elsewhere', () => other.count() >= after);
+  assert.ok(port.count() <= before + 1, 'at most a probe that was under way');
+}
+
+test('what a look does not name any more is not probed any more, nor an address that is not the instance’s any more', async () => {
+  const [old, moved, kept] = await Promise.all([listen(), listen(), listen()]);
+  const watch = new HealthWatch({ now: () => 0 }, () => {}, probe);
+  try {
+    watch.watch(key, [targetAt('a', old.port), targetAt('b', moved.port), targetAt('c', kept.port)]);
+    await until('all to be healthy', () => ['a', 'b', 'c'].every((id) => watch.healthOf(id) === 'healthy'));
+    watch.watch(key, [targetAt('b', kept.port), targetAt('c', kept.port)]);
+    await assertLeftAlone(old, kept);
+    await assertLeftAlone(moved, kept);
+    assert.deepEqual([watch.healthOf('a'), watch.healthOf('b')], ['unknown', 'healthy']);
+    watch.watch(key, []);
+    assert.equal(watch.healthOf('c'), 'unknown');
+  } finally {
+    watch.stop();
+    for (const { server } of [old, moved, kept]) server.close();
+  }
+});
+
+test('a watch that no look renews ends by itself, as in a process that was paused and has lost its lease', async () => {
+  const [lost, kept] = await Promise.all([listen(), listen()]);
+  const other = { ...key, environment: 'staging' };
+  let nowMs = 0;
+  const watch = new HealthWatch({ now: () => nowMs }, () => {}, probe);
+  try {
+    watch.watch(key, [targetAt('a', lost.port)]);
+    watch.watch(other, [targetAt('b', kept.port)]);
+    await until('both to be healthy', () => ['a', 'b'].every((id) => watch.healthOf(id) === 'healthy'));
+    nowMs = 20_000;
+    watch.watch(other, [targetAt('b', kept.port)]);
+    await assertLeftAlone(lost, kept);
+    assert.equal(watch.healthOf('a'), 'unknown');
+  } finally {
+    watch.stop();
+    for (const { server } of [lost, kept]) server.close();
+  }
+});

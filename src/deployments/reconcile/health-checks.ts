@@ -1,0 +1,185 @@
+// Probes instances again and again, and says when one turned healthy or unhealthy. Which ones is said by every look anew,
+// from the rows it has read: a watch that no look renews ends by itself, as after the loss of a lease.
+
+import { connect } from 'node:net';
+import type { HealthCheck } from '../../contract/environments.ts';
+import { type EnvironmentKey, keyText } from '../../environments/environment-key.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { get } from '../../lib/node-http.ts';
+
+/** Until it is healthy for the first time an instance is probed often: people are waiting for the deployment. */
+const startingIntervalMs = 100;
+/** Longer than from one look to the next, shorter than the lease of an environment. */
+const renewedForMs = 15_000;
+
+export type Health = 'unknown' | 'healthy' | 'unhealthy';
+
+export interface HealthTarget {
+  instance: string;
+  host: string;
+  port: number;
+  check: HealthCheck;
+  /** Its health as last seen, perhaps by another process. */
+  known: Health;
+}
+
+interface LastCheck {
+  result: ProbeResult;
+  agoMs: number;
+}
+
+interface Watched {
+  key: EnvironmentKey;
+  target: HealthTarget;
+  until: number;
+  health: Health;
+  good: number;
+  bad: number;
+  last: (ProbeResult & { at: number }) | null;
+  timer: NodeJS.Timeout | null;
+}
+
+export class HealthWatch {
+  readonly #watched = new Map<string, Watched>();
+  /** The instances that the latest look named, by environment. */
+  readonly #named = new Map<string, Set<string>>();
+  readonly #clock: Clock;
+  readonly #onChange: (key: EnvironmentKey) => void;
+  readonly #send: Probe;
+
+  constructor(clock: Clock, onChange: (key: EnvironmentKey) => void, send: Probe) {
+    this.#clock = clock;
+    this.#onChange = onChange;
+    this.#send = send;
+  }
+
+  /** Watches these instances of the environment, at these addresses, and no others of it. */
+  watch(key: EnvironmentKey, targets: HealthTarget[]): void {
+    const wanted = new Set(targets.map(({ instance }) => instance));
+    const name = keyText(key);
+    for (const instance of this.#named.get(name) ?? []) if (!wanted.has(instance)) this.forget(instance);
+    if (wanted.size > 0) this.#named.set(name, wanted);
+    else this.#named.delete(name);
+    const until = this.#clock.now() + renewedForMs;
+    for (const target of targets) {
+      const watched = this.#watched.get(target.instance);
+      if (watched && watched.target.host === target.host && watched.target.port === target.port) {
+        Object.assign(watched, { target, until });
+        continue;
+      }
+      // What answered elsewhere says nothing about this address.
+      if (watched) this.forget(target.instance);
+      const health = watched ? 'unknown' : target.known;
+      const fresh: Watched = { key, target, until, health, good: 0, bad: 0, last: null, timer: null };
+      this.#watched.set(target.instance, fresh);
+      void this.#probe(fresh);
+    }
+  }
+
+  forget(instance: string): void {
+    const watched = this.#watched.get(instance);
+    if (watched?.timer) clearTimeout(watched.timer);
+    this.#watched.delete(instance);
+  }
+
+  healthOf(instance: string): Health {
+    return this.#watched.get(instance)?.health ?? 'unknown';
+  }
+
+  /** What its latest health check said, and how long ago; null: there was none. */
+  lastCheckOf(instance: string): LastCheck | null {
+    const last = this.#watched.get(instance)?.last;
+    if (!last) return null;
+    const { at, ...result } = last;
+    return { result, agoMs: this.#clock.now() - at };
+  }
+
+  stop(): void {
+    for (const instance of [...this.#watched.keys()]) this.forget(instance);
+  }
+
+  async #probe(watched: Watched): Promise<void> {
+    const { instance, host, port, check } = watched.target;
+    if (this.#clock.now() > watched.until) return this.forget(instance);
+    const result = await this.#send({ host, port, path: check.path, timeoutMs: check.timeout_s * 1000 });
+    if (this.#watched.get(instance) !== watched) return;
+    const before = watched.health;
+    const hasTurned = watched.last !== null && watched.last.ok !== result.ok;
+    watched.last = { ...result, at: this.#clock.now() };
+    watched.good = result.ok ? watched.good + 1 : 0;
+    watched.bad = result.ok ? 0 : watched.bad + 1;
+    if (watched.good >= check.healthy_after) watched.health = 'healthy';
+    else if (watched.bad >= check.unhealthy_after && before !== 'unknown') watched.health = 'unhealthy';
+    const waitMs = watched.health === 'unknown' ? startingIntervalMs : check.interval_s * 1000;
+    watched.timer = setTimeout(() => void this.#probe(watched), waitMs).unref();
+    if (watched.health !== before || hasTurned) this.#onChange(watched.key);
+  }
+}
+
+// One health check of an instance.
+
+export type ProbeResult =
+  | { ok: true; message?: string }
+  /** no_connection: refused, or closed at once; no_answer: not in time. */
+  | { ok: false; fault: 'no_connection' | 'no_answer' | 'bad_answer'; message: string };
+
+interface ProbeTarget {
+  host: string;
+  port: number;
+  /** null: a TCP connect is enough. */
+  path: string | null;
+  timeoutMs: number;
+}
+
+/**
+ * Docker's proxy accepts connections for a program that does not listen yet, and then closes them. So a connection
+ * counts only once it has stayed open for a moment.
+ */
+const mustStayOpenMs = 60;
+
+export type Probe = (target: ProbeTarget) => Promise<ProbeResult>;
+
+export const probe: Probe = (target) =>
+  target.path === null ? probeTcp(target) : probeHttp({ ...target, path: target.path });
+
+function probeTcp({ host, port, timeoutMs }: ProbeTarget): Promise<ProbeResult> {
+  return new Promise((resolve) => {
+    const socket = connect({ host, port });
+    let timer = setTimeout(() => finish(tooSlow('no connection in time')), timeoutMs);
+    const finish = (result: ProbeResult) => {
+      clearTimeout(timer);
+      socket.destroy();
+      resolve(result);
+    };
+    socket.on('connect', () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => finish({ ok: true }), mustStayOpenMs);
+    });
+    socket.on('data', () => finish({ ok: true }));
+    socket.on('error', (error) => finish(unreachable(error.message)));
+    socket.on('close', () => finish(unreachable('the connection was closed at once')));
+  });
+}
+
+function probeHttp({ host, port, path, timeoutMs }: ProbeTarget & { path: string }): Promise<ProbeResult> {
+  return new Promise((resolve) => {
+    const request = get({ host, port, path, agent: false, headers: { 'user-agent': 'sluice-health' } }, (response) => {
+      const status = response.statusCode ?? 0;
+      response.destroy();
+      const ok = status >= 200 && status < 400;
+      const message = `${path} answered ${status}`;
+      finish(ok ? { ok, message } : { ok: false, fault: 'bad_answer', message });
+    });
+    const timer = setTimeout(() => finish(tooSlow(`${path}: no answer in time`)), timeoutMs);
+    const finish = (result: ProbeResult) => {
+      clearTimeout(timer);
+      request.destroy();
+      resolve(result);
+    };
+    request.on('error', (error) => finish(unreachable(error.message)));
+  });
+}
+
+const unreachable = (message: string): ProbeResult => ({ ok: false, fault: 'no_connection', message });
+
+const tooSlow = (message: string): ProbeResult => ({ ok: false, fault: 'no_answer', message });

@@ -1,0 +1,148 @@
+// Images being pulled. A pull takes its time, and no look waits for it: a look asks what is known so far. A pull that
+// failed for a reason that may pass is tried again, after waits that grow; one that finds no way to the registry only once.
+import { pinImage } from '../../contract/image-reference.ts';
+import { EngineError, type PreparedImage } from '../../engines/engine.ts';
+import { type EnvironmentKey, keyOf, keyText } from '../../environments/environment-key.ts';
+import { openSealedVariables } from '../../environments/revision-settings.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Log } from '../../lib/log.ts';
+import type { Seal } from '../../lib/seal.ts';
+import type { RegionState } from '../../regions/regions.ts';
+import type { RegistryLogins } from '../../registries/registry-logins.ts';
+import type { DeploymentRow, RevisionRow } from '../deployment-queries.ts';
+import type { Failure } from '../rules/rollout.ts';
+
+type Known = PreparedImage | Failure | { trouble: Failure } | null;
+
+/** A registry that cannot be reached twice in a row is no passing fault. */
+const unreachableAfter = 2;
+
+interface Pull {
+  deployment: string;
+  isRunning: boolean;
+  known: Known;
+  failures: number;
+  /** How many of the latest of them found no way to the registry. */
+  unreachable: number;
+  /** When it is tried again; never once its outcome is final. */
+  nextAt: number;
+}
+
+interface ImagePullParts {
+  logins: RegistryLogins;
+  seal: Seal;
+  log: Log;
+  clock: Clock;
+  random: () => number;
+}
+
+export class ImagePulls {
+  /** By environment: the latest deployment's. */
+  readonly #pulls = new Map<string, Pull>();
+  readonly #parts: ImagePullParts;
+  readonly #onKnown: (key: EnvironmentKey) => void;
+
+  constructor(parts: ImagePullParts, onKnown: (key: EnvironmentKey) => void) {
+    this.#parts = parts;
+    this.#onKnown = onKnown;
+  }
+
+  /** What is known of the image so far; asks the engine where that is due. */
+  look(deployment: DeploymentRow, revision: RevisionRow, region: RegionState | undefined): Known {
+    const key = keyOf(deployment);
+    const pull = this.#find(key, deployment.id);
+    const isDue = !pull.isRunning && this.#parts.clock.now() >= pull.nextAt;
+    if (isDue && region?.available) void this.#pull(key, pull, deployment, revision, region);
+    return pull.known;
+  }
+
+  forget(key: EnvironmentKey): void {
+    this.#pulls.delete(keyText(key));
+  }
+
+  #find(key: EnvironmentKey, deployment: string): Pull {
+    const known = this.#pulls.get(keyText(key));
+    if (known?.deployment === deployment) return known;
+    const pull: Pull = { deployment, isRunning: false, known: null, failures: 0, unreachable: 0, nextAt: 0 };
+    this.#pulls.set(keyText(key), pull);
+    return pull;
+  }
+
+  async #pull(
+    key: EnvironmentKey,
+    pull: Pull,
+    { image, digest, project_id, environment }: DeploymentRow,
+    { variables_sealed }: RevisionRow,
+    { engine }: RegionState,
+  ): Promise<void> {
+    pull.isRunning = true;
+    try {
+      const variables = openSealedVariables(variables_sealed, { project_id, name: environment }, this.#parts.seal);
+      // A rollback knows the digest that ran; the tag may point to another image by now.
+      const reference = digest === null ? image : pinImage(image, digest);
+      const login = await this.#parts.logins.find(project_id, image);
+      pull.known = await engine.prepare(reference, variables, { login, isKnown: digest !== null });
+      pull.nextAt = Number.POSITIVE_INFINITY;
+    } catch (error) {
+      this.#failed(pull, error);
+    } finally {
+      pull.isRunning = false;
+      this.#onKnown(key);
+    }
+  }
+
+  #failed(pull: Pull, error: unknown): void {
+    const { clock, log, random } = this.#parts;
+    const fault = error instanceof EngineError ? error.fault : 'unavailable';
+    const reason = (error as Error).message.trim().replace(/\.$/, '').slice(0, 500);
+    if (fault === 'image_not_found' || fault === 'image_denied') {
+      pull.known = { code: fault, message: reason };
+      pull.nextAt = Number.POSITIVE_INFINITY;
+      return;
+    }
+    const trouble = pullTrouble(fault, reason);
+    pull.failures++;
+    pull.unreachable = fault === 'registry_unreachable' ? pull.unreachable + 1 : 0;
+    if (pull.unreachable >= unreachableAfter) {
+      pull.known = { ...trouble, message: `${trouble.message} ${reachRemedy}` };
+      pull.nextAt = Number.POSITIVE_INFINITY;
+      return;
+    }
+    pull.known = { trouble };
+    const waitMs = pullRetryMs(pull.failures, random());
+    pull.nextAt = clock.now() + waitMs;
+    const { deployment, failures } = pull;
+    log.warn({ err: error, deployment, failures, retryInMs: waitMs }, 'the image could not be pulled; trying again');
+  }
+}
+
+const reachRemedy =
+  'Check the name of the registry in the image, and that the machine of the engine can reach it; then deploy again.';
+
+function pullTrouble(fault: EngineError['fault'], reason: string): Failure {
+  switch (fault) {
+    case 'registry_unreachable':
+      return { code: 'registry_unreachable', message: `The registry cannot be reached: ${reason}.` };
+    case 'registry_failing':
+      return { code: 'registry_unreachable', message: `The registry does not answer as it should: ${reason}.` };
+    case 'registry_rate_limited':
+      return { code: 'registry_unreachable', message: `The registry refuses more pulls for now: ${reason}.` };
+    default:
+      return { code: 'deadline_exceeded', message: `The image could not be pulled: ${reason}.` };
+  }
+}
+
+// When a pull that failed is tried again. No I/O.
+
+const firstWaitMs = 2_000;
+const longestWaitMs = 120_000;
+const jitter = 0.2;
+
+/**
+ * After this many failures in a row. ± 20 %, so that deployments that wait for the same registry do not all come back to
+ * it at once; `random` is from 0 to 1.
+ */
+export function pullRetryMs(failures: number, random: number): number {
+  const waitMs = Math.min(longestWaitMs, firstWaitMs * 2 ** (failures - 1));
+  return Math.round(waitMs * (1 - jitter + 2 * jitter * random));
+}

@@ -1,0 +1,276 @@
+// One look at an environment: observe → decide → save → act.
+//
+// A look that decides a step only saves it; the next look, which follows at once, reads what was saved and acts on it. So
+// nothing is started, drained or given traffic for a state that is not in the database, and a crash at any point only
+// means that the next look comes later, from this process or another. For the same reason a step that says how things are
+// ("It serves all traffic.") is decided by the look after the one that made them so.
+
+import { findCanaryAlert } from '../../alerts/alert-queries.ts';
+import { revisionId } from '../../contract/revision-id.ts';
+import type { Db } from '../../db/database.ts';
+import { ChangedMeanwhile } from '../../db/guarded.ts';
+import { EngineError, type PreparedImage } from '../../engines/engine.ts';
+import type { EnvironmentKey } from '../../environments/environment-key.ts';
+import { type EnvironmentRow, findEnvironment, setHealth } from '../../environments/environment-queries.ts';
+import { healthCheckOf } from '../../environments/revision-settings.ts';
+import type { RegionState } from '../../regions/regions.ts';
+import { findRoutingVersion } from '../../traffic/queries.ts';
+import { compareTraffic } from '../canary-traffic.ts';
+import {
+  type DeploymentRow,
+  findInProgress,
+  listCurrentRevisions,
+  listTimelines,
+  type RevisionRow,
+  type TimelineRow,
+} from '../deployment-queries.ts';
+import { findLastEnd, type InstanceRow, listInstances, listSets, publishInstanceChange } from '../instance-queries.ts';
+import { type Comparison, nothingAnswered } from '../rules/analysis.ts';
+import { countInstances, type Desired, desiredFor, percentsOf, policyOf, rolloutOf } from '../rules/desired.ts';
+import { asksForEnds, type EnvironmentHealth, healthOf, type Serving } from '../rules/environment-health.ts';
+import { notHealthy } from '../rules/instance-failures.ts';
+import { decide, type Failure, type Observed, routersGetMs } from '../rules/rollout.ts';
+import { saveStep } from '../save-step.ts';
+import { moveTraffic } from '../traffic-shares.ts';
+import { clampRolloutTimes } from './clamp-times.ts';
+import { readLogTail } from './engine-calls.ts';
+import { type DesiredSet, keepInstances } from './keeper.ts';
+import type { Observation, ObservedRegion, ReconcileContext } from './reconcile-context.ts';
+import { refreshInstances, whyNotHealthy } from './refresh-instances.ts';
+
+export const busyEveryMs = 300;
+/** Where only the routers are waited for, which take a moment. */
+const routersEveryMs = 50;
+export const idleEveryMs = 10_000;
+
+/** In how many milliseconds to look again; idle: not until something changes; gone: the environment was deleted. */
+export type NextPass = number | 'idle' | 'gone';
+
+export async function reconcile(context: ReconcileContext, key: EnvironmentKey): Promise<NextPass> {
+  const seen = await observe(context, key);
+  if (!seen) return 'gone';
+  await saveHealth(context, seen);
+  if (!seen.rollout) return keepActive(context, seen);
+
+  const { deployment, fresh } = seen.rollout;
+  const { environment, active, instances } = seen;
+  const policy = { ...policyOf(environment, fresh), pullTimeoutS: context.pullTimeoutS };
+  if (await clampRolloutTimes(context, deployment, policy)) return 0;
+  const desired = desiredFor(deployment, environment.replicas, countInstances(instances, deployment));
+  const observed = await observeRollout(context, seen, seen.rollout, desired);
+  const step = decide(rolloutOf(deployment, policy), observed, policy, context.lasting.now());
+  if (step) {
+    const logTail = step.failure ? await failureLog(context, seen, deployment) : [];
+    await context.lease.write((tx) =>
+      saveStep(tx, context, environment, deployment, step, percentsOf(deployment, policy), { logTail, instances }),
+    );
+    if (step.to !== 'preparing') context.images.forget(key);
+    return 0;
+  }
+
+  const moved = await moveTraffic(context.lease.write, deployment, fresh, active, desired.freshPercent, instances);
+  const sets: DesiredSet[] = [{ revision: fresh, instances: desired.fresh }];
+  if (active) sets.push({ revision: active, instances: desired.previous });
+  const changed = await keepInstances(context, seen, sets);
+  if (moved || changed) return 0;
+  const behind = observed.routersBehind;
+  return behind && context.lasting.now() < behind.since + routersGetMs ? routersEveryMs : busyEveryMs;
+}
+
+async function keepActive(context: ReconcileContext, seen: Observation): Promise<NextPass> {
+  const { active, environment, instances, sets } = seen;
+  const replicas = active ? environment.replicas : 0;
+  const changed = await keepInstances(context, seen, active ? [{ revision: active, instances: replicas }] : []);
+  if (!active && instances.length === 0 && sets.length === 0) return 'idle';
+  const isCalm = !changed && instances.length === replicas && instances.every(({ state }) => state === 'healthy');
+  return isCalm ? idleEveryMs : busyEveryMs;
+}
+
+/** What an instance that failed wrote last; else what one that runs did. */
+async function failureLog(
+  { crashes }: ReconcileContext,
+  { key, instances, region }: Observation,
+  { revision }: DeploymentRow,
+): Promise<string[]> {
+  const kept = crashes.logTailOf(key, revision);
+  const instance = instances.find((row) => row.revision === revision);
+  return kept.length > 0 || !instance || !region ? kept : readLogTail(region.engine, instance.id);
+}
+
+// What a look sees: one read of the environment's rows, one list from the engine. What only some states of a rollout need
+// is read in those states alone.
+
+/** null: there is no such environment. */
+async function observe(context: ReconcileContext, key: EnvironmentKey): Promise<Observation | null> {
+  const { db, regions, engineCalls, health } = context;
+  // Before the rows are read: a call that ends during the look has changed a row that the look still has as it was.
+  const busy = engineCalls.busy();
+  const [environment, deployment, revisions, rows, sets] = await Promise.all([
+    findEnvironment(db, key.projectId, key.environment),
+    findInProgress(db, key),
+    listCurrentRevisions(db, key),
+    listInstances(db, key),
+    listSets(db, key),
+  ]);
+  if (!environment) return null;
+  const rollout = deployment ? { deployment, fresh: freshOf(deployment, revisions) } : null;
+  const active = revisions.find(({ state }) => state === 'active') ?? null;
+  const region = await askRegion(context, regions.find(environment.region));
+  if (!region) {
+    health.watch(key, []);
+    return { key, environment, active, rollout, instances: rows, sets, region: null, busy };
+  }
+  const healthChecks = new Map(revisions.map((revision) => [revision.number, healthCheckOf(revision)]));
+  const instances = await refreshInstances(context, { key, healthChecks, busy, ...region }, rows);
+  return { key, environment, active, rollout, instances, sets, region, busy };
+}
+
+/** null: the region does not answer. */
+async function askRegion(
+  { regions, engineLists }: ReconcileContext,
+  region: RegionState | undefined,
+): Promise<ObservedRegion | null> {
+  if (!region?.available) return null;
+  const { name, engine } = region;
+  try {
+    return { name, engine, running: await engineLists.of(region) };
+  } catch (error) {
+    if (!(error instanceof EngineError) || error.fault !== 'unavailable') throw error;
+    void regions.check(name);
+    return null;
+  }
+}
+
+function freshOf(deployment: DeploymentRow, revisions: RevisionRow[]): RevisionRow {
+  const fresh = revisions.find(({ number }) => number === deployment.revision);
+  // The deployment ended, or its project was deleted, between two of the reads.
+  if (!fresh) throw new ChangedMeanwhile();
+  return fresh;
+}
+
+/** What the rules decide the next step of a rollout from. */
+async function observeRollout(
+  context: ReconcileContext,
+  seen: Observation,
+  { deployment, fresh }: NonNullable<Observation['rollout']>,
+  desired: Desired,
+): Promise<Observed> {
+  const { db, regions, images } = context;
+  const known =
+    deployment.state === 'preparing' ? images.look(deployment, fresh, regions.find(seen.environment.region)) : null;
+  const image = known && 'digest' in known ? withPort(known, seen.environment, deployment) : known;
+  const counts = countInstances(seen.instances, deployment);
+  const isCanary = deployment.state === 'canary';
+  // Before the traffic, which is then at least as new as what the alert was about.
+  const alert = isCanary ? await findCanaryAlert(db, deployment) : null;
+  const timeline =
+    (image && 'trouble' in image) || deployment.state === 'starting' ? await timelineOf(db, deployment) : [];
+  const isUnreported = timeline.filter(({ state }) => state === deployment.state).length <= 1;
+  return {
+    regionAvailable: seen.region !== null,
+    image,
+    lastMessage: timeline.at(-1)?.message ?? null,
+    isUnreported,
+    fresh: {
+      wanted: desired.fresh,
+      healthy: counts.freshHealthy,
+      existing: counts.freshExisting,
+      percent: fresh.traffic_percent,
+    },
+    previous: { wanted: desired.previous, healthy: counts.previousHealthy },
+    routersBehind: deployment.state === 'promoting' ? await routersBehind(context, seen) : null,
+    trouble: await troubleOf(context, seen, deployment, isUnreported),
+    traffic: isCanary ? await compareTraffic(db, deployment) : noTraffic,
+    alert,
+  };
+}
+
+async function timelineOf(db: Db, { id }: DeploymentRow): Promise<TimelineRow[]> {
+  return (await listTimelines(db, [id])).get(id)!;
+}
+
+/** The only port that the image exposes is that of an environment that set none; a rollback has the one it had. */
+function withPort({ digest, exposed = [] }: PreparedImage, { port_set }: EnvironmentRow, { kind }: DeploymentRow) {
+  const [port, ...others] = exposed;
+  const decides = port !== undefined && others.length === 0 && port_set === 0 && kind !== 'rollback';
+  return { digest, ...(decides && { port }) };
+}
+
+async function routersBehind(
+  { db, routers }: ReconcileContext,
+  { key, instances }: Observation,
+): Promise<Observed['routersBehind']> {
+  const version = await findRoutingVersion(db, key);
+  if ((await routers.leastInForce()) >= version) return null;
+  return { since: Math.max(...instances.map(({ state_since }) => state_since)) };
+}
+
+const noTraffic: Comparison = { stable: nothingAnswered, canary: nothingAnswered };
+
+/** How long a program that listens nowhere is given before people are told. */
+const tellAfterMs = 10_000;
+
+async function troubleOf(
+  context: ReconcileContext,
+  { key, instances, region }: Observation,
+  { revision, state, deadline_at }: DeploymentRow,
+  isUnreported: boolean,
+): Promise<Failure | null> {
+  const { crashes, health, lasting } = context;
+  const crashed = crashes.troubleOf(key, revision);
+  if (crashed) return crashed;
+  const own = instances.filter((row) => row.revision === revision);
+  for (const { id } of own) {
+    const found = region?.running.get(id);
+    // What may pass: its start waits for that, and fails with it if it does not.
+    const failure = found?.state === 'created' && state === 'starting' ? found.failure : undefined;
+    if (failure && failure.code !== 'start_failed') return failure;
+    const check = health.lastCheckOf(id)?.result;
+    if (check && !check.ok && check.fault === 'bad_answer') return notHealthy(check, null, null);
+  }
+  const isLate = lasting.now() >= (deadline_at ?? Number.POSITIVE_INFINITY);
+  if (state !== 'starting' || !region || !(isLate || isUnreported)) return null;
+  const isOverdue = ({ started_at }: InstanceRow) => lasting.now() - (started_at ?? lasting.now()) >= tellAfterMs;
+  const waiting = own.find((row) => row.state === 'starting' && (isLate || isOverdue(row)));
+  return waiting ? whyNotHealthy(context, region.engine, waiting) : null;
+}
+
+// The health of an environment, as its rows say. It is written where it changed: so it says since when, and lists of
+// environments and projects show it without counting instances.
+
+const maxReason = 2000;
+
+async function saveHealth(context: ReconcileContext, seen: Observation): Promise<void> {
+  const { environment, key } = seen;
+  const nowMs = context.lasting.now();
+  const { state, reason } = await judgeHealth(context, seen, nowMs);
+  const health_reason = reason?.slice(0, maxReason) ?? null;
+  const hasTurned = state !== environment.health_state;
+  if (!hasTurned && health_reason === environment.health_reason) return;
+  const health_since = hasTurned ? nowMs : environment.health_since;
+  await context.lease.write(async (tx) => {
+    await setHealth(tx, environment, { health_state: state, health_since, health_reason });
+    await publishInstanceChange(tx, key);
+  });
+}
+
+async function judgeHealth({ db }: ReconcileContext, seen: Observation, nowMs: number): Promise<EnvironmentHealth> {
+  const { active, key } = seen;
+  const serving = servingOf(seen);
+  const health = healthOf(serving, nowMs);
+  if (!active || !asksForEnds(health)) return health;
+  return healthOf({ ...serving, lastEnd: (await findLastEnd(db, key, active.number)) ?? null }, nowMs);
+}
+
+/** A revision that is being rolled out counts from its first requests on. */
+function servingOf({ active, rollout, environment, instances }: Observation): Serving {
+  const fresh = rollout?.fresh;
+  const isServing = (revision: number) =>
+    revision === active?.number || (revision === fresh?.number && fresh.traffic_percent > 0);
+  return {
+    active: active && revisionId(active.number),
+    replicas: environment.replicas,
+    instances: instances.filter((row) => isServing(row.revision) && row.state !== 'draining'),
+    lastEnd: null,
+  };
+}

@@ -1,0 +1,99 @@
+// Creates and changes environments, without I/O. In a change, omitted fields stay, nested objects merge, null clears.
+import { type EnvironmentChanges, environmentDefaults } from '../contract/environments.ts';
+import { ApiError, quotaExceeded } from '../contract/errors.ts';
+import type { Seal } from '../lib/seal.ts';
+import { canaryPolicyOf, type EnvironmentRow } from './environment-queries.ts';
+import { openSealedVariables, resourcesOf, sealVariables } from './revision-settings.ts';
+
+const maxVariables = 200;
+
+interface NewEnvironment {
+  projectId: string;
+  name: string;
+  region: string;
+  host: string;
+}
+
+export function newEnvironment({ projectId, name, region, host }: NewEnvironment, nowMs: number): EnvironmentRow {
+  return {
+    project_id: projectId,
+    name,
+    region,
+    host,
+    replicas: environmentDefaults.replicas,
+    port: environmentDefaults.port,
+    port_set: 0,
+    variable_names: '[]',
+    variables_sealed: null,
+    health_check: JSON.stringify(environmentDefaults.health_check),
+    resources: JSON.stringify(environmentDefaults.resources),
+    canary: JSON.stringify(environmentDefaults.canary),
+    auto_rollback: environmentDefaults.auto_rollback ? 1 : 0,
+    retention: environmentDefaults.retention,
+    drain_s: environmentDefaults.drain_s,
+    locked_reason: null,
+    locked_at: null,
+    next_revision: 1,
+    health_state: 'idle',
+    health_since: nowMs,
+    health_reason: null,
+    created_at: nowMs,
+    updated_at: nowMs,
+    version: 1,
+  };
+}
+
+export function changeEnvironment(
+  row: EnvironmentRow,
+  changes: EnvironmentChanges,
+  seal: Seal,
+  nowMs: number,
+): EnvironmentRow {
+  const canary = { ...canaryPolicyOf(row), ...changes.canary };
+  refuseFallingSteps(canary.steps);
+  return {
+    ...row,
+    replicas: changes.replicas ?? row.replicas,
+    port: changes.port ?? row.port,
+    port_set: changes.port === undefined ? row.port_set : 1,
+    retention: changes.retention ?? row.retention,
+    drain_s: changes.drain_s ?? row.drain_s,
+    auto_rollback: changes.auto_rollback === undefined ? row.auto_rollback : changes.auto_rollback ? 1 : 0,
+    health_check: JSON.stringify({ ...JSON.parse(row.health_check), ...changes.health_check }),
+    resources: JSON.stringify({ ...resourcesOf(row), ...changes.resources }),
+    canary: JSON.stringify(canary),
+    ...mergeVariables(row, changes.variables, seal),
+    ...lockFields(row, changes.locked, nowMs),
+    updated_at: nowMs,
+  };
+}
+
+function refuseFallingSteps(steps: number[]): void {
+  if (steps.every((step, index) => index === 0 || step > steps[index - 1]!)) return;
+  throw new ApiError('invalid_request', 'The steps of a canary must be in ascending order.', {
+    details: [{ path: 'body.canary.steps', message: 'each step must be greater than the previous one' }],
+  });
+}
+
+function lockFields(row: EnvironmentRow, locked: EnvironmentChanges['locked'], nowMs: number) {
+  if (locked === undefined) return {};
+  if (locked === null) return { locked_reason: null, locked_at: null };
+  return { locked_reason: locked.reason, locked_at: row.locked_at ?? nowMs };
+}
+
+function mergeVariables(row: EnvironmentRow, changes: EnvironmentChanges['variables'], seal: Seal) {
+  if (changes === undefined) return {};
+  const variables = new Map(Object.entries(openSealedVariables(row.variables_sealed, row, seal)));
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null) variables.delete(name);
+    else variables.set(name, value);
+  }
+  if (variables.size > maxVariables) {
+    throw quotaExceeded(`An environment has at most ${maxVariables} variables.`, 'body.variables', maxVariables);
+  }
+  const sorted = [...variables].sort(([a], [b]) => (a < b ? -1 : 1));
+  return {
+    variable_names: JSON.stringify(sorted.map(([name]) => name)),
+    variables_sealed: sorted.length === 0 ? null : sealVariables(Object.fromEntries(sorted), row, seal),
+  };
+}

@@ -1,0 +1,68 @@
+import * as contract from '../contract/environments.ts';
+import type { Db } from '../db/database.ts';
+import { type ServedRoute, serve } from '../http/api/served-route.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Seal } from '../lib/seal.ts';
+import { requireProject } from '../projects/project-queries.ts';
+import { publish } from '../signals/signals.ts';
+import { changeEnvironment } from './change-environment.ts';
+import {
+  type EnvironmentRow,
+  findLive,
+  type Live,
+  listEnvironments,
+  pageKeyOf,
+  presentEnvironment,
+  requireEnvironment,
+  updateEnvironment,
+} from './environment-queries.ts';
+import { comparePending } from './revision-settings.ts';
+
+interface EnvironmentParts {
+  clock: Clock;
+  seal: Seal;
+  urlOf(host: string): string;
+}
+
+export function environmentRoutes({ clock, seal, urlOf }: EnvironmentParts): ServedRoute[] {
+  const pendingChanges = comparePending(seal);
+  const presentLive = (row: EnvironmentRow, live: Live) =>
+    presentEnvironment(
+      row,
+      urlOf,
+      live,
+      live.settings ? pendingChanges(withPort(row, live.settings), live.settings) : [],
+    );
+  const present = async (db: Db, row: EnvironmentRow) =>
+    presentLive(row, (await findLive(db, row.project_id, [row.name])).get(row.name)!);
+  return [
+    serve(contract.listEnvironments, async (call, db) => {
+      const project = await requireProject(db, call.caller, call.params.id);
+      const rows = await listEnvironments(db, project.id, call.page);
+      const live = await findLive(
+        db,
+        project.id,
+        rows.map((row) => row.name),
+      );
+      return { body: call.paginate(rows, pageKeyOf, (row) => presentLive(row, live.get(row.name)!)) };
+    }),
+
+    serve(contract.getEnvironment, async (call, db) => {
+      const row = await requireEnvironment(db, call.caller, call.params);
+      return { body: await present(db, row), version: row.version };
+    }),
+
+    serve(contract.updateEnvironment, async (call, tx) => {
+      const row = await requireEnvironment(tx, call.caller, call.params);
+      call.expectVersion(row.version);
+      const changed = changeEnvironment(row, call.body, seal, clock.now());
+      await updateEnvironment(tx, changed);
+      publish(tx, 'environments', { projectId: row.project_id, environment: row.name });
+      return { body: await present(tx, changed), version: row.version + 1 };
+    }),
+  ];
+}
+
+/** A port that was never set follows the image, which the next deployment asks again: that is no change. */
+const withPort = (row: EnvironmentRow, { port }: { port: number }): EnvironmentRow =>
+  row.port_set === 1 ? row : { ...row, port };

@@ -1,0 +1,79 @@
+// Creating and deleting an environment spans features: its alert rules come with it; its alerts, routes and instances go
+// with it.
+
+import { insertDefaultRules } from '../alerts/default-rules.ts';
+import { endAlertsOf } from '../alerts/incidents.ts';
+import { createEnvironment, deleteEnvironment } from '../contract/environments.ts';
+import { ApiError, quotaExceeded } from '../contract/errors.ts';
+import { isUniqueViolation } from '../db/database-errors.ts';
+import { lockRow } from '../db/guarded.ts';
+import { deploymentInProgress, findInProgress } from '../deployments/deployment-queries.ts';
+import { changeEnvironment, newEnvironment } from '../environments/change-environment.ts';
+import * as environments from '../environments/environment-queries.ts';
+import { freeHost } from '../environments/environment-queries.ts';
+import { type ServedRoute, serve } from '../http/api/served-route.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { IdSource } from '../lib/ids.ts';
+import type { Seal } from '../lib/seal.ts';
+import { requireProject } from '../projects/project-queries.ts';
+import type { Regions } from '../regions/regions.ts';
+import { publish } from '../signals/signals.ts';
+import { markRoutingChanged } from '../traffic/queries.ts';
+
+const maxEnvironments = 100;
+
+interface EnvironmentLifecycleParts {
+  ids: IdSource;
+  clock: Clock;
+  seal: Seal;
+  regions: Regions;
+  urlOf(host: string): string;
+}
+
+export function environmentLifecycleRoutes(parts: EnvironmentLifecycleParts): ServedRoute[] {
+  const { ids, clock, seal, regions, urlOf } = parts;
+  return [
+    serve(createEnvironment, async (call, tx) => {
+      const project = await requireProject(tx, call.caller, call.params.id);
+      const { name, region, ...changes } = call.body;
+      if (await environments.findEnvironment(tx, project.id, name)) throw environmentExists(name);
+      await lockRow(tx, 'project', project.id);
+      if ((await environments.countEnvironments(tx, project.id)) >= maxEnvironments) {
+        throw quotaExceeded(`A project has at most ${maxEnvironments} environments.`, 'environments', maxEnvironments);
+      }
+      const host = await freeHost(tx, ids, project.slug, name);
+      const fresh = newEnvironment({ projectId: project.id, name, region: regions.choose(region), host }, clock.now());
+      const row = changeEnvironment(fresh, changes, seal, clock.now());
+      try {
+        await environments.insertEnvironment(tx, row);
+      } catch (error) {
+        throw isUniqueViolation(error) ? environmentExists(name) : error;
+      }
+      await insertDefaultRules(tx, { ids, clock }, { projectId: project.id, environment: name });
+      return {
+        body: environments.presentEnvironment(row, urlOf),
+        version: row.version,
+        location: `/projects/${project.id}/environments/${name}`,
+      };
+    }),
+
+    serve(deleteEnvironment, async (call, tx) => {
+      const row = await environments.requireEnvironment(tx, call.caller, call.params);
+      call.expectVersion(row.version);
+      const key = { projectId: row.project_id, environment: row.name };
+      const busy = await findInProgress(tx, key);
+      if (busy) throw deploymentInProgress(busy);
+      await endAlertsOf(tx, { ids, clock }, key);
+      await environments.deleteEnvironment(tx, row);
+      await markRoutingChanged(tx, key);
+      publish(tx, 'environments', key);
+      publish(tx, 'removals', null);
+      return { body: undefined };
+    }),
+  ];
+}
+
+const environmentExists = (name: string) =>
+  new ApiError('environment_exists', `The project has an environment ${name}.`, {
+    details: [{ path: 'body.name', message: name }],
+  });

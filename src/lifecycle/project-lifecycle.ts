@@ -1,0 +1,100 @@
+// Creating and deleting a project spans features: its first environment, that environment's alert rules, and what has to
+// end or be cleaned up when it goes.
+
+import { insertDefaultRules } from '../alerts/default-rules.ts';
+import { endAlertsOf } from '../alerts/incidents.ts';
+import type { Caller } from '../contract/caller.ts';
+import { ApiError, quotaExceeded } from '../contract/errors.ts';
+import { createProject, deleteProject } from '../contract/projects.ts';
+import type { Db } from '../db/database.ts';
+import { isUniqueViolation } from '../db/database-errors.ts';
+import { ChangedMeanwhile, lockRow } from '../db/guarded.ts';
+import { deploymentInProgress, findInProgressOf } from '../deployments/deployment-queries.ts';
+import { newEnvironment } from '../environments/change-environment.ts';
+import { freeHost, insertEnvironment } from '../environments/environment-queries.ts';
+import { type ServedRoute, serve } from '../http/api/served-route.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { IdSource } from '../lib/ids.ts';
+import * as projects from '../projects/project-queries.ts';
+import { freeSlug, slugOf, slugTaken } from '../projects/project-slugs.ts';
+import type { Regions } from '../regions/regions.ts';
+import { publish } from '../signals/signals.ts';
+import { markRoutingChanged } from '../traffic/queries.ts';
+
+const firstEnvironment = 'production';
+
+interface ProjectLifecycleParts {
+  ids: IdSource;
+  clock: Clock;
+  regions: Regions;
+  /** Of an account; 0: any number. */
+  maxProjects: number;
+}
+
+export function projectLifecycleRoutes({ ids, clock, regions, maxProjects }: ProjectLifecycleParts): ServedRoute[] {
+  return [
+    serve(createProject, async (call, tx) => {
+      refuseBoundToken(call.caller);
+      await requireRoom(tx, call.caller, maxProjects);
+      const { body, caller } = call;
+      const region = regions.choose(body.region);
+      const slug = body.slug ?? (await freeSlug(tx, ids, caller.accountId, slugOf(body.name)));
+      const row: projects.ProjectRow = {
+        id: ids('prj'),
+        account_id: caller.accountId,
+        name: body.name,
+        slug,
+        description: body.description ?? null,
+        labels: JSON.stringify(body.labels ?? []),
+        next_sequence: 1,
+        created_at: clock.now(),
+        updated_at: clock.now(),
+        version: 1,
+      };
+      try {
+        await projects.insertProject(tx, row);
+      } catch (error) {
+        if (!isUniqueViolation(error)) throw error;
+        // A slug derived from the name was taken by a concurrent request: the next attempt finds the next free one.
+        throw body.slug === undefined ? new ChangedMeanwhile() : slugTaken(slug);
+      }
+      const host = await freeHost(tx, ids, slug, firstEnvironment);
+      const named = { projectId: row.id, name: firstEnvironment, region, host };
+      const environment = newEnvironment(named, clock.now());
+      await insertEnvironment(tx, environment);
+      await insertDefaultRules(tx, { ids, clock }, { projectId: row.id, environment: firstEnvironment });
+      return {
+        body: projects.presentProject(row, [environment]),
+        version: row.version,
+        location: `/projects/${row.id}`,
+        projectId: row.id,
+      };
+    }),
+
+    serve(deleteProject, async (call, tx) => {
+      const row = await projects.requireProject(tx, call.caller, call.params.id);
+      call.expectVersion(row.version);
+      const busy = await findInProgressOf(tx, row.id);
+      if (busy) throw deploymentInProgress(busy);
+      await endAlertsOf(tx, { ids, clock }, { projectId: row.id });
+      await markRoutingChanged(tx, { projectId: row.id });
+      await projects.deleteProject(tx, row);
+      publish(tx, 'removals', null);
+      return { body: undefined };
+    }),
+  ];
+}
+
+async function requireRoom(tx: Db, { accountId }: Caller, maxProjects: number): Promise<void> {
+  if (maxProjects === 0) return;
+  await lockRow(tx, 'account', accountId);
+  if (!(await projects.hasProjects(tx, accountId, maxProjects))) return;
+  throw quotaExceeded(`An account has at most ${maxProjects} projects.`, 'projects', maxProjects);
+}
+
+function refuseBoundToken(caller: Caller): void {
+  if (caller.projectIds === null) return;
+  throw new ApiError('insufficient_scope', 'A token bound to projects cannot create another one.', {
+    details: [{ path: 'token.project_ids', message: 'must be null' }],
+  });
+}

@@ -1,0 +1,54 @@
+import * as contract from '../contract/projects.ts';
+import { isUniqueViolation } from '../db/database-errors.ts';
+import { type ServedRoute, serve } from '../http/api/served-route.ts';
+import type { Clock } from '../lib/clock.ts';
+import {
+  listProjects,
+  listShownEnvironments,
+  listShownEnvironmentsOf,
+  type ProjectRow,
+  presentProject,
+  requireProject,
+  updateProject,
+} from './project-queries.ts';
+import { slugTaken } from './project-slugs.ts';
+
+export function projectRoutes({ clock }: { clock: Clock }): ServedRoute[] {
+  return [
+    serve(contract.listProjects, async (call, db) => {
+      const rows = await listProjects(db, call.caller, call.page);
+      const shown = rows.slice(0, call.page.limit).map((row) => row.id);
+      const shownIn = await listShownEnvironmentsOf(db, shown);
+      const present = (row: ProjectRow) => presentProject(row, shownIn.get(row.id)!);
+      return { body: call.paginate(rows, (row) => row.id, present) };
+    }),
+
+    serve(contract.getProject, async (call, db) => {
+      const row = await requireProject(db, call.caller, call.params.id);
+      return { body: presentProject(row, await listShownEnvironments(db, row.id)), version: row.version };
+    }),
+
+    serve(contract.updateProject, async (call, tx) => {
+      const row = await requireProject(tx, call.caller, call.params.id);
+      call.expectVersion(row.version);
+      const { body } = call;
+      const changed: ProjectRow = {
+        ...row,
+        name: body.name ?? row.name,
+        slug: body.slug ?? row.slug,
+        description: body.description === undefined ? row.description : body.description,
+        labels: body.labels === undefined ? row.labels : JSON.stringify(body.labels),
+        updated_at: clock.now(),
+      };
+      try {
+        await updateProject(tx, changed);
+      } catch (error) {
+        throw isUniqueViolation(error) ? slugTaken(changed.slug) : error;
+      }
+      return {
+        body: presentProject(changed, await listShownEnvironments(tx, row.id)),
+        version: row.version + 1,
+      };
+    }),
+  ];
+}
