@@ -73,8 +73,8 @@ export async function receiveMessage(
   const rules = new Map<string, Map<string, AlertRuleRow>>();
   for (const [name, group] of groups) rules.set(name, await rulesFor(tx, parts, project.id, name, group));
   const ruleOf = (alert: ExternalAlert) => rules.get(alert.environment)?.get(alert.name);
-  const fresh = alerts.filter((alert) => alert.isFiring).flatMap((alert) => newAlert(ruleOf(alert), alert));
-  const fired = await insertAlerts(tx, parts, project.account_id, fresh);
+  const firing = alerts.filter((alert) => alert.isFiring).flatMap((alert) => newAlert(ruleOf(alert), alert));
+  const fired = await insertAlerts(tx, parts, project.account_id, firing);
   const resolved: AlertRow[] = [];
   for (const [rule, group] of Map.groupBy(
     alerts.filter((alert) => !alert.isFiring),

@@ -135,8 +135,8 @@ function command(
   return serve(declaration, async (call, tx) => {
     const row = await requireDeployment(tx, call.caller, call.params);
     const environment = (await findEnvironment(tx, row.project_id, row.environment))!;
-    const fresh = (await findRevision(tx, keyOf(row), row.revision))!;
-    const policy = policyOf(environment, fresh);
+    const target = (await findRevision(tx, keyOf(row), row.revision))!;
+    const policy = policyOf(environment, target);
     const step = await stepOf({ row, rollout: rolloutOf(row, policy), policy, caller: call.caller }, tx);
     const saved = step ? await saveStep(tx, parts, environment, row, step, percentsOf(row, policy)) : row;
     publish(tx, 'environments', keyOf(row));

@@ -13,14 +13,14 @@ import { type InstanceRow, lockHealthy } from './instance-queries.ts';
 export async function saveShares(
   tx: Db,
   deployment: DeploymentRow,
-  freshPercent: number,
+  targetPercent: number,
   instances: readonly InstanceRow[],
 ): Promise<void> {
   await lockDeployment(tx, deployment);
   await lockHealthy(tx, instances);
   const { revision, previous_revision } = deployment;
-  await updateShare(tx, keyOf(deployment), revision, freshPercent);
-  if (previous_revision !== null) await updateShare(tx, keyOf(deployment), previous_revision, 100 - freshPercent);
+  await updateShare(tx, keyOf(deployment), revision, targetPercent);
+  if (previous_revision !== null) await updateShare(tx, keyOf(deployment), previous_revision, 100 - targetPercent);
   await markRoutingChanged(tx, keyOf(deployment));
 }
 
@@ -28,16 +28,16 @@ export async function saveShares(
 export async function moveTraffic(
   write: (work: (tx: Db) => Promise<void>) => Promise<void>,
   deployment: DeploymentRow,
-  fresh: RevisionRow,
+  target: RevisionRow,
   active: RevisionRow | null,
-  freshPercent: number,
+  targetPercent: number,
   instances: readonly InstanceRow[],
 ): Promise<boolean> {
   const previous = active?.number === deployment.previous_revision ? active : null;
-  const isRestSaved = !previous || previous.traffic_percent === 100 - freshPercent;
-  if (fresh.traffic_percent === freshPercent && isRestSaved) return false;
+  const isRestSaved = !previous || previous.traffic_percent === 100 - targetPercent;
+  if (target.traffic_percent === targetPercent && isRestSaved) return false;
   await write(async (tx) => {
-    await saveShares(tx, deployment, freshPercent, instances);
+    await saveShares(tx, deployment, targetPercent, instances);
     publish(tx, 'changes', { accountId: deployment.account_id, ...keyOf(deployment) });
   });
   return true;

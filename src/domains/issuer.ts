@@ -164,8 +164,8 @@ export class Issuer {
     const facts = readCertificate(obtained, row.hostname);
     const nowMs = clock.now();
     const ariId = await authority.ariIdOf(obtained.chainPem).catch(() => null);
-    const fresh = { id: ids('crt'), domainId: row.id, obtained, facts, ariId };
-    const certificate = newCertificate(fresh, seal, nowMs);
+    const issued = { id: ids('crt'), domainId: row.id, obtained, facts, ariId };
+    const certificate = newCertificate(issued, seal, nowMs);
     const first = row.certificate_id === null;
     await db.transaction().execute(async (tx) => {
       const saved = await storeCertificate(tx, row, certificate);

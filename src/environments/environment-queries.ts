@@ -154,8 +154,8 @@ export async function findLive(db: Db, projectId: string, names: string[]): Prom
   for (const { environment, id, state, revision } of deployments) {
     const of = live.get(environment)!;
     of.inProgress = id;
-    const fresh = revisions.find((row) => row.environment === environment && row.number === revision);
-    if (fresh && state !== 'aborting') of.settings = fresh;
+    const target = revisions.find((row) => row.environment === environment && row.number === revision);
+    if (target && state !== 'aborting') of.settings = target;
   }
   return live;
 }

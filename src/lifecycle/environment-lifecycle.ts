@@ -42,8 +42,8 @@ export function environmentLifecycleRoutes(parts: EnvironmentLifecycleParts): Se
         throw quotaExceeded(`A project has at most ${maxEnvironments} environments.`, 'environments', maxEnvironments);
       }
       const host = await freeHost(tx, ids, project.slug, name);
-      const fresh = newEnvironment({ projectId: project.id, name, region: regions.choose(region), host }, clock.now());
-      const row = changeEnvironment(fresh, changes, seal, clock.now());
+      const created = newEnvironment({ projectId: project.id, name, region: regions.choose(region), host }, clock.now());
+      const row = changeEnvironment(created, changes, seal, clock.now());
       try {
         await environments.insertEnvironment(tx, row);
       } catch (error) {

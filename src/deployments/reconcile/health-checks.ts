@@ -70,9 +70,9 @@ export class HealthWatch {
       // What answered elsewhere says nothing about this address.
       if (watched) this.forget(target.instance);
       const health = watched ? 'unknown' : target.known;
-      const fresh: Watched = { key, target, until, health, good: 0, bad: 0, last: null, timer: null };
-      this.#watched.set(target.instance, fresh);
-      void this.#probe(fresh);
+      const added: Watched = { key, target, until, health, good: 0, bad: 0, last: null, timer: null };
+      this.#watched.set(target.instance, added);
+      void this.#probe(added);
     }
   }
 

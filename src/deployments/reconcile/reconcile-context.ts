@@ -53,7 +53,7 @@ export interface Observation {
   environment: EnvironmentRow;
   active: RevisionRow | null;
   /** The deployment in progress, and the revision it rolls out. */
-  rollout: { deployment: DeploymentRow; fresh: RevisionRow } | null;
+  rollout: { deployment: DeploymentRow; target: RevisionRow } | null;
   /** As the engine and the health checks see them now; as last known where the region does not answer. */
   instances: InstanceRow[];
   /** Those that its engine has, or may have. */

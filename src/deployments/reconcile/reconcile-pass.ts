@@ -52,9 +52,9 @@ export async function reconcile(context: ReconcileContext, key: EnvironmentKey):
   await saveHealth(context, seen);
   if (!seen.rollout) return keepActive(context, seen);
 
-  const { deployment, fresh } = seen.rollout;
+  const { deployment, target } = seen.rollout;
   const { environment, active, instances } = seen;
-  const policy = { ...policyOf(environment, fresh), pullTimeoutS: context.pullTimeoutS };
+  const policy = { ...policyOf(environment, target), pullTimeoutS: context.pullTimeoutS };
   if (await clampRolloutTimes(context, deployment, policy)) return 0;
   const desired = desiredFor(deployment, environment.replicas, countInstances(instances, deployment));
   const observed = await observeRollout(context, seen, seen.rollout, desired);
@@ -68,8 +68,8 @@ export async function reconcile(context: ReconcileContext, key: EnvironmentKey):
     return 0;
   }
 
-  const moved = await moveTraffic(context.lease.write, deployment, fresh, active, desired.freshPercent, instances);
-  const sets: DesiredSet[] = [{ revision: fresh, instances: desired.fresh }];
+  const moved = await moveTraffic(context.lease.write, deployment, target, active, desired.targetPercent, instances);
+  const sets: DesiredSet[] = [{ revision: target, instances: desired.target }];
   if (active) sets.push({ revision: active, instances: desired.previous });
   const changed = await keepInstances(context, seen, sets);
   if (moved || changed) return 0;
@@ -113,7 +113,7 @@ async function observe(context: ReconcileContext, key: EnvironmentKey): Promise<
     listSets(db, key),
   ]);
   if (!environment) return null;
-  const rollout = deployment ? { deployment, fresh: freshOf(deployment, revisions) } : null;
+  const rollout = deployment ? { deployment, target: targetOf(deployment, revisions) } : null;
   const active = revisions.find(({ state }) => state === 'active') ?? null;
   const region = await askRegion(context, regions.find(environment.region));
   if (!region) {
@@ -141,23 +141,23 @@ async function askRegion(
   }
 }
 
-function freshOf(deployment: DeploymentRow, revisions: RevisionRow[]): RevisionRow {
-  const fresh = revisions.find(({ number }) => number === deployment.revision);
+function targetOf(deployment: DeploymentRow, revisions: RevisionRow[]): RevisionRow {
+  const target = revisions.find(({ number }) => number === deployment.revision);
   // The deployment ended, or its project was deleted, between two of the reads.
-  if (!fresh) throw new ChangedMeanwhile();
-  return fresh;
+  if (!target) throw new ChangedMeanwhile();
+  return target;
 }
 
 /** What the rules decide the next step of a rollout from. */
 async function observeRollout(
   context: ReconcileContext,
   seen: Observation,
-  { deployment, fresh }: NonNullable<Observation['rollout']>,
+  { deployment, target }: NonNullable<Observation['rollout']>,
   desired: Desired,
 ): Promise<Observed> {
   const { db, regions, images } = context;
   const known =
-    deployment.state === 'preparing' ? images.look(deployment, fresh, regions.find(seen.environment.region)) : null;
+    deployment.state === 'preparing' ? images.look(deployment, target, regions.find(seen.environment.region)) : null;
   const image = known && 'digest' in known ? withPort(known, seen.environment, deployment) : known;
   const counts = countInstances(seen.instances, deployment);
   const isCanary = deployment.state === 'canary';
@@ -171,11 +171,11 @@ async function observeRollout(
     image,
     lastMessage: timeline.at(-1)?.message ?? null,
     isUnreported,
-    fresh: {
-      wanted: desired.fresh,
-      healthy: counts.freshHealthy,
-      existing: counts.freshExisting,
-      percent: fresh.traffic_percent,
+    target: {
+      wanted: desired.target,
+      healthy: counts.targetHealthy,
+      existing: counts.targetExisting,
+      percent: target.traffic_percent,
     },
     previous: { wanted: desired.previous, healthy: counts.previousHealthy },
     routersBehind: deployment.state === 'promoting' ? await routersBehind(context, seen) : null,
@@ -264,9 +264,9 @@ async function judgeHealth({ db }: ReconcileContext, seen: Observation, nowMs: n
 
 /** A revision that is being rolled out counts from its first requests on. */
 function servingOf({ active, rollout, environment, instances }: Observation): Serving {
-  const fresh = rollout?.fresh;
+  const target = rollout?.target;
   const isServing = (revision: number) =>
-    revision === active?.number || (revision === fresh?.number && fresh.traffic_percent > 0);
+    revision === active?.number || (revision === target?.number && target.traffic_percent > 0);
   return {
     active: active && revisionId(active.number),
     replicas: environment.replicas,

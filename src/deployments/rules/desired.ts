@@ -14,16 +14,16 @@ export interface Situation {
   /** The share of the canary's current step, or of its first. */
   percent: number;
   replicas: number;
-  freshHealthy: number;
-  freshExisting: number;
+  targetHealthy: number;
+  targetExisting: number;
   previousHealthy: number;
 }
 
 export interface Desired {
-  fresh: number;
+  target: number;
   previous: number;
   /** Share of requests that the new revision gets; the rest goes to the previous one. */
-  freshPercent: number;
+  targetPercent: number;
 }
 
 export function desiredOf(s: Situation): Desired {
@@ -34,21 +34,21 @@ export function desiredOf(s: Situation): Desired {
     case 'preparing':
     case 'failed':
     case 'canceled':
-      return { fresh: 0, previous, freshPercent: 0 };
+      return { target: 0, previous, targetPercent: 0 };
     case 'starting':
-      return { fresh: atStart(s), previous, freshPercent: 0 };
+      return { target: atStart(s), previous, targetPercent: 0 };
     case 'canary':
-      return { fresh: canaryInstances(s), previous, freshPercent: s.percent };
+      return { target: canaryInstances(s), previous, targetPercent: s.percent };
     case 'promoting':
       return promoting(s, previous);
     case 'aborting': {
       // The drained instances of the previous revision come back before those of the new one go.
       const restored = s.previousHealthy >= previous;
       const serves = !s.hasPrevious || s.previousHealthy > 0;
-      return { fresh: restored ? 0 : s.freshExisting, previous, freshPercent: serves ? 0 : 100 };
+      return { target: restored ? 0 : s.targetExisting, previous, targetPercent: serves ? 0 : 100 };
     }
     case 'succeeded':
-      return { fresh: s.replicas, previous: 0, freshPercent: 100 };
+      return { target: s.replicas, previous: 0, targetPercent: 100 };
   }
 }
 
@@ -62,28 +62,28 @@ const canaryInstances = ({ replicas, percent }: Situation): number =>
   Math.max(1, Math.ceil((replicas * percent) / 100));
 
 function promoting(s: Situation, previous: number): Desired {
-  const healthy = Math.min(s.freshHealthy, s.replicas);
+  const healthy = Math.min(s.targetHealthy, s.replicas);
   const complete = healthy >= s.replicas;
-  if (complete) return { fresh: s.replicas, previous: 0, freshPercent: 100 };
-  if (!s.hasPrevious) return { fresh: s.replicas, previous: 0, freshPercent: healthy > 0 ? 100 : 0 };
+  if (complete) return { target: s.replicas, previous: 0, targetPercent: 100 };
+  if (!s.hasPrevious) return { target: s.replicas, previous: 0, targetPercent: healthy > 0 ? 100 : 0 };
   // The previous revision may have left already, and more replicas were asked for after that.
   const shareOf = (percent: number) => (s.previousHealthy === 0 && healthy > 0 ? 100 : percent);
   if (s.strategy === 'rolling') {
     // One more than are healthy. As many old ones leave as new ones have become healthy, so never fewer serve.
     return {
-      fresh: Math.min(s.replicas, healthy + 1),
+      target: Math.min(s.replicas, healthy + 1),
       previous: previous - healthy,
-      freshPercent: shareOf(Math.round((100 * healthy) / s.replicas)),
+      targetPercent: shareOf(Math.round((100 * healthy) / s.replicas)),
     };
   }
-  return { fresh: s.replicas, previous, freshPercent: shareOf(s.strategy === 'canary' ? s.percent : 0) };
+  return { target: s.replicas, previous, targetPercent: shareOf(s.strategy === 'canary' ? s.percent : 0) };
 }
 
 // Turns rows into what the pure rules ask about.
 
 interface InstanceCounts {
-  freshHealthy: number;
-  freshExisting: number;
+  targetHealthy: number;
+  targetExisting: number;
   previousHealthy: number;
 }
 
@@ -91,20 +91,20 @@ interface InstanceCounts {
 export function countInstances(rows: InstanceRow[], deployment: DeploymentRow): InstanceCounts {
   const of = (revision: number | null) => rows.filter((row) => row.revision === revision && row.state !== 'draining');
   const healthy = (list: InstanceRow[]) => list.filter((row) => row.state === 'healthy').length;
-  const fresh = of(deployment.revision);
+  const target = of(deployment.revision);
   return {
-    freshHealthy: healthy(fresh),
-    freshExisting: fresh.length,
+    targetHealthy: healthy(target),
+    targetExisting: target.length,
     previousHealthy: healthy(of(deployment.previous_revision)),
   };
 }
 
-/** `fresh`: the revision that is rolled out, whose own health check says how long its instances may take. */
-export function policyOf(environment: EnvironmentRow, fresh: Pick<RevisionSettings, 'health_check'>): Policy {
+/** `target`: the revision that is rolled out, whose own health check says how long its instances may take. */
+export function policyOf(environment: EnvironmentRow, target: Pick<RevisionSettings, 'health_check'>): Policy {
   return {
     canary: canaryPolicyOf(environment),
     autoRollback: environment.auto_rollback === 1,
-    startTimeoutS: healthCheckOf(fresh).start_timeout_s,
+    startTimeoutS: healthCheckOf(target).start_timeout_s,
   };
 }
 

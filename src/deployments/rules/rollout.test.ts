@@ -20,7 +20,7 @@ const calm: Observed = {
   image: null,
   lastMessage: null,
   isUnreported: true,
-  fresh: { wanted: 2, healthy: 0, existing: 2, percent: 0 },
+  target: { wanted: 2, healthy: 0, existing: 2, percent: 0 },
   previous: { wanted: 2, healthy: 2 },
   routersBehind: null,
   trouble: null,
@@ -33,7 +33,7 @@ const busy = (errorRate: number) => ({
 });
 
 const released = {
-  fresh: { wanted: 2, healthy: 2, existing: 2, percent: 100 },
+  target: { wanted: 2, healthy: 2, existing: 2, percent: 100 },
   previous: { wanted: 0, healthy: 0 },
 } as const;
 
@@ -48,18 +48,18 @@ const observations = {
     lastMessage: 'Refused. Trying again.',
   },
   registryAwayAndLate: { image: { trouble: { code: 'registry_unreachable', message: 'Refused.' } }, late: true },
-  healthy: { fresh: { wanted: 2, healthy: 2, existing: 2, percent: 0 } },
+  healthy: { target: { wanted: 2, healthy: 2, existing: 2, percent: 0 } },
   healthyWithoutTraffic: {
-    fresh: { wanted: 2, healthy: 2, existing: 2, percent: 0 },
+    target: { wanted: 2, healthy: 2, existing: 2, percent: 0 },
     previous: { wanted: 0, healthy: 2 },
   },
   healthyAndOldGone: released,
   routersBehind: { ...released, routersBehind: { since: now - 9_999 } },
   routersBehindForLong: { ...released, routersBehind: { since: now - 10_000 } },
   routersBehindAndLate: { ...released, routersBehind: { since: now }, late: true },
-  freshGone: { fresh: { wanted: 0, healthy: 0, existing: 0, percent: 0 } },
-  freshGoneOldMissing: {
-    fresh: { wanted: 0, healthy: 0, existing: 0, percent: 0 },
+  targetGone: { target: { wanted: 0, healthy: 0, existing: 0, percent: 0 } },
+  targetGoneOldMissing: {
+    target: { wanted: 0, healthy: 0, existing: 0, percent: 0 },
     previous: { wanted: 2, healthy: 1 },
   },
   crashed: { trouble: { code: 'crashed', message: 'boom' } },
@@ -143,7 +143,7 @@ const table: Record<DeploymentState, Record<Name, Outcome>> = {
     lateRegionDown: 'aborting region_lost',
   }),
   aborting: row('wait', {
-    freshGone: 'failed',
+    targetGone: 'failed',
     routersBehindAndLate: 'failed',
     portClosedAndLate: 'failed',
     registryAwayAndLate: 'failed',
@@ -257,7 +257,7 @@ test('what is measured while a canary warms up does not count; what crashes or a
 test('steps one after the other; manual waits for promote; without auto_rollback a bad one is paused', () => {
   const two = rolloutIn('canary', { percents: [10, 50] });
   assert.equal(decide(two, { ...calm, traffic: busy(0) }, policy, now), null, 'it has no healthy instance');
-  const serving = { ...calm, fresh: { ...calm.fresh, healthy: 1 } };
+  const serving = { ...calm, target: { ...calm.target, healthy: 1 } };
   const next = decide(two, { ...serving, traffic: busy(0) }, policy, now);
   assert.deepEqual([next?.to, next?.canary?.step, next?.canary?.phase], ['canary', 2, 'baking']);
   const manual: RolloutPolicy = { ...policy, canary: { ...policy.canary, advance: 'manual' } };
@@ -312,7 +312,7 @@ test('abort: queued ends at once, what runs is undone, what ended stays', () => 
 });
 
 test('an aborted deployment ends as canceled, any other undone one as failed', () => {
-  const gone = { ...calm, ...observations.freshGone };
+  const gone = { ...calm, ...observations.targetGone };
   assert.equal(decide(rolloutIn('aborting', { cause: 'abort' }), gone, policy, now)?.to, 'canceled');
   assert.equal(decide(rolloutIn('aborting', { cause: 'analysis' }), gone, policy, now)?.to, 'failed');
 });
@@ -328,7 +328,7 @@ test('whatever is seen, every unfinished state gets a deadline, and a deadline t
     ),
     lastMessage: fc.constantFrom(null, ' Trying again.'),
     isUnreported: fc.boolean(),
-    fresh: fc.record({ wanted: fc.nat(3), healthy: fc.nat(3), existing: fc.nat(3), percent: fc.nat(100) }),
+    target: fc.record({ wanted: fc.nat(3), healthy: fc.nat(3), existing: fc.nat(3), percent: fc.nat(100) }),
     previous: fc.record({ wanted: fc.nat(3), healthy: fc.nat(3) }),
     routersBehind: fc.option(fc.record({ since: fc.nat(now) })),
     trouble: fc.constantFrom(null, { code: 'crashed' as const, message: '' }),

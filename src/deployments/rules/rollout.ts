@@ -21,7 +21,7 @@ export interface Observed {
   /** The state has said nothing since it began. */
   isUnreported: boolean;
   /** Instances of the new revision: how many should run in this state, are healthy, exist at all; its share of requests. */
-  fresh: { wanted: number; healthy: number; existing: number; percent: number };
+  target: { wanted: number; healthy: number; existing: number; percent: number };
   previous: { wanted: number; healthy: number };
   /** A router does not have the latest table yet, and since when there is that table; null: all have it. */
   routersBehind: { since: number } | null;
@@ -89,7 +89,7 @@ function whenPreparing(rollout: Rollout, seen: Observed, policy: Policy, nowMs: 
 }
 
 function whenStarting(rollout: Rollout, seen: Observed, policy: Policy, nowMs: number): Step | null {
-  if (seen.fresh.healthy >= seen.fresh.wanted && seen.fresh.wanted > 0) {
+  if (seen.target.healthy >= seen.target.wanted && seen.target.wanted > 0) {
     return rollout.strategy === 'canary' && rollout.hasPrevious
       ? beginStep(rollout, 1, policy, nowMs)
       : promote(policy, nowMs, 'Instances are healthy.');
@@ -147,7 +147,7 @@ function whenCanary(rollout: Rollout, seen: Observed, policy: Policy, nowMs: num
   if (alarmed) return undo('alert', alarmed, nowMs);
   if (rollout.stepUntil !== null && nowMs < rollout.stepUntil) return null;
   // Without a healthy instance the canary gets no larger share: it waits for one. Promoting waits by itself.
-  if (seen.fresh.healthy === 0 && rollout.step < rollout.percents.length) {
+  if (seen.target.healthy === 0 && rollout.step < rollout.percents.length) {
     return isLate ? undo('deadline', late(seen, 'The canary has no healthy instance.'), nowMs) : null;
   }
   if (analysis.verdict === 'good') return goOn(rollout, policy, nowMs, analysis.reason);
@@ -195,7 +195,7 @@ function alertOf(rollout: Rollout, { alert, traffic }: Observed, policy: Policy)
 }
 
 function whenPromoting(rollout: Rollout, seen: Observed, policy: Policy, nowMs: number): Step | null {
-  if (seen.fresh.healthy >= seen.fresh.wanted && seen.previous.wanted === 0 && seen.fresh.percent === 100) {
+  if (seen.target.healthy >= seen.target.wanted && seen.previous.wanted === 0 && seen.target.percent === 100) {
     if (!seen.routersBehind) return { to: 'succeeded', message: 'It serves all traffic.', deadlineAt: null };
     const since = Math.max(seen.routersBehind.since, promotedAt(rollout, policy));
     const isOver = nowMs >= Math.min(since + routersGetMs, rollout.deadlineAt);
@@ -209,7 +209,7 @@ function whenPromoting(rollout: Rollout, seen: Observed, policy: Policy, nowMs: 
 
 function whenAborting(rollout: Rollout, seen: Observed, nowMs: number): Step | null {
   const restored = !rollout.hasPrevious || seen.previous.healthy >= seen.previous.wanted;
-  if ((restored && seen.fresh.existing === 0) || nowMs >= rollout.deadlineAt) {
+  if ((restored && seen.target.existing === 0) || nowMs >= rollout.deadlineAt) {
     return {
       to: rollout.cause === 'abort' ? 'canceled' : 'failed',
       message: rollout.hasPrevious ? 'The previous revision serves all traffic.' : 'All its instances are stopped.',
