@@ -30,7 +30,7 @@ export const deliberateFaults: Record<string, DeliberateFault> = {
   },
   'skip-the-fence': {
     what: 'A process that was held up writes with a lease that another has by now.',
-    file: 'src/deployments/reconcile/leases.ts',
+    file: 'src/deployments/reconcile/environment-leases.ts',
     from: 'if (!(await own.forShare().executeTakeFirst())) lost();',
     to: 'await own.forShare().executeTakeFirst();',
   },
@@ -64,19 +64,19 @@ export const deliberateFaults: Record<string, DeliberateFault> = {
   },
   'lose-the-version-guard': {
     what: 'A step of a deployment is written even if another was taken meanwhile.',
-    file: 'src/deployments/queries.ts',
+    file: 'src/deployments/deployment-queries.ts',
     from: "tx.updateTable('deployment').set(changed).where('id', '=', row.id).where('version', '=', row.version),",
     to: "tx.updateTable('deployment').set(changed).where('id', '=', row.id),",
   },
   'lose-the-guard-on-shares': {
     what: 'Traffic moves for a deployment that has changed since it was read.',
-    file: 'src/deployments/shares.ts',
+    file: 'src/deployments/traffic-shares.ts',
     from: 'await lockDeployment(tx, deployment);',
     to: '',
   },
   'rest-shares-on-what-was': {
     what: 'Traffic moves to a revision for instances that are gone by then.',
-    file: 'src/deployments/shares.ts',
+    file: 'src/deployments/traffic-shares.ts',
     from: 'await lockHealthy(tx, instances);',
     to: '',
   },
@@ -88,7 +88,7 @@ export const deliberateFaults: Record<string, DeliberateFault> = {
   },
   'leave-sets': {
     what: 'An environment that runs nothing is left alone although its engine still has a set of it.',
-    file: 'src/deployments/reconcile/reconcile.ts',
+    file: 'src/deployments/reconcile/reconcile-pass.ts',
     from: 'instances.length === 0 && sets.length === 0',
     to: 'instances.length === 0',
   },
@@ -100,7 +100,7 @@ export const deliberateFaults: Record<string, DeliberateFault> = {
   },
   'take-any-answer': {
     what: 'A delivery counts as delivered whatever the receiver answers.',
-    file: 'src/webhooks/sending/finish.ts',
+    file: 'src/webhooks/outcome-writer.ts',
     from: 'status !== null && status >= 200 && status < 300;',
     to: 'status !== null;',
   },

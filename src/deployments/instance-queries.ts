@@ -48,7 +48,7 @@ export async function markInstance(
 
 /**
  * Until the transaction ends, those of the rows that were healthy when they were read are; throws ChangedMeanwhile where one
- * is not any more. For what rests on their number: a look is not the only one to find out that an instance is gone. To be
+ * is not any more. For decisions that rest on their number: a pass is not the only one to find that an instance is gone. To be
  * called before the routing version changes, as everybody locks instances first.
  */
 export async function lockHealthy(tx: Db, rows: readonly Pick<InstanceRow, 'id' | 'state'>[]): Promise<void> {
@@ -229,7 +229,7 @@ export async function listSetIds(db: Db, region: string): Promise<Set<string>> {
   return new Set(rows.map(({ id }) => id));
 }
 
-/** Tells people who look at the environment that something about its instances changed. */
+/** Tells those who follow the environment that its instances have changed. */
 export async function publishInstanceChange(tx: Db, key: EnvironmentKey): Promise<void> {
   const project = await tx
     .selectFrom('project')

@@ -44,7 +44,7 @@ export async function saveStep(
   const nowMs = parts.clock.now();
   const saved = await updateDeployment(tx, row, {
     ...changesOf(row, step, percents, nowMs, logTail),
-    ...(step.counts !== undefined && (await measuredFromNow(tx, parts, row))),
+    ...(step.counts !== undefined && (await measuredFromNow(tx, parts.clock, row))),
     ...(step.counts === false && { step_baseline: null }),
   });
   await insertTimeline(tx, { deployment_id: row.id, at: nowMs, state: step.to, message: step.message });
@@ -58,7 +58,7 @@ export async function saveStep(
 }
 
 /** The canary is judged by what the routers count from now on. */
-export async function measuredFromNow(tx: Db, { clock }: Pick<SaveParts, 'clock'>, row: DeploymentRow) {
+export async function measuredFromNow(tx: Db, clock: Clock, row: DeploymentRow) {
   const step_since = sharedOf(clock).now();
   return { step_since, step_baseline: await baselineOf(tx, row, step_since) };
 }

@@ -83,9 +83,9 @@ describe('failures on Docker', { skip: dockerMissing, concurrency: 4 }, () => {
     const installation = container!.Labels['sluice.installation']!;
     const engine = await createDockerEngine({ address: docker.socket, installation });
     context.after(() => engine.close());
-    assert.equal(await listens({ db }, engine, row!), true);
+    assert.equal(await listens(db, engine, row!), true);
     await docker.client.getContainer(container!.Id).kill();
-    assert.equal(await listens({ db }, engine, row!), false);
+    assert.equal(await listens(db, engine, row!), false);
   });
 
   test('removed by hand: not_found', async () => {

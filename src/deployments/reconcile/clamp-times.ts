@@ -1,4 +1,5 @@
-// What the rows of an environment say about the future is mended where a clock that was wrong has written it.
+// Stored times that are further in the future than anything could have set them: the clock that wrote them was wrong, or
+// has been set back since. They are clamped to the latest they could be, so that a rollout still ends in time.
 import { sharedOf } from '../../lib/clock.ts';
 import { bucketMs } from '../../traffic/measure/measurements.ts';
 import { type DeploymentRow, setDeploymentTimes } from '../deployment-queries.ts';
@@ -6,36 +7,39 @@ import { type InstanceRow, setInstanceStateSince } from '../instance-queries.ts'
 import { rolloutOf } from '../rules/desired.ts';
 import { beginStep, hold, promote, queuedForMs, type Rollout, type RolloutPolicy, undo } from '../rules/rollout.ts';
 import { measuredFromNow } from '../save-step.ts';
+import type { EnvironmentLease } from './environment-leases.ts';
 import type { ReconcileContext } from './reconcile-context.ts';
 
-/** Gives whether there was anything to mend: the next look then sees it as it should be. */
+/** Returns whether anything was clamped: the next pass then reads the corrected times. */
 export async function clampRolloutTimes(
-  context: ReconcileContext,
+  { lease, clock, lasting, log }: Pick<ReconcileContext, 'lease' | 'clock' | 'lasting' | 'log'>,
   deployment: DeploymentRow,
   policy: RolloutPolicy,
 ): Promise<boolean> {
-  const { lasting, lease, clock, log } = context;
   const times = clampToLatest(rolloutOf(deployment, policy), policy, lasting.now());
-  // A canary that begins in the future would be judged by nothing until then.
+  // A canary step that begins in the future would count no requests until then.
   const { step_since, step_baseline } = deployment;
   const isUnmeasured = step_baseline !== null && step_since !== null && step_since > sharedOf(clock).now() + bucketMs;
   if (!times && !isUnmeasured) return false;
-  log.info({ deployment: deployment.id }, 'the times of a rollout are ahead of the clock, which was set back: mended');
+  log.info(
+    { deployment: deployment.id },
+    'the times of a rollout are ahead of the clock, which was set back: corrected',
+  );
   await lease.write(async (tx) =>
     setDeploymentTimes(tx, deployment, {
       ...times,
-      ...(isUnmeasured && (await measuredFromNow(tx, context, deployment))),
+      ...(isUnmeasured && (await measuredFromNow(tx, clock, deployment))),
     }),
   );
   return true;
 }
 
-/** The rows as they are then. */
+/** Returns the rows with the corrected times. */
 export async function clampInstanceTimes(
-  { lasting, lease }: ReconcileContext,
+  lease: EnvironmentLease,
   rows: InstanceRow[],
+  nowMs: number,
 ): Promise<InstanceRow[]> {
-  const nowMs = lasting.now();
   const isAhead = ({ state_since }: InstanceRow) => state_since > nowMs + slackMs;
   const ahead = rows.filter(isAhead).map(({ id }) => id);
   if (ahead.length === 0) return rows;
@@ -43,10 +47,7 @@ export async function clampInstanceTimes(
   return rows.map((row) => (isAhead(row) ? { ...row, state_since: nowMs } : row));
 }
 
-// Stored times that are further ahead than anything could have set them: the clock they were written by has been set back
-// since, or was another's. They are brought back to the most that they can be, so that a rollout ends in time. No I/O.
-
-/** Clocks of the same installation differ by this much in their ordinary course. */
+/** Clocks of the same installation normally differ by less than this. */
 const slackMs = 5000;
 
 interface Times {
@@ -54,7 +55,7 @@ interface Times {
   step_until: number | null;
 }
 
-/** The times as they should be; null: they are. */
+/** The corrected times; null: nothing is wrong with them. No I/O. */
 export function clampToLatest(rollout: Rollout, policy: RolloutPolicy, nowMs: number): Times | null {
   const latest = latestOf(rollout, policy, nowMs);
   const { deadlineAt, stepUntil } = rollout;
@@ -67,7 +68,7 @@ export function clampToLatest(rollout: Rollout, policy: RolloutPolicy, nowMs: nu
   };
 }
 
-/** What they would be if the state had begun right now. */
+/** What the times would be if the state had begun right now. */
 function latestOf(rollout: Rollout, policy: RolloutPolicy, nowMs: number): Times {
   const noFailure = { code: 'aborted', message: '' } as const;
   const begun = beginStep(rollout, Math.max(1, rollout.step), policy, nowMs);

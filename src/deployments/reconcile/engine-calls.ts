@@ -1,5 +1,5 @@
-// Calls to engines that start or stop an instance. They take their time, and no look waits for them. Calls about the same
-// instance run one after another.
+// Calls to engines that start or stop an instance, and the last lines an instance wrote. The calls run in the background,
+// so that no pass waits for them; calls about the same instance run one after another.
 import { ChangedMeanwhile } from '../../db/guarded.ts';
 import type { Engine } from '../../engines/engine.ts';
 import { type EnvironmentKey, keyOf } from '../../environments/environment-key.ts';
@@ -48,7 +48,7 @@ export class EngineCalls {
 const maxLines = 50;
 const maxLineLength = 2000;
 
-/** The last lines an instance wrote; none where the engine does not answer. */
+/** The last lines an instance wrote; none if the engine does not answer. */
 export async function readLogTail(engine: Engine, instance: string): Promise<string[]> {
   const lines = await engine.logs(instance, { tail: maxLines }).catch(() => []);
   return lines.map(({ text }) => text.slice(0, maxLineLength));

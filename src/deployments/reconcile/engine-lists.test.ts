@@ -24,7 +24,7 @@ function setUp(takesMs: number) {
   return { lists, askAt };
 }
 
-test('looks at about the same time share a list; a long list is shared for longer, two seconds at most', async () => {
+test('passes at about the same time share a list; a long list is shared for longer, two seconds at most', async () => {
   const { askAt } = setUp(1);
   assert.deepEqual([await askAt(0), await askAt(149), await askAt(150)], [1, 1, 2]);
   const long = setUp(100);

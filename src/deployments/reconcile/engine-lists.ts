@@ -1,3 +1,8 @@
+// What the engines run. Passes at about the same time share one list, until something changes.
+//
+// Every new list is also compared with the routing table. An instance that is no longer at its address there (its engine
+// restarted, or somebody restarted it by hand) leaves the table at once, before anything is started: whatever is at its old
+// address now may belong to someone else. It comes back when a pass finds it healthy at its new address.
 import type { Db } from '../../db/database.ts';
 import type { EngineInstance } from '../../engines/engine.ts';
 import { type EnvironmentKey, keyOf, keyText } from '../../environments/environment-key.ts';
@@ -9,7 +14,7 @@ import { markRoutingChanged } from '../../traffic/queries.ts';
 import { listRouted, type RoutedRow, unrouteInstance } from '../instance-queries.ts';
 
 const sharedForMs = 150;
-/** A long list is shared for longer, so that getting it takes a tenth of the time at most, however many instances run. */
+/** A list that takes long is shared for longer, so that listing takes at most a tenth of the time. */
 const sharedForTimes = 10;
 const longestSharedMs = 2000;
 
@@ -21,18 +26,17 @@ interface Shared {
 /** By the instance's id. */
 type Running = ReadonlyMap<string, EngineInstance>;
 
-/** Called with every list before any look has it: what a look starts comes after what this does. */
+/** Called with every new list before a pass gets it, so that it acts before anything is started. */
 type OnEngineList = (region: string, running: Running, listAgain: () => Promise<Running>) => Promise<void>;
 
-/** What the engines run. Looks at about the same time share one question to the engine, until something changes. */
 export class EngineLists {
   readonly #lists = new Map<string, Shared>();
   readonly #clock: Clock;
-  readonly #heed: OnEngineList;
+  readonly #onList: OnEngineList;
 
-  constructor(clock: Clock, heed: OnEngineList) {
+  constructor(clock: Clock, onList: OnEngineList) {
     this.#clock = clock;
-    this.#heed = heed;
+    this.#onList = onList;
   }
 
   of({ name, engine }: RegionState): Promise<Running> {
@@ -41,7 +45,7 @@ export class EngineLists {
     if (known && nowMs < known.until) return known.list;
     const ask = async () => new Map((await engine.list()).map((instance) => [instance.id, instance]));
     const list = ask().then(async (running) => {
-      await this.#heed(name, running, ask);
+      await this.#onList(name, running, ask);
       const tookMs = this.#clock.now() - nowMs;
       shared.until = Math.max(shared.until, nowMs + Math.min(tookMs * sharedForTimes, longestSharedMs));
       return running;
@@ -54,15 +58,11 @@ export class EngineLists {
     return list;
   }
 
-  /** Something changed: the next look asks the engine again. */
+  /** Something changed: the next pass asks the engine again. */
   clear(): void {
     this.#lists.clear();
   }
 }
-
-// Instances that are no longer where the routing table says: their engine restarted, or somebody restarted them by hand.
-// What is at their old address now may be anyone's, so they leave the table in the same moment, all of a region at once,
-// before anything is started. Each comes back when its own look finds it healthy at its new address.
 
 interface MovedParts {
   db: Db;
@@ -73,7 +73,7 @@ interface MovedParts {
 const addressOf = (address: EngineInstance['address'] | undefined): string =>
   address ? `${address.host} ${address.port}` : '';
 
-/** Whether an instance that was reached at an address is not any more. The rows are read only then. */
+/** Whether an instance has lost the address it had. Only then are the rows read. */
 function hasMoved(before: Running | undefined, now: Running): boolean {
   if (!before) return true;
   for (const [id, { address }] of before) {
@@ -84,13 +84,13 @@ function hasMoved(before: Running | undefined, now: Running): boolean {
 
 export function unrouteMoved(parts: MovedParts): OnEngineList {
   const last = new Map<string, Running>();
-  // Remembered only once what follows from it is done.
+  // Remembered only after the rows are updated, so that a failure is tried again.
   return async (region, running, listAgain) => {
     last.set(region, await unrouteMovedInstances(parts, region, last.get(region), running, listAgain));
   };
 }
 
-/** Gives the latest list. */
+/** Returns the latest list. */
 async function unrouteMovedInstances(
   { db, clock, log }: MovedParts,
   region: string,
@@ -99,11 +99,11 @@ async function unrouteMovedInstances(
   listAgain: () => Promise<Running>,
 ): Promise<Running> {
   if (!hasMoved(before, running)) return running;
-  // Of one that the engine never had, the look at its environment finds out what became of it.
+  // An instance that the engine never had is left to the pass of its environment.
   const known = (await listRouted(db, region)).filter(({ id }) => before?.has(id) || running.has(id));
   const missing = known.filter((row) => !isAt(row, running));
   if (missing.length === 0) return running;
-  // The rows are newer than the list: one that is healthy by now may have been about to start when it was made.
+  // The rows are newer than the list: one that is healthy now may have been about to start when the list was made.
   const now = await listAgain();
   const moved = missing.filter((row) => !isAt(row, now));
   if (moved.length > 0) await unroute(db, moved, lastingOf(clock).now());
@@ -114,14 +114,14 @@ async function unrouteMovedInstances(
 const isAt = ({ id, host, port }: RoutedRow, running: Running): boolean =>
   addressOf(running.get(id)?.address) === `${host} ${port}`;
 
-/** Needs no lease: that the instance is not there is so for every process, and only a healthy one is changed. */
+/** Needs no lease: the instance is gone for every process, and only healthy rows are changed. */
 async function unroute(db: Db, moved: RoutedRow[], nowMs: number): Promise<void> {
   await db.transaction().execute(async (tx) => {
     const changed = new Map<string, EnvironmentKey>();
     for (const row of moved) {
       if (await unrouteInstance(tx, row, nowMs)) changed.set(keyText(keyOf(row)), keyOf(row));
     }
-    // After all rows: others change a row first, too, and the version of the table then.
+    // After all rows: everyone locks instances first and the routing version last.
     for (const key of changed.values()) {
       await markRoutingChanged(tx, key);
       publish(tx, 'environments', key);

@@ -32,7 +32,7 @@ async function assertLeftAlone(port: { count(): number }, other: { count(): numb
   assert.ok(port.count() <= before + 1, 'at most a probe that was under way');
 }
 
-test('what a look does not name any more is not probed any more, nor an address that is not the instance’s any more', async () => {
+test('what a pass no longer names is no longer probed, nor an address that is no longer the instance’s', async () => {
   const [old, moved, kept] = await Promise.all([listen(), listen(), listen()]);
   const watch = new HealthWatch({ now: () => 0 }, () => {}, probe);
   try {
@@ -50,7 +50,7 @@ test('what a look does not name any more is not probed any more, nor an address 
   }
 });
 
-test('a watch that no look renews ends by itself, as in a process that was paused and has lost its lease', async () => {
+test('a watch that no pass renews ends by itself, as in a process that was paused and has lost its lease', async () => {
   const [lost, kept] = await Promise.all([listen(), listen()]);
   const other = { ...key, environment: 'staging' };
   let nowMs = 0;

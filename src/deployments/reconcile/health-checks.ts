@@ -1,5 +1,6 @@
-// Probes instances again and again, and says when one turned healthy or unhealthy. Which ones is said by every look anew,
-// from the rows it has read: a watch that no look renews ends by itself, as after the loss of a lease.
+// Health checks: one probe of an instance, and the watch that repeats probes and reports when an instance becomes healthy or
+// unhealthy. Every pass names the instances to watch, from the rows it has read. A watch that no pass renews ends by itself,
+// as after the loss of a lease.
 
 import { connect } from 'node:net';
 import type { HealthCheck } from '../../contract/environments.ts';
@@ -9,7 +10,7 @@ import { get } from '../../lib/node-http.ts';
 
 /** Until it is healthy for the first time an instance is probed often: people are waiting for the deployment. */
 const startingIntervalMs = 100;
-/** Longer than from one look to the next, shorter than the lease of an environment. */
+/** Longer than from one pass to the next, shorter than the lease of an environment. */
 const renewedForMs = 15_000;
 
 export type Health = 'unknown' | 'healthy' | 'unhealthy';
@@ -23,7 +24,7 @@ export interface HealthTarget {
   known: Health;
 }
 
-interface LastCheck {
+export interface LastCheck {
   result: ProbeResult;
   agoMs: number;
 }
@@ -41,7 +42,7 @@ interface Watched {
 
 export class HealthWatch {
   readonly #watched = new Map<string, Watched>();
-  /** The instances that the latest look named, by environment. */
+  /** The instances that the latest pass named, by environment. */
   readonly #named = new Map<string, Set<string>>();
   readonly #clock: Clock;
   readonly #onChange: (key: EnvironmentKey) => void;
@@ -115,8 +116,6 @@ export class HealthWatch {
     if (watched.health !== before || hasTurned) this.#onChange(watched.key);
   }
 }
-
-// One health check of an instance.
 
 export type ProbeResult =
   | { ok: true; message?: string }

@@ -13,8 +13,8 @@ const deployment = {
 } as DeploymentRow;
 const revision = { variables_sealed: null } as RevisionRow;
 
-/** Looks every 300 ms of a clock that is turned by hand, as a reconciler does; `prepare` answers the pulls. */
-function looking(prepare: (pull: number) => Promise<{ digest: string }>) {
+/** Checks every 300 ms of a manual clock, as reconcile passes do; `prepare` answers the pulls. */
+function checking(prepare: (pull: number) => Promise<{ digest: string }>) {
   let nowMs = 1_000_000;
   let pulls = 0;
   const engine = { prepare: () => prepare(++pulls) } as Partial<Engine> as Engine;
@@ -29,13 +29,13 @@ function looking(prepare: (pull: number) => Promise<{ digest: string }>) {
   const images = new ImagePulls(parts, () => {});
   return {
     pulls: () => pulls,
-    async lookFor(durationMs: number) {
+    async checkFor(durationMs: number) {
       const until = nowMs + durationMs;
       for (; nowMs < until; nowMs += 300) {
-        images.look(deployment, revision, region);
+        images.check(deployment, revision, region);
         await new Promise((resolve) => setImmediate(resolve));
       }
-      return images.look(deployment, revision, region);
+      return images.check(deployment, revision, region);
     },
   };
 }
@@ -45,51 +45,51 @@ const refused = () =>
   Promise.reject(new EngineError('registry_unreachable', 'dial tcp 10.0.0.9:443: connect: connection refused'));
 
 test('a registry that answers with errors is asked ten times in ten minutes, and what it said is known at once', async () => {
-  const { lookFor, pulls } = looking(failing);
+  const { checkFor, pulls } = checking(failing);
   const trouble = {
     code: 'registry_unreachable',
     message: 'The registry does not answer as it should: received unexpected HTTP status: 503.',
   };
-  assert.deepEqual(await lookFor(300), { trouble });
+  assert.deepEqual(await checkFor(300), { trouble });
   assert.equal(pulls(), 1);
-  assert.deepEqual(await lookFor(600_000), { trouble });
+  assert.deepEqual(await checkFor(600_000), { trouble });
   assert.equal(pulls(), 10);
 });
 
 test('a registry that cannot be reached is asked once more, within five seconds, and then not again', async () => {
-  const { lookFor, pulls } = looking(refused);
+  const { checkFor, pulls } = checking(refused);
   const message = 'The registry cannot be reached: dial tcp 10.0.0.9:443: connect: connection refused.';
-  assert.deepEqual(await lookFor(300), { trouble: { code: 'registry_unreachable', message } });
-  const known = (await lookFor(5_000)) as { code: string; message: string };
+  assert.deepEqual(await checkFor(300), { trouble: { code: 'registry_unreachable', message } });
+  const known = (await checkFor(5_000)) as { code: string; message: string };
   assert.equal(known.code, 'registry_unreachable');
   assert.ok(known.message.startsWith(`${message} Check the name of the registry`), known.message);
-  await lookFor(600_000);
+  await checkFor(600_000);
   assert.equal(pulls(), 2);
 });
 
 test('one that could not be reached for a moment is no failure', async () => {
-  const { lookFor } = looking((pull) => (pull % 2 === 1 ? refused() : failing()));
-  assert.ok('trouble' in (await lookFor(600_000))!);
+  const { checkFor } = checking((pull) => (pull % 2 === 1 ? refused() : failing()));
+  assert.ok('trouble' in (await checkFor(600_000))!);
 });
 
 test('once the registry answers, the image is there, and no further pull follows', async () => {
-  const { lookFor, pulls } = looking((pull) => (pull < 4 ? failing() : Promise.resolve({ digest: 'sha256:1' })));
-  assert.deepEqual(await lookFor(30_000), { digest: 'sha256:1' });
-  await lookFor(600_000);
+  const { checkFor, pulls } = checking((pull) => (pull < 4 ? failing() : Promise.resolve({ digest: 'sha256:1' })));
+  assert.deepEqual(await checkFor(30_000), { digest: 'sha256:1' });
+  await checkFor(600_000);
   assert.equal(pulls(), 4);
 });
 
 test('an image that is not there, or not for us, is not asked for again', async () => {
   for (const fault of ['image_not_found', 'image_denied'] as const) {
-    const { lookFor, pulls } = looking(() => Promise.reject(new EngineError(fault, 'no')));
-    assert.deepEqual(await lookFor(600_000), { code: fault, message: 'no' });
+    const { checkFor, pulls } = checking(() => Promise.reject(new EngineError(fault, 'no')));
+    assert.deepEqual(await checkFor(600_000), { code: fault, message: 'no' });
     assert.equal(pulls(), 1);
   }
 });
 
 test('a registry that refuses more pulls, and an engine whose disk is full, are told apart', async () => {
   const told = async (fault: 'registry_rate_limited' | 'unavailable', message: string) =>
-    looking(() => Promise.reject(new EngineError(fault, message))).lookFor(300);
+    checking(() => Promise.reject(new EngineError(fault, message))).checkFor(300);
   assert.deepEqual(await told('registry_rate_limited', 'toomanyrequests'), {
     trouble: { code: 'registry_unreachable', message: 'The registry refuses more pulls for now: toomanyrequests.' },
   });

@@ -1,5 +1,5 @@
-// Images being pulled. A pull takes its time, and no look waits for it: a look asks what is known so far. A pull that
-// failed for a reason that may pass is tried again, after waits that grow; one that finds no way to the registry only once.
+// Images being pulled. No pass waits for a pull: it asks what is known so far. A pull that failed for a reason that may pass
+// is retried with backoff; a registry that cannot be reached is retried only once.
 import { pinImage } from '../../contract/image-reference.ts';
 import { EngineError, type PreparedImage } from '../../engines/engine.ts';
 import { type EnvironmentKey, keyOf, keyText } from '../../environments/environment-key.ts';
@@ -14,7 +14,7 @@ import type { Failure } from '../rules/rollout.ts';
 
 type Known = PreparedImage | Failure | { trouble: Failure } | null;
 
-/** A registry that cannot be reached twice in a row is no passing fault. */
+/** A registry that cannot be reached twice in a row is not expected to come back by itself. */
 const unreachableAfter = 2;
 
 interface Pull {
@@ -47,8 +47,8 @@ export class ImagePulls {
     this.#onKnown = onKnown;
   }
 
-  /** What is known of the image so far; asks the engine where that is due. */
-  look(deployment: DeploymentRow, revision: RevisionRow, region: RegionState | undefined): Known {
+  /** What is known of the image so far. Starts a pull if one is due. */
+  check(deployment: DeploymentRow, revision: RevisionRow, region: RegionState | undefined): Known {
     const key = keyOf(deployment);
     const pull = this.#find(key, deployment.id);
     const isDue = !pull.isRunning && this.#parts.clock.now() >= pull.nextAt;
@@ -132,15 +132,13 @@ function pullTrouble(fault: EngineError['fault'], reason: string): Failure {
   }
 }
 
-// When a pull that failed is tried again. No I/O.
-
 const firstWaitMs = 2_000;
 const longestWaitMs = 120_000;
 const jitter = 0.2;
 
 /**
- * After this many failures in a row. ± 20 %, so that deployments that wait for the same registry do not all come back to
- * it at once; `random` is from 0 to 1.
+ * The backoff after this many failures in a row. ± 20 %, so that deployments waiting for the same registry do not all retry
+ * at once; `random` is from 0 to 1.
  */
 export function pullRetryMs(failures: number, random: number): number {
   const waitMs = Math.min(longestWaitMs, firstWaitMs * 2 ** (failures - 1));

@@ -1,9 +1,15 @@
-// Makes what runs in an environment equal to what should run: starts what is missing, with back-off, and drains and stops
-// what is too much.
-
+// Makes the instances of an environment match the desired state: starts missing ones, with backoff, and drains and stops
+// surplus ones.
+//
+// An engine runs sets: a set is one revision in one environment. A set and its instances get their rows before the engine
+// is asked to start them, and lose them after they are gone, so whatever has no row is an orphan. Calls to the engine run
+// in the background (engine-calls.ts); a later pass reads what came of them.
 import type { Db } from '../../db/database.ts';
 import { EngineError, type InstanceSet, type Member } from '../../engines/engine.ts';
+import type { EnvironmentRow } from '../../environments/environment-queries.ts';
 import { healthCheckOf, openSealedVariables, resourcesOf } from '../../environments/revision-settings.ts';
+import type { IdSource } from '../../lib/ids.ts';
+import type { Seal } from '../../lib/seal.ts';
 import { markRoutingChanged } from '../../traffic/queries.ts';
 import { insertDrain } from '../../traffic/router-watch.ts';
 import type { RevisionRow } from '../deployment-queries.ts';
@@ -19,11 +25,12 @@ import {
   publishInstanceChange,
   takeRestarts,
 } from '../instance-queries.ts';
-import { exchangePort, hostOf, isWithin, takePorts } from '../ports.ts';
+import { exchangePort, hostOf, isWithin, type PortRange, takePorts } from '../ports.ts';
 import { givenUp } from '../rules/instance-failures.ts';
 import type { Failure } from '../rules/rollout.ts';
-import { lastLines } from './engine-calls.ts';
-import type { Kept, Observation, ObservedRegion, ReconcileContext } from './reconcile-context.ts';
+import { type EngineCalls, lastLines } from './engine-calls.ts';
+import type { EnvironmentLease } from './environment-leases.ts';
+import type { Observation, ObservedRegion, Reachable, ReconcileContext } from './reconcile-context.ts';
 
 /** How many instances of a revision should run. */
 export interface DesiredSet {
@@ -31,15 +38,15 @@ export interface DesiredSet {
   instances: number;
 }
 
-const isKept = (seen: Observation): seen is Kept => seen.region !== null;
+const isReachable = (seen: Observation): seen is Reachable => seen.region !== null;
 
-/** Drains what belongs to none of the sets. Gives whether it started or drained anything. */
+/** Instances that belong to none of the sets are drained. Returns whether anything was started or drained. */
 export async function keepInstances(
   context: ReconcileContext,
   seen: Observation,
   sets: DesiredSet[],
 ): Promise<boolean> {
-  if (!isKept(seen)) return false;
+  if (!isReachable(seen)) return false;
   const { instances, busy } = seen;
   for (const row of instances) {
     if (row.state === 'draining' && !busy.has(row.id)) await stopWhenDrained(context, seen, row);
@@ -51,38 +58,35 @@ export async function keepInstances(
   for (const { revision, instances: count } of sets) {
     if (isBeingDropped(seen, revision)) continue;
     const own = staying.filter((row) => row.revision === revision.number);
-    await startAgain(context, seen, revision, own);
+    await startUnstarted(context, seen, revision, own);
     const missing = count - own.length;
-    if (missing > 0 && (await startSome(context, seen, revision, missing)) > 0) changed = true;
+    if (missing > 0 && (await startMissing(context, seen, revision, missing)) > 0) changed = true;
   }
-  dropUnused(
-    context,
-    seen,
-    sets.map(({ revision }) => revision),
-  );
+  const desired = sets.map(({ revision }) => revision.number);
+  dropUnused(context.lease, context.engineCalls, seen, desired);
   return changed;
 }
 
-/** What is more than the sets ask for, and what belongs to none of them. */
+/** Instances beyond what the sets ask for, and those that belong to no set. */
 function surplusOf(instances: InstanceRow[], sets: DesiredSet[]): InstanceRow[] {
   const present = instances.filter((row) => row.state !== 'draining');
   return [...new Set(present.map((row) => row.revision))].flatMap((number) => {
     const own = present.filter((row) => row.revision === number);
     const desired = sets.find(({ revision }) => revision.number === number)?.instances ?? 0;
-    return inOrderOfLeaving(own).slice(0, Math.max(0, own.length - desired));
+    return leastNeededFirst(own).slice(0, Math.max(0, own.length - desired));
   });
 }
 
-/** Those that do not serve leave before those that do, the newest first. */
-function inOrderOfLeaving(rows: InstanceRow[]): InstanceRow[] {
+/** Instances that do not serve come before those that do, and newer ones before older ones. */
+function leastNeededFirst(rows: InstanceRow[]): InstanceRow[] {
   const rank = (row: InstanceRow) => (row.state === 'healthy' ? 1 : 0);
   return rows.toSorted((a, b) => rank(a) - rank(b) || (a.id < b.id ? 1 : -1));
 }
 
-/** Rows whose instance was not started: the process ended before it was created, or between that and its start. */
-async function startAgain(
+/** Starts instances that have a row but were not started: the process ended before the engine had started them. */
+async function startUnstarted(
   context: ReconcileContext,
-  seen: Kept,
+  seen: Reachable,
   revision: RevisionRow,
   rows: InstanceRow[],
 ): Promise<void> {
@@ -95,13 +99,18 @@ async function startAgain(
     if (given) members.push({ id, ...given });
   }
   if (members.length === 0) return;
-  const id = await context.lease.write((tx) => ensureSet(tx, context, seen, revision));
+  const id = await context.lease.write((tx) => ensureSet(tx, seen, revision, context.ids, context.lasting.now()));
   startMembers(context, seen, { id, revision }, members, context.lasting.now());
 }
 
-/** One round of starts. Gives how many it started: none while the revision has to wait after a failed round. */
-async function startSome(context: ReconcileContext, seen: Kept, revision: RevisionRow, count: number): Promise<number> {
-  const { lease, lasting, ids, crashes } = context;
+/** Starts one round of instances. Returns how many: none while the revision backs off after a failed round. */
+async function startMissing(
+  context: ReconcileContext,
+  seen: Reachable,
+  revision: RevisionRow,
+  count: number,
+): Promise<number> {
+  const { lease, lasting, ids, crashes, instancePorts, log } = context;
   const { key, region } = seen;
   const nowMs = lasting.now();
   if (nowMs < crashes.nextStartAt(key, revision.number)) return 0;
@@ -116,14 +125,15 @@ async function startSome(context: ReconcileContext, seen: Kept, revision: Revisi
     state_since: nowMs,
   };
   const { set, rows } = await lease.write(async (tx) => {
-    const addresses = await takeAddresses(tx, context, region, round);
+    const addresses = await takeAddresses(tx, instancePorts, region, round);
+    if (addresses.length < round.length) log.warn({ region: region.name, ...instancePorts }, noneFree);
     const restarts = await takeRestarts(tx, key, revision.number, addresses.length, nowMs);
     const starting = addresses.map((address, i) => ({
       ...{ id: round[i]!, ...common, ...address },
       restarts: restarts[i]!,
     }));
     for (const row of starting) await insertInstance(tx, row);
-    return { set: await ensureSet(tx, context, seen, revision), rows: starting };
+    return { set: await ensureSet(tx, seen, revision, ids, nowMs), rows: starting };
   });
   const members = rows.map(({ id, port }) => ({ id, hostPort: port }));
   startMembers(context, seen, { id: set, revision }, members, nowMs);
@@ -131,10 +141,15 @@ async function startSome(context: ReconcileContext, seen: Kept, revision: Revisi
 }
 
 /**
- * Takes the instance out of the routing table, as those that stay are enough. It is stopped once it has finished its
- * requests.
+ * Takes the instance out of the routing table, provided that the healthy ones among `staying` still are healthy. It is
+ * stopped once it has finished its requests.
  */
-async function drain(context: ReconcileContext, seen: Kept, row: InstanceRow, staying: InstanceRow[]): Promise<void> {
+async function drain(
+  context: ReconcileContext,
+  seen: Reachable,
+  row: InstanceRow,
+  staying: InstanceRow[],
+): Promise<void> {
   const { lease, lasting } = context;
   const nowMs = lasting.now();
   const isMarked = await lease.write(async (tx) => {
@@ -146,50 +161,52 @@ async function drain(context: ReconcileContext, seen: Kept, row: InstanceRow, st
   if (isMarked && row.state === 'starting') stop(context, seen, row);
 }
 
-/** No router sends it requests any more, and those it has got had their time. */
-async function stopWhenDrained(context: ReconcileContext, seen: Kept, row: InstanceRow): Promise<void> {
+/** Stops it once no router sends it requests any more and the drain time is over. */
+async function stopWhenDrained(context: ReconcileContext, seen: Reachable, row: InstanceRow): Promise<void> {
   const unroutedForMs = await context.routers.unroutedForMs(row.id);
   if (unroutedForMs === null || unroutedForMs < seen.environment.drain_s * 1000) return;
   stop(context, seen, row);
 }
 
-function stop(context: ReconcileContext, { key, region, environment }: Kept, row: InstanceRow): void {
-  const { lease, engineCalls } = context;
+function stop(
+  { lease, engineCalls, takeLogs }: Pick<ReconcileContext, 'lease' | 'engineCalls' | 'takeLogs'>,
+  { key, region, environment }: Reachable,
+  row: InstanceRow,
+): void {
   engineCalls.run(key, row.id, async () => {
     await lease.confirm();
-    await region.engine.stop(row.id, environment.drain_s, lastLines(context.takeLogs, row, region.engine));
+    await region.engine.stop(row.id, environment.drain_s, lastLines(takeLogs, row, region.engine));
     await lease.write((tx) => deleteInstance(tx, row.id));
   });
 }
 
-// The sets of an environment: started through their engine, and dropped once the last of their instances is gone.
-
 const setOf = ({ sets, environment }: Observation, revision: number) =>
   sets.find((set) => set.revision === revision && set.region === environment.region);
 
-/** Whether the set of this revision is being dropped: it can be made again after that. */
-function isBeingDropped(seen: Kept, { number }: RevisionRow): boolean {
+/** Whether the set of this revision is being dropped; only after that can it be created again. */
+function isBeingDropped(seen: Reachable, { number }: RevisionRow): boolean {
   const set = setOf(seen, number);
   return set !== undefined && seen.busy.has(set.id);
 }
 
-/** Its id. */
+/** Inserts the row of the set if there is none. Returns its id. */
 async function ensureSet(
   tx: Db,
-  { ids, lasting }: ReconcileContext,
-  seen: Kept,
+  seen: Reachable,
   { number: revision }: RevisionRow,
+  ids: IdSource,
+  nowMs: number,
 ): Promise<string> {
   const known = setOf(seen, revision);
   if (known) return known.id;
   const { projectId: project_id, environment } = seen.key;
   const id = ids('set');
-  await insertSet(tx, { id, project_id, environment, revision, region: seen.region.name, created_at: lasting.now() });
+  await insertSet(tx, { id, project_id, environment, revision, region: seen.region.name, created_at: nowMs });
   return id;
 }
 
-/** Only for revisions that have left `preparing`: their digest is known. */
-function describe({ seal }: ReconcileContext, { environment }: Kept, id: string, revision: RevisionRow): InstanceSet {
+/** Only for revisions that have left `preparing`, so that their digest is known. */
+function describeSet(id: string, revision: RevisionRow, environment: EnvironmentRow, seal: Seal): InstanceSet {
   return {
     id,
     project: revision.project_id,
@@ -205,22 +222,22 @@ function describe({ seal }: ReconcileContext, { environment }: Kept, id: string,
   };
 }
 
-/** `startedAt`: when their round began. The engine is asked for all at once; what came of each is heeded as it comes. */
+/** Asks the engine for all members at once, and handles the outcome of each as it comes. `startedAt`: of their round. */
 function startMembers(
   context: ReconcileContext,
-  seen: Kept,
+  seen: Reachable,
   { id, revision }: { id: string; revision: RevisionRow },
   members: Member[],
   startedAt: number,
 ): void {
-  const { lease, logins, engineCalls } = context;
+  const { lease, logins, seal, engineCalls, followLogs } = context;
   const keep = async () => {
     await lease.confirm();
-    const set = describe(context, seen, id, revision);
-    // Without it, an image that is still there starts all the same.
+    const set = describeSet(id, revision, seen.environment, seal);
+    // Without a login, an image that the engine already has still starts.
     const login = await logins.find(set.project, set.image).catch(() => null);
     const starts = seen.region.engine.keep({ ...set, login }, members);
-    // Each is heeded below, maybe a little later.
+    // Each one is awaited below, perhaps only after it has failed.
     for (const started of starts) started.catch(() => {});
     return starts;
   };
@@ -232,7 +249,7 @@ function startMembers(
       try {
         await starts[index];
         const logged = { id: member.id, key: seen.key, revision: revision.number };
-        context.followLogs?.(logged, seen.region.engine);
+        followLogs?.(logged, seen.region.engine);
       } catch (error) {
         await onNotStarted(context, seen, revision, member, error, startedAt);
       }
@@ -242,7 +259,7 @@ function startMembers(
 
 async function onNotStarted(
   context: ReconcileContext,
-  { key, region }: Kept,
+  { key, region }: Reachable,
   revision: RevisionRow,
   { id, hostPort }: Member,
   error: unknown,
@@ -250,7 +267,7 @@ async function onNotStarted(
 ): Promise<void> {
   const { lease, lasting, crashes } = context;
   if (error instanceof EngineError && error.fault === 'unavailable') return;
-  // Nothing is wrong with the instance: the next look starts it at another port.
+  // Nothing is wrong with the instance: the next pass starts it at another port.
   if (error instanceof EngineError && error.fault === 'port_taken') {
     await changePort(context, region, id, hostPort);
     return;
@@ -265,7 +282,7 @@ async function onNotStarted(
   });
 }
 
-/** An instance needs the registry again where its image was removed since. */
+/** A start can fail because of the registry, if the image has been removed from the engine. */
 function startFailure(error: Error): Failure {
   if (error instanceof EngineError && error.failure) return error.failure;
   const message = `An instance could not be started: ${error.message}`;
@@ -273,13 +290,12 @@ function startFailure(error: Error): Failure {
   return { code: isRegistry ? 'registry_unreachable' : 'crashed', message };
 }
 
-/** Those of no revision that should run, once the last of their instances is gone: it may be printing its last lines. */
-function dropUnused(context: ReconcileContext, seen: Kept, desired: readonly RevisionRow[]): void {
-  const { lease, engineCalls } = context;
-  const used = new Set([...desired.map(({ number }) => number), ...seen.instances.map(({ revision }) => revision)]);
+/** Drops sets of revisions that should not run, once the last of their instances is gone with its last log lines. */
+function dropUnused(lease: EnvironmentLease, calls: EngineCalls, seen: Reachable, desired: number[]): void {
+  const used = new Set([...desired, ...seen.instances.map(({ revision }) => revision)]);
   for (const { id, revision, region } of seen.sets) {
     if (used.has(revision) || region !== seen.region.name || seen.busy.has(id) || isRunning(seen, revision)) continue;
-    engineCalls.run(seen.key, id, async () => {
+    calls.run(seen.key, id, async () => {
       await lease.confirm();
       await seen.region.engine.drop(id);
       await lease.write((tx) => deleteSet(tx, id));
@@ -287,32 +303,32 @@ function dropUnused(context: ReconcileContext, seen: Kept, desired: readonly Rev
   }
 }
 
-const isRunning = ({ key, region }: Kept, revision: number): boolean =>
+const isRunning = ({ key, region }: Reachable, revision: number): boolean =>
   region.running
     .values()
     .some((one) => one.project === key.projectId && one.environment === key.environment && one.revision === revision);
 
-// The addresses that instances get before they are started, where their engine leaves that to us.
-
 type Address = Pick<InstanceRow, 'host' | 'port'>;
 
-/** Fewer than instances where no more ports are free: the others are started when there are. */
+/**
+ * The addresses that instances get before they are started, on engines that leave that to us. Fewer than instances if too
+ * few ports are free: the others are started once there are more.
+ */
 async function takeAddresses(
   tx: Db,
-  { instancePorts: range, log }: ReconcileContext,
-  { name: region, engine: { publishesOn: hosts } }: ObservedRegion,
+  range: PortRange,
+  { engine: { publishesOn: hosts } }: ObservedRegion,
   instances: string[],
 ): Promise<Address[]> {
   if (hosts === null) return instances.map(() => ({ host: null, port: null }));
   const ports = await takePorts(tx, { hosts, range }, instances);
   const host = hostOf(hosts);
-  if (ports.length < instances.length) log.warn({ region, ...range }, noneFree);
   return ports.map((port) => ({ host, port }));
 }
 
 const noneFree = 'no port is free for an instance: SLUICE_INSTANCE_PORTS is too small a range, or others use its ports';
 
-/** Of an instance that is yet to be started: another one if it has none, or one of an earlier range. Null: none is free. */
+/** The port of an instance to be started; it gets another if it has none, or one outside the range. null: none is free. */
 async function portOf(
   context: ReconcileContext,
   region: ObservedRegion,
@@ -324,7 +340,7 @@ async function portOf(
   return hostPort === null ? null : { hostPort };
 }
 
-/** Null where none is free, or the engine does not want one. */
+/** null: none is free, or the engine needs none. */
 async function changePort(
   { lease, log, lasting, instancePorts: range }: ReconcileContext,
   { name: region, engine: { publishesOn: hosts } }: ObservedRegion,

@@ -1,3 +1,4 @@
+// What a reconcile pass works with, and what it has observed of its environment.
 import type { Db } from '../../db/database.ts';
 import type { Engine, EngineInstance } from '../../engines/engine.ts';
 import type { EnvironmentKey } from '../../environments/environment-key.ts';
@@ -20,13 +21,16 @@ import type { EnvironmentLease } from './environment-leases.ts';
 import type { HealthWatch } from './health-checks.ts';
 import type { ImagePulls } from './image-pulls.ts';
 
-/** What a look at an environment works with, and what this process remembers from one look to the next. */
+/**
+ * The parts that the steps of a pass are given, and what this process remembers from one pass to the next. A function that
+ * needs two or three of them takes those instead.
+ */
 export interface ReconcileContext {
   /** To read from. Everything is written through the lease. */
   db: Db;
   lease: EnvironmentLease;
   clock: Clock;
-  /** Deadlines, and since when an instance is in its state. */
+  /** For deadlines, and for how long an instance has been in its state. */
   lasting: Clock;
   ids: IdSource;
   log: Log;
@@ -36,7 +40,7 @@ export interface ReconcileContext {
   /** How long pulling an image may take in all. */
   pullTimeoutS: number;
   instancePorts: PortRange;
-  /** Says when no router sends requests to an instance any more. */
+  /** Knows when no router sends requests to an instance any more. */
   routers: RouterWatch;
   /** Collects what an instance prints, from its start on. */
   followLogs?(instance: LoggedInstance, engine: Engine): void;
@@ -52,9 +56,9 @@ export interface Observation {
   key: EnvironmentKey;
   environment: EnvironmentRow;
   active: RevisionRow | null;
-  /** The deployment in progress, and the revision it rolls out. */
+  /** The deployment in progress, and its target revision. */
   rollout: { deployment: DeploymentRow; target: RevisionRow } | null;
-  /** As the engine and the health checks see them now; as last known where the region does not answer. */
+  /** As the engine and the health checks report them now; as last known if the region does not answer. */
   instances: InstanceRow[];
   /** Those that its engine has, or may have. */
   sets: InstanceSetRow[];
@@ -65,7 +69,7 @@ export interface Observation {
 }
 
 /** An environment whose region answers. */
-export type Kept = Observation & { region: ObservedRegion };
+export type Reachable = Observation & { region: ObservedRegion };
 
 export interface ObservedRegion {
   name: string;

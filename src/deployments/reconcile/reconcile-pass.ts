@@ -1,10 +1,9 @@
-// One look at an environment: observe → decide → save → act.
+// One reconcile pass over an environment: observe → decide → save → act.
 //
-// A look that decides a step only saves it; the next look, which follows at once, reads what was saved and acts on it. So
-// nothing is started, drained or given traffic for a state that is not in the database, and a crash at any point only
-// means that the next look comes later, from this process or another. For the same reason a step that says how things are
-// ("It serves all traffic.") is decided by the look after the one that made them so.
-
+// A pass that decides on a step only saves it. The next pass follows at once, reads what was saved and acts on it, so
+// nothing is started, drained or given traffic for a state that is not in the database. A crash at any point only means
+// that the next pass comes later, from this process or another. For the same reason a step that reports how things are
+// ("It serves all traffic.") is decided by the pass after the one that made them so.
 import { findCanaryAlert } from '../../alerts/alert-queries.ts';
 import { revisionId } from '../../contract/revision-id.ts';
 import type { Db } from '../../db/database.ts';
@@ -13,8 +12,9 @@ import { EngineError, type PreparedImage } from '../../engines/engine.ts';
 import type { EnvironmentKey } from '../../environments/environment-key.ts';
 import { type EnvironmentRow, findEnvironment, setHealth } from '../../environments/environment-queries.ts';
 import { healthCheckOf } from '../../environments/revision-settings.ts';
-import type { RegionState } from '../../regions/regions.ts';
+import type { Regions } from '../../regions/regions.ts';
 import { findRoutingVersion } from '../../traffic/queries.ts';
+import type { RouterWatch } from '../../traffic/router-watch.ts';
 import { compareTraffic } from '../canary-traffic.ts';
 import {
   type DeploymentRow,
@@ -26,6 +26,7 @@ import {
 } from '../deployment-queries.ts';
 import { findLastEnd, type InstanceRow, listInstances, listSets, publishInstanceChange } from '../instance-queries.ts';
 import { type Comparison, nothingAnswered } from '../rules/analysis.ts';
+import type { Crashes } from '../rules/crashes.ts';
 import { countInstances, type Desired, desiredFor, percentsOf, policyOf, rolloutOf } from '../rules/desired.ts';
 import { asksForEnds, type EnvironmentHealth, healthOf, type Serving } from '../rules/environment-health.ts';
 import { notHealthy } from '../rules/instance-failures.ts';
@@ -34,22 +35,24 @@ import { saveStep } from '../save-step.ts';
 import { moveTraffic } from '../traffic-shares.ts';
 import { clampRolloutTimes } from './clamp-times.ts';
 import { readLogTail } from './engine-calls.ts';
+import type { EngineLists } from './engine-lists.ts';
+import type { EnvironmentLease } from './environment-leases.ts';
 import { type DesiredSet, keepInstances } from './keeper.ts';
 import type { Observation, ObservedRegion, ReconcileContext } from './reconcile-context.ts';
 import { refreshInstances, whyNotHealthy } from './refresh-instances.ts';
 
 export const busyEveryMs = 300;
-/** Where only the routers are waited for, which take a moment. */
+/** While only the routers are outstanding, which take a moment. */
 const routersEveryMs = 50;
 export const idleEveryMs = 10_000;
 
-/** In how many milliseconds to look again; idle: not until something changes; gone: the environment was deleted. */
+/** Milliseconds until the next pass; idle: none until something changes; gone: the environment was deleted. */
 export type NextPass = number | 'idle' | 'gone';
 
 export async function reconcile(context: ReconcileContext, key: EnvironmentKey): Promise<NextPass> {
   const seen = await observe(context, key);
   if (!seen) return 'gone';
-  await saveHealth(context, seen);
+  await saveHealth(context.db, context.lease, seen, context.lasting.now());
   if (!seen.rollout) return keepActive(context, seen);
 
   const { deployment, target } = seen.rollout;
@@ -60,7 +63,7 @@ export async function reconcile(context: ReconcileContext, key: EnvironmentKey):
   const observed = await observeRollout(context, seen, seen.rollout, desired);
   const step = decide(rolloutOf(deployment, policy), observed, policy, context.lasting.now());
   if (step) {
-    const logTail = step.failure ? await failureLog(context, seen, deployment) : [];
+    const logTail = step.failure ? await failureLog(context.crashes, seen, deployment) : [];
     await context.lease.write((tx) =>
       saveStep(tx, context, environment, deployment, step, percentsOf(deployment, policy), { logTail, instances }),
     );
@@ -86,9 +89,9 @@ async function keepActive(context: ReconcileContext, seen: Observation): Promise
   return isCalm ? idleEveryMs : busyEveryMs;
 }
 
-/** What an instance that failed wrote last; else what one that runs did. */
+/** The last lines of an instance that failed; if none was kept, those of one that still runs. */
 async function failureLog(
-  { crashes }: ReconcileContext,
+  crashes: Crashes,
   { key, instances, region }: Observation,
   { revision }: DeploymentRow,
 ): Promise<string[]> {
@@ -97,13 +100,13 @@ async function failureLog(
   return kept.length > 0 || !instance || !region ? kept : readLogTail(region.engine, instance.id);
 }
 
-// What a look sees: one read of the environment's rows, one list from the engine. What only some states of a rollout need
-// is read in those states alone.
-
-/** null: there is no such environment. */
+/**
+ * Reads the environment's rows once and lists the engine's instances once. What only some states of a rollout need is
+ * read by observeRollout(), in those states. null: there is no such environment.
+ */
 async function observe(context: ReconcileContext, key: EnvironmentKey): Promise<Observation | null> {
-  const { db, regions, engineCalls, health } = context;
-  // Before the rows are read: a call that ends during the look has changed a row that the look still has as it was.
+  const { db, regions, engineCalls, engineLists, health } = context;
+  // Before the rows are read: a call that ends during the pass changes a row that the pass has already read.
   const busy = engineCalls.busy();
   const [environment, deployment, revisions, rows, sets] = await Promise.all([
     findEnvironment(db, key.projectId, key.environment),
@@ -115,7 +118,7 @@ async function observe(context: ReconcileContext, key: EnvironmentKey): Promise<
   if (!environment) return null;
   const rollout = deployment ? { deployment, target: targetOf(deployment, revisions) } : null;
   const active = revisions.find(({ state }) => state === 'active') ?? null;
-  const region = await askRegion(context, regions.find(environment.region));
+  const region = await askRegion(regions, engineLists, environment.region);
   if (!region) {
     health.watch(key, []);
     return { key, environment, active, rollout, instances: rows, sets, region: null, busy };
@@ -126,14 +129,11 @@ async function observe(context: ReconcileContext, key: EnvironmentKey): Promise<
 }
 
 /** null: the region does not answer. */
-async function askRegion(
-  { regions, engineLists }: ReconcileContext,
-  region: RegionState | undefined,
-): Promise<ObservedRegion | null> {
+async function askRegion(regions: Regions, lists: EngineLists, name: string): Promise<ObservedRegion | null> {
+  const region = regions.find(name);
   if (!region?.available) return null;
-  const { name, engine } = region;
   try {
-    return { name, engine, running: await engineLists.of(region) };
+    return { name, engine: region.engine, running: await lists.of(region) };
   } catch (error) {
     if (!(error instanceof EngineError) || error.fault !== 'unavailable') throw error;
     void regions.check(name);
@@ -148,20 +148,20 @@ function targetOf(deployment: DeploymentRow, revisions: RevisionRow[]): Revision
   return target;
 }
 
-/** What the rules decide the next step of a rollout from. */
+/** The facts from which the rules decide the next step of a rollout. */
 async function observeRollout(
   context: ReconcileContext,
   seen: Observation,
   { deployment, target }: NonNullable<Observation['rollout']>,
   desired: Desired,
 ): Promise<Observed> {
-  const { db, regions, images } = context;
+  const { db, regions, routers, images } = context;
   const known =
-    deployment.state === 'preparing' ? images.look(deployment, target, regions.find(seen.environment.region)) : null;
+    deployment.state === 'preparing' ? images.check(deployment, target, regions.find(seen.environment.region)) : null;
   const image = known && 'digest' in known ? withPort(known, seen.environment, deployment) : known;
   const counts = countInstances(seen.instances, deployment);
   const isCanary = deployment.state === 'canary';
-  // Before the traffic, which is then at least as new as what the alert was about.
+  // Read before the traffic, which is then at least as new as the measurements behind the alert.
   const alert = isCanary ? await findCanaryAlert(db, deployment) : null;
   const timeline =
     (image && 'trouble' in image) || deployment.state === 'starting' ? await timelineOf(db, deployment) : [];
@@ -178,7 +178,7 @@ async function observeRollout(
       percent: target.traffic_percent,
     },
     previous: { wanted: desired.previous, healthy: counts.previousHealthy },
-    routersBehind: deployment.state === 'promoting' ? await routersBehind(context, seen) : null,
+    routersBehind: deployment.state === 'promoting' ? await routersBehind(db, routers, seen) : null,
     trouble: await troubleOf(context, seen, deployment, isUnreported),
     traffic: isCanary ? await compareTraffic(db, deployment) : noTraffic,
     alert,
@@ -189,7 +189,7 @@ async function timelineOf(db: Db, { id }: DeploymentRow): Promise<TimelineRow[]>
   return (await listTimelines(db, [id])).get(id)!;
 }
 
-/** The only port that the image exposes is that of an environment that set none; a rollback has the one it had. */
+/** Where the environment sets no port, the only port that the image exposes is used. A rollback keeps its own. */
 function withPort({ digest, exposed = [] }: PreparedImage, { port_set }: EnvironmentRow, { kind }: DeploymentRow) {
   const [port, ...others] = exposed;
   const decides = port !== undefined && others.length === 0 && port_set === 0 && kind !== 'rollback';
@@ -197,7 +197,8 @@ function withPort({ digest, exposed = [] }: PreparedImage, { port_set }: Environ
 }
 
 async function routersBehind(
-  { db, routers }: ReconcileContext,
+  db: Db,
+  routers: RouterWatch,
   { key, instances }: Observation,
 ): Promise<Observed['routersBehind']> {
   const version = await findRoutingVersion(db, key);
@@ -207,7 +208,7 @@ async function routersBehind(
 
 const noTraffic: Comparison = { stable: nothingAnswered, canary: nothingAnswered };
 
-/** How long a program that listens nowhere is given before people are told. */
+/** How long an instance may listen on no port before the timeline says so. */
 const tellAfterMs = 10_000;
 
 async function troubleOf(
@@ -216,13 +217,13 @@ async function troubleOf(
   { revision, state, deadline_at }: DeploymentRow,
   isUnreported: boolean,
 ): Promise<Failure | null> {
-  const { crashes, health, lasting } = context;
+  const { db, crashes, health, lasting } = context;
   const crashed = crashes.troubleOf(key, revision);
   if (crashed) return crashed;
   const own = instances.filter((row) => row.revision === revision);
   for (const { id } of own) {
     const found = region?.running.get(id);
-    // What may pass: its start waits for that, and fails with it if it does not.
+    // It may resolve itself, and the start waits for that; otherwise the start fails with it.
     const failure = found?.state === 'created' && state === 'starting' ? found.failure : undefined;
     if (failure && failure.code !== 'start_failed') return failure;
     const check = health.lastCheckOf(id)?.result;
@@ -232,29 +233,29 @@ async function troubleOf(
   if (state !== 'starting' || !region || !(isLate || isUnreported)) return null;
   const isOverdue = ({ started_at }: InstanceRow) => lasting.now() - (started_at ?? lasting.now()) >= tellAfterMs;
   const waiting = own.find((row) => row.state === 'starting' && (isLate || isOverdue(row)));
-  return waiting ? whyNotHealthy(context, region.engine, waiting) : null;
+  return waiting ? whyNotHealthy(db, region.engine, waiting, health.lastCheckOf(waiting.id)) : null;
 }
-
-// The health of an environment, as its rows say. It is written where it changed: so it says since when, and lists of
-// environments and projects show it without counting instances.
 
 const maxReason = 2000;
 
-async function saveHealth(context: ReconcileContext, seen: Observation): Promise<void> {
+/**
+ * Writes the environment's health when it has changed. So the row knows since when, and lists of environments and projects
+ * show the health without counting instances.
+ */
+async function saveHealth(db: Db, lease: EnvironmentLease, seen: Observation, nowMs: number): Promise<void> {
   const { environment, key } = seen;
-  const nowMs = context.lasting.now();
-  const { state, reason } = await judgeHealth(context, seen, nowMs);
+  const { state, reason } = await judgeHealth(db, seen, nowMs);
   const health_reason = reason?.slice(0, maxReason) ?? null;
   const hasTurned = state !== environment.health_state;
   if (!hasTurned && health_reason === environment.health_reason) return;
   const health_since = hasTurned ? nowMs : environment.health_since;
-  await context.lease.write(async (tx) => {
+  await lease.write(async (tx) => {
     await setHealth(tx, environment, { health_state: state, health_since, health_reason });
     await publishInstanceChange(tx, key);
   });
 }
 
-async function judgeHealth({ db }: ReconcileContext, seen: Observation, nowMs: number): Promise<EnvironmentHealth> {
+async function judgeHealth(db: Db, seen: Observation, nowMs: number): Promise<EnvironmentHealth> {
   const { active, key } = seen;
   const serving = servingOf(seen);
   const health = healthOf(serving, nowMs);
@@ -262,7 +263,7 @@ async function judgeHealth({ db }: ReconcileContext, seen: Observation, nowMs: n
   return healthOf({ ...serving, lastEnd: (await findLastEnd(db, key, active.number)) ?? null }, nowMs);
 }
 
-/** A revision that is being rolled out counts from its first requests on. */
+/** The target revision of a rollout counts as soon as it gets requests. */
 function servingOf({ active, rollout, environment, instances }: Observation): Serving {
   const target = rollout?.target;
   const isServing = (revision: number) =>

@@ -1,5 +1,6 @@
-// Looks at environments again and again. Every look begins from what is in the database and what the engine says, so what
-// this process remembers only saves time.
+// Runs reconcile passes over environments. Signals and engines say which environment has changed; a search every second
+// finds what they missed. Every pass starts from what is in the database and what the engine reports, so what this process
+// remembers between passes only saves time.
 import type { Db } from '../../db/database.ts';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
 import { type EnvironmentKey, keyText } from '../../environments/environment-key.ts';
@@ -63,7 +64,7 @@ export class Reconciler {
   readonly #loops: Loops;
   readonly #leases: EnvironmentLeases;
   readonly #context: Omit<ReconcileContext, 'lease'>;
-  /** When to look next is no matter of the time of day, which may be set back. */
+  /** The schedule does not depend on the time of day, which may be set back. */
   readonly #steady: Clock;
   readonly #schedule = new Schedule();
   readonly #queues = new RegionQueues();
@@ -109,7 +110,7 @@ export class Reconciler {
     await this.#leases.releaseAll();
   }
 
-  /** Look at this environment as soon as possible. */
+  /** Reconcile this environment as soon as possible. */
   #enqueue(key: EnvironmentKey): void {
     this.#context.engineLists.clear();
     this.#schedule.enqueue(key, this.#steady.now());
@@ -128,10 +129,10 @@ export class Reconciler {
     try {
       const keys = await listEnvironmentsIn(db, region);
       engineLists.clear();
-      this.#schedule.hasten(keys, this.#steady.now());
+      this.#schedule.enqueueScheduled(keys, this.#steady.now());
       this.#loop?.wake();
     } catch (error) {
-      log.warn({ err: error, region }, 'the environments of a region that changed wait for their next look');
+      log.warn({ err: error, region }, 'the environments of a region that changed wait for their next pass');
     }
   }
 
@@ -145,11 +146,11 @@ export class Reconciler {
     if (schedule.isAnyDue(this.#steady.now())) this.#loop?.wake();
   }
 
-  /** Gives each to the workers of its region. Each look plans the next one. */
+  /** Gives each to the workers of its region. Each pass plans the next one. */
   async #dispatch(keys: EnvironmentKey[]): Promise<void> {
     try {
       const regions = await findRegions(this.#context.db, keys);
-      for (const key of keys) this.#queues.add(regions.get(keyText(key)) ?? noRegion, () => this.#look(key));
+      for (const key of keys) this.#queues.add(regions.get(keyText(key)) ?? noRegion, () => this.#runPass(key));
     } catch (error) {
       for (const key of keys) this.#schedule.plan(key, this.#steady.now() + busyEveryMs);
       throw error;
@@ -186,7 +187,7 @@ export class Reconciler {
     }
   }
 
-  async #look(key: EnvironmentKey): Promise<void> {
+  async #runPass(key: EnvironmentKey): Promise<void> {
     const next = await this.#reconcile(key);
     const nowMs = this.#steady.now();
     if (next === 'gone') this.#enqueueSweep();
@@ -210,7 +211,7 @@ export class Reconciler {
     } catch (error) {
       if (error instanceof ChangedMeanwhile) return 0;
       const { projectId: project, environment } = key;
-      this.#context.log.error({ err: error, project, environment }, 'a look at an environment failed');
+      this.#context.log.error({ err: error, project, environment }, 'a reconcile pass failed');
       return busyEveryMs;
     }
   }

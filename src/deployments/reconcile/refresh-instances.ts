@@ -1,5 +1,7 @@
-// Brings the rows of an environment's instances up to date with what the engine and the health checks say.
+// Brings the rows of an environment's instances up to date with what the engine and the health checks report: which of
+// them run and where, which are healthy, which have ended, and which are given up because they do not become healthy.
 import type { HealthCheck } from '../../contract/environments.ts';
+import type { Db } from '../../db/database.ts';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
 import type { Engine, EngineInstance } from '../../engines/engine.ts';
 import { type EnvironmentKey, keyOf } from '../../environments/environment-key.ts';
@@ -26,7 +28,8 @@ import {
 import type { Failure } from '../rules/rollout.ts';
 import { clampInstanceTimes } from './clamp-times.ts';
 import { lastLines, readLogTail } from './engine-calls.ts';
-import type { Health, HealthTarget } from './health-checks.ts';
+import type { EnvironmentLease } from './environment-leases.ts';
+import type { Health, HealthTarget, HealthWatch, LastCheck } from './health-checks.ts';
 import type { ReconcileContext } from './reconcile-context.ts';
 
 interface Refreshed {
@@ -40,7 +43,7 @@ interface Refreshed {
   busy: ReadonlySet<string>;
 }
 
-/** Gives the rows as they are then, without those of instances that ended. */
+/** Returns the updated rows, without those of instances that ended. */
 export async function refreshInstances(
   context: ReconcileContext,
   of: Refreshed,
@@ -48,15 +51,15 @@ export async function refreshInstances(
 ): Promise<InstanceRow[]> {
   context.health.watch(of.key, healthTargets(of, rows));
   const refreshed: InstanceRow[] = [];
-  for (const row of await clampInstanceTimes(context, rows)) {
+  for (const row of await clampInstanceTimes(context.lease, rows, context.lasting.now())) {
     const skip = row.state === 'draining' || of.busy.has(row.id);
     const now = skip ? row : await refreshInstance(context, of, row);
     if (now) refreshed.push(now);
   }
-  return saveChecks(context, refreshed);
+  return saveChecks(context.lease, context.health, refreshed, context.lasting.now());
 }
 
-/** Those that run and are to serve: health checks follow the rows, and the addresses that the engine says now. */
+/** Instances that run and should serve, at the addresses that the engine reports now. */
 function healthTargets({ running, healthChecks }: Refreshed, rows: InstanceRow[]): HealthTarget[] {
   return rows.flatMap(({ id: instance, state, revision }) => {
     const address = running.get(instance)?.address;
@@ -73,18 +76,18 @@ async function refreshInstance(
   of: Refreshed,
   known: InstanceRow,
 ): Promise<InstanceRow | null> {
-  const { health, lasting } = context;
+  const { lease, health, lasting } = context;
   const found = of.running.get(known.id);
   if (!found) {
-    // The engine does not know it. One that was starting never got there and is started again; any other is lost.
+    // The engine does not know it. One that was starting never reached the engine and is started again; any other is lost.
     if (known.state === 'starting') return known;
-    await removeInstance(context, known, vanished(lasting.now()));
+    await removeInstance(lease, health, known, vanished(lasting.now()));
     return null;
   }
   if (found.endedWithEngine) {
     context.log.info({ instance: known.id, region: known.region }, 'an instance ended with its engine');
-    // The sweep removes what is left of it: starting others comes first.
-    await removeInstance(context, known, endedWithEngine(lasting.now()));
+    // The sweep removes what is left of it; starting replacements comes first.
+    await removeInstance(lease, health, known, endedWithEngine(lasting.now()));
     return null;
   }
   if (found.state === 'exited') {
@@ -93,30 +96,32 @@ async function refreshInstance(
     await giveUp(context, of, known, failure, { ...end, message: failure.message });
     return null;
   }
-  // The keeper starts it again. One that ran before is being replaced by its engine, and has as long as any other.
+  // The keeper starts it again. One that ran before is being replaced by its engine, and has the usual start timeout.
   if (found.state === 'created' && known.state === 'starting') return known;
-  // One that runs and has no address yet, or none any more, has as long to get one as it has to become healthy.
-  const row = await saveFound(context, known, found);
+  // One that runs without an address has as long to get one as it has to become healthy.
+  const row = await saveFound(lease, known, found, lasting.now());
   const seen = healthSeen(found, health.healthOf(row.id));
-  if (seen === 'healthy' && row.state !== 'healthy' && (await isProved(context, of, row)))
-    return mark(context, row, 'healthy');
-  if (seen === 'unhealthy' && row.state === 'healthy') return mark(context, row, 'unhealthy');
-  // It is not to blame for its host: either that is back soon, or the instance is gone with it.
+  if (seen === 'healthy' && row.state !== 'healthy' && (await isProved(context.db, of, row)))
+    return mark(lease, row, 'healthy', lasting.now());
+  if (seen === 'unhealthy' && row.state === 'healthy') return mark(lease, row, 'unhealthy', lasting.now());
+  // Its host is unreachable, which is not the instance's fault: either the host comes back, or the instance is gone with it.
   if (found.hostAway) return row;
   const waitedMs = lasting.now() - row.state_since;
   const startTimeoutS = of.healthChecks.get(row.revision)?.start_timeout_s;
   if (row.state === 'healthy' || startTimeoutS === undefined || waitedMs <= startTimeoutS * 1000) return row;
-  const failure = found.address ? await whyNotHealthy(context, of.engine, row) : (found.failure ?? noAddress);
+  const failure = found.address
+    ? await whyNotHealthy(context.db, of.engine, row, health.lastCheckOf(row.id))
+    : (found.failure ?? noAddress);
   await giveUp(context, of, row, failure, givenUp(lasting.now(), failure, 'killed'));
   return null;
 }
 
-/** A path was answered by the program itself; a connection may have been accepted by someone else. */
-async function isProved(context: ReconcileContext, { engine, healthChecks }: Refreshed, row: InstanceRow) {
-  return healthChecks.get(row.revision)?.path !== null || (await listens(context, engine, row));
+/** An HTTP answer came from the program itself; a TCP connection may have been accepted by something else. */
+async function isProved(db: Db, { engine, healthChecks }: Refreshed, row: InstanceRow) {
+  return healthChecks.get(row.revision)?.path !== null || (await listens(db, engine, row));
 }
 
-/** An engine that checks health itself decides; `probed`, what our own checks say, then only explains. */
+/** An engine that checks health itself decides; our own checks (`probed`) then only explain. */
 function healthSeen({ address, ready }: EngineInstance, probed: Health): Health {
   if (!address) return 'unhealthy';
   if (ready === undefined) return probed;
@@ -125,16 +130,17 @@ function healthSeen({ address, ready }: EngineInstance, probed: Health): Health 
 
 const noAddress: Failure = { code: 'start_timeout', message: 'An instance runs, but was given no address in time.' };
 
-/** It runs: since when, where, and at which address. */
+/** Saves since when the instance runs, on which node and at which address. */
 async function saveFound(
-  { lease, lasting }: ReconcileContext,
+  lease: EnvironmentLease,
   row: InstanceRow,
   { address, node }: EngineInstance,
+  nowMs: number,
 ): Promise<InstanceRow> {
   const isNew = row.started_at === null;
   const hasMoved = address !== null && (row.host !== address.host || row.port !== address.port);
   if (!isNew && !hasMoved) return row;
-  const found = { ...(isNew && { started_at: lasting.now(), node: node ?? null }), ...(hasMoved && address) };
+  const found = { ...(isNew && { started_at: nowMs, node: node ?? null }), ...(hasMoved && address) };
   await lease.write(async (tx) => {
     await setInstanceFound(tx, row.id, found);
     if (hasMoved && row.state === 'healthy') await markRoutingChanged(tx, keyOf(row));
@@ -144,11 +150,11 @@ async function saveFound(
 }
 
 async function mark(
-  { lease, lasting }: ReconcileContext,
+  lease: EnvironmentLease,
   row: InstanceRow,
   state: 'healthy' | 'unhealthy',
+  nowMs: number,
 ): Promise<InstanceRow> {
-  const nowMs = lasting.now();
   await lease.write(async (tx) => {
     if (!(await markInstance(tx, row.id, [row.state], state, nowMs))) throw new ChangedMeanwhile();
     await markRoutingChanged(tx, keyOf(row));
@@ -164,19 +170,24 @@ async function giveUp(
   failure: Failure,
   end: HowItEnded,
 ): Promise<void> {
-  const { lasting, log, lease, crashes, engineCalls } = context;
+  const { lasting, log, lease, health, crashes, engineCalls } = context;
   const logTail = await readLogTail(of.engine, row.id);
   crashes.note(of.key, row.revision, { failure, logTail, startedAt: row.created_at }, lasting.now());
   const { id, project_id, environment, revision } = row;
   log.warn({ instance: id, project: project_id, environment, revision }, failure.message);
-  await removeInstance(context, row, end);
+  await removeInstance(lease, health, row, end);
   engineCalls.run(of.key, id, async () => {
     await lease.confirm();
     await of.engine.stop(id, 0, lastLines(context.takeLogs, row, of.engine));
   });
 }
 
-async function removeInstance({ lease, health }: ReconcileContext, row: InstanceRow, end: HowItEnded): Promise<void> {
+async function removeInstance(
+  lease: EnvironmentLease,
+  health: HealthWatch,
+  row: InstanceRow,
+  end: HowItEnded,
+): Promise<void> {
   await lease.write(async (tx) => {
     await endInstance(tx, row.id, end);
     await markRoutingChanged(tx, keyOf(row));
@@ -185,68 +196,71 @@ async function removeInstance({ lease, health }: ReconcileContext, row: Instance
   health.forget(row.id);
 }
 
-// What the latest health check of each instance said, as the API shows it. Only the process that looks after an
-// environment makes checks, so they are rows; but few writes: when the outcome turns, else every half a minute.
-
-const everyMs = 30_000;
+const checkSavedEveryMs = 30_000;
 const maxMessage = 500;
 
-/** Gives the rows as they are then. */
-async function saveChecks(context: ReconcileContext, rows: InstanceRow[]): Promise<InstanceRow[]> {
-  const news = new Map<string, CheckFields>();
+/**
+ * Saves the latest health check of each instance, which the API shows. Only the process that holds the environment's lease
+ * makes checks, so the others read them from the rows. To write little, a check is saved when its outcome changes, and
+ * otherwise every half a minute. Returns the updated rows.
+ */
+async function saveChecks(
+  lease: EnvironmentLease,
+  health: HealthWatch,
+  rows: InstanceRow[],
+  nowMs: number,
+): Promise<InstanceRow[]> {
+  const changed = new Map<string, CheckFields>();
   for (const row of rows) {
-    const check = checkOf(context, row);
-    if (check && shouldSave(row, check)) news.set(row.id, check);
+    const check = checkFields(health.lastCheckOf(row.id), nowMs);
+    if (check && shouldSave(row, check)) changed.set(row.id, check);
   }
-  if (news.size === 0) return rows;
-  await context.lease.write(async (tx) => {
-    for (const [id, check] of news) await setInstanceCheck(tx, id, check);
+  if (changed.size === 0) return rows;
+  await lease.write(async (tx) => {
+    for (const [id, check] of changed) await setInstanceCheck(tx, id, check);
   });
-  return rows.map((row) => ({ ...row, ...news.get(row.id) }));
+  return rows.map((row) => ({ ...row, ...changed.get(row.id) }));
 }
 
-function checkOf({ health, lasting }: ReconcileContext, { id }: InstanceRow): CheckFields | null {
-  const last = health.lastCheckOf(id);
+function checkFields(last: LastCheck | null, nowMs: number): CheckFields | null {
   if (!last) return null;
   const { ok, message = 'connected' } = last.result;
   return {
-    checked_at: Math.round(lasting.now() - last.agoMs),
+    checked_at: Math.round(nowMs - last.agoMs),
     check_ok: ok ? 1 : 0,
     check_message: message.slice(0, maxMessage),
   };
 }
 
-/** Also where the clock was set back since. */
+/** The absolute difference, in case the clock was set back since. */
 function shouldSave(row: InstanceRow, check: CheckFields): boolean {
-  return row.check_ok !== check.check_ok || Math.abs(check.checked_at! - (row.checked_at ?? 0)) >= everyMs;
+  return row.check_ok !== check.check_ok || Math.abs(check.checked_at! - (row.checked_at ?? 0)) >= checkSavedEveryMs;
 }
 
-// Why an instance that runs is not healthy, with what can be done about it.
-
-/** Asks the engine what the program listens on, if that is the question. */
+/** Why a running instance is not healthy, and what to do about it. Asks the engine for open ports where that matters. */
 export async function whyNotHealthy(
-  context: Pick<ReconcileContext, 'db' | 'health'>,
+  db: Db,
   engine: Engine,
   row: InstanceRow,
+  lastCheck: LastCheck | null,
 ): Promise<Failure> {
-  const check = context.health.lastCheckOf(row.id)?.result ?? null;
+  const check = lastCheck?.result ?? null;
   if (!check || (!check.ok && check.fault === 'bad_answer')) return notHealthy(check, null, null);
-  // Where the engine does not say, the check alone has to do.
-  const { port, listening } = await readListening(context, engine, row);
+  // An engine that does not know the ports leaves only the check to go by.
+  const { port, listening } = await readListening(db, engine, row);
   return notHealthy(check, port, listening);
 }
 
-// What the program of an instance listens on, where its engine can tell.
-
 interface ListeningPorts {
-  /** The one it should listen on; null: the revision is gone. */
+  /** The port it should listen on; null: the revision is gone. */
   port: number | null;
   /** null: not known. */
   listening: Listening;
 }
 
+/** Which ports the program of an instance listens on, if its engine can tell. */
 async function readListening(
-  { db }: Pick<ReconcileContext, 'db'>,
+  db: Db,
   engine: Pick<Engine, 'listening'>,
   { id, project_id, environment, revision }: InstanceRow,
 ): Promise<ListeningPorts> {
@@ -262,18 +276,14 @@ async function readListening(
 }
 
 /**
- * Whether an instance that accepts connections may be believed. Docker's proxy accepts them for a program that does not
- * listen, and on a busy machine it takes its time to close them.
+ * Whether an instance that accepts connections really listens. Docker's proxy accepts them on behalf of a program that does
+ * not, and on a busy machine it takes its time to close them.
  */
-export async function listens(
-  context: Pick<ReconcileContext, 'db'>,
-  engine: Pick<Engine, 'listening' | 'list'>,
-  row: InstanceRow,
-): Promise<boolean> {
+export async function listens(db: Db, engine: Pick<Engine, 'listening' | 'list'>, row: InstanceRow): Promise<boolean> {
   if (!engine.listening) return true;
-  const { port, listening } = await readListening(context, engine, row);
+  const { port, listening } = await readListening(db, engine, row);
   if (port === null) return true;
-  // Of one that is known to have ended nothing can be told either, and it listens nowhere.
+  // The ports are unknown also for an instance that has ended, which listens nowhere.
   return listening ? listening.open.includes(port) : runs(engine, row.id);
 }
 

@@ -28,7 +28,7 @@ test('the longest due come first, up to the limit', () => {
   assert.deepEqual(take(schedule, 50, 2), ['late']);
 });
 
-test('enqueueing moves a planned look up, and never back', () => {
+test('enqueueing moves a planned pass up, and never back', () => {
   const schedule = new Schedule();
   schedule.plan(key('a'), 1000);
   schedule.enqueue(key('a'), 10);
@@ -36,7 +36,7 @@ test('enqueueing moves a planned look up, and never back', () => {
   assert.deepEqual(take(schedule, 10), ['a']);
 });
 
-test('enqueued during a look: looked at again, whether the look plans the next one or removes it', () => {
+test('enqueued during a pass: another follows, whether the pass plans the next one or removes it', () => {
   for (const end of [(s: Schedule) => s.plan(key('a'), 1000), (s: Schedule) => s.remove(key('a'))]) {
     const schedule = new Schedule();
     schedule.enqueue(key('a'), 0);
@@ -68,7 +68,7 @@ test('every one of many is taken once a round, whatever moved in between', () =>
         seen.push(taken.environment);
         schedule.plan(taken, round + 1);
       }
-      schedule.hasten([key('7')], round + 0.7);
+      schedule.enqueueScheduled([key('7')], round + 0.7);
     }
     assert.deepEqual(seen.toSorted(), names.toSorted());
   }
@@ -98,7 +98,7 @@ test('a sweep and a search are due at first, then after their interval; a sweep 
   );
 });
 
-test('an environment has one look at a time: enqueued during a look, it is taken after it', () => {
+test('an environment has one pass at a time: enqueued during a pass, it is taken after it', () => {
   const schedule = new Schedule();
   schedule.enqueue(key('a'), 0);
   assert.deepEqual(take(schedule, 0), ['a']);
@@ -108,22 +108,22 @@ test('an environment has one look at a time: enqueued during a look, it is taken
   assert.deepEqual([schedule.isDue(key('a'), 5), take(schedule, 5)], [true, ['a']]);
 });
 
-test('of a region that changed, what is scheduled is looked at at once, and nothing else', () => {
+test('of a region that changed, what is scheduled is reconciled at once, and nothing else', () => {
   const schedule = new Schedule();
   schedule.plan(key('a'), 1000);
   schedule.plan(key('b'), 1000);
-  schedule.hasten([key('a'), key('unknown')], 10);
+  schedule.enqueueScheduled([key('a'), key('unknown')], 10);
   assert.deepEqual(take(schedule, 10), ['a']);
 });
 
-test('what has nothing to reconcile any more is looked at at once, so that it is forgotten', () => {
+test('what has nothing left to reconcile gets a pass at once, which removes it', () => {
   const schedule = new Schedule();
   for (const name of ['kept', 'deleted']) schedule.plan(key(name), 1000);
   schedule.reduceTo([key('kept')], 10);
   assert.deepEqual(take(schedule, 10), ['deleted']);
 });
 
-test('a sweep during the look at a deleted environment does not bring another look, and so no endless row of them', () => {
+test('a sweep during the pass of a deleted environment does not cause another pass, and so no endless series of them', () => {
   const schedule = new Schedule();
   schedule.enqueue(key('deleted'), 10);
   assert.deepEqual(take(schedule, 10), ['deleted']);

@@ -1,14 +1,18 @@
-// Which environments to look at, and when. Holds one entry per environment that has something to reconcile. An environment
-// has one look at a time; one that is enqueued during a look is looked at again after it.
+// Which environments to reconcile, and when; and the workers that do it.
 //
-// There may be a hundred thousand, and some are due all the time, so what is due is found without looking at the others.
+// The schedule has one entry per environment that has something to reconcile. An environment has one pass at a time; one that
+// is enqueued during a pass gets another after it. There may be a hundred thousand entries, and some are always due, so the
+// due ones are found without visiting the others.
+//
+// The passes of each region wait in a queue of their own, with workers of their own: a region whose engine is slow delays no
+// other.
 import { type EnvironmentKey, keyText } from '../../environments/environment-key.ts';
 import { Heap } from '../../lib/heap.ts';
 
 interface Entry {
   key: EnvironmentKey;
   at: number;
-  /** A look is under way or waits for its turn; it plans the next one. */
+  /** A pass is under way or waits for a worker; it plans the next one. */
   isTaken: boolean;
 }
 
@@ -29,13 +33,13 @@ export class Schedule {
   #sweepAt = 0;
   #searchAt = 0;
 
-  /** Look at this environment at once. */
+  /** Reconcile this environment at once. */
   enqueue(key: EnvironmentKey, nowMs: number): void {
     this.#moveUp(key, nowMs);
   }
 
-  /** Look at once at those of the environments that are scheduled. */
-  hasten(keys: EnvironmentKey[], nowMs: number): void {
+  /** Reconcile at once those of the environments that are scheduled. */
+  enqueueScheduled(keys: EnvironmentKey[], nowMs: number): void {
     for (const key of keys) if (this.#entries.has(keyText(key))) this.#moveUp(key, nowMs);
   }
 
@@ -45,8 +49,8 @@ export class Schedule {
   }
 
   /**
-   * These are all that have something to reconcile: looks at once at those that are scheduled besides. A look that is under
-   * way finds out by itself; were it followed by another, each would ask for the next sweep, and that for the next look.
+   * Only these have something to reconcile: any other that is scheduled gets a pass at once, which removes it. One whose pass
+   * is under way is left alone; otherwise each pass would ask for a sweep, and each sweep for a pass.
    */
   reduceTo(keys: EnvironmentKey[], nowMs: number): void {
     const kept = new Set(keys.map(keyText));
@@ -55,7 +59,7 @@ export class Schedule {
     }
   }
 
-  /** Takes the environments to look at now, the longest due first. Each has to be planned again or removed. */
+  /** Takes the environments that are due, the longest due first. Each has to be planned again or removed. */
   take(nowMs: number, limit: number): EnvironmentKey[] {
     const taken: EnvironmentKey[] = [];
     while (taken.length < limit && this.isAnyDue(nowMs)) {
@@ -75,7 +79,7 @@ export class Schedule {
     return (this.#planned.first?.at ?? never) <= nowMs;
   }
 
-  /** The look has ended: look again then, or earlier if the environment was enqueued in the meantime. */
+  /** The pass has ended: the next one is due then, or earlier if the environment was enqueued in the meantime. */
   plan(key: EnvironmentKey, at: number): void {
     this.#moveUp(key, at);
     const entry = this.#entries.get(keyText(key))!;
@@ -84,7 +88,7 @@ export class Schedule {
     this.#planAt(entry, entry.at);
   }
 
-  /** The look has ended: there is nothing to reconcile. The environment stays if it was enqueued in the meantime. */
+  /** The pass has ended: there is nothing left to reconcile. The environment stays if it was enqueued in the meantime. */
   remove(key: EnvironmentKey): void {
     const name = keyText(key);
     const entry = this.#entries.get(name);
@@ -126,7 +130,7 @@ export class Schedule {
 
   #planAt(entry: Entry, at: number): void {
     entry.at = at;
-    // That of a look under way is added when the look has ended.
+    // That of an environment with a pass under way is added when the pass has ended.
     if (!entry.isTaken) this.#planned.add({ entry, at, order: this.#order++ });
   }
 
@@ -134,8 +138,6 @@ export class Schedule {
     return entry.at === at && !entry.isTaken;
   }
 }
-
-// A queue of looks per region, each with workers of its own: a region whose engine takes its time delays no other.
 
 const workersPerRegion = 16;
 

@@ -160,7 +160,7 @@ const percent = (rate: number): string => `${Math.round(rate * 1000) / 10} %`;
 // How strongly counts speak for a worse canary. No I/O. Why this test: docs/decisions/canary-analysis.md.
 //
 // Odds are a mixture of likelihoods over all rates (Jeffreys' prior), divided by the greatest likelihood that "it is no
-// worse" allows. If it is no worse, odds of n to 1 are ever reached in at most one of n rollouts, however often one looks.
+// worse" allows. If it is no worse, odds of n to 1 are ever reached in at most one of n rollouts, however often it is evaluated.
 
 /** Of so many requests, so many were bad. */
 interface Count {
