@@ -1,5 +1,5 @@
-// Alertmanager's webhook: an alert that fires or is resolved in Prometheus fires or is resolved here. Alertmanager repeats
-// its messages, in any order and perhaps to several processes at once; a repetition changes nothing.
+// Alertmanager's webhook: an alert that fires or is resolved in Prometheus fires or is resolved here. Alertmanager
+// repeats its messages, in any order and perhaps to several processes at once; a repetition changes nothing.
 import { type Severity, severities } from '../contract/alert-rules.ts';
 import type { AlertmanagerMessage } from '../contract/alerts.ts';
 import type { Db } from '../db/database.ts';

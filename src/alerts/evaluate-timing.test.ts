@@ -1,4 +1,4 @@
-// How soon it is noticed: the window, the buckets, the looks and the storing together.
+// How soon a condition is noticed: the window, the buckets, the interval of evaluations and the storing together.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { measure, next, noObservation, type Rule, type Sample } from './evaluate.ts';
@@ -14,14 +14,14 @@ const rule = (window_s: number): Rule => ({
 const sample = (at: number, requests: number, errors = 0): Sample => ({ at, requests, errors, latency: null });
 
 describe('a revision that begins to fail', () => {
-  /** Looks every 5 s at what was stored up to a second ago; gives how long after the beginning it is noticed. */
+  /** Evaluates every 5 s what was stored up to a second ago; returns how long after the beginning it is noticed. */
   function noticedAfterMs(rate: number, windowS: number, offsetMs: number, perSecond: number): number {
     const beginsAt = now + offsetMs;
     const buckets = new Map<number, Sample>();
     let counted = now - 2 * windowS * 1000;
     let errors = 0;
-    for (let look = beginsAt - 5000; ; look += 5000) {
-      for (; counted < look - 1000; counted += 1000 / perSecond) {
+    for (let nowMs = beginsAt - 5000; ; nowMs += 5000) {
+      for (; counted < nowMs - 1000; counted += 1000 / perSecond) {
         const at = Math.floor(counted / 10_000) * 10_000;
         const bucket = buckets.get(at) ?? sample(at, 0);
         errors += counted >= beginsAt ? rate : 0;
@@ -29,9 +29,9 @@ describe('a revision that begins to fail', () => {
         errors -= failed;
         buckets.set(at, sample(at, bucket.requests + 1, bucket.errors + failed));
       }
-      const value = measure(rule(windowS), { ...noObservation, samples: [...buckets.values()] }, look);
-      if (next(null, false, value, rule(windowS), look).act === 'fire') return look - beginsAt;
-      assert.ok(look < beginsAt + 1000 * windowS + 60_000, 'it is never noticed');
+      const value = measure(rule(windowS), { ...noObservation, samples: [...buckets.values()] }, nowMs);
+      if (next(null, false, value, rule(windowS), nowMs).act === 'fire') return nowMs - beginsAt;
+      assert.ok(nowMs < beginsAt + 1000 * windowS + 60_000, 'it is never noticed');
     }
   }
 

@@ -218,9 +218,9 @@ describe('next', () => {
   });
 
   test('fired and resolved always take turns, and neither comes before its wait is over', () => {
-    const looks = fc.array(fc.record({ bad: fc.boolean(), laterMs: fc.integer({ min: -3000, max: 8000 }) }));
+    const evaluations = fc.array(fc.record({ bad: fc.boolean(), laterMs: fc.integer({ min: -3000, max: 8000 }) }));
     fc.assert(
-      fc.property(looks, fc.integer({ min: 0, max: 20 }), (all, forS) => {
+      fc.property(evaluations, fc.integer({ min: 0, max: 20 }), (all, forS) => {
         let watch: Watch | null = null;
         let firing = false;
         let nowMs = now;

@@ -1,5 +1,6 @@
-// When an alert fires and when it is resolved, without I/O. The condition must hold for `for_s` before the alert fires, and
-// must be gone for `for_s` before the alert is resolved. A condition that comes and goes faster than that changes nothing.
+// When an alert fires and when it is resolved, without I/O. The condition must hold for `for_s` before the alert fires,
+// and must be gone for `for_s` before the alert is resolved. A condition that comes and goes faster than that changes
+// nothing.
 import type { AlertMetric } from '../contract/alert-rules.ts';
 import type { Tables } from '../db/tables.ts';
 import { bucketMs, latencyBoundsMs, quantileMs } from '../traffic/measure/measurements.ts';

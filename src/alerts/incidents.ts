@@ -1,6 +1,6 @@
 // The two ways an alert changes: it fires and it is resolved, each once and together with its event. A second process
-// that comes to the same conclusion finds the row already there, or already resolved, and writes no event. Rows are locked
-// in one order, rule, alert, project, so that transactions cannot deadlock.
+// that comes to the same conclusion finds the row already there, or already resolved, and writes no event. Rows are
+// locked in one order, rule, alert, project, so that transactions cannot deadlock.
 import type { Db } from '../db/database.ts';
 import { changesOne } from '../db/guarded.ts';
 import { insertEvent } from '../events/outbox.ts';

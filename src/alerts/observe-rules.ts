@@ -1,4 +1,4 @@
-// Reads what the rules are about, with a few queries for all rules together.
+// Reads the values that alert rules are about, with a few queries for all rules together.
 import { sql } from 'kysely';
 import type { AlertMetric } from '../contract/alert-rules.ts';
 import { revisionId } from '../contract/revision-id.ts';

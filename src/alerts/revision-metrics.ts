@@ -1,4 +1,5 @@
-// The metrics of deployed revisions at /metrics: what this process's router counted, and gauges read from the database.
+// The metrics of deployed revisions at /metrics: what the router of this process counted, what instances use, and
+// gauges read from the database.
 import { sql } from 'kysely';
 import { Counter, Gauge, type Histogram, Registry } from 'prom-client';
 import { severities } from '../contract/alert-rules.ts';
@@ -32,7 +33,9 @@ export class RevisionMetrics {
     this.#totals.note(router, measurements);
   }
 
-  /** In Prometheus' text format. If the database does not answer, the gauges have no series and the rest is complete. */
+  /**
+   * In Prometheus' text format. If the database does not answer, the gauges have no series and the rest is complete.
+   */
   text(): Promise<string> {
     const nowMs = this.#clock.now();
     if (!this.#latest || Math.abs(nowMs - this.#latest.at) >= cachedForMs)
@@ -144,8 +147,6 @@ async function listCertificates(db: Db): Promise<Sample[]> {
   }));
 }
 
-// What the router of this process counted, as Prometheus metrics by revision.
-
 /** A subset of the router's bounds: enough for a quantile, and few enough for many revisions. */
 const shownBoundsMs = [5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000];
 
@@ -174,8 +175,8 @@ export function registerRouterMetrics(registry: Registry, totals: RevisionTotals
 }
 
 /**
- * prom-client's Histogram counts observations one by one and cannot take over counts. A registry needs no more of a metric
- * than its name and get(), although its types ask for one of its own classes.
+ * prom-client's Histogram counts observations one by one and cannot take over counts. A registry needs no more of a
+ * metric than its name and get(), although its types ask for one of its own classes.
  */
 function registerDurations(registry: Registry, totals: RevisionTotals): void {
   const name = 'sluice_request_duration_seconds';
@@ -201,8 +202,6 @@ function histogramValues(name: string, { labels, latency }: RevisionTotal) {
   return [...values, bucket('+Inf', seen), { metricName: `${name}_count`, labels, value: seen }];
 }
 
-// What instances use, as Prometheus metrics: the latest measurement of every instance that is there.
-
 /** Three measurements may be missing; then an instance has no series until there is one again. */
 const newerThanMs = 45_000;
 /** Measurements in that time. */
@@ -212,7 +211,7 @@ const instanceLabels = ['project', 'environment', 'revision', 'instance'] as con
 
 function registerUsageMetrics(registry: Registry, { db, clock }: { db: Db; clock: Clock }, maxInstances: number): void {
   let reading: ReturnType<typeof listLatest> | null = null;
-  /** Both figures are collected at the same time: one read serves them. */
+  /** Both metrics are collected at the same time: one read serves them. */
   const read = () => {
     reading ??= listLatest(db, clock.now() - newerThanMs, maxInstances)
       .catch(() => [])

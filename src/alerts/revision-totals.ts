@@ -1,6 +1,6 @@
 // Totals per revision since this process started, from what its routers measured. A router reports each bucket as an
-// absolute count, possibly several times. Its latest report of a bucket replaces earlier ones; once a bucket can no longer
-// change, its counts are added to the settled sum.
+// absolute count, possibly several times. Its latest report of a bucket replaces earlier ones; once a bucket can no
+// longer change, its counts are added to the settled sum.
 import { revisionId } from '../contract/revision-id.ts';
 import { bucketMs, latencyBoundsMs, type Measurement } from '../traffic/measure/measurements.ts';
 

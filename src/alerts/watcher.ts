@@ -1,7 +1,6 @@
-// Evaluates every rule periodically: observe → evaluate → write what changed. All state between two evaluations is in the
-// database, so a crash only delays the next one. Several processes may evaluate at the same time: if two come to the same
-// conclusion, the database accepts it from one of them.
-
+// Evaluates every rule periodically: observe → evaluate → write what changed. All state between two evaluations is in
+// the database, so a crash only delays the next one. Several processes may evaluate at the same time: if two come to
+// the same conclusion, the database accepts it from one of them.
 import type { Selectable } from 'kysely';
 import type { AlertMetric, Comparator } from '../contract/alert-rules.ts';
 import { revisionNumber } from '../contract/revision-id.ts';
@@ -45,13 +44,13 @@ export class Watcher {
   readonly #parts: WatcherParts;
   /** When this process began to watch. */
   #since: number;
-  #lookedAt: number;
+  #evaluatedAt: number;
   #loop: Loop | null = null;
 
   constructor(parts: WatcherParts) {
     this.#parts = parts;
     this.#since = parts.clock.now();
-    this.#lookedAt = this.#since - evaluateEveryMs;
+    this.#evaluatedAt = this.#since - evaluateEveryMs;
   }
 
   start(): void {
@@ -62,13 +61,14 @@ export class Watcher {
     await this.#loop?.stop();
   }
 
+  /** Evaluates the rules that are due. */
   async look(): Promise<void> {
     const { db, clock } = this.#parts;
     const nowMs = clock.now();
     this.#since = Math.min(this.#since, nowMs);
-    const rules = (await listWatchedRules(db)).filter((rule) => isDue(rule, this.#lookedAt, nowMs));
+    const rules = (await listWatchedRules(db)).filter((rule) => isDue(rule, this.#evaluatedAt, nowMs));
     const { watches, fire, resolve } = await this.#evaluate(rules, nowMs);
-    this.#lookedAt = nowMs;
+    this.#evaluatedAt = nowMs;
     await writeWatches(db, watches);
     await this.#writeAll([
       ...fire.map((one) => () => this.#fire(one.rule, one.alert)),
@@ -126,8 +126,8 @@ export class Watcher {
   }
 
   /**
-   * A write that fails does not hold up the others; the next evaluation tries it again. A database that is away ends them
-   * all: waiting for it once per write would take for ever.
+   * A write that fails does not hold up the others; the next evaluation tries it again. A database that is away ends
+   * them all: waiting for it once per write would take for ever.
    */
   async #writeAll(writes: (() => Promise<void>)[]): Promise<void> {
     for (let i = 0; i < writes.length; i += atOnce) {
@@ -151,8 +151,6 @@ function alertOf(rule: WatchedRule, subject: string, value: number): NewAlert {
     value,
   };
 }
-
-// What the watcher remembers from one evaluation to the next.
 
 interface FiringAlert {
   id: string;
@@ -234,8 +232,6 @@ async function upsertWatches(tx: Db, rows: Tables['alert_watch'][]): Promise<voi
     )
     .execute();
 }
-
-// The text of an alert, for people.
 
 const sides: Record<Comparator, string> = { gt: 'above', lt: 'below' };
 

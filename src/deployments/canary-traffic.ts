@@ -6,8 +6,8 @@ import type { DeploymentRow } from './deployment-queries.ts';
 import { type Answered, type Comparison, nothingAnswered } from './rules/analysis.ts';
 
 /**
- * What both revisions answered since the requests of the canary's step count. Routers count in buckets of ten seconds, so
- * what they had counted in the first of them before that is taken off: it may be why the canary was paused.
+ * What both revisions answered since the requests of the canary's step count. Routers count in buckets of ten seconds,
+ * so what they had counted in the first of them before that is taken off: it may be why the canary was paused.
  */
 export async function compareTraffic(db: Db, row: DeploymentRow): Promise<Comparison> {
   if (row.step_since === null || row.step_baseline === null)

@@ -41,8 +41,8 @@ export function deploymentLogRoutes({ regions, storedLogs }: LogParts): ServedRo
 }
 
 /**
- * The latest lines of all instances of the deployment's revision, oldest first: of those that are there from the engine,
- * which has them at once, and of those that are gone, or whose engine is away, from the store.
+ * The latest lines of all instances of the deployment's revision, oldest first: of those that are there from the
+ * engine, which has them at once, and of those that are gone, or whose engine is away, from the store.
  */
 async function readLogs(
   regions: Regions,
@@ -89,7 +89,9 @@ async function readStored(
   });
 }
 
-/** A few instances at a time, the newest first; after each of these only what may still be part of the response is kept. */
+/**
+ * A few instances at a time, the newest first; after each of these only what may still be part of the response is kept.
+ */
 async function readLatest(engine: Engine, instances: { id: string }[], window: Parameters<Engine['logs']>[1]) {
   let kept: InstanceLine[] = [];
   let truncated = false;

@@ -1,3 +1,4 @@
+// Deployments, their timelines and revisions in the database.
 import type { Selectable } from 'kysely';
 import type { Caller } from '../contract/caller.ts';
 import type { DeploymentState } from '../contract/deployments.ts';
@@ -196,7 +197,7 @@ export async function listResources(db: Db, key: EnvironmentKey, numbers: number
   return new Map(rows.map((row) => [row.number, resourcesOf(row)]));
 }
 
-/** Everything but its share of the requests, which has one writer: shares.ts. */
+/** Everything but its share of the requests, which has one writer: traffic-shares.ts. */
 export async function updateRevision(
   tx: Db,
   key: EnvironmentKey,
@@ -259,8 +260,6 @@ export async function requireDeployment(
   if (!row) throw notFound('dpl', params.dpl);
   return row;
 }
-
-// Which environments are in which region.
 
 const keyOfRow = (row: { project_id: string; name: string }): EnvironmentKey => ({
   projectId: row.project_id,

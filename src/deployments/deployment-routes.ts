@@ -1,7 +1,6 @@
-// Listing, creating and reading deployments.
-
+// Deployments in the API: listing, creating and reading them, and the commands promote, pause, resume and abort. A
+// command takes one step of the rollout within the request itself.
 import type { Caller } from '../contract/caller.ts';
-import type { Deployment } from '../contract/deployments.ts';
 import * as contract from '../contract/deployments.ts';
 import { ApiError } from '../contract/errors.ts';
 import { parseImage } from '../contract/image-reference.ts';
@@ -32,6 +31,14 @@ import { percentsOf, policyOf, rolloutOf } from './rules/desired.ts';
 import { abort, advance, beginStep, hold, type Policy, type Rollout, type Step } from './rules/rollout.ts';
 import { saveStep } from './save-step.ts';
 import { usageRoutes } from './usage-routes.ts';
+
+export const deploymentRoutes = (parts: CreateParts): ServedRoute[] => [
+  ...deploymentRecordRoutes(parts),
+  ...rolloutCommandRoutes(parts),
+  ...revisionRoutes(parts),
+  ...instanceRoutes(parts),
+  ...usageRoutes(parts),
+];
 
 function deploymentRecordRoutes(parts: CreateParts): ServedRoute[] {
   return [
@@ -80,16 +87,6 @@ function refuseBadImage(image: string): void {
     details: [{ path: 'body.image', message: 'must be registry/name:tag or name@sha256:…' }],
   });
 }
-
-export const deploymentRoutes = (parts: CreateParts): ServedRoute[] => [
-  ...deploymentRecordRoutes(parts),
-  ...rolloutCommandRoutes(parts),
-  ...revisionRoutes(parts),
-  ...instanceRoutes(parts),
-  ...usageRoutes(parts),
-];
-
-// promote, pause, resume and abort: each is one step of the rollout, taken in the request itself.
 
 function rolloutCommandRoutes(parts: CreateParts): ServedRoute[] {
   const lasting = lastingOf(parts.clock);
@@ -159,7 +156,7 @@ const unhealthy = (row: DeploymentRow) =>
   });
 
 /** Deployments as the API shows them, with their timelines and what was measured of canaries. */
-async function loadDeployments(db: Db, rows: DeploymentRow[]): Promise<Deployment[]> {
+async function loadDeployments(db: Db, rows: DeploymentRow[]): Promise<contract.Deployment[]> {
   const timelines = await listTimelines(
     db,
     rows.map((row) => row.id),

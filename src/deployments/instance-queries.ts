@@ -1,5 +1,8 @@
-// The rows of instances. A row is inserted before its instance is started and deleted after it is stopped, so an instance
-// without a row is an orphan. One that ended by itself has a row of its end instead: instance-ends.ts.
+// Instances, sets of instances and ends of instances in the database.
+//
+// A row is inserted before its set is created or its instance is started, and deleted after that is gone. So whatever
+// an engine has without a row is an orphan. An instance that ended although it should have run leaves a row of its end
+// in place of its own, so that what starts, routes and stops instances never sees it.
 import type { Insertable, Selectable } from 'kysely';
 import type { EndReason } from '../contract/running/instances.ts';
 import { type Db, dialectOf } from '../db/database.ts';
@@ -47,9 +50,9 @@ export async function markInstance(
 }
 
 /**
- * Until the transaction ends, those of the rows that were healthy when they were read are; throws ChangedMeanwhile where one
- * is not any more. For decisions that rest on their number: a pass is not the only one to find that an instance is gone. To be
- * called before the routing version changes, as everybody locks instances first.
+ * Until the transaction ends, those of the rows that were healthy when they were read are; throws ChangedMeanwhile
+ * where one is not any more. For decisions that rest on their number: a pass is not the only one to find that an
+ * instance is gone. To be called before the routing version changes, as everybody locks instances first.
  */
 export async function lockHealthy(tx: Db, rows: readonly Pick<InstanceRow, 'id' | 'state'>[]): Promise<void> {
   const ids = rows.filter(({ state }) => state === 'healthy').map(({ id }) => id);
@@ -104,9 +107,6 @@ export async function listInstanceIds(db: Db, region: string): Promise<Set<strin
   const rows = await db.selectFrom('instance').select('id').where('region', '=', region).execute();
   return new Set(rows.map((row) => row.id));
 }
-
-// Instances that ended although they should have run. A row of an end takes the place of the instance's own row, so that
-// what starts, routes and stops instances never meets it.
 
 export type InstanceEndRow = Selectable<Tables['instance_end']>;
 
@@ -200,9 +200,6 @@ export async function takeRestarts(
     return ranMs >= settledAfterMs ? 1 : end.restarts + 1;
   });
 }
-
-// The rows of sets. A row is inserted before its set is made and deleted after it is dropped, so a set without a row is an
-// orphan.
 
 export type InstanceSetRow = Selectable<Tables['instance_set']>;
 

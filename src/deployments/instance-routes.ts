@@ -1,5 +1,4 @@
 // What runs in an environment now, and what ended there lately.
-
 import { revisionId } from '../contract/revision-id.ts';
 import { listInstances as contract, type Instance } from '../contract/running/instances.ts';
 import { requireEnvironment } from '../environments/environment-queries.ts';

@@ -1,15 +1,25 @@
-// The ports that instances are given, by the host they are reached at: all regions, engines and processes of an
-// installation that use the ports of one host share them. Where an engine has several hosts, an instance has its port on all
-// of them, so that it keeps it wherever it is started.
+// The ports that instances are given, by host: all regions, engines and processes of an installation that use the ports
+// of one host share them. If an engine has several hosts, an instance has its port on all of them, so that it keeps the
+// port wherever it is started.
 //
 // A routing table may be older than what runs. So a port that an instance had is given to no other until every live
-// router has a table in force without that instance, and for some minutes more. A port has a row as long as it cannot be given to another.
+// router has a table in force without that instance, and for some minutes more. A port has a row as long as it cannot
+// be reused.
 import { randomInt } from 'node:crypto';
 import { sql } from 'kysely';
 import type { Db } from '../db/database.ts';
 import { sharedNow } from '../db/database-clock.ts';
 import { routingVersion } from '../traffic/queries.ts';
 import type { RouterWatch } from '../traffic/router-watch.ts';
+
+export interface PortRange {
+  first: number;
+  last: number;
+}
+
+const sizeOf = ({ first, last }: PortRange): number => last - first + 1;
+
+export const isWithin = ({ first, last }: PortRange, port: number): boolean => first <= port && port <= last;
 
 export const quarantineMs = 5 * 60_000;
 
@@ -55,8 +65,8 @@ async function lockGiven(tx: Db, hosts: readonly string[], range: PortRange): Pr
 }
 
 /**
- * The port that was given last. Others that want one wait until this transaction ends. Where none was given yet it is any,
- * so that installations which share a host are unlikely to try the same ports.
+ * The port that was given last. Others that want one wait until this transaction ends. Where none was given yet it is
+ * any, so that installations which share a host are unlikely to try the same ports.
  */
 async function lockGivenOn(tx: Db, host: string, { first, last }: PortRange): Promise<number> {
   const { value } = await tx
@@ -118,20 +128,9 @@ export async function freePorts(db: Db, routers: RouterWatch, nowMs: number): Pr
     .execute();
 }
 
-// Which ports instances get. No I/O.
-
-export interface PortRange {
-  first: number;
-  last: number;
-}
-
-const sizeOf = ({ first, last }: PortRange): number => last - first + 1;
-
-export const isWithin = ({ first, last }: PortRange, port: number): boolean => first <= port && port <= last;
-
 /**
- * The ports of the range go round: those after the one that was given last come first, so that one that was given back
- * comes as late as possible. Fewer than asked for where there are no more.
+ * Round robin: ports after the one that was given last come first, so that a freed port is reused as late as possible.
+ * Fewer than asked for if there are no more. No I/O.
  */
 export function nextPorts(range: PortRange, given: number, taken: ReadonlySet<number>, count: number): number[] {
   const start = isWithin(range, given) ? given - range.first + 1 : 0;

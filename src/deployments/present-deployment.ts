@@ -1,4 +1,4 @@
-// Rows as the API and the events show them. No I/O.
+// Deployments and revisions as the API and the events show them. No I/O.
 import type { Deployment } from '../contract/deployments.ts';
 import { revisionId } from '../contract/revision-id.ts';
 import type { Revision } from '../contract/revisions.ts';

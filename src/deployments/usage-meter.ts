@@ -1,5 +1,6 @@
-// Measures every ten seconds what instances use. Each region has a loop of its own, so that an engine that hangs delays no
-// other, and nothing else waits for these loops. Of several processes each measures the environments that it reconciles.
+// Measures every ten seconds what instances use. Each region has a loop of its own, so that an engine that hangs delays
+// no other, and nothing else waits for these loops. Of several processes each measures the environments that it
+// reconciles.
 import type { Db } from '../db/database.ts';
 import { type EnvironmentKey, keyOf } from '../environments/environment-key.ts';
 import type { Clock } from '../lib/clock.ts';

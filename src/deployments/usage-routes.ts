@@ -1,3 +1,4 @@
+// What instances used, as series for charts: one series per instance, one point per step.
 import { spanOf } from '../alerts/traffic-series.ts';
 import { getUsage, type Usage } from '../contract/metrics.ts';
 import { revisionId, revisionNumber } from '../contract/revision-id.ts';
@@ -22,8 +23,6 @@ export function usageRoutes({ clock }: { clock: Clock }): ServedRoute[] {
     }),
   ];
 }
-
-// What was measured as series for charts: one series per instance, one point per step.
 
 type Span = ReturnType<typeof spanOf>;
 type Point = Usage['series'][number]['points'][number];

@@ -1,4 +1,6 @@
-// The account at the certificate authority. All processes share it; its key is sealed in the database.
+// The account at an ACME certificate authority, and requests to it. All processes share the account; its key is sealed
+// in the database. Unlike acme-client's own transport, ours reports the authority's error and Retry-After, instead of
+// hiding the former and sleeping through the latter.
 import { generateKeyPairSync } from 'node:crypto';
 import { getCACertificates } from 'node:tls';
 import type { Client } from 'acme-client';
@@ -101,9 +103,6 @@ export class AcmeAccount {
     return db.selectFrom('acme_account').selectAll().where('directory', '=', directory).executeTakeFirstOrThrow();
   }
 }
-
-// Requests to a certificate authority. Unlike acme-client's own transport, this one reports the authority's error and
-// Retry-After instead of hiding the former and sleeping through the latter.
 
 const timeoutMs = 30_000;
 const maxBytes = 1024 * 1024;

@@ -1,4 +1,10 @@
-// A certificate authority that speaks ACME.
+// A certificate authority that speaks ACME. An order (RFC 8555, 7.1.6) is started, or continued from its current state:
+//
+//   (none) → pending → ready → processing → valid → the certificate
+//               └─────────┴─────────┴→ invalid
+//
+// Its URL and the certificate's key are saved before the first challenge is answered, so after a crash any process can
+// continue the order.
 import { X509Certificate } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Authorization, Order } from 'acme-client';
@@ -83,14 +89,6 @@ async function ariIdOf(chainPem: string): Promise<string | null> {
     certificate.getExtension<InstanceType<typeof x509.AuthorityKeyIdentifierExtension>>(authorityKeyIdentifier);
   return extension?.keyId ? ariId(extension.keyId, certificate.serialNumber) : null;
 }
-
-// One order at a certificate authority (RFC 8555, 7.1.6), started or continued from its current state:
-//
-//   (none) → pending → ready → processing → valid → the certificate
-//               └─────────┴─────────┴→ invalid
-//
-// Its URL and the certificate's key are saved before the first challenge is answered, so after a crash any process can
-// continue the order.
 
 interface OrderParts {
   db: Db;

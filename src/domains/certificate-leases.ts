@@ -1,5 +1,5 @@
-// The issuer's queries. A process leases a domain before it gets a certificate for it. Each lease has an owner of its own,
-// never used again, and every update is guarded by it: a process that has lost its lease can change nothing.
+// The issuer's queries. A process leases a domain before it gets a certificate for it. Each lease has an owner of its
+// own, never used again, and every update is guarded by it: a process that has lost its lease can change nothing.
 import { sql, type UpdateObject } from 'kysely';
 import type { Db } from '../db/database.ts';
 import { sharedNow } from '../db/database-clock.ts';

@@ -1,18 +1,19 @@
-// When a failed certificate request is retried, and when a certificate is renewed. No I/O.
+// When a failed certificate request is retried, and when a certificate is renewed: by its lifetime, or earlier if the
+// authority suggests that (ACME renewal information, RFC 9773). No I/O.
 
 const minuteMs = 60_000;
-const retryHourMs = 3600_000;
+const hourMs = 3600_000;
 
 /** The delay after the first failure, the second and so on; the last one also applies to all further failures. */
 const waitsMs = [
   ...[1, 2, 5, 15, 30].map((minutes) => minutes * minuteMs),
-  ...[1, 2, 4, 8, 12].map((hours) => hours * retryHourMs),
+  ...[1, 2, 4, 8, 12].map((hours) => hours * hourMs),
 ];
 const jitter = 0.2;
 /** How long to wait if an authority reports a rate limit without a Retry-After. */
-export const defaultLimitMs = retryHourMs;
+export const defaultLimitMs = hourMs;
 /** A longer Retry-After of an authority is cut to this. */
-const maxRetryAfterMs = 7 * 24 * retryHourMs;
+const maxRetryAfterMs = 7 * 24 * hourMs;
 
 /** `failures`: consecutive ones, including this one. `retryAfterMs`: what the authority asked for. */
 export function retryDelayMs(failures: number, retryAfterMs: number | null, random: number): number {
@@ -28,12 +29,9 @@ export function renewAt(notBefore: number, notAfter: number): number {
 
 /** For a new certificate: no sooner than in an hour, so that a wrong clock does not cause one renewal after another. */
 export function firstRenewAt(notBefore: number, notAfter: number, nowMs: number): number {
-  return Math.max(renewAt(notBefore, notAfter), nowMs + Math.round(Math.min(retryHourMs, (notAfter - notBefore) / 3)));
+  return Math.max(renewAt(notBefore, notAfter), nowMs + Math.round(Math.min(hourMs, (notAfter - notBefore) / 3)));
 }
 
-// ACME renewal information (RFC 9773): the authority suggests when a certificate should be renewed. No I/O.
-
-const hourMs = 3600_000;
 const minAskMs = 6 * hourMs;
 const maxAskMs = 24 * hourMs;
 

@@ -1,4 +1,5 @@
-// The certificates that routers show, from the database.
+// What routers present, from the database: certificates, and responses to http-01 challenges. The process that carries
+// out an order writes the responses; any router serves them.
 import type { Db } from '../db/database.ts';
 import { prepared } from '../db/prepared.ts';
 import type { Seal } from '../lib/seal.ts';
@@ -30,8 +31,6 @@ export function databaseCertificates({ db, seal, otherwise }: SourceParts): Cert
   };
   return { find, answerChallenge: (hostname, token) => findAnswer(db, hostname, token) };
 }
-
-// Responses to http-01 challenges. The process that carries out an order writes them; any router process serves them.
 
 /** Removes leftovers of domains that were deleted during an order. */
 const keptForMs = 7 * 24 * 3600_000;

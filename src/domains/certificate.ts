@@ -1,4 +1,4 @@
-// Reads a certificate and checks that it fits.
+// A certificate that was just issued: read, checked against its hostname and key, and made a row with its key sealed.
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { Seal } from '../lib/seal.ts';
 import { NotIssued, type Obtained } from './authority.ts';
@@ -55,8 +55,7 @@ export function newCertificate(
   };
 }
 
-// Each sealed key is bound to its row by such a context: copied to another row, it cannot be opened.
-
+/** A context binds a sealed key to its row: copied to another row, it cannot be opened. */
 export const keyContext = (certificateId: string): string => `certificate key ${certificateId}`;
 export const orderKeyContext = (domainId: string): string => `order key ${domainId}`;
 export const accountKeyContext = (directory: string): string => `acme account key ${directory}`;

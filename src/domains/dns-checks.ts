@@ -1,6 +1,6 @@
-// Checks that a hostname resolves to an address. It does not check that the address is ours, because this process may not
-// know its public addresses; the certificate authority's challenge checks that.
-
+// DNS checks of a hostname: that it resolves to an address, and that it has the TXT record by which its owner says
+// which account may use it. That the address is ours is not checked, because this process may not know its public
+// addresses; the certificate authority's challenge checks that.
 import { Resolver } from 'node:dns/promises';
 import { ApiError } from '../contract/errors.ts';
 import { txtRecordOf } from './hostname.ts';
@@ -37,8 +37,6 @@ async function lookUp(hostname: string, resolve: Resolve): Promise<string | null
     clearTimeout(timer);
   }
 }
-
-// Looks for the TXT record by which the owner of a name says which account may use it.
 
 /** Each record as the strings it is made of. */
 export type ResolveTxt = (name: string) => Promise<string[][]>;

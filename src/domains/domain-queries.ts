@@ -1,3 +1,4 @@
+// Domains and their certificates in the database, and as the API shows them.
 import type { Selectable } from 'kysely';
 import type { Caller } from '../contract/caller.ts';
 import type { Certificate, Domain } from '../contract/domains.ts';

@@ -97,7 +97,7 @@ function changingRoutes(parts: DomainParts): ServedRoute[] {
         const holder = hostname === null ? undefined : await findDomainOf(root, hostname);
         const { accountId } = call.caller;
         if (holder?.proof !== null || holder.account_id === accountId) return;
-        await proved.look(call, { hostname: holder.hostname, account_id: accountId });
+        await proved.lookUp(call, { hostname: holder.hostname, account_id: accountId });
       },
     ),
 
@@ -141,7 +141,7 @@ function issuingRoutes(parts: DomainParts): ServedRoute[] {
       },
       async (call) => {
         const row = await requireDomain(root, call.caller, call.params);
-        if (row.proof === null && (await proved.look(call, row))) return;
+        if (row.proof === null && (await proved.lookUp(call, row))) return;
         if (resolve) return requireAddress(row.hostname, resolve);
         if (row.proof === null && !needsNoProof(row.hostname, rules)) throw notProved(row);
       },
@@ -195,13 +195,11 @@ const notProved = (row: DomainRow) =>
 
 const tooMany = () => quotaExceeded(`A project has at most ${maxDomains} domains.`, 'domains', maxDomains);
 
-// Taking a hostname. Who has only claimed it gives way to who proves to own it: a name cannot be kept from its owner.
-
-/** Remembers from before a request's transaction, which must not wait for DNS, whether the record was found. */
+/** Looks up TXT records before the transaction of a request, which must not wait for DNS, and remembers those found. */
 function proofByRecord({ resolveTxt }: { resolveTxt: ResolveTxt }) {
   const found = new WeakSet<object>();
   return {
-    async look(call: object, domain: Pick<DomainRow, 'hostname' | 'account_id'>): Promise<boolean> {
+    async lookUp(call: object, domain: Pick<DomainRow, 'hostname' | 'account_id'>): Promise<boolean> {
       const isFound = await isProvedByRecord(domain, resolveTxt);
       if (isFound) found.add(call);
       return isFound;
@@ -210,6 +208,9 @@ function proofByRecord({ resolveTxt }: { resolveTxt: ResolveTxt }) {
   };
 }
 
+/**
+ * An account that has only claimed the name gives way to one that proves to own it: it cannot be kept from its owner.
+ */
 async function takeHostname(tx: Db, row: DomainRow): Promise<void> {
   const holder = await findDomainOf(tx, row.hostname);
   if (holder) {
@@ -227,7 +228,9 @@ async function takeHostname(tx: Db, row: DomainRow): Promise<void> {
   }
 }
 
-/** Does not say by whom. The owner of a name that another account has only claimed is told how to get it. */
+/**
+ * Does not say by whom it is taken. The owner of a name that another account has only claimed is told how to get it.
+ */
 function hostnameTaken(row: DomainRow, holder: DomainRow | null): ApiError {
   const isOnlyClaimed = holder?.proof === null && holder.account_id !== row.account_id;
   const details = [{ path: 'body.hostname', message: row.hostname }];

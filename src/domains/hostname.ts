@@ -1,4 +1,5 @@
-// Which hostnames may be added, and in what form they are stored.
+// Which hostnames may be added, in what form they are stored, and who may have one: the account that proves to control
+// it. Names that nobody can own need no proof. No I/O.
 import { isIP } from 'node:net';
 import { domainToASCII, domainToUnicode } from 'node:url';
 import type { DomainProof } from '../contract/domains.ts';
@@ -58,8 +59,6 @@ export function hostOf(url: string | null): string[] {
   const host = url === null ? undefined : URL.parse(url)?.hostname;
   return host ? [host.toLowerCase()] : [];
 }
-
-// Who may have a hostname: the one who proves to control it. Names that nobody can own need no proof. No I/O.
 
 /** Reserved by RFC 2606, RFC 6761 and ICANN: no registry sells names below them. */
 const unowned = ['localhost', 'test', 'example', 'internal'];

@@ -1,5 +1,5 @@
-// Issues and renews certificates: finds domains that are due → leases each → gets a certificate, continuing the order in
-// progress if there is one → stores it. The lease is extended in the meantime, and expires if the process dies.
+// Issues and renews certificates: finds domains that are due → leases each → gets a certificate, continuing the order
+// in progress if there is one → stores it. The lease is extended in the meantime, and expires if the process dies.
 import type { Db } from '../db/database.ts';
 import type { DialectName } from '../db/dialect.ts';
 import { insertEvent } from '../events/outbox.ts';
@@ -46,7 +46,7 @@ interface IssuerParts {
   urlOf(hostname: string): string;
 }
 
-const lookEveryMs = 2000;
+const claimEveryMs = 2000;
 const atOnce = 4;
 const leaseMs = 30_000;
 const extendEveryMs = 10_000;
@@ -67,7 +67,7 @@ export class Issuer {
   async start(): Promise<void> {
     const { db, dialect, loops } = this.#parts;
     if (dialect === 'sqlite') await releaseAll(db);
-    this.#loop = loops.start({ name: 'certificates', intervalMs: lookEveryMs, step: () => this.#look() });
+    this.#loop = loops.start({ name: 'certificates', intervalMs: claimEveryMs, step: () => this.#claimDue() });
     this.#unsubscribe = subscribe(db, 'domains', () => this.#loop?.wake());
   }
 
@@ -80,7 +80,7 @@ export class Issuer {
     await Promise.all(this.#running);
   }
 
-  async #look(): Promise<void> {
+  async #claimDue(): Promise<void> {
     const { db, clock, processId } = this.#parts;
     const room = atOnce - this.#running.size;
     if (room === 0 || this.#stopping.signal.aborted) return;

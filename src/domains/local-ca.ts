@@ -161,9 +161,6 @@ function newSerial(): string {
 /** Times in certificates have no fractions of a second. */
 const wholeSeconds = (ms: number) => Math.floor(ms / 1000) * 1000;
 
-// Certificates for the environments' own addresses below the router's domain, which only the local CA can issue. They are
-// created on first use, kept in memory only, and replaced before they expire.
-
 const maxHosts = 1000;
 
 interface OwnHostParts {
@@ -173,7 +170,11 @@ interface OwnHostParts {
   routerDomain: string;
 }
 
-/** Finds the certificate of an environment's address; null: the hostname is not one. */
+/**
+ * Certificates for the environments' own addresses below the router's domain, which only the local CA can issue. They
+ * are created on first use, kept in memory only, and replaced before they expire. null: the hostname is no such
+ * address.
+ */
 export function ownHosts({ db, clock, ca, routerDomain }: OwnHostParts) {
   const issued = new LruCache<{ certificate: StoredCertificate; renewAt: number }>(maxHosts);
   const below = `.${routerDomain}`;

@@ -1,5 +1,5 @@
-// The settings that are part of a revision: they hold for what runs from the deployment that took them, however the
-// environment is changed afterwards. Both tables have them in columns of the same names.
+// The settings that are part of a revision. A deployment copies them from the environment, and they hold for what it
+// runs, however the environment is changed afterwards. Both tables have them in columns of the same names.
 import type { Selectable } from 'kysely';
 import { environmentDefaults, type HealthCheck, type PendingChange, type Resources } from '../contract/environments.ts';
 import type { Tables } from '../db/tables.ts';

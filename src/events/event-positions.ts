@@ -3,8 +3,9 @@
 //
 // SQLite has one writer: an event gets the next number of its account as it is inserted. On PostgreSQL transactions
 // commit in any order, and a common counter would make them wait for each other. There a position is the number of the
-// transaction plus a base, and a reader stops at the oldest transaction that is still open. A database that was restored
-// on another server counts its transactions from another number: at the start the base is raised above everything stored.
+// transaction plus a base, and a reader stops at the oldest transaction that is still open. A database that was
+// restored on another server counts its transactions from another number: at the start the base is raised above
+// everything stored.
 import { sql } from 'kysely';
 import type { Db } from '../db/database.ts';
 import type { DialectName } from '../db/dialect.ts';
@@ -82,8 +83,8 @@ export async function findPositionOf(db: Db, accountId: string, id: string): Pro
 
 /**
  * Like `settledBelow`, but counts only the transactions of this database: one of a neighbour on the same server may be
- * open for hours, and writes no events of ours. It costs more, and what it allows may be read by a later statement only.
- * null: other roles work on this database, and which transactions they have open cannot be seen.
+ * open for hours, and writes no events of ours. It costs more, and what it allows may be read by a later statement
+ * only. null: other roles work on this database, and which transactions they have open cannot be seen.
  */
 export async function findOwnHorizon(db: Db): Promise<number | null> {
   const wrap = sql`4294967296`;
@@ -106,7 +107,9 @@ interface CommittedEvents {
   held: boolean;
 }
 
-/** The events after a position, up to the point before which no more events can appear. `horizon`: known to be settled. */
+/**
+ * The events after a position, up to the point before which no more events can appear. `horizon`: known to be settled.
+ */
 export async function listCommitted(
   db: Db,
   dialect: DialectName,

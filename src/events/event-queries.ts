@@ -1,3 +1,4 @@
+// Events in the database: lists, newest first, and single events.
 import type { Selectable, SelectQueryBuilder } from 'kysely';
 import type { Caller } from '../contract/caller.ts';
 import { type AnyEvent, type EventKind, eventKinds } from '../contract/events.ts';

@@ -36,7 +36,9 @@ interface Follower {
   from: Position;
   /** Events behind that position that the client does not get: they were there when it began to follow. */
   skipped: Set<string>;
-  /** The client asked for what comes after this event, which is not in the database: it gets everything, and is told. */
+  /**
+   * The client asked for what comes after this event, which is not in the database: it gets everything, and is told.
+   */
   resetFrom: string | null;
   /** Whether the client also gets hints about changes that are not events. */
   changes: boolean;
@@ -95,7 +97,7 @@ class EventStream extends FollowStream {
       this.send(`id: ${row.id}\nevent: ${row.type}\ndata: ${row.body}\n\n`);
     }
     if (rows.length === pageSize) this.readAgain();
-    else if (held) this.#lookAgainSoon();
+    else if (held) this.#readAgainSoon();
     if (rows.length === 0 && !held && (await this.#isForgotten())) this.end();
   }
 
@@ -111,15 +113,15 @@ class EventStream extends FollowStream {
   }
 
   /**
-   * The last event sent is no longer there: the database lost it, in a failover for example, and goes on from an earlier
-   * position, which this stream is past. A client that reconnects is told.
+   * The last event sent is no longer there: the database lost it, in a failover for example, and goes on from an
+   * earlier position, which this stream is past. A client that reconnects is told.
    */
   async #isForgotten(): Promise<boolean> {
     if (this.#sent === null) return false;
     return (await findPositionOf(this.#parts.db, this.accountId, this.#sent)) === null;
   }
 
-  #lookAgainSoon(): void {
+  #readAgainSoon(): void {
     clearTimeout(this.#heldBack);
     this.#heldBack = setTimeout(() => this.readOn(), heldBackMs);
   }

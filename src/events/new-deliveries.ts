@@ -1,5 +1,5 @@
-// Every delivery begins here, whether an event, a test or a replay causes it: these are the columns of its row and what
-// each of them starts with.
+// Every delivery is inserted here, whether an event, a test or a replay causes it: the columns of its row and their
+// initial values.
 import { CompiledQuery } from 'kysely';
 import type { DeliveryType } from '../contract/deliveries.ts';
 import { type Db, dialectOf } from '../db/database.ts';

@@ -1,6 +1,8 @@
-// An event and its deliveries are written in the transaction of the change they report, with the bytes that will be
-// delivered. The commit then wakes the dispatcher and the live streams.
-
+// The outbox: an event and its deliveries are written in the transaction of the change they report, with the bytes that
+// will be delivered. The commit then wakes the dispatcher and the live streams.
+//
+// Each database has its own statements. On SQLite a statement costs little, so each step is one of its own. On
+// PostgreSQL a round trip costs more than the work it asks for, so an event takes two of them.
 import { CompiledQuery, type Insertable } from 'kysely';
 import type { EventKind } from '../contract/events.ts';
 import type { Ordering } from '../contract/webhooks.ts';
@@ -14,8 +16,6 @@ import { takeNotification } from '../signals/process-signals.ts';
 import { publish } from '../signals/signals.ts';
 import { ownPositionInPostgres } from './event-positions.ts';
 import { insertDeliveries, insertDeliveriesInPostgres, type NewDelivery } from './new-deliveries.ts';
-
-// Which webhooks get an event: those of its account, for all projects or for the event's, that subscribed to its kind.
 
 /** What decides who gets an event. */
 interface EventSubject {
@@ -40,31 +40,6 @@ interface SequencedSubscribers {
    */
   strict: string[];
 }
-
-const selectCandidates = prepared((db) =>
-  db
-    .selectFrom('webhook')
-    .select(['id', 'events', 'project_id', 'ordering'])
-    .where('account_id', '=', '')
-    .where('state', 'in', ['enabled', 'paused'])
-    .orderBy('id'),
-);
-
-async function listSubscribers(tx: Db, { accountId, projectId, type }: EventSubject): Promise<Subscriber[]> {
-  const candidates = await selectCandidates(tx, accountId, 'enabled', 'paused');
-  return candidates.filter(
-    ({ project_id, events }) => (project_id === null || project_id === projectId) && includesKind(events, type),
-  );
-}
-
-/** `events` is the JSON of a webhook row. */
-const includesKind = (events: string, type: EventKind): boolean =>
-  events.includes(`"${type}"`) || events.includes('"*"');
-
-/** The conditions of `listSubscribers` on a webhook `w` in SQL: $1 project, $2 account, $3 the kind in double quotes. */
-const mayGetInPostgres = `w.account_id = $2 and w.state in ('enabled', 'paused')
-  and (w.project_id is null or w.project_id = $1)`;
-const includesKindInPostgres = `(strpos(w.events, $3) > 0 or strpos(w.events, '"*"') > 0)`;
 
 interface NewEvent extends EventSubject {
   /** The record as the API shows it. */
@@ -123,7 +98,33 @@ async function takePositions(tx: Db, subscribers: Subscriber[]): Promise<Map<str
   return new Map(rows.map(({ id, position }) => [id, Number(position)]));
 }
 
-// The outbox on SQLite: in one process a statement costs little, so each step is a plain one of its own.
+const selectCandidates = prepared((db) =>
+  db
+    .selectFrom('webhook')
+    .select(['id', 'events', 'project_id', 'ordering'])
+    .where('account_id', '=', '')
+    .where('state', 'in', ['enabled', 'paused'])
+    .orderBy('id'),
+);
+
+/** The webhooks of the event's account, for all projects or for the event's, that subscribed to its kind. */
+async function listSubscribers(tx: Db, { accountId, projectId, type }: EventSubject): Promise<Subscriber[]> {
+  const candidates = await selectCandidates(tx, accountId, 'enabled', 'paused');
+  return candidates.filter(
+    ({ project_id, events }) => (project_id === null || project_id === projectId) && includesKind(events, type),
+  );
+}
+
+/** `events` is the JSON of a webhook row. */
+const includesKind = (events: string, type: EventKind): boolean =>
+  events.includes(`"${type}"`) || events.includes('"*"');
+
+/**
+ * The conditions of `listSubscribers` on a webhook `w` in SQL: $1 project, $2 account, $3 the kind in double quotes.
+ */
+const mayGetInPostgres = `w.account_id = $2 and w.state in ('enabled', 'paused')
+  and (w.project_id is null or w.project_id = $1)`;
+const includesKindInPostgres = `(strpos(w.events, $3) > 0 or strpos(w.events, '"*"') > 0)`;
 
 async function takeSequenceInSqlite(tx: Db, subject: EventSubject): Promise<SequencedSubscribers> {
   const { sequence } = await tx
@@ -159,8 +160,6 @@ async function writeEventInSqlite(
     .execute();
   await insertDeliveries(tx, deliveries);
 }
-
-// The outbox on PostgreSQL: a round trip costs more than the work it asks for, so an event takes two of them.
 
 const taking = keepPlan(`
   with taken as (
@@ -199,7 +198,7 @@ const writing = keepPlan(`
   delivered as (${insertDeliveriesInPostgres('$8')})
   select pg_notify($9, $10) where $9 is not null`);
 
-/** The statement that writes the event also notifies the other processes, where a NOTIFY is free to use. */
+/** The statement that writes the event also notifies the other processes, if no other transaction here is notifying. */
 async function writeEventInPostgres(
   tx: Db,
   event: Insertable<Tables['event']>,

@@ -1,6 +1,5 @@
-// Creating and deleting an environment spans features: its alert rules come with it; its alerts, routes and instances go
-// with it.
-
+// Creating and deleting an environment spans features: its alert rules come with it; its alerts, routes and instances
+// go with it.
 import { insertDefaultRules } from '../alerts/default-rules.ts';
 import { endAlertsOf } from '../alerts/incidents.ts';
 import { createEnvironment, deleteEnvironment } from '../contract/environments.ts';
@@ -42,7 +41,10 @@ export function environmentLifecycleRoutes(parts: EnvironmentLifecycleParts): Se
         throw quotaExceeded(`A project has at most ${maxEnvironments} environments.`, 'environments', maxEnvironments);
       }
       const host = await freeHost(tx, ids, project.slug, name);
-      const created = newEnvironment({ projectId: project.id, name, region: regions.choose(region), host }, clock.now());
+      const created = newEnvironment(
+        { projectId: project.id, name, region: regions.choose(region), host },
+        clock.now(),
+      );
       const row = changeEnvironment(created, changes, seal, clock.now());
       try {
         await environments.insertEnvironment(tx, row);

@@ -1,6 +1,5 @@
-// Creating and deleting a project spans features: its first environment, that environment's alert rules, and what has to
-// end or be cleaned up when it goes.
-
+// Creating and deleting a project spans features: its first environment, that environment's alert rules, and what has
+// to end or be cleaned up when it goes.
 import { insertDefaultRules } from '../alerts/default-rules.ts';
 import { endAlertsOf } from '../alerts/incidents.ts';
 import type { Caller } from '../contract/caller.ts';

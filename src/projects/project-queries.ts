@@ -1,3 +1,4 @@
+// Projects in the database, and as the API shows them.
 import type { Selectable } from 'kysely';
 import type { Caller } from '../contract/caller.ts';
 import { notFound } from '../contract/errors.ts';
@@ -58,24 +59,6 @@ export async function listKnownProjects(db: Db, caller: Caller, ids: string[]): 
     .where('id', 'in', ids)
     .execute();
   return rows.map((row) => row.id).filter((id) => caller.projectIds === null || caller.projectIds.includes(id));
-}
-
-export async function listTakenSlugs(db: Db, accountId: string, slugs: string[]): Promise<Set<string>> {
-  const rows = await db
-    .selectFrom('project')
-    .select('slug')
-    .where('account_id', '=', accountId)
-    .where('slug', 'in', slugs)
-    .execute();
-  return new Set(rows.map((row) => row.slug));
-}
-
-const selectSlug = prepared((db) =>
-  db.selectFrom('project').select('id').where('account_id', '=', '').where('slug', '=', ''),
-);
-
-export async function isSlugTaken(db: Db, accountId: string, slug: string): Promise<boolean> {
-  return (await selectSlug(db, accountId, slug)).length > 0;
 }
 
 export const insertProject = preparedInsert('project');

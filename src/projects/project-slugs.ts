@@ -1,7 +1,8 @@
+// Slugs of projects: derived from a name, and made unique in the account.
 import { ApiError } from '../contract/errors.ts';
 import type { Db } from '../db/database.ts';
+import { prepared } from '../db/prepared.ts';
 import type { IdSource } from '../lib/ids.ts';
-import { isSlugTaken, listTakenSlugs } from './project-queries.ts';
 
 /** Derives a slug from a name: ASCII letters and digits, everything else becomes a dash. */
 export function slugOf(name: string): string {
@@ -33,3 +34,21 @@ export const slugTaken = (slug: string) =>
   new ApiError('slug_taken', `Another project in this account already has the slug ${slug}.`, {
     details: [{ path: 'body.slug', message: slug }],
   });
+
+async function listTakenSlugs(db: Db, accountId: string, slugs: string[]): Promise<Set<string>> {
+  const rows = await db
+    .selectFrom('project')
+    .select('slug')
+    .where('account_id', '=', accountId)
+    .where('slug', 'in', slugs)
+    .execute();
+  return new Set(rows.map((row) => row.slug));
+}
+
+const selectSlug = prepared((db) =>
+  db.selectFrom('project').select('id').where('account_id', '=', '').where('slug', '=', ''),
+);
+
+async function isSlugTaken(db: Db, accountId: string, slug: string): Promise<boolean> {
+  return (await selectSlug(db, accountId, slug)).length > 0;
+}

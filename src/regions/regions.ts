@@ -1,4 +1,5 @@
-// The regions of this service, and whether their engines answered when this process last asked.
+// The regions of this service, whether their engines answered when this process last asked, and which engine each
+// region had before, remembered across restarts and processes.
 import { ApiError } from '../contract/errors.ts';
 import type { Db } from '../db/database.ts';
 import type { Engine } from '../engines/engine.ts';
@@ -121,8 +122,6 @@ export class Regions {
     if (fault === null) for (const listener of this.#listeners) listener({ region, environment: null });
   }
 }
-
-// What the engine of a region is, remembered from one start to the next and between processes.
 
 const rowName = (region: string): string => `engine.${region}`;
 

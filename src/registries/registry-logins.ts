@@ -1,6 +1,6 @@
 // With which login an image is pulled: one of the account that deploys it, and of no other. Logins that accounts added
-// themselves come before those that the operator put into a file for them.
-
+// themselves take precedence over those that the operator put into a file, in the format that `docker login` writes
+// (config.json). Credential helpers are not run.
 import { readFileSync } from 'node:fs';
 import { parseImage } from '../contract/image-reference.ts';
 import type { Db } from '../db/database.ts';
@@ -63,8 +63,6 @@ async function fromFiles(db: Db, files: LoginFile[], accountId: string, host: st
   const own = files.filter(({ account }) => (account ?? first?.id) === accountId);
   return own.map(({ path }) => readRegistryAuths(path).get(host)).find((auth) => auth !== undefined) ?? null;
 }
-
-// Registry credentials from a file that `docker login` writes (config.json). Credential helpers are not run.
 
 /** Keyed by the registry's host, `docker.io` for Docker Hub. */
 type RegistryAuths = Map<string, RegistryAuth>;

@@ -44,8 +44,8 @@ export function connectProcesses(parts: ProcessParts): { stop(): Promise<void> }
 
 /**
  * What a statement of this transaction may pass to pg_notify, so that its commit notifies the other processes of its
- * events and saves a statement of its own. Transactions that notify wait for each other's commits, so only one at a time
- * of each process gets this. null: the others are notified after the commit.
+ * events and saves a statement of its own. Transactions that notify wait for each other's commits, so only one at a
+ * time of each process gets this. null: the others are notified after the commit.
  */
 export function takeNotification(tx: Db): { channel: string; payload: string } | null {
   const scope = scopeOf(tx);

@@ -1,7 +1,7 @@
 // Signals say that something happened, so that nobody has to poll for it. A signal published within a transaction is
 // delivered after its commit, or never: to the subscribers in this process at once, to those in other processes by
-// NOTIFY. A signal carries no state and can get lost between processes: every subscriber also looks by itself from time
-// to time.
+// NOTIFY. A signal carries no state and can get lost between processes: every subscriber also polls from time to
+// time.
 import type { Db } from '../db/database.ts';
 import { scopeOf, type TransactionScope } from '../db/transactions.ts';
 
@@ -10,7 +10,7 @@ export interface Topics {
   events: null;
   /** Deliveries are due. */
   deliveries: null;
-  /** Something changed that people may be looking at; null: in no project, or in no single environment. */
+  /** Something changed that people may have on screen; null: in no project, or in no single environment. */
   changes: { accountId: string; projectId: string | null; environment: string | null };
   /** What should run in this environment may have changed. */
   environments: { projectId: string; environment: string };
@@ -28,7 +28,7 @@ export interface Topics {
 
 export type Topic = keyof Topics;
 
-/** Gets the signals of one commit together. An empty list: some of another process may be lost, look at everything. */
+/** Gets the signals of one commit together. An empty list: some of another process may be lost, check everything. */
 type Listener<T extends Topic> = (signals: Topics[T][]) => void;
 
 /** Signals by topic, each once: the key is its JSON. */

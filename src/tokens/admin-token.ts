@@ -1,5 +1,5 @@
-// The first account and its admin token. The token is SLUICE_ADMIN_TOKEN, or else the one in the data directory. If there
-// is neither, the first start creates one, prints it once and saves it in the data directory.
+// The first account and its admin token. The token is SLUICE_ADMIN_TOKEN, or else the one in the data directory. If
+// there is neither, the first start creates one, prints it once and saves it in the data directory.
 import { rmSync } from 'node:fs';
 import { adminTokenPath, readAdminToken, writeSecretFile } from '../data-dir.ts';
 import type { Db } from '../db/database.ts';

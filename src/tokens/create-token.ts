@@ -1,3 +1,5 @@
+// Creates tokens. A token is `slc_`, 30 random base62 characters, and 6 characters of their CRC-32, so that secret
+// scanners can recognise a real token without calling the service. Only its hash is stored.
 import { hash, randomInt } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import type { Scope } from '../contract/scopes.ts';
@@ -46,9 +48,6 @@ export async function createToken(
   await insertToken(db, row);
   return { row, secret };
 }
-
-// The format of a token: `slc_`, 30 random base62 characters, and 6 characters of their CRC-32, so that secret scanners
-// can recognise a real token without calling the service.
 
 const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 

@@ -1,3 +1,4 @@
+// Tokens in the database, and when they were last used.
 import type { Selectable } from 'kysely';
 import type { Caller } from '../contract/caller.ts';
 import type { Scope } from '../contract/scopes.ts';
@@ -58,7 +59,9 @@ async function withProjects(db: Db, rows: Selectable<Tables['token']>[]): Promis
   return rows.map((row) => ({ ...row, project_ids: projects.get(row.id) ?? null }));
 }
 
-/** The caller sees the tokens of its account. If it is bound to projects, it sees only tokens bound to no other ones. */
+/**
+ * The caller sees the tokens of its account. If it is bound to projects, it sees only tokens bound to no other ones.
+ */
 function visibleTokens(db: Db, caller: Caller) {
   const query = db.selectFrom('token').selectAll().where('account_id', '=', caller.accountId);
   const own = caller.projectIds;
@@ -164,10 +167,12 @@ export function presentToken(row: TokenRow): Token {
   };
 }
 
-// When tokens were last used, to the minute. Collected in memory and written periodically, so that a GET writes nothing.
-
 const resolutionMs = 60_000;
 
+/**
+ * When tokens were last used, to the minute. Collected in memory and written periodically, so that a GET writes
+ * nothing.
+ */
 export class LastUsed {
   readonly #clock: Clock;
   readonly #written = new Map<string, number>();

@@ -136,14 +136,12 @@ function readExpiry(text: string | null | undefined, nowMs: number): number | nu
   });
 }
 
-// All tokens are revoked here.
-
 /** How many tokens one statement names. */
 const atOnce = 500;
 
 /**
- * Returns the ids of those that this call revoked. A token is revoked before those it made are looked for, and it makes
- * none once it is revoked (`lockLifetime`), so that none is missed.
+ * All tokens are revoked here. Returns the ids of those that this call revoked. A token is revoked before the tokens it
+ * created are searched for, and it creates none once it is revoked (`lockLifetime`), so that none is missed.
  */
 async function revokeToken(tx: Db, id: string, cascade: boolean, nowMs: number): Promise<string[]> {
   const revoked: string[] = [];

@@ -1,3 +1,4 @@
+// Deliveries and their attempts in the database, and as the API shows them.
 import type { Selectable, SelectQueryBuilder } from 'kysely';
 import { type Delivery, type DeliveryDetail, type DeliveryState, deliveryStates } from '../contract/deliveries.ts';
 import { notFound } from '../contract/errors.ts';

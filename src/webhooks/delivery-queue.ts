@@ -1,10 +1,44 @@
-// What a claim asks for and what it gives. A claim is a lease: until it runs out no other process takes the delivery,
-// and only its holder can report how the delivery went.
+// The queue of deliveries as the dispatcher sees it, and what its two implementations share (sqlite-queue.ts,
+// postgres-queue.ts). `test/both-databases/webhooks/queue.test.ts` says what both have to do.
+//
+// A claim is a lease: until it runs out no other process takes the delivery, and only its holder can report how the
+// delivery went. Each attempt becomes a row, and the delivery moves on.
 import type { DeliveryState, DeliveryType } from '../contract/deliveries.ts';
 import type { Ordering } from '../contract/webhooks.ts';
 import type { Db } from '../db/database.ts';
 import { changesOne } from '../db/guarded.ts';
 import { type Health, hasFailedTooLong, healthAfter, type Load, type Round } from './endpoint-health.ts';
+
+export interface DeliveryQueue {
+  /**
+   * To be called once, before the first claim. If no other process can hold leases, it ends those of a process that
+   * crashed, and makes deliveries due that a wrong clock has put further into the future than `longestDelayMs`.
+   */
+  recover(nowMs: number, longestDelayMs: number): Promise<void>;
+
+  /**
+   * Leases deliveries that are due, as many as each enabled endpoint has room for. Where the order is strict, that is
+   * the first one pending and no other: while it waits for a retry or is being sent, all behind it wait.
+   */
+  claim(request: ClaimRequest): Promise<Claimed[]>;
+
+  /** They were not sent after all, and are due again at once. A lease that was lost meanwhile is left alone. */
+  release(leases: readonly DeliveryLease[]): Promise<void>;
+
+  /**
+   * They are still being sent, or their outcomes are not written yet. A lease that was lost meanwhile is left alone.
+   */
+  renew(leases: readonly DeliveryLease[], untilMs: number): Promise<void>;
+
+  /** Writes attempts and what becomes of their deliveries. An outcome whose lease was lost meanwhile is not written. */
+  complete(outcomes: readonly Outcome[]): Promise<void>;
+
+  /** Updates the health of endpoints after some outcomes. Returns the ids of the webhooks that this disabled. */
+  markHealth(changes: HealthChange[], nowMs: number, random: number): Promise<string[]>;
+
+  /** Closes the connections that are the queue's own. */
+  close(): Promise<void>;
+}
 
 export interface ClaimRequest {
   /** What this process has under way, by endpoint. */
@@ -50,37 +84,6 @@ export const leaseFields = { id: 'text', lease: 'text' } as const;
 export const leasesOf = (leases: readonly DeliveryLease[]): string =>
   JSON.stringify(leases.map(({ id, lease }) => ({ id, lease })));
 
-export interface DeliveryQueue {
-  /**
-   * To be called once, before the first claim: where no other process can hold any, ends the leases of one that crashed,
-   * and makes due what its clock, wrong at that time, has put further ahead than `longestDelayMs`.
-   */
-  recover(nowMs: number, longestDelayMs: number): Promise<void>;
-
-  /**
-   * Leases deliveries that are due, as many as each enabled endpoint has room for. Where the order is strict, that is
-   * the first one pending and no other: while it waits for a retry or is being sent, all behind it wait.
-   */
-  claim(request: ClaimRequest): Promise<Claimed[]>;
-
-  /** They were not sent after all, and are due again at once. A lease that was lost meanwhile is left alone. */
-  release(leases: readonly DeliveryLease[]): Promise<void>;
-
-  /** They are still being sent, or their outcomes are not written yet. A lease that was lost meanwhile is left alone. */
-  renew(leases: readonly DeliveryLease[], untilMs: number): Promise<void>;
-
-  /** Writes attempts and what becomes of their deliveries. An outcome whose lease was lost meanwhile is not written. */
-  complete(outcomes: readonly Outcome[]): Promise<void>;
-
-  /** How endpoints are doing after some outcomes. Gives the ids of the webhooks that this disabled. */
-  markHealth(changes: HealthChange[], nowMs: number, random: number): Promise<string[]>;
-
-  /** Closes the connections that are the queue's own. */
-  close(): Promise<void>;
-}
-
-// How an attempt went, and how that is written in SQL: the attempt is a new row, and the delivery moves on.
-
 export interface Outcome {
   id: string;
   webhook_id: string;
@@ -99,7 +102,7 @@ export interface Outcome {
   finished_at: number | null;
 }
 
-/** All but the webhook, which a delivery never changes. */
+/** All columns but the webhook, which a delivery never changes. */
 export const outcomeFields = {
   id: 'text',
   lease: 'text',

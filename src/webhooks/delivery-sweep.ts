@@ -6,7 +6,7 @@ import { lockedInOrder } from './delivery-queries.ts';
 
 const batch = 500;
 
-/** How far the events have been looked at. Some have to stay, and are not to be looked at again for every batch. */
+/** How far the events have been checked. Some have to stay, and are not checked again for every batch. */
 export interface SweptEvents {
   after: string;
 }
@@ -29,11 +29,11 @@ export async function sweepOld(db: Db, olderThanMs: number, swept: SweptEvents =
   // An event comes before its deliveries: of those behind the last one deleted here, most still have theirs.
   const upTo = isBehind ? `evt${old.at(-1)!.id.slice(3)}` : idFloor('evt', olderThanMs);
   const hasMoreEvents = await sweepEvents(db, upTo, swept);
-  if (!isBehind && !hasMoreEvents) swept.after = ''; // all were looked at: the next time begins anew
+  if (!isBehind && !hasMoreEvents) swept.after = ''; // all were checked: the next time begins anew
   return isBehind || hasMoreEvents;
 }
 
-/** Looks at one page after another until it has deleted something, or has seen all. Gives whether there may be more. */
+/** Checks one page after another until it has deleted something, or has seen all. Returns whether there may be more. */
 async function sweepEvents(db: Db, upTo: string, swept: SweptEvents): Promise<boolean> {
   for (;;) {
     const page = await db
@@ -53,7 +53,7 @@ async function sweepEvents(db: Db, upTo: string, swept: SweptEvents): Promise<bo
 }
 
 /**
- * Those of these that may go. By their ids, not by their age: however many are old, the database looks at these alone. An event
+ * Deletes those that may go. They are named by their ids, not by their age, so the database reads only these. An event
  * stays while it has a delivery, because one that is still pending needs its body.
  */
 async function deleteEvents(db: Db, ids: string[]): Promise<number> {

@@ -1,4 +1,5 @@
-// What a process with the role `worker` does for webhooks: it sends deliveries and clears away old ones.
+// What a process with the role `worker` does for webhooks: it sends deliveries and clears away old ones. Which database
+// the queue is in is decided here and nowhere else.
 import type { Db } from '../db/database.ts';
 import type { RetentionClock } from '../db/retention-clock.ts';
 import type { AddressPolicy } from '../lib/address.ts';
@@ -96,9 +97,6 @@ export class DeliveryWorker {
     await this.#queue?.close();
   }
 }
-
-// The queue of deliveries as the dispatcher sees it. There is one implementation for each database; which one is used
-// is decided here and nowhere else. `test/both-databases/webhooks/queue.test.ts` says what both have to do.
 
 interface QueueOptions {
   db: Db;

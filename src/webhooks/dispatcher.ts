@@ -1,6 +1,5 @@
 // Sends what is due: claim as many deliveries as each endpoint has room for → send them → write the outcomes. Commits
-// and freed room wake the claiming, and a slow clock does for what is due later. Claiming never waits for a receiver.
-
+// and freed room wake the claiming; a timer does for what is due later. Claiming never waits for a receiver.
 import { type Clock, lastingOf } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
 import type { Loop, Loops } from '../lib/loops.ts';

@@ -1,5 +1,5 @@
-// The deliveries this process has claimed, by endpoint: those in flight, and those that wait for room.
-
+// The deliveries this process has claimed, by endpoint: those in flight, and those that wait for room. And the leases
+// it holds, from the claim until the outcome is written or the delivery is released.
 import type { Claimed, DeliveryLease } from './delivery-queue.ts';
 import { type Load, roomFor, wantFor } from './endpoint-health.ts';
 
@@ -147,8 +147,6 @@ export function crowdedAfter(
   }
   return crowded;
 }
-
-// The leases this process holds: of deliveries it has claimed and not given back, until their outcome is written.
 
 interface HeldLease extends DeliveryLease {
   untilMs: number;

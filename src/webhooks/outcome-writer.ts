@@ -1,5 +1,5 @@
-// Writes the outcomes of deliveries to the queue in batches. What finishes while one batch is being written is the
-// next.
+// What an answer, or the lack of one, means for a delivery and its endpoint; and the writer that saves outcomes in
+// batches. What finishes while one batch is being written becomes the next.
 import { type Clock, lastingOf } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
 import { readRetryAfter } from '../lib/retry-after.ts';
@@ -85,8 +85,6 @@ export class OutcomeWriter {
   }
 }
 
-// What an answer, or the lack of one, means for the delivery and for its endpoint.
-
 export interface Finished {
   outcome: Outcome;
   succeeded: boolean;
@@ -96,7 +94,9 @@ export interface Finished {
   strict: boolean;
 }
 
-/** `at`: the time of day at which it was sent; `nowMs` is by the clock that retries wait by; `random` is from 0 to 1. */
+/**
+ * `at`: the time of day at which it was sent; `nowMs` is by the clock that retries wait by; `random` is from 0 to 1.
+ */
 export function finish(
   { claimed, sentAt }: Flight,
   { status, error, answer, retryAfter }: Sent,

@@ -127,8 +127,8 @@ async function renew(db: Db, leases: readonly DeliveryLease[], untilMs: number):
 }
 
 /**
- * The array of ids keeps the planner on the primary key, however large the table is. Both the index and the outcomes are
- * in the order of ids, so all that write several deliveries lock them in that order.
+ * The array of ids keeps the planner on the primary key, however large the table is. Both the index and the outcomes
+ * are in the order of ids, so all that write several deliveries lock them in that order.
  */
 const completing = `
   with r as materialized (select * from ${postgresRows('$1', outcomeFields)}),

@@ -1,6 +1,6 @@
-// Connections to receivers. A host name is resolved once, every address it resolves to is checked, and the connection
-// goes to a checked address, so a DNS answer that changes in between has no effect. IP addresses in the URL are checked
-// too.
+// Which addresses webhooks may reach. A host name is resolved once, every address it resolves to is checked, and the
+// connection goes to a checked address, so a DNS answer that changes in between has no effect. IP addresses in the URL
+// are checked too.
 import type { LookupAddress } from 'node:dns';
 import { lookup } from 'node:dns/promises';
 import { isIP, type Socket } from 'node:net';
@@ -84,9 +84,6 @@ class OpenConnections {
   }
 }
 
-// Whether webhooks may reach loopback. They may while only this machine can reach the service: who can call it then can
-// reach what runs beside it anyway. Something in front of the service, or a public address, ends that. No I/O.
-
 export interface Exposure {
   /** Where the API listens. */
   host: string;
@@ -97,6 +94,10 @@ export interface Exposure {
   urls: readonly (string | null)[];
 }
 
+/**
+ * Webhooks may reach loopback while only this machine can reach the service: its callers can reach what runs beside it
+ * anyway. A proxy in front of the service, or a public address, ends that. No I/O.
+ */
 export function mayReachLoopback({ host, servesApi, trustedProxies, urls }: Exposure): boolean {
   const hosts = urls.flatMap((url) => (url === null ? [] : [URL.parse(url)?.hostname ?? '']));
   return servesApi && trustedProxies.length === 0 && [host, ...hosts].every(isLoopbackHost);

@@ -37,7 +37,7 @@ export function createSender({ policy, lookup, timeoutMs }: SenderOptions): Send
     pipelining: 1,
     keepAliveTimeout: 30_000,
     keepAliveMaxTimeout: 300_000,
-    // `Exchange` limits the whole request.
+    // `ResponseCollector` limits the whole request.
     headersTimeout: 0,
     bodyTimeout: 0,
   });
@@ -45,10 +45,10 @@ export function createSender({ policy, lookup, timeoutMs }: SenderOptions): Send
   return {
     send(url, headers, body) {
       return new Promise((resolve) => {
-        const exchange = new ResponseCollector(resolve, timeoutMs, () => leadsInside(url.origin));
+        const collector = new ResponseCollector(resolve, timeoutMs, () => leadsInside(url.origin));
         agent.dispatch(
           { origin: url.origin, path: url.pathname + url.search, method: 'POST', headers, body },
-          exchange,
+          collector,
         );
       });
     },

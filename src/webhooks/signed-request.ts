@@ -1,5 +1,6 @@
-// From a delivery to the request that is sent: its URL, its body, and the headers a receiver verifies it with.
-
+// From a delivery to the request that is sent: its URL, its body, and the headers a receiver verifies it with, which
+// are the service's own signature and the three of Standard Webhooks. And the secrets that sign it, sealed in the
+// database.
 import { createHmac, randomBytes } from 'node:crypto';
 import { Memo } from '../lib/bounded-cache.ts';
 import type { Seal } from '../lib/seal.ts';
@@ -57,8 +58,6 @@ export class Requests {
   }
 }
 
-// The headers a receiver verifies a delivery with: the service's own signature, and the three of Standard Webhooks.
-
 const secretPrefix = 'whsec_';
 
 /** Lowercase hexadecimal HMAC-SHA256 of the raw body; the key is the whole secret string. */
@@ -104,10 +103,10 @@ const secretBytes = 32;
 
 export const newSecret = (): string => secretPrefix + randomBytes(secretBytes).toString('base64');
 
-const contextOf = (webhookId: string): string => `webhook ${webhookId}`;
+const secretContext = (webhookId: string): string => `webhook ${webhookId}`;
 
 export const sealSecret = (seal: Seal, webhookId: string, secret: string): string =>
-  seal.seal(secret, contextOf(webhookId));
+  seal.seal(secret, secretContext(webhookId));
 
 const maxOpened = 10_000;
 
@@ -121,6 +120,6 @@ export class OpenedSecrets {
   }
 
   open(webhookId: string, sealed: string): string {
-    return this.#opened.get(sealed, () => this.#seal.open(sealed, contextOf(webhookId)));
+    return this.#opened.get(sealed, () => this.#seal.open(sealed, secretContext(webhookId)));
   }
 }

@@ -1,5 +1,5 @@
-// Calls to engines that start or stop an instance, and the last lines an instance wrote. The calls run in the background,
-// so that no pass waits for them; calls about the same instance run one after another.
+// Calls to engines that start or stop an instance, and the last lines an instance wrote. The calls run in the
+// background, so that no pass waits for them; calls about the same instance run one after another.
 import { ChangedMeanwhile } from '../../db/guarded.ts';
 import type { Engine } from '../../engines/engine.ts';
 import { type EnvironmentKey, keyOf } from '../../environments/environment-key.ts';

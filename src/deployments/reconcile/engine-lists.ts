@@ -1,8 +1,8 @@
 // What the engines run. Passes at about the same time share one list, until something changes.
 //
-// Every new list is also compared with the routing table. An instance that is no longer at its address there (its engine
-// restarted, or somebody restarted it by hand) leaves the table at once, before anything is started: whatever is at its old
-// address now may belong to someone else. It comes back when a pass finds it healthy at its new address.
+// Every new list is also compared with the routing table. An instance that is no longer at its address there (its
+// engine restarted, or somebody restarted it by hand) leaves the table at once, before anything is started: whatever is
+// at its old address now may belong to someone else. It comes back when a pass finds it healthy at its new address.
 import type { Db } from '../../db/database.ts';
 import type { EngineInstance } from '../../engines/engine.ts';
 import { type EnvironmentKey, keyOf, keyText } from '../../environments/environment-key.ts';

@@ -1,5 +1,5 @@
-// Which process reconciles an environment. On SQLite there is only one; on PostgreSQL each environment is leased, and the
-// lease of a process that died runs out.
+// Which process reconciles an environment. On SQLite there is only one; on PostgreSQL each environment is leased, and
+// the lease of a process that died runs out.
 //
 // A process cannot know that it was not paused a moment ago. So each holder has a fence, a number higher than that of
 // any holder before it, and every write names it: a process that lost its lease while it was paused changes nothing any

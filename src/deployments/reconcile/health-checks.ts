@@ -1,7 +1,6 @@
-// Health checks: one probe of an instance, and the watch that repeats probes and reports when an instance becomes healthy or
-// unhealthy. Every pass names the instances to watch, from the rows it has read. A watch that no pass renews ends by itself,
-// as after the loss of a lease.
-
+// Health checks: one probe of an instance, and the watch that repeats probes and reports when an instance becomes
+// healthy or unhealthy. Every pass names the instances to watch, from the rows it has read. A watch that no pass renews
+// ends by itself, as after the loss of a lease.
 import { connect } from 'node:net';
 import type { HealthCheck } from '../../contract/environments.ts';
 import { type EnvironmentKey, keyText } from '../../environments/environment-key.ts';

@@ -1,5 +1,5 @@
-// Images being pulled. No pass waits for a pull: it asks what is known so far. A pull that failed for a reason that may pass
-// is retried with backoff; a registry that cannot be reached is retried only once.
+// Images being pulled. No pass waits for a pull: it asks what is known so far. A pull that failed for a reason that may
+// pass is retried with backoff; a registry that cannot be reached is retried only once.
 import { pinImage } from '../../contract/image-reference.ts';
 import { EngineError, type PreparedImage } from '../../engines/engine.ts';
 import { type EnvironmentKey, keyOf, keyText } from '../../environments/environment-key.ts';
@@ -137,8 +137,8 @@ const longestWaitMs = 120_000;
 const jitter = 0.2;
 
 /**
- * The backoff after this many failures in a row. ± 20 %, so that deployments waiting for the same registry do not all retry
- * at once; `random` is from 0 to 1.
+ * The backoff after this many failures in a row. ± 20 %, so that deployments waiting for the same registry do not all
+ * retry at once; `random` is from 0 to 1.
  */
 export function pullRetryMs(failures: number, random: number): number {
   const waitMs = Math.min(longestWaitMs, firstWaitMs * 2 ** (failures - 1));

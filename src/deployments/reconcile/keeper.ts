@@ -1,9 +1,9 @@
-// Makes the instances of an environment match the desired state: starts missing ones, with backoff, and drains and stops
-// surplus ones.
+// Makes the instances of an environment match the desired state: starts missing ones, with backoff, and drains and
+// stops surplus ones.
 //
-// An engine runs sets: a set is one revision in one environment. A set and its instances get their rows before the engine
-// is asked to start them, and lose them after they are gone, so whatever has no row is an orphan. Calls to the engine run
-// in the background (engine-calls.ts); a later pass reads what came of them.
+// An engine runs sets: a set is one revision in one environment. A set and its instances get their rows before the
+// engine is asked to start them, and lose them after they are gone, so whatever has no row is an orphan. Calls to the
+// engine run in the background (engine-calls.ts); a later pass reads what came of them.
 import type { Db } from '../../db/database.ts';
 import { EngineError, type InstanceSet, type Member } from '../../engines/engine.ts';
 import type { EnvironmentRow } from '../../environments/environment-queries.ts';
@@ -222,7 +222,9 @@ function describeSet(id: string, revision: RevisionRow, environment: Environment
   };
 }
 
-/** Asks the engine for all members at once, and handles the outcome of each as it comes. `startedAt`: of their round. */
+/**
+ * Asks the engine for all members at once, and handles the outcome of each as it comes. `startedAt`: of their round.
+ */
 function startMembers(
   context: ReconcileContext,
   seen: Reachable,
@@ -311,8 +313,8 @@ const isRunning = ({ key, region }: Reachable, revision: number): boolean =>
 type Address = Pick<InstanceRow, 'host' | 'port'>;
 
 /**
- * The addresses that instances get before they are started, on engines that leave that to us. Fewer than instances if too
- * few ports are free: the others are started once there are more.
+ * The addresses that instances get before they are started, on engines that leave that to us. Fewer than instances if
+ * too few ports are free: the others are started once there are more.
  */
 async function takeAddresses(
   tx: Db,
@@ -328,7 +330,9 @@ async function takeAddresses(
 
 const noneFree = 'no port is free for an instance: SLUICE_INSTANCE_PORTS is too small a range, or others use its ports';
 
-/** The port of an instance to be started; it gets another if it has none, or one outside the range. null: none is free. */
+/**
+ * The port of an instance to be started; it gets another if it has none, or one outside the range. null: none is free.
+ */
 async function portOf(
   context: ReconcileContext,
   region: ObservedRegion,

@@ -8,8 +8,8 @@ import type { ReconcileContext } from './reconcile-context.ts';
 type OrphanContext = Pick<ReconcileContext, 'db' | 'log' | 'takeLogs' | 'routers'>;
 
 /**
- * Instances that have no row: those of deleted environments, of a host that was given up and is back, and what a crash or a
- * restarted engine left behind. As all others, they are stopped only when no router sends them requests any more.
+ * Instances that have no row: those of deleted environments, of a host that was given up and is back, and what a crash
+ * or a restarted engine left behind. As all others, they are stopped only when no router sends them requests any more.
  */
 export class Orphans {
   /** By region and instance: a version of the routing table that is without it. */

@@ -22,8 +22,8 @@ import type { HealthWatch } from './health-checks.ts';
 import type { ImagePulls } from './image-pulls.ts';
 
 /**
- * The parts that the steps of a pass are given, and what this process remembers from one pass to the next. A function that
- * needs two or three of them takes those instead.
+ * The parts that the steps of a pass are given, and what this process remembers from one pass to the next. A function
+ * that needs two or three of them takes those instead.
  */
 export interface ReconcileContext {
   /** To read from. Everything is written through the lease. */

@@ -239,8 +239,8 @@ async function troubleOf(
 const maxReason = 2000;
 
 /**
- * Writes the environment's health when it has changed. So the row knows since when, and lists of environments and projects
- * show the health without counting instances.
+ * Writes the environment's health when it has changed. So the row knows since when, and lists of environments and
+ * projects show the health without counting instances.
  */
 async function saveHealth(db: Db, lease: EnvironmentLease, seen: Observation, nowMs: number): Promise<void> {
   const { environment, key } = seen;

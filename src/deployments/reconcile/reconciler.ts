@@ -1,6 +1,6 @@
 // Runs reconcile passes over environments. Signals and engines say which environment has changed; a search every second
-// finds what they missed. Every pass starts from what is in the database and what the engine reports, so what this process
-// remembers between passes only saves time.
+// finds what they missed. Every pass starts from what is in the database and what the engine reports, so what this
+// process remembers between passes only saves time.
 import type { Db } from '../../db/database.ts';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
 import { type EnvironmentKey, keyText } from '../../environments/environment-key.ts';

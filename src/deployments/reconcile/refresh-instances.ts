@@ -79,7 +79,8 @@ async function refreshInstance(
   const { lease, health, lasting } = context;
   const found = of.running.get(known.id);
   if (!found) {
-    // The engine does not know it. One that was starting never reached the engine and is started again; any other is lost.
+    // The engine does not know it. One that was starting never reached the engine and is started again; any other is
+    // lost.
     if (known.state === 'starting') return known;
     await removeInstance(lease, health, known, vanished(lasting.now()));
     return null;
@@ -104,7 +105,8 @@ async function refreshInstance(
   if (seen === 'healthy' && row.state !== 'healthy' && (await isProved(context.db, of, row)))
     return mark(lease, row, 'healthy', lasting.now());
   if (seen === 'unhealthy' && row.state === 'healthy') return mark(lease, row, 'unhealthy', lasting.now());
-  // Its host is unreachable, which is not the instance's fault: either the host comes back, or the instance is gone with it.
+  // Its host is unreachable, which is not the instance's fault: either the host comes back, or the instance is gone
+  // with it.
   if (found.hostAway) return row;
   const waitedMs = lasting.now() - row.state_since;
   const startTimeoutS = of.healthChecks.get(row.revision)?.start_timeout_s;
@@ -200,9 +202,9 @@ const checkSavedEveryMs = 30_000;
 const maxMessage = 500;
 
 /**
- * Saves the latest health check of each instance, which the API shows. Only the process that holds the environment's lease
- * makes checks, so the others read them from the rows. To write little, a check is saved when its outcome changes, and
- * otherwise every half a minute. Returns the updated rows.
+ * Saves the latest health check of each instance, which the API shows. Only the process that holds the environment's
+ * lease makes checks, so the others read them from the rows. To write little, a check is saved when its outcome
+ * changes, and otherwise every half a minute. Returns the updated rows.
  */
 async function saveChecks(
   lease: EnvironmentLease,
@@ -237,7 +239,9 @@ function shouldSave(row: InstanceRow, check: CheckFields): boolean {
   return row.check_ok !== check.check_ok || Math.abs(check.checked_at! - (row.checked_at ?? 0)) >= checkSavedEveryMs;
 }
 
-/** Why a running instance is not healthy, and what to do about it. Asks the engine for open ports where that matters. */
+/**
+ * Why a running instance is not healthy, and what to do about it. Asks the engine for open ports where that matters.
+ */
 export async function whyNotHealthy(
   db: Db,
   engine: Engine,
@@ -276,8 +280,8 @@ async function readListening(
 }
 
 /**
- * Whether an instance that accepts connections really listens. Docker's proxy accepts them on behalf of a program that does
- * not, and on a busy machine it takes its time to close them.
+ * Whether an instance that accepts connections really listens. Docker's proxy accepts them on behalf of a program that
+ * does not, and on a busy machine it takes its time to close them.
  */
 export async function listens(db: Db, engine: Pick<Engine, 'listening' | 'list'>, row: InstanceRow): Promise<boolean> {
   if (!engine.listening) return true;

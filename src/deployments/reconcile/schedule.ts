@@ -1,11 +1,11 @@
 // Which environments to reconcile, and when; and the workers that do it.
 //
-// The schedule has one entry per environment that has something to reconcile. An environment has one pass at a time; one that
-// is enqueued during a pass gets another after it. There may be a hundred thousand entries, and some are always due, so the
-// due ones are found without visiting the others.
+// The schedule has one entry per environment that has something to reconcile. An environment has one pass at a time;
+// one that is enqueued during a pass gets another after it. There may be a hundred thousand entries, and some are
+// always due, so the due ones are found without visiting the others.
 //
-// The passes of each region wait in a queue of their own, with workers of their own: a region whose engine is slow delays no
-// other.
+// The passes of each region wait in a queue of their own, with workers of their own: a region whose engine is slow
+// delays no other.
 import { type EnvironmentKey, keyText } from '../../environments/environment-key.ts';
 import { Heap } from '../../lib/heap.ts';
 
@@ -49,8 +49,8 @@ export class Schedule {
   }
 
   /**
-   * Only these have something to reconcile: any other that is scheduled gets a pass at once, which removes it. One whose pass
-   * is under way is left alone; otherwise each pass would ask for a sweep, and each sweep for a pass.
+   * Only these have something to reconcile: any other that is scheduled gets a pass at once, which removes it. One
+   * whose pass is under way is left alone; otherwise each pass would ask for a sweep, and each sweep for a pass.
    */
   reduceTo(keys: EnvironmentKey[], nowMs: number): void {
     const kept = new Set(keys.map(keyText));
@@ -88,7 +88,9 @@ export class Schedule {
     this.#planAt(entry, entry.at);
   }
 
-  /** The pass has ended: there is nothing left to reconcile. The environment stays if it was enqueued in the meantime. */
+  /**
+   * The pass has ended: there is nothing left to reconcile. The environment stays if it was enqueued in the meantime.
+   */
   remove(key: EnvironmentKey): void {
     const name = keyText(key);
     const entry = this.#entries.get(name);

@@ -90,7 +90,9 @@ interface Behaviour {
   buckets: readonly number[];
 }
 
-/** Latencies with this median, spread as a logistic distribution of their logarithms: the p95 is about five times that. */
+/**
+ * Latencies with this median, spread as a logistic distribution of their logarithms: the p95 is about five times that.
+ */
 const behaviour = (errorRate: number, medianMs: number): Behaviour => ({
   errorRate,
   buckets: latencyBoundsMs.map((bound) => 1 / (1 + (medianMs / bound) ** 1.8)),

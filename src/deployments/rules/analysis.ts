@@ -1,4 +1,9 @@
-// Whether a canary is good: what the router measured of it, held against the limits and against the stable revision.
+// Whether a canary is good: what the router measured of it, compared with the limits and with the stable revision. No
+// I/O.
+//
+// The evidence is a mixture of likelihoods over all rates (Jeffreys' prior), divided by the greatest likelihood that
+// "it is no worse" allows. If the canary is no worse, odds of n to 1 are ever reached in at most one of n rollouts,
+// however often it is evaluated. Why this test: docs/decisions/canary-analysis.md.
 import type { CanaryPolicy } from '../../contract/environments.ts';
 import { latencyBoundsMs, quantileMs } from '../../traffic/measure/measurements.ts';
 
@@ -156,11 +161,6 @@ const counted = (count: Count, verb: string): string => {
 };
 
 const percent = (rate: number): string => `${Math.round(rate * 1000) / 10} %`;
-
-// How strongly counts speak for a worse canary. No I/O. Why this test: docs/decisions/canary-analysis.md.
-//
-// Odds are a mixture of likelihoods over all rates (Jeffreys' prior), divided by the greatest likelihood that "it is no
-// worse" allows. If it is no worse, odds of n to 1 are ever reached in at most one of n rollouts, however often it is evaluated.
 
 /** Of so many requests, so many were bad. */
 interface Count {

@@ -1,5 +1,6 @@
-// How often starts of a revision failed, and when the next may follow. Instances that were started together are one round:
-// however many of them end, it is one failed round, and the wait after it is the same for one replica and for twenty. No I/O.
+// The backoff of a revision whose instances keep ending. Instances that were started together are one round: however
+// many of them end, it is one failed round, and the backoff after it is the same for one replica and for twenty. No
+// I/O.
 import { type EnvironmentKey, keyText } from '../../environments/environment-key.ts';
 import type { Failure } from './rollout.ts';
 
@@ -50,8 +51,8 @@ export class Crashes {
   }
 
   /**
-   * What is wrong with it. That an instance ended counts only once it happened too often to be bad luck; that it ran out
-   * of memory is none.
+   * What is wrong with it. That an instance ended counts only once it happened too often to be bad luck; that it ran
+   * out of memory is none.
    */
   troubleOf(key: EnvironmentKey, revision: number): Failure | null {
     const known = this.#find(key, revision);

@@ -1,4 +1,5 @@
-// How many instances of each revision should run, and which share of the requests each should get. No I/O.
+// The desired state of an environment: how many instances of each revision should run, and which share of the requests
+// each should get. Also turns rows into what the rules of a rollout ask for. No I/O.
 import type { DeploymentState, Strategy } from '../../contract/deployments.ts';
 import { canaryPolicyOf, type EnvironmentRow } from '../../environments/environment-queries.ts';
 import { healthCheckOf, type RevisionSettings } from '../../environments/revision-settings.ts';
@@ -6,7 +7,13 @@ import type { DeploymentRow } from '../deployment-queries.ts';
 import type { InstanceRow } from '../instance-queries.ts';
 import type { Policy, Rollout } from './rollout.ts';
 
-export interface Situation {
+interface InstanceCounts {
+  targetHealthy: number;
+  targetExisting: number;
+  previousHealthy: number;
+}
+
+export interface Situation extends InstanceCounts {
   /** null: no deployment in progress. */
   state: DeploymentState | null;
   strategy: Strategy;
@@ -14,15 +21,12 @@ export interface Situation {
   /** The share of the canary's current step, or of its first. */
   percent: number;
   replicas: number;
-  targetHealthy: number;
-  targetExisting: number;
-  previousHealthy: number;
 }
 
 export interface Desired {
   target: number;
   previous: number;
-  /** Share of requests that the new revision gets; the rest goes to the previous one. */
+  /** Share of requests that the target revision gets; the rest goes to the previous one. */
   targetPercent: number;
 }
 
@@ -79,14 +83,6 @@ function promoting(s: Situation, previous: number): Desired {
   return { target: s.replicas, previous, targetPercent: shareOf(s.strategy === 'canary' ? s.percent : 0) };
 }
 
-// Turns rows into what the pure rules ask about.
-
-interface InstanceCounts {
-  targetHealthy: number;
-  targetExisting: number;
-  previousHealthy: number;
-}
-
 /** Without draining instances: they only finish the requests they have. */
 export function countInstances(rows: InstanceRow[], deployment: DeploymentRow): InstanceCounts {
   const of = (revision: number | null) => rows.filter((row) => row.revision === revision && row.state !== 'draining');
@@ -99,7 +95,7 @@ export function countInstances(rows: InstanceRow[], deployment: DeploymentRow): 
   };
 }
 
-/** `target`: the revision that is rolled out, whose own health check says how long its instances may take. */
+/** The target revision's own health check says how long its instances may take to start. */
 export function policyOf(environment: EnvironmentRow, target: Pick<RevisionSettings, 'health_check'>): Policy {
   return {
     canary: canaryPolicyOf(environment),

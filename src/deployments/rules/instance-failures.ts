@@ -1,4 +1,5 @@
-// Why an instance that runs is not healthy, for people, with what to do about it. No I/O.
+// What is wrong with an instance, in words for people and with a remedy: why one that runs is not healthy, and why one
+// has ended. No I/O.
 import type { Engine, EngineInstance } from '../../engines/engine.ts';
 import type { HowItEnded } from '../instance-queries.ts';
 import type { Failure } from './rollout.ts';
@@ -52,8 +53,6 @@ function notListening(port: number, listening: Listening, said: string): string 
 const remedy = 'Make it listen on the port in the variable PORT, or set the port of the environment.';
 
 const list = (ports: number[]): string => (ports.length === 1 ? `port ${ports[0]}` : `ports ${ports.join(', ')}`);
-
-// What the end of an instance says about it. No I/O.
 
 /** The engine does not know it any more. */
 export const vanished = (at: number): HowItEnded => ({

@@ -6,26 +6,76 @@
 //   preparing | starting → failed | aborting
 //   canary | promoting → aborting → failed | canceled      abort, analysis, alert, deadline
 //
-// decide() is called again and again with the latest observation, and gives at most one step. It is total: every pair of
-// a state and an observation has an answer, and null ("wait") is one. Every state but the final ones has a deadline.
+// decide() is called with the latest observation in every reconcile pass, and returns at most one step. It is total:
+// every pair of a state and an observation has an answer, and null ("wait") is one. Every state but the final ones has
+// a deadline. The steps themselves come last: the rules decide on them, and so do people who promote, pause, resume or
+// abort.
 import type { CanaryPhase, DeploymentState, FailureCode, RollbackCause, Strategy } from '../../contract/deployments.ts';
 import type { CanaryPolicy } from '../../contract/environments.ts';
 import { type Comparison, judge } from './analysis.ts';
 
+export interface Rollout {
+  state: DeploymentState;
+  strategy: Strategy;
+  /** Whether another revision serves already. */
+  hasPrevious: boolean;
+  /** The shares a canary goes through, rising. */
+  percents: readonly number[];
+  /** Which of them it is at, from 1; 0 before. */
+  step: number;
+  phase: CanaryPhase | null;
+  stepUntil: number | null;
+  /** When the warm-up ends and requests begin to count; null: they count already. */
+  countsFrom: number | null;
+  deadlineAt: number;
+  cause: RollbackCause | null;
+}
+
+export interface Failure {
+  code: FailureCode;
+  message: string;
+}
+
+export interface Policy {
+  canary: CanaryPolicy;
+  autoRollback: boolean;
+  startTimeoutS: number;
+}
+
+/** What decide() needs in addition. */
+export interface RolloutPolicy extends Policy {
+  /** How long pulling the image may take in all. */
+  pullTimeoutS: number;
+}
+
+export interface Step {
+  to: DeploymentState;
+  message: string;
+  deadlineAt: number | null;
+  digest?: string;
+  /** The port of the revision, if its image decides it. */
+  port?: number;
+  canary?: { phase: CanaryPhase; step: number; until: number | null };
+  /** Whether requests count from now on, or only once the warm-up is over. */
+  counts?: boolean;
+  failure?: Failure;
+  cause?: RollbackCause;
+}
+
 export interface Observed {
   regionAvailable: boolean;
-  /** What became of pulling the image; trouble: it failed and is tried again; null: not known yet. */
+  /** The outcome of the pull; trouble: it failed and is retried; null: not known yet. */
   image: { digest: string; port?: number } | Failure | { trouble: Failure } | null;
   /** The latest message of the timeline; null where it does not matter. */
   lastMessage: string | null;
-  /** The state has said nothing since it began. */
+  /** The timeline has no message of this state yet, except that it began. */
   isUnreported: boolean;
-  /** Instances of the new revision: how many should run in this state, are healthy, exist at all; its share of requests. */
+  /** Instances of the target revision that should run in this state, are healthy, and exist; its share of requests. */
   target: { wanted: number; healthy: number; existing: number; percent: number };
   previous: { wanted: number; healthy: number };
-  /** A router does not have the latest table yet, and since when there is that table; null: all have it. */
+  /** A router does not have the latest routing table, which exists since then; null: all have it. */
   routersBehind: { since: number } | null;
-  /** The new instances do not stay up, or do not pass their health check. */
+  /** Why instances of the target revision do not stay up, or do not pass their health check. */
   trouble: Failure | null;
   /** Since the canary's step began; nothing in other states. */
   traffic: Comparison;
@@ -34,9 +84,13 @@ export interface Observed {
 }
 
 const minuteMs = 60_000;
+export const queuedForMs = 15 * minuteMs;
+/** How long a step waits for enough requests after its bake. */
+const bakeExtraMs = 30 * minuteMs;
+const promotingExtraMs = 5 * minuteMs;
+const abortingForMs = 5 * minuteMs;
 /** A router that hangs holds up a deployment no longer than this. */
 export const routersGetMs = 10_000;
-export const queuedForMs = 15 * minuteMs;
 
 export function decide(rollout: Rollout, seen: Observed, policy: RolloutPolicy, nowMs: number): Step | null {
   switch (rollout.state) {
@@ -105,12 +159,12 @@ function whenStarting(rollout: Rollout, seen: Observed, policy: Policy, nowMs: n
   return end('failed', seen.trouble ?? timedOut);
 }
 
-/** What is no bad luck: waiting for the deadline would not help. */
+/** Failures that waiting for the deadline would not cure. */
 const fatal: readonly FailureCode[] = ['crashed', 'out_of_memory', 'start_failed'];
 
 const fatalOf = ({ trouble }: Observed): Failure | null => (trouble && fatal.includes(trouble.code) ? trouble : null);
 
-/** What may change as long as there is time to start; but people can act on it now. */
+/** Failures that may resolve themselves before the deadline, but that people can act on now. */
 const actionable: readonly FailureCode[] = [
   'port_not_listening',
   'unschedulable',
@@ -229,62 +283,6 @@ const late = (seen: Observed, message: string): Failure =>
 const because = ({ trouble }: Observed): string => (trouble ? ` ${trouble.message}` : '');
 
 const percentAt = ({ percents, step }: Rollout): number => percents[step - 1] ?? 0;
-
-// The steps that a rollout can take, whether the rules decide on them or a person commands them. No I/O.
-
-export interface Rollout {
-  state: DeploymentState;
-  strategy: Strategy;
-  /** Whether another revision serves already. */
-  hasPrevious: boolean;
-  /** The shares a canary goes through, rising. */
-  percents: readonly number[];
-  /** Which of them it is at, from 1; 0 before. */
-  step: number;
-  phase: CanaryPhase | null;
-  stepUntil: number | null;
-  /** When the warm-up ends and requests begin to count; null: they count already. */
-  countsFrom: number | null;
-  deadlineAt: number;
-  cause: RollbackCause | null;
-}
-
-export interface Failure {
-  code: FailureCode;
-  message: string;
-}
-
-export interface Policy {
-  canary: CanaryPolicy;
-  autoRollback: boolean;
-  startTimeoutS: number;
-}
-
-/** What deciding by itself takes besides. */
-export interface RolloutPolicy extends Policy {
-  /** How long pulling the image may take in all. */
-  pullTimeoutS: number;
-}
-
-export interface Step {
-  to: DeploymentState;
-  message: string;
-  deadlineAt: number | null;
-  digest?: string;
-  /** The port of the revision, where its image decides. */
-  port?: number;
-  canary?: { phase: CanaryPhase; step: number; until: number | null };
-  /** Whether requests count from now on, or only once the warm-up is over. */
-  counts?: boolean;
-  failure?: Failure;
-  cause?: RollbackCause;
-}
-
-const stepMinuteMs = 60_000;
-const abortingForMs = 5 * stepMinuteMs;
-const promotingExtraMs = 5 * stepMinuteMs;
-/** How long a step waits for enough requests after its bake. */
-const bakeExtraMs = 30 * stepMinuteMs;
 
 /** What `abort` does, `by` the token of this name; null: there is nothing left to abort. */
 export function abort({ state }: Rollout, by: string, nowMs: number): Step | null {
