@@ -19,7 +19,7 @@ async function canaryOf(settings: object): Promise<{ shop: Shop; id: string }> {
   return { shop, id };
 }
 
-/** Nothing tells of this change, so only a look that was planned anyway can see it. */
+/** Nothing tells of this change, so only a pass that was planned anyway can see it. */
 async function lookedAt(shop: Shop, replicas: number): Promise<void> {
   const { db } = t.app.store;
   await db.updateTable('environment').set({ replicas }).where('project_id', '=', shop.project).execute();

@@ -13,7 +13,7 @@ const t = sharedApp({ tokenLimit: 1_000_000 }); // these tests poll more than a 
 const open = (settings?: object) => Shop.open(t.url, settings);
 
 describe('keeping', () => {
-  test('an environment that is deleted during a look gets no instance', async () => {
+  test('an environment that is deleted during a pass gets no instance', async () => {
     const row = {
       project_id: 'prj_gone',
       environment: 'production',

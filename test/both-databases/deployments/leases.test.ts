@@ -127,7 +127,7 @@ if (onPostgres) {
     });
   });
 
-  describe('a process that is paused in the middle of a look', () => {
+  describe('a process that is paused in the middle of a pass', () => {
     const engine = runSets(createStandinEngine());
     const log = createLog({ level: 'silent', format: 'json' });
     const running: Reconciler[] = [];
@@ -220,7 +220,7 @@ if (onPostgres) {
       const rows = await until('two healthy instances', healthy);
       const goOn = slow.hold();
       await shop.set({ replicas: 1 });
-      await until('the look that would drain one', slow.isPaused);
+      await until('the pass that would drain one', slow.isPaused);
       await shop.set({ replicas: 2 });
       const lease = db.selectFrom('environment_lease').select('until').where('project_id', '=', shop.project);
       await until('its lease to run out', async () => (await lease.executeTakeFirstOrThrow()).until < Date.now());

@@ -1,5 +1,5 @@
 // An instance that is no longer where the table says leaves the table, with all others of its region that moved, before any
-// look knows what runs.
+// pass knows what runs.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { ChangedMeanwhile } from '../../../src/db/guarded.ts';
@@ -15,7 +15,7 @@ import { sharedApp } from '../../helpers/shared-app.ts';
 import { Shop } from '../../helpers/shop.ts';
 import { instancesOf } from './deployments-fixture.ts';
 
-/** Does not reconcile: the tests do what a look would. */
+/** Does not reconcile: the tests do what a pass would. */
 const t = sharedApp({ tokenLimit: 1_000_000, env: { SLUICE_ROLES: 'api' } });
 const host = '127.0.0.1';
 const log = createLog({ level: 'silent', format: 'json' });
@@ -42,7 +42,7 @@ describe('a list of what an engine runs', () => {
     return { shop, running, version, state: async () => (await instancesOf(t.app.store.db, shop))[0]!.state };
   }
 
-  /** What each look is given is what the engine is said to run. */
+  /** What each pass is given is what the engine is said to run. */
   function lists(region: string) {
     const listInTurn = listsInTurn(region);
     return (...running: EngineInstance[]) => listInTurn(running);
@@ -61,7 +61,7 @@ describe('a list of what an engine runs', () => {
     };
   }
 
-  test('two that exchanged their ports are both out of the table before a look has the list', async () => {
+  test('two that exchanged their ports are both out of the table before a pass has the list', async () => {
     const region = ids('region');
     const [a, b, c] = [await openAt(region, 32_768), await openAt(region, 32_769), await openAt(region, 32_770)];
     const list = lists(region);
@@ -113,7 +113,7 @@ describe('a list of what an engine runs', () => {
     assert.equal(await a.state(), 'unhealthy');
   });
 
-  test('one that this engine never ran is for the look at its environment', async () => {
+  test('one that this engine never ran is left to the pass of its environment', async () => {
     const region = ids('region');
     const a = await openAt(region, 32_768);
     const list = lists(region);

@@ -49,7 +49,7 @@ describe('health checks', () => {
 
   test('of a deleted project end at once', async () => {
     const [deleted, other] = await Promise.all([probed(), probed()]);
-    // Calm: without the deletion, the next look would be seconds away.
+    // Calm: without the deletion, the next pass would be seconds away.
     await isProbed(deleted.port, 2);
     assert.equal((await deleted.shop.api('DELETE', '')).status, 204);
     await isProbed(other.port, 1);
