@@ -2,10 +2,9 @@
 import type { ContainerCreateOptions, ContainerInfo } from 'dockerode';
 import { pinImage } from '../../contract/image-reference.ts';
 import { revisionId } from '../../contract/revision-id.ts';
-import type { EngineChange, EngineInstance, Resources } from '../engine.ts';
+import type { EngineChange, EngineEnd, EngineInstance, Resources } from '../engine.ts';
 import type { InstanceSpec } from '../single-instances.ts';
 import type { Reach } from './address.ts';
-import type { ContainerEnd } from './ends.ts';
 
 export const label = {
   installation: 'sluice.installation',
@@ -89,6 +88,11 @@ export function createOptions(
       LogConfig: { Type: 'json-file', Config: { 'max-size': '10m', 'max-file': '2' } },
     },
   };
+}
+
+/** How a container ended; `withEngine`: because Docker itself did. */
+export interface ContainerEnd extends EngineEnd {
+  withEngine: boolean;
 }
 
 /** A container that was created but not started within this time was left behind by a crash. */

@@ -12,8 +12,7 @@ import { createEnds } from './ends.ts';
 import { exposedPorts, prepareImage } from './image.ts';
 import { removeContainer, startInstance } from './lifecycle.ts';
 import { ListeningPrograms } from './listening.ts';
-import { followContainer } from './log/follow.ts';
-import { readLatestFrames } from './log/latest-frames.ts';
+import { followContainer, readLatestFrames } from './log/follow.ts';
 import { readLogFrames } from './log/read-frames.ts';
 import { ProjectNetworks } from './network/networks.ts';
 import { parseSubnetPool } from './network/setting.ts';
@@ -127,7 +126,7 @@ export async function createDockerEngine(options: DockerOptions): Promise<Docker
       const name = containerName(installation, id);
       const frames = await unless([404], () =>
         call(timeouts.read, 'unavailable', (abortSignal) =>
-          readLatestFrames(docker, name, { tail, sinceMs, maxBytes, abortSignal }),
+          readLatestFrames(client, name, { tail, sinceMs, maxBytes, abortSignal }),
         ),
       );
       return frames ? readLogFrames(frames).filter((line) => line.at > sinceMs) : [];

@@ -3,8 +3,8 @@
 // which it makes anew at every start.
 import type { Readable } from 'node:stream';
 import type { ContainerInfo, ContainerInspectInfo, NetworkInspectInfo } from 'dockerode';
-import type { EngineEnd } from '../engine.ts';
 import { type DockerClient, get, unless } from './client.ts';
+import type { ContainerEnd } from './container.ts';
 import { jsonLines } from './json-lines.ts';
 
 const atOnce = 20;
@@ -14,10 +14,6 @@ const killed = 137;
 const signalled = [killed, 143];
 /** How far the news of a lack of memory and of the end may be apart. */
 const aroundEndMs = 500;
-
-export interface ContainerEnd extends EngineEnd {
-  withEngine: boolean;
-}
 
 type Ends = ReadonlyMap<string, ContainerEnd>;
 

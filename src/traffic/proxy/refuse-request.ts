@@ -1,10 +1,11 @@
-import type { ProxyContext } from './context.ts';
+import type { Socket } from 'node:net';
+import type { IdSource } from '../../lib/ids.ts';
 import { type ErrorResponse, sendErrorResponse } from './error-responses.ts';
 import type { VisitorRequest, VisitorResponse } from './visitor-messages.ts';
 
 /** A head that was not understood does not say reliably where the request ends, so the connection ends with it. Gives its id. */
 export function refuseRequest(
-  { ids, closing }: ProxyContext,
+  { ids, closing }: { ids: IdSource; closing: WeakSet<Socket> },
   request: VisitorRequest,
   response: VisitorResponse,
   error: ErrorResponse,

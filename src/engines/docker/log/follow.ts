@@ -8,6 +8,7 @@ import { disorderMs, type LogPosition, positionBehind, RepeatFilter } from '../.
 import { type DockerClient, isErrorResponse } from '../client.ts';
 import { FrameLines } from './frame-lines.ts';
 import { Gathering } from './gathering.ts';
+import { LatestFrames } from './latest-frames.ts';
 
 /** Of lines as they are stored; in Docker's files, which hold 10 MB each, they take up to three times as much. */
 const fastBytesPerS = 2 * 1024 * 1024;
@@ -76,7 +77,8 @@ async function* readLog(
   const frames = new FrameLines();
   let stream: Readable | null = null;
   try {
-    stream = await openLog(client, container, position, follow, abortSignal);
+    const since = position ? { since: ((timeMs(position.time) - disorderMs) / 1000).toFixed(3) } : {};
+    stream = await openLog(client.docker, container, { follow, ...since }, abortSignal);
     if (follow) clearTimeout(watchdog);
     const gathering = new Gathering(stream);
     for (;;) {
@@ -96,15 +98,27 @@ async function* readLog(
   }
 }
 
-function openLog(
+interface LogWindow {
+  tail: number;
+  sinceMs: number;
+  maxBytes: number;
+  abortSignal: AbortSignal;
+}
+
+/** The latest frames that fit, oldest first. */
+export async function readLatestFrames(
   { docker }: DockerClient,
   container: string,
-  position: LogPosition | null,
-  follow: boolean,
-  abortSignal: AbortSignal,
-): Promise<Readable> {
-  const since = position ? { since: ((timeMs(position.time) - disorderMs) / 1000).toFixed(3) } : {};
-  const options = { stdout: true, stderr: true, timestamps: true, follow, ...since };
+  { tail, sinceMs, maxBytes, abortSignal }: LogWindow,
+): Promise<Buffer> {
+  const frames = new LatestFrames(maxBytes);
+  const stream = await openLog(docker, container, { tail, since: sinceMs / 1000 }, abortSignal);
+  for await (const chunk of stream) frames.add(chunk as Buffer);
+  return frames.bytes();
+}
+
+function openLog(docker: Docker, container: string, window: object, abortSignal: AbortSignal): Promise<Readable> {
+  const options = { stdout: true, stderr: true, timestamps: true, ...window };
   const path = `/containers/${container}/logs?`; // dockerode replaces what follows the question mark
   const statusCodes = { 200: true as const, 404: 'no such container', 500: 'server error' };
   return new Promise((resolve, reject) => {

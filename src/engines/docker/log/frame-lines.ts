@@ -4,9 +4,9 @@
 import { kindOf, maxPieceBytes, timeLength, timeText } from '../../../lib/log-lines.ts';
 import { EngineError } from '../../engine.ts';
 
-const headerLength = 8;
+export const headerLength = 8;
 /** Docker's own are a little over 16 KiB. */
-const maxFrameBytes = 1024 * 1024;
+export const maxFrameBytes = 1024 * 1024;
 const newline = 0x0a;
 const zulu = 'Z'.charCodeAt(0);
 const space = ' '.charCodeAt(0);

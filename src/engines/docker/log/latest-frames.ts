@@ -1,36 +1,7 @@
 // The end of a container's log, read as a stream. Docker sends as many lines as one asks for, oldest first and of any
 // length: only the latest frames that fit are kept.
-import type { Readable } from 'node:stream';
-import type Docker from 'dockerode';
 import { EngineError } from '../../engine.ts';
-
-const headerLength = 8;
-/** Docker's own are a little over 16 KiB. */
-const maxFrameBytes = 1024 * 1024;
-
-interface LogWindow {
-  tail: number;
-  sinceMs: number;
-  maxBytes: number;
-  abortSignal: AbortSignal;
-}
-
-export async function readLatestFrames(docker: Docker, container: string, window: LogWindow): Promise<Buffer> {
-  const frames = new LatestFrames(window.maxBytes);
-  for await (const chunk of await openLog(docker, container, window)) frames.add(chunk as Buffer);
-  return frames.bytes();
-}
-
-function openLog(docker: Docker, container: string, { tail, sinceMs, abortSignal }: LogWindow): Promise<Readable> {
-  const options = { stdout: true, stderr: true, timestamps: true, tail, since: sinceMs / 1000 };
-  const path = `/containers/${container}/logs?`; // dockerode replaces what follows the question mark
-  const statusCodes = { 200: true as const, 404: 'no such container', 500: 'server error' };
-  return new Promise((resolve, reject) => {
-    docker.modem.dial({ path, options, method: 'GET', isStream: true, abortSignal, statusCodes }, (error, stream) =>
-      error ? reject(error) : resolve(stream as Readable),
-    );
-  });
-}
+import { headerLength, maxFrameBytes } from './frame-lines.ts';
 
 export class LatestFrames {
   readonly #maxBytes: number;

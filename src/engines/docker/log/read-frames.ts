@@ -1,8 +1,7 @@
 // Reads a container's log as the API sends it: frames with the number of a stream, a length, and text that starts with a
 // timestamp.
 import type { LogLine } from '../../engine.ts';
-
-const headerLength = 8;
+import { headerLength } from './frame-lines.ts';
 
 /** Docker splits a line longer than 16 KiB into several frames, each with a timestamp; only the last ends the line. */
 export function readLogFrames(data: Buffer): LogLine[] {
