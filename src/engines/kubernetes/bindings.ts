@@ -1,19 +1,20 @@
 // Writes down which pod is which instance, as soon as the cluster has made a pod (members.ts). Every process does so; the
 // first one decides.
+
 import type { Log } from '../../lib/log.ts';
+import type { KubeClient } from './api/client.ts';
 import { fieldManager } from './api/client.ts';
 import { isStatus } from './api/kube-error.ts';
 import type { Pod } from './api/objects.ts';
-import { type KubeContext, podPath } from './context.ts';
 import { membersOf, podsToGive } from './members.ts';
-import { annotation } from './objects/names.ts';
+import { annotation, podPath } from './objects/names.ts';
 import type { Observed, ObservedSets } from './observed.ts';
 
 /** Changes come in bursts. */
 const afterMs = 20;
 
 export class Bindings {
-  readonly #context: KubeContext;
+  readonly #client: KubeClient;
   readonly #observed: Observed;
   readonly #log: Log | undefined;
   readonly #unlisten: () => void;
@@ -23,8 +24,8 @@ export class Bindings {
   #done: ObservedSets | null = null;
   #timer: NodeJS.Timeout | null = null;
 
-  constructor(context: KubeContext, observed: Observed, log?: Log) {
-    this.#context = context;
+  constructor(client: KubeClient, observed: Observed, log?: Log) {
+    this.#client = client;
     this.#observed = observed;
     this.#log = log;
     this.#unlisten = observed.listen(() => this.lookSoon());
@@ -58,7 +59,7 @@ export class Bindings {
     const { name, namespace, resourceVersion, uid } = pod.metadata;
     this.#writing.add(uid!);
     try {
-      await this.#context.client.request({
+      await this.#client.request({
         method: 'PATCH',
         path: podPath(namespace!, name),
         query: { fieldManager },

@@ -8,12 +8,11 @@ import type { ClusterAccess } from './api/access.ts';
 import { connectKubernetes } from './api/client.ts';
 import type { WatchTimes } from './api/watch.ts';
 import { Bindings } from './bindings.ts';
-import { pathOf } from './context.ts';
 import { type Followed, followPods } from './log/follow.ts';
 import { readPodLog } from './log/read.ts';
 import { memberOf } from './members.ts';
 import { ProjectNamespaces } from './namespaces.ts';
-import { type Namespaces, selectorOf, whoseIs } from './objects/names.ts';
+import { type Namespaces, pathOf, selectorOf, whoseIs } from './objects/names.ts';
 import type { Routers } from './objects/routers.ts';
 import { Observed, type ObservedSets } from './observed.ts';
 import { Sets } from './sets.ts';
@@ -39,9 +38,9 @@ export function createKubernetesEngine(options: KubernetesOptions): Engine {
   const client = connectKubernetes(options.access);
   const observed = new Observed({ client, owner, namespaces, times });
   const { pods, replicaSets } = observed;
-  const context = { client, owner, namespaces, routers, registry, pods, replicaSets };
-  const bindings = new Bindings(context, observed, log);
-  const sets = new Sets(context, new ProjectNamespaces(context));
+  const bindings = new Bindings(client, observed, log);
+  const projects = new ProjectNamespaces({ client, owner, namespaces, routers });
+  const sets = new Sets({ client, owner, namespaces, registry, pods, replicaSets }, projects);
 
   /** Asked for several times a second, and the same until something changes. */
   let known: { of: ObservedSets; byId: Map<string, SetInstance>; list: EngineInstance[] } | null = null;

@@ -1,25 +1,33 @@
 // Makes the namespace of a project ready, once per process: the namespace itself, where each project has one, and the
 // policy that says who may send requests to what is in it.
 import { EngineError } from '../engine.ts';
+import type { KubeClient } from './api/client.ts';
 import type { KubeObject } from './api/objects.ts';
 import { apply, find } from './apply.ts';
-import type { KubeContext } from './context.ts';
-import { isOwn, label, namespaceOf, policyName } from './objects/names.ts';
+import { isOwn, label, type Namespaces, namespaceOf, policyName } from './objects/names.ts';
 import { namespaceObject, networkPolicy } from './objects/namespace.ts';
+import type { Routers } from './objects/routers.ts';
 
-type NamespacesContext = Pick<KubeContext, 'client' | 'owner' | 'namespaces' | 'routers'>;
+interface NamespacesParts {
+  client: KubeClient;
+  /** The installation and region that own the objects. */
+  owner: string;
+  namespaces: Namespaces;
+  /** Who may send requests to instances; none: anyone may. */
+  routers: Routers[];
+}
 
 export class ProjectNamespaces {
-  readonly #context: NamespacesContext;
+  readonly #parts: NamespacesParts;
   readonly #ready = new Map<string, Promise<void>>();
 
-  constructor(context: NamespacesContext) {
-    this.#context = context;
+  constructor(parts: NamespacesParts) {
+    this.#parts = parts;
   }
 
   /** Gives its name. */
   async ensure(project: string): Promise<string> {
-    const name = namespaceOf(this.#context.namespaces, project);
+    const name = namespaceOf(this.#parts.namespaces, project);
     const ready = this.#ready.get(name) ?? this.#prepare(name, project);
     this.#ready.set(name, ready);
     await ready.catch((error) => {
@@ -35,7 +43,7 @@ export class ProjectNamespaces {
   }
 
   async #prepare(name: string, project: string): Promise<void> {
-    const { client, owner, namespaces, routers } = this.#context;
+    const { client, owner, namespaces, routers } = this.#parts;
     if (namespaces.kind === 'per-project') await this.#create(name, project);
     if (routers.length === 0) return;
     const path = `/apis/networking.k8s.io/v1/namespaces/${name}/networkpolicies/${policyName(owner)}`;
@@ -43,7 +51,7 @@ export class ProjectNamespaces {
   }
 
   async #create(name: string, project: string): Promise<void> {
-    const { client, owner } = this.#context;
+    const { client, owner } = this.#parts;
     const path = `/api/v1/namespaces/${name}`;
     const found = await find<KubeObject>(client, path);
     if (!found) {

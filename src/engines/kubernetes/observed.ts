@@ -3,8 +3,7 @@ import { type Cache, watchedCache } from './api/cache.ts';
 import type { KubeClient } from './api/client.ts';
 import type { KubeObject, Pod, ReplicaSet } from './api/objects.ts';
 import { listAll, type WatchTimes } from './api/watch.ts';
-import { pathOf } from './context.ts';
-import { label, type Namespaces, selectorOf } from './objects/names.ts';
+import { label, type Namespaces, pathOf, selectorOf } from './objects/names.ts';
 import { pullMessage } from './status/pod.ts';
 
 interface ObservedSet {

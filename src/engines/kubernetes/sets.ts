@@ -3,15 +3,30 @@
 // added when they are there. A crash in between leaves what the next keep() completes, or what drop() removes. Which
 // instances a set should have is written on its ReplicaSet, together with their number.
 import { EngineError, type InstanceSet } from '../engine.ts';
-import { fieldManager } from './api/client.ts';
+import type { Registry } from '../registry/registry.ts';
+import type { Cache } from './api/cache.ts';
+import { fieldManager, type KubeClient } from './api/client.ts';
 import { isStatus } from './api/kube-error.ts';
 import type { Pod, ReplicaSet } from './api/objects.ts';
 import { listAll } from './api/watch.ts';
 import { apply, find } from './apply.ts';
-import { type KubeContext, pathOf, podPath, replicaSetPath, requireId, setSelector } from './context.ts';
 import { memberOf, membersOf, membersText } from './members.ts';
 import type { ProjectNamespaces } from './namespaces.ts';
-import { annotation, deletionCost, isOwn, label, pullSecretName, setName, variablesName } from './objects/names.ts';
+import {
+  annotation,
+  deletionCost,
+  isOwn,
+  label,
+  type Namespaces,
+  pathOf,
+  podPath,
+  pullSecretName,
+  replicaSetPath,
+  requireId,
+  setName,
+  setSelector,
+  variablesName,
+} from './objects/names.ts';
 import { replicaSetOf } from './objects/replica-set.ts';
 import { pullSecret, variablesSecret } from './objects/secrets.ts';
 import { type PodSecurity, securityFor } from './objects/security.ts';
@@ -25,16 +40,26 @@ const stopMarginMs = 30_000;
 const attempts = 20;
 const mergePatch = 'application/merge-patch+json';
 
+interface SetsParts {
+  client: KubeClient;
+  /** The installation and region that own the objects. */
+  owner: string;
+  namespaces: Namespaces;
+  registry: Registry;
+  pods: Cache<Pod>;
+  replicaSets: Cache<ReplicaSet>;
+}
+
 export class Sets {
-  readonly #context: KubeContext;
+  readonly #parts: SetsParts;
   readonly #projects: ProjectNamespaces;
   /** The login that each set's Secret was last written with. */
   readonly #logins = new Map<string, string>();
   /** By the path of a ReplicaSet: the last change of its instances. They run one after another. */
   readonly #changes = new Map<string, Promise<unknown>>();
 
-  constructor(context: KubeContext, projects: ProjectNamespaces) {
-    this.#context = context;
+  constructor(parts: SetsParts, projects: ProjectNamespaces) {
+    this.#parts = parts;
     this.#projects = projects;
   }
 
@@ -52,7 +77,7 @@ export class Sets {
   }
 
   async #keep(set: InstanceSet, members: readonly string[], namespace: string): Promise<void> {
-    const { client, owner } = this.#context;
+    const { client, owner } = this.#parts;
     const name = setName(owner, set);
     const path = replicaSetPath(namespace, name);
     const known = await find<ReplicaSet>(client, path);
@@ -71,7 +96,7 @@ export class Sets {
 
   /** A list that is asked for next is as new as what was done. */
   async #untilSeen(namespace: string, name: string, isSo: (members: string[]) => boolean): Promise<void> {
-    const { replicaSets } = this.#context;
+    const { replicaSets } = this.#parts;
     const isSeen = () => {
       const seen = replicaSets.find(namespace, name);
       return isSo(seen ? membersOf(seen) : []);
@@ -92,7 +117,7 @@ export class Sets {
   }
 
   async #tryToChange(path: string, change: (before: string[]) => string[]): Promise<void> {
-    const { client, owner } = this.#context;
+    const { client, owner } = this.#parts;
     for (let attempt = 1; ; attempt++) {
       const replicaSet = await client.request<ReplicaSet>({ path });
       requireOwn(owner, replicaSet, path);
@@ -112,7 +137,7 @@ export class Sets {
   }
 
   async #create(set: InstanceSet, path: string, namespace: string): Promise<ReplicaSet> {
-    const { client, owner } = this.#context;
+    const { client, owner } = this.#parts;
     const security = await this.#securityOf(set);
     const made = await apply<ReplicaSet>(client, path, replicaSetOf(set, { owner, namespace, security }));
     requireOwn(owner, made, path);
@@ -121,13 +146,13 @@ export class Sets {
 
   /** What cannot be asked now gets the rights that every image runs with. */
   async #securityOf({ image, digest, login }: InstanceSet): Promise<PodSecurity> {
-    const config = await this.#context.registry.config(image, digest, login ?? null).catch(() => null);
+    const config = await this.#parts.registry.config(image, digest, login ?? null).catch(() => null);
     return config === null ? 'baseline' : securityFor(config.user);
   }
 
   /** Written again whenever it is another than last time: many registries issue passwords that expire within hours. */
   async #keepLogin(set: InstanceSet, owning: { name: string; uid: string; namespace: string }): Promise<void> {
-    const { client, owner } = this.#context;
+    const { client, owner } = this.#parts;
     const { login } = set;
     const text = JSON.stringify(login);
     if (!login || this.#logins.get(set.id) === text) return;
@@ -156,14 +181,14 @@ export class Sets {
 
   /** Of one that a set no longer has: waits until its pod is gone. */
   async ended(id: string, graceS: number, onEnd?: () => Promise<void>): Promise<void> {
-    const { pods } = this.#context;
+    const { pods } = this.#parts;
     const isOne = (pod: Pod) => memberOf(pod) === id && pod.metadata.deletionTimestamp !== undefined;
     if (pods.all()?.some(isOne)) await this.#untilGone(id, isOne, graceS, onEnd);
   }
 
   /** The controller has to know it before it chooses: our own watch has seen it then, and so, most likely, has its. */
   async #retire({ metadata: { namespace, name } }: Pod): Promise<void> {
-    const { client, pods } = this.#context;
+    const { client, pods } = this.#parts;
     const body = { metadata: { annotations: { [deletionCost]: '-1000' } } };
     const path = podPath(namespace!, name);
     try {
@@ -182,7 +207,7 @@ export class Sets {
   /** Before its controller does, which would give it the grace period that it was made with. */
   async #removePod({ metadata }: Pod, graceS: number): Promise<void> {
     const body = { gracePeriodSeconds: graceSeconds(graceS), preconditions: { uid: metadata.uid } };
-    await remove(this.#context.client, podPath(metadata.namespace!, metadata.name), body);
+    await remove(this.#parts.client, podPath(metadata.namespace!, metadata.name), body);
   }
 
   async #untilGone(
@@ -191,7 +216,7 @@ export class Sets {
     graceS: number,
     onEnd?: () => Promise<void>,
   ): Promise<void> {
-    const { pods } = this.#context;
+    const { pods } = this.#parts;
     const giveUpMs = graceSeconds(graceS) * 1000 + stopMarginMs;
     if (onEnd) {
       // The kubelet says that a program ended a moment before its pod, and its log, are gone.
@@ -205,7 +230,7 @@ export class Sets {
   /** With all that is left of it, at once. */
   async drop(id: string): Promise<void> {
     requireId(id);
-    const { client, owner, namespaces, replicaSets } = this.#context;
+    const { client, owner, namespaces, replicaSets } = this.#parts;
     this.#logins.delete(id);
     const labelSelector = setSelector(owner, id);
     const all = <T extends ReplicaSet | Pod>(kind: 'pods' | 'replicasets') =>
@@ -236,7 +261,7 @@ function requireOwn(owner: string, { metadata }: ReplicaSet, path: string): void
 }
 
 /** Does nothing if there is none, or another of the same name. */
-async function remove(client: KubeContext['client'], path: string, body: object): Promise<void> {
+async function remove(client: KubeClient, path: string, body: object): Promise<void> {
   try {
     await client.request({ method: 'DELETE', path, body });
   } catch (error) {

@@ -4,7 +4,7 @@ import { timeText } from '../../../lib/log-lines.ts';
 import type { KubeClient, Query } from '../api/client.ts';
 import { isStatus } from '../api/kube-error.ts';
 import type { Pod } from '../api/objects.ts';
-import { podPath } from '../context.ts';
+import { podPath } from '../objects/names.ts';
 import { containerName } from '../objects/replica-set.ts';
 
 /** Longer ones end the reading. */
