@@ -2,7 +2,9 @@
 // the program loses what was rotated away meanwhile, without a word. So a program that prints much is not followed but
 // read again and again, each time from the last line on: either that line is still there, and nothing was lost, or it is
 // said that lines were. So is one whose reader was away, until it has caught up.
+
 import type { Readable } from 'node:stream';
+import type Docker from 'dockerode';
 import { timeMs } from '../../../lib/log-lines.ts';
 import { disorderMs, type LogPosition, positionBehind, RepeatFilter } from '../../../lib/log-position.ts';
 import { type DockerClient, isErrorResponse } from '../client.ts';

@@ -1,7 +1,9 @@
 // http-01 (RFC 8555, 8.3): a certificate authority fetches a file over plain HTTP, to see that the host name leads
 // here. Challenges are answered for any host, before routing; requests that match no challenge are routed as usual.
-import type { IncomingMessage, ServerResponse } from 'node:http';
+
+import type { IncomingMessage } from 'node:http';
 import type { Log } from '../../../lib/log.ts';
+import type { ServerResponse } from '../../../lib/node-http.ts';
 import { hostNameOf } from '../request/request-target.ts';
 import type { Certificates } from './certificates.ts';
 
