@@ -13,8 +13,8 @@ import { insertEnvironment } from '../src/environments/environment-queries.ts';
 import { createIds } from '../src/lib/ids.ts';
 import { createLoops } from '../src/lib/loops.ts';
 import { insertProject } from '../src/projects/project-queries.ts';
-import { bucketMs, bucketOf, latencyBoundsMs } from '../src/traffic/measure/measurements.ts';
-import { storeMeasurements } from '../src/traffic/queries.ts';
+import { bucketMs, bucketOf, latencyBoundsMs } from '../src/traffic/measurements.ts';
+import { storeMeasurements } from '../src/traffic/traffic-queries.ts';
 import { isolatedEnv } from '../test/helpers/app.ts';
 import { median } from './lib/wrk.ts';
 

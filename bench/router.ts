@@ -8,7 +8,7 @@
 // figures themselves say more about the machine.
 import { Pool } from 'undici';
 import { installMissing } from '../scripts/packages.ts';
-import type { Share } from '../src/traffic/table.ts';
+import type { Share } from '../src/traffic/data-plane.ts';
 import { freePort } from '../test/helpers/free-port.ts';
 import { issue } from '../test/helpers/router-certificates.ts';
 import { type Served, startServer } from './lib/processes.ts';

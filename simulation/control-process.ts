@@ -25,7 +25,7 @@ import { Regions } from '../src/regions/regions.ts';
 import { registryLogins } from '../src/registries/registry-logins.ts';
 import { subscribe } from '../src/signals/signals.ts';
 import { LastUsed } from '../src/tokens/token-queries.ts';
-import { RouterAgent } from '../src/traffic/agent.ts';
+import { RouterAgent } from '../src/traffic/router-agent.ts';
 import { deleteEndedRouters } from '../src/traffic/router-register.ts';
 import { RouterWatch } from '../src/traffic/router-watch.ts';
 import { sweepOld, sweepStopped } from '../src/webhooks/delivery-sweep.ts';

@@ -5,18 +5,18 @@ import { recordAddress } from './data-dir.ts';
 import { greet } from './greet.ts';
 import { type ListenAt, portOf } from './lib/connections.ts';
 import { explainStart } from './lib/start-error.ts';
-import type { ControlOrder, ControlOrders, Said } from './supervisor/protocol.ts';
+import type { ChildReport, ControlOrder, ControlSettings } from './supervisor/supervisor-protocol.ts';
 
 type Env = Record<string, string | undefined>;
 
-const say = (said: Said): Promise<void> =>
+const say = (said: ChildReport): Promise<void> =>
   new Promise((resolve) => {
     if (process.connected) process.send!(said, undefined, {}, () => resolve());
     else resolve();
   });
 
 export async function run(env: Env, isTerminal: boolean): Promise<void> {
-  const orders: ControlOrders = JSON.parse(env.SLUICE_CONTROL!);
+  const orders: ControlSettings = JSON.parse(env.SLUICE_CONTROL!);
   // A terminal sends these to every process it started. What they mean is up to the supervisor.
   for (const signal of ['SIGINT', 'SIGHUP'] as const) process.on(signal, () => {});
   const goneEarly = () => process.exit(1);
@@ -53,13 +53,13 @@ async function startOrder(): Promise<void> {
 
 class ControlProcess {
   readonly #config: Config;
-  readonly #orders: ControlOrders;
+  readonly #orders: ControlSettings;
   readonly #isTerminal: boolean;
   #app!: App;
   #recorded: { forget(): void } | null = null;
   #stopping = false;
 
-  constructor(config: Config, orders: ControlOrders, isTerminal: boolean) {
+  constructor(config: Config, orders: ControlSettings, isTerminal: boolean) {
     this.#config = config;
     this.#orders = orders;
     this.#isTerminal = isTerminal;

@@ -1,7 +1,7 @@
 // Events, deliveries and their end: what PostgreSQL carries of them a second. Sending itself, which another processor can
 // do, is measured by `npm run bench -- webhooks`.
 import { insertEvent } from '../../src/events/outbox.ts';
-import { deleteTrafficBefore } from '../../src/traffic/queries.ts';
+import { deleteTrafficBefore } from '../../src/traffic/traffic-queries.ts';
 import type { Claimed, Outcome } from '../../src/webhooks/delivery-queue.ts';
 import { sweepOld } from '../../src/webhooks/delivery-sweep.ts';
 import { openQueue } from '../../src/webhooks/delivery-worker.ts';

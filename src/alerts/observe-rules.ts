@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import type { AlertMetric } from '../contract/alert-rules.ts';
 import { revisionId } from '../contract/revision-id.ts';
 import type { Db } from '../db/database.ts';
-import { bucketMs } from '../traffic/measure/measurements.ts';
+import { bucketMs } from '../traffic/measurements.ts';
 import type { AlertRuleRow } from './alert-rule-queries.ts';
 import { evaluateEveryMs, noObservation, type Observation, perRevision, type Sample } from './evaluate.ts';
 

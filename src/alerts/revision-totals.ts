@@ -2,7 +2,7 @@
 // absolute count, possibly several times. Its latest report of a bucket replaces earlier ones; once a bucket can no
 // longer change, its counts are added to the settled sum.
 import { revisionId } from '../contract/revision-id.ts';
-import { bucketMs, latencyBoundsMs, type Measurement } from '../traffic/measure/measurements.ts';
+import { bucketMs, latencyBoundsMs, type Measurement } from '../traffic/measurements.ts';
 
 /** A bucket gets its last report within this time. */
 const settledMs = 3 * 60_000;

@@ -5,8 +5,8 @@ import { revisionId } from '../contract/revision-id.ts';
 import type { Db } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
 import { isoTime } from '../lib/iso-time.ts';
-import { bucketMs, latencyBoundsMs, quantileMs } from '../traffic/measure/measurements.ts';
-import { keptForMs, listTraffic, type TrafficRow } from '../traffic/queries.ts';
+import { bucketMs, latencyBoundsMs, quantileMs } from '../traffic/measurements.ts';
+import { keptForMs, listTraffic, type TrafficRow } from '../traffic/traffic-queries.ts';
 
 interface Span {
   fromMs: number;

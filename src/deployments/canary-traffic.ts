@@ -1,7 +1,7 @@
 import type { Db } from '../db/database.ts';
 import { keyOf } from '../environments/environment-key.ts';
-import { bucketOf, latencyBoundsMs } from '../traffic/measure/measurements.ts';
-import { listTraffic } from '../traffic/queries.ts';
+import { bucketOf, latencyBoundsMs } from '../traffic/measurements.ts';
+import { listTraffic } from '../traffic/traffic-queries.ts';
 import type { DeploymentRow } from './deployment-queries.ts';
 import { type Answered, type Comparison, nothingAnswered } from './rules/analysis.ts';
 

@@ -9,8 +9,8 @@ import { randomInt } from 'node:crypto';
 import { sql } from 'kysely';
 import type { Db } from '../db/database.ts';
 import { sharedNow } from '../db/database-clock.ts';
-import { routingVersion } from '../traffic/queries.ts';
 import type { RouterWatch } from '../traffic/router-watch.ts';
+import { routingVersion } from '../traffic/traffic-queries.ts';
 
 export interface PortRange {
   first: number;

@@ -4,7 +4,7 @@ import { revisionId } from '../contract/revision-id.ts';
 import type { Revision } from '../contract/revisions.ts';
 import { healthCheckOf, resourcesOf } from '../environments/revision-settings.ts';
 import { isoTime, isoTimeOrNull } from '../lib/iso-time.ts';
-import { quantileMs } from '../traffic/measure/measurements.ts';
+import { quantileMs } from '../traffic/measurements.ts';
 import type { DeploymentRow, RevisionRow, TimelineRow } from './deployment-queries.ts';
 import type { Analysis, Answered, Comparison } from './rules/analysis.ts';
 

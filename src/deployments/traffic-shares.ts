@@ -2,7 +2,7 @@
 import type { Db } from '../db/database.ts';
 import { type EnvironmentKey, keyOf } from '../environments/environment-key.ts';
 import { publish } from '../signals/signals.ts';
-import { markRoutingChanged } from '../traffic/queries.ts';
+import { markRoutingChanged } from '../traffic/traffic-queries.ts';
 import { type DeploymentRow, lockDeployment, type RevisionRow } from './deployment-queries.ts';
 import { type InstanceRow, lockHealthy } from './instance-queries.ts';
 

@@ -6,7 +6,7 @@ import { sharedNow } from '../db/database-clock.ts';
 import type { Tables } from '../db/tables.ts';
 import { keyOf } from '../environments/environment-key.ts';
 import { publish } from '../signals/signals.ts';
-import { markRoutingChanged } from '../traffic/queries.ts';
+import { markRoutingChanged } from '../traffic/traffic-queries.ts';
 import type { CertificateRow, DomainRow } from './domain-queries.ts';
 
 /** Another process has leased the domain, or the domain is gone. */

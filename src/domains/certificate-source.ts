@@ -3,7 +3,7 @@
 import type { Db } from '../db/database.ts';
 import { prepared } from '../db/prepared.ts';
 import type { Seal } from '../lib/seal.ts';
-import type { CertificateSource, StoredCertificate } from '../traffic/certificates.ts';
+import type { CertificateSource, StoredCertificate } from '../traffic/data-plane.ts';
 import { keyContext } from './certificate.ts';
 
 const selectCurrent = prepared((db) => db.selectFrom('domain').select('certificate_id').where('hostname', '=', ''));

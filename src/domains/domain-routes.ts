@@ -11,7 +11,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import { requireProject } from '../projects/project-queries.ts';
 import { publish } from '../signals/signals.ts';
-import { markRoutingChanged } from '../traffic/queries.ts';
+import { markRoutingChanged } from '../traffic/traffic-queries.ts';
 import { isProvedByRecord, notPointed, type Resolve, type ResolveTxt, requireAddress } from './dns-checks.ts';
 import {
   countDomains,

@@ -6,7 +6,7 @@ import { isHostTaken } from '../environments/environment-queries.ts';
 import { LruCache } from '../lib/bounded-cache.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Seal } from '../lib/seal.ts';
-import type { StoredCertificate } from '../traffic/certificates.ts';
+import type { StoredCertificate } from '../traffic/data-plane.ts';
 import type { Authority, Obtained } from './authority.ts';
 import { readCertificate } from './certificate.ts';
 import { renewAt } from './certificate-renewal.ts';

@@ -17,7 +17,7 @@ import type { Seal } from '../lib/seal.ts';
 import { requireProject } from '../projects/project-queries.ts';
 import type { Regions } from '../regions/regions.ts';
 import { publish } from '../signals/signals.ts';
-import { markRoutingChanged } from '../traffic/queries.ts';
+import { markRoutingChanged } from '../traffic/traffic-queries.ts';
 
 const maxEnvironments = 100;
 

@@ -18,7 +18,7 @@ import * as projects from '../projects/project-queries.ts';
 import { freeSlug, slugOf, slugTaken } from '../projects/project-slugs.ts';
 import type { Regions } from '../regions/regions.ts';
 import { publish } from '../signals/signals.ts';
-import { markRoutingChanged } from '../traffic/queries.ts';
+import { markRoutingChanged } from '../traffic/traffic-queries.ts';
 
 const firstEnvironment = 'production';
 

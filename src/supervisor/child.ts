@@ -1,6 +1,6 @@
 // A process that the supervisor started: what it says, and how it ends.
 import { type ChildProcess, type SendHandle, spawn } from 'node:child_process';
-import type { Said } from './protocol.ts';
+import type { ChildReport } from './supervisor-protocol.ts';
 
 export interface ChildOptions {
   /** For the log. */
@@ -42,7 +42,7 @@ export class Child {
       env,
       stdio: ['ignore', 'inherit', 'inherit', ...sockets, 'ipc'],
     });
-    this.#process.on('message', (said: Said) => {
+    this.#process.on('message', (said: ChildReport) => {
       if (said.failed !== undefined) this.#failure = said.failed;
       for (const key of Object.keys(said)) this.#heard.add(key);
       this.#notify();
@@ -72,7 +72,7 @@ export class Child {
   }
 
   /** Resolves once it has said this; rejects with ChildFailed. */
-  async says(what: keyof Said, withinMs = 2 ** 31 - 1): Promise<void> {
+  async says(what: keyof ChildReport, withinMs = 2 ** 31 - 1): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const look = () => {
       if (this.#heard.has(what)) resolve();
@@ -92,7 +92,7 @@ export class Child {
   }
 
   /** Resolves once it has answered; an earlier answer of the same kind does not count. */
-  ask(message: object, answer: keyof Said, withinMs: number, socket?: object): Promise<void> {
+  ask(message: object, answer: keyof ChildReport, withinMs: number, socket?: object): Promise<void> {
     this.#heard.delete(answer);
     this.send(message, socket);
     return this.says(answer, withinMs);

@@ -4,16 +4,16 @@ import type { Config } from '../config.ts';
 import { readOrMakeSecretKey } from '../data-dir.ts';
 import { entryPath } from '../lib/install.ts';
 import { createSeal, type Seal } from '../lib/seal.ts';
-import { haproxyFilesOf } from '../traffic/haproxy/files.ts';
-import { stopMaster } from '../traffic/haproxy/process.ts';
-import { agentSocketPath } from '../traffic/worker/socket-path.ts';
+import { haproxyFilesOf } from '../traffic/haproxy/haproxy-files.ts';
+import { stopMaster } from '../traffic/haproxy/haproxy-process.ts';
+import { agentSocketPath } from '../traffic/worker/agent-protocol.ts';
 import { workerSettings } from '../wiring/worker-settings.ts';
 import { Child, type ChildOptions } from './child.ts';
 import { replaceBeside, replaceControl } from './hand-over.ts';
 import { Keeper } from './keeper.ts';
-import type { SupervisorLog } from './log.ts';
-import type { ControlOrder, ControlOrders } from './protocol.ts';
 import type { Sockets } from './sockets.ts';
+import type { SupervisorLog } from './supervisor-log.ts';
+import type { ControlOrder, ControlSettings } from './supervisor-protocol.ts';
 
 type Env = Record<string, string | undefined>;
 
@@ -125,7 +125,7 @@ export class Fleet {
   #startControl({ waits }: { waits: boolean }): Child {
     const { of, outlive } = this.#parts.sockets;
     const ports = of.router && { http: of.router.port, tls: of.routerTls?.port ?? null };
-    const orders: ControlOrders = {
+    const orders: ControlSettings = {
       routerWorkers: ports && { agentSocket: this.#agentSocket, ports },
       routerLine: this.#parts.routerLine,
       waits,

@@ -3,7 +3,7 @@
 // the kernel, and takes it back if the new one fails.
 import { type Child, ChildFailed } from './child.ts';
 import type { Keeper } from './keeper.ts';
-import type { ControlOrder } from './protocol.ts';
+import type { ControlOrder } from './supervisor-protocol.ts';
 
 /** Long enough to load every module on a busy machine; the old process serves meanwhile. */
 const standbyWithinMs = 120_000;

@@ -7,14 +7,14 @@ import { isatty } from 'node:tty';
 import { type Config, readConfig } from '../config.ts';
 import { makeDataDir } from '../data-dir.ts';
 import { explainStart, StartError } from '../lib/start-error.ts';
-import { type ChosenPlane, choosePlane } from '../traffic/haproxy/choose.ts';
-import { haproxyFilesOf } from '../traffic/haproxy/files.ts';
-import { stopMaster } from '../traffic/haproxy/process.ts';
+import { type ChosenPlane, choosePlane } from '../traffic/haproxy/choose-plane.ts';
+import { haproxyFilesOf } from '../traffic/haproxy/haproxy-files.ts';
+import { stopMaster } from '../traffic/haproxy/haproxy-process.ts';
 import { ChildFailed } from './child.ts';
 import { Fleet } from './fleet.ts';
-import { createSupervisorLog, type SupervisorLog } from './log.ts';
 import { openReloadSocket, type ReloadOutcome, type ReloadSocket } from './reload-socket.ts';
 import { openSockets, type Sockets } from './sockets.ts';
+import { createSupervisorLog, type SupervisorLog } from './supervisor-log.ts';
 
 type Env = Record<string, string | undefined>;
 

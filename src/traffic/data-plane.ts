@@ -1,8 +1,7 @@
 // What carries visitors' requests to instances. A data plane consists of routers: one in this process, some worker
 // processes beside it, or a proxy of its own. The agent hands it the routing table, once whole and then by environment,
 // learns which version each router has in force, and takes what they measured. It does not know how requests travel.
-import type { Measurement } from './measure/measurements.ts';
-import type { EnvironmentRoutes } from './table.ts';
+import type { Measurement } from './measurements.ts';
 
 /** A router that is connected and responds. */
 export interface RouterState {
@@ -63,4 +62,59 @@ export interface DataPlane {
   setTicketKey(key: Buffer): void;
   /** Resolves when what ends with this process has ended: requests under way first, or cut off after `drainMs`. */
   stop(drainMs: number): Promise<void>;
+}
+
+// The routing table: which host goes to which revisions, in which shares, over which instances. It is kept, sent and
+// changed by environment, so that a change costs what it changes.
+
+export interface Target {
+  instance: string;
+  host: string;
+  port: number;
+}
+
+export interface Share {
+  revision: number;
+  /** The shares of an environment add up to 100. */
+  percent: number;
+  targets: Target[];
+}
+
+export interface Host {
+  /** Lower case, without port. */
+  name: string;
+  /** It has a certificate, so plain HTTP requests may be redirected to HTTPS. */
+  secure: boolean;
+}
+
+/** What an environment has in the table. Without hosts it has nothing there. */
+export interface EnvironmentRoutes {
+  project: string;
+  environment: string;
+  hosts: Host[];
+  /** Stable first, canary second; visitors move from the first to the second only. */
+  shares: Share[];
+}
+
+/** Unique among environments, for maps. */
+export const routesKey = ({ project, environment }: Pick<EnvironmentRoutes, 'project' | 'environment'>): string =>
+  `${project} ${environment}`;
+
+// Where routers get certificates, and the responses to challenges, from.
+
+export interface StoredCertificate {
+  /** Another certificate of the same name has another id. */
+  id: string;
+  chainPem: string;
+  keyPem: string;
+}
+
+export interface CertificateSource {
+  /**
+   * The current certificate of a host name, in lower case; null: there is none; `current`: it is the one with the id
+   * `known`. Rejects where that cannot be said at the moment.
+   */
+  find(hostname: string, known: string | null): Promise<StoredCertificate | 'current' | null>;
+  /** The response to an http-01 challenge of a certificate authority; null: there is no such challenge. */
+  answerChallenge(hostname: string, token: string): Promise<string | null>;
 }

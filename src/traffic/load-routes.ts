@@ -4,7 +4,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Db } from '../db/database.ts';
 import { prepared } from '../db/prepared.ts';
-import type { EnvironmentRoutes, Host, Share, Target } from './table.ts';
+import type { EnvironmentRoutes, Host, Share, Target } from './data-plane.ts';
 
 /** More environments than a project has, all of which change together when it is deleted. */
 const pageSize = 200;

@@ -10,7 +10,7 @@ import { Issuer } from '../domains/issuer.ts';
 import { createLocalCa, ownHosts } from '../domains/local-ca.ts';
 import type { ServedRoute } from '../http/api/served-route.ts';
 import { StartError } from '../lib/start-error.ts';
-import type { CertificateSource } from '../traffic/certificates.ts';
+import type { CertificateSource } from '../traffic/data-plane.ts';
 import { version } from '../version.ts';
 import type { Addresses } from './addresses.ts';
 import type { Common } from './common.ts';

@@ -7,7 +7,7 @@ import type { Config } from '../config.ts';
 import { eventRoutes } from '../events/event-routes.ts';
 import { EventStreams } from '../events/event-streams.ts';
 import type { ServedRoute } from '../http/api/served-route.ts';
-import type { Measurement } from '../traffic/measure/measurements.ts';
+import type { Measurement } from '../traffic/measurements.ts';
 import { version } from '../version.ts';
 import { DeliveryWorker, type WebhookTimings } from '../webhooks/delivery-worker.ts';
 import { isLoopbackHost, type Lookup, mayReachLoopback, systemLookup } from '../webhooks/receiver-addresses.ts';

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import type { Config } from '../config.ts';
 import { rangeText } from '../lib/address.ts';
 import type { Seal } from '../lib/seal.ts';
-import { routingKey } from '../traffic/worker/disk-certificates.ts';
-import type { WorkerSettings } from '../traffic/worker/settings.ts';
+import type { WorkerSettings } from '../traffic/worker/agent-protocol.ts';
+import { routingKey } from '../traffic/worker/routing-files.ts';
 
 export const routingDirOf = (dataDir: string): string => join(dataDir, 'routing');
 

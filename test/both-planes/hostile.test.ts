@@ -5,7 +5,7 @@ import { constants } from 'node:http2';
 import { type AddressInfo, createServer } from 'node:net';
 import { after, describe, test } from 'node:test';
 import { networkOf } from '../../src/lib/address.ts';
-import type { Target } from '../../src/traffic/table.ts';
+import type { Target } from '../../src/traffic/data-plane.ts';
 import { statusOf, Wire } from '../helpers/raw-http.ts';
 import { ask, getRequest, named, serveInstance, share, startInstance, startRouter } from '../helpers/router.ts';
 import { plane } from '../helpers/router-plane.ts';

@@ -1,7 +1,7 @@
 // A data plane: which instance a request goes to, and what is counted.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Measurement } from '../../src/traffic/measure/measurements.ts';
+import type { Measurement } from '../../src/traffic/measurements.ts';
 import { statusOf, Wire } from '../helpers/raw-http.ts';
 import { ask, deadTarget, host, named, route, share, startInstance, startRouter } from '../helpers/router.ts';
 import { onPlane, plane } from '../helpers/router-plane.ts';

@@ -7,8 +7,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileS
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { test } from 'node:test';
-import { haproxyFilesOf } from '../../src/traffic/haproxy/files.ts';
-import { stopMaster } from '../../src/traffic/haproxy/process.ts';
+import { haproxyFilesOf } from '../../src/traffic/haproxy/haproxy-files.ts';
+import { stopMaster } from '../../src/traffic/haproxy/haproxy-process.ts';
 import { onPostgres } from '../helpers/app.ts';
 
 interface Step {

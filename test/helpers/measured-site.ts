@@ -6,8 +6,8 @@ import { insertRevision } from '../../src/deployments/deployment-queries.ts';
 import { createIds } from '../../src/lib/ids.ts';
 import { createLoops } from '../../src/lib/loops.ts';
 import { subscribe } from '../../src/signals/signals.ts';
-import { bucketOf, latencyBoundsMs } from '../../src/traffic/measure/measurements.ts';
-import { storeMeasurements } from '../../src/traffic/queries.ts';
+import { bucketOf, latencyBoundsMs } from '../../src/traffic/measurements.ts';
+import { storeMeasurements } from '../../src/traffic/traffic-queries.ts';
 import { startApp, type TestApp } from './app.ts';
 import { accountOf } from './emit.ts';
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
 import type { Db } from '../../src/db/database.ts';
-import type { Target } from '../../src/traffic/table.ts';
+import type { Target } from '../../src/traffic/data-plane.ts';
 import { childrenOf } from './children.ts';
 import { freePort } from './free-port.ts';
 import { envOf, routeTo, seedEnvironment } from './router-control.ts';

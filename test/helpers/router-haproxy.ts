@@ -1,9 +1,8 @@
 // HAProxy behind the interface of the router tests. To start one takes longer than most of these tests, so tests with the
 // same settings share one within a file; each has a project of its own there, and leaves nothing behind.
 import { after } from 'node:test';
-import type { CertificateSource } from '../../src/traffic/certificates.ts';
+import type { CertificateSource, EnvironmentRoutes } from '../../src/traffic/data-plane.ts';
 import type { ProxyLimits } from '../../src/traffic/proxy/limits.ts';
-import type { EnvironmentRoutes } from '../../src/traffic/table.ts';
 import { startHaproxy, type TestHaproxy } from './haproxy.ts';
 import type { TestRouter, TestRouterTls } from './router-plane.ts';
 

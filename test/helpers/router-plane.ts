@@ -1,8 +1,7 @@
 // What the router tests know of a data plane, and which one they run with.
-import type { CertificateSource } from '../../src/traffic/certificates.ts';
-import type { Measurement } from '../../src/traffic/measure/measurements.ts';
-import type { Certificates } from '../../src/traffic/proxy/tls/certificates.ts';
-import type { EnvironmentRoutes, Share } from '../../src/traffic/table.ts';
+import type { CertificateSource, EnvironmentRoutes, Share } from '../../src/traffic/data-plane.ts';
+import type { Measurement } from '../../src/traffic/measurements.ts';
+import type { Certificates } from '../../src/traffic/proxy/tls-listener.ts';
 
 type Plane = 'builtin' | 'haproxy';
 

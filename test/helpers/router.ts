@@ -14,10 +14,10 @@ import {
 import { after } from 'node:test';
 import { pino } from 'pino';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
-import type { Measurement } from '../../src/traffic/measure/measurements.ts';
+import type { EnvironmentRoutes, Share, Target } from '../../src/traffic/data-plane.ts';
+import type { Measurement } from '../../src/traffic/measurements.ts';
 import type { ProxyLimits } from '../../src/traffic/proxy/limits.ts';
 import { createProxy } from '../../src/traffic/proxy/proxy.ts';
-import type { EnvironmentRoutes, Share, Target } from '../../src/traffic/table.ts';
 import { freePort } from './free-port.ts';
 import { startHaproxyRouter } from './router-haproxy.ts';
 import { plane, type TestRouter, type TestRouterTls } from './router-plane.ts';

@@ -11,14 +11,17 @@ import { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { pino } from 'pino';
 import { createSeal, type Seal } from '../../src/lib/seal.ts';
-import type { CertificateSource, StoredCertificate } from '../../src/traffic/certificates.ts';
-import type { RouterPorts } from '../../src/traffic/data-plane.ts';
+import type {
+  CertificateSource,
+  EnvironmentRoutes,
+  RouterPorts,
+  StoredCertificate,
+} from '../../src/traffic/data-plane.ts';
 import type { ProxyLimits } from '../../src/traffic/proxy/limits.ts';
-import type { EnvironmentRoutes } from '../../src/traffic/table.ts';
-import { DiskCertificates, routingKey } from '../../src/traffic/worker/disk-certificates.ts';
-import { WorkerPlane } from '../../src/traffic/worker/plane.ts';
-import type { WorkerSettings } from '../../src/traffic/worker/settings.ts';
-import { agentSocketPath } from '../../src/traffic/worker/socket-path.ts';
+import type { WorkerSettings } from '../../src/traffic/worker/agent-protocol.ts';
+import { agentSocketPath } from '../../src/traffic/worker/agent-protocol.ts';
+import { DiskCertificates, routingKey } from '../../src/traffic/worker/routing-files.ts';
+import { WorkerPlane } from '../../src/traffic/worker/worker-plane.ts';
 import { issue } from './router-certificates.ts';
 import { until } from './wait.ts';
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Tables } from '../../src/db/tables.ts';
 import { loadAll } from '../../src/traffic/load-routes.ts';
-import { markRoutingChanged } from '../../src/traffic/queries.ts';
+import { markRoutingChanged } from '../../src/traffic/traffic-queries.ts';
 import { startApp, type TestApp } from '../helpers/app.ts';
 import { ask, named, route, share, startRouter } from '../helpers/router.ts';
 import { Shop } from '../helpers/shop.ts';

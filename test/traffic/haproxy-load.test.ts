@@ -2,7 +2,7 @@
 // `npm run soak -- haproxy` is the same with 100,000 requests.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { CertificateSource, StoredCertificate } from '../../src/traffic/certificates.ts';
+import type { CertificateSource, StoredCertificate } from '../../src/traffic/data-plane.ts';
 import { startHaproxy } from '../helpers/haproxy.ts';
 import { ask, host, named, route, share } from '../helpers/router.ts';
 import { issue } from '../helpers/router-certificates.ts';

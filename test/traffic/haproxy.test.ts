@@ -4,11 +4,15 @@ import { mkdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { pino } from 'pino';
-import type { CertificateSource, StoredCertificate } from '../../src/traffic/certificates.ts';
-import type { RouterState } from '../../src/traffic/data-plane.ts';
-import { ask as command, follow } from '../../src/traffic/haproxy/control.ts';
-import { reload } from '../../src/traffic/haproxy/process.ts';
-import type { EnvironmentRoutes, Share } from '../../src/traffic/table.ts';
+import type {
+  CertificateSource,
+  EnvironmentRoutes,
+  RouterState,
+  Share,
+  StoredCertificate,
+} from '../../src/traffic/data-plane.ts';
+import { reload } from '../../src/traffic/haproxy/haproxy-process.ts';
+import { ask as command, follow } from '../../src/traffic/haproxy/haproxy-socket.ts';
 import { suspend } from '../helpers/children.ts';
 import { startHaproxy, type TestHaproxy } from '../helpers/haproxy.ts';
 import { Wire } from '../helpers/raw-http.ts';

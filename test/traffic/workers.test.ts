@@ -8,7 +8,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { TLSSocket } from 'node:tls';
-import { onMessages, sendMessage, type ToWorker } from '../../src/traffic/worker/protocol.ts';
+import { onMessages, sendMessage, type ToWorker } from '../../src/traffic/worker/agent-protocol.ts';
 import { suspend } from '../helpers/children.ts';
 import { Wire } from '../helpers/raw-http.ts';
 import { ask, getRequest, host, named, route, share, startInstance } from '../helpers/router.ts';

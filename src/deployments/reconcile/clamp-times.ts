@@ -1,7 +1,7 @@
 // Stored times that are further in the future than anything could have set them: the clock that wrote them was wrong,
 // or has been set back since. They are clamped to the latest they could be, so that a rollout still ends in time.
 import { sharedOf } from '../../lib/clock.ts';
-import { bucketMs } from '../../traffic/measure/measurements.ts';
+import { bucketMs } from '../../traffic/measurements.ts';
 import { type DeploymentRow, setDeploymentTimes } from '../deployment-queries.ts';
 import { type InstanceRow, setInstanceStateSince } from '../instance-queries.ts';
 import { rolloutOf } from '../rules/desired.ts';

@@ -10,7 +10,7 @@ import { type Clock, lastingOf } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
 import type { RegionState } from '../../regions/regions.ts';
 import { publish } from '../../signals/signals.ts';
-import { markRoutingChanged } from '../../traffic/queries.ts';
+import { markRoutingChanged } from '../../traffic/traffic-queries.ts';
 import { listRouted, type RoutedRow, unrouteInstance } from '../instance-queries.ts';
 
 const sharedForMs = 150;

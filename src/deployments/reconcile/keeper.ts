@@ -10,8 +10,8 @@ import type { EnvironmentRow } from '../../environments/environment-queries.ts';
 import { healthCheckOf, openSealedVariables, resourcesOf } from '../../environments/revision-settings.ts';
 import type { IdSource } from '../../lib/ids.ts';
 import type { Seal } from '../../lib/seal.ts';
-import { markRoutingChanged } from '../../traffic/queries.ts';
 import { insertDrain } from '../../traffic/router-watch.ts';
+import { markRoutingChanged } from '../../traffic/traffic-queries.ts';
 import type { RevisionRow } from '../deployment-queries.ts';
 import {
   deleteInstance,

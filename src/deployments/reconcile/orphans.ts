@@ -1,6 +1,6 @@
 import type { Db } from '../../db/database.ts';
 import type { RegionState } from '../../regions/regions.ts';
-import { readRoutingState } from '../../traffic/queries.ts';
+import { readRoutingState } from '../../traffic/traffic-queries.ts';
 import { listInstanceIds, listSetIds } from '../instance-queries.ts';
 import { lastLines } from './engine-calls.ts';
 import type { ReconcileContext } from './reconcile-context.ts';

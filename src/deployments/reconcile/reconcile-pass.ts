@@ -13,8 +13,8 @@ import type { EnvironmentKey } from '../../environments/environment-key.ts';
 import { type EnvironmentRow, findEnvironment, setHealth } from '../../environments/environment-queries.ts';
 import { healthCheckOf } from '../../environments/revision-settings.ts';
 import type { Regions } from '../../regions/regions.ts';
-import { findRoutingVersion } from '../../traffic/queries.ts';
 import type { RouterWatch } from '../../traffic/router-watch.ts';
+import { findRoutingVersion } from '../../traffic/traffic-queries.ts';
 import { compareTraffic } from '../canary-traffic.ts';
 import {
   type DeploymentRow,

@@ -5,7 +5,7 @@ import type { Db } from '../../db/database.ts';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
 import type { Engine, EngineInstance } from '../../engines/engine.ts';
 import { type EnvironmentKey, keyOf } from '../../environments/environment-key.ts';
-import { markRoutingChanged } from '../../traffic/queries.ts';
+import { markRoutingChanged } from '../../traffic/traffic-queries.ts';
 import {
   type CheckFields,
   endInstance,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type CanaryPolicy, environmentDefaults } from '../../contract/environments.ts';
-import { latencyBoundsMs } from '../../traffic/measure/measurements.ts';
+import { latencyBoundsMs } from '../../traffic/measurements.ts';
 import { type Answered, judge } from './analysis.ts';
 
 const policy = environmentDefaults.canary; // 20 requests, 5 %, no latency limit

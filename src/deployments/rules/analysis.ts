@@ -5,7 +5,7 @@
 // "it is no worse" allows. If the canary is no worse, odds of n to 1 are ever reached in at most one of n rollouts,
 // however often it is evaluated. Why this test: docs/decisions/canary-analysis.md.
 import type { CanaryPolicy } from '../../contract/environments.ts';
-import { latencyBoundsMs, quantileMs } from '../../traffic/measure/measurements.ts';
+import { latencyBoundsMs, quantileMs } from '../../traffic/measurements.ts';
 
 /** What one revision answered. */
 export interface Answered {

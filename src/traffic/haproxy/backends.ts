@@ -1,8 +1,10 @@
+import type { Target } from '../data-plane.ts';
+
 // Which backend of HAProxy stands for which revision. HAProxy 2.6 cannot add backends at run time, so it starts with
 // spare ones, and a reload that adds more is rare.
 
 /** `<project>/<environment>/<revision>`. */
-export type BackendUse = string;
+type BackendUse = string;
 
 export class Backends {
   readonly #uses = new Map<BackendUse, string>();
@@ -53,4 +55,61 @@ export class Backends {
     this.#free.push(...names);
     return names;
   }
+}
+
+// The servers of a backend as text: in its file, in commands, and as HAProxy lists them.
+
+/** By server name, which is the id of the instance: its address. */
+export type Servers = ReadonlyMap<string, string>;
+
+export const noServers: Servers = new Map();
+
+const addressOf = (host: string, port: number | string): string => `${host.includes(':') ? `[${host}]` : host}:${port}`;
+
+export const serversOf = (targets: readonly Target[]): Servers =>
+  new Map(targets.map(({ instance, host, port }) => [instance, addressOf(host, port)]));
+
+/** Without these, a server that is added at run time keeps no idle connection. */
+const serverOptions = 'pool-max-conn 256 pool-purge-delay 2s';
+
+/** `use`: the revision that the backend stands for; null: a spare one. */
+export function backendText(name: string, use: string | null, servers: Servers): string {
+  const lines = [...servers].map(([server, address]) => `    server ${server} ${address} ${serverOptions}\n`);
+  return `# ${use ?? 'spare'}\nbackend ${name}\n${lines.join('')}`;
+}
+
+export const addServer = (backend: string, server: string, address: string): string[] => [
+  `add server ${backend}/${server} ${address} ${serverOptions}`,
+  setState(backend, server, 'ready'),
+];
+
+export function moveServer(backend: string, server: string, address: string): string {
+  const colon = address.lastIndexOf(':');
+  const host = address.slice(0, colon).replace(/^\[|\]$/g, '');
+  return `set server ${backend}/${server} addr ${host} port ${address.slice(colon + 1)}`;
+}
+
+/** In `maint` a server gets no new requests; those under way go on. */
+export const setState = (backend: string, server: string, state: 'ready' | 'maint'): string =>
+  `set server ${backend}/${server} state ${state}`;
+
+interface ListedServer {
+  backend: string;
+  server: string;
+  address: string;
+  inMaintenance: boolean;
+}
+
+/** What `show servers state` says. */
+export function readServersState(text: string): ListedServer[] {
+  const rows = text.split('\n').filter((line) => !line.startsWith('#'));
+  return rows
+    .map((line) => line.split(' '))
+    .filter((fields) => fields.length >= 20)
+    .map((fields) => ({
+      backend: fields[1]!,
+      server: fields[3]!,
+      address: addressOf(fields[4]!, fields[18]!),
+      inMaintenance: fields[6] !== '0',
+    }));
 }

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Backends } from './backends.ts';
-import { choosePlane, judgeHaproxy } from './choose.ts';
+import { Backends, backendText, moveServer, readServersState, serversOf } from './backends.ts';
+import { choosePlane, judgeHaproxy } from './choose-plane.ts';
+import { routeValue } from './haproxy-config.ts';
 import { readLogLine } from './request-log.ts';
-import { routeValue } from './route-line.ts';
-import { backendText, moveServer, readServersState, serversOf } from './servers.ts';
 
 const routes = (...shares: [revision: number, percent: number][]) => ({
   project: 'prj_1',

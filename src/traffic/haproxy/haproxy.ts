@@ -3,21 +3,36 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
-import type { CertificateSource } from '../certificates.ts';
-import type { DataPlane, MeasuredBatch, RouterObserver, RouterPorts, RouterState } from '../data-plane.ts';
-import type { EnvironmentRoutes } from '../table.ts';
-import { routesKey } from '../table.ts';
-import { HaproxyCertificates } from './certificates.ts';
-import { startChallengeResponder } from './challenge-responder.ts';
-import { configText, type HaproxySettings } from './config.ts';
-import { ask } from './control.ts';
-import type { HaproxyFiles } from './files.ts';
-import { makeFolders, readOrEmpty, replaceFile } from './folder.ts';
-import { currentWorker, reload, replacedWorkers, runningMaster, startMaster } from './process.ts';
-import { ReplacedWorkers } from './replaced-workers.ts';
+import type {
+  CertificateSource,
+  DataPlane,
+  EnvironmentRoutes,
+  MeasuredBatch,
+  RouterObserver,
+  RouterPorts,
+  RouterState,
+} from '../data-plane.ts';
+import { routesKey } from '../data-plane.ts';
+import {
+  ensureTicketKeys,
+  HaproxyCertificates,
+  startChallengeResponder,
+  writeTicketKey,
+} from './haproxy-certificates.ts';
+import { configText, type HaproxySettings } from './haproxy-config.ts';
+import type { HaproxyFiles } from './haproxy-files.ts';
+import { makeFolders, readOrEmpty, replaceFile } from './haproxy-files.ts';
+import {
+  currentWorker,
+  ReplacedWorkers,
+  reload,
+  replacedWorkers,
+  runningMaster,
+  startMaster,
+} from './haproxy-process.ts';
+import { HaproxyRoutes } from './haproxy-routes.ts';
+import { ask } from './haproxy-socket.ts';
 import { RequestLog } from './request-log.ts';
-import { HaproxyRoutes } from './routes.ts';
-import { ensureTicketKeys, writeTicketKey } from './ticket-keys.ts';
 
 interface HaproxyOptions {
   program: string;

@@ -3,11 +3,10 @@
 // to the same absolute numbers.
 import type { Clock } from '../../lib/clock.ts';
 import type { MeasuredBatch } from '../data-plane.ts';
-import { type Outcome, outcomeOf } from '../measure/measurements.ts';
-import { TrafficCounter } from '../measure/traffic-counter.ts';
-import { follow } from './control.ts';
-import type { HaproxyFiles } from './files.ts';
-import { writeToLog } from './process.ts';
+import { type Outcome, outcomeOf, TrafficCounter } from '../measurements.ts';
+import type { HaproxyFiles } from './haproxy-files.ts';
+import { writeToLog } from './haproxy-process.ts';
+import { follow } from './haproxy-socket.ts';
 
 export interface LoggedRequest {
   at: number;

@@ -6,11 +6,10 @@
 //
 // An attempt that fails before `begun` may be followed by another. `aborted` can follow any state but `over`.
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Duplex } from 'node:stream';
+import { type Duplex, Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
-import type { Instance } from './instance.ts';
-import type { Backend } from './route-table.ts';
-import type { UploadBody } from './upload-body.ts';
+import type { Backend, Instance } from './route-table.ts';
+import type { VisitorRequest } from './visitor-messages.ts';
 
 type AttemptState =
   /** Waits for a connection; the instance knows nothing of the request. */
@@ -152,5 +151,58 @@ export class Attempt implements Dispatcher.DispatchHandler {
     const connected = state !== 'connecting';
     const sent = connected && (this.#body === null || this.#body.begun);
     this.#owner.onFailure({ attempt: this, error, connected, sent, responseBegun: state === 'begun' });
+  }
+}
+
+// The body of a request on its way to one instance. It reads from the visitor only while the instance takes more. Where
+// an attempt fails before a byte was read, the next attempt gets a new body from the same request.
+
+/** A visitor that is cut off while it sends may not read the response, so it gets this long to finish sending. */
+const lingerMs = 10_000;
+
+/** For a response that ended before its request: reads and drops the rest of the request. */
+export function discardRest(request: VisitorRequest): void {
+  if (request.complete) return;
+  request.resume();
+  const timer = setTimeout(() => !request.complete && request.destroy(), lingerMs).unref();
+  request.once('close', () => clearTimeout(timer));
+}
+
+export class UploadBody extends Readable {
+  /** Some of the body was read from the visitor, so it cannot be sent again. */
+  begun = false;
+  readonly #from: VisitorRequest;
+  #onFirstRead: (() => void) | null;
+
+  constructor(from: VisitorRequest, onFirstRead: (() => void) | null) {
+    super({ highWaterMark: 65_536 });
+    this.#from = from;
+    this.#onFirstRead = onFirstRead;
+    this.on('error', () => {}); // the attempt reports it
+    from.pause();
+    from.on('data', this.#onData).on('end', this.#onEnd);
+  }
+
+  readonly #onData = (chunk: Buffer): void => {
+    this.begun = true;
+    if (!this.push(chunk)) this.#from.pause();
+  };
+
+  readonly #onEnd = (): void => {
+    this.begun = true;
+    if (!this.#from.complete) return; // the visitor broke it off: the response closes, and the exchange aborts
+    this.push(null);
+  };
+
+  override _read(): void {
+    this.#onFirstRead?.();
+    this.#onFirstRead = null;
+    this.#from.resume();
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    this.#from.off('data', this.#onData).off('end', this.#onEnd);
+    if (!this.#from.readableEnded) this.#from.pause();
+    done(error);
   }
 }

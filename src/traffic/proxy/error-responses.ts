@@ -1,7 +1,10 @@
 // Responses that come from the proxy itself: short plain text with a request id, which repeats nothing of the request.
+
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { IdSource } from '../../lib/ids.ts';
 import { STATUS_CODES } from '../../lib/node-http.ts';
-import type { VisitorResponse } from './visitor-messages.ts';
+import type { VisitorRequest, VisitorResponse } from './visitor-messages.ts';
 
 export interface ErrorResponse {
   status: number;
@@ -68,4 +71,17 @@ export function sendRawErrorResponse(socket: Duplex, error: ErrorResponse, reque
   let head = `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\nconnection: close\r\n`;
   for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`;
   socket.end(`${head}\r\n${body}`, () => socket.destroy());
+}
+
+/** A head that was not understood does not say reliably where the request ends, so the connection ends with it. Gives its id. */
+export function refuseRequest(
+  { ids, closing }: { ids: IdSource; closing: WeakSet<Socket> },
+  request: VisitorRequest,
+  response: VisitorResponse,
+  error: ErrorResponse,
+): string {
+  const requestId = ids('req');
+  if (request.httpVersion !== '2.0') closing.add(request.socket);
+  sendErrorResponse(response, error, requestId, true);
+  return requestId;
 }

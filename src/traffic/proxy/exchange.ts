@@ -10,23 +10,56 @@
 //      aborts the attempt. A connection that switches protocols leaves the exchange and becomes a tunnel.
 //
 // Every request takes this path, so it has callbacks instead of promises, and as few of them as possible.
+
 import type { IncomingHttpHeaders } from 'node:http';
+import type { ServerHttp2Session } from 'node:http2';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { Range } from '../../lib/address.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { IdSource } from '../../lib/ids.ts';
+import type { Log } from '../../lib/log.ts';
 import { cookieOf } from '../balance.ts';
-import { type Outcome, outcomeOf } from '../measure/measurements.ts';
-import { Attempt, type AttemptFailure, type AttemptOwner } from './attempt.ts';
-import { chooseInstance } from './choose-instance.ts';
-import type { ProxyContext } from './context.ts';
-import { type ErrorResponse, errorResponses, sendErrorResponse } from './error-responses.ts';
-import { codeOf, errorResponseTo, isOfInstance, isSafeToRepeat } from './failures.ts';
-import type { Instance } from './instance.ts';
-import { refuseRequest } from './refuse-request.ts';
-import type { RequestHead } from './request/request-headers.ts';
-import { pairsOf, responseHeaders } from './response-headers.ts';
-import { type Backend, backendOf, type ProxyRoute } from './route-table.ts';
-import { join, writeSwitching } from './tunnel.ts';
-import { discardRest, UploadBody } from './upload-body.ts';
+import { type Outcome, outcomeOf } from '../measurements.ts';
+import { Attempt, type AttemptFailure, type AttemptOwner, discardRest, UploadBody } from './attempt.ts';
+import { type ErrorResponse, errorResponses, refuseRequest, sendErrorResponse } from './error-responses.ts';
+import { codeOf, errorResponseTo, type FailedRequests, isOfInstance, isSafeToRepeat } from './failures.ts';
+import { pairsOf, type RequestHead, responseHeaders } from './headers.ts';
+import type { ProxyLimits } from './limits.ts';
+import {
+  type Backend,
+  backendOf,
+  chooseInstance,
+  type Instance,
+  type ProxyRoute,
+  type RouteTable,
+} from './route-table.ts';
 import type { VisitorRequest, VisitorResponse } from './visitor-messages.ts';
+
+// What every exchange of one proxy shares.
+
+export interface ProxyContext {
+  /** What is counted is counted at this time. */
+  readonly clock: Clock;
+  /** For how long something took or may take: somebody may set the other clock meanwhile. */
+  readonly steady: Clock;
+  readonly log: Log;
+  readonly failedRequests: FailedRequests;
+  readonly limits: ProxyLimits;
+  readonly ids: IdSource;
+  readonly routes: RouteTable;
+  /** Addresses of proxies in front of this one, whose X-Forwarded-* headers are trusted. */
+  readonly trustedProxies: readonly Range[];
+  /** Connections that switched protocols, or asked to: the HTTP server no longer tracks them. */
+  readonly upgrades: Set<Duplex>;
+  /** HTTP/2 sessions, which the HTTP server does not track either. */
+  readonly sessions: Set<ServerHttp2Session>;
+  /** HTTP/1.1 connections that close with a response that refuses a request: what is behind it is not served. */
+  readonly closing: WeakSet<Socket>;
+  /** Where plain HTTP requests for a host with a certificate are redirected; null: they are served. */
+  httpsPort: number | null;
+  draining: boolean;
+}
 
 const none: Instance[] = [];
 
@@ -176,7 +209,7 @@ export class Exchange implements AttemptOwner {
     this.#response.off('close', this.#onClosed).detachSocket?.(visitor);
     this.#count(attempt.backend, 'ok');
     writeSwitching(visitor, headers, this.#cookie);
-    join(visitor, socket, this.#context.limits.tunnelIdleMs, () => attempt.finish());
+    joinTunnel(visitor, socket, this.#context.limits.tunnelIdleMs, () => attempt.finish());
   }
 
   onBreak({ backend }: Attempt): void {
@@ -234,4 +267,40 @@ export class Exchange implements AttemptOwner {
     if (!attempt.isResponding) this.#count(attempt.backend, 'ok');
     attempt.abort();
   };
+}
+
+// After 101 Switching Protocols a connection carries bytes both ways, in whatever protocol.
+
+/** How long one end may take to close after the other has. */
+const lingerMs = 5000;
+const quiet = () => {};
+
+type TimedDuplex = Duplex & { setTimeout?(ms: number, onTimeout?: () => void): void };
+
+/** Passes the instance's 101 on to the visitor. */
+function writeSwitching(client: Duplex, headers: IncomingHttpHeaders, cookie: string | null): void {
+  const lines = responseHeaders(headers, true, false);
+  if (cookie !== null) lines.push('set-cookie', cookie);
+  let head = `HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: ${headers.upgrade ?? ''}\r\n`;
+  for (let i = 0; i < lines.length; i += 2) head += `${lines[i]}: ${lines[i + 1]}\r\n`;
+  client.write(`${head}\r\n`, 'latin1');
+}
+
+/** Joins two sockets until both are closed. An end is passed on after the data before it; so is a reset. */
+function joinTunnel(client: TimedDuplex, instance: TimedDuplex, idleMs: number, onClosed: () => void): void {
+  let open = 2;
+  const carry = (one: TimedDuplex, other: TimedDuplex) => {
+    one.on('error', quiet);
+    one.once('close', (broken?: boolean) => {
+      if (broken) other.destroy();
+      else other.end();
+      other.setTimeout?.(lingerMs, () => other.destroy());
+      if (--open === 0) onClosed();
+    });
+    // Each socket carries both directions, so it is idle only when both are.
+    one.setTimeout?.(idleMs, () => one.destroy());
+    one.pipe(other);
+  };
+  carry(client, instance);
+  carry(instance, client);
 }

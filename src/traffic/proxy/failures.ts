@@ -1,4 +1,7 @@
 // What to make of an attempt that failed before its response began.
+
+import type { Clock } from '../../lib/clock.ts';
+import type { Log } from '../../lib/log.ts';
 import { type ErrorResponse, errorResponses } from './error-responses.ts';
 
 export const codeOf = (error: Error): string => ('code' in error ? String(error.code) : error.name);
@@ -33,5 +36,50 @@ export function errorResponseTo(error: Error): ErrorResponse {
       return errorResponses.badRequest;
     default:
       return errorResponses.badGateway;
+  }
+}
+
+// A line in the log for a request that got an error response because of its instances, to be found by the request id that
+// its visitor was shown. There are only so many a second: an instance that is down may fail thousands of requests.
+
+const linesPerSecond = 10;
+
+interface FailedRequest {
+  requestId: string;
+  host: string;
+  revision: number;
+  status: number;
+  /** What the last attempt failed with. */
+  code: string;
+  reason: string;
+  tookMs: number;
+}
+
+export class FailedRequests {
+  readonly #clock: Clock;
+  readonly #log: Log;
+  #second = 0;
+  #lines = 0;
+  #notLogged = 0;
+
+  constructor(clock: Clock, log: Log) {
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  note(failed: FailedRequest): void {
+    const second = Math.floor(this.#clock.now() / 1000);
+    if (second !== this.#second) {
+      this.#second = second;
+      this.#lines = 0;
+    }
+    if (this.#lines === linesPerSecond) {
+      this.#notLogged++;
+      return;
+    }
+    this.#lines++;
+    const others = this.#notLogged > 0 ? { notLogged: this.#notLogged } : {};
+    this.#notLogged = 0;
+    this.#log.warn({ ...failed, ...others }, 'a request failed');
   }
 }

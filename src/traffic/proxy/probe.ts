@@ -1,7 +1,7 @@
 // What load balancers and the kubelet ask a router: whether it lives, and whether to send it requests. They ask by address,
 // and no deployed revision has one for a host name, so nothing is taken from visitors. It says nothing of the database or
 // the control plane, which requests do not need.
-import type { RequestHead } from './request/request-headers.ts';
+import type { RequestHead } from './headers.ts';
 import type { VisitorResponse } from './visitor-messages.ts';
 
 export const probePaths = { live: '/livez', ready: '/readyz' } as const;

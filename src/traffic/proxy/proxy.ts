@@ -9,15 +9,15 @@ import { type Connections, limitConnections, trackConnections } from '../../lib/
 import { createIds } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
 import type { RouterPorts } from '../data-plane.ts';
-import { TrafficCounter } from '../measure/traffic-counter.ts';
-import type { ProxyContext } from './context.ts';
-import { FailedRequests } from './failed-requests.ts';
-import { createHttp1Server } from './http1/server.ts';
-import { drainSession, serveHttp2 } from './http2/session.ts';
+import { TrafficCounter } from '../measurements.ts';
+import type { ProxyContext } from './exchange.ts';
+import { FailedRequests } from './failures.ts';
+import { createHttp1Server } from './http1-server.ts';
+import { drainSession, serveHttp2 } from './http2-server.ts';
 import { defaultLimits, type ProxyLimits } from './limits.ts';
 import { RouteTable } from './route-table.ts';
-import type { Certificates } from './tls/certificates.ts';
-import { createTlsListener, type TlsListener } from './tls/listener.ts';
+import type { Certificates } from './tls-listener.ts';
+import { createTlsListener, type TlsListener } from './tls-listener.ts';
 
 /** An address, or a socket that another process opened and handed over. */
 export type ListenAt = { host: string; port: number } | { fd: number };

@@ -1,10 +1,11 @@
 // The routing table as requests use it: with instances that have connections, and counters. It changes by environment.
 // An instance that its environment still has keeps its connections; one that it has not closes them once its last
 // request has ended.
-import { createBuckets, seesCanary } from '../balance.ts';
-import { RevisionCounter, type TrafficCounter } from '../measure/traffic-counter.ts';
-import { type EnvironmentRoutes, routesKey, type Target } from '../table.ts';
-import { Instance } from './instance.ts';
+
+import { Pool } from '../../lib/undici.ts';
+import { type Candidate, createBuckets, pickCandidate, seesCanary } from '../balance.ts';
+import { type EnvironmentRoutes, routesKey, type Target } from '../data-plane.ts';
+import { RevisionCounter, type TrafficCounter } from '../measurements.ts';
 import type { ProxyLimits } from './limits.ts';
 
 /** One revision of a route, with the instances that answer for it. */
@@ -135,5 +136,70 @@ export class RouteTable {
   async destroy(): Promise<void> {
     const current = [...this.#environments.values()].flatMap(({ instances }) => [...instances.values()]);
     await Promise.all([...current, ...this.#retiring].map((instance) => instance.destroy()));
+  }
+}
+
+// Which instance is asked next: one of the backend that the visitor belongs to, or, where none of those can answer, one
+// of the other.
+
+function pickFrom(backend: Backend, nowMs: number, tried: readonly Instance[]): Instance | null {
+  const { instances } = backend;
+  if (instances.length === 1 && tried.length === 0 && instances[0]!.ejectedUntil <= nowMs) return instances[0]!;
+  const index = pickCandidate(instances, backend.turn, nowMs, tried);
+  if (index === -1) return null;
+  backend.turn = index + 1; // from the picked one on, so that a skipped instance does not double its neighbour's share
+  return instances[index]!;
+}
+
+/** Null where every instance was tried. An instance that is in both backends is picked as one of the wanted. */
+export function chooseInstance(
+  wanted: Backend,
+  other: Backend | null,
+  nowMs: number,
+  tried: readonly Instance[],
+): Instance | null {
+  return (
+    pickFrom(wanted, nowMs, tried) ??
+    (other && pickFrom(other, nowMs, tried)) ??
+    // All that are left are ejected: try one of those rather than none.
+    pickFrom(wanted, Number.POSITIVE_INFINITY, tried) ??
+    (other && pickFrom(other, Number.POSITIVE_INFINITY, tried))
+  );
+}
+
+// An instance behind the proxy, with the connections that are kept to it.
+
+export class Instance implements Candidate {
+  underWay = 0;
+  ejectedUntil = 0;
+  readonly #origin: string;
+  readonly #limits: ProxyLimits;
+  #pool: Pool | null = null;
+
+  constructor({ host, port }: Target, limits: ProxyLimits) {
+    this.#origin = `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+    this.#limits = limits;
+  }
+
+  /** Created with the first request: most environments of a large installation are idle. */
+  pool(): Pool {
+    this.#pool ??= new Pool(this.#origin, {
+      connectTimeout: this.#limits.connectMs,
+      headersTimeout: this.#limits.answerHeadMs,
+      bodyTimeout: this.#limits.idleMs,
+      keepAliveTimeout: this.#limits.instanceKeepAliveMs,
+      maxHeaderSize: this.#limits.headerBytes,
+      allowH2: false,
+    });
+    return this.#pool;
+  }
+
+  /** Lets requests under way finish; resolves when the last connection is closed. */
+  async retire(): Promise<void> {
+    await this.#pool?.close().catch(() => {});
+  }
+
+  destroy(): Promise<void> {
+    return this.#pool?.destroy() ?? Promise.resolve();
   }
 }

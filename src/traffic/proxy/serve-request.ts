@@ -1,12 +1,12 @@
 // Takes a request whose head has arrived, and either refuses it or starts an exchange with an instance.
-import type { ProxyContext } from './context.ts';
-import { type ErrorResponse, errorResponses, redirectToHttps } from './error-responses.ts';
+
+import { addForwardedHeaders, type Client, clientBehindProxy, clientOf } from './client-address.ts';
+import { type ErrorResponse, errorResponses, redirectToHttps, refuseRequest } from './error-responses.ts';
+import type { ProxyContext } from './exchange.ts';
 import { Exchange } from './exchange.ts';
+import type { RequestHead } from './headers.ts';
 import { answerProbe, isProbe } from './probe.ts';
-import { refuseRequest } from './refuse-request.ts';
-import { addForwardedHeaders, type Client, clientBehindProxy, clientOf } from './request/client-address.ts';
-import { readRequest } from './request/read-request.ts';
-import type { RequestHead } from './request/request-headers.ts';
+import { readRequest } from './read-request.ts';
 import type { ProxyRoute } from './route-table.ts';
 import type { VisitorRequest, VisitorResponse } from './visitor-messages.ts';
 

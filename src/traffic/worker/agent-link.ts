@@ -1,6 +1,8 @@
 // The agent, as a worker sees it: there for most of the time. A lost connection is opened again for as long as it takes.
 import { connect, type Socket } from 'node:net';
-import { type FromWorker, onMessages, sendMessage, type ToWorker } from './protocol.ts';
+import type { CertificateSource, StoredCertificate } from '../data-plane.ts';
+import { type FromWorker, onMessages, sendMessage, type ToWorker } from './agent-protocol.ts';
+import type { DiskCertificates } from './routing-files.ts';
 
 /** To look for a socket costs next to nothing, and visitors wait while a service starts. */
 const retryMs = 25;
@@ -10,7 +12,7 @@ const laterRetryMs = 500;
 /** Longer than a look-up in the database takes, even a slow one. */
 const answerWithinMs = 5000;
 
-export class NoAnswer extends Error {
+class NoAnswer extends Error {
   override readonly name = 'NoAnswer';
 }
 
@@ -134,4 +136,23 @@ export class AgentLink {
     const waitMs = performance.now() - this.#lostAt < eagerMs ? retryMs : laterRetryMs;
     this.#timer = setTimeout(() => this.start(), waitMs);
   }
+}
+
+// Certificates of a worker: from disk where it knows none, so that a start without an agent serves them; from the agent
+// from then on.
+
+export function linkCertificates(link: AgentLink, disk: DiskCertificates): CertificateSource {
+  return {
+    async find(hostname, known) {
+      try {
+        return (await link.ask({ type: 'certificate', hostname, known })) as StoredCertificate | 'current' | null;
+      } catch (error) {
+        if (!(error instanceof NoAnswer) || known !== null) throw error;
+        return disk.read(hostname);
+      }
+    },
+    async answerChallenge(hostname, token) {
+      return (await link.ask({ type: 'challenge', hostname, token })) as string | null;
+    },
+  };
 }

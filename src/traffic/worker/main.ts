@@ -3,7 +3,7 @@
 import '../../lib/source-stacks.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { createLog } from '../../lib/log.ts';
-import type { WorkerSettings } from './settings.ts';
+import type { WorkerSettings } from './agent-protocol.ts';
 import { Worker } from './worker.ts';
 
 const settings = JSON.parse(process.env.SLUICE_WORKER!) as WorkerSettings;

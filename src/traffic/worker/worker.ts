@@ -8,14 +8,11 @@ import type { Clock } from '../../lib/clock.ts';
 import { createIds } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
 import { type BuiltInProxy, createProxy } from '../proxy/proxy.ts';
-import { Contexts } from '../proxy/tls/contexts.ts';
-import { AgentLink } from './agent-link.ts';
-import { DiskCertificates } from './disk-certificates.ts';
-import { readDiskTable } from './disk-table.ts';
-import { linkCertificates } from './link-certificates.ts';
-import { MeasuredTraffic } from './measured.ts';
-import type { ToWorker } from './protocol.ts';
-import type { WorkerSettings } from './settings.ts';
+import { Contexts } from '../proxy/tls-contexts.ts';
+import { AgentLink, linkCertificates } from './agent-link.ts';
+import type { ToWorker, WorkerSettings } from './agent-protocol.ts';
+import { MeasurementHandover } from './measurement-handover.ts';
+import { DiskCertificates, readDiskTable } from './routing-files.ts';
 
 /** How long an agent may take to send its table before the one on disk is used. */
 const awaitAgentMs = 3000;
@@ -39,7 +36,7 @@ export class Worker {
   readonly #proxy: BuiltInProxy;
   readonly #contexts: Contexts;
   readonly #link: AgentLink;
-  readonly #measured: MeasuredTraffic;
+  readonly #measured: MeasurementHandover;
   /** Of the table that requests follow. */
   #version: number | null = null;
   #isLoading = false;
@@ -67,7 +64,7 @@ export class Worker {
     const trustedProxies = settings.trustedProxies.flatMap((text) => parseRange(text) ?? []);
     const certificates = settings.tlsFd === null ? null : this.#contexts;
     this.#proxy = createProxy({ clock, log, limits, certificates, redirect, trustedProxies });
-    this.#measured = new MeasuredTraffic(this.#id, this.#proxy.counter, settings.routingDir);
+    this.#measured = new MeasurementHandover(this.#id, this.#proxy.counter, settings.routingDir);
   }
 
   start(): void {

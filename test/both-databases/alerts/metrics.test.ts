@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { bucketMs, latencyBoundsMs } from '../../../src/traffic/measure/measurements.ts';
-import { storeMeasurements } from '../../../src/traffic/queries.ts';
+import { bucketMs, latencyBoundsMs } from '../../../src/traffic/measurements.ts';
+import { storeMeasurements } from '../../../src/traffic/traffic-queries.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';
 
 const nowMs = Date.parse('2026-11-15T08:30:07.000Z');

@@ -5,8 +5,8 @@ import { pino } from 'pino';
 import { Orphans } from '../../../src/deployments/reconcile/orphans.ts';
 import { runSets } from '../../../src/engines/single-instances.ts';
 import { createStandinEngine } from '../../../src/engines/standin/standin.ts';
-import { markRoutingChanged } from '../../../src/traffic/queries.ts';
 import { RouterWatch } from '../../../src/traffic/router-watch.ts';
+import { markRoutingChanged } from '../../../src/traffic/traffic-queries.ts';
 import { specOf, startReady } from '../../helpers/instances.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';
 

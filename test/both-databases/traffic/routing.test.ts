@@ -2,10 +2,15 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { forgetDeleted, loadAll, loadChanges } from '../../../src/traffic/load-routes.ts';
-import { bucketMs, latencyBoundsMs } from '../../../src/traffic/measure/measurements.ts';
-import { listTraffic, markRoutingChanged, readRoutingState, storeMeasurements } from '../../../src/traffic/queries.ts';
+import { bucketMs, latencyBoundsMs } from '../../../src/traffic/measurements.ts';
 import { deleteEndedRouters } from '../../../src/traffic/router-register.ts';
 import { insertDrain, RouterWatch } from '../../../src/traffic/router-watch.ts';
+import {
+  listTraffic,
+  markRoutingChanged,
+  readRoutingState,
+  storeMeasurements,
+} from '../../../src/traffic/traffic-queries.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';
 
 const t = sharedApp({ env: { SLUICE_ROLES: 'api' } });

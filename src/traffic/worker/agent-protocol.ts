@@ -1,0 +1,77 @@
+// What a worker is told at its start, as JSON in SLUICE_WORKER.
+
+import type { Socket } from 'node:net';
+import { join } from 'node:path';
+import { socketPathIn } from '../../lib/private-files.ts';
+import type { EnvironmentRoutes, StoredCertificate } from '../data-plane.ts';
+import type { Measurement } from '../measurements.ts';
+import type { ProxyLimits } from '../proxy/limits.ts';
+
+export interface WorkerSettings {
+  /** Among the workers of this machine, for the log. */
+  name: string;
+  /** Where the agent listens. */
+  agentSocket: string;
+  /** The last table, the certificates in use, and measurements that were not handed over. */
+  routingDir: string;
+  /** Base64; opens the certificates in `routingDir`. */
+  routingKey: string;
+  /** How long requests under way may take once it was asked to end. */
+  drainS: number;
+  /** File descriptors of the sockets it listens on; null: no TLS. */
+  httpFd: number;
+  tlsFd: number | null;
+  redirect: { port: number | null } | null;
+  /** Ranges such as 10.0.0.0/8. */
+  trustedProxies: string[];
+  limits: Partial<ProxyLimits>;
+  logLevel: string;
+  logFormat: 'json' | 'pretty';
+}
+
+/** Where the agent listens for its workers. */
+export const agentSocketPath = (dataDir: string): string => socketPathIn(join(dataDir, 'routing'), 'agent.sock');
+
+// What a worker and the agent tell each other, over a unix socket that only their user can open: one JSON value a line.
+
+export type ToWorker =
+  /** The whole table follows: `routes` until `end`, which drops what was not among them. */
+  | { type: 'begin' }
+  | { type: 'routes'; routes: EnvironmentRoutes[] }
+  | { type: 'end'; version: number }
+  | { type: 'change'; version: number; routes: EnvironmentRoutes[] }
+  /** Certificates of these names may have changed; null: any. */
+  | { type: 'expire'; names: string[] | null }
+  | { type: 'ticket-key'; key: string }
+  | { type: 'answer'; ask: number; answer: StoredCertificate | string | null }
+  | { type: 'no-answer'; ask: number }
+  | { type: 'settled'; batch: number; stored: boolean }
+  | { type: 'ping' };
+
+export type FromWorker =
+  /** The first message. `version`: of the table that it routes by already; null: it does not listen yet. */
+  | { type: 'hello'; id: string; pid: number; version: number | null }
+  | { type: 'applied'; version: number }
+  | { type: 'certificate'; ask: number; hostname: string; known: string | null }
+  | { type: 'challenge'; ask: number; hostname: string; token: string }
+  | { type: 'measured'; batch: number; router: string; measurements: Measurement[] }
+  | { type: 'pong' }
+  /** It has ended all its requests, and ends. */
+  | { type: 'bye' };
+
+/** Far more than any message has; a longer one is none of ours. */
+const maxMessage = 64 * 1024 * 1024;
+
+/** False: much is waiting to be sent, and the caller should wait for `drain`. */
+export const sendMessage = (socket: Socket, message: ToWorker | FromWorker): boolean =>
+  socket.writable && socket.write(`${JSON.stringify(message)}\n`);
+
+export function onMessages<M extends ToWorker | FromWorker>(socket: Socket, handle: (message: M) => void): void {
+  let rest = '';
+  socket.setEncoding('utf8').on('data', (chunk: string) => {
+    const lines = (rest + chunk).split('\n');
+    rest = lines.pop()!;
+    for (const line of lines) handle(JSON.parse(line) as M);
+    if (rest.length > maxMessage) socket.destroy();
+  });
+}

@@ -1,0 +1,184 @@
+// The last routing table on disk, for workers that start while there is no agent. The file holds a whole table, one
+// environment a line, followed by the changes since; a change costs one line. A file with many changes is written anew.
+// What is here may be older than what is in force elsewhere, never newer.
+
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { appendFile, mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Log } from '../../lib/log.ts';
+import { createSeal, type Seal } from '../../lib/seal.ts';
+import { type EnvironmentRoutes, routesKey, type StoredCertificate } from '../data-plane.ts';
+
+/** Changes that may follow a whole table, besides as many as it has environments. */
+const spareLines = 1000;
+const linesAtOnce = 500;
+
+type Line = { whole: number } | { routes: EnvironmentRoutes } | { version: number; changed: EnvironmentRoutes[] };
+
+const pathIn = (dir: string): string => join(dir, 'table.ndjson');
+
+interface DiskTable {
+  version: number;
+  environments: EnvironmentRoutes[];
+}
+
+/** null: there is none. A last line that was not completed is left out. */
+export function readDiskTable(dir: string): DiskTable | null {
+  let text: string;
+  try {
+    text = readFileSync(pathIn(dir), 'utf8');
+  } catch {
+    return null;
+  }
+  const environments = new Map<string, EnvironmentRoutes>();
+  let version: number | null = null;
+  for (const line of text.split('\n').slice(0, -1)) {
+    const entry = JSON.parse(line) as Line;
+    if ('whole' in entry) version = entry.whole;
+    else if ('routes' in entry) environments.set(routesKey(entry.routes), entry.routes);
+    else if (version !== null && entry.version > version) {
+      for (const routes of entry.changed) environments.set(routesKey(routes), routes);
+      version = entry.version;
+    }
+  }
+  return version === null ? null : { version, environments: [...environments.values()] };
+}
+
+/** Writes in the background, in order. What cannot be written is logged, and written with the next whole table. */
+export class DiskTableWriter {
+  readonly #dir: string;
+  readonly #log: Log;
+  readonly #snapshot: () => DiskTable;
+  #changes: Line[] = [];
+  #needsWhole = false;
+  #lines = 0;
+  #writing: Promise<void> | null = null;
+
+  /** `snapshot` gives the table as it is now. */
+  constructor(dir: string, log: Log, snapshot: () => DiskTable) {
+    this.#dir = dir;
+    this.#log = log;
+    this.#snapshot = snapshot;
+  }
+
+  replace(): void {
+    this.#needsWhole = true;
+    this.#start();
+  }
+
+  change(version: number, changed: EnvironmentRoutes[]): void {
+    this.#changes.push({ version, changed });
+    this.#start();
+  }
+
+  async settle(): Promise<void> {
+    await this.#writing;
+  }
+
+  #start(): void {
+    this.#writing ??= this.#write()
+      .catch((error) => {
+        this.#needsWhole = true;
+        this.#log.warn({ err: error }, 'the routing table could not be written to disk');
+      })
+      .finally(() => {
+        this.#writing = null;
+      });
+  }
+
+  async #write(): Promise<void> {
+    while (this.#needsWhole || this.#changes.length > 0) {
+      if (this.#needsWhole || this.#lines <= 0) await this.#writeWhole();
+      const changes = this.#changes;
+      this.#changes = [];
+      this.#lines -= changes.length;
+      if (changes.length > 0) await appendFile(pathIn(this.#dir), textOf(changes), { mode: 0o600 });
+    }
+  }
+
+  async #writeWhole(): Promise<void> {
+    this.#needsWhole = false;
+    this.#changes = [];
+    const { version, environments } = this.#snapshot();
+    const fresh = `${pathIn(this.#dir)}.${process.pid}`;
+    const file = await open(fresh, 'w', 0o600);
+    try {
+      await file.write(textOf([{ whole: version }]));
+      for (let i = 0; i < environments.length; i += linesAtOnce) {
+        await file.write(textOf(environments.slice(i, i + linesAtOnce).map((routes) => ({ routes }))));
+      }
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(fresh, pathIn(this.#dir));
+    this.#lines = environments.length + spareLines;
+  }
+}
+
+const textOf = (lines: Line[]): string => lines.map((line) => `${JSON.stringify(line)}\n`).join('');
+
+// The certificates in use on disk, for workers that start while there is no agent: a file per host name. Keys are sealed,
+// with a key that is good for these files only.
+
+/** What workers get to open these files, and nothing else, with. */
+export const routingKey = (seal: Seal): Buffer => seal.mac('routing files');
+
+interface CertificateFile {
+  hostname: string;
+  id: string;
+  chainPem: string;
+  keySealed: string;
+}
+
+const contextOf = (hostname: string, id: string): string => `routing certificate ${hostname} ${id}`;
+
+export class DiskCertificates {
+  readonly #dir: string;
+  readonly #seal: Seal;
+  #writing: Promise<unknown> = Promise.resolve();
+
+  constructor(routingDir: string, key: Buffer) {
+    this.#dir = join(routingDir, 'certificates');
+    this.#seal = createSeal(key);
+  }
+
+  #path(hostname: string): string {
+    return join(this.#dir, `${createHash('sha256').update(hostname).digest('hex').slice(0, 32)}.json`);
+  }
+
+  /** null: there is none. Rejects where it cannot be read. */
+  async read(hostname: string): Promise<StoredCertificate | null> {
+    const text = await readFile(this.#path(hostname), 'utf8').catch((error) => {
+      if (error.code === 'ENOENT') return null;
+      throw error;
+    });
+    if (text === null) return null;
+    const { id, chainPem, keySealed } = JSON.parse(text) as CertificateFile;
+    return { id, chainPem, keyPem: this.#seal.open(keySealed, contextOf(hostname, id)) };
+  }
+
+  /** One after another, so that the last one written is the one that stays; null: there is none any more. */
+  write(hostname: string, certificate: StoredCertificate | null): Promise<void> {
+    const written = this.#writing.then(() => this.#replace(hostname, certificate));
+    this.#writing = written.catch(() => {});
+    return written;
+  }
+
+  async #replace(hostname: string, certificate: StoredCertificate | null): Promise<void> {
+    const path = this.#path(hostname);
+    if (certificate === null) return rm(path, { force: true });
+    const { id, chainPem, keyPem } = certificate;
+    const file: CertificateFile = {
+      hostname,
+      id,
+      chainPem,
+      keySealed: this.#seal.seal(keyPem, contextOf(hostname, id)),
+    };
+    await mkdir(this.#dir, { recursive: true, mode: 0o700 });
+    const fresh = `${path}.${process.pid}`;
+    await writeFile(fresh, JSON.stringify(file), { mode: 0o600 });
+    await rename(fresh, path);
+  }
+}
