@@ -1,9 +1,9 @@
 // The environment becomes a plain object here, once; every mistake in it is told in a line of its own.
 import { join } from 'node:path';
-import type { SubnetPool } from './engines/docker/network/subnets.ts';
-import type { KubernetesSettings } from './engines/kubernetes/settings.ts';
-import type { RegionSetting } from './engines/region-setting.ts';
-import type { Mirrors } from './engines/registry/endpoints.ts';
+import type { SubnetPool } from './engines/docker/subnets.ts';
+import type { RegionSetting } from './engines/engine-settings.ts';
+import type { KubernetesSettings } from './engines/kubernetes/kubernetes-settings.ts';
+import type { Mirrors } from './engines/registry/registry-endpoints.ts';
 import type { Range } from './lib/address.ts';
 import { type S3Store, storeAt } from './lib/s3-address.ts';
 import { InvalidSetting } from './lib/setting-parsers.ts';

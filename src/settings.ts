@@ -2,7 +2,7 @@
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { postgresUrl } from './db/postgres-url.ts';
-import { engineSettings } from './engines/settings.ts';
+import { engineSettings } from './engines/engine-settings.ts';
 import {
   bearerToken,
   choice,

@@ -1,6 +1,6 @@
 // A double of the Kubernetes API with many sets, each with one pod that is ready.
 import { readFileSync } from 'node:fs';
-import { annotation, label } from '../../src/engines/kubernetes/objects/names.ts';
+import { annotation, label } from '../../src/engines/kubernetes/object-names.ts';
 import { startKubeApi } from '../../test/helpers/kube-api.ts';
 
 const api = await startKubeApi();

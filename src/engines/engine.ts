@@ -6,7 +6,7 @@ import type { HealthCheck } from '../contract/environments.ts';
 import type { EndReason } from '../contract/running/instances.ts';
 import type { LogPosition } from '../lib/log-position.ts';
 
-export type EngineKind = 'standin' | 'docker' | 'kubernetes';
+type EngineKind = 'standin' | 'docker' | 'kubernetes';
 
 /** The revision that an instance belongs to. Stored in the engine as labels, so that it is known after a crash. */
 interface InstanceLabels {
@@ -179,7 +179,7 @@ export class EngineError extends Error {
 export type EngineChange = Pick<InstanceLabels, 'project' | 'environment'> | null;
 
 /** One of several machines of an engine. */
-export interface EngineHost {
+interface EngineHost {
   name: string;
   available: boolean;
 }
@@ -231,4 +231,23 @@ export interface Engine {
   /** Its machines, where it is made of several. */
   hosts?(): EngineHost[];
   close(): Promise<void>;
+}
+
+// Sets for engines that know only single instances, as Docker does: a set is what was started for it.
+
+/** An instance, and what it is made of. */
+export interface InstanceSpec extends Omit<InstanceSet, 'id'>, Member {}
+
+export interface InstanceEngine extends Omit<Engine, 'keep' | 'drop' | 'sets'> {
+  /** Does nothing where it was started before, even if it has ended since. */
+  start(spec: InstanceSpec): Promise<void>;
+}
+
+export function runSets({ start, ...engine }: InstanceEngine): Engine {
+  return {
+    ...engine,
+    keep: (set, members) => members.map((member) => start({ ...set, ...member })),
+    // It is gone with the last of its instances.
+    async drop() {},
+  };
 }

@@ -3,9 +3,9 @@
 import type { Config } from '../config.ts';
 import type { Db } from '../db/database.ts';
 import { findInstallation } from '../db/installation.ts';
-import { type Decision, decideEngine, type EngineSettings, openEngine, ownerName } from '../engines/choose.ts';
+import { type Decision, decideEngine, type EngineSettings, openEngine, ownerName } from '../engines/choose-engine.ts';
 import type { Engine } from '../engines/engine.ts';
-import { engineText, leftBehind, type RegionSetting } from '../engines/region-setting.ts';
+import { engineText, leftBehind, type RegionSetting } from '../engines/engine-settings.ts';
 import {
   countInstancesIn,
   findRememberedEngine,

@@ -1,6 +1,5 @@
 // Instances for tests of engines.
-import type { Engine, EngineInstance } from '../../src/engines/engine.ts';
-import type { InstanceEngine, InstanceSpec } from '../../src/engines/single-instances.ts';
+import type { Engine, EngineInstance, InstanceEngine, InstanceSpec } from '../../src/engines/engine.ts';
 import { until } from './wait.ts';
 
 export type InstanceAddress = NonNullable<EngineInstance['address']>;

@@ -4,7 +4,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { ClusterAccess } from '../../src/engines/kubernetes/api/access.ts';
+import type { ClusterAccess } from '../../src/engines/kubernetes/cluster-access.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: objects of any kind
 export type Json = any;

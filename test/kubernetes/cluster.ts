@@ -2,11 +2,10 @@
 // Everything that a test makes has an installation of its own and is removed with it; nothing else is touched.
 import { isIP } from 'node:net';
 import type { Engine } from '../../src/engines/engine.ts';
-import type { ClusterAccess } from '../../src/engines/kubernetes/api/access.ts';
-import { connectKubernetes, type KubeClient } from '../../src/engines/kubernetes/api/client.ts';
-import { isStatus } from '../../src/engines/kubernetes/api/kube-error.ts';
-import { readKubeconfig } from '../../src/engines/kubernetes/api/kubeconfig.ts';
-import type { KubeObject, ObjectList } from '../../src/engines/kubernetes/api/objects.ts';
+import type { ClusterAccess } from '../../src/engines/kubernetes/cluster-access.ts';
+import { readKubeconfig } from '../../src/engines/kubernetes/cluster-access.ts';
+import { connectKubernetes, isStatus, type KubeClient } from '../../src/engines/kubernetes/kube-client.ts';
+import type { KubeObject, ObjectList } from '../../src/engines/kubernetes/kube-objects.ts';
 import { createKubernetesEngine, type KubernetesOptions } from '../../src/engines/kubernetes/kubernetes.ts';
 import { createRegistry } from '../../src/engines/registry/registry.ts';
 import { type Cuttable, openCuttable } from '../helpers/cuttable.ts';

@@ -1,7 +1,7 @@
 // The engine conformance suite on a real cluster.
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
-import { connectKubernetes } from '../../src/engines/kubernetes/api/client.ts';
+import { connectKubernetes } from '../../src/engines/kubernetes/kube-client.ts';
 import { engineConformance } from '../engines/conformance.ts';
 import { cleanUp, cuttableAccess, imageOf, openEngine, registry } from './cluster.ts';
 

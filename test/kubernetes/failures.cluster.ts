@@ -2,11 +2,11 @@
 // says what to do.
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
+import type { InstanceSpec } from '../../src/engines/engine.ts';
 import { EngineError, type EngineInstance } from '../../src/engines/engine.ts';
-import type { Pod } from '../../src/engines/kubernetes/api/objects.ts';
-import { namespaceOf, setName } from '../../src/engines/kubernetes/objects/names.ts';
+import type { Pod } from '../../src/engines/kubernetes/kube-objects.ts';
+import { namespaceOf, setName } from '../../src/engines/kubernetes/object-names.ts';
 import { createRegistry } from '../../src/engines/registry/registry.ts';
-import type { InstanceSpec } from '../../src/engines/single-instances.ts';
 import { ids, start } from '../helpers/instances.ts';
 import { until } from '../helpers/wait.ts';
 import { cleanUp, cluster, imageOf, list, namespacePrefix, openEngine, remove } from './cluster.ts';

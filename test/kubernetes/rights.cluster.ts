@@ -1,9 +1,9 @@
 // The rights that the manifests and docs/kubernetes.md name are enough: the engine works with an account that has no others.
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
-import type { ClusterAccess } from '../../src/engines/kubernetes/api/access.ts';
-import type { Namespaces } from '../../src/engines/kubernetes/objects/names.ts';
-import { parseRouters } from '../../src/engines/kubernetes/objects/routers.ts';
+import type { ClusterAccess } from '../../src/engines/kubernetes/cluster-access.ts';
+import { parseRouters } from '../../src/engines/kubernetes/kubernetes-settings.ts';
+import type { Namespaces } from '../../src/engines/kubernetes/object-names.ts';
 import { ids, specOf, start } from '../helpers/instances.ts';
 import { engineCalls } from '../helpers/kubernetes-calls.ts';
 import { until } from '../helpers/wait.ts';

@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { parse, stringify } from 'yaml';
-import type { Pod } from '../../src/engines/kubernetes/api/objects.ts';
+import type { Pod } from '../../src/engines/kubernetes/kube-objects.ts';
 import { call, isolatedEnv } from '../helpers/app.ts';
 import { childrenOf } from '../helpers/children.ts';
 import { type Service, startService } from '../helpers/service.ts';

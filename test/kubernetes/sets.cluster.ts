@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 import type { InstanceSet } from '../../src/engines/engine.ts';
-import type { KubeObject, Pod } from '../../src/engines/kubernetes/api/objects.ts';
-import { namespaceOf, setName, variablesName } from '../../src/engines/kubernetes/objects/names.ts';
-import { readPod } from '../../src/engines/kubernetes/status/pod.ts';
+import type { KubeObject, Pod } from '../../src/engines/kubernetes/kube-objects.ts';
+import { namespaceOf, setName, variablesName } from '../../src/engines/kubernetes/object-names.ts';
+import { readPod } from '../../src/engines/kubernetes/pod-status.ts';
 import { createRegistry } from '../../src/engines/registry/registry.ts';
 import { ids, start } from '../helpers/instances.ts';
 import { until } from '../helpers/wait.ts';

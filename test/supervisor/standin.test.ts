@@ -5,7 +5,7 @@ import { get } from 'node:http';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { test } from 'node:test';
-import { standinInOwnProcess } from '../../src/engines/standin/own-process.ts';
+import { standinInOwnProcess } from '../../src/engines/standin/standin-process.ts';
 import { call, isolatedEnv } from '../helpers/app.ts';
 import { commandOf, isAlive, processesOf } from '../helpers/children.ts';
 import { ids, specOf, startReady } from '../helpers/instances.ts';

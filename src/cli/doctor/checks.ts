@@ -67,7 +67,7 @@ async function lookAtRegion(
   remembered: string | null,
 ): Promise<Finding> {
   const what = `region ${name}`;
-  const { decideEngine, openEngine } = await import('../../engines/choose.ts');
+  const { decideEngine, openEngine } = await import('../../engines/choose-engine.ts');
   const { choice, why } = await decideEngine(setting, remembered);
   try {
     const engine = await openEngine(name, choice, { ...config, installation: 'doctor', standinDir: null });

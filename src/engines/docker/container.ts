@@ -2,9 +2,8 @@
 import type { ContainerCreateOptions, ContainerInfo } from 'dockerode';
 import { pinImage } from '../../contract/image-reference.ts';
 import { revisionId } from '../../contract/revision-id.ts';
-import type { EngineChange, EngineEnd, EngineInstance, Resources } from '../engine.ts';
-import type { InstanceSpec } from '../single-instances.ts';
-import type { Reach } from './address.ts';
+import type { EngineChange, EngineEnd, EngineInstance, InstanceSpec, Resources } from '../engine.ts';
+import type { Reach } from './docker-address.ts';
 
 export const label = {
   installation: 'sluice.installation',

@@ -2,24 +2,27 @@
 // about it is in its labels, so that any process of the installation finds it again.
 import { pinImage } from '../../contract/image-reference.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
+import type { InstanceEngine, InstanceSpec } from '../engine.ts';
 import { defaultLogBytes, type EngineInstance } from '../engine.ts';
-import type { InstanceEngine, InstanceSpec } from '../single-instances.ts';
-import { defaultDockerSocket, reachOf } from './address.ts';
-import { connectDocker, type DockerTimeouts, defaultDockerTimeouts, unless } from './client.ts';
 import { containerName, instanceOf, labelFilter, ownerOf } from './container.ts';
-import { DiskLimit } from './disk-limit.ts';
-import { createEnds } from './ends.ts';
-import { exposedPorts, prepareImage } from './image.ts';
-import { removeContainer, startInstance } from './lifecycle.ts';
-import { ListeningPrograms } from './listening.ts';
-import { followContainer, readLatestFrames } from './log/follow.ts';
-import { readLogFrames } from './log/read-frames.ts';
-import { ProjectNetworks } from './network/networks.ts';
-import { parseSubnetPool } from './network/setting.ts';
-import { defaultSubnetPool, type SubnetPool } from './network/subnets.ts';
-import { probeChanges, probeReads } from './probe.ts';
-import { readUsage } from './usage.ts';
-import { watchEvents } from './watch.ts';
+import { createEnds, watchEvents } from './container-ends.ts';
+import { DiskLimit, removeContainer, startInstance } from './container-lifecycle.ts';
+import { followContainer, readLatestFrames } from './container-log.ts';
+import { readUsage } from './container-usage.ts';
+import { defaultDockerSocket, reachOf } from './docker-address.ts';
+import {
+  connectDocker,
+  type DockerTimeouts,
+  defaultDockerTimeouts,
+  probeChanges,
+  probeReads,
+  unless,
+} from './docker-client.ts';
+import { exposedPorts, prepareImage } from './docker-image.ts';
+import { ListeningPrograms } from './listening-ports.ts';
+import { readLogFrames } from './log-frames.ts';
+import { ProjectNetworks } from './project-networks.ts';
+import { defaultSubnetPool, parseSubnetPool, type SubnetPool } from './subnets.ts';
 
 export interface DockerOptions {
   /** Path of a socket, or `tcp://host:port`; null for the default socket. */

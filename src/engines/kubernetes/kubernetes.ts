@@ -2,22 +2,22 @@
 // cluster replaces a pod that was removed, evicted or lost with its node, even while this service is away.
 import { parseImage } from '../../contract/image-reference.ts';
 import type { Log } from '../../lib/log.ts';
+import { StartError } from '../../lib/start-error.ts';
 import { defaultLogBytes, type Engine, EngineError, type EngineInstance } from '../engine.ts';
-import type { Registry } from '../registry/registry.ts';
-import type { ClusterAccess } from './api/access.ts';
-import { connectKubernetes } from './api/client.ts';
-import type { WatchTimes } from './api/watch.ts';
-import { Bindings } from './bindings.ts';
-import { type Followed, followPods } from './log/follow.ts';
-import { readPodLog } from './log/read.ts';
-import { memberOf } from './members.ts';
-import { ProjectNamespaces } from './namespaces.ts';
-import { type Namespaces, pathOf, selectorOf, whoseIs } from './objects/names.ts';
-import type { Routers } from './objects/routers.ts';
+import { createRegistry, type Registry } from '../registry/registry.ts';
+import type { Mirrors } from '../registry/registry-endpoints.ts';
+import { AccessError, type ClusterAccess, readInCluster, readKubeconfig } from './cluster-access.ts';
+import { connectKubernetes } from './kube-client.ts';
+import type { WatchTimes } from './kube-watch.ts';
+import type { KubernetesSettings, Routers } from './kubernetes-settings.ts';
+import { instancesOf, memberOf, type SetInstance } from './members.ts';
+import { type Namespaces, pathOf, selectorOf, whoseIs } from './object-names.ts';
 import { Observed, type ObservedSets } from './observed.ts';
+import { Bindings } from './pod-bindings.ts';
+import { type Followed, followPods, readPodLog } from './pod-log.ts';
+import { hasRunning, readPod } from './pod-status.ts';
+import { ProjectNamespaces } from './project-namespaces.ts';
 import { Sets } from './sets.ts';
-import { instancesOf, type SetInstance } from './status/instance.ts';
-import { hasRunning, readPod } from './status/pod.ts';
 
 export interface KubernetesOptions {
   access: ClusterAccess;
@@ -146,3 +146,38 @@ export function createKubernetesEngine(options: KubernetesOptions): Engine {
 /** Waiting may still help where a node or room for it may come. */
 const isHopeless = ({ failure }: EngineInstance): boolean =>
   failure !== undefined && failure.code !== 'unschedulable' && failure.code !== 'quota_exceeded';
+
+// Opens the cluster that a region's setting names.
+
+/** The context that stands for the account of the pod that this service runs in. */
+const inCluster = 'in-cluster';
+
+/** `context`: null for the current one of the kubeconfig. What cannot be read stops the start. */
+export function openKubernetes(
+  region: string,
+  context: string | null,
+  owner: string,
+  { kubernetes, registryMirrors, log }: { kubernetes: KubernetesSettings; registryMirrors: Mirrors; log?: Log },
+): Engine {
+  let access: ClusterAccess;
+  try {
+    const { kubeconfig, allowExec } = kubernetes;
+    access = context === inCluster ? readInCluster() : readKubeconfig(kubeconfig, { context, allowExec });
+  } catch (error) {
+    if (!(error instanceof AccessError)) throw error;
+    throw new StartError(`SLUICE_REGIONS ${region}: ${error.message}`);
+  }
+  return createKubernetesEngine({
+    access,
+    installation: owner,
+    namespaces: kubernetes.namespaces,
+    routers: routersOf(kubernetes, context, access),
+    registry: createRegistry({ mirrors: registryMirrors }),
+    ...(log && { log: log.child({ region }) }),
+  });
+}
+
+function routersOf({ routers }: KubernetesSettings, context: string | null, { namespace }: ClusterAccess): Routers[] {
+  if (routers.length > 0 || context !== inCluster || namespace === null) return routers;
+  return [{ namespace, labels: {} }];
+}

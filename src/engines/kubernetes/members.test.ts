@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Pod } from './api/objects.ts';
+import type { Pod } from './kube-objects.ts';
 import { membersOf, membersText, podsOf, podsToGive } from './members.ts';
-import { annotation, label } from './objects/names.ts';
+import { annotation, label } from './object-names.ts';
 
 /** `age`: the higher, the later it was created. */
 function pod(name: string, age: number, instance?: string, more: Pod['metadata'] | object = {}): Pod {

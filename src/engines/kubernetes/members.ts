@@ -1,8 +1,10 @@
 // Which pod is which instance. A ReplicaSet has as many pods as its set has instances, and makes and replaces them by itself;
 // each is given to an instance that has none, and keeps it from then on. No I/O.
-import type { Pod, ReplicaSet } from './api/objects.ts';
-import { annotation, label } from './objects/names.ts';
-import { readPod } from './status/pod.ts';
+
+import type { EngineInstance } from '../engine.ts';
+import type { Pod, ReplicaSet } from './kube-objects.ts';
+import { annotation, label, whoseIs } from './object-names.ts';
+import { readPod, replicaFailure } from './pod-status.ts';
 
 /** The instances that a set should have, oldest first. */
 export function membersOf({ metadata }: ReplicaSet): string[] {
@@ -43,4 +45,52 @@ export function podsToGive(members: readonly string[], pods: readonly Pod[]): Ma
   const free = pods.filter((pod) => isLive(pod) && !taken.has(pod)).sort(byAge);
   const waiting = members.filter((member) => !given.has(member));
   return new Map(waiting.flatMap((member, i) => (free[i] ? [[member, free[i]] as const] : [])));
+}
+
+// The instances of a set. Which pod an instance has may change: the set replaces a pod that was removed, evicted or lost with
+// its node, and the instance has another address then. No I/O.
+
+export interface SetInstance {
+  instance: EngineInstance;
+  replicaSet: ReplicaSet;
+  /** Where it runs; undefined: it has none yet, or not any more. */
+  pod: Pod | undefined;
+}
+
+/** None of a set that is being removed. */
+export function instancesOf(
+  replicaSet: ReplicaSet | undefined,
+  pods: readonly Pod[],
+  firstPullMessageOf: (pod: Pod) => string | null = () => null,
+): SetInstance[] {
+  const whose = whoseIs(replicaSet?.metadata.labels);
+  if (!replicaSet || !whose || replicaSet.metadata.deletionTimestamp !== undefined) return [];
+  const members = membersOf(replicaSet);
+  const given = podsOf(members, pods);
+  return members.map((id) => {
+    const pod = given.get(id);
+    const common = { ...whose, id, exitCode: null, address: null, ready: false };
+    const state = pod ? stateOf(pod, firstPullMessageOf(pod)) : withoutPod(replicaSet);
+    return { instance: { ...common, ...state }, replicaSet, pod };
+  });
+}
+
+type InstanceStatus = Pick<EngineInstance, 'state'> & Partial<EngineInstance>;
+
+function withoutPod({ status, metadata }: ReplicaSet): InstanceStatus {
+  const failure = replicaFailure(status?.conditions, metadata.namespace ?? '');
+  return { state: 'created', ...(failure && { failure }) };
+}
+
+function stateOf(pod: Pod, firstPullMessage: string | null): InstanceStatus {
+  const { state, address, ready, ended, failure, node } = readPod(pod, firstPullMessage);
+  return {
+    state,
+    address,
+    ready,
+    exitCode: ended?.exitCode ?? null,
+    ...(ended && { ended: ended.how }),
+    ...(node !== null && { node }),
+    ...(failure && { failure }),
+  };
 }

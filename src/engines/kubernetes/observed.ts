@@ -1,10 +1,10 @@
 // What the cluster has of this installation: ReplicaSets and their pods, followed by one watch per kind.
-import { type Cache, watchedCache } from './api/cache.ts';
-import type { KubeClient } from './api/client.ts';
-import type { KubeObject, Pod, ReplicaSet } from './api/objects.ts';
-import { listAll, type WatchTimes } from './api/watch.ts';
-import { label, type Namespaces, pathOf, selectorOf } from './objects/names.ts';
-import { pullMessage } from './status/pod.ts';
+
+import type { KubeClient } from './kube-client.ts';
+import type { KubeObject, Pod, ReplicaSet } from './kube-objects.ts';
+import { type Cache, listAll, type WatchTimes, watchedCache } from './kube-watch.ts';
+import { label, type Namespaces, pathOf, selectorOf } from './object-names.ts';
+import { pullMessage } from './pod-status.ts';
 
 interface ObservedSet {
   replicaSet: ReplicaSet | undefined;

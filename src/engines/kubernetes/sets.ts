@@ -4,14 +4,13 @@
 // instances a set should have is written on its ReplicaSet, together with their number.
 import { EngineError, type InstanceSet } from '../engine.ts';
 import type { Registry } from '../registry/registry.ts';
-import type { Cache } from './api/cache.ts';
-import { fieldManager, type KubeClient } from './api/client.ts';
-import { isStatus } from './api/kube-error.ts';
-import type { Pod, ReplicaSet } from './api/objects.ts';
-import { listAll } from './api/watch.ts';
-import { apply, find } from './apply.ts';
+import { applyObject, fieldManager, findObject, isStatus, type KubeClient } from './kube-client.ts';
+import type { Pod, ReplicaSet } from './kube-objects.ts';
+import type { Cache } from './kube-watch.ts';
+import { listAll } from './kube-watch.ts';
+import { type PodSecurity, pullSecret, replicaSetOf, securityFor, variablesSecret } from './manifests.ts';
+import type { SetInstance } from './members.ts';
 import { memberOf, membersOf, membersText } from './members.ts';
-import type { ProjectNamespaces } from './namespaces.ts';
 import {
   annotation,
   deletionCost,
@@ -26,12 +25,9 @@ import {
   setName,
   setSelector,
   variablesName,
-} from './objects/names.ts';
-import { replicaSetOf } from './objects/replica-set.ts';
-import { pullSecret, variablesSecret } from './objects/secrets.ts';
-import { type PodSecurity, securityFor } from './objects/security.ts';
-import type { SetInstance } from './status/instance.ts';
-import { hasRunning } from './status/pod.ts';
+} from './object-names.ts';
+import { hasRunning } from './pod-status.ts';
+import type { ProjectNamespaces } from './project-namespaces.ts';
 
 const seenWithinMs = 5_000;
 /** Added to the grace period of a stop: the kubelet tells the API a little later that a pod is gone. */
@@ -80,14 +76,14 @@ export class Sets {
     const { client, owner } = this.#parts;
     const name = setName(owner, set);
     const path = replicaSetPath(namespace, name);
-    const known = await find<ReplicaSet>(client, path);
+    const known = await findObject<ReplicaSet>(client, path);
     if (known) requireOwn(owner, known, path);
     const replicaSet = known ?? (await this.#create(set, path, namespace));
     const owning = { name, uid: replicaSet.metadata.uid!, namespace };
     if ((replicaSet.spec?.replicas ?? 0) === 0 && members.length > 0) {
       // The same again where a crash left it there: the engine need not be allowed to read Secrets.
       const at = `/api/v1/namespaces/${namespace}/secrets/${variablesName(owner, set)}`;
-      await apply(client, at, variablesSecret(owner, set, owning));
+      await applyObject(client, at, variablesSecret(owner, set, owning));
     }
     await this.#keepLogin(set, owning);
     await this.#changeMembers(path, (before) => [...new Set([...before, ...members])]);
@@ -139,7 +135,7 @@ export class Sets {
   async #create(set: InstanceSet, path: string, namespace: string): Promise<ReplicaSet> {
     const { client, owner } = this.#parts;
     const security = await this.#securityOf(set);
-    const made = await apply<ReplicaSet>(client, path, replicaSetOf(set, { owner, namespace, security }));
+    const made = await applyObject<ReplicaSet>(client, path, replicaSetOf(set, { owner, namespace, security }));
     requireOwn(owner, made, path);
     return made;
   }
@@ -157,7 +153,7 @@ export class Sets {
     const text = JSON.stringify(login);
     if (!login || this.#logins.get(set.id) === text) return;
     const path = `/api/v1/namespaces/${owning.namespace}/secrets/${pullSecretName(owner, set)}`;
-    await apply(client, path, pullSecret(owner, set, login, owning));
+    await applyObject(client, path, pullSecret(owner, set, login, owning));
     this.#logins.set(set.id, text);
   }
 

@@ -20,9 +20,16 @@ import { parseImage } from '../../contract/image-reference.ts';
 import { revisionId } from '../../contract/revision-id.ts';
 import { latestThatFit } from '../../lib/log-lines.ts';
 import { createServer } from '../../lib/node-http.ts';
-import { defaultLogBytes, EngineError, type EngineInstance, type LogLine } from '../engine.ts';
-import type { InstanceEngine, InstanceSpec } from '../single-instances.ts';
-import { followStandin, StandinLog } from './log.ts';
+import {
+  defaultLogBytes,
+  EngineError,
+  type EngineFault,
+  type EngineInstance,
+  type InstanceEngine,
+  type InstanceSpec,
+  type LogLine,
+} from '../engine.ts';
+import { followStandin, StandinLog } from './standin-log.ts';
 
 export const standinHost = '127.0.0.1';
 const maxLogLines = 1000;
@@ -192,3 +199,15 @@ function hintForEver(response: ServerResponse): void {
   socket?.on('drain', more);
   more();
 }
+
+// What the control process and the process of the stand-in's instances send each other: a POST for each call,
+// whose answer is JSON, or, to `follow`, the lines themselves.
+
+export interface StandinCall {
+  /** Those that share a data directory do not see each other's instances. */
+  installation: string;
+  method: keyof Pick<StandinEngine, 'start' | 'list' | 'end' | 'stop' | 'logs' | 'follow'>;
+  args: unknown[];
+}
+
+export type StandinAnswer = { result: unknown } | { fault: EngineFault; message: string };

@@ -6,7 +6,7 @@ import { ChangedMeanwhile } from '../../../src/db/guarded.ts';
 import { lockHealthy } from '../../../src/deployments/instance-queries.ts';
 import { EngineLists, unrouteMoved } from '../../../src/deployments/reconcile/engine-lists.ts';
 import type { Engine, EngineInstance } from '../../../src/engines/engine.ts';
-import { runSets } from '../../../src/engines/single-instances.ts';
+import { runSets } from '../../../src/engines/engine.ts';
 import { createStandinEngine } from '../../../src/engines/standin/standin.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createLog } from '../../../src/lib/log.ts';

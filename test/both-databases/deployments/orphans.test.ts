@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, beforeEach, test } from 'node:test';
 import { pino } from 'pino';
 import { Orphans } from '../../../src/deployments/reconcile/orphans.ts';
-import { runSets } from '../../../src/engines/single-instances.ts';
+import { runSets } from '../../../src/engines/engine.ts';
 import { createStandinEngine } from '../../../src/engines/standin/standin.ts';
 import { RouterWatch } from '../../../src/traffic/router-watch.ts';
 import { markRoutingChanged } from '../../../src/traffic/traffic-queries.ts';

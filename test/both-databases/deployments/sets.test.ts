@@ -7,7 +7,7 @@ import type { AnyDb } from '../../../src/db/dialect.ts';
 import { migrate, migrations } from '../../../src/db/migrate.ts';
 import { openDatabase } from '../../../src/db/open-database.ts';
 import { Orphans } from '../../../src/deployments/reconcile/orphans.ts';
-import { runSets } from '../../../src/engines/single-instances.ts';
+import { runSets } from '../../../src/engines/engine.ts';
 import { createStandinEngine } from '../../../src/engines/standin/standin.ts';
 import { RouterWatch } from '../../../src/traffic/router-watch.ts';
 import { isolatedEnv } from '../../helpers/app.ts';

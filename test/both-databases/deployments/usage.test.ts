@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { databaseLeases, onlyProcess } from '../../../src/deployments/reconcile/environment-leases.ts';
 import { measureUsage } from '../../../src/deployments/usage-meter.ts';
 import { deleteUsageBefore, insertUsage } from '../../../src/deployments/usage-queries.ts';
-import { runSets } from '../../../src/engines/single-instances.ts';
+import { runSets } from '../../../src/engines/engine.ts';
 import { createStandinEngine } from '../../../src/engines/standin/standin.ts';
 import { createLog } from '../../../src/lib/log.ts';
 import { onPostgres } from '../../helpers/app.ts';

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import type { Pod, ReplicaSet } from '../../../src/engines/kubernetes/api/objects.ts';
-import { instancesOf } from '../../../src/engines/kubernetes/status/instance.ts';
-import { pullMessage, readPod } from '../../../src/engines/kubernetes/status/pod.ts';
+import type { Pod, ReplicaSet } from '../../../src/engines/kubernetes/kube-objects.ts';
+import { instancesOf } from '../../../src/engines/kubernetes/members.ts';
+import { pullMessage, readPod } from '../../../src/engines/kubernetes/pod-status.ts';
 
 const fixture = <T = Pod>(name: string): T =>
   JSON.parse(readFileSync(new URL(`fixtures/${name}.json`, import.meta.url), 'utf8'));

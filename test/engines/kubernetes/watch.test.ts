@@ -1,10 +1,10 @@
 // List-and-watch against an API that does what a real one does only on bad days.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { type Cache, watchedCache } from '../../../src/engines/kubernetes/api/cache.ts';
-import { connectKubernetes, type KubeClient } from '../../../src/engines/kubernetes/api/client.ts';
-import type { Pod } from '../../../src/engines/kubernetes/api/objects.ts';
-import type { WatchTimes } from '../../../src/engines/kubernetes/api/watch.ts';
+import { connectKubernetes, type KubeClient } from '../../../src/engines/kubernetes/kube-client.ts';
+import type { Pod } from '../../../src/engines/kubernetes/kube-objects.ts';
+import type { WatchTimes } from '../../../src/engines/kubernetes/kube-watch.ts';
+import { type Cache, watchedCache } from '../../../src/engines/kubernetes/kube-watch.ts';
 import { type KubeApi, startKubeApi } from '../../helpers/kube-api.ts';
 import { until } from '../../helpers/wait.ts';
 

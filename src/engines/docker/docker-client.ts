@@ -1,0 +1,242 @@
+// Calls to a Docker Engine API. Each call has a time limit, can be aborted, and fails with an EngineError. Each uses a
+// connection of its own, so that no call meets a dead connection after the engine restarted, and none stays open.
+
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { inspect } from 'node:util';
+import type Docker from 'dockerode';
+import type { DockerOptions } from 'dockerode';
+import { Agent } from '../../lib/node-http.ts';
+import { StartError } from '../../lib/start-error.ts';
+import { limitTime } from '../../lib/time-limit.ts';
+import { EngineError, type EngineFault } from '../engine.ts';
+import { certificatesOf, connectionOf } from './docker-address.ts';
+
+/** Limits of single calls, in milliseconds. */
+export interface DockerTimeouts {
+  probe: number;
+  /** List, inspect, logs. */
+  read: number;
+  /** Create, start, remove. */
+  change: number;
+  /** A whole pull. */
+  pull: number;
+  /** The longest that a pull may go without progress. */
+  pullSilence: number;
+  /** What one container uses. */
+  usage: number;
+  /** Added to the grace period of a stop. */
+  stopMargin: number;
+}
+
+export const defaultDockerTimeouts: DockerTimeouts = {
+  probe: 5_000,
+  read: 10_000,
+  change: 30_000,
+  pull: 1_800_000,
+  pullSilence: 300_000,
+  usage: 3_000,
+  stopMargin: 20_000,
+};
+
+type Work<T> = (abortSignal: AbortSignal, alive: () => void) => Promise<T>;
+
+export interface DockerClient {
+  docker: Docker;
+  timeouts: DockerTimeouts;
+  /**
+   * Runs `work` and aborts it after the timeout, which every `alive()` restarts. An error response of the engine becomes
+   * an EngineError with `fault`; a failed connection or a timeout becomes one with `unavailable`.
+   */
+  call<T>(timeoutMs: number, fault: EngineFault, work: Work<T>): Promise<T>;
+  /** As call(), for calls that create, start or remove something. */
+  change<T>(timeoutMs: number, fault: EngineFault, work: Work<T>): Promise<T>;
+  /** Whether the latest of those got no answer. */
+  changesHang(): boolean;
+  /** Aborted by close(). */
+  closing: AbortSignal;
+  /** Aborts running calls. */
+  close(): void;
+}
+
+/** The engine took longer than the call may take. */
+export class EngineTimeout extends EngineError {
+  constructor(timeoutMs: number, cause: unknown) {
+    super('unavailable', `Docker did not answer in ${timeoutMs} ms`, cause);
+  }
+}
+
+export async function connectDocker(address: string, timeouts: DockerTimeouts): Promise<DockerClient> {
+  const { default: Client } = await import('dockerode');
+  const { agent, ...certificates } = await transportOf(address);
+  hideFromInspect(agent);
+  const options: DockerOptions & { agent: Agent } = { ...connectionOf(address), ...certificates, agent };
+  const docker = new Client(options);
+  const running = new Set<AbortController>();
+  const closing = new AbortController();
+  let changesHang = false;
+
+  const call: DockerClient['call'] = async (timeoutMs, fault, work) => {
+    if (closing.signal.aborted) throw closedError();
+    const controller = new AbortController();
+    const limit = limitTime(timeoutMs, () => controller.abort());
+    running.add(controller);
+    try {
+      return await work(controller.signal, limit.restart);
+    } catch (error) {
+      if (!controller.signal.aborted) throw toEngineError(error, fault);
+      throw closing.signal.aborted ? closedError() : new EngineTimeout(timeoutMs, error);
+    } finally {
+      limit.end();
+      running.delete(controller);
+    }
+  };
+  return {
+    docker,
+    timeouts,
+    call,
+    async change(timeoutMs, fault, work) {
+      try {
+        const answer = await call(timeoutMs, fault, work);
+        changesHang = false;
+        return answer;
+      } catch (error) {
+        changesHang = error instanceof EngineTimeout;
+        throw error;
+      }
+    },
+    changesHang: () => changesHang,
+    closing: closing.signal,
+    close() {
+      closing.abort();
+      for (const controller of running) controller.abort();
+      agent.destroy();
+    },
+  };
+}
+
+/**
+ * docker-modem writes out the options of every request for a debug log, switched on or not, with all that hangs on them. On
+ * an agent hang all open connections: with a hundred logs that are followed, each call would take a third of a second.
+ */
+function hideFromInspect(agent: Agent): void {
+  Object.defineProperty(agent, inspect.custom, { value: () => 'Agent' });
+}
+
+async function transportOf(address: string): Promise<{ agent: Agent } & Partial<ClientCertificates>> {
+  const folder = certificatesOf(address);
+  if (folder === null) return { agent: new Agent({ keepAlive: false }) };
+  const { Agent: TlsAgent } = await import('node:https');
+  return { agent: new TlsAgent({ keepAlive: false }), ...readCertificates(folder) };
+}
+
+/** A GET for endpoints where dockerode's own method cannot be aborted, or its types do not allow it. */
+export function get<T>(docker: Docker, path: string, abortSignal: AbortSignal, authconfig?: object): Promise<T> {
+  const statusCodes = { 200: true as const, 404: 'not found', 500: 'server error' };
+  return new Promise((resolve, reject) => {
+    docker.modem.dial({ path, method: 'GET', abortSignal, statusCodes, authconfig }, (error, data) =>
+      error ? reject(error) : resolve(data as T),
+    );
+  });
+}
+
+const closedError = () => new EngineError('unavailable', 'the connection to Docker is closed');
+
+/** What dockerode rejects with if the engine responded with an error. */
+interface ErrorResponse extends Error {
+  statusCode: number;
+}
+
+/** Whether the engine responded with an error, one of `statusCodes` if there are any. */
+export const isErrorResponse = (error: unknown, ...statusCodes: number[]): error is ErrorResponse => {
+  const response = error instanceof EngineError ? error.cause : error;
+  const { statusCode } = (response ?? {}) as Partial<ErrorResponse>;
+  return statusCode !== undefined && (statusCodes.length === 0 || statusCodes.includes(statusCode));
+};
+
+/** Null if the engine responds with one of these statuses. */
+export async function unless<T>(statusCodes: number[], work: () => Promise<T>): Promise<T | null> {
+  try {
+    return await work();
+  } catch (error) {
+    if (isErrorResponse(error, ...statusCodes)) return null;
+    throw error;
+  }
+}
+
+function toEngineError(error: unknown, fault: EngineFault): unknown {
+  if (error instanceof EngineError || !(error instanceof Error)) return error;
+  if (isErrorResponse(error)) {
+    // Sent by a proxy in front of the engine that cannot reach it.
+    const away = [502, 503, 504].includes(error.statusCode);
+    return new EngineError(away ? 'unavailable' : fault, messageOf(error), error);
+  }
+  // Connection errors have a code. An error without one is a bug in this program.
+  return 'code' in error ? new EngineError('unavailable', `Docker does not answer: ${error.message}`, error) : error;
+}
+
+/** The engine's own message, without dockerode's prefix. */
+export function messageOf(error: Error): string {
+  return error.message.replace(/^\(HTTP code \d+\) [^-]*- /, '').trim();
+}
+
+// The certificates by which a Docker host and we know each other, named as Docker names them (DOCKER_CERT_PATH).
+
+interface ClientCertificates {
+  ca: Buffer;
+  cert: Buffer;
+  key: Buffer;
+}
+
+function readCertificates(folder: string): ClientCertificates {
+  const read = (name: string): Buffer => {
+    try {
+      return readFileSync(join(folder, name));
+    } catch (error) {
+      throw new StartError(
+        `SLUICE_REGIONS: the certificates of a Docker host cannot be read: ${(error as Error).message}`,
+      );
+    }
+  };
+  return { ca: read('ca.pem'), cert: read('cert.pem'), key: read('key.pem') };
+}
+
+// Whether Docker answers the calls that we need. Its `/_ping` says little: it is answered while all else hangs, for example
+// behind a storage or network plug-in that does not respond.
+
+/** Reads what every look reads, but only one of it. */
+export async function probeReads({ docker, call, timeouts }: DockerClient): Promise<void> {
+  await call(timeouts.probe, 'unavailable', (abortSignal) =>
+    docker.listContainers({ all: true, limit: 1, abortSignal }),
+  );
+}
+
+const noSuchImage = `sluice.invalid/none@sha256:${'0'.repeat(64)}`;
+
+/** Asks for a container of an image that cannot exist, which takes the way of every creation up to the image. */
+export async function probeChanges({ docker, change, timeouts }: DockerClient): Promise<void> {
+  await unless([404], () =>
+    change(timeouts.probe, 'unavailable', (abortSignal) => docker.createContainer({ Image: noSuchImage, abortSignal })),
+  );
+}
+
+// A stream of JSON objects, one on each line, as Docker sends the progress of a pull and its events.
+
+export async function* jsonLines<T>(stream: Readable): AsyncGenerator<T> {
+  let rest = '';
+  for await (const chunk of stream.setEncoding('utf8')) {
+    const lines = (rest + chunk).split('\n');
+    rest = lines.pop()!;
+    yield* lines.filter((line) => line.trim() !== '').map((line) => parseLine<T>(line));
+  }
+  if (rest.trim() !== '') yield parseLine(rest);
+}
+
+function parseLine<T>(line: string): T {
+  try {
+    return JSON.parse(line) as T;
+  } catch (error) {
+    throw new EngineError('unavailable', 'Docker broke off in the middle of a line', error);
+  }
+}

@@ -1,0 +1,79 @@
+// The settings of Kubernetes regions.
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { parseRange, type Range } from '../../lib/address.ts';
+import { choice, invalid } from '../../lib/setting-parsers.ts';
+import type { Namespaces } from './object-names.ts';
+
+export interface KubernetesSettings {
+  kubeconfig: string;
+  allowExec: boolean;
+  namespaces: Namespaces;
+  routers: Routers[];
+}
+
+function namespaceName(value: string): string | null {
+  if (value === '') return null;
+  return /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(value) ? value : invalid('must be the name of a namespace');
+}
+
+function namespacePrefix(value: string): string {
+  return /^[a-z][a-z0-9-]{0,29}$/.test(value)
+    ? value
+    : invalid('must be up to 30 lower-case letters, digits and hyphens, the first a letter');
+}
+
+export const kubernetesSettings = {
+  SLUICE_KUBECONFIG: {
+    default: '',
+    about: 'The kubeconfig file that `kubernetes:[context]` in `SLUICE_REGIONS` refers to. Empty: `~/.kube/config`.',
+    parse: (value: string) => (value === '' ? join(homedir(), '.kube/config') : resolve(value)),
+  },
+  SLUICE_KUBERNETES_EXEC: {
+    default: 'off',
+    about:
+      '`on`: programs that the kubeconfig names for credentials (`exec`, as the clouds have them) are run. With `off`, a ' +
+      'region that needs one stops the start.',
+    parse: (value: string) => choice(['on', 'off'])(value) === 'on',
+  },
+  SLUICE_KUBERNETES_NAMESPACE: {
+    default: '',
+    about: 'The namespace, made by you, that all instances on Kubernetes run in. Empty: each project gets its own.',
+    parse: namespaceName,
+  },
+  SLUICE_KUBERNETES_NAMESPACE_PREFIX: {
+    default: 'sluice-',
+    about: 'How the namespaces that projects get begin; the id of the project follows.',
+    parse: namespacePrefix,
+  },
+  SLUICE_KUBERNETES_ROUTERS: {
+    default: '',
+    about:
+      'Who may send requests to instances on Kubernetes, comma-separated: ranges of addresses (`10.0.0.0/8`), pods of a ' +
+      'namespace (`sluice:`), or those with a label (`sluice:app=router`); a NetworkPolicy admits nobody else. Empty: with ' +
+      '`kubernetes:in-cluster` the pods of the service’s own namespace, otherwise anyone, without a policy.',
+    parse: parseRouters,
+  },
+};
+
+// SLUICE_KUBERNETES_ROUTERS: where visitors' requests come from.
+
+/** Machines by their addresses, or pods by their namespace and, unless all of it count, a label. */
+export type Routers = { range: Range } | { namespace: string; labels: Record<string, string> };
+
+const podsOf = /^([a-z0-9-]{1,63}):(?:([\w./-]{1,120})=([\w.-]{1,63}))?$/;
+
+export function parseRouters(value: string): Routers[] {
+  return value
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '')
+    .map((item) => {
+      const range = parseRange(item);
+      if (range) return { range };
+      const [, namespace, label, text = ''] = podsOf.exec(item) ?? [];
+      if (namespace === undefined)
+        return invalid(`"${item}" is neither a range such as 10.0.0.0/8 nor pods: namespace:label=value`);
+      return { namespace, labels: label === undefined ? {} : { [label]: text } };
+    });
+}

@@ -1,0 +1,67 @@
+// What a registry's refusal means.
+import { type ImageReference, nameOf } from '../../contract/image-reference.ts';
+import { EngineError, type EngineFault } from '../engine.ts';
+import type { Answer } from './registry-http.ts';
+
+const maxMessage = 200;
+
+/** The registry's own words (`errors` of the distribution specification); empty where it is something else that answered. */
+function registryMessage({ body }: Pick<Answer, 'body'>): string {
+  try {
+    const { errors } = JSON.parse(body.toString('utf8')) as { errors?: { code?: unknown; message?: unknown }[] };
+    const words = (errors ?? []).map(({ code, message }) => String(message || code || ''));
+    return words.filter(Boolean).join('; ').slice(0, maxMessage);
+  } catch {
+    return '';
+  }
+}
+
+/** Of an answer that is not the one hoped for. */
+export function refusal(reference: ImageReference, origin: string, answer: Answer, hasLogin: boolean): EngineError {
+  const image = `${nameOf(reference)}${reference.digest ? `@${reference.digest}` : `:${reference.tag}`}`;
+  const said = registryMessage(answer);
+  const words = said === '' ? '' : ` (${said})`;
+  const { host } = new URL(origin);
+  switch (true) {
+    case answer.status === 401 || answer.status === 403: {
+      const advice = hasLogin
+        ? 'the login for this registry may not pull it'
+        : 'add a login for this registry (POST /v1/registries), or check the name';
+      return new EngineError('image_denied', `${host} does not give out ${image}${words}: ${advice}`);
+    }
+    case answer.status === 404:
+      return new EngineError('image_not_found', `${host} has no ${image}${words}`);
+    case answer.status === 429:
+      return new EngineError('registry_rate_limited', `${host} accepts no more requests for now${words}`);
+    default:
+      return new EngineError('registry_failing', `${host} answers with status ${answer.status}${words}`);
+  }
+}
+
+/** The first that matches counts. What matches none is a problem of the engine, such as a full disk. */
+const pullFaults: [EngineFault, RegExp][] = [
+  // Before the others: a registry may say "denied" of requests that are only too many.
+  ['registry_rate_limited', /toomanyrequests|too many requests|rate limit|\b429\b/i],
+  ['image_denied', /\bdenied\b|unauthorized|authentication required|authorization failed|no basic auth|forbidden/i],
+  // A name that does not resolve, and connections that are not even made.
+  ['registry_unreachable', /no such host|server misbehaving|\bdial (tcp|udp)\b|\blookup\b.* on |proxyconnect/i],
+  ['image_not_found', /manifest unknown|name unknown|not found|no matching manifest|no image found|does not exist/i],
+  ['registry_unreachable', /connection refused|no route to host|network is unreachable/i],
+  ['registry_unreachable', /x509|HTTP response to HTTPS client|malformed HTTP response/i],
+  // These may pass: the registry is slow, is being restarted, or breaks off.
+  ['registry_failing', /connection reset|broken pipe|unexpected EOF|: EOF$|tls: |TLS handshake/i],
+  ['registry_failing', /time-?out|timed out|deadline exceeded|request canceled/i],
+  ['registry_failing', /\b50[0-4]\b|service unavailable|bad gateway|internal server error/i],
+];
+
+/**
+ * Docker, Podman and kubelets pass on the registry's response only as text. "Denied, or does not exist", which Docker Hub sends to
+ * anyone without a login, counts as denied.
+ */
+export function pullFault(reference: ImageReference, message: string, statusCode: number | null): EngineFault {
+  // Removes the image's name first: it may itself contain such words, as in team/unauthorized.
+  const names = [nameOf(reference), reference.repository, reference.repository.replace(/^library\//, '')];
+  const said = names.reduce((text, name) => text.replaceAll(name, ''), message);
+  const found = pullFaults.find(([, pattern]) => pattern.test(said));
+  return found?.[0] ?? (statusCode === 404 ? 'image_not_found' : 'unavailable');
+}
