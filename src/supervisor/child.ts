@@ -1,4 +1,4 @@
-// A process that the supervisor started: what it says, and how it ends.
+// A process that the supervisor started: what it reports, and how it ends.
 import { type ChildProcess, type SendHandle, spawn } from 'node:child_process';
 import type { ChildReport } from './supervisor-protocol.ts';
 
@@ -20,7 +20,7 @@ export interface Ending {
   failure: string | null;
 }
 
-/** It ended, or took too long, before it said what was waited for. */
+/** It ended, or took too long, before it reported what was waited for. */
 export class ChildFailed extends Error {}
 
 const killMarginMs = 10_000;
@@ -30,7 +30,7 @@ export class Child {
   readonly entry: string;
   readonly ended: Promise<Ending>;
   readonly #process: ChildProcess;
-  readonly #heard = new Set<string>();
+  readonly #reported = new Set<string>();
   readonly #listeners = new Set<() => void>();
   #failure: string | null = null;
   #ending: Ending | null = null;
@@ -42,9 +42,9 @@ export class Child {
       env,
       stdio: ['ignore', 'inherit', 'inherit', ...sockets, 'ipc'],
     });
-    this.#process.on('message', (said: ChildReport) => {
-      if (said.failed !== undefined) this.#failure = said.failed;
-      for (const key of Object.keys(said)) this.#heard.add(key);
+    this.#process.on('message', (report: ChildReport) => {
+      if (report.failed !== undefined) this.#failure = report.failed;
+      for (const key of Object.keys(report)) this.#reported.add(key);
       this.#notify();
     });
     const { promise, resolve } = Promise.withResolvers<Ending>();
@@ -71,31 +71,31 @@ export class Child {
     return this.#ending !== null;
   }
 
-  /** Resolves once it has said this; rejects with ChildFailed. */
-  async says(what: keyof ChildReport, withinMs = 2 ** 31 - 1): Promise<void> {
+  /** Resolves once it has reported this; rejects with ChildFailed. */
+  async waitFor(what: keyof ChildReport, withinMs = 2 ** 31 - 1): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const look = () => {
-      if (this.#heard.has(what)) resolve();
+    const check = () => {
+      if (this.#reported.has(what)) resolve();
       else if (this.#ending)
         reject(new ChildFailed(`${this.name} ${describeEnding(this.#ending)} before it was ready`));
     };
     const late = () => reject(new ChildFailed(`${this.name} was not ready within ${withinMs / 1000} s`));
     const timer = setTimeout(late, withinMs);
-    this.#listeners.add(look);
-    look();
+    this.#listeners.add(check);
+    check();
     try {
       await promise;
     } finally {
       clearTimeout(timer);
-      this.#listeners.delete(look);
+      this.#listeners.delete(check);
     }
   }
 
   /** Resolves once it has answered; an earlier answer of the same kind does not count. */
   ask(message: object, answer: keyof ChildReport, withinMs: number, socket?: object): Promise<void> {
-    this.#heard.delete(answer);
+    this.#reported.delete(answer);
     this.send(message, socket);
-    return this.says(answer, withinMs);
+    return this.waitFor(answer, withinMs);
   }
 
   /** Does nothing if it has ended. */

@@ -63,7 +63,7 @@ export class Fleet {
   /** The first one is kept running only from when it is ready: if that never happens, the service has failed to start. */
   async startControl(): Promise<void> {
     const first = this.#startControl({ waits: false });
-    await first.says('ready').catch(async (error) => {
+    await first.waitFor('ready').catch(async (error) => {
       throw Object.assign(error, { exitCode: (await first.ended).exitCode ?? 1 });
     });
     this.#control.keep(first);
@@ -71,7 +71,7 @@ export class Fleet {
 
   /** Resolves when all of them accept requests. */
   async startWorkers(): Promise<void> {
-    await Promise.all(this.#workers.map(({ keeper }) => keeper.start().says('ready')));
+    await Promise.all(this.#workers.map(({ keeper }) => keeper.start().waitFor('ready')));
   }
 
   greet(): void {
@@ -107,7 +107,7 @@ export class Fleet {
     const late = new Promise((resolve) => setTimeout(resolve, workersFirstMs).unref());
     await Promise.race([workersEnded, late]);
     const othersEnded = ending([...this.#children].filter((child) => !isWorker(child)));
-    if (sockets.outlive && control) await control.says('released').catch(() => {});
+    if (sockets.outlive && control) await control.waitFor('released').catch(() => {});
     else await Promise.all([workersEnded, othersEnded]);
     if (config.haproxy !== null && !sockets.outlive)
       await stopMaster(haproxyFilesOf(config.dataDir), config.drainS * 1000);

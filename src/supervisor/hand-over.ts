@@ -29,10 +29,10 @@ interface ControlHandOver {
 export async function replaceControl(parts: ControlHandOver): Promise<void> {
   const { keeper } = parts;
   const old = keeper.current;
-  if (old === null) return keeper.start().says('ready', readyWithinMs);
+  if (old === null) return keeper.start().waitFor('ready', readyWithinMs);
   const next = parts.startWaiting();
   try {
-    await next.says('standby', standbyWithinMs);
+    await next.waitFor('standby', standbyWithinMs);
     if (parts.mayOverlap) await becomeReady(next);
     else await takeTurns(parts, old, next);
   } catch (error) {
@@ -50,19 +50,19 @@ const becomeReady = (next: Child): Promise<void> => next.ask(order('start'), 're
 
 async function takeTurns({ keeper, apiSocket }: ControlHandOver, old: Child, next: Child): Promise<void> {
   if (keeper.current !== old) throw new ChildFailed(`${old.name} ended at the same time and was started again`);
-  keeper.letGo();
+  keeper.detach();
   await old.ask(order('release'), 'released', releaseWithinMs).catch(() => old.kill('SIGKILL'));
   try {
     await becomeReady(next);
   } catch (error) {
     next.kill('SIGKILL');
     await next.ended;
-    await takeBack(keeper, old, apiSocket);
+    await resumeOld(keeper, old, apiSocket);
     throw error;
   }
 }
 
-async function takeBack(keeper: Keeper, old: Child, apiSocket: object): Promise<void> {
+async function resumeOld(keeper: Keeper, old: Child, apiSocket: object): Promise<void> {
   try {
     await old.ask(order('resume'), 'resumed', readyWithinMs, apiSocket);
     keeper.keep(old);
@@ -77,7 +77,7 @@ async function takeBack(keeper: Keeper, old: Child, apiSocket: object): Promise<
 export async function replaceBeside(keeper: Keeper, start: () => Child, drainMs: number): Promise<void> {
   const next = start();
   try {
-    await next.says('ready', readyWithinMs);
+    await next.waitFor('ready', readyWithinMs);
   } catch (error) {
     next.kill('SIGKILL');
     throw error;

@@ -36,7 +36,7 @@ export class Keeper {
     }
     this.#current = child;
     let readyAt: number | null = null;
-    child.says('ready').then(
+    child.waitFor('ready').then(
       () => {
         readyAt = performance.now();
       },
@@ -53,8 +53,8 @@ export class Keeper {
     });
   }
 
-  /** What runs is up to the caller until it hands over another one, or the same again. */
-  letGo(): void {
+  /** Stops watching the process, which the caller takes over until it gives this keeper the next one, or the same again. */
+  detach(): void {
     clearTimeout(this.#timer);
     this.#current = null;
   }
@@ -62,7 +62,7 @@ export class Keeper {
   /** None is started any more. */
   close(): void {
     this.#closed = true;
-    this.letGo();
+    this.detach();
   }
 }
 

@@ -33,26 +33,26 @@ export async function openReloadSocket(dir: string): Promise<ReloadSocket> {
       server.close();
     },
   };
-  const fresh = `${path}.${process.pid}`;
-  rmSync(fresh, { force: true });
-  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(fresh, resolve));
+  const temporary = `${path}.${process.pid}`;
+  rmSync(temporary, { force: true });
+  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(temporary, resolve));
   try {
-    chmodSync(fresh, 0o600);
-    await claim(path, fresh, dir);
+    chmodSync(temporary, 0o600);
+    await claim(path, temporary, dir);
   } catch (error) {
     server.close();
     throw error;
   } finally {
-    rmSync(fresh, { force: true });
+    rmSync(temporary, { force: true });
   }
   return opened;
 }
 
 /** A link is made only where there is none, so of two that start at the same time one is refused. */
-async function claim(path: string, fresh: string, dir: string): Promise<void> {
+async function claim(path: string, temporary: string, dir: string): Promise<void> {
   for (;;) {
     try {
-      return linkSync(fresh, path);
+      return linkSync(temporary, path);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     }

@@ -23,7 +23,7 @@ export interface ControlOrder {
   order: 'start' | 'greet' | 'release' | 'retire' | 'resume';
 }
 
-/** What a child of the supervisor says; `failed` before it ends, with the reason. */
+/** What a child of the supervisor reports; `failed` before it ends, with the reason. */
 export interface ChildReport {
   standby?: true;
   ready?: true;

@@ -19,8 +19,8 @@ export function inProcessPlane({ id, proxy, http, tls, expireCertificates }: InP
     observer?.moved();
   };
   return {
-    observe(fresh) {
-      observer = fresh;
+    observe(routerObserver) {
+      observer = routerObserver;
     },
     async load(version, batches) {
       if (state.version === 0) await observer?.joining(state);

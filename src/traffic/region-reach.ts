@@ -7,7 +7,7 @@ import type { Loop, Loops } from '../lib/loops.ts';
 
 const checkEveryMs = 10_000;
 /** One failure may be an instance that ended at this moment. */
-const saidAfter = 2;
+const reportAfter = 2;
 /** While one is out of reach. */
 const againMs = 1000;
 const connectMs = 2000;
@@ -47,7 +47,7 @@ export class RegionReach {
   /** A line for each region that cannot be reached. */
   lines(): string[] {
     return [...this.#failed]
-      .filter(([, { times }]) => times >= saidAfter)
+      .filter(([, { times }]) => times >= reportAfter)
       .map(([region, { reason }]) => `region ${region}: this router reaches none of its instances (${reason})`);
   }
 
@@ -63,11 +63,11 @@ export class RegionReach {
     const before = this.#failed.get(region)?.times ?? 0;
     if (reason === null) {
       this.#failed.delete(region);
-      if (before >= saidAfter) log.info({ region }, 'this router reaches the instances of a region again');
+      if (before >= reportAfter) log.info({ region }, 'this router reaches the instances of a region again');
       return true;
     }
     this.#failed.set(region, { times: before + 1, reason });
-    if (before + 1 === saidAfter)
+    if (before + 1 === reportAfter)
       log.error({ region, reason }, 'this router reaches none of the instances of a region: their visitors get 502');
     return false;
   }

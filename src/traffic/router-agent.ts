@@ -180,8 +180,8 @@ class TicketKeys {
     const row = await this.#read();
     const known = row && (JSON.parse(seal.open(row.value, ticketKeyContext)) as TicketKey);
     if (known && Math.abs(nowMs - known.createdAt) < ticketKeyLastsMs) return Buffer.from(known.key, 'base64');
-    const fresh: TicketKey = { key: randomBytes(48).toString('base64'), createdAt: nowMs };
-    const value = seal.seal(JSON.stringify(fresh), ticketKeyContext);
+    const created: TicketKey = { key: randomBytes(48).toString('base64'), createdAt: nowMs };
+    const value = seal.seal(JSON.stringify(created), ticketKeyContext);
     // Of several processes that replace it at once, one succeeds, and all use what that one wrote.
     if (row)
       await db

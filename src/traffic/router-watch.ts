@@ -8,7 +8,7 @@ import { type Clock, steadyOf } from '../lib/clock.ts';
 
 type RouterRow = Selectable<Tables['router']>;
 
-/** Time between two looks counts for this much at most, so that a clock that jumps ends no lease. */
+/** Time between two checks counts for this much at most, so that a clock that jumps ends no lease. */
 const longestStepMs = 1000;
 /** The row of a router that ended without saying so is deleted after this many times its lease. */
 const sweepAfterLeases = 10;
@@ -33,7 +33,7 @@ export class RouterWatch {
   /** By instance: since when this process knows that no router sends it requests. */
   readonly #unroutedSince = new Map<string, number>();
   readonly #silent = new Map<string, { beat: number; silentMs: number }>();
-  #lookedAt: number | null = null;
+  #checkedAt: number | null = null;
 
   constructor(parts: WatchParts) {
     this.#parts = parts;
@@ -92,8 +92,8 @@ export class RouterWatch {
 
   #live(rows: RouterRow[]): RouterRow[] {
     const nowMs = this.#steadyMs();
-    const passedMs = Math.min(Math.max(0, nowMs - (this.#lookedAt ?? nowMs)), longestStepMs);
-    this.#lookedAt = nowMs;
+    const passedMs = Math.min(Math.max(0, nowMs - (this.#checkedAt ?? nowMs)), longestStepMs);
+    this.#checkedAt = nowMs;
     const ids = new Set(rows.map(({ id }) => id));
     for (const id of this.#silent.keys()) if (!ids.has(id)) this.#silent.delete(id);
     return rows.filter(({ id, beat }) => {

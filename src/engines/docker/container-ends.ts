@@ -21,11 +21,11 @@ type Ends = ReadonlyMap<string, ContainerEnd>;
 export function createEnds(client: DockerClient): (ended: ContainerInfo[]) => Promise<Ends> {
   let known: Ends = new Map();
   return async (ended) => {
-    const fresh = ended.filter(({ Id }) => !known.has(Id));
-    const startedAt = fresh.length > 0 ? await engineStartedAt(client) : null;
+    const unknown = ended.filter(({ Id }) => !known.has(Id));
+    const startedAt = unknown.length > 0 ? await engineStartedAt(client) : null;
     const asked = new Map(known);
-    for (let first = 0; first < fresh.length; first += atOnce) {
-      const some = fresh.slice(first, first + atOnce).map(async ({ Id }) => {
+    for (let first = 0; first < unknown.length; first += atOnce) {
+      const some = unknown.slice(first, first + atOnce).map(async ({ Id }) => {
         const end = await endOf(client, Id, startedAt);
         if (end) asked.set(Id, end);
       });

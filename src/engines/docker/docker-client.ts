@@ -205,7 +205,7 @@ function readCertificates(folder: string): ClientCertificates {
 // Whether Docker answers the calls that we need. Its `/_ping` says little: it is answered while all else hangs, for example
 // behind a storage or network plug-in that does not respond.
 
-/** Reads what every look reads, but only one of it. */
+/** Lists containers, as every reconcile pass does, but only one of them. */
 export async function probeReads({ docker, call, timeouts }: DockerClient): Promise<void> {
   await call(timeouts.probe, 'unavailable', (abortSignal) =>
     docker.listContainers({ all: true, limit: 1, abortSignal }),

@@ -109,7 +109,7 @@ export function createKubernetesEngine(options: KubernetesOptions): Engine {
       return ids.map((id) => kept.then(() => started(id, timeoutS)));
     },
     async list() {
-      bindings.lookSoon();
+      bindings.bindSoon();
       return instancesIn(await observed.sets()).list;
     },
     async stop(id, graceS, beforeRemoval) {

@@ -40,7 +40,7 @@ export class Observed {
     this.replicaSets = this.#follow<ReplicaSet>('replicasets', () => {});
   }
 
-  #follow<T extends KubeObject>(kind: 'pods' | 'replicasets', heed: (object: T) => void): Cache<T> {
+  #follow<T extends KubeObject>(kind: 'pods' | 'replicasets', onObject: (object: T) => void): Cache<T> {
     const { client, owner, namespaces, times } = this.#options;
     const notify = (object: KubeObject | null) => {
       this.#known = null;
@@ -50,7 +50,7 @@ export class Observed {
       path: pathOf(namespaces, kind),
       labelSelector: selectorOf(owner),
       onChange: (object) => {
-        if (object) heed(object);
+        if (object) onObject(object);
         notify(object);
       },
       onLost: () => notify(null),

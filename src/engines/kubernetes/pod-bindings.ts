@@ -27,15 +27,15 @@ export class Bindings {
     this.#client = client;
     this.#observed = observed;
     this.#log = log;
-    this.#unlisten = observed.listen(() => this.lookSoon());
+    this.#unlisten = observed.listen(() => this.bindSoon());
   }
 
   /** Nothing may rely on changes alone: the last one may have come before everything could be seen. */
-  lookSoon(): void {
-    this.#timer ??= setTimeout(() => this.#look(), afterMs);
+  bindSoon(): void {
+    this.#timer ??= setTimeout(() => this.#bindAll(), afterMs);
   }
 
-  #look(): void {
+  #bindAll(): void {
     this.#timer = null;
     const seen = this.#observed.seen();
     if (seen === null || seen === this.#done) return;

@@ -19,8 +19,8 @@ function registryMessage({ body }: Pick<Answer, 'body'>): string {
 /** Of an answer that is not the one hoped for. */
 export function refusal(reference: ImageReference, origin: string, answer: Answer, hasLogin: boolean): EngineError {
   const image = `${nameOf(reference)}${reference.digest ? `@${reference.digest}` : `:${reference.tag}`}`;
-  const said = registryMessage(answer);
-  const words = said === '' ? '' : ` (${said})`;
+  const message = registryMessage(answer);
+  const words = message === '' ? '' : ` (${message})`;
   const { host } = new URL(origin);
   switch (true) {
     case answer.status === 401 || answer.status === 403: {
@@ -61,7 +61,7 @@ const pullFaults: [EngineFault, RegExp][] = [
 export function pullFault(reference: ImageReference, message: string, statusCode: number | null): EngineFault {
   // Removes the image's name first: it may itself contain such words, as in team/unauthorized.
   const names = [nameOf(reference), reference.repository, reference.repository.replace(/^library\//, '')];
-  const said = names.reduce((text, name) => text.replaceAll(name, ''), message);
-  const found = pullFaults.find(([, pattern]) => pattern.test(said));
+  const text = names.reduce((rest, name) => rest.replaceAll(name, ''), message);
+  const found = pullFaults.find(([, pattern]) => pattern.test(text));
   return found?.[0] ?? (statusCode === 404 ? 'image_not_found' : 'unavailable');
 }

@@ -15,7 +15,7 @@ import { EngineError } from '../engine.ts';
 import type { StandinAnswer, StandinCall } from './standin.ts';
 import { createStandinEngine, type StandinEngine } from './standin.ts';
 
-const lookEveryMs = 500;
+const checkEveryMs = 500;
 const unusedForMs = 30_000;
 
 /** Returns at once where another process of this directory runs already. */
@@ -45,7 +45,7 @@ export async function serveStandin(dir: string, end: () => void): Promise<void> 
     if (performance.now() - askedAt < unusedForMs) return;
     const instances = await Promise.all([...installations.values()].map((engine) => engine.list()));
     if (instances.flat().length === 0) close();
-  }, lookEveryMs);
+  }, checkEveryMs);
 }
 
 type FollowArgs = [id: string, after: LogPosition | null];

@@ -29,15 +29,15 @@ export async function startMaster(program: string, files: HaproxyFiles): Promise
 function runToEnd(program: string, args: string[]): Promise<void> {
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'], detached: true });
-    let said = '';
+    let output = '';
     child.stderr.setEncoding('utf8').on('data', (text) => {
-      said = (said + text).slice(-4000);
+      output = (output + text).slice(-4000);
     });
     child.on('error', reject);
     child.on('exit', (code) => {
       child.stderr.destroy(); // the daemon has the other end, too
       if (code === 0) resolve();
-      else reject(new Error(`HAProxy does not start: ${alertsOf(said)}`));
+      else reject(new Error(`HAProxy does not start: ${alertsOf(output)}`));
     });
   });
 }

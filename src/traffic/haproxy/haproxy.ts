@@ -63,9 +63,9 @@ class Haproxy implements DataPlane {
   readonly #logs = new Map<string, RequestLog>();
   readonly #replaced: ReplacedWorkers;
   #observer: RouterObserver = { joining: async () => {}, catchUp: async () => {}, moved: () => {}, left: () => {} };
-  /** One after another: changes, reloads, looks. */
+  /** One after another: changes, reloads, checks. */
   #last: Promise<void> = Promise.resolve();
-  /** The one that is kept up to date; null: none answers, and the next look finds one and compares all it has. */
+  /** The one that is kept up to date; null: none answers, and the next check finds one and compares all it has. */
   #worker: string | null = null;
   /** The latest table, and what of it is not in the files yet. */
   #latest = 0;
@@ -99,7 +99,7 @@ class Haproxy implements DataPlane {
     );
     if (runningMaster(this.#files) === null) return;
     this.#version = Number(await readOrEmpty(this.#files.version));
-    // One that does not answer may still serve. It is asked again at every look, and nothing else waits for it.
+    // One that does not answer may still serve. It is asked again at every check, and nothing else waits for it.
     await this.#adopt().catch((error) => {
       this.#worker = null;
       this.#options.log.warn({ err: error }, 'HAProxy runs and does not answer; it is asked again');
@@ -187,17 +187,17 @@ class Haproxy implements DataPlane {
 
   async listen(): Promise<RouterPorts> {
     if (runningMaster(this.#files) === null) await this.#enqueue(() => this.#start());
-    this.#lookLater();
+    this.#scheduleCheck();
     return this.#options.ports;
   }
 
-  /** One at a time: a look at a HAProxy that hangs takes longer than the time between two. */
-  #lookLater(): void {
+  /** One at a time: a check of a HAProxy that hangs takes longer than the time between two. */
+  #scheduleCheck(): void {
     this.#timer = setTimeout(async () => {
-      await this.#enqueue(() => this.#look()).catch((error) =>
-        this.#options.log.error({ err: error }, 'HAProxy could not be looked after'),
+      await this.#enqueue(() => this.#check()).catch((error) =>
+        this.#options.log.error({ err: error }, 'HAProxy could not be checked'),
       );
-      if (!this.#isStopped) this.#lookLater();
+      if (!this.#isStopped) this.#scheduleCheck();
     }, watchMs);
   }
 
@@ -249,7 +249,7 @@ class Haproxy implements DataPlane {
   }
 
   /** Starts HAProxy again if it has ended, and clears away what is no longer needed. */
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     const running = runningMaster(this.#files) !== null;
     if (!running) {
       this.#options.log.warn('HAProxy has ended and is started again');

@@ -89,10 +89,10 @@ export class Contexts implements Certificates {
       }
       const stored = found === 'current' ? null : found;
       const context = stored && secureContext(stored);
-      const fresh = { id: stored?.id ?? null, context, checkedAt: nowMs, expired: entry?.expired ?? false };
-      (context ? this.#known : this.#unknown).set(hostname, fresh);
+      const loaded = { id: stored?.id ?? null, context, checkedAt: nowMs, expired: entry?.expired ?? false };
+      (context ? this.#known : this.#unknown).set(hostname, loaded);
       (context ? this.#unknown : this.#known).delete(hostname);
-      return fresh;
+      return loaded;
     } catch (error) {
       // While the source does not answer, the last known certificate stays in use.
       if (!entry?.context) throw error;

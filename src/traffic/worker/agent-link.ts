@@ -59,7 +59,7 @@ export class AgentLink {
       sendMessage(socket, this.#options.hello());
       this.#options.onConnected();
     });
-    onMessages<ToWorker>(socket, (message) => this.#hear(message));
+    onMessages<ToWorker>(socket, (message) => this.#handle(message));
     socket.once('close', () => this.#lose());
   }
 
@@ -97,7 +97,7 @@ export class AgentLink {
     });
   }
 
-  #hear(message: ToWorker): void {
+  #handle(message: ToWorker): void {
     switch (message.type) {
       case 'ping':
         this.send({ type: 'pong' });

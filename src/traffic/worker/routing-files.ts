@@ -101,8 +101,8 @@ export class DiskTableWriter {
     this.#needsWhole = false;
     this.#changes = [];
     const { version, environments } = this.#snapshot();
-    const fresh = `${pathIn(this.#dir)}.${process.pid}`;
-    const file = await open(fresh, 'w', 0o600);
+    const temporary = `${pathIn(this.#dir)}.${process.pid}`;
+    const file = await open(temporary, 'w', 0o600);
     try {
       await file.write(textOf([{ whole: version }]));
       for (let i = 0; i < environments.length; i += linesAtOnce) {
@@ -112,7 +112,7 @@ export class DiskTableWriter {
     } finally {
       await file.close();
     }
-    await rename(fresh, pathIn(this.#dir));
+    await rename(temporary, pathIn(this.#dir));
     this.#lines = environments.length + spareLines;
   }
 }
@@ -177,8 +177,8 @@ export class DiskCertificates {
       keySealed: this.#seal.seal(keyPem, contextOf(hostname, id)),
     };
     await mkdir(this.#dir, { recursive: true, mode: 0o700 });
-    const fresh = `${path}.${process.pid}`;
-    await writeFile(fresh, JSON.stringify(file), { mode: 0o600 });
-    await rename(fresh, path);
+    const temporary = `${path}.${process.pid}`;
+    await writeFile(temporary, JSON.stringify(file), { mode: 0o600 });
+    await rename(temporary, path);
   }
 }

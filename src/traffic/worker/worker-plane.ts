@@ -85,11 +85,11 @@ export class WorkerPlane implements DataPlane {
    */
   async listen(): Promise<RouterPorts> {
     const { socketPath, ports } = this.#options;
-    const fresh = `${socketPath}.${process.pid}`;
-    this.#server.listen(fresh);
+    const temporary = `${socketPath}.${process.pid}`;
+    this.#server.listen(temporary);
     await once(this.#server, 'listening');
-    await chmod(fresh, 0o600);
-    await rename(fresh, socketPath);
+    await chmod(temporary, 0o600);
+    await rename(temporary, socketPath);
     this.#pings = setInterval(() => this.#ping(), pingEveryMs).unref();
     return ports;
   }
@@ -130,7 +130,7 @@ export class WorkerPlane implements DataPlane {
     });
     onMessages<FromWorker>(socket, (message) => {
       if (message.type === 'hello') worker = this.#join(socket, message);
-      else if (worker) this.#hear(worker, message);
+      else if (worker) this.#handle(worker, message);
     });
   }
 
@@ -154,9 +154,9 @@ export class WorkerPlane implements DataPlane {
   }
 
   #lose(worker: WorkerConnection): void {
-    if (this.#workers.get(worker.id) !== worker) return; // it has connected anew
+    if (this.#workers.get(worker.id) !== worker) return; // it has reconnected
     this.#workers.delete(worker.id);
-    if (worker.saidBye) this.#forget(worker.id);
+    if (worker.byeReceived) this.#forget(worker.id);
     else this.#forgetEnded();
   }
 
@@ -169,8 +169,8 @@ export class WorkerPlane implements DataPlane {
     this.#observer?.left(id);
   }
 
-  #hear(worker: WorkerConnection, message: FromWorker): void {
-    worker.heardAt = performance.now();
+  #handle(worker: WorkerConnection, message: FromWorker): void {
+    worker.lastMessageAt = performance.now();
     switch (message.type) {
       case 'applied':
         worker.version = message.version;
@@ -183,7 +183,7 @@ export class WorkerPlane implements DataPlane {
         break;
       }
       case 'bye':
-        worker.saidBye = true;
+        worker.byeReceived = true;
         break;
       case 'certificate':
         void this.#answer(worker, message.ask, () => this.#find(message.hostname, message.known));
@@ -250,8 +250,8 @@ class WorkerConnection {
   readonly id: string;
   readonly #socket: Socket;
   version: number;
-  saidBye = false;
-  heardAt = performance.now();
+  byeReceived = false;
+  lastMessageAt = performance.now();
   #syncing: Promise<void> = Promise.resolve();
   #hasBegun = false;
 
@@ -266,7 +266,7 @@ class WorkerConnection {
   }
 
   get responds(): boolean {
-    return performance.now() - this.heardAt < silentMs;
+    return performance.now() - this.lastMessageAt < silentMs;
   }
 
   send(message: ToWorker): boolean {
@@ -283,7 +283,7 @@ class WorkerConnection {
    * when its turn comes, so nothing sent later is older.
    */
   sync(table: () => HeldTable): void {
-    this.#syncing = this.#syncing.then(() => this.#sendWhole(table)).catch(() => this.end()); // it connects anew
+    this.#syncing = this.#syncing.then(() => this.#sendWhole(table)).catch(() => this.end()); // it reconnects
   }
 
   async #sendWhole(table: () => HeldTable): Promise<void> {

@@ -51,7 +51,7 @@ export class Worker {
     this.#link = new AgentLink({
       path: settings.agentSocket,
       hello: () => ({ type: 'hello', id: this.#id, pid: process.pid, version: this.#servedVersion }),
-      onMessage: (message) => this.#hear(message),
+      onMessage: (message) => this.#handle(message),
       onConnected: () => this.#measured.send(this.#link),
       onLost: () => {
         this.#isLoading = false;
@@ -99,7 +99,7 @@ export class Worker {
     return this.#state === 'starting' ? null : this.#version;
   }
 
-  #hear(message: Parameters<ConstructorParameters<typeof AgentLink>[0]['onMessage']>[0]): void {
+  #handle(message: Parameters<ConstructorParameters<typeof AgentLink>[0]['onMessage']>[0]): void {
     const { routes } = this.#proxy;
     switch (message.type) {
       case 'begin':
@@ -119,11 +119,11 @@ export class Worker {
         if (!this.#isLoading) this.#follow(message.version);
         break;
       default:
-        this.#hearOther(message);
+        this.#handleOther(message);
     }
   }
 
-  #hearOther(message: ToWorker): void {
+  #handleOther(message: ToWorker): void {
     if (message.type === 'expire') this.#contexts.expire(message.names);
     else if (message.type === 'ticket-key') this.#proxy.setTicketKey(Buffer.from(message.key, 'base64'));
     else if (message.type === 'settled') {

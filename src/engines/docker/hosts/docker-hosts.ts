@@ -35,7 +35,7 @@ function createDockerHosts({ engines, graceMs, log }: DockerHostsOptions): Insta
   /** undefined: there is no such instance. */
   const findHost = async (id: string) => {
     await hosts.isReady;
-    return hosts.hostOf(id) ?? (await hosts.look()).get(id)?.host;
+    return hosts.hostOf(id) ?? (await hosts.instances()).get(id)?.host;
   };
 
   return {
@@ -49,7 +49,7 @@ function createDockerHosts({ engines, graceMs, log }: DockerHostsOptions): Insta
     },
     prepare: (image, variables, access) => prepareOn(hosts, image, variables, access, log),
     start: (spec) => starts.start(spec),
-    list: async () => [...(await hosts.look()).values()].map(({ instance }) => instance),
+    list: async () => [...(await hosts.instances()).values()].map(({ instance }) => instance),
     async stop(id, graceS, beforeRemoval) {
       const copies = (await hosts.copies()).get(id) ?? [];
       await Promise.all(copies.map((copy) => stopCopy(hosts, copy, graceS, beforeRemoval)));
@@ -200,7 +200,7 @@ class Starts {
   }
 
   async #start(spec: InstanceSpec): Promise<void> {
-    const found = await this.#hosts.look();
+    const found = await this.#hosts.instances();
     this.#forgetSeen();
     const host = this.#starts.get(spec.id)?.host ?? found.get(spec.id)?.host ?? this.#hosts.hostOf(spec.id);
     if (host) {
@@ -239,7 +239,7 @@ class Starts {
     try {
       await host.ask((engine) => engine.start(spec));
       // Should the host go away now, the instance is known to be there.
-      await host.lookAgain();
+      await host.listAgain();
     } catch (error) {
       if (isUnavailable(error) && (wasUnsure || mayStartYet(error))) start.isUnsure = true;
       else this.#starts.delete(spec.id);

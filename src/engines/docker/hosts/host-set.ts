@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Log } from '../../../lib/log.ts';
 import { EngineError, type EngineInstance } from '../../engine.ts';
 import type { DockerEngine } from '../docker.ts';
-import { Host, type Look, NotAsked } from './host.ts';
+import { Host, type HostListing, NotAsked } from './host.ts';
 import { type Copy, copyThatCounts } from './placement.ts';
 
 /** How long a call waits for a host that is away to be back or given up. */
@@ -40,7 +40,7 @@ export class HostSet {
   constructor(options: HostSetOptions) {
     this.#options = options;
     this.all = options.engines.map(({ name, engine }) => new Host(name, engine, (host) => this.#onVerdict(host)));
-    const asked = this.all.map((host) => host.check().then(() => host.look()));
+    const asked = this.all.map((host) => host.check().then(() => host.listInstances()));
     this.isReady = Promise.all(asked).then(() => this.#review());
   }
 
@@ -49,7 +49,7 @@ export class HostSet {
   }
 
   /** By id: what the hosts run, where one is away and not given up as it was last seen. Fails if none answers. */
-  async look(): Promise<Map<string, Found>> {
+  async instances(): Promise<Map<string, Found>> {
     const copies = await this.copies();
     const counting = new Map<string, Found>();
     for (const [id, all] of copies) {
@@ -60,13 +60,13 @@ export class HostSet {
     return counting;
   }
 
-  /** As look(), with all that have the same id. */
+  /** As instances(), with all that have the same id. */
   async copies(): Promise<Map<string, Found[]>> {
     await this.isReady;
-    const looks = await Promise.all(this.all.map((host) => host.look()));
-    if (!looks.some(({ isFresh }) => isFresh)) throw this.noneAnswers();
+    const listings = await Promise.all(this.all.map((host) => host.listInstances()));
+    if (!listings.some(({ isCurrent }) => isCurrent)) throw this.noneAnswers();
     const byId = new Map<string, Found[]>();
-    for (const found of looks.flatMap(foundIn)) {
+    for (const found of listings.flatMap(foundIn)) {
       const { id } = found.instance;
       byId.set(id, [...(byId.get(id) ?? []), found]);
     }
@@ -99,10 +99,10 @@ export class HostSet {
   }
 
   #removeOthers(counts: Found, all: Found[]): void {
-    if (!counts.isFresh) return;
-    for (const { host, isFresh, instance } of all) {
+    if (!counts.isCurrent) return;
+    for (const { host, isCurrent, instance } of all) {
       const key = `${host.name} ${instance.id}`;
-      if (host === counts.host || !isFresh || this.#removing.has(key)) continue;
+      if (host === counts.host || !isCurrent || this.#removing.has(key)) continue;
       const fields = { instance: instance.id, host: host.name, runsOn: counts.host.name };
       this.#options.log?.info(fields, 'removing an instance that was started on another host meanwhile');
       this.#removing.add(key);
@@ -149,14 +149,14 @@ export class HostSet {
   }
 }
 
-function foundIn({ host, isFresh, found }: Look): Found[] {
+function foundIn({ host, isCurrent, found }: HostListing): Found[] {
   // What it runs is not known: to leave it out would be to say that it is gone.
   if (!found) throw new NotAsked('unavailable', `the host ${host.name} has not answered yet: ${host.reason}`);
   return found.map(({ instance, createdAt }) => ({
     host,
-    isFresh,
+    isCurrent,
     createdAt,
     state: instance.state,
-    instance: isFresh ? instance : { ...instance, hostAway: true },
+    instance: isCurrent ? instance : { ...instance, hostAway: true },
   }));
 }

@@ -15,10 +15,10 @@ export class NotAsked extends EngineError {}
 export class NoAnswer extends EngineError {}
 
 /** What a host runs. */
-export interface Look {
+export interface HostListing {
   host: Host;
   /** It said so just now; otherwise this is what it said last. */
-  isFresh: boolean;
+  isCurrent: boolean;
   /** null: it has not answered yet. */
   found: DatedInstance[] | null;
 }
@@ -118,22 +118,22 @@ export class Host {
     }
   }
 
-  async look(): Promise<Look> {
+  async listInstances(): Promise<HostListing> {
     try {
       this.#listing ??= this.ask(() => this.#list()).finally(() => {
         this.#listing = null;
       });
-      return { host: this, isFresh: true, found: await this.#listing };
+      return { host: this, isCurrent: true, found: await this.#listing };
     } catch (error) {
       if (!isUnavailable(error)) throw error;
-      return { host: this, isFresh: false, found: this.isGivenUp ? [] : this.#seen };
+      return { host: this, isCurrent: false, found: this.isGivenUp ? [] : this.#seen };
     }
   }
 
-  /** As look(), but asks anew: what was done before this call is seen. */
-  async lookAgain(): Promise<Look> {
+  /** As listInstances(), but asks anew: what was done before this call is seen. */
+  async listAgain(): Promise<HostListing> {
     await this.#listing?.catch(() => {});
-    return this.look();
+    return this.listInstances();
   }
 
   async #list(): Promise<DatedInstance[]> {

@@ -17,9 +17,9 @@ test('fewest of the same revision first, then fewest at all, then in order', () 
 });
 
 test('of copies the one that can be asked counts, then one that runs, then the newest, in whichever order they come', () => {
-  const copy = (more: Partial<Copy>): Copy => ({ isFresh: true, state: 'running', createdAt: 100, ...more });
+  const copy = (more: Partial<Copy>): Copy => ({ isCurrent: true, state: 'running', createdAt: 100, ...more });
   const pairs: [Copy, Copy][] = [
-    [copy({}), copy({ isFresh: false, createdAt: 200 })],
+    [copy({}), copy({ isCurrent: false, createdAt: 200 })],
     [copy({}), copy({ state: 'created', createdAt: 200 })],
     [copy({ state: 'created' }), copy({ state: 'exited', createdAt: 200 })],
     [copy({ createdAt: 101 }), copy({})],

@@ -23,7 +23,7 @@ export function chooseHost<Host>(hosts: readonly Host[], placed: readonly Placed
 /** An instance as one host has it. */
 export interface Copy {
   /** Its host answers. */
-  isFresh: boolean;
+  isCurrent: boolean;
   state: InstanceState;
   /** In seconds. */
   createdAt: number;
@@ -38,7 +38,7 @@ const stateRank: Record<InstanceState, number> = { running: 2, created: 1, exite
 export function copyThatCounts<C extends Copy>(copies: readonly C[]): C {
   const [counts] = copies.toSorted(
     (a, b) =>
-      Number(b.isFresh) - Number(a.isFresh) || stateRank[b.state] - stateRank[a.state] || b.createdAt - a.createdAt,
+      Number(b.isCurrent) - Number(a.isCurrent) || stateRank[b.state] - stateRank[a.state] || b.createdAt - a.createdAt,
   );
   return counts!;
 }
