@@ -1,4 +1,4 @@
-// The settings of regions and their engines.
+// The settings of regions and their engines, and the form of SLUICE_REGIONS.
 import { invalid, optional, portRange, wholeNumber } from '../lib/setting-parsers.ts';
 import { checkAddress, defaultDockerSocket } from './docker/docker-address.ts';
 import { defaultSubnetPool, parseSubnetPool } from './docker/subnets.ts';
@@ -59,8 +59,6 @@ export const engineSettings = {
   },
   ...kubernetesSettings,
 };
-
-// SLUICE_REGIONS: comma-separated `name=engine`.
 
 export type EngineChoice =
   | { kind: 'auto' }
@@ -129,6 +127,7 @@ function parseOne(value: string): EngineChoice {
   );
 }
 
+/** SLUICE_REGIONS: comma-separated `name=engine`. */
 export function parseRegions(value: string): RegionSetting[] {
   const seen = new Set<string>();
   return value.split(',').map((item) => {

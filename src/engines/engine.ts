@@ -1,6 +1,6 @@
 // An engine runs sets of instances. The rest of the service sees only this interface, and one conformance suite
 // (test/engines/conformance.ts) checks what callers may rely on. Every method is idempotent, so that it can be called
-// again after a crash. Engines that run single instances become one of sets by single-instances.ts.
+// again after a crash. Engines that run single instances, as Docker does, become engines of sets by `runSets`.
 import type { FailureCode } from '../contract/deployments.ts';
 import type { HealthCheck } from '../contract/environments.ts';
 import type { EndReason } from '../contract/running/instances.ts';
@@ -233,16 +233,16 @@ export interface Engine {
   close(): Promise<void>;
 }
 
-// Sets for engines that know only single instances, as Docker does: a set is what was started for it.
-
 /** An instance, and what it is made of. */
 export interface InstanceSpec extends Omit<InstanceSet, 'id'>, Member {}
 
+/** An engine that knows single instances only. */
 export interface InstanceEngine extends Omit<Engine, 'keep' | 'drop' | 'sets'> {
   /** Does nothing where it was started before, even if it has ended since. */
   start(spec: InstanceSpec): Promise<void>;
 }
 
+/** A set is what was started for it. */
 export function runSets({ start, ...engine }: InstanceEngine): Engine {
   return {
     ...engine,

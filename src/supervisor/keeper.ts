@@ -1,4 +1,5 @@
-// Keeps one process of a kind running: when it ends by itself, the next one is started.
+// Keeps one process of a kind running: when it ends by itself, the next one is started. The first time at once, because
+// connections are waiting; then with backoff.
 import { type Child, ChildFailed, describeEnding } from './child.ts';
 import type { SupervisorLog } from './supervisor-log.ts';
 
@@ -65,8 +66,6 @@ export class Keeper {
     this.detach();
   }
 }
-
-// How long to wait before a process that ended is started again. The first time not at all: connections are waiting.
 
 const firstWaitMs = 100;
 const longestWaitMs = 10_000;

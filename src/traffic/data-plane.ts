@@ -1,4 +1,4 @@
-// What carries visitors' requests to instances. A data plane consists of routers: one in this process, some worker
+// A data plane carries visitors' requests to instances. It consists of routers: one in this process, some worker
 // processes beside it, or a proxy of its own. The agent hands it the routing table, once whole and then by environment,
 // learns which version each router has in force, and takes what they measured. It does not know how requests travel.
 import type { Measurement } from './measurements.ts';
@@ -64,9 +64,6 @@ export interface DataPlane {
   stop(drainMs: number): Promise<void>;
 }
 
-// The routing table: which host goes to which revisions, in which shares, over which instances. It is kept, sent and
-// changed by environment, so that a change costs what it changes.
-
 export interface Target {
   instance: string;
   host: string;
@@ -87,7 +84,11 @@ export interface Host {
   secure: boolean;
 }
 
-/** What an environment has in the table. Without hosts it has nothing there. */
+/**
+ * What an environment has in the routing table: which hosts lead to which revisions, in which shares, over which
+ * instances. The table is kept, sent and changed by environment, so that a change costs what it changes. An
+ * environment without hosts has nothing in it.
+ */
 export interface EnvironmentRoutes {
   project: string;
   environment: string;
@@ -100,8 +101,6 @@ export interface EnvironmentRoutes {
 export const routesKey = ({ project, environment }: Pick<EnvironmentRoutes, 'project' | 'environment'>): string =>
   `${project} ${environment}`;
 
-// Where routers get certificates, and the responses to challenges, from.
-
 export interface StoredCertificate {
   /** Another certificate of the same name has another id. */
   id: string;
@@ -109,6 +108,7 @@ export interface StoredCertificate {
   keyPem: string;
 }
 
+/** Where routers get certificates, and the responses to challenges, from. */
 export interface CertificateSource {
   /**
    * The current certificate of a host name, in lower case; null: there is none; `current`: it is the one with the id

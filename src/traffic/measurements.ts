@@ -1,5 +1,14 @@
-// What the data plane saw, per revision, in buckets of ten seconds. Each data plane keeps and stores its own counts as
-// absolute numbers, so storing them twice is harmless and the sum over all data planes is right.
+// What the data plane measures: requests, errors and latency per revision, in buckets of ten seconds. Each router keeps
+// and stores its own counts as absolute numbers, so storing them twice is harmless and the sum over all routers is
+// right.
+//
+// A request is counted when the head of its response arrives, with the time since its own head was complete: how slowly
+// a client takes the body says nothing about the revision, and a stream that lasts for hours is counted at once. A
+// response that breaks off later adds an error to the bucket of that moment. A visitor that goes away before the head is
+// counted with the time it waited, not as an error: a revision that never responds shows in its latency.
+//
+// A bucket that changed waits in a queue until it was taken and stored; one that was not stored is queued again. So
+// nothing is lost while the database is away, as long as the queue has room.
 import type { Clock } from '../lib/clock.ts';
 
 export const bucketMs = 10_000;
@@ -50,15 +59,6 @@ export function quantileMs(latency: readonly number[], share: number): number | 
   }
   return latencyBoundsMs.at(-1)!;
 }
-
-// Counts requests for the measurements. A request is counted when the head of its response arrives, with the time since
-// its own head was complete: how slowly a client takes the body says nothing about the revision, and a stream that
-// lasts for hours is counted at once. A response that breaks off later adds an error to the bucket of that moment. A
-// visitor that goes away before the head is counted with the time it waited, not as an error: a revision that never
-// responds shows in its latency.
-//
-// A bucket that changed waits in a queue until it was taken and stored; one that was not stored comes again. So nothing
-// is lost while the database is away, as long as the queue has room.
 
 /** Stored buckets are kept this long, because a late count must give their absolute numbers again. */
 const keepMs = 60_000;

@@ -1,5 +1,4 @@
 // Keeps a data plane up to date with the database, and the database with what the data plane measured and has in force.
-
 import { randomBytes } from 'node:crypto';
 import type { Db } from '../db/database.ts';
 import type { RetentionClock } from '../db/retention-clock.ts';
@@ -154,10 +153,6 @@ export class RouterAgent {
   }
 }
 
-// The key that TLS session tickets are encrypted with. All routers of an installation share it through the database, so
-// that a session resumes at any of them, and after any restart. A new one replaces it every day: what a leaked key
-// exposes ends there.
-
 const ticketKeyName = 'ticket_key';
 const ticketKeyContext = 'tls ticket key';
 const ticketKeyLastsMs = 24 * 3600_000;
@@ -167,6 +162,11 @@ interface TicketKey {
   createdAt: number;
 }
 
+/**
+ * The key that TLS session tickets are encrypted with. All routers of an installation share it through the database,
+ * so that a session resumes at any of them, and after any restart. It is replaced every day, which limits what a
+ * leaked key exposes.
+ */
 class TicketKeys {
   readonly #parts: { db: Db; seal: Seal; clock: Clock };
 

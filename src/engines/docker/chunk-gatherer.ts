@@ -1,6 +1,6 @@
-// What a stream sends, in larger pieces. Docker sends each line of a log on its own, and every step of an asynchronous loop
-// leaves objects behind: a program that prints a lot would cost more memory for these than for its lines. So bytes gather
-// in memory that is used again and again, and are taken together, at most every few milliseconds.
+// Gathers what a stream sends into larger pieces. Docker sends each line of a log by itself, and every step of an
+// asynchronous loop leaves objects behind, which for a program that prints a lot would take more memory than its lines.
+// So bytes are gathered in buffers that are reused, and taken together, at most every few milliseconds.
 import { finished, type Readable } from 'node:stream';
 
 /** So many are taken at once, whatever the time. */

@@ -1,6 +1,6 @@
-// How containers ended: by themselves, out of memory, killed, or because Docker itself did. Docker ends its containers when
-// it stops; after it was killed, it ends them when it starts again. Either way that is before it makes its default network,
-// which it makes anew at every start.
+// How containers ended: by themselves, out of memory, killed, or together with Docker itself. Docker ends its containers
+// when it stops; after it was killed, it ends them when it starts again. Either way that is before it creates its
+// default network, which it does at every start. Docker's event stream reports an end at once.
 import type { Readable } from 'node:stream';
 import type { ContainerInfo, ContainerInspectInfo, NetworkInspectInfo } from 'dockerode';
 import type { EngineChange } from '../engine.ts';
@@ -92,15 +92,13 @@ function timeOf(text: string): number | null {
   return at > 0 ? at : null;
 }
 
-// Follows Docker's stream of events: an instance that ended is noticed at once, and so is a restart of Docker, which cuts
-// the stream.
-
 const retryMs = 500;
 
 interface ContainerEvent {
   Actor?: { Attributes?: Record<string, string> };
 }
 
+/** Follows the event stream. It also reports a restart of Docker, which cuts the stream. Returns what ends it. */
 export function watchEvents(
   { docker, timeouts, closing }: DockerClient,
   installation: string,

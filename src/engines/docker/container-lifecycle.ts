@@ -1,4 +1,4 @@
-// Starting and removing the container of an instance.
+// Creates, starts and removes the container of an instance.
 import type { ContainerCreateOptions, ContainerInspectInfo } from 'dockerode';
 import { pinImage } from '../../contract/image-reference.ts';
 import { EngineError, type InstanceSpec } from '../engine.ts';
@@ -113,9 +113,10 @@ export async function removeContainer({ docker, change, timeouts }: DockerClient
   }
 }
 
-// The most that an instance may write to its own file system, where Docker's storage can limit that: overlay2 on XFS with
-// project quotas, Btrfs, ZFS. Elsewhere Docker refuses to create such a container, and containers have no limit.
-
+/**
+ * Limits what an instance may write to its own file system, where the storage of Docker can: overlay2 on XFS with
+ * project quotas, Btrfs, ZFS. Elsewhere Docker refuses to create such a container, and it is created without a limit.
+ */
 export class DiskLimit {
   readonly #size: string;
   #isSupported = true;

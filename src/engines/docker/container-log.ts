@@ -1,8 +1,4 @@
-// Follows what a container prints. Docker keeps a log of two files, which it rotates, and a follower that is slower than
-// the program loses what was rotated away meanwhile, without a word. So a program that prints much is not followed but
-// read again and again, each time from the last line on: either that line is still there, and nothing was lost, or it is
-// said that lines were. So is one whose reader was away, until it has caught up.
-
+// Reads what a container prints: its latest lines, or all from a position on.
 import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
 import { timeMs } from '../../lib/log-lines.ts';
@@ -19,6 +15,12 @@ const caughtUpBytes = 256 * 1024;
 const quietMs = 5000;
 const againMs = 250;
 
+/**
+ * Docker keeps a log of two files, which it rotates. A follower that is slower than the program silently loses what
+ * was rotated away. So a program that prints a lot is not followed but read again and again, each time from the last
+ * line on: either that line is still there, and nothing was lost, or a line reports the loss. The same holds for a
+ * reader that was away, until it has caught up.
+ */
 export async function* followContainer(
   client: DockerClient,
   container: string,

@@ -181,8 +181,7 @@ export function messageOf(error: Error): string {
   return error.message.replace(/^\(HTTP code \d+\) [^-]*- /, '').trim();
 }
 
-// The certificates by which a Docker host and we know each other, named as Docker names them (DOCKER_CERT_PATH).
-
+/** Client certificates for a Docker host, in files named as in DOCKER_CERT_PATH. */
 interface ClientCertificates {
   ca: Buffer;
   cert: Buffer;
@@ -202,10 +201,10 @@ function readCertificates(folder: string): ClientCertificates {
   return { ca: read('ca.pem'), cert: read('cert.pem'), key: read('key.pem') };
 }
 
-// Whether Docker answers the calls that we need. Its `/_ping` says little: it is answered while all else hangs, for example
-// behind a storage or network plug-in that does not respond.
-
-/** Lists containers, as every reconcile pass does, but only one of them. */
+/**
+ * Whether Docker answers a list of containers. Its `/_ping` is no proof: it is answered while everything else hangs,
+ * for example behind a storage or network plug-in that does not respond.
+ */
 export async function probeReads({ docker, call, timeouts }: DockerClient): Promise<void> {
   await call(timeouts.probe, 'unavailable', (abortSignal) =>
     docker.listContainers({ all: true, limit: 1, abortSignal }),
@@ -221,8 +220,7 @@ export async function probeChanges({ docker, change, timeouts }: DockerClient): 
   );
 }
 
-// A stream of JSON objects, one on each line, as Docker sends the progress of a pull and its events.
-
+/** A stream of JSON objects, one a line: the progress of a pull, and events. */
 export async function* jsonLines<T>(stream: Readable): AsyncGenerator<T> {
   let rest = '';
   for await (const chunk of stream.setEncoding('utf8')) {

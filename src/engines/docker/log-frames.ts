@@ -1,5 +1,6 @@
-// Turns the frames of a container's log into lines of lib/log-lines.ts. A frame is the number of a stream, a length, and
-// text that starts with a timestamp; nearly all of them are one whole line, which is copied as it is.
+// The frames of a container's log as the API sends them: the number of a stream, a length, and text that starts with a
+// timestamp. Docker splits a line longer than 16 KiB into several frames, each with a timestamp; only the last ends the
+// line. No I/O.
 import { kindOf, maxPieceBytes, timeLength, timeText } from '../../lib/log-lines.ts';
 import { EngineError, type LogLine } from '../engine.ts';
 
@@ -10,6 +11,7 @@ const newline = 0x0a;
 const zulu = 'Z'.charCodeAt(0);
 const space = ' '.charCodeAt(0);
 
+/** Turns frames into lines of lib/log-lines/. Nearly every frame is one whole line, which is copied as it is. */
 export class FrameLines {
   /** By stream: the time of a line that has begun. */
   readonly #open: Record<string, string | undefined> = {};
@@ -87,10 +89,7 @@ function normalTime(text: string): string {
   return `${new Date(ms).toISOString().slice(0, 19)}.${fraction.padEnd(9, '0')}Z`;
 }
 
-// Reads a container's log as the API sends it: frames with the number of a stream, a length, and text that starts with a
-// timestamp.
-
-/** Docker splits a line longer than 16 KiB into several frames, each with a timestamp; only the last ends the line. */
+/** The lines of complete frames, for people to read. */
 export function readLogFrames(data: Buffer): LogLine[] {
   const lines: LogLine[] = [];
   const open: Partial<Record<LogLine['stream'], LogLine>> = {};
@@ -118,9 +117,7 @@ function splitTime(piece: string): { time: number; text: string } {
   return { time: Date.parse(piece.slice(0, Math.max(space, 0)).replace(/(\.\d{3})\d+/, '$1')), text };
 }
 
-// The end of a container's log, read as a stream. Docker sends as many lines as one asks for, oldest first and of any
-// length: only the latest frames that fit are kept.
-
+/** Keeps the latest frames that fit: Docker sends as many lines as one asks for, oldest first and of any length. */
 export class LatestFrames {
   readonly #maxBytes: number;
   readonly #frames: Buffer[] = [];

@@ -60,11 +60,10 @@ export function isShared(subnet: Range, routes: readonly Route[]): boolean {
 
 const littleEndian = (hex: string): bigint => BigInt(`0x${hex.match(/../g)!.reverse().join('')}`);
 
-// SLUICE_DOCKER_NETWORKS: `base=10.213.0.0/16,size=25`, as Docker's own --default-address-pool.
-
 /** A network has an address for itself, the gateway and the broadcast: in less there is no room for instances. */
 const smallest = 29;
 
+/** SLUICE_DOCKER_NETWORKS: `base=10.213.0.0/16,size=25`, as in Docker's own --default-address-pool. */
 export function parseSubnetPool(value: string): SubnetPool {
   const [, text = '', sizeText = ''] = /^base=([^,]+),size=(\d{1,2})$/.exec(value) ?? [];
   const base = parseRange(text);

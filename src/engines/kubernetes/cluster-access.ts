@@ -1,5 +1,6 @@
-// How a cluster's API is reached, wherever that was read from.
-
+// How the API of a cluster is reached: read from a kubeconfig file, or from the service account of the pod that this
+// service runs in. Whatever would make the connection less safe than it looks is refused, and so are programs to run,
+// unless the operator allows them.
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -27,9 +28,6 @@ type TokenSource = (anew: boolean) => Promise<string>;
 
 /** The access is described wrongly, or in a form that is not accepted. */
 export class AccessError extends Error {}
-
-// A kubeconfig file: one context of it, with its certificates and token. What would make the connection less safe than it
-// looks is refused, and so are programs to run, unless they are allowed.
 
 interface Named<T> {
   name?: string;
@@ -149,13 +147,12 @@ function tokenOf(user: Entry, allowExec: boolean, folder: string, wrong: Wrong):
   return null;
 }
 
-// The account that Kubernetes gives to a pod.
-
 const accountFolder = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 /** Every cluster has this name for its own API, and the API's certificate has it too. */
 const server = 'https://kubernetes.default.svc';
 
+/** The service account that Kubernetes gives to a pod. */
 export function readInCluster(folder = accountFolder): ClusterAccess {
   const read = (name: string): string => {
     try {
@@ -175,11 +172,10 @@ export function readInCluster(folder = accountFolder): ClusterAccess {
   };
 }
 
-// A token in a file, which is replaced there before it expires.
-
 /** Tokens of service accounts are replaced when four fifths of their time are over, so minutes before they expire. */
 const rereadAfterMs = 30_000;
 
+/** A token in a file, which is replaced there before it expires. */
 export function tokenFile(path: string, now: () => number = () => performance.now()): TokenSource {
   let known: { token: string; at: number } | null = null;
   return async (anew) => {
@@ -194,9 +190,6 @@ export function tokenFile(path: string, now: () => number = () => performance.no
   };
 }
 
-// Credentials from a program (client.authentication.k8s.io), as the clouds' kubeconfig files have them. Run only where the
-// operator allows it. The program gets its arguments as they are, without a shell.
-
 interface ExecPlugin {
   apiVersion?: unknown;
   command?: unknown;
@@ -209,6 +202,10 @@ const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 /** Before it expires, so that no request is under way with it then. */
 const renewBeforeMs = 60_000;
 
+/**
+ * Credentials from a program (client.authentication.k8s.io), as kubeconfig files of the clouds have them. The program
+ * gets its arguments as they are, without a shell.
+ */
 function execToken(plugin: ExecPlugin, folder: string, now: () => number = Date.now): TokenSource {
   const { apiVersion = 'client.authentication.k8s.io/v1', command, args = [], env = [] } = plugin;
   if (typeof command !== 'string' || command === '') throw new AccessError('the kubeconfig names no program to run');

@@ -1,5 +1,5 @@
-// Requests to the API of a cluster. Each has a deadline, within which refusals that may pass (429, 5xx) are asked again,
-// as late as the server wishes. Watches and logs are streams, which last.
+// Requests to the API of a cluster. Each has a deadline, within which requests that may succeed later (429, 5xx) are
+// retried with backoff, no earlier than the server asks for. Watches and logs are streams without a deadline.
 import type { Readable } from 'node:stream';
 import { readRetryAfter } from '../../lib/retry-after.ts';
 import { Agent } from '../../lib/undici.ts';
@@ -186,11 +186,12 @@ export function pause(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-// Server-side apply: says what an object should be, and as whom. Fields that others manage stay theirs: where they differ from
-// ours, the API refuses, and so do we.
-
 const applyAttempts = 5;
 
+/**
+ * Server-side apply. Fields that others manage stay theirs: where they differ from ours, the API refuses, and this
+ * rejects.
+ */
 export async function applyObject<T extends KubeObject>(client: KubeClient, path: string, object: object): Promise<T> {
   // JSON is YAML too.
   const contentType = 'application/apply-patch+yaml';
@@ -218,8 +219,6 @@ export async function findObject<T extends KubeObject>(client: KubeClient, path:
     throw error;
   }
 }
-
-// What goes wrong when a cluster is asked.
 
 /** The answer of the API (`kind: Status`). */
 export interface KubeStatus {
@@ -260,8 +259,7 @@ export const isStatus = (error: unknown, ...statuses: number[]): error is KubeEr
 const unreachable = (server: string, reason: string, cause?: unknown): EngineError =>
   new EngineError('unavailable', `Kubernetes at ${server} does not answer: ${reason}`, cause);
 
-// Waits that grow while something keeps failing, with some randomness, so that many who wait do not come back at once.
-
+/** Waits that grow while something keeps failing, with jitter. */
 interface Backoff {
   /** How long to wait after one more failure; at least as long as the server asked for. */
   next(atLeastMs?: number): number;

@@ -152,8 +152,7 @@ function slim<T extends KubeObject>(object: T): T {
   return object;
 }
 
-// The objects of one kind, as a watch keeps them.
-
+/** The objects of one kind, kept current by a watch. */
 export interface Cache<T extends KubeObject> {
   /** Whether there has been a list, and a watch is under way. */
   isCurrent(): boolean;

@@ -56,9 +56,10 @@ export const kubernetesSettings = {
   },
 };
 
-// SLUICE_KUBERNETES_ROUTERS: where visitors' requests come from.
-
-/** Machines by their addresses, or pods by their namespace and, unless all of it count, a label. */
+/**
+ * Where visitors' requests come from: machines by their addresses, or pods by their namespace and, unless all of them
+ * count, a label.
+ */
 export type Routers = { range: Range } | { namespace: string; labels: Record<string, string> };
 
 const podsOf = /^([a-z0-9-]{1,63}):(?:([\w./-]{1,120})=([\w.-]{1,63}))?$/;

@@ -147,12 +147,13 @@ export function createKubernetesEngine(options: KubernetesOptions): Engine {
 const isHopeless = ({ failure }: EngineInstance): boolean =>
   failure !== undefined && failure.code !== 'unschedulable' && failure.code !== 'quota_exceeded';
 
-// Opens the cluster that a region's setting names.
-
 /** The context that stands for the account of the pod that this service runs in. */
 const inCluster = 'in-cluster';
 
-/** `context`: null for the current one of the kubeconfig. What cannot be read stops the start. */
+/**
+ * Opens the cluster that a region's setting names. `context`: null for the current one of the kubeconfig. An access
+ * that cannot be read stops the start.
+ */
 export function openKubernetes(
   region: string,
   context: string | null,

@@ -1,5 +1,5 @@
-// A set as a ReplicaSet. Not a Deployment: that would be a second one to decide how a revision is rolled out.
-
+// The objects that the engine writes to a cluster: the ReplicaSet of a set, its Secrets, and the namespace of a project
+// with its NetworkPolicy. No I/O.
 import type { HealthCheck } from '../../contract/environments.ts';
 import { pinImage } from '../../contract/image-reference.ts';
 import { revisionId } from '../../contract/revision-id.ts';
@@ -85,9 +85,6 @@ function containerOf(set: InstanceSet, owner: string, security: PodSecurity): ob
 
 const millis = (cpus: number): string => `${Math.max(1, Math.round(cpus * 1000))}m`;
 
-// A health check as the kubelet's probes. Until an instance is healthy for the first time it is probed every second, because
-// people are waiting for the deployment; then as often as the check says.
-
 const defaultHealthCheck: HealthCheck = {
   path: null,
   interval_s: 2,
@@ -100,6 +97,10 @@ const defaultHealthCheck: HealthCheck = {
 /** The kubelet restarts what has not started by then; the service gives up before that, and knows why. */
 const startMarginS = 60;
 
+/**
+ * A health check as probes of the kubelet. Until an instance is healthy for the first time it is probed every second,
+ * because people are waiting for the deployment; then at the interval of the check.
+ */
 function probesOf(check: HealthCheck | null, port: number): object {
   const { path, interval_s, timeout_s, healthy_after, unhealthy_after, start_timeout_s } = check ?? defaultHealthCheck;
   const how = path === null ? { tcpSocket: { port } } : { httpGet: { path, port, scheme: 'HTTP' } };
@@ -121,9 +122,10 @@ function probesOf(check: HealthCheck | null, port: number): object {
   };
 }
 
-// How much a container may do. Pod Security `restricted` where the image names a user by a number other than 0: only then
-// can Kubernetes know that it is not root. `baseline` otherwise.
-
+/**
+ * The Pod Security level of a container: `restricted` where the image names a user by a number other than 0, because
+ * only then can Kubernetes know that it is not root; `baseline` otherwise.
+ */
 export type PodSecurity = 'restricted' | 'baseline';
 
 /** `user` as an image names it: `1000`, `1000:1000`, `app`, `app:app`, or nothing. */
@@ -146,8 +148,6 @@ function containerSecurity(level: PodSecurity): object {
   };
 }
 
-// What a set keeps secret: its variables, which never change, and the login of its registry, which may.
-
 /** The ReplicaSet: what it owns is removed with it. */
 interface Owner {
   name: string;
@@ -163,6 +163,7 @@ function secret(owner: string, set: InstanceSet, { uid, namespace }: Owner, name
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
+/** The variables never change. The login of the registry may. */
 export function variablesSecret(owner: string, set: InstanceSet, replicaSet: Owner): object {
   const variables: Record<string, string> = {
     DEPLOY_PROJECT: set.project,
@@ -187,8 +188,6 @@ export function pullSecret(owner: string, set: InstanceSet, login: RegistryAuth,
     data: { '.dockerconfigjson': base64(JSON.stringify({ auths: { [server]: entry } })) },
   });
 }
-
-// The namespace of a project, and who may send requests to what is in it.
 
 export function namespaceObject(owner: string, name: string, project: string): object {
   return {

@@ -1,6 +1,6 @@
-// Which pod is which instance. A ReplicaSet has as many pods as its set has instances, and makes and replaces them by itself;
-// each is given to an instance that has none, and keeps it from then on. No I/O.
-
+// Which pod is which instance. A ReplicaSet has as many pods as its set has instances, and creates and replaces them by
+// itself; each pod is bound to an instance that has none. An instance gets another pod, and with it another address,
+// when the ReplicaSet replaces one that was removed, evicted or lost with its node. No I/O.
 import type { EngineInstance } from '../engine.ts';
 import type { Pod, ReplicaSet } from './kube-objects.ts';
 import { annotation, label, whoseIs } from './object-names.ts';
@@ -46,9 +46,6 @@ export function podsToGive(members: readonly string[], pods: readonly Pod[]): Ma
   const waiting = members.filter((member) => !given.has(member));
   return new Map(waiting.flatMap((member, i) => (free[i] ? [[member, free[i]] as const] : [])));
 }
-
-// The instances of a set. Which pod an instance has may change: the set replaces a pod that was removed, evicted or lost with
-// its node, and the instance has another address then. No I/O.
 
 export interface SetInstance {
   instance: EngineInstance;

@@ -1,4 +1,4 @@
-// A pod's log as the API gives it: lines that begin with a time. Kubernetes does not say which stream a line came from.
+// The log of a pod. The API gives lines that begin with a time, and does not say which stream a line came from.
 import type { Readable } from 'node:stream';
 import { encodeLine, latestThatFit, textBytesOf, timeMs, timeText } from '../../lib/log-lines.ts';
 import { disorderMs, type LogPosition, positionBehind, Resumption } from '../../lib/log-position.ts';
@@ -49,8 +49,6 @@ export function readLine(raw: string): { time: string; ms: number; text: string 
   return { time: timeText(ms, Number(fraction.slice(3))), ms, text };
 }
 
-// The latest lines of an instance.
-
 interface LogQuery {
   tail: number;
   sinceMs: number;
@@ -60,6 +58,7 @@ interface LogQuery {
 
 const timeoutMs = 10_000;
 
+/** The latest lines, oldest first. */
 export async function readPodLog(client: KubeClient, pod: Pod, query: LogQuery): Promise<LogLine[]> {
   const { tail, sinceMs, maxBytes, previous } = query;
   const options = { tailLines: tail, ...(previous && { previous }) };
@@ -79,9 +78,6 @@ export async function readPodLog(client: KubeClient, pod: Pod, query: LogQuery):
   return latestThatFit(lines.slice(-tail), maxBytes);
 }
 
-// Follows what an instance prints, from one pod to the next should the cluster replace it. Each round first reads to the end
-// what is new behind the position, and says where lines were lost; then it follows, from a line that is surely there.
-
 /** What there is to follow. */
 export interface Followed {
   pod: Pod;
@@ -93,7 +89,11 @@ export interface Followed {
 
 const againMs = 250;
 
-/** `find`: null once there is no instance. */
+/**
+ * Follows what an instance prints, from one pod to the next where the cluster replaces it. Each round first reads
+ * what is new since the position, and reports lost lines; then it follows from a line that is certain to be there.
+ * `find`: null once there is no instance.
+ */
 export async function* followPods(
   client: KubeClient,
   find: () => Promise<Followed | null>,

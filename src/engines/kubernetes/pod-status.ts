@@ -1,5 +1,5 @@
-// What a pod says about its instance. No I/O.
-
+// What the status of a pod means for its instance: its state, its address and, where it does not run, a failure code
+// with a sentence that says what to do. No I/O.
 import { parseImage } from '../../contract/image-reference.ts';
 import type { EngineEnd, EngineFailure, EngineInstance } from '../engine.ts';
 import { pullFault } from '../registry/registry-faults.ts';
@@ -90,8 +90,6 @@ export function pullMessage({ status }: Pod): string | null {
 /** Whether its program runs, be it ready or asked to end. */
 export const hasRunning = ({ status }: Pod): boolean =>
   status?.containerStatuses?.some(({ name, state }) => name === containerName && state?.running !== undefined) ?? false;
-
-// What Kubernetes says about a pod that does not run, as a code and a sentence that says what to do. No I/O.
 
 const maxSuffix = 400;
 

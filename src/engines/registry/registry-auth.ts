@@ -1,4 +1,5 @@
-// Turns what a registry wants to see into the header that shows it.
+// Answers the authentication challenge of a registry (WWW-Authenticate, RFC 9110 and the distribution specification)
+// with a login or a token.
 import type { ImageReference } from '../../contract/image-reference.ts';
 import { EngineError, type RegistryAuth } from '../engine.ts';
 import { refusal } from './registry-faults.ts';
@@ -78,8 +79,6 @@ function tokenOf({ body }: Answer, realm: URL): string {
   } catch {}
   throw new EngineError('registry_failing', `${realm.host} gave no token`);
 }
-
-// What a registry wants to see (WWW-Authenticate, RFC 9110 and the distribution specification).
 
 type Challenge =
   | { scheme: 'basic' }

@@ -132,8 +132,6 @@ async function request(talk: Talk, method: 'GET' | 'HEAD', path: string, maxByte
   return talk.authorization === null ? answer : send();
 }
 
-// Manifests as registries store them: of one image, or a list of one image per platform.
-
 /** In the order of preference; `docker` types are what most registries still have. */
 const manifestTypes = [
   'application/vnd.oci.image.index.v1+json',
@@ -147,6 +145,7 @@ interface Descriptor {
   platform?: { os?: string; architecture?: string };
 }
 
+/** A manifest is of one image, or a list of one image per platform. */
 type Manifest = { kind: 'image'; config: string } | { kind: 'list'; images: Descriptor[] };
 
 const isDigest = (text: unknown): text is string => typeof text === 'string' && /^sha256:[0-9a-f]{64}$/.test(text);

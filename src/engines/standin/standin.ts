@@ -200,9 +200,10 @@ function hintForEver(response: ServerResponse): void {
   more();
 }
 
-// What the control process and the process of the stand-in's instances send each other: a POST for each call,
-// whose answer is JSON, or, to `follow`, the lines themselves.
-
+/**
+ * The body of a POST from the control process to the process of the instances. The answer is JSON or, to `follow`,
+ * the lines.
+ */
 export interface StandinCall {
   /** Those that share a data directory do not see each other's instances. */
   installation: string;

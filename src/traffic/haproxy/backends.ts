@@ -1,7 +1,6 @@
+// The backends of HAProxy, each of which stands for one revision, and their servers as text. HAProxy 2.6 cannot add
+// backends at run time, so it starts with spare ones, and a reload that adds more is rare. No I/O.
 import type { Target } from '../data-plane.ts';
-
-// Which backend of HAProxy stands for which revision. HAProxy 2.6 cannot add backends at run time, so it starts with
-// spare ones, and a reload that adds more is rare.
 
 /** `<project>/<environment>/<revision>`. */
 type BackendUse = string;
@@ -56,8 +55,6 @@ export class Backends {
     return names;
   }
 }
-
-// The servers of a backend as text: in its file, in commands, and as HAProxy lists them.
 
 /** By server name, which is the id of the instance: its address. */
 export type Servers = ReadonlyMap<string, string>;

@@ -1,5 +1,6 @@
-// The certificates that HAProxy serves. It chooses by the name of the handshake from a list, which changes at run time;
-// each certificate is a file that only its owner can read.
+// What HAProxy needs for TLS. It chooses a certificate by the name of the handshake from a list, which changes at run
+// time; each certificate is a file that only its owner can read. Ticket keys are in a file too. Challenges it passes on
+// to this process.
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
@@ -172,9 +173,7 @@ export class HaproxyCertificates {
   }
 }
 
-// The keys of TLS tickets in the form HAProxy wants. It needs as many as it remembers: the last one encrypts, the others
-// still decrypt.
-
+/** HAProxy wants as many ticket keys as it remembers: the last one encrypts, the others still decrypt. */
 const rememberedKeys = 3;
 
 export async function ensureTicketKeys(path: string): Promise<void> {
@@ -192,10 +191,9 @@ export async function writeTicketKey(path: string, key: Buffer): Promise<string 
   return `set ssl tls-key ${path} ${text}`;
 }
 
-// Answers http-01 challenges (RFC 8555, 8.3), which HAProxy passes on to this process.
-
 const challengeFolder = '/.well-known/acme-challenge/';
 
+/** Answers http-01 challenges (RFC 8555, 8.3), which HAProxy passes on to this process. */
 export async function startChallengeResponder(
   socketPath: string,
   source: CertificateSource | null,

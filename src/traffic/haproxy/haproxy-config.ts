@@ -1,6 +1,6 @@
 // The configuration of HAProxy that never changes at run time: listeners, limits, and how a request finds its backend.
 // What does change is in maps (which host goes where, challenges), in backends (one file each) and in the list of
-// certificates. A request is treated as the built-in proxy treats it; docs/traffic.md lists the differences.
+// certificates. A request is treated as the built-in proxy treats it; docs/traffic.md lists the differences. No I/O.
 import { buckets, canaryLimit, canaryOffset, rotationStep } from '../balance.ts';
 import type { EnvironmentRoutes } from '../data-plane.ts';
 import { clientIdleMs, type ProxyLimits } from '../proxy/limits.ts';
@@ -278,9 +278,10 @@ function forwarding(): string[] {
   ];
 }
 
-// Health checks of load balancers and kubelets, answered as proxy/probe.ts answers them. To come after the look-up of the
-// route: an address may be a host that is routed.
-
+/**
+ * Health checks of load balancers and kubelets, answered as proxy/probe.ts answers them. They come after the route
+ * was looked up: an address may be a host that is routed.
+ */
 function probeRules(): string[] {
   const answer = (status: number, text: string, condition: string) =>
     `    http-request return status ${status} content-type "text/plain; charset=utf-8" string "${text}\\n" ` +
@@ -292,9 +293,6 @@ function probeRules(): string[] {
     answer(200, 'ok', `{ path ${probePaths.live} ${probePaths.ready} }`),
   ];
 }
-
-// One line of the route map: a host, and all that HAProxy has to know of its environment. Changing a share or the
-// backends of an environment is changing this one value.
 
 /** Where each field stands in a value, counted from one as HAProxy does. */
 const fieldNumbers = {
@@ -312,7 +310,10 @@ const fieldNumbers = {
 type Field = keyof typeof fieldNumbers;
 const fields = Object.keys(fieldNumbers) as Field[];
 
-/** `limit` 0 means that there is no canary. */
+/**
+ * The value of a host in the route map: all that HAProxy has to know of its environment. Changing a share or the
+ * backends of an environment is changing this one value. `limit` 0 means that there is no canary.
+ */
 export function routeValue(
   { project, environment, shares }: EnvironmentRoutes,
   secure: boolean,

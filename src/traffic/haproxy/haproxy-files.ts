@@ -1,6 +1,5 @@
-// Where HAProxy's files lie. They are written before HAProxy is told of a change, so that it comes back with them
-// whenever it starts by itself.
-
+// HAProxy's files. Everything is written to them before the running HAProxy is changed, so that it has it whenever it
+// starts or reloads.
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { agentSocketPath } from '../worker/agent-protocol.ts';
@@ -43,9 +42,6 @@ export const haproxyFiles = (folder: string, sockets: string): HaproxyFiles => (
 
 export const haproxyFilesOf = (dataDir: string): HaproxyFiles =>
   haproxyFiles(join(dataDir, 'routing', 'haproxy'), dirname(agentSocketPath(dataDir)));
-
-// HAProxy's files as they are on disk. Everything is written to them before HAProxy is told of it, so that HAProxy has
-// it whenever it starts or reloads.
 
 export async function makeFolders(files: HaproxyFiles): Promise<void> {
   for (const folder of [files.folder, files.backends, files.certificates]) {

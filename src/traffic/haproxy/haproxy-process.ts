@@ -136,9 +136,10 @@ export async function stopMaster(files: HaproxyFiles, drainMs: number): Promise<
   }
 }
 
-// Workers that a reload has replaced. One still takes a request from a connection it has, by the table of before; so it
-// counts as a router until it has ended, or no connection can bring it a request any more.
-
+/**
+ * Workers that a reload has replaced. Such a worker still takes requests from the connections it has, by the table it
+ * had; so it counts as a router until it has ended, or no connection can bring it another request.
+ */
 export class ReplacedWorkers {
   readonly #requestsForMs: number;
   readonly #until = new Map<string, { state: RouterState; until: number }>();

@@ -1,9 +1,10 @@
-// The map of hosts as the running HAProxy has it in memory. The file of the same name is what it starts with.
-
+// What the running HAProxy has in memory, and the commands that change it: the map of hosts and the servers of backends.
+// What it starts with is in its files.
 import { addServer, moveServer, noServers, readServersState, type Servers, setState } from './backends.ts';
 import { readMap } from './haproxy-files.ts';
 import { ask, runCommands } from './haproxy-socket.ts';
 
+/** The map of hosts. */
 export class RunningHosts {
   readonly #adminSocket: string;
   readonly #map: string;
@@ -41,9 +42,6 @@ export class RunningHosts {
   }
 }
 
-// The servers that the running HAProxy has. One that is no longer wanted gets no new requests, and is deleted once its
-// last connection is closed.
-
 interface Leaving {
   backend: string;
   server: string;
@@ -55,6 +53,9 @@ interface Leaving {
 
 const nameOf = ({ backend, server }: { backend: string; server: string }): string => `${backend}/${server}`;
 
+/**
+ * The servers. One that is no longer wanted gets no new requests, and is deleted once its last connection is closed.
+ */
 export class RunningServers {
   readonly #adminSocket: string;
   readonly #serving = new Map<string, Map<string, string>>();

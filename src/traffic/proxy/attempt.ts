@@ -154,9 +154,6 @@ export class Attempt implements Dispatcher.DispatchHandler {
   }
 }
 
-// The body of a request on its way to one instance. It reads from the visitor only while the instance takes more. Where
-// an attempt fails before a byte was read, the next attempt gets a new body from the same request.
-
 /** A visitor that is cut off while it sends may not read the response, so it gets this long to finish sending. */
 const lingerMs = 10_000;
 
@@ -168,6 +165,10 @@ export function discardRest(request: VisitorRequest): void {
   request.once('close', () => clearTimeout(timer));
 }
 
+/**
+ * The body of a request on its way to one instance. It reads from the visitor only while the instance takes more.
+ * Where an attempt fails before a byte was read, the next attempt gets a new body from the same request.
+ */
 export class UploadBody extends Readable {
   /** Some of the body was read from the visitor, so it cannot be sent again. */
   begun = false;

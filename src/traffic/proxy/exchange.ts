@@ -36,8 +36,7 @@ import {
 } from './route-table.ts';
 import type { VisitorRequest, VisitorResponse } from './visitor-messages.ts';
 
-// What every exchange of one proxy shares.
-
+/** What all exchanges of one proxy share. */
 export interface ProxyContext {
   /** What is counted is counted at this time. */
   readonly clock: Clock;
@@ -268,8 +267,6 @@ export class Exchange implements AttemptOwner {
     attempt.abort();
   };
 }
-
-// After 101 Switching Protocols a connection carries bytes both ways, in whatever protocol.
 
 /** How long one end may take to close after the other has. */
 const lingerMs = 5000;

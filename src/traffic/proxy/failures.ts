@@ -1,5 +1,5 @@
-// What to make of an attempt that failed before its response began.
-
+// Attempts that failed before their response began: whether the request may be repeated, what the visitor gets
+// otherwise, and the line in the log.
 import type { Clock } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
 import { type ErrorResponse, errorResponses } from './error-responses.ts';
@@ -39,9 +39,6 @@ export function errorResponseTo(error: Error): ErrorResponse {
   }
 }
 
-// A line in the log for a request that got an error response because of its instances, to be found by the request id that
-// its visitor was shown. There are only so many a second: an instance that is down may fail thousands of requests.
-
 const linesPerSecond = 10;
 
 interface FailedRequest {
@@ -55,6 +52,10 @@ interface FailedRequest {
   tookMs: number;
 }
 
+/**
+ * Logs requests that got an error response because of their instances, under the request id that the visitor was
+ * shown. Only so many a second are logged: an instance that is down may fail thousands of requests.
+ */
 export class FailedRequests {
   readonly #clock: Clock;
   readonly #log: Log;

@@ -1,6 +1,5 @@
-// The headers of a request: which ones go to the instance, and what the proxy needs to know of them. Hop-by-hop headers
-// end here (RFC 9110, 7.6.1), and so does what a client claims about who forwarded its request.
-
+// Which headers pass the proxy: of a request to the instance, and of a response to the visitor. Hop-by-hop headers end
+// here (RFC 9110, 7.6.1), and so does what a client claims about who forwarded its request. No I/O.
 import type { IncomingHttpHeaders } from 'node:http';
 import { bucketOfCookies } from '../balance.ts';
 
@@ -94,8 +93,6 @@ function isTwin(name: string): boolean {
 const isForwarded = (name: string): boolean =>
   name.length > 12 && name.charCodeAt(11) === 45 /* - */ && name.slice(0, 12).toLowerCase() === 'x-forwarded-';
 
-// Which headers of an instance's response reach the visitor.
-
 /** Names and values in turn. A Trailer header stays only where trailers can follow. */
 export function responseHeaders(from: IncomingHttpHeaders, bodyless: boolean, mayHaveTrailers: boolean): string[] {
   const headers: string[] = [];
@@ -129,15 +126,16 @@ export function responseHeaders(from: IncomingHttpHeaders, bodyless: boolean, ma
 export const pairsOf = (lines: readonly string[]): [string, string][] =>
   Array.from({ length: lines.length / 2 }, (_, i) => [lines[i * 2]!, lines[i * 2 + 1]!]);
 
-// A Connection header makes the headers that it names hop-by-hop (RFC 9110, 7.6.1): they end at this proxy, in both
-// directions. Headers that are hop-by-hop by definition are left out where requests and responses are read.
-
 const plainConnection = /^(?:keep-alive|close|upgrade)?$/i;
 const namesHeaders = (connection: string): boolean => connection !== '' && !plainConnection.test(connection);
 
 /** These say where a message ends and whom it is for, so they stay even where Connection names them. */
 const kept = new Set(['host', 'content-length']);
 
+/**
+ * A Connection header makes the headers that it names hop-by-hop. Those that are so by definition are left out by the
+ * readers above.
+ */
 function removeNamed(headers: string[], connection: string): void {
   const named = new Set(connection.split(',').map((name) => name.trim().toLowerCase()));
   let to = 0;

@@ -100,9 +100,6 @@ function refuse({ ids }: ProxyContext, error: Error, socket: Duplex & { _httpMes
   sendRawErrorResponse(socket, response, ids('req'));
 }
 
-// http-01 (RFC 8555, 8.3): a certificate authority fetches a file over plain HTTP, to see that the host name leads
-// here. Challenges are answered for any host, before routing; requests that match no challenge are routed as usual.
-
 const challengeFolder = '/.well-known/acme-challenge/';
 const token = /^[A-Za-z0-9_-]{1,200}$/;
 
@@ -113,7 +110,11 @@ const isChallenge = ({ method, url, socket }: IncomingMessage): boolean =>
   !('encrypted' in socket) &&
   token.test(url!.slice(challengeFolder.length));
 
-/** False where there is no such challenge: then nothing was sent. */
+/**
+ * http-01 (RFC 8555, 8.3): a certificate authority fetches a file over plain HTTP, to see that the host name leads
+ * here. Challenges are answered for any host, before routing; requests that match no challenge are routed as usual.
+ * False where there is no such challenge: then nothing was sent.
+ */
 async function answerChallenge(
   certificates: Certificates,
   log: Log,

@@ -97,8 +97,7 @@ function closeIdle(session: ServerHttp2Session): void {
   session.once('close', () => clearTimeout(timer));
 }
 
-// An HTTP/2 stream as a visitor's request. Listeners go straight to the stream.
-
+/** An HTTP/2 stream as a visitor's request. Listeners go straight to the stream. */
 class Http2Request implements VisitorRequest {
   readonly method: string;
   readonly url: string;
@@ -155,9 +154,6 @@ class Http2Request implements VisitorRequest {
   }
 }
 
-// An HTTP/2 stream as the response to a visitor. Writing to a stream that was reset does nothing: as with a connection
-// of HTTP/1.1, its `close` is the only sign.
-
 /** HTTP/1.1 only: HTTP/2 streams throw on them. */
 const dropped = new Set(['connection', 'http2-settings']);
 const bodyless = new Set([204, 205, 304]);
@@ -170,6 +166,10 @@ function byName(pairs: readonly [string, string][]): Record<string, string[]> {
   return Object.fromEntries([...groups].map(([name, group]) => [name, group.map(([, value]) => value)]));
 }
 
+/**
+ * An HTTP/2 stream as the response to a visitor. Writing to a stream that was reset does nothing: as with a
+ * connection of HTTP/1.1, its `close` is the only sign.
+ */
 class Http2Response implements VisitorResponse {
   /** Has no effect: sessions are drained as a whole. */
   shouldKeepAlive = true;

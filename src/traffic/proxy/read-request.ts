@@ -1,6 +1,6 @@
-// What is checked of a request before an instance sees it. A request that two readers could understand differently is
-// refused here; the HTTP parser has already refused others (a length and chunks, two lengths, folded lines, bad chunks,
-// bare line feeds).
+// Reads a request's head: which host it is for, which path, and whether it is accepted at all. A request that two
+// readers could understand differently is refused here; the HTTP parser has already refused others (a length and chunks,
+// two lengths, folded lines, bad chunks, bare line feeds). No I/O.
 import { type ErrorResponse, errorResponses } from './error-responses.ts';
 import { type RequestHead, readHead } from './headers.ts';
 import type { ProxyLimits } from './limits.ts';
@@ -26,8 +26,6 @@ export function readRequest(
   head.path = path;
   return head;
 }
-
-// Which host a request is for, and which path on it.
 
 const port = /^\d{1,5}$/;
 const hostName = /^(?:[a-z0-9_.-]+|\[[0-9a-f:.]+\])$/;

@@ -1,7 +1,6 @@
-// The routing table as requests use it: with instances that have connections, and counters. It changes by environment.
-// An instance that its environment still has keeps its connections; one that it has not closes them once its last
-// request has ended.
-
+// The routing table as requests use it: with instances that have connections, and counters; and which instance gets the
+// next request. It changes by environment. An instance that stays in its environment keeps its connections; one that
+// leaves closes them once its last request has ended.
 import { Pool } from '../../lib/undici.ts';
 import { type Candidate, createBuckets, pickCandidate, seesCanary } from '../balance.ts';
 import { type EnvironmentRoutes, routesKey, type Target } from '../data-plane.ts';
@@ -139,9 +138,6 @@ export class RouteTable {
   }
 }
 
-// Which instance is asked next: one of the backend that the visitor belongs to, or, where none of those can answer, one
-// of the other.
-
 function pickFrom(backend: Backend, nowMs: number, tried: readonly Instance[]): Instance | null {
   const { instances } = backend;
   if (instances.length === 1 && tried.length === 0 && instances[0]!.ejectedUntil <= nowMs) return instances[0]!;
@@ -151,7 +147,11 @@ function pickFrom(backend: Backend, nowMs: number, tried: readonly Instance[]): 
   return instances[index]!;
 }
 
-/** Null where every instance was tried. An instance that is in both backends is picked as one of the wanted. */
+/**
+ * The instance that gets the request: one of the backend that the visitor belongs to or, where none of those can
+ * answer, one of the other. Null where every instance was tried. An instance that is in both backends is picked as
+ * one of the wanted.
+ */
 export function chooseInstance(
   wanted: Backend,
   other: Backend | null,
@@ -167,8 +167,7 @@ export function chooseInstance(
   );
 }
 
-// An instance behind the proxy, with the connections that are kept to it.
-
+/** An instance behind the proxy, with the connections that are kept to it. */
 export class Instance implements Candidate {
   underWay = 0;
   ejectedUntil = 0;

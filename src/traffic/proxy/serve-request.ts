@@ -1,5 +1,5 @@
-// Takes a request whose head has arrived, and either refuses it or starts an exchange with an instance.
-
+// Takes a request whose head has arrived, and either refuses it, answers a health check, or starts an exchange with an
+// instance.
 import { addForwardedHeaders, type Client, clientBehindProxy, clientOf } from './client-address.ts';
 import { type ErrorResponse, errorResponses, redirectToHttps, refuseRequest } from './error-responses.ts';
 import type { ProxyContext } from './exchange.ts';

@@ -1,21 +1,19 @@
-// Certificates as handshakes use them.
-
+// TLS for visitors. The certificate is looked up at every handshake by the host name in it (SNI), so a new one serves
+// the next connection and does not affect open ones. Versions and cipher suites are those of Mozilla's "intermediate"
+// configuration without finite-field Diffie-Hellman, which no current client needs and which costs the most.
 import type { Socket } from 'node:net';
 import { createServer, type SecureContext, type Server, type TLSSocket } from 'node:tls';
 import type { Log } from '../../lib/log.ts';
 import { codeOf } from './failures.ts';
 import { hostNameOf } from './read-request.ts';
 
+/** Certificates as handshakes use them. */
 export interface Certificates {
   /** Called at every handshake with the host name the visitor asks for, in lower case; null: no domain here has it. */
   contextFor(hostname: string): Promise<SecureContext | null>;
   /** The response to an http-01 challenge of a certificate authority; null: there is no such challenge. */
   answerChallenge(hostname: string, token: string): Promise<string | null>;
 }
-
-// TLS for visitors. The certificate is looked up at every handshake by the host name in it (SNI), so a new one serves
-// the next connection and does not affect open ones. Versions and cipher suites are those of Mozilla's "intermediate"
-// configuration without finite-field Diffie-Hellman, which no current client needs and which costs the most.
 
 const ciphers = [
   ...['TLS_AES_128_GCM_SHA256', 'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256'],

@@ -138,9 +138,10 @@ export class AgentLink {
   }
 }
 
-// Certificates of a worker: from disk where it knows none, so that a start without an agent serves them; from the agent
-// from then on.
-
+/**
+ * Certificates of a worker: from disk where it knows none, so that a start without an agent serves them; afterwards
+ * from the agent.
+ */
 export function linkCertificates(link: AgentLink, disk: DiskCertificates): CertificateSource {
   return {
     async find(hostname, known) {

@@ -1,5 +1,5 @@
-// What a worker is told at its start, as JSON in SLUICE_WORKER.
-
+// What a worker and its environment exchange: its settings at the start, and messages with the agent over a unix socket
+// that only their user can open, one JSON value a line.
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { socketPathIn } from '../../lib/private-files.ts';
@@ -7,6 +7,7 @@ import type { EnvironmentRoutes, StoredCertificate } from '../data-plane.ts';
 import type { Measurement } from '../measurements.ts';
 import type { ProxyLimits } from '../proxy/limits.ts';
 
+/** Passed to a worker at its start, as JSON in SLUICE_WORKER. */
 export interface WorkerSettings {
   /** Among the workers of this machine, for the log. */
   name: string;
@@ -31,8 +32,6 @@ export interface WorkerSettings {
 
 /** Where the agent listens for its workers. */
 export const agentSocketPath = (dataDir: string): string => socketPathIn(join(dataDir, 'routing'), 'agent.sock');
-
-// What a worker and the agent tell each other, over a unix socket that only their user can open: one JSON value a line.
 
 export type ToWorker =
   /** The whole table follows: `routes` until `end`, which drops what was not among them. */

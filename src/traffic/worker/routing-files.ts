@@ -1,7 +1,8 @@
-// The last routing table on disk, for workers that start while there is no agent. The file holds a whole table, one
-// environment a line, followed by the changes since; a change costs one line. A file with many changes is written anew.
-// What is here may be older than what is in force elsewhere, never newer.
-
+// The last routing table and the certificates in use on disk, for workers that start while there is no agent. What is
+// here may be older than what is in force elsewhere, never newer.
+//
+// The file of the table holds a whole table, one environment a line, followed by the changes since; a change costs one
+// line, and a file with many changes is rewritten.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { appendFile, mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -119,10 +120,7 @@ export class DiskTableWriter {
 
 const textOf = (lines: Line[]): string => lines.map((line) => `${JSON.stringify(line)}\n`).join('');
 
-// The certificates in use on disk, for workers that start while there is no agent: a file per host name. Keys are sealed,
-// with a key that is good for these files only.
-
-/** What workers get to open these files, and nothing else, with. */
+/** The key that workers get, which opens these files and nothing else. */
 export const routingKey = (seal: Seal): Buffer => seal.mac('routing files');
 
 interface CertificateFile {
@@ -134,6 +132,7 @@ interface CertificateFile {
 
 const contextOf = (hostname: string, id: string): string => `routing certificate ${hostname} ${id}`;
 
+/** A file per host name. Private keys are sealed with a key that opens these files only. */
 export class DiskCertificates {
   readonly #dir: string;
   readonly #seal: Seal;

@@ -1,6 +1,6 @@
 // Worker processes as a data plane, seen from the agent. They outlive it: it serves a unix socket, to which they connect
-// whenever it is there. Each gets the whole table once and then what changes, and says what it has in force; what they
-// measured waits at theirs until it is stored. The table and the certificates in use are also written to disk.
+// whenever it is there. Each gets the whole table once and then changes, and reports which version it has in force; what
+// they measured stays with them until it is stored. The table and the certificates in use are also written to disk.
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { chmod, mkdir, rename } from 'node:fs/promises';
@@ -235,8 +235,6 @@ export class WorkerPlane implements DataPlane {
   }
 }
 
-// A worker, as the agent sees it: its connection, what it has in force, and when it was last heard of.
-
 const routesAtOnce = 100;
 /** A worker that has said nothing for this long, though it is asked every second, does not respond. */
 const silentMs = 10_000;
@@ -246,6 +244,7 @@ interface HeldTable {
   environments: Map<string, EnvironmentRoutes>;
 }
 
+/** A connected worker: which version it has in force, and when its last message came. */
 class WorkerConnection {
   readonly id: string;
   readonly #socket: Socket;
@@ -308,9 +307,10 @@ class WorkerConnection {
   }
 }
 
-// The workers that ran last, by id, with their process ids. An agent that follows after a crash of everything can tell by
-// them which routers have ended, and nobody waits for the leases of those.
-
+/**
+ * The ids and process ids of the workers that ran last. After a crash of everything the next agent knows from them
+ * which routers have ended, and does not wait for their leases to run out.
+ */
 class KnownWorkers {
   readonly #path: string;
   readonly #pids: Map<string, number>;

@@ -160,9 +160,6 @@ function hostNames(addresses: string[]): string[] {
   });
 }
 
-// Starts instances on the hosts of a region, each on one. Where an instance is, the hosts say; only of what was started
-// since they were asked, or got no answer, do we know better.
-
 interface Start extends Placed<Host> {
   /** By performance.now(); null: it is under way. */
   endedAt: number | null;
@@ -183,6 +180,10 @@ function mayStartYet(error: EngineError): boolean {
   return code !== undefined && !unreached.has(code);
 }
 
+/**
+ * Starts instances, each on one host. The hosts say where an instance is. What was started since they were last
+ * asked, or got no answer, is remembered here.
+ */
 class Starts {
   readonly #hosts: HostSet;
   readonly #running = new Map<string, Promise<void>>();
