@@ -12,7 +12,6 @@
 // Every request takes this path, so it has callbacks instead of promises, and as few of them as possible.
 
 import type { IncomingHttpHeaders } from 'node:http';
-import type { ServerHttp2Session } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Range } from '../../lib/address.ts';
@@ -40,7 +39,7 @@ import type { VisitorRequest, VisitorResponse } from './visitor-messages.ts';
 export interface ProxyContext {
   /** What is counted is counted at this time. */
   readonly clock: Clock;
-  /** For how long something took or may take: somebody may set the other clock meanwhile. */
+  /** Measures how long something took or may take; the other clock may be set meanwhile. */
   readonly steady: Clock;
   readonly log: Log;
   readonly failedRequests: FailedRequests;
@@ -49,10 +48,6 @@ export interface ProxyContext {
   readonly routes: RouteTable;
   /** Addresses of proxies in front of this one, whose X-Forwarded-* headers are trusted. */
   readonly trustedProxies: readonly Range[];
-  /** Connections that switched protocols, or asked to: the HTTP server no longer tracks them. */
-  readonly upgrades: Set<Duplex>;
-  /** HTTP/2 sessions, which the HTTP server does not track either. */
-  readonly sessions: Set<ServerHttp2Session>;
   /** HTTP/1.1 connections that close with a response that refuses a request: what is behind it is not served. */
   readonly closing: WeakSet<Socket>;
   /** Where plain HTTP requests for a host with a certificate are redirected; null: they are served. */

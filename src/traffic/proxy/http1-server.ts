@@ -15,7 +15,12 @@ import type { Certificates } from './tls-listener.ts';
 /** How long a client may take to close its end after we closed ours. */
 const lingerMs = 5000;
 
-export function createHttp1Server(context: ProxyContext, certificates: Certificates | null): Server {
+/** `upgrades`: filled with connections that switched protocols, or asked to. The HTTP server no longer tracks them. */
+export function createHttp1Server(
+  context: ProxyContext,
+  certificates: Certificates | null,
+  upgrades: Set<Duplex>,
+): Server {
   const { limits } = context;
   const server = createServer({
     maxHeaderSize: limits.headerBytes,
@@ -40,7 +45,11 @@ export function createHttp1Server(context: ProxyContext, certificates: Certifica
   server.on('checkExpectation', (request, response) => {
     if (!isBehindRefused(context, request)) refuseRequest(context, request, response, errorResponses.badExpectation);
   });
-  server.on('upgrade', (request, socket, head) => upgrade(context, request, socket as Socket, head));
+  server.on('upgrade', (request, socket, head) => {
+    upgrades.add(socket);
+    socket.once('close', () => upgrades.delete(socket));
+    upgrade(context, request, socket as Socket, head);
+  });
   server.on('connect', (_, socket) => sendRawErrorResponse(socket, errorResponses.badMethod, context.ids('req')));
   server.on('clientError', (error, socket) => refuse(context, error, socket));
   return server;
@@ -64,8 +73,6 @@ const isBehindRefused = ({ closing }: ProxyContext, { socket }: IncomingMessage)
 
 function upgrade(context: ProxyContext, request: IncomingMessage, socket: Socket, head: Buffer): void {
   socket.on('error', () => {}); // a close follows
-  context.upgrades.add(socket);
-  socket.once('close', () => context.upgrades.delete(socket));
   const response = new ServerResponse(request);
   try {
     response.assignSocket(socket);

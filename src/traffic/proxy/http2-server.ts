@@ -34,8 +34,9 @@ const optionsOf = (limits: ProxyLimits) => ({
   strictSingleValueFields: false, // a header that an instance sends twice is passed on twice, as with HTTP/1.1
 });
 
-export function serveHttp2(context: ProxyContext, socket: TLSSocket): void {
-  const { limits, sessions } = context;
+/** `sessions`: filled with those that are open. The HTTP server does not track them. */
+export function serveHttp2(context: ProxyContext, socket: TLSSocket, sessions: Set<ServerHttp2Session>): void {
+  const { limits } = context;
   socket.allowHalfOpen = false; // HTTP/2 has GOAWAY to say that one end is done
   const session = performServerHandshake(socket, optionsOf(limits));
   session.setLocalWindowSize(limits.sessionWindowBytes);

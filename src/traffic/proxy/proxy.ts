@@ -1,8 +1,10 @@
 // The built-in proxy: a reverse proxy in one process. It serves visitors over HTTP/1.1 and, with TLS, HTTP/2, and speaks
 // HTTP/1.1 to instances.
 import { once } from 'node:events';
-import type { Server as HttpServer } from 'node:http';
+import type { ServerHttp2Session } from 'node:http2';
 import type { AddressInfo, Server } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { TLSSocket } from 'node:tls';
 import type { Range } from '../../lib/address.ts';
 import { type Clock, steadyOf } from '../../lib/clock.ts';
 import { type Connections, limitConnections, trackConnections } from '../../lib/connections.ts';
@@ -16,8 +18,7 @@ import { createHttp1Server } from './http1-server.ts';
 import { drainSession, serveHttp2 } from './http2-server.ts';
 import { defaultLimits, type ProxyLimits } from './limits.ts';
 import { RouteTable } from './route-table.ts';
-import type { Certificates } from './tls-listener.ts';
-import { createTlsListener, type TlsListener } from './tls-listener.ts';
+import { type Certificates, createTlsListener } from './tls-listener.ts';
 
 /** An address, or a socket that another process opened and handed over. */
 export type ListenAt = { host: string; port: number } | { fd: number };
@@ -62,14 +63,20 @@ export function createProxy(options: ProxyOptions): BuiltInProxy {
     ids: createIds(clock),
     routes,
     draining: false,
-    upgrades: new Set(),
-    sessions: new Set(),
     closing: new WeakSet(),
     httpsPort: null,
     trustedProxies,
   };
-  const http = createHttp1Server(context, certificates);
-  const secure = certificates && createSecureListener(context, http, certificates);
+  const upgrades = new Set<Duplex>();
+  const sessions = new Set<ServerHttp2Session>();
+  const http = createHttp1Server(context, certificates, upgrades);
+  const onSecure = (socket: TLSSocket) => {
+    socket.disableRenegotiation();
+    if (socket.alpnProtocol === 'h2') serveHttp2(context, socket, sessions);
+    else http.emit('connection', socket);
+  };
+  const { handshakeMs } = limits;
+  const secure = certificates && createTlsListener({ certificates, log, handshakeMs, onSecure });
   const listeners = secure ? [secure.server] : [];
   const connections = trackConnections(http, listeners);
   limitConnections(limits, trustedProxies, [http, ...listeners]);
@@ -87,7 +94,16 @@ export function createProxy(options: ProxyOptions): BuiltInProxy {
       return { http: portOf(http), tls: portOf(secure.server) };
     },
     setTicketKey: (key) => void secure?.server.setTicketKeys(key),
-    stop: (drainMs, lastRequestMs = 0) => stop(http, connections, secure, context, drainMs, lastRequestMs),
+    async stop(drainMs, lastRequestMs = 0) {
+      context.draining = true;
+      const cutOff = () => {
+        http.closeAllConnections();
+        for (const socket of upgrades) socket.destroy();
+        secure?.destroyAll();
+      };
+      await drain(connections, sessions, cutOff, drainMs, lastRequestMs);
+      await routes.destroy();
+    },
   };
 }
 
@@ -96,44 +112,23 @@ async function listen(server: Server, at: ListenAt): Promise<void> {
   await once(server, 'listening');
 }
 
-function createSecureListener(context: ProxyContext, http: HttpServer, certificates: Certificates): TlsListener {
-  const { log, limits } = context;
-  const listener = createTlsListener({
-    certificates,
-    log,
-    handshakeMs: limits.handshakeMs,
-    onSecure(socket) {
-      socket.disableRenegotiation();
-      if (socket.alpnProtocol === 'h2') serveHttp2(context, socket);
-      else http.emit('connection', socket);
-    },
-  });
-  return listener;
-}
-
-async function stop(
-  http: HttpServer,
+/** Resolves when no connection is left. */
+async function drain(
   connections: Connections,
-  secure: TlsListener | null,
-  context: ProxyContext,
+  sessions: Set<ServerHttp2Session>,
+  cutOff: () => void,
   drainMs: number,
   lastRequestMs: number,
 ): Promise<void> {
-  context.draining = true;
   const leaveFrom = performance.now() + lastRequestMs;
   const ended = connections.closeWhenIdle(leaveFrom);
   const leave = () => {
-    if (performance.now() >= leaveFrom) for (const session of context.sessions) drainSession(session);
+    if (performance.now() >= leaveFrom) for (const session of sessions) drainSession(session);
   };
   const leaving = setInterval(leave, 50);
-  const force = setTimeout(() => {
-    http.closeAllConnections();
-    for (const client of context.upgrades) client.destroy();
-    secure?.destroyAll();
-  }, drainMs);
+  const force = setTimeout(cutOff, drainMs);
   leave();
   await ended;
   clearInterval(leaving);
   clearTimeout(force);
-  await context.routes.destroy();
 }

@@ -2,8 +2,7 @@
 // instance.
 import { addForwardedHeaders, type Client, clientBehindProxy, clientOf } from './client-address.ts';
 import { type ErrorResponse, errorResponses, redirectToHttps, refuseRequest } from './error-responses.ts';
-import type { ProxyContext } from './exchange.ts';
-import { Exchange } from './exchange.ts';
+import { Exchange, type ProxyContext } from './exchange.ts';
 import type { RequestHead } from './headers.ts';
 import { answerProbe, isProbe } from './probe.ts';
 import { readRequest } from './read-request.ts';

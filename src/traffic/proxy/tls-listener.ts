@@ -35,7 +35,7 @@ interface TlsListenerOptions {
   onSecure(socket: TLSSocket): void;
 }
 
-export interface TlsListener {
+interface TlsListener {
   server: Server;
   /** Closes every connection at once. */
   destroyAll(): void;

@@ -1,6 +1,5 @@
 // A visitor's request and the response to it, as an exchange uses them, whichever version of HTTP carries them. The
-// classes of node:http satisfy these interfaces as they are; http2/request.ts and http2/response.ts adapt HTTP/2
-// streams to them.
+// classes of node:http satisfy these interfaces as they are; http2-server.ts adapts HTTP/2 streams to them.
 import type { Socket } from 'node:net';
 
 export interface VisitorRequest {
