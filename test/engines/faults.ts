@@ -1,7 +1,12 @@
 // How engines fail.
 import assert from 'node:assert/strict';
-import type { InstanceEngine, InstanceSpec } from '../../src/engines/engine.ts';
-import { type Engine, EngineError, type EngineFault } from '../../src/engines/engine.ts';
+import {
+  type Engine,
+  EngineError,
+  type EngineFault,
+  type InstanceEngine,
+  type InstanceSpec,
+} from '../../src/engines/engine.ts';
 import { start, type Workload } from '../helpers/instances.ts';
 
 export const isFault = (fault: EngineFault) => (error: unknown) =>

@@ -2,8 +2,7 @@
 // Everything that a test makes has an installation of its own and is removed with it; nothing else is touched.
 import { isIP } from 'node:net';
 import type { Engine } from '../../src/engines/engine.ts';
-import type { ClusterAccess } from '../../src/engines/kubernetes/cluster-access.ts';
-import { readKubeconfig } from '../../src/engines/kubernetes/cluster-access.ts';
+import { type ClusterAccess, readKubeconfig } from '../../src/engines/kubernetes/cluster-access.ts';
 import { connectKubernetes, isStatus, type KubeClient } from '../../src/engines/kubernetes/kube-client.ts';
 import type { KubeObject, ObjectList } from '../../src/engines/kubernetes/kube-objects.ts';
 import { createKubernetesEngine, type KubernetesOptions } from '../../src/engines/kubernetes/kubernetes.ts';

@@ -2,8 +2,7 @@
 // says what to do.
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
-import type { InstanceSpec } from '../../src/engines/engine.ts';
-import { EngineError, type EngineInstance } from '../../src/engines/engine.ts';
+import { EngineError, type EngineInstance, type InstanceSpec } from '../../src/engines/engine.ts';
 import type { Pod } from '../../src/engines/kubernetes/kube-objects.ts';
 import { namespaceOf, setName } from '../../src/engines/kubernetes/object-names.ts';
 import { createRegistry } from '../../src/engines/registry/registry.ts';

@@ -2,8 +2,7 @@
 // about it is in its labels, so that any process of the installation finds it again.
 import { pinImage } from '../../contract/image-reference.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
-import type { InstanceEngine, InstanceSpec } from '../engine.ts';
-import { defaultLogBytes, type EngineInstance } from '../engine.ts';
+import { defaultLogBytes, type EngineInstance, type InstanceEngine, type InstanceSpec } from '../engine.ts';
 import { containerName, instanceOf, labelFilter, ownerOf } from './container.ts';
 import { createEnds, watchEvents } from './container-ends.ts';
 import { DiskLimit, removeContainer, startInstance } from './container-lifecycle.ts';

@@ -1,8 +1,7 @@
 // Makes the namespace of a project ready, once per process: the namespace itself, where each project has one, and the
 // policy that says who may send requests to what is in it.
 import { EngineError } from '../engine.ts';
-import type { KubeClient } from './kube-client.ts';
-import { applyObject, findObject } from './kube-client.ts';
+import { applyObject, findObject, type KubeClient } from './kube-client.ts';
 import type { KubeObject } from './kube-objects.ts';
 import type { Routers } from './kubernetes-settings.ts';
 import { namespaceObject, networkPolicy } from './manifests.ts';

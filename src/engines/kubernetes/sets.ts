@@ -6,11 +6,9 @@ import { EngineError, type InstanceSet } from '../engine.ts';
 import type { Registry } from '../registry/registry.ts';
 import { applyObject, fieldManager, findObject, isStatus, type KubeClient } from './kube-client.ts';
 import type { Pod, ReplicaSet } from './kube-objects.ts';
-import type { Cache } from './kube-watch.ts';
-import { listAll } from './kube-watch.ts';
+import { type Cache, listAll } from './kube-watch.ts';
 import { type PodSecurity, pullSecret, replicaSetOf, securityFor, variablesSecret } from './manifests.ts';
-import type { SetInstance } from './members.ts';
-import { memberOf, membersOf, membersText } from './members.ts';
+import { memberOf, membersOf, membersText, type SetInstance } from './members.ts';
 import {
   annotation,
   deletionCost,

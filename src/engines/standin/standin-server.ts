@@ -12,8 +12,7 @@ import { createServer } from '../../lib/node-http.ts';
 import { socketPathIn } from '../../lib/private-files.ts';
 import { takeProcessLock } from '../../lib/process-lock.ts';
 import { EngineError } from '../engine.ts';
-import type { StandinAnswer, StandinCall } from './standin.ts';
-import { createStandinEngine, type StandinEngine } from './standin.ts';
+import { createStandinEngine, type StandinAnswer, type StandinCall, type StandinEngine } from './standin.ts';
 
 const checkEveryMs = 500;
 const unusedForMs = 30_000;

@@ -1,6 +1,6 @@
 // The stand-in starts no containers. Each instance is an HTTP server inside this process, on its own port, that responds
 // with its image, revision and instance, so that Sluice can be tried on a machine without Docker. The service runs it in a
-// process beside its own (own-process.ts); tests run it in theirs.
+// process beside its own (standin-process.ts); tests run it in theirs.
 // Variables make an instance misbehave:
 //   STANDIN_ERROR_RATE=0.2       that share of responses is 500
 //   STANDIN_LATENCY_MS=50        every response takes that long

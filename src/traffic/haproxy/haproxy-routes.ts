@@ -3,8 +3,15 @@
 import { type EnvironmentRoutes, routesKey } from '../data-plane.ts';
 import { Backends, backendText, noServers, type Servers, serversOf } from './backends.ts';
 import { routeValue } from './haproxy-config.ts';
-import type { HaproxyFiles } from './haproxy-files.ts';
-import { backendFile, mapText, readBackends, readMap, readOrEmpty, replaceFile } from './haproxy-files.ts';
+import {
+  backendFile,
+  type HaproxyFiles,
+  mapText,
+  readBackends,
+  readMap,
+  readOrEmpty,
+  replaceFile,
+} from './haproxy-files.ts';
 import { ask } from './haproxy-socket.ts';
 import { RunningHosts, RunningServers } from './running-state.ts';
 

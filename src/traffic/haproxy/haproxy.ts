@@ -3,16 +3,16 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
-import type {
-  CertificateSource,
-  DataPlane,
-  EnvironmentRoutes,
-  MeasuredBatch,
-  RouterObserver,
-  RouterPorts,
-  RouterState,
+import {
+  type CertificateSource,
+  type DataPlane,
+  type EnvironmentRoutes,
+  type MeasuredBatch,
+  type RouterObserver,
+  type RouterPorts,
+  type RouterState,
+  routesKey,
 } from '../data-plane.ts';
-import { routesKey } from '../data-plane.ts';
 import {
   ensureTicketKeys,
   HaproxyCertificates,
@@ -20,8 +20,7 @@ import {
   writeTicketKey,
 } from './haproxy-certificates.ts';
 import { configText, type HaproxySettings } from './haproxy-config.ts';
-import type { HaproxyFiles } from './haproxy-files.ts';
-import { makeFolders, readOrEmpty, replaceFile } from './haproxy-files.ts';
+import { type HaproxyFiles, makeFolders, readOrEmpty, replaceFile } from './haproxy-files.ts';
 import {
   currentWorker,
   ReplacedWorkers,

@@ -1,8 +1,7 @@
 // The order in which a set is made and removed, against an API that refuses, conflicts and remembers what it was asked.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import type { InstanceSpec } from '../../../src/engines/engine.ts';
-import { type EngineChange, EngineError } from '../../../src/engines/engine.ts';
+import { type EngineChange, EngineError, type InstanceSpec } from '../../../src/engines/engine.ts';
 import { createKubernetesEngine } from '../../../src/engines/kubernetes/kubernetes.ts';
 import { namespaceOf, setName } from '../../../src/engines/kubernetes/object-names.ts';
 import type { Registry } from '../../../src/engines/registry/registry.ts';

@@ -3,8 +3,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { connectKubernetes, type KubeClient } from '../../../src/engines/kubernetes/kube-client.ts';
 import type { Pod } from '../../../src/engines/kubernetes/kube-objects.ts';
-import type { WatchTimes } from '../../../src/engines/kubernetes/kube-watch.ts';
-import { type Cache, watchedCache } from '../../../src/engines/kubernetes/kube-watch.ts';
+import { type Cache, type WatchTimes, watchedCache } from '../../../src/engines/kubernetes/kube-watch.ts';
 import { type KubeApi, startKubeApi } from '../../helpers/kube-api.ts';
 import { until } from '../../helpers/wait.ts';
 
