@@ -13,7 +13,7 @@ import { inProcessPlane } from '../traffic/in-process-plane.ts';
 import type { Measurement } from '../traffic/measurements.ts';
 import { defaultLimits } from '../traffic/proxy/limits.ts';
 import { createProxy } from '../traffic/proxy/proxy.ts';
-import { Contexts } from '../traffic/proxy/tls-contexts.ts';
+import { TlsContexts } from '../traffic/proxy/tls-contexts.ts';
 import { RegionReach } from '../traffic/region-reach.ts';
 import { RouterAgent } from '../traffic/router-agent.ts';
 import { deleteEndedRouters } from '../traffic/router-register.ts';
@@ -153,7 +153,7 @@ function workerPlane(
 
 function builtInProxy({ clock, log, processId }: Common, config: Config, source: CertificateSource): DataPlane {
   const { host, routerPort, routerTlsPort, trustedProxies, httpsRedirect: redirect } = config;
-  const certificates = new Contexts({ source, clock, log });
+  const certificates = new TlsContexts({ source, clock, log });
   return inProcessPlane({
     id: processId,
     proxy: createProxy({ clock, log, certificates, redirect, trustedProxies, limits: connectionLimits(config) }),

@@ -8,7 +8,7 @@ const enoughBytes = 128 * 1024;
 const leastBytes = 4096;
 const pauseMs = 5;
 
-export class Gathering {
+export class ChunkGatherer {
   readonly #stream: Readable;
   #filling = Buffer.allocUnsafeSlow(leastBytes);
   #spare = Buffer.allocUnsafeSlow(leastBytes);

@@ -5,7 +5,7 @@ import type { Readable } from 'node:stream';
 import type { ContainerInfo, ContainerInspectInfo, NetworkInspectInfo } from 'dockerode';
 import type { EngineChange } from '../engine.ts';
 import { type ContainerEnd, labelFilter, ownerOf } from './container.ts';
-import { type DockerClient, get, jsonLines, unless } from './docker-client.ts';
+import { type DockerClient, get, jsonLines, nullOnStatus } from './docker-client.ts';
 
 const atOnce = 20;
 const mib = 1024 * 1024;
@@ -38,7 +38,7 @@ export function createEnds(client: DockerClient): (ended: ContainerInfo[]) => Pr
 
 /** Null if the container is gone by now. */
 async function endOf(client: DockerClient, id: string, engineStartedAt: number | null): Promise<ContainerEnd | null> {
-  const container = await unless([404], () =>
+  const container = await nullOnStatus([404], () =>
     client.call(client.timeouts.read, 'unavailable', (abortSignal) =>
       get<ContainerInspectInfo>(client.docker, `/containers/${id}/json`, abortSignal),
     ),
@@ -78,7 +78,7 @@ async function ranOutOfMemory({ docker, call, timeouts }: DockerClient, id: stri
 
 /** Null where there is no such network, as with Podman, whose containers do not end with it. */
 async function engineStartedAt({ docker, call, timeouts }: DockerClient): Promise<number | null> {
-  const network = await unless([404], () =>
+  const network = await nullOnStatus([404], () =>
     call(timeouts.read, 'unavailable', (abortSignal) =>
       get<NetworkInspectInfo>(docker, '/networks/bridge', abortSignal),
     ),

@@ -4,7 +4,7 @@ import { pinImage } from '../../contract/image-reference.ts';
 import { EngineError, type InstanceSpec } from '../engine.ts';
 import { containerName, createOptions, isInstance } from './container.ts';
 import type { Reach } from './docker-address.ts';
-import { type DockerClient, isErrorResponse, unless } from './docker-client.ts';
+import { type DockerClient, isErrorResponse, nullOnStatus } from './docker-client.ts';
 import { prepareImage } from './docker-image.ts';
 import type { ProjectNetworks } from './project-networks.ts';
 
@@ -75,7 +75,7 @@ async function startContainer(client: DockerClient, name: string, hostPort: numb
   const { docker, change, timeouts } = client;
   for (let attempt = 1; ; attempt++) {
     try {
-      await unless([304], () =>
+      await nullOnStatus([304], () =>
         change(timeouts.change, 'start_failed', (abortSignal) => docker.getContainer(name).start({ abortSignal })),
       );
       return;

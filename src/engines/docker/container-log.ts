@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
 import { timeMs } from '../../lib/log-lines.ts';
 import { disorderMs, type LogPosition, positionBehind, RepeatFilter } from '../../lib/log-position.ts';
-import { Gathering } from './chunk-gatherer.ts';
+import { ChunkGatherer } from './chunk-gatherer.ts';
 import { type DockerClient, isErrorResponse } from './docker-client.ts';
 import { FrameLines, LatestFrames } from './log-frames.ts';
 
@@ -83,7 +83,7 @@ async function* readLog(
     const since = position ? { since: ((timeMs(position.time) - disorderMs) / 1000).toFixed(3) } : {};
     stream = await openLog(client.docker, container, { follow, ...since }, abortSignal);
     if (follow) clearTimeout(watchdog);
-    const gathering = new Gathering(stream);
+    const gathering = new ChunkGatherer(stream);
     for (;;) {
       const data = await gathering.next(follow && once.holdsBack ? quietMs : undefined);
       if (data === 'end') break;

@@ -156,7 +156,7 @@ export const isErrorResponse = (error: unknown, ...statusCodes: number[]): error
 };
 
 /** Null if the engine responds with one of these statuses. */
-export async function unless<T>(statusCodes: number[], work: () => Promise<T>): Promise<T | null> {
+export async function nullOnStatus<T>(statusCodes: number[], work: () => Promise<T>): Promise<T | null> {
   try {
     return await work();
   } catch (error) {
@@ -215,7 +215,7 @@ const noSuchImage = `sluice.invalid/none@sha256:${'0'.repeat(64)}`;
 
 /** Asks for a container of an image that cannot exist, which takes the way of every creation up to the image. */
 export async function probeChanges({ docker, change, timeouts }: DockerClient): Promise<void> {
-  await unless([404], () =>
+  await nullOnStatus([404], () =>
     change(timeouts.probe, 'unavailable', (abortSignal) => docker.createContainer({ Image: noSuchImage, abortSignal })),
   );
 }

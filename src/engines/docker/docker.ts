@@ -13,9 +13,9 @@ import {
   connectDocker,
   type DockerTimeouts,
   defaultDockerTimeouts,
+  nullOnStatus,
   probeChanges,
   probeReads,
-  unless,
 } from './docker-client.ts';
 import { exposedPorts, prepareImage } from './docker-image.ts';
 import { ListeningPrograms } from './listening-ports.ts';
@@ -70,7 +70,9 @@ export async function createDockerEngine(options: DockerOptions): Promise<Docker
   const programs = new ListeningPrograms();
 
   const inspect = (id: string) =>
-    unless([404], () => call(timeouts.read, 'unavailable', (abortSignal) => containerOf(id).inspect({ abortSignal })));
+    nullOnStatus([404], () =>
+      call(timeouts.read, 'unavailable', (abortSignal) => containerOf(id).inspect({ abortSignal })),
+    );
 
   async function start(spec: InstanceSpec): Promise<void> {
     await startInstance(context, spec);
@@ -117,7 +119,7 @@ export async function createDockerEngine(options: DockerOptions): Promise<Docker
     list: async () => (await listDated()).map(({ instance }) => instance),
     async stop(id, graceS, beforeRemoval) {
       const timeoutMs = graceS * 1000 + timeouts.stopMargin;
-      await unless([304, 404], () =>
+      await nullOnStatus([304, 404], () =>
         call(timeoutMs, 'unavailable', (abortSignal) => containerOf(id).stop({ t: Math.ceil(graceS), abortSignal })),
       );
       await beforeRemoval?.();
@@ -126,7 +128,7 @@ export async function createDockerEngine(options: DockerOptions): Promise<Docker
     async logs(id, { tail, sinceMs = 0, maxBytes = defaultLogBytes }) {
       if (tail <= 0) return [];
       const name = containerName(installation, id);
-      const frames = await unless([404], () =>
+      const frames = await nullOnStatus([404], () =>
         call(timeouts.read, 'unavailable', (abortSignal) =>
           readLatestFrames(client, name, { tail, sinceMs, maxBytes, abortSignal }),
         ),

@@ -6,7 +6,7 @@ import type { NetworkInspectInfo } from 'dockerode';
 import { parseRange, type Range, rangeText } from '../../lib/address.ts';
 import { EngineError } from '../engine.ts';
 import { label, labelFilter } from './container.ts';
-import { type DockerClient, get, isErrorResponse, unless } from './docker-client.ts';
+import { type DockerClient, get, isErrorResponse, nullOnStatus } from './docker-client.ts';
 import { freeSubnets, isShared, parseRoutes, type Route, type SubnetPool } from './subnets.ts';
 
 const mostTries = 10;
@@ -86,7 +86,7 @@ export class ProjectNetworks {
 
   #find(name: string): Promise<NetworkInspectInfo | null | undefined> {
     const { docker, call, timeouts } = this.#parts.client;
-    return unless([404], () =>
+    return nullOnStatus([404], () =>
       call(timeouts.read, 'unavailable', (abortSignal) =>
         get<NetworkInspectInfo>(docker, `/networks/${encodeURIComponent(name)}`, abortSignal),
       ),
@@ -121,7 +121,7 @@ export class ProjectNetworks {
   /** Docker refuses while something is connected to it. */
   async #remove(id: string): Promise<void> {
     const { docker, change, timeouts } = this.#parts.client;
-    await unless([403, 404, 409], () =>
+    await nullOnStatus([403, 404, 409], () =>
       change(timeouts.change, 'unavailable', (abortSignal) => docker.getNetwork(id).remove({ abortSignal })),
     );
   }

@@ -11,9 +11,9 @@ import { connectKubernetes } from './kube-client.ts';
 import type { WatchTimes } from './kube-watch.ts';
 import type { KubernetesSettings, Routers } from './kubernetes-settings.ts';
 import { instancesOf, memberOf, type SetInstance } from './members.ts';
-import { type Namespaces, pathOf, selectorOf, whoseIs } from './object-names.ts';
-import { Observed, type ObservedSets } from './observed.ts';
-import { Bindings } from './pod-bindings.ts';
+import { type Namespaces, pathOf, selectorOf, setIdentityOf } from './object-names.ts';
+import { ObservedCluster, type ObservedSets } from './observed-cluster.ts';
+import { PodBindings } from './pod-bindings.ts';
 import { type Followed, followPods, readPodLog } from './pod-log.ts';
 import { hasRunning, readPod } from './pod-status.ts';
 import { ProjectNamespaces } from './project-namespaces.ts';
@@ -36,9 +36,9 @@ const defaultStartS = 60;
 export function createKubernetesEngine(options: KubernetesOptions): Engine {
   const { installation: owner, namespaces, routers, registry, times, log } = options;
   const client = connectKubernetes(options.access);
-  const observed = new Observed({ client, owner, namespaces, times });
+  const observed = new ObservedCluster({ client, owner, namespaces, times });
   const { pods, replicaSets } = observed;
-  const bindings = new Bindings(client, observed, log);
+  const bindings = new PodBindings(client, observed, log);
   const projects = new ProjectNamespaces({ client, owner, namespaces, routers });
   const sets = new Sets({ client, owner, namespaces, registry, pods, replicaSets }, projects);
 
@@ -130,7 +130,7 @@ export function createKubernetesEngine(options: KubernetesOptions): Engine {
     follow: (id, after, signal) => followPods(client, () => followed(id), after, signal),
     watch(onChange) {
       return observed.listen((object) => {
-        const whose = object && whoseIs(object.metadata.labels);
+        const whose = object && setIdentityOf(object.metadata.labels);
         if (object === null) onChange(null);
         else if (whose) onChange({ project: whose.project, environment: whose.environment });
       });

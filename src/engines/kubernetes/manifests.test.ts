@@ -5,7 +5,7 @@ import { InvalidSetting } from '../../lib/setting-parsers.ts';
 import type { InstanceSet } from '../engine.ts';
 import { parseRouters } from './kubernetes-settings.ts';
 import { pullSecret, replicaSetOf, securityFor, variablesSecret } from './manifests.ts';
-import { dnsLabel, namespaceOf, setName, whoseIs } from './object-names.ts';
+import { dnsLabel, namespaceOf, setIdentityOf, setName } from './object-names.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: a test looks into objects of every kind
 type Any = any;
@@ -49,7 +49,7 @@ test('names are valid, and different for what is different', () => {
 
 test('a set becomes a ReplicaSet and is read back from its labels', () => {
   const made: Any = replicaSetOf(set, { owner: 'home-local', namespace: 'ns', security: 'restricted' });
-  assert.deepEqual(whoseIs(made.metadata.labels), {
+  assert.deepEqual(setIdentityOf(made.metadata.labels), {
     id: 'ins_01',
     project: 'prj_01',
     environment: 'production',

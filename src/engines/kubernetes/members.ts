@@ -3,7 +3,7 @@
 // when the ReplicaSet replaces one that was removed, evicted or lost with its node. No I/O.
 import type { EngineInstance } from '../engine.ts';
 import type { Pod, ReplicaSet } from './kube-objects.ts';
-import { annotation, label, whoseIs } from './object-names.ts';
+import { annotation, label, setIdentityOf } from './object-names.ts';
 import { readPod, replicaFailure } from './pod-status.ts';
 
 /** The instances that a set should have, oldest first. */
@@ -60,7 +60,7 @@ export function instancesOf(
   pods: readonly Pod[],
   firstPullMessageOf: (pod: Pod) => string | null = () => null,
 ): SetInstance[] {
-  const whose = whoseIs(replicaSet?.metadata.labels);
+  const whose = setIdentityOf(replicaSet?.metadata.labels);
   if (!replicaSet || !whose || replicaSet.metadata.deletionTimestamp !== undefined) return [];
   const members = membersOf(replicaSet);
   const given = podsOf(members, pods);

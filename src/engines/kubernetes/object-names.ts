@@ -57,9 +57,12 @@ export function namespaceOf(namespaces: Namespaces, project: string): string {
 
 export const selectorOf = (owner: string): string => `${label.installation}=${labelValue(owner)}`;
 
-type Whose = Pick<InstanceSet, 'id' | 'project' | 'environment' | 'revision'>;
+type SetIdentity = Pick<InstanceSet, 'id' | 'project' | 'environment' | 'revision'>;
 
-export const labelsOf = (owner: string, { id, project, environment, revision }: Whose): Record<string, string> => ({
+export const labelsOf = (
+  owner: string,
+  { id, project, environment, revision }: SetIdentity,
+): Record<string, string> => ({
   [label.managedBy]: 'sluice',
   [label.installation]: labelValue(owner),
   [label.set]: labelValue(id),
@@ -74,7 +77,7 @@ function labelValue(text: string): string {
 }
 
 /** null: not of a set. */
-export function whoseIs(labels: Record<string, string> | undefined): Whose | null {
+export function setIdentityOf(labels: Record<string, string> | undefined): SetIdentity | null {
   const { [label.set]: id, [label.project]: project, [label.environment]: environment } = labels ?? {};
   const revision = Number(labels?.[label.revision]);
   if (id === undefined || project === undefined || environment === undefined) return null;

@@ -7,14 +7,14 @@ import { fieldManager, isStatus } from './kube-client.ts';
 import type { Pod } from './kube-objects.ts';
 import { membersOf, podsToGive } from './members.ts';
 import { annotation, podPath } from './object-names.ts';
-import type { Observed, ObservedSets } from './observed.ts';
+import type { ObservedCluster, ObservedSets } from './observed-cluster.ts';
 
 /** Changes come in bursts. */
 const afterMs = 20;
 
-export class Bindings {
+export class PodBindings {
   readonly #client: KubeClient;
-  readonly #observed: Observed;
+  readonly #observed: ObservedCluster;
   readonly #log: Log | undefined;
   readonly #unlisten: () => void;
   /** The uids of pods that are being written. */
@@ -23,7 +23,7 @@ export class Bindings {
   #done: ObservedSets | null = null;
   #timer: NodeJS.Timeout | null = null;
 
-  constructor(client: KubeClient, observed: Observed, log?: Log) {
+  constructor(client: KubeClient, observed: ObservedCluster, log?: Log) {
     this.#client = client;
     this.#observed = observed;
     this.#log = log;

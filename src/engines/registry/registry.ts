@@ -27,7 +27,7 @@ const maxManifestBytes = 4 * 1024 * 1024;
 const maxConfigBytes = 4 * 1024 * 1024;
 
 /** One question: to one endpoint about one repository, with what it wanted to see so far. */
-interface Talk {
+interface RegistrySession {
   http: RegistryHttp;
   endpoint: Endpoint;
   reference: ImageReference;
@@ -44,7 +44,11 @@ export function createRegistry({
   const http = registryHttp('sluice', timeoutMs);
 
   /** Mirrors may lack an image or be away; what the registry itself says counts. */
-  const ask = async <T>(image: string, login: RegistryAuth | null, work: (talk: Talk) => Promise<T>): Promise<T> => {
+  const ask = async <T>(
+    image: string,
+    login: RegistryAuth | null,
+    work: (talk: RegistrySession) => Promise<T>,
+  ): Promise<T> => {
     const reference = parseImage(image);
     if (!reference) throw new EngineError('image_not_found', `${image} is not a reference to an image`);
     const endpoints = endpointsOf(reference, mirrors);
@@ -68,7 +72,7 @@ export function createRegistry({
 }
 
 /** Asks for the head alone, which registries do not count as a pull; some leave out the digest there. */
-async function resolveDigest(talk: Talk): Promise<string> {
+async function resolveDigest(talk: RegistrySession): Promise<string> {
   const { tag, digest } = talk.reference;
   const name = digest ?? tag!;
   const head = await request(talk, 'HEAD', `manifests/${name}`, 0);
@@ -84,7 +88,7 @@ function requireSame(wanted: string | null, found: string): string {
   throw new EngineError('registry_failing', `the registry gave ${found} when asked for ${wanted}`);
 }
 
-async function readConfig(talk: Talk, digest: string, architecture: string): Promise<ImageConfig> {
+async function readConfig(talk: RegistrySession, digest: string, architecture: string): Promise<ImageConfig> {
   const manifest = parseManifest(await readExactly(talk, 'manifests', digest, maxManifestBytes));
   if (manifest.kind === 'image') {
     return parseConfig(await readExactly(talk, 'blobs', manifest.config, maxConfigBytes));
@@ -96,23 +100,28 @@ async function readConfig(talk: Talk, digest: string, architecture: string): Pro
   return parseConfig(await readExactly(talk, 'blobs', own.config, maxConfigBytes));
 }
 
-async function readExactly(talk: Talk, what: 'manifests' | 'blobs', digest: string, maxBytes: number): Promise<Buffer> {
+async function readExactly(
+  talk: RegistrySession,
+  what: 'manifests' | 'blobs',
+  digest: string,
+  maxBytes: number,
+): Promise<Buffer> {
   const body = await read(talk, `${what}/${digest}`, maxBytes);
   requireSame(digest, sha256(body));
   return body;
 }
 
-async function read(talk: Talk, path: string, maxBytes: number): Promise<Buffer> {
+async function read(talk: RegistrySession, path: string, maxBytes: number): Promise<Buffer> {
   const answer = await request(talk, 'GET', path, maxBytes);
   if (answer.status !== 200) throw refusalOf(talk, answer);
   return answer.body;
 }
 
-const refusalOf = ({ reference, endpoint, login }: Talk, answer: Answer): EngineError =>
+const refusalOf = ({ reference, endpoint, login }: RegistrySession, answer: Answer): EngineError =>
   refusal(reference, endpoint.origin, answer, login !== null);
 
 /** Shows what the registry wants to see once it has said so. */
-async function request(talk: Talk, method: 'GET' | 'HEAD', path: string, maxBytes: number): Promise<Answer> {
+async function request(talk: RegistrySession, method: 'GET' | 'HEAD', path: string, maxBytes: number): Promise<Answer> {
   const { http, endpoint, reference, login, signal } = talk;
   const url = new URL(`/v2/${reference.repository}/${path}`, endpoint.origin);
   const send = () =>

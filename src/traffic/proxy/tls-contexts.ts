@@ -29,7 +29,7 @@ interface ContextParts {
   log: Log;
 }
 
-export class Contexts implements Certificates {
+export class TlsContexts implements Certificates {
   readonly #parts: ContextParts;
   readonly #known = new LruCache<Entry>(maxContexts);
   readonly #unknown = new LruCache<Entry>(maxUnknown);

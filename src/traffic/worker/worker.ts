@@ -8,7 +8,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { createIds } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
 import { type BuiltInProxy, createProxy } from '../proxy/proxy.ts';
-import { Contexts } from '../proxy/tls-contexts.ts';
+import { TlsContexts } from '../proxy/tls-contexts.ts';
 import { AgentLink, linkCertificates } from './agent-link.ts';
 import type { ToWorker, WorkerSettings } from './agent-protocol.ts';
 import { MeasurementHandover } from './measurement-handover.ts';
@@ -34,7 +34,7 @@ export class Worker {
   readonly #parts: WorkerParts;
   readonly #id: string;
   readonly #proxy: BuiltInProxy;
-  readonly #contexts: Contexts;
+  readonly #contexts: TlsContexts;
   readonly #link: AgentLink;
   readonly #measured: MeasurementHandover;
   /** Of the table that requests follow. */
@@ -59,7 +59,7 @@ export class Worker {
       },
     });
     const disk = new DiskCertificates(settings.routingDir, Buffer.from(settings.routingKey, 'base64'));
-    this.#contexts = new Contexts({ source: linkCertificates(this.#link, disk), clock, log });
+    this.#contexts = new TlsContexts({ source: linkCertificates(this.#link, disk), clock, log });
     const { limits, redirect } = settings;
     const trustedProxies = settings.trustedProxies.flatMap((text) => parseRange(text) ?? []);
     const certificates = settings.tlsFd === null ? null : this.#contexts;

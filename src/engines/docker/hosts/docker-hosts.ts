@@ -13,7 +13,7 @@ import {
 import { createDockerEngine, type DockerEngine, type DockerOptions } from '../docker.ts';
 import { defaultDockerSocket, reachOf } from '../docker-address.ts';
 import { EngineTimeout } from '../docker-client.ts';
-import { type Host, isUnavailable, NoAnswer } from './host.ts';
+import { AnswerLost, type Host, isUnavailable } from './host.ts';
 import { type Found, HostSet } from './host-set.ts';
 import { chooseHost, type Placed } from './placement.ts';
 
@@ -30,7 +30,7 @@ function createDockerHosts({ engines, graceMs, log }: DockerHostsOptions): Insta
     for (const listener of listeners) listener(null);
   };
   const hosts = new HostSet({ engines, graceMs, onChange, log });
-  const starts = new Starts(hosts);
+  const starts = new HostStarts(hosts);
 
   /** undefined: there is no such instance. */
   const findHost = async (id: string) => {
@@ -175,7 +175,7 @@ const unreached = new Set(['ECONNREFUSED', 'ENOENT', 'EHOSTUNREACH', 'ENETUNREAC
 
 /** Whether the host may start the instance all the same. */
 function mayStartYet(error: EngineError): boolean {
-  if (error instanceof NoAnswer || error instanceof EngineTimeout) return true;
+  if (error instanceof AnswerLost || error instanceof EngineTimeout) return true;
   const { code } = (error.cause ?? {}) as NodeJS.ErrnoException;
   return code !== undefined && !unreached.has(code);
 }
@@ -184,7 +184,7 @@ function mayStartYet(error: EngineError): boolean {
  * Starts instances, each on one host. The hosts say where an instance is. What was started since they were last
  * asked, or got no answer, is remembered here.
  */
-class Starts {
+class HostStarts {
   readonly #hosts: HostSet;
   readonly #running = new Map<string, Promise<void>>();
   readonly #starts = new Map<string, Start>();

@@ -12,7 +12,7 @@ export const isUnavailable = (error: unknown): error is EngineError =>
 export class NotAsked extends EngineError {}
 
 /** The host went away before it answered: it may have done what it was asked to, or do it yet. */
-export class NoAnswer extends EngineError {}
+export class AnswerLost extends EngineError {}
 
 /** What a host runs. */
 export interface HostListing {
@@ -99,7 +99,7 @@ export class Host {
     this.failedAt = performance.now();
     if (this.isAway || this.#isClosed) return;
     this.awaySince = performance.now();
-    for (const reject of this.#asking) reject(new NoAnswer('unavailable', this.#awayText()));
+    for (const reject of this.#asking) reject(new AnswerLost('unavailable', this.#awayText()));
     this.#onVerdict(this);
   }
 

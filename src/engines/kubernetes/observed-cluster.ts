@@ -24,7 +24,7 @@ interface ObservedOptions {
 /** An object that changed; null: any may have. */
 type Listener = (object: KubeObject | null) => void;
 
-export class Observed {
+export class ObservedCluster {
   readonly #options: ObservedOptions;
   readonly #listeners = new Set<Listener>();
   /** By the uid of the pod: newer kubelets lose it when they begin to back off. */
