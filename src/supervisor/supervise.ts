@@ -62,7 +62,7 @@ function openReloads(dataDir: string, log: SupervisorLog): Promise<ReloadSocket 
   });
 }
 
-/** What children are started with: not what systemd said to this process. */
+/** The environment of children, without what systemd passed to this process. */
 function childEnv({ LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES, NOTIFY_SOCKET, ...env }: Env): Env {
   const compiled = getCompileCacheDir();
   // Without it the first file of every child would be compiled anew, by a compiler that has to be loaded for it.

@@ -65,7 +65,7 @@ export const seesCanary = (bucket: number, revision: number, percent: number): b
 export interface Candidate {
   /** Requests under way. */
   underWay: number;
-  /** By a clock that nobody sets. It failed to accept a connection, and is skipped until then. */
+  /** By the steady clock. It failed to accept a connection, and is skipped until then. */
   ejectedUntil: number;
 }
 

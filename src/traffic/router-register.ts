@@ -1,4 +1,4 @@
-// Says in the database which version each router of a data plane has in force, and that it is alive.
+// Writes to the database which version each router of a data plane has in force, and that it is alive.
 import type { Db } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
@@ -11,7 +11,7 @@ interface RegisterParts {
   log: Log;
   loops: Loops;
   dataPlane: DataPlane;
-  /** A router that is not heard of for this long does not hold up anything any more. */
+  /** A router whose beat stands still for this long holds up nothing any more. */
   leaseMs: number;
 }
 

@@ -17,7 +17,7 @@ export class ListeningPrograms {
     return this.#areVisible;
   }
 
-  /** Null where it cannot be told. */
+  /** Null where it is not known. */
   async portsOf({ Id, State }: Pick<ContainerInspectInfo, 'Id' | 'State'>): Promise<ListeningPorts | null> {
     const ports = await readPorts(Id, State.Pid);
     this.#areVisible ||= ports !== null;

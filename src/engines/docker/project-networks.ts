@@ -77,7 +77,7 @@ export class ProjectNetworks {
         return { id, subnet };
       } catch (error) {
         if (isErrorResponse(error, 409)) return null;
-        // Somebody else took it since.
+        // Another process took it meanwhile.
         if (!isErrorResponse(error) || !/overlap|already (used|allocated|in use)/i.test(error.message)) throw error;
       }
     }

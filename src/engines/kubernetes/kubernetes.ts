@@ -130,9 +130,9 @@ export function createKubernetesEngine(options: KubernetesOptions): Engine {
     follow: (id, after, signal) => followPods(client, () => followed(id), after, signal),
     watch(onChange) {
       return observed.listen((object) => {
-        const whose = object && setIdentityOf(object.metadata.labels);
+        const identity = object && setIdentityOf(object.metadata.labels);
         if (object === null) onChange(null);
-        else if (whose) onChange({ project: whose.project, environment: whose.environment });
+        else if (identity) onChange({ project: identity.project, environment: identity.environment });
       });
     },
     async close() {

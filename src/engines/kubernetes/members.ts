@@ -60,13 +60,13 @@ export function instancesOf(
   pods: readonly Pod[],
   firstPullMessageOf: (pod: Pod) => string | null = () => null,
 ): SetInstance[] {
-  const whose = setIdentityOf(replicaSet?.metadata.labels);
-  if (!replicaSet || !whose || replicaSet.metadata.deletionTimestamp !== undefined) return [];
+  const identity = setIdentityOf(replicaSet?.metadata.labels);
+  if (!replicaSet || !identity || replicaSet.metadata.deletionTimestamp !== undefined) return [];
   const members = membersOf(replicaSet);
   const given = podsOf(members, pods);
   return members.map((id) => {
     const pod = given.get(id);
-    const common = { ...whose, id, exitCode: null, address: null, ready: false };
+    const common = { ...identity, id, exitCode: null, address: null, ready: false };
     const state = pod ? stateOf(pod, firstPullMessageOf(pod)) : withoutPod(replicaSet);
     return { instance: { ...common, ...state }, replicaSet, pod };
   });

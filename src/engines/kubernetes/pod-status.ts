@@ -9,9 +9,9 @@ import { containerName } from './manifests.ts';
 interface PodReading {
   /** `created`: its program does not run yet. */
   state: EngineInstance['state'];
-  /** Asked to end: nobody counts on it any more. */
+  /** It was asked to end. */
   isLeaving: boolean;
-  /** It ended, or was ended, for reasons of the cluster: nobody is to blame, and the set has another. */
+  /** It ended, or was ended, for reasons of the cluster, and the ReplicaSet replaces it. */
   isEvicted: boolean;
   /** By its health check, as the kubelet sees it. */
   ready: boolean;

@@ -36,7 +36,7 @@ export class ProjectNamespaces {
     return name;
   }
 
-  /** Somebody removed it. */
+  /** It was removed. */
   forget(name: string): void {
     this.#ready.delete(name);
   }

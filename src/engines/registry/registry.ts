@@ -26,7 +26,7 @@ export interface Registry {
 const maxManifestBytes = 4 * 1024 * 1024;
 const maxConfigBytes = 4 * 1024 * 1024;
 
-/** One question: to one endpoint about one repository, with what it wanted to see so far. */
+/** A request to one endpoint about one repository, with the authorization that it asked for so far. */
 interface RegistrySession {
   http: RegistryHttp;
   endpoint: Endpoint;
@@ -47,7 +47,7 @@ export function createRegistry({
   const ask = async <T>(
     image: string,
     login: RegistryAuth | null,
-    work: (talk: RegistrySession) => Promise<T>,
+    work: (session: RegistrySession) => Promise<T>,
   ): Promise<T> => {
     const reference = parseImage(image);
     if (!reference) throw new EngineError('image_not_found', `${image} is not a reference to an image`);
@@ -65,22 +65,22 @@ export function createRegistry({
   };
 
   return {
-    resolve: (image, login) => ask(image, login, async (talk) => ({ digest: await resolveDigest(talk) })),
-    config: (image, digest, login) => ask(image, login, (talk) => readConfig(talk, digest, architecture)),
+    resolve: (image, login) => ask(image, login, async (session) => ({ digest: await resolveDigest(session) })),
+    config: (image, digest, login) => ask(image, login, (session) => readConfig(session, digest, architecture)),
     close: () => http.close(),
   };
 }
 
 /** Asks for the head alone, which registries do not count as a pull; some leave out the digest there. */
-async function resolveDigest(talk: RegistrySession): Promise<string> {
-  const { tag, digest } = talk.reference;
+async function resolveDigest(session: RegistrySession): Promise<string> {
+  const { tag, digest } = session.reference;
   const name = digest ?? tag!;
-  const head = await request(talk, 'HEAD', `manifests/${name}`, 0);
+  const head = await request(session, 'HEAD', `manifests/${name}`, 0);
   const stated = head.headers['docker-content-digest'];
   if (head.status === 200 && isDigest(stated)) return requireSame(digest, stated);
   const { status } = head;
-  if (status === 404 || status === 429 || status === 401 || status === 403) throw refusalOf(talk, head);
-  return requireSame(digest, sha256(await read(talk, `manifests/${name}`, maxManifestBytes)));
+  if (status === 404 || status === 429 || status === 401 || status === 403) throw refusalOf(session, head);
+  return requireSame(digest, sha256(await read(session, `manifests/${name}`, maxManifestBytes)));
 }
 
 function requireSame(wanted: string | null, found: string): string {
@@ -88,57 +88,62 @@ function requireSame(wanted: string | null, found: string): string {
   throw new EngineError('registry_failing', `the registry gave ${found} when asked for ${wanted}`);
 }
 
-async function readConfig(talk: RegistrySession, digest: string, architecture: string): Promise<ImageConfig> {
-  const manifest = parseManifest(await readExactly(talk, 'manifests', digest, maxManifestBytes));
+async function readConfig(session: RegistrySession, digest: string, architecture: string): Promise<ImageConfig> {
+  const manifest = parseManifest(await readExactly(session, 'manifests', digest, maxManifestBytes));
   if (manifest.kind === 'image') {
-    return parseConfig(await readExactly(talk, 'blobs', manifest.config, maxConfigBytes));
+    return parseConfig(await readExactly(session, 'blobs', manifest.config, maxConfigBytes));
   }
   const image = pickImage(manifest.images, architecture);
   if (image === null) throw new EngineError('image_not_found', 'the image is for no platform with Linux');
-  const own = parseManifest(await readExactly(talk, 'manifests', image, maxManifestBytes));
+  const own = parseManifest(await readExactly(session, 'manifests', image, maxManifestBytes));
   if (own.kind !== 'image') throw new EngineError('image_not_found', 'the image is a list of lists');
-  return parseConfig(await readExactly(talk, 'blobs', own.config, maxConfigBytes));
+  return parseConfig(await readExactly(session, 'blobs', own.config, maxConfigBytes));
 }
 
 async function readExactly(
-  talk: RegistrySession,
+  session: RegistrySession,
   what: 'manifests' | 'blobs',
   digest: string,
   maxBytes: number,
 ): Promise<Buffer> {
-  const body = await read(talk, `${what}/${digest}`, maxBytes);
+  const body = await read(session, `${what}/${digest}`, maxBytes);
   requireSame(digest, sha256(body));
   return body;
 }
 
-async function read(talk: RegistrySession, path: string, maxBytes: number): Promise<Buffer> {
-  const answer = await request(talk, 'GET', path, maxBytes);
-  if (answer.status !== 200) throw refusalOf(talk, answer);
+async function read(session: RegistrySession, path: string, maxBytes: number): Promise<Buffer> {
+  const answer = await request(session, 'GET', path, maxBytes);
+  if (answer.status !== 200) throw refusalOf(session, answer);
   return answer.body;
 }
 
 const refusalOf = ({ reference, endpoint, login }: RegistrySession, answer: Answer): EngineError =>
   refusal(reference, endpoint.origin, answer, login !== null);
 
-/** Shows what the registry wants to see once it has said so. */
-async function request(talk: RegistrySession, method: 'GET' | 'HEAD', path: string, maxBytes: number): Promise<Answer> {
-  const { http, endpoint, reference, login, signal } = talk;
+/** Answers the challenge of the registry, if it has one, and asks again. */
+async function request(
+  session: RegistrySession,
+  method: 'GET' | 'HEAD',
+  path: string,
+  maxBytes: number,
+): Promise<Answer> {
+  const { http, endpoint, reference, login, signal } = session;
   const url = new URL(`/v2/${reference.repository}/${path}`, endpoint.origin);
   const send = () =>
     http.ask(url, {
       method,
       headers: {
         ...(path.startsWith('manifests/') && { accept: manifestTypes.join(', ') }),
-        ...(talk.authorization !== null && { authorization: talk.authorization }),
+        ...(session.authorization !== null && { authorization: session.authorization }),
       },
       // A refusal says why in its body.
       maxBytes: Math.max(maxBytes, 64 * 1024),
       signal,
     });
   const answer = await send();
-  if (answer.status !== 401 || talk.authorization !== null) return answer;
-  talk.authorization = await authorize(http, { reference, from: url, answer, login }, signal);
-  return talk.authorization === null ? answer : send();
+  if (answer.status !== 401 || session.authorization !== null) return answer;
+  session.authorization = await authorize(http, { reference, from: url, answer, login }, signal);
+  return session.authorization === null ? answer : send();
 }
 
 /** In the order of preference; `docker` types are what most registries still have. */

@@ -34,7 +34,7 @@ const ciphers = [
 
 const routeField = (name: keyof typeof fieldNumbers): string => `var(txn.route),field(${fieldNumbers[name]},|)`;
 
-/** How much of the log is kept while nobody reads it: some hundred thousand requests. */
+/** How much of the log is kept while it is not read: some hundred thousand requests. */
 const logBytes = 64 * 1024 * 1024;
 
 export function configText(settings: HaproxySettings, files: HaproxyFiles): string {

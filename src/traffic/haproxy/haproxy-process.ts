@@ -51,7 +51,7 @@ const alertsOf = (text: string): string =>
 
 const masterMs = 10_000;
 
-/** The master starts itself anew after a start and at a reload, and answers nobody for a moment. */
+/** The master re-executes itself after a start and at a reload, and does not answer for a moment. */
 async function askMaster(files: HaproxyFiles, command: string): Promise<string> {
   const until = Date.now() + masterMs;
   for (;;) {

@@ -243,7 +243,7 @@ class Haproxy implements DataPlane {
   #followLog(worker: string): void {
     const log = this.#logs.get(worker);
     if (log && !log.hasEnded) return;
-    // What the worker still has in memory is counted anew, to the same numbers.
+    // What the worker still has in memory is counted again, to the same numbers.
     this.#logs.set(worker, new RequestLog(worker, this.#files, this.#options.clock));
   }
 

@@ -26,7 +26,7 @@ const isOfVisitor = (ended: string): boolean => 'Cc'.includes(ended[0]!);
 const isStalledUpload = (status: string, uploaded: string, length: string): boolean =>
   status === '504' && Number(uploaded) < Number(length);
 
-/** Null for a line that tells of no routed request. */
+/** Null for a line that is not about a routed request. */
 export function readLogLine(line: string): LoggedRequest | null {
   const fields = line.split(' ');
   if (fields.length !== 12 || fields[1] === '-') return null;
@@ -94,7 +94,7 @@ export class RequestLog {
     if (request === null) return;
     const counter = this.#counter.of(request.project, request.environment, request.revision);
     counter.countRequest(request.at, request.tookMs, request.outcome);
-    counter.retired = true; // nobody tells when it is: it goes with its last bucket, and comes back with a request
+    counter.retired = true; // when it retires is not known here: it goes with its last bucket, and comes back with a request
   }
 
   take(): MeasuredBatch[] {
@@ -108,7 +108,7 @@ export class RequestLog {
 
   /**
    * HAProxy 2.6 does not wake its reader for a line that it writes in the moment in which that one starts to wait. Such a
-   * line comes with the next, so a silence is broken by a line that tells nothing.
+   * line comes with the next, so a silence is broken by a line that is ignored.
    */
   #wakeReader(): void {
     if (this.#wokenAfter === this.#lineAt || this.hasEnded) return;

@@ -73,7 +73,7 @@ export class TlsContexts implements Certificates {
     const running = this.#checking.get(hostname);
     if (running) return running;
     const checking = this.#load(hostname, entry, nowMs).finally(() => this.#checking.delete(hostname));
-    checking.catch(() => {}); // who waits for it is told
+    checking.catch(() => {}); // callers that wait for it get the error
     this.#checking.set(hostname, checking);
     return checking;
   }

@@ -58,7 +58,7 @@ export type FromWorker =
   /** It has ended all its requests, and ends. */
   | { type: 'bye' };
 
-/** Far more than any message has; a longer one is none of ours. */
+/** Far longer than any message: a connection that sends more is closed. */
 const maxMessage = 64 * 1024 * 1024;
 
 /** False: much is waiting to be sent, and the caller should wait for `drain`. */

@@ -60,7 +60,7 @@ export class MeasurementHandover {
     return batch === null;
   }
 
-  /** What nobody has acknowledged goes to disk. */
+  /** Writes what was not acknowledged to disk. */
   keep(): void {
     this.lost();
     const measurements: Measurement[] = [];

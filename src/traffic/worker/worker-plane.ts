@@ -236,7 +236,7 @@ export class WorkerPlane implements DataPlane {
 }
 
 const routesAtOnce = 100;
-/** A worker that has said nothing for this long, though it is asked every second, does not respond. */
+/** A worker that sent nothing for this long, though it is pinged every second, does not respond. */
 const silentMs = 10_000;
 
 interface HeldTable {
