@@ -1,7 +1,7 @@
 import type { Selectable } from 'kysely';
 import type { Alert, AlertState } from '../contract/alerts.ts';
 import { notFound } from '../contract/errors.ts';
-import { revisionId } from '../contract/revision-id.ts';
+import { revisionId } from '../contract/references.ts';
 import type { Db } from '../db/database.ts';
 import { newestFirst, type Page } from '../db/keyset-page.ts';
 import type { Tables } from '../db/tables.ts';

@@ -1,6 +1,6 @@
 import * as contract from '../contract/alerts.ts';
 import { getMetrics } from '../contract/metrics.ts';
-import { revisionNumber } from '../contract/revision-id.ts';
+import { revisionNumber } from '../contract/references.ts';
 import { isUniqueViolation } from '../db/database-errors.ts';
 import { ChangedMeanwhile } from '../db/guarded.ts';
 import { environmentUnknown, findEnvironment } from '../environments/environment-queries.ts';

@@ -1,7 +1,7 @@
 // Reads the values that alert rules are about, with a few queries for all rules together.
 import { sql } from 'kysely';
 import type { AlertMetric } from '../contract/alert-rules.ts';
-import { revisionId } from '../contract/revision-id.ts';
+import { revisionId } from '../contract/references.ts';
 import type { Db } from '../db/database.ts';
 import { bucketMs } from '../traffic/measurements.ts';
 import type { AlertRuleRow } from './alert-rule-queries.ts';

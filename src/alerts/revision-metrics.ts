@@ -3,7 +3,7 @@
 import { sql } from 'kysely';
 import { Counter, Gauge, type Histogram, Registry } from 'prom-client';
 import { severities } from '../contract/alert-rules.ts';
-import { revisionId } from '../contract/revision-id.ts';
+import { revisionId } from '../contract/references.ts';
 import type { Db } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
 import { latencyBoundsMs, type Measurement } from '../traffic/measurements.ts';

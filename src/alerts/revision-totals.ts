@@ -1,7 +1,7 @@
 // Totals per revision since this process started, from what its routers measured. A router reports each bucket as an
 // absolute count, possibly several times. Its latest report of a bucket replaces earlier ones; once a bucket can no
 // longer change, its counts are added to the settled sum.
-import { revisionId } from '../contract/revision-id.ts';
+import { revisionId } from '../contract/references.ts';
 import { bucketMs, latencyBoundsMs, type Measurement } from '../traffic/measurements.ts';
 
 /** A bucket gets its last report within this time. */

@@ -1,7 +1,7 @@
 // The router's measurements as series for charts: one series per revision, one point per step.
 import { ApiError } from '../contract/errors.ts';
 import { type Metrics, maxPoints } from '../contract/metrics.ts';
-import { revisionId } from '../contract/revision-id.ts';
+import { revisionId } from '../contract/references.ts';
 import type { Db } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
 import { isoTime } from '../lib/iso-time.ts';

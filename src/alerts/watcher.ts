@@ -3,7 +3,7 @@
 // the same conclusion, the database accepts it from one of them.
 import type { Selectable } from 'kysely';
 import type { AlertMetric, Comparator } from '../contract/alert-rules.ts';
-import { revisionNumber } from '../contract/revision-id.ts';
+import { revisionNumber } from '../contract/references.ts';
 import type { Db } from '../db/database.ts';
 import { isUnavailable } from '../db/database-errors.ts';
 import type { Tables } from '../db/tables.ts';

@@ -1,13 +1,32 @@
 // Builds the client from the table of operations.
-import { eventOperations } from './event-operations.ts';
-import { Listing, type Page } from './listing.ts';
-import type { Kind, Operation } from './operation.ts';
+import type { QueryOf } from '../contract/declare.ts';
+import type * as events from '../contract/events.ts';
+import { SluiceError } from './error.ts';
+import { get, list } from './method.ts';
+import { type Kind, Listing, type Operation, operation, type Page } from './operation.ts';
 import { operations } from './operations.ts';
 import type { CallOptions, ClientOptions, QueryValues, StreamOptions } from './request.ts';
+import { pause } from './retry.ts';
 import { Follower } from './stream.ts';
 import { Transport } from './transport.ts';
-import type { Deployment } from './types.ts';
-import { type WaitOptions, waitFor } from './wait.ts';
+import type { ChangeNotice, Deployment, SluiceEvent } from './types.ts';
+
+// The operations on events have a file of their own, because the type of an event is built from the records that the
+// other operations return.
+
+type Followed<Q> = Q extends { changes: 'true' } ? SluiceEvent | ChangeNotice : SluiceEvent;
+type Follow<Query> = <const Q extends Query | undefined = undefined>(
+  query?: Q,
+  options?: StreamOptions,
+) => AsyncIterable<Followed<Q>>;
+
+const eventOperations = {
+  events: {
+    list: list<typeof events.listEvents, SluiceEvent>('/events'),
+    get: get<typeof events.getEvent, SluiceEvent>('/events/{evt}'),
+    stream: operation<Follow<QueryOf<typeof events.streamEvents>>>('stream', '/events/stream'),
+  },
+};
 
 type Operations = typeof operations & typeof eventOperations;
 type Resources = {
@@ -102,4 +121,66 @@ export function createClient(options: ClientOptions): Sluice {
     waitFor: (projectId, deploymentId, wait = {}) =>
       waitFor(deploymentId, (signal) => resources.deployments.get(projectId, deploymentId, { signal }), wait),
   };
+}
+
+// Waits for a deployment by polling it, also while the service restarts.
+
+export interface WaitOptions {
+  /** Resolve as soon as this returns true; default: when the deployment has ended, successfully or not. */
+  until?: (deployment: Deployment) => boolean;
+  /** Called with the first response and after each change. */
+  onChange?: (deployment: Deployment) => void;
+  signal?: AbortSignal;
+  /** Default: no limit. */
+  timeoutMs?: number;
+  /** Time between two requests; default 1000. */
+  intervalMs?: number;
+}
+
+type Read = (signal: AbortSignal) => Promise<Deployment>;
+
+/** How long the service may be unreachable before waiting fails. */
+const maxAwayMs = 120_000;
+
+const isAway = (error: unknown): boolean =>
+  error instanceof SluiceError &&
+  (error.code === 'network' || error.code === 'timeout' || error.status === 429 || error.status >= 500);
+
+async function waitFor(id: string, read: Read, options: WaitOptions): Promise<Deployment> {
+  const { signal, timeoutMs } = options;
+  const deadline = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs);
+  const seen: Seen = { state: '', text: '' };
+  try {
+    const signals = [signal, deadline].filter((each) => each !== undefined);
+    return await pollUntil(read, options, seen, AbortSignal.any(signals));
+  } catch (error) {
+    if (!deadline?.aborted || signal?.aborted) throw error;
+    const last = seen.state === '' ? 'no answer about' : `still ${seen.state}:`;
+    const message = `${last} deployment ${id} after ${timeoutMs} ms`;
+    throw new SluiceError({ code: 'timeout', message, cause: error });
+  }
+}
+
+interface Seen {
+  state: string;
+  text: string;
+}
+
+async function pollUntil(read: Read, options: WaitOptions, seen: Seen, signal: AbortSignal): Promise<Deployment> {
+  const { until = () => false, onChange, intervalMs = 1000 } = options;
+  let answeredAt = Date.now();
+  for (;;) {
+    const deployment = await read(signal).catch((error) => {
+      if (isAway(error) && Date.now() - answeredAt < maxAwayMs) return null;
+      throw error;
+    });
+    if (deployment !== null) {
+      answeredAt = Date.now();
+      const text = JSON.stringify(deployment);
+      if (text !== seen.text) onChange?.(deployment);
+      Object.assign(seen, { state: deployment.state, text });
+      if (deployment.finished_at !== null || until(deployment)) return deployment;
+    }
+    await pause(intervalMs, signal);
+  }
 }

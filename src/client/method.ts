@@ -1,7 +1,7 @@
 // Turns a declared route into a method of the client: its path parameters one by one, then its body or query, then
 // options. At run time a method is a kind and a path; its type is derived from the declaration.
-import type { BodyOf, ParamsOf, QueryOf, ResponseOf, RouteDeclaration } from '../contract/declare/route.ts';
-import type { Listing } from './listing.ts';
+import type { BodyOf, ParamsOf, QueryOf, ResponseOf, RouteDeclaration } from '../contract/declare.ts';
+import type { Listing } from './operation.ts';
 import { operation } from './operation.ts';
 import type { CallOptions, StreamOptions } from './request.ts';
 

@@ -1,5 +1,5 @@
 // Which failed requests are retried, and when. A request that might be carried out twice is not retried.
-import type { SluiceError } from './error.ts';
+import { SluiceError } from './error.ts';
 import type { Method } from './request.ts';
 
 export interface Attempted {
@@ -43,4 +43,20 @@ export function mayRetry(attempted: Attempted, error: SluiceError): boolean {
 export function delayMs(attempt: number, retryAfterS: number | null, random: number): number {
   if (retryAfterS !== null) return retryAfterS * 1000 + random * baseMs;
   return random * Math.min(ceilingMs, baseMs * 2 ** attempt);
+}
+
+/** Waits; rejects as soon as the signal aborts. */
+export function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const abort = () => {
+      clearTimeout(timer);
+      reject(new SluiceError({ code: 'aborted', message: 'aborted while waiting', cause: signal?.reason }));
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', abort);
+      resolve();
+    }, ms);
+    if (signal?.aborted) abort();
+    else signal?.addEventListener('abort', abort, { once: true });
+  });
 }

@@ -1,12 +1,11 @@
 // Follows the event stream, or that of a log. After a lost connection it reconnects and resumes after the last event it received, so that no
 // event is missed, and none repeated unless the service has lost that event. EventSource cannot be used: it sends no Authorization header.
 import { errorOfAnswer, SluiceError } from './error.ts';
-import type { ChangeNotice, SluiceEvent } from './events.ts';
-import { pause } from './pause.ts';
 import type { QueryValues, StreamOptions } from './request.ts';
-import { delayMs, mayRetry } from './retry.ts';
+import { delayMs, mayRetry, pause } from './retry.ts';
 import { type Message, MessageParser } from './sse.ts';
 import type { Transport } from './transport.ts';
+import type { ChangeNotice, SluiceEvent } from './types.ts';
 
 /** The service sends something every 15 seconds, so a connection silent for this long is dead. */
 const silenceMs = 45_000;

@@ -1,8 +1,7 @@
 // Sends requests: headers, time limit, retries, and reading the response.
 import { errorOfAnswer, networkError, SluiceError, unexpectedAnswer } from './error.ts';
-import { pause } from './pause.ts';
 import type { ApiRequest, ClientOptions, QueryValues } from './request.ts';
-import { delayMs, isUncertain, mayRetry } from './retry.ts';
+import { delayMs, isUncertain, mayRetry, pause } from './retry.ts';
 
 function readUrl(text: string): string {
   const url = new URL(text);

@@ -1,7 +1,6 @@
 // The records of the API by name, derived from the operations. When the client is built, the compiler writes those types
 // out in full, so that users of the client do not need the contract.
-import type { Listing } from './listing.ts';
-import type { Operation } from './operation.ts';
+import type { Listing, Operation } from './operation.ts';
 import type { operations } from './operations.ts';
 
 type Answer<O> = O extends Operation<(...args: never) => Promise<infer T>> ? T : never;
@@ -50,3 +49,38 @@ export type CreateToken = Input<All['tokens']['create']>;
 export type Scope = Token['scopes'][number];
 export type Region = ItemOf<All['regions']['list']>;
 export type AuditEntry = ItemOf<All['auditLog']['list']>;
+
+// The types of events, by kind.
+
+export interface EventRecords {
+  'deployment.created': Deployment;
+  'deployment.succeeded': Deployment;
+  'deployment.failed': Deployment;
+  'revision.rolled_back': Revision & { cause: 'manual' | 'analysis' | 'alert' | 'deadline' | 'abort' };
+  'alert.fired': Alert;
+  'alert.resolved': Alert;
+  'domain.certificate_renewed': Domain;
+}
+
+export type EventKind = keyof EventRecords;
+
+export interface EventOf<K extends EventKind> {
+  id: string;
+  type: K;
+  created_at: string;
+  project_id: string;
+  /** Counts the events of the project without gaps. */
+  sequence: number;
+  /** The record as the API returned it when the event happened. */
+  data: EventRecords[K];
+}
+
+/** `type` determines which record `data` holds. */
+export type SluiceEvent = { [K in EventKind]: EventOf<K> }[EventKind];
+
+/** Something changed there that is not an event: fetch again what you display of it. */
+export interface ChangeNotice {
+  type: 'changed';
+  project_id: string | null;
+  environment: string | null;
+}

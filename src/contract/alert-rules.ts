@@ -1,6 +1,19 @@
 import { Type } from 'typebox';
-import { declareCreate, declareDelete, declareGet, declareList, declareUpdate } from './declare/declare.ts';
-import { Choice, Id, Int, Nullable, type Of, Shape, Text, Time } from './declare/shapes.ts';
+import {
+  Choice,
+  declareCreate,
+  declareDelete,
+  declareGet,
+  declareList,
+  declareUpdate,
+  Id,
+  Int,
+  Nullable,
+  type Of,
+  Shape,
+  Text,
+  Time,
+} from './declare.ts';
 import { EnvironmentName, projectParams } from './projects.ts';
 
 /** What a rule measures. `external` measures nothing: another system, such as Prometheus, reports when it fires. */

@@ -1,8 +1,19 @@
 import { Type } from 'typebox';
 import { severities } from './alert-rules.ts';
-import { declareGet, declareList } from './declare/declare.ts';
-import { declare } from './declare/route.ts';
-import { Choice, Id, Int, List, Nullable, type Of, Shape, Text, Time } from './declare/shapes.ts';
+import {
+  Choice,
+  declare,
+  declareGet,
+  declareList,
+  Id,
+  Int,
+  List,
+  Nullable,
+  type Of,
+  Shape,
+  Text,
+  Time,
+} from './declare.ts';
 import { RevisionId } from './deployments.ts';
 import { EnvironmentName, projectParams } from './projects.ts';
 

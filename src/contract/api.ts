@@ -1,18 +1,18 @@
 // Every route of the API, in the order the reference shows them.
 import * as alertRules from './alert-rules.ts';
 import * as alerts from './alerts.ts';
-import type { RouteDeclaration } from './declare/route.ts';
+import type { RouteDeclaration } from './declare.ts';
 import * as deliveries from './deliveries.ts';
 import * as deployments from './deployments.ts';
 import * as domains from './domains.ts';
 import * as environments from './environments.ts';
 import * as events from './events.ts';
-import * as logs from './logs/reads.ts';
+import * as instances from './instances.ts';
+import * as logs from './logs.ts';
 import * as metrics from './metrics.ts';
 import * as projects from './projects.ts';
 import * as registries from './registries.ts';
 import * as revisions from './revisions.ts';
-import * as instances from './running/instances.ts';
 import * as service from './service.ts';
 import * as tokens from './tokens.ts';
 import * as webhooks from './webhooks.ts';

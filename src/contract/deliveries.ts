@@ -1,8 +1,21 @@
 // The deliveries of a webhook, and the commands that create more of them.
 import { Type } from 'typebox';
-import { declareCommand, declareGet, declareList, none } from './declare/declare.ts';
-import { declare } from './declare/route.ts';
-import { Choice, Id, Int, List, Nullable, type Of, Shape, Text, Time } from './declare/shapes.ts';
+import {
+  Choice,
+  declare,
+  declareCommand,
+  declareGet,
+  declareList,
+  Id,
+  Int,
+  List,
+  Nullable,
+  none,
+  type Of,
+  Shape,
+  Text,
+  Time,
+} from './declare.ts';
 import { type EventKind, eventKinds } from './events.ts';
 
 export const deliveryStates = ['pending', 'succeeded', 'failed'] as const;

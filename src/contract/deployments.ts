@@ -1,7 +1,21 @@
 import { Type } from 'typebox';
-import { declareCommand, declareCreate, declareGet, declareList } from './declare/declare.ts';
-import { declare } from './declare/route.ts';
-import { Choice, Id, Int, List, Nullable, type Of, Rate, Shape, Text, Time } from './declare/shapes.ts';
+import {
+  Choice,
+  declare,
+  declareCommand,
+  declareCreate,
+  declareGet,
+  declareList,
+  Id,
+  Int,
+  List,
+  Nullable,
+  type Of,
+  Rate,
+  Shape,
+  Text,
+  Time,
+} from './declare.ts';
 import { EnvironmentName, projectParams } from './projects.ts';
 
 export const strategies = ['rolling', 'canary', 'blue_green'] as const;

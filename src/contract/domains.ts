@@ -1,6 +1,18 @@
 import { Type } from 'typebox';
-import { declareCommand, declareCreate, declareDelete, declareGet, declareList } from './declare/declare.ts';
-import { Choice, Id, Nullable, type Of, Shape, Text, Time } from './declare/shapes.ts';
+import {
+  Choice,
+  declareCommand,
+  declareCreate,
+  declareDelete,
+  declareGet,
+  declareList,
+  Id,
+  Nullable,
+  type Of,
+  Shape,
+  Text,
+  Time,
+} from './declare.ts';
 import { EnvironmentName, projectParams } from './projects.ts';
 
 const domainStates = ['pending', 'issuing', 'active', 'failed'] as const;

@@ -1,8 +1,21 @@
 import { Type } from 'typebox';
-import { declareCreate, declareDelete, declareGet, declareList, declareUpdate } from './declare/declare.ts';
-import { Choice, Int, List, Nullable, type Of, Rate, Shape, Text, Time } from './declare/shapes.ts';
-import { EnvironmentName, projectParams, RegionName } from './projects.ts';
-import { Health } from './running/health.ts';
+import {
+  Choice,
+  declareCreate,
+  declareDelete,
+  declareGet,
+  declareList,
+  declareUpdate,
+  Int,
+  List,
+  Nullable,
+  type Of,
+  Rate,
+  Shape,
+  Text,
+  Time,
+} from './declare.ts';
+import { EnvironmentName, Health, projectParams, RegionName } from './projects.ts';
 
 const healthCheckFields = {
   path: Nullable(

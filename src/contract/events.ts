@@ -1,8 +1,6 @@
 import { type TSchema, Type } from 'typebox';
 import { Alert } from './alerts.ts';
-import { declareGet, declareList } from './declare/declare.ts';
-import { declare } from './declare/route.ts';
-import { Choice, Id, Int, Shape, Time } from './declare/shapes.ts';
+import { Choice, declare, declareGet, declareList, Id, Int, Shape, Time } from './declare.ts';
 import { Deployment, rollbackCauses } from './deployments.ts';
 import { Domain } from './domains.ts';
 import { Revision } from './revisions.ts';

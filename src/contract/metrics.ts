@@ -1,6 +1,5 @@
 import { Type } from 'typebox';
-import { declare } from './declare/route.ts';
-import { Int, List, Nullable, type Of, Rate, Shape, Text, Time } from './declare/shapes.ts';
+import { declare, Int, List, Nullable, type Of, Rate, Shape, Text, Time } from './declare.ts';
 import { RevisionId } from './deployments.ts';
 import { environmentParams, revisionSettings } from './environments.ts';
 import { EnvironmentName, projectParams } from './projects.ts';

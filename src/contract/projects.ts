@@ -1,7 +1,38 @@
 import { Type } from 'typebox';
-import { declareCreate, declareDelete, declareGet, declareList, declareUpdate, none } from './declare/declare.ts';
-import { Id, List, Nullable, type Of, Shape, Text, Time } from './declare/shapes.ts';
-import { healthFields } from './running/health.ts';
+import {
+  Choice,
+  declareCreate,
+  declareDelete,
+  declareGet,
+  declareList,
+  declareUpdate,
+  Id,
+  List,
+  Nullable,
+  none,
+  type Of,
+  Shape,
+  Text,
+  Time,
+} from './declare.ts';
+
+// Whether an environment serves its visitors.
+
+/** The worst first. */
+export const healthStates = ['down', 'degraded', 'healthy', 'idle'] as const;
+export type HealthState = (typeof healthStates)[number];
+
+export const healthFields = {
+  state: Choice(
+    healthStates,
+    '`healthy`: as many healthy instances as it should have; `degraded`: fewer, or some that keep ending; `down`: none, ' +
+      'so that visitors get 503; `idle`: nothing is deployed.',
+  ),
+  since: Time('Since when.'),
+  reason: Nullable(Text(2000, 'Why it is degraded or down.')),
+};
+
+export const Health = Shape(healthFields, { description: 'Whether it serves its visitors.' });
 
 export const EnvironmentName = Type.String({
   pattern: '^[a-z][a-z0-9-]{0,22}$',

@@ -1,6 +1,17 @@
 import { Type } from 'typebox';
-import { declareCreate, declareDelete, declareGet, declareList, none } from './declare/declare.ts';
-import { Id, Nullable, type Of, Shape, Text, Time } from './declare/shapes.ts';
+import {
+  declareCreate,
+  declareDelete,
+  declareGet,
+  declareList,
+  Id,
+  Nullable,
+  none,
+  type Of,
+  Shape,
+  Text,
+  Time,
+} from './declare.ts';
 
 const Host = Type.String({
   minLength: 1,

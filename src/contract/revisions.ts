@@ -1,6 +1,17 @@
 import { Type } from 'typebox';
-import { declareCreate, declareGet, declareList } from './declare/declare.ts';
-import { Choice, Id, Int, Nullable, type Of, Shape, Text, Time } from './declare/shapes.ts';
+import {
+  Choice,
+  declareCreate,
+  declareGet,
+  declareList,
+  Id,
+  Int,
+  Nullable,
+  type Of,
+  Shape,
+  Text,
+  Time,
+} from './declare.ts';
 import { Deployment, Image, RevisionId, rolloutChoices } from './deployments.ts';
 import { environmentParams, revisionSettings } from './environments.ts';
 import { EnvironmentName } from './projects.ts';

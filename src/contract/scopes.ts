@@ -25,3 +25,12 @@ export const scopes = Object.keys(scopeCatalogue) as Scope[];
 export function allows(held: ReadonlySet<Scope>, needed: Scope): boolean {
   return held.has('*') || held.has(needed);
 }
+
+/** The token that makes a request. */
+export interface Caller {
+  tokenId: string;
+  accountId: string;
+  scopes: ReadonlySet<Scope>;
+  /** null: every project of the account. */
+  projectIds: readonly string[] | null;
+}

@@ -1,6 +1,5 @@
 import { Type } from 'typebox';
-import { declareGet, declareList, none } from './declare/declare.ts';
-import { Choice, Id, List, Nullable, type Of, Shape, Text, Time } from './declare/shapes.ts';
+import { Choice, declareGet, declareList, Id, List, Nullable, none, type Of, Shape, Text, Time } from './declare.ts';
 import { RegionName } from './projects.ts';
 
 export const Region = Shape(

@@ -1,7 +1,18 @@
 import { Type } from 'typebox';
-import { declareCreate, declareGet, declareList, none } from './declare/declare.ts';
-import { declare } from './declare/route.ts';
-import { Choice, Id, Nullable, type Of, Shape, Text, Time } from './declare/shapes.ts';
+import {
+  Choice,
+  declare,
+  declareCreate,
+  declareGet,
+  declareList,
+  Id,
+  Nullable,
+  none,
+  type Of,
+  Shape,
+  Text,
+  Time,
+} from './declare.ts';
 import { scopes } from './scopes.ts';
 
 const Scopes = Type.Array(Choice(scopes, 'A scope.'), {

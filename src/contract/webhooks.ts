@@ -1,7 +1,21 @@
 import { Type } from 'typebox';
-import { declareCreate, declareDelete, declareGet, declareList, declareUpdate, none } from './declare/declare.ts';
-import { declare } from './declare/route.ts';
-import { Choice, Id, Int, Nullable, type Of, Shape, Text, Time } from './declare/shapes.ts';
+import {
+  Choice,
+  declare,
+  declareCreate,
+  declareDelete,
+  declareGet,
+  declareList,
+  declareUpdate,
+  Id,
+  Int,
+  Nullable,
+  none,
+  type Of,
+  Shape,
+  Text,
+  Time,
+} from './declare.ts';
 import { eventKinds } from './events.ts';
 
 export const orderings = ['none', 'strict'] as const;

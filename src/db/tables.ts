@@ -7,9 +7,9 @@ import type { DeliveryState, DeliveryType } from '../contract/deliveries.ts';
 import type { CanaryPhase, DeploymentState, FailureCode, RollbackCause, Strategy } from '../contract/deployments.ts';
 import type { DomainProof, DomainState } from '../contract/domains.ts';
 import type { EventKind } from '../contract/events.ts';
+import type { EndReason } from '../contract/instances.ts';
+import type { HealthState } from '../contract/projects.ts';
 import type { RevisionState } from '../contract/revisions.ts';
-import type { HealthState } from '../contract/running/health.ts';
-import type { EndReason } from '../contract/running/instances.ts';
 import type { Ordering, WebhookState } from '../contract/webhooks.ts';
 
 export interface Tables extends RolloutTables, RoutingTables, AlertTables, EventTables, DomainTables, LogTables {

@@ -1,8 +1,9 @@
 // Creates a deployment in one local transaction: revision number, revision, record, timeline, event. It asks no engine
 // and no registry.
-import type { Caller } from '../contract/caller.ts';
+
 import type { Deployment, Strategy } from '../contract/deployments.ts';
 import { ApiError } from '../contract/errors.ts';
+import type { Caller } from '../contract/scopes.ts';
 import type { Db } from '../db/database.ts';
 import type { EnvironmentRow } from '../environments/environment-queries.ts';
 import { type RevisionSettings, revisionSettingsOf } from '../environments/revision-settings.ts';

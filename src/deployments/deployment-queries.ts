@@ -1,9 +1,9 @@
 // Deployments, their timelines and revisions in the database.
 import type { Selectable } from 'kysely';
-import type { Caller } from '../contract/caller.ts';
 import type { DeploymentState } from '../contract/deployments.ts';
 import type { Resources } from '../contract/environments.ts';
 import { ApiError, notFound } from '../contract/errors.ts';
+import type { Caller } from '../contract/scopes.ts';
 import type { Db } from '../db/database.ts';
 import { changeOne } from '../db/guarded.ts';
 import { newestFirst, type Page } from '../db/keyset-page.ts';

@@ -1,10 +1,10 @@
 // Deployments in the API: listing, creating and reading them, and the commands promote, pause, resume and abort. A
 // command takes one step of the rollout within the request itself.
-import type { Caller } from '../contract/caller.ts';
+
 import * as contract from '../contract/deployments.ts';
 import { ApiError } from '../contract/errors.ts';
-import { parseImage } from '../contract/image-reference.ts';
-import { revisionId } from '../contract/revision-id.ts';
+import { parseImage, revisionId } from '../contract/references.ts';
+import type { Caller } from '../contract/scopes.ts';
 import type { Db } from '../db/database.ts';
 import { keyOf } from '../environments/environment-key.ts';
 import { canaryPolicyOf, environmentUnknown, findEnvironment } from '../environments/environment-queries.ts';

@@ -4,7 +4,7 @@
 // an engine has without a row is an orphan. An instance that ended although it should have run leaves a row of its end
 // in place of its own, so that what starts, routes and stops instances never sees it.
 import type { Insertable, Selectable } from 'kysely';
-import type { EndReason } from '../contract/running/instances.ts';
+import type { EndReason } from '../contract/instances.ts';
 import { type Db, dialectOf } from '../db/database.ts';
 import { ChangedMeanwhile, changesOne, insertGuarded } from '../db/guarded.ts';
 import type { InstanceState, Tables } from '../db/tables.ts';

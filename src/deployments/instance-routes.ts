@@ -1,6 +1,7 @@
 // What runs in an environment now, and what ended there lately.
-import { revisionId } from '../contract/revision-id.ts';
-import { listInstances as contract, type Instance } from '../contract/running/instances.ts';
+
+import { listInstances as contract, type Instance } from '../contract/instances.ts';
+import { revisionId } from '../contract/references.ts';
 import { requireEnvironment } from '../environments/environment-queries.ts';
 import { type ServedRoute, serve } from '../http/api/served-route.ts';
 import { type Clock, lastingOf } from '../lib/clock.ts';

@@ -1,6 +1,6 @@
 // Deployments and revisions as the API and the events show them. No I/O.
 import type { Deployment } from '../contract/deployments.ts';
-import { revisionId } from '../contract/revision-id.ts';
+import { revisionId } from '../contract/references.ts';
 import type { Revision } from '../contract/revisions.ts';
 import { healthCheckOf, resourcesOf } from '../environments/revision-settings.ts';
 import { isoTime, isoTimeOrNull } from '../lib/iso-time.ts';

@@ -1,5 +1,5 @@
 import { ApiError, notFound } from '../contract/errors.ts';
-import { revisionId, revisionNumber } from '../contract/revision-id.ts';
+import { revisionId, revisionNumber } from '../contract/references.ts';
 import * as contract from '../contract/revisions.ts';
 import type { Db } from '../db/database.ts';
 import { ChangedMeanwhile } from '../db/guarded.ts';

@@ -1,7 +1,7 @@
 // What instances used, as series for charts: one series per instance, one point per step.
 import { spanOf } from '../alerts/traffic-series.ts';
 import { getUsage, type Usage } from '../contract/metrics.ts';
-import { revisionId, revisionNumber } from '../contract/revision-id.ts';
+import { revisionId, revisionNumber } from '../contract/references.ts';
 import type { Db } from '../db/database.ts';
 import type { EnvironmentKey } from '../environments/environment-key.ts';
 import { type EnvironmentRow, requireEnvironment } from '../environments/environment-queries.ts';

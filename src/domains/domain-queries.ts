@@ -1,8 +1,8 @@
 // Domains and their certificates in the database, and as the API shows them.
 import type { Selectable } from 'kysely';
-import type { Caller } from '../contract/caller.ts';
 import type { Certificate, Domain } from '../contract/domains.ts';
 import { notFound } from '../contract/errors.ts';
+import type { Caller } from '../contract/scopes.ts';
 import type { Db } from '../db/database.ts';
 import { changeOne } from '../db/guarded.ts';
 import { newestFirst, type Page } from '../db/keyset-page.ts';

@@ -3,7 +3,7 @@
 // again after a crash. Engines that run single instances, as Docker does, become engines of sets by `runSets`.
 import type { FailureCode } from '../contract/deployments.ts';
 import type { HealthCheck } from '../contract/environments.ts';
-import type { EndReason } from '../contract/running/instances.ts';
+import type { EndReason } from '../contract/instances.ts';
 import type { LogPosition } from '../lib/log-position.ts';
 
 type EngineKind = 'standin' | 'docker' | 'kubernetes';

@@ -1,6 +1,5 @@
 // Environments in the database, and as the API shows them.
 import type { Selectable } from 'kysely';
-import type { Caller } from '../contract/caller.ts';
 import {
   type CanaryPolicy,
   type Environment,
@@ -8,7 +7,8 @@ import {
   type PendingChange,
 } from '../contract/environments.ts';
 import { ApiError, notFound } from '../contract/errors.ts';
-import { revisionId } from '../contract/revision-id.ts';
+import { revisionId } from '../contract/references.ts';
+import type { Caller } from '../contract/scopes.ts';
 import type { Db } from '../db/database.ts';
 import { changeOne } from '../db/guarded.ts';
 import type { Page } from '../db/keyset-page.ts';

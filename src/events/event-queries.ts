@@ -1,7 +1,7 @@
 // Events in the database: lists, newest first, and single events.
 import type { Selectable, SelectQueryBuilder } from 'kysely';
-import type { Caller } from '../contract/caller.ts';
 import { type AnyEvent, type EventKind, eventKinds } from '../contract/events.ts';
+import type { Caller } from '../contract/scopes.ts';
 import type { Db } from '../db/database.ts';
 import type { Page } from '../db/keyset-page.ts';
 import type { Tables } from '../db/tables.ts';

@@ -1,6 +1,6 @@
 // The reference at /docs and the error page that `error.docs` links to: plain HTML from the declarations, no scripts.
 import { routes } from '../contract/api.ts';
-import { type RouteDeclaration, tagCatalogue } from '../contract/declare/route.ts';
+import { type RouteDeclaration, tagCatalogue } from '../contract/declare.ts';
 import { errorCatalogue } from '../contract/errors.ts';
 import { scopeCatalogue } from '../contract/scopes.ts';
 import { errorsOf } from './openapi.ts';

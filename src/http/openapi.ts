@@ -2,8 +2,7 @@
 // and the TypeBox schemas as JSON schemas.
 import type { TObject, TSchema } from 'typebox';
 import { routes } from '../contract/api.ts';
-import { type RouteDeclaration, tagCatalogue } from '../contract/declare/route.ts';
-import { ErrorBody } from '../contract/declare/shapes.ts';
+import { ErrorBody, type RouteDeclaration, tagCatalogue } from '../contract/declare.ts';
 import { type ErrorCode, errorCatalogue } from '../contract/errors.ts';
 import { eventCatalogue, eventKinds, eventSchemas } from '../contract/events.ts';
 

@@ -1,9 +1,9 @@
 // The HTTP server: connection limits, the API under /v1 behind its gate, and the error envelope for every failure, even for
 // bytes that are not HTTP.
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
-import type { Caller } from '../contract/caller.ts';
-import type { RouteDeclaration } from '../contract/declare/route.ts';
+import type { RouteDeclaration } from '../contract/declare.ts';
 import { ApiError } from '../contract/errors.ts';
+import type { Caller } from '../contract/scopes.ts';
 import { isAmong, type Range } from '../lib/address.ts';
 import { originForm } from '../lib/request-rules.ts';
 import { carryOut, type Platform } from './api/carry-out.ts';

@@ -2,9 +2,9 @@
 // to end or be cleaned up when it goes.
 import { insertDefaultRules } from '../alerts/default-rules.ts';
 import { endAlertsOf } from '../alerts/incidents.ts';
-import type { Caller } from '../contract/caller.ts';
 import { ApiError, quotaExceeded } from '../contract/errors.ts';
 import { createProject, deleteProject } from '../contract/projects.ts';
+import type { Caller } from '../contract/scopes.ts';
 import type { Db } from '../db/database.ts';
 import { isUniqueViolation } from '../db/database-errors.ts';
 import { ChangedMeanwhile, lockRow } from '../db/guarded.ts';

@@ -1,6 +1,6 @@
 import { ApiError } from '../contract/errors.ts';
-import * as contract from '../contract/logs/reads.ts';
-import { revisionNumber } from '../contract/revision-id.ts';
+import * as contract from '../contract/logs.ts';
+import { revisionNumber } from '../contract/references.ts';
 import { requireEnvironment } from '../environments/environment-queries.ts';
 import { type ApiCall, type ServedRoute, serve, serveStream } from '../http/api/served-route.ts';
 import { kindOf } from '../lib/log-lines.ts';

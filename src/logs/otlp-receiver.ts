@@ -1,5 +1,5 @@
 // OpenTelemetry's protocol over HTTP, as JSON: https://opentelemetry.io/docs/specs/otlp/#otlphttp
-import { revisionId } from '../contract/revision-id.ts';
+import { revisionId } from '../contract/references.ts';
 import { timeMs } from '../lib/log-lines.ts';
 import type { Receiver, ShippedLine } from './log-shipper.ts';
 import type { LogLevel } from './read/line-fields.ts';

@@ -3,7 +3,7 @@ import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { connect, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { revisionId } from '../contract/revision-id.ts';
+import { revisionId } from '../contract/references.ts';
 import type { Receiver, ShippedLine } from './log-shipper.ts';
 import type { LogLevel } from './read/line-fields.ts';
 

@@ -1,9 +1,9 @@
 // Projects in the database, and as the API shows them.
 import type { Selectable } from 'kysely';
-import type { Caller } from '../contract/caller.ts';
 import { notFound } from '../contract/errors.ts';
 import type { Project } from '../contract/projects.ts';
-import { healthStates } from '../contract/running/health.ts';
+import { healthStates } from '../contract/projects.ts';
+import type { Caller } from '../contract/scopes.ts';
 import { type Db, dialectOf } from '../db/database.ts';
 import { changeOne } from '../db/guarded.ts';
 import { newestFirst, type Page } from '../db/keyset-page.ts';

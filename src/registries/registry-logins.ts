@@ -2,7 +2,7 @@
 // themselves take precedence over those that the operator put into a file, in the format that `docker login` writes
 // (config.json). Credential helpers are not run.
 import { readFileSync } from 'node:fs';
-import { parseImage } from '../contract/image-reference.ts';
+import { parseImage } from '../contract/references.ts';
 import type { Db } from '../db/database.ts';
 import type { RegistryAuth } from '../engines/engine.ts';
 import type { Seal } from '../lib/seal.ts';

@@ -1,7 +1,7 @@
 import type { Selectable } from 'kysely';
-import type { Caller } from '../contract/caller.ts';
 import { notFound } from '../contract/errors.ts';
 import type { Registry } from '../contract/registries.ts';
+import type { Caller } from '../contract/scopes.ts';
 import type { Db } from '../db/database.ts';
 import { changeOne } from '../db/guarded.ts';
 import { newestFirst, type Page } from '../db/keyset-page.ts';

@@ -1,6 +1,6 @@
-import type { Caller } from '../contract/caller.ts';
 import { ApiError, notFound, quotaExceeded } from '../contract/errors.ts';
 import * as contract from '../contract/registries.ts';
+import type { Caller } from '../contract/scopes.ts';
 import type { Db } from '../db/database.ts';
 import { lockRow } from '../db/guarded.ts';
 import { type ServedRoute, serve } from '../http/api/served-route.ts';

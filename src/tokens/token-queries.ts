@@ -1,7 +1,6 @@
 // Tokens in the database, and when they were last used.
 import type { Selectable } from 'kysely';
-import type { Caller } from '../contract/caller.ts';
-import type { Scope } from '../contract/scopes.ts';
+import type { Caller, Scope } from '../contract/scopes.ts';
 import type { Token } from '../contract/tokens.ts';
 import { type Db, dialectOf } from '../db/database.ts';
 import { newestFirst, type Page } from '../db/keyset-page.ts';

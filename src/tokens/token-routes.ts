@@ -1,5 +1,5 @@
-import type { Caller } from '../contract/caller.ts';
 import { ApiError, notFound, quotaExceeded } from '../contract/errors.ts';
+import type { Caller } from '../contract/scopes.ts';
 import { allows, type Scope } from '../contract/scopes.ts';
 import * as contract from '../contract/tokens.ts';
 import type { Db } from '../db/database.ts';

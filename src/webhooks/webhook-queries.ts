@@ -1,7 +1,7 @@
 // Webhooks in the database, and as the API shows them.
 import type { Selectable } from 'kysely';
-import type { Caller } from '../contract/caller.ts';
 import { notFound } from '../contract/errors.ts';
+import type { Caller } from '../contract/scopes.ts';
 import type { Webhook } from '../contract/webhooks.ts';
 import type { Db } from '../db/database.ts';
 import { changeOne } from '../db/guarded.ts';

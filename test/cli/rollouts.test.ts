@@ -1,7 +1,7 @@
 // Deploying, rollout commands and watching from the command line, on the real app.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { widthOf } from '../../src/cli/terminal/width.ts';
+import { widthOf } from '../../src/cli/terminal/table.ts';
 import { cli, envOf, onTerminal, startCli } from '../helpers/cli.ts';
 import { sharedApp } from '../helpers/shared-app.ts';
 import { Shop } from '../helpers/shop.ts';

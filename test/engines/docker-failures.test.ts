@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Deployment } from '../../src/contract/deployments.ts';
-import type { Instance } from '../../src/contract/running/instances.ts';
+import type { Instance } from '../../src/contract/instances.ts';
 import { listInstances } from '../../src/deployments/instance-queries.ts';
 import { listens } from '../../src/deployments/reconcile/refresh-instances.ts';
 import { createDockerEngine } from '../../src/engines/docker/docker.ts';

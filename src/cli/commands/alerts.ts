@@ -1,10 +1,10 @@
 import type { AlertMetric, AlertRule, Comparator, OnCanary, Severity } from '../../contract/alert-rules.ts';
 import type { AlertState } from '../../contract/alerts.ts';
+import { chooseEnvironment, chooseProject, type ProjectTarget, take, takePaged } from '../choose-target.ts';
 import { alertMetrics, alertStates, onCanaryChoices, severities } from '../frame/choices.ts';
 import { type Command, type CommandContext, inEnvironment, inProject, paged, verb } from '../frame/command.ts';
 import { didYouMean } from '../frame/suggest.ts';
 import { CliError, exit, UsageError } from '../io.ts';
-import { chooseEnvironment, chooseProject, type ProjectTarget, take, takePaged } from '../reach/choose.ts';
 import { colourOf } from '../terminal/output.ts';
 
 const ruleOptions = {

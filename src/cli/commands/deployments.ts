@@ -1,13 +1,11 @@
 import type { DeploymentState } from '../../contract/deployments.ts';
+import { chooseDeployment, chooseEnvironment, chooseProject, takePaged } from '../choose-target.ts';
 import { deploymentStates } from '../frame/choices.ts';
 import { type Command, inEnvironment, paged, verb } from '../frame/command.ts';
 import { exit } from '../io.ts';
-import { chooseDeployment, chooseProject, takePaged } from '../reach/choose.ts';
-import { timelineLine } from '../reach/deployment-view.ts';
-import { watch } from '../reach/watch.ts';
 import { colourOf } from '../terminal/output.ts';
-import { pairs } from '../terminal/table.ts';
-import { clean } from '../terminal/width.ts';
+import { clean, pairs } from '../terminal/table.ts';
+import { timelineLine, watch } from './watch-deployment.ts';
 
 export const deployments: Command = {
   verbs: {
@@ -82,4 +80,30 @@ export const deployments: Command = {
     'sluice deployments show dpl_01k9xw3v5qfk2t8m7c4b6d9e0h',
     'sluice deployments watch',
   ],
+};
+
+export const revisions: Command = {
+  verbs: {
+    '': verb({
+      about: 'list revisions of an environment, and which of them can be rolled back to',
+      options: { ...inEnvironment, ...paged },
+      async run(context) {
+        const { sluice, project, environment } = await chooseEnvironment(context);
+        context.out.list(
+          await takePaged(context, sluice.revisions.list(project.id, environment)),
+          [
+            { title: 'REV', of: ({ id }) => id },
+            { title: 'STATE', of: ({ state }) => state, colour: ({ state }) => colourOf(state) },
+            { title: 'TRAFFIC', of: (r) => (r.traffic_percent > 0 ? `${r.traffic_percent} %` : '-'), right: true },
+            { title: 'ROLLBACK', of: (r) => (r.rollback_eligible ? 'yes' : (r.ineligible_reason ?? 'no')) },
+            { title: 'IMAGE', of: ({ image }) => image },
+            { title: 'CREATED', of: ({ created_at }) => context.out.time(created_at) },
+          ],
+          `${environment} of ${project.slug} has no revision yet. Deploy one: sluice deploy IMAGE`,
+        );
+        return exit.done;
+      },
+    }),
+  },
+  examples: ['sluice revisions', 'sluice revisions --env staging --limit 5'],
 };

@@ -1,10 +1,10 @@
 import type { Domain } from '../../contract/domains.ts';
+import { chooseEnvironment, chooseProject, type ProjectTarget, take } from '../choose-target.ts';
 import { type Command, type CommandContext, inEnvironment, inProject, verb } from '../frame/command.ts';
 import { didYouMean } from '../frame/suggest.ts';
 import { CliError, exit } from '../io.ts';
-import { chooseEnvironment, chooseProject, type ProjectTarget, take } from '../reach/choose.ts';
 import { colourOf } from '../terminal/output.ts';
-import { clean } from '../terminal/width.ts';
+import { clean } from '../terminal/table.ts';
 
 /** By id or by hostname. */
 async function chooseDomain(context: CommandContext<'project'>): Promise<ProjectTarget & { domain: Domain }> {

@@ -1,11 +1,57 @@
+import type { Sluice } from '../../client/index.ts';
 import type { EventKind } from '../../contract/events.ts';
+import { findProject, takePaged } from '../choose-target.ts';
+import { connect } from '../connect.ts';
 import { eventKinds } from '../frame/choices.ts';
 import { type Command, inProject, paged, verb } from '../frame/command.ts';
 import { exit } from '../io.ts';
-import { findProject, takePaged } from '../reach/choose.ts';
-import { connect } from '../reach/connect.ts';
-import { eventLine } from '../reach/event-line.ts';
-import { projectNames } from '../reach/project-names.ts';
+import { type Paint, timeOfDay } from '../terminal/output.ts';
+import { clean } from '../terminal/table.ts';
+
+/** What events, deliveries and tests have in common. */
+export interface EventSummary {
+  id: string;
+  type: string;
+  created_at: string;
+  project_id?: string | null;
+  data?: unknown;
+}
+
+/** The record of an event in short; empty for a kind this version does not know. */
+function gist({ type, data }: EventSummary): string {
+  const record = (data ?? {}) as Record<string, unknown>;
+  const of = (name: string) => clean(String(record[name] ?? '-'));
+  if (type.startsWith('deployment.')) {
+    const failure = record.failure as { code: string; message: string } | null | undefined;
+    return `${of('environment')} ${of('revision')} ${of('image')}${failure ? `: ${failure.code}, ${clean(failure.message)}` : ''}`;
+  }
+  if (type === 'revision.rolled_back') return `${of('environment')} ${of('id')} ${of('image')}, cause: ${of('cause')}`;
+  if (type.startsWith('alert.')) return `${of('environment')} ${of('name')}: ${of('message')}`;
+  if (type.startsWith('domain.')) return `${of('hostname')}, leads to ${of('environment')}`;
+  return '';
+}
+
+export function eventLine(event: EventSummary, project: string, paint: Paint): string {
+  const bad = /failed|fired|rolled_back/.test(event.type);
+  const kind = paint(bad ? 'red' : /succeeded|resolved|renewed/.test(event.type) ? 'green' : 'cyan', event.type);
+  return `${paint('dim', timeOfDay(event.created_at))}  ${kind}  ${paint('bold', clean(project))}  ${gist(event)}`.trimEnd();
+}
+
+/** Slugs of projects, looked up once each; the id where that is not allowed or the project is gone. */
+export function projectNames(sluice: Sluice): (id: string | null | undefined) => Promise<string> {
+  const known = new Map<string, Promise<string>>();
+  return (id) => {
+    if (!id) return Promise.resolve('-');
+    const asked =
+      known.get(id) ??
+      sluice.projects.get(id).then(
+        ({ slug }) => slug,
+        () => id,
+      );
+    known.set(id, asked);
+    return asked;
+  };
+}
 
 export const events: Command = {
   verbs: {

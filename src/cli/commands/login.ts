@@ -1,7 +1,6 @@
+import { clientFor, defaultUrl, fromDataDirectory, loginPath, normalUrl, removeLogin, writeLogin } from '../connect.ts';
 import { type Command, verb } from '../frame/command.ts';
 import { CliError, exit, type Io, UsageError } from '../io.ts';
-import { clientFor, defaultUrl, fromDataDirectory, normalUrl } from '../reach/connect.ts';
-import { writeLogin } from '../reach/login-file.ts';
 import { prompt, readStdin } from '../terminal/prompt.ts';
 
 function addressFrom(given: string | undefined, io: Io): string | null {
@@ -58,4 +57,21 @@ export const login: Command = {
   },
   notes: 'The token is never an argument, so that it stays out of the history of your shell.',
   examples: ['sluice login https://sluice.example', 'sluice login --token-stdin < data/admin-token'],
+};
+
+export const logout: Command = {
+  verbs: {
+    '': verb({
+      about: 'forget the service and the token that login stored; the token itself stays valid',
+      async run({ io, out }) {
+        const removed = removeLogin(io.env);
+        out.result({ removed }, () => {
+          out.line(removed ? `${loginPath(io.env)} is removed` : 'Nothing was stored.');
+          if (removed) out.note('The token stays valid; end it with: sluice tokens revoke ID');
+        });
+        return exit.done;
+      },
+    }),
+  },
+  examples: ['sluice logout'],
 };

@@ -1,14 +1,14 @@
 import type { LogEntry, Sluice } from '../../client/index.ts';
+import { chooseEnvironment, chooseProject } from '../choose-target.ts';
 import { type Command, type CommandContext, inEnvironment, verb } from '../frame/command.ts';
-import { readTime } from '../frame/time-option.ts';
+import { readTime } from '../frame/parse.ts';
 import { CliError, exit } from '../io.ts';
-import { chooseEnvironment, chooseProject } from '../reach/choose.ts';
-import { timeOfDay } from '../terminal/quantities.ts';
-import { clean } from '../terminal/width.ts';
+import { timeOfDay } from '../terminal/output.ts';
+import { clean } from '../terminal/table.ts';
 
 const most = 1000;
 const firstLinesMs = 3000;
-const lookMs = 250;
+const pollMs = 250;
 
 type Query = NonNullable<Parameters<Sluice['logs']['list']>[2]>;
 type Filter = Pick<Query, 'since' | 'revision' | 'instance' | 'stream' | 'search'>;
@@ -56,13 +56,13 @@ async function readLatest(
 
 /** What an instance prints is stored a moment later: where something has just been started, it is waited for. */
 async function readFirst(context: CommandContext, source: LogSource, query: Query, limit: number): Promise<LogEntry[]> {
-  const { pause } = await import('../../client/pause.ts');
+  const { pause } = await import('../../client/retry.ts');
   const until = Date.now() + firstLinesMs;
   for (;;) {
     const entries = await readLatest(source, query, limit);
     if (entries.length > 0 || query.search !== undefined || Date.now() > until) return entries;
     await requireSomething(source);
-    await pause(lookMs, context.signal);
+    await pause(pollMs, context.signal);
   }
 }
 

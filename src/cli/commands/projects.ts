@@ -1,10 +1,9 @@
+import { chooseProject, findProject, takePaged } from '../choose-target.ts';
+import { connect } from '../connect.ts';
 import { type Command, inProject, paged, verb } from '../frame/command.ts';
-import { confirmFirst } from '../frame/confirm-first.ts';
 import { exit } from '../io.ts';
-import { chooseProject, findProject, takePaged } from '../reach/choose.ts';
-import { connect } from '../reach/connect.ts';
-import { pairs } from '../terminal/table.ts';
-import { clean } from '../terminal/width.ts';
+import { confirmFirst } from '../terminal/prompt.ts';
+import { clean, pairs } from '../terminal/table.ts';
 
 export const projects: Command = {
   verbs: {

@@ -1,7 +1,7 @@
+import { findProject, takePaged } from '../choose-target.ts';
+import { connect } from '../connect.ts';
 import { type Command, paged, verb } from '../frame/command.ts';
 import { CliError, exit, UsageError } from '../io.ts';
-import { findProject, takePaged } from '../reach/choose.ts';
-import { connect } from '../reach/connect.ts';
 import { prompt, readStdin } from '../terminal/prompt.ts';
 
 export const registries: Command = {

@@ -1,12 +1,13 @@
 import type { Sluice } from '../../client/index.ts';
+import type { Region } from '../../client/types.ts';
 import type { Environment } from '../../contract/environments.ts';
+import type { Instance } from '../../contract/instances.ts';
 import type { Project } from '../../contract/projects.ts';
-import { type Command, inProject, verb } from '../frame/command.ts';
+import { chooseEnvironment, findProject, take, takePaged } from '../choose-target.ts';
+import { connect } from '../connect.ts';
+import { type Command, inEnvironment, inProject, paged, verb } from '../frame/command.ts';
 import { exit } from '../io.ts';
-import { findProject, take } from '../reach/choose.ts';
-import { connect } from '../reach/connect.ts';
-import { healthColour, healthLine } from '../terminal/health.ts';
-import { colourOf } from '../terminal/output.ts';
+import { type Colour, colourOf, healthColour, healthLine } from '../terminal/output.ts';
 import { trafficOf } from './environments.ts';
 
 interface Row {
@@ -87,4 +88,93 @@ export const status: Command = {
     }),
   },
   examples: ['sluice status', 'sluice status --project shop'],
+};
+
+const ownColours: Partial<Record<Instance['state'], Colour>> = {
+  unhealthy: 'red',
+  ended: 'red',
+  draining: 'dim',
+};
+
+function stateOf({ state, ended }: Instance): string {
+  if (!ended) return state;
+  const code = ended.exit_code === null ? '' : `, exit code ${ended.exit_code}`;
+  return `${state}: ${ended.reason}${code}`;
+}
+
+function checkOf({ last_check: check }: Instance): string {
+  if (!check) return '-';
+  return check.ok ? `ok: ${check.message}` : `failed: ${check.message}`;
+}
+
+export const ps: Command = {
+  verbs: {
+    '': verb({
+      about: 'list instances of an environment: those that run, and those that ended by themselves',
+      options: { ...inEnvironment, ...paged },
+      async run(context) {
+        const { sluice, project, environment } = await chooseEnvironment(context);
+        const [{ health }, instances] = await Promise.all([
+          sluice.environments.get(project.id, environment),
+          takePaged(context, sluice.instances.list(project.id, environment)),
+        ]);
+        const wrong = healthLine(`${environment} of ${project.slug}`, health, context.out);
+        if (wrong !== null && !context.out.json) context.out.line(`${wrong}\n`);
+        context.out.list(
+          instances,
+          [
+            { title: 'INSTANCE', of: ({ id }) => id },
+            { title: 'REV', of: ({ revision }) => revision },
+            { title: 'STATE', of: stateOf, colour: ({ state }) => ownColours[state] ?? colourOf(state) },
+            { title: 'RESTARTS', of: ({ restarts }) => restarts, right: true },
+            { title: 'STARTED', of: ({ started_at }) => context.out.time(started_at) },
+            { title: 'ENDED', of: ({ ended }) => context.out.time(ended?.at ?? null) },
+            { title: 'NODE', of: ({ node }) => node },
+            { title: 'LAST CHECK', of: checkOf },
+          ],
+          `Nothing runs in ${environment} of ${project.slug}. Deploy something: sluice deploy IMAGE`,
+        );
+        return exit.done;
+      },
+    }),
+  },
+  examples: ['sluice ps', 'sluice ps --env staging'],
+};
+
+const mostShown = 1000;
+
+/** How many of its machines answer, and which do not. */
+function hostsOf({ hosts }: Region): string {
+  if (!hosts) return '-';
+  const away = hosts.filter(({ available }) => !available).map(({ name }) => name);
+  const count = `${hosts.length - away.length} of ${hosts.length}`;
+  return away.length === 0 ? count : `${count}, away: ${away.join(' ')}`;
+}
+
+export const regions: Command = {
+  verbs: {
+    '': verb({
+      about: 'list regions, and whether the engine of each answers',
+      async run(context) {
+        const sluice = await connect(context);
+        context.out.list(
+          await take(sluice.regions.list(), mostShown),
+          [
+            { title: 'NAME', of: ({ name }) => name },
+            { title: 'ENGINE', of: ({ engine }) => engine },
+            {
+              title: 'STATE',
+              of: ({ available }) => (available ? 'answers' : 'away'),
+              colour: ({ available }) => (available ? 'green' : 'red'),
+            },
+            { title: 'HOSTS', of: hostsOf },
+          ],
+          'There is no region.',
+        );
+        return exit.done;
+      },
+    }),
+  },
+  notes: 'HOSTS: of a region with several Docker hosts, how many answer.',
+  examples: ['sluice regions'],
 };

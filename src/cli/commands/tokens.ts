@@ -1,9 +1,9 @@
 import { type Scope, scopes } from '../../contract/scopes.ts';
 import type { Token } from '../../contract/tokens.ts';
+import { findProject, takePaged } from '../choose-target.ts';
+import { connect } from '../connect.ts';
 import { type Command, paged, verb } from '../frame/command.ts';
 import { exit } from '../io.ts';
-import { findProject, takePaged } from '../reach/choose.ts';
-import { connect } from '../reach/connect.ts';
 
 export const tokens: Command = {
   verbs: {

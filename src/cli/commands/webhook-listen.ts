@@ -1,17 +1,125 @@
 // sluice webhooks listen: a receiver on a free loopback port, registered for as long as it runs, that shows every event
 // and whether its signature is right. Where the service may not send to this machine, the event stream is followed
 // instead.
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import type { Sluice } from '../../client/index.ts';
+import { verifySignature } from '../../client/signature.ts';
 import type { EventKind } from '../../contract/events.ts';
 import type { Webhook } from '../../contract/webhooks.ts';
+import { findProject } from '../choose-target.ts';
+import { connect } from '../connect.ts';
 import { eventKinds } from '../frame/choices.ts';
 import { type CommandContext, verb } from '../frame/command.ts';
 import { CliError, exit, UsageError } from '../io.ts';
-import { findProject } from '../reach/choose.ts';
-import { connect } from '../reach/connect.ts';
-import { type EventSummary, eventLine } from '../reach/event-line.ts';
-import { projectNames } from '../reach/project-names.ts';
-import { type Arrival, openReceiver } from '../reach/receiver.ts';
+import { type EventSummary, eventLine, projectNames } from './events.ts';
+
+// A receiver of webhooks on a free loopback port: checks each delivery, and forwards it where `forward` is set.
+
+interface Arrival {
+  event: EventSummary;
+  verified: boolean;
+  /** The response of the address it was forwarded to; null: it was not forwarded. */
+  answer: string | null;
+}
+
+interface ReceiverOptions {
+  forward: string | undefined;
+  onArrival(arrival: Arrival): void;
+}
+
+interface Receiver {
+  url: string;
+  /** Known only once the webhook is registered, which is after the receiver listens. */
+  secret(secret: string): void;
+  close(): Promise<void>;
+}
+
+const mostBytes = 2 * 1024 * 1024;
+const forwardTimeoutMs = 14_000;
+
+/** The header's name is a setting of the service; the one of Standard Webhooks is computed differently. */
+function signatureOf(headers: IncomingHttpHeaders): string | undefined {
+  const names = Object.keys(headers).filter((name) => name.endsWith('-signature') && name !== 'webhook-signature');
+  return headers[names[0] ?? ''] as string | undefined;
+}
+
+async function readBody(request: IncomingMessage): Promise<Buffer | null> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > mostBytes) return null;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+function eventOf(body: Buffer): EventSummary | null {
+  try {
+    const event = JSON.parse(body.toString('utf8'));
+    return typeof event?.id === 'string' && typeof event.type === 'string' && typeof event.created_at === 'string'
+      ? event
+      : null;
+  } catch {
+    return null;
+  }
+}
+
+async function handOn(
+  url: string,
+  headers: IncomingHttpHeaders,
+  body: Buffer,
+): Promise<{ status: number; text: string }> {
+  const own = new Set(['host', 'connection', 'content-length', 'transfer-encoding']);
+  const passed = Object.entries(headers).filter(([name, value]) => !own.has(name) && typeof value === 'string');
+  try {
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: Object.fromEntries(passed) as Record<string, string>,
+      body: new Uint8Array(body),
+      redirect: 'manual',
+      signal: AbortSignal.timeout(forwardTimeoutMs),
+    });
+    await response.body?.cancel();
+    return { status: response.status, text: String(response.status) };
+  } catch (error) {
+    const cause = (error as Error).cause as Error | undefined;
+    return { status: 502, text: cause?.message || (error as Error).message };
+  }
+}
+
+async function openReceiver({ forward, onArrival }: ReceiverOptions): Promise<Receiver> {
+  const { promise: known, resolve: secret } = Promise.withResolvers<string>();
+  const handle = async (request: IncomingMessage): Promise<number> => {
+    const body = request.method === 'POST' ? await readBody(request) : null;
+    const event = body && eventOf(body);
+    if (!body || !event) return 400;
+    const verified = await verifySignature(body, signatureOf(request.headers), await known);
+    const answer = forward && verified ? await handOn(forward, request.headers, body) : null;
+    onArrival({ event, verified, answer: answer?.text ?? null });
+    return verified ? (answer?.status ?? 200) : 401;
+  };
+  const server = createServer((request, response) => {
+    handle(request).then(
+      (status) => response.writeHead(status).end(),
+      () => response.destroy(),
+    );
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    secret,
+    async close() {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
 
 interface ListenOptions {
   context: CommandContext;
@@ -42,7 +150,7 @@ async function register(
   }
 }
 
-function show(options: ListenOptions, nameOf: (id: string | null | undefined) => Promise<string>) {
+function printer(options: ListenOptions, nameOf: (id: string | null | undefined) => Promise<string>) {
   const { out } = options.context;
   return async (event: EventSummary, verified: boolean | null, answer: string | null): Promise<void> => {
     if (out.json) return out.jsonLine({ verified, answer, event });
@@ -54,7 +162,7 @@ function show(options: ListenOptions, nameOf: (id: string | null | undefined) =>
 
 async function receive(options: ListenOptions): Promise<boolean> {
   const { context, sluice, forward } = options;
-  const showEvent = show(options, projectNames(sluice));
+  const showEvent = printer(options, projectNames(sluice));
   const shown: Promise<void>[] = [];
   const onArrival = ({ event, verified, answer }: Arrival) => void shown.push(showEvent(event, verified, answer));
   const receiver = await openReceiver({ forward, onArrival });
@@ -86,7 +194,7 @@ async function followInstead(options: ListenOptions): Promise<void> {
   context.out.note(
     'The service does not send webhooks to this machine; following the event stream instead (no signatures).',
   );
-  const showEvent = show(options, projectNames(sluice));
+  const showEvent = printer(options, projectNames(sluice));
   for await (const event of sluice.events.stream(projectId ? { project_id: projectId } : {}, {
     signal: context.signal,
   })) {

@@ -1,7 +1,6 @@
 // What a command is: verbs, each with its arguments, its options and what it does. Parsing, help and completion all read
 // this declaration, so they cannot disagree.
 import type { Io } from '../io.ts';
-import type { FoundService } from '../reach/found-service.ts';
 import type { Output } from '../terminal/output.ts';
 
 export interface Option {
@@ -107,4 +106,12 @@ export function verb<const O extends Options = Record<never, Option>>(spec: Verb
     options: { ...spec.options, ...(spec.textOnly ? helpOption : common) },
     run: (context) => spec.run(context as CommandContext<(keyof O & string) | keyof typeof common>),
   };
+}
+
+/** The service a command talks to, and the token it uses there. */
+export interface FoundService {
+  url: string;
+  token: string;
+  /** Where address and token came from, for people. */
+  from: string;
 }

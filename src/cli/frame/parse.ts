@@ -1,9 +1,10 @@
 // From the words of a command line to a verb with its arguments and options.
+
+import { constants } from 'node:os';
 import { parseArgs } from 'node:util';
-import { exit, type Io, UsageError } from '../io.ts';
+import { CliError, exit, type Io, UsageError } from '../io.ts';
 import { createOutput } from '../terminal/output.ts';
 import type { Command, CommandContext, Options, Verb } from './command.ts';
-import { interruption } from './interruption.ts';
 import { didYouMean } from './suggest.ts';
 
 interface Parsed {
@@ -114,4 +115,33 @@ function contextOf(args: string[], values: Values, io: Io): CommandContext {
       throw new UsageError(`--${name} takes a whole number from ${least} to ${most}.`);
     },
   };
+}
+
+let controller: AbortController | null = null;
+
+/**
+ * Aborted by the first SIGINT or SIGTERM. Listening begins with the first call, so that a signal ends
+ * commands that never call it, as it ends any process; a second signal ends the process at once.
+ */
+export function interruption(): AbortSignal {
+  if (controller) return controller.signal;
+  const made = new AbortController();
+  controller = made;
+  const onSignal = (signal: 'SIGINT' | 'SIGTERM') => {
+    if (made.signal.aborted) process.exit(128 + constants.signals[signal]);
+    made.abort(signal);
+  };
+  process.on('SIGINT', onSignal);
+  process.on('SIGTERM', onSignal);
+  return made.signal;
+}
+
+const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** `1h` is an hour ago; anything else is a time. `name`: of the option. */
+export function readTime(text: string, name: string, nowMs: number): string {
+  const [, count, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
+  const ms = unit === undefined ? Date.parse(text) : nowMs - Number(count) * unitMs[unit]!;
+  if (!Number.isNaN(ms)) return new Date(ms).toISOString();
+  throw new CliError(exit.usage, `--${name} must be a time, or how long ago: 30s, 15m, 1h, 2d.`);
 }

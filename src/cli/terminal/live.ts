@@ -1,7 +1,7 @@
 // A few lines at the bottom of a terminal that are drawn again in place. Each redraw is one write that overwrites and
 // then erases what is left over, so nothing flickers. Lines that stay are printed above them.
 import type { Sink } from '../io.ts';
-import { cut } from './width.ts';
+import { cut } from './table.ts';
 
 const hideCursor = '\x1b[?25l';
 const showCursor = '\x1b[?25h';

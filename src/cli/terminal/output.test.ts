@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { processIo, type Sink } from '../io.ts';
-import { createOutput, hasColours } from './output.ts';
-import { ago, count, milliseconds, percent, span } from './quantities.ts';
+import { ago, count, createOutput, hasColours, milliseconds, percent, span } from './output.ts';
 
 test('colours only on a terminal that can show them, or where they are asked for', () => {
   const [terminal, pipe]: Sink[] = [{ write() {}, isTTY: true }, { write() {} }];

@@ -1,5 +1,5 @@
-import type { Io } from '../io.ts';
-import { CliError, exit } from '../io.ts';
+import type { CommandContext } from '../frame/command.ts';
+import { CliError, exit, type Io } from '../io.ts';
 
 const most = 10_000;
 
@@ -49,6 +49,13 @@ export function prompt(io: Io, question: string, hidden = false): Promise<string
   });
 }
 
-export async function confirm(io: Io, question: string): Promise<boolean> {
+async function confirm(io: Io, question: string): Promise<boolean> {
   return /^y(es)?$/i.test((await prompt(io, `${question} [y/N] `)).trim());
+}
+
+/** For what cannot be undone: asks on a terminal; elsewhere --yes has to be given. */
+export async function confirmFirst(context: CommandContext<'yes'>, question: string): Promise<void> {
+  if (context.flag('yes')) return;
+  if (!context.io.stdin.isTTY) throw new CliError(exit.usage, 'Not a terminal: pass --yes.');
+  if (!(await confirm(context.io, question))) throw new CliError(exit.interrupted, 'Nothing was done.');
 }

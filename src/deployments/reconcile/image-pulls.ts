@@ -1,6 +1,6 @@
 // Images being pulled. No pass waits for a pull: it asks what is known so far. A pull that failed for a reason that may
 // pass is retried with backoff; a registry that cannot be reached is retried only once.
-import { pinImage } from '../../contract/image-reference.ts';
+import { pinImage } from '../../contract/references.ts';
 import { EngineError, type PreparedImage } from '../../engines/engine.ts';
 import { type EnvironmentKey, keyOf, keyText } from '../../environments/environment-key.ts';
 import { openSealedVariables } from '../../environments/revision-settings.ts';

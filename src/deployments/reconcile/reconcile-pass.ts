@@ -5,7 +5,7 @@
 // that the next pass comes later, from this process or another. For the same reason a step that reports how things are
 // ("It serves all traffic.") is decided by the pass after the one that made them so.
 import { findCanaryAlert } from '../../alerts/alert-queries.ts';
-import { revisionId } from '../../contract/revision-id.ts';
+import { revisionId } from '../../contract/references.ts';
 import type { Db } from '../../db/database.ts';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
 import { EngineError, type PreparedImage } from '../../engines/engine.ts';

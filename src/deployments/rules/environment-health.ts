@@ -1,5 +1,5 @@
 // Whether an environment serves its visitors, and if not, why. No I/O.
-import type { HealthState } from '../../contract/running/health.ts';
+import type { HealthState } from '../../contract/projects.ts';
 import type { InstanceRow } from '../instance-queries.ts';
 import { type InstanceEndRow, settledAfterMs } from '../instance-queries.ts';
 

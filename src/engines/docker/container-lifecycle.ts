@@ -1,6 +1,6 @@
 // Creates, starts and removes the container of an instance.
 import type { ContainerCreateOptions, ContainerInspectInfo } from 'dockerode';
-import { pinImage } from '../../contract/image-reference.ts';
+import { pinImage } from '../../contract/references.ts';
 import { EngineError, type InstanceSpec } from '../engine.ts';
 import { containerName, createOptions, isInstance } from './container.ts';
 import type { Reach } from './docker-address.ts';

@@ -1,7 +1,6 @@
 // The container of an instance: what to create, and how to read it back.
 import type { ContainerCreateOptions, ContainerInfo } from 'dockerode';
-import { pinImage } from '../../contract/image-reference.ts';
-import { revisionId } from '../../contract/revision-id.ts';
+import { pinImage, revisionId } from '../../contract/references.ts';
 import type { EngineChange, EngineEnd, EngineInstance, InstanceSpec, Resources } from '../engine.ts';
 import type { Reach } from './docker-address.ts';
 

@@ -1,7 +1,7 @@
 // Pulls images with the credentials of their registry and finds out their digest.
 import type { Readable } from 'node:stream';
 import type { ImageInspectInfo } from 'dockerode';
-import { type ImageReference, nameOf, parseImage, pinImage } from '../../contract/image-reference.ts';
+import { type ImageReference, nameOf, parseImage, pinImage } from '../../contract/references.ts';
 import { EngineError, type ImageAccess, type RegistryAuth } from '../engine.ts';
 import { pullFault } from '../registry/registry-faults.ts';
 import {

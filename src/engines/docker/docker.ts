@@ -1,6 +1,6 @@
 // The Docker Engine API (or Podman's compatible one), over a socket or TCP. An instance is a container. Everything known
 // about it is in its labels, so that any process of the installation finds it again.
-import { pinImage } from '../../contract/image-reference.ts';
+import { pinImage } from '../../contract/references.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { defaultLogBytes, type EngineInstance, type InstanceEngine, type InstanceSpec } from '../engine.ts';
 import { containerName, instanceOf, labelFilter, ownerOf } from './container.ts';

@@ -1,6 +1,6 @@
 // Kubernetes as an engine. A set is a ReplicaSet (sets.ts), and each of its pods is given to an instance (members.ts). The
 // cluster replaces a pod that was removed, evicted or lost with its node, even while this service is away.
-import { parseImage } from '../../contract/image-reference.ts';
+import { parseImage } from '../../contract/references.ts';
 import type { Log } from '../../lib/log.ts';
 import { StartError } from '../../lib/start-error.ts';
 import { defaultLogBytes, type Engine, EngineError, type EngineInstance } from '../engine.ts';

@@ -1,8 +1,7 @@
 // The objects that the engine writes to a cluster: the ReplicaSet of a set, its Secrets, and the namespace of a project
 // with its NetworkPolicy. No I/O.
 import type { HealthCheck } from '../../contract/environments.ts';
-import { pinImage } from '../../contract/image-reference.ts';
-import { revisionId } from '../../contract/revision-id.ts';
+import { pinImage, revisionId } from '../../contract/references.ts';
 import { rangeText } from '../../lib/address.ts';
 import type { InstanceSet, RegistryAuth } from '../engine.ts';
 import type { Routers } from './kubernetes-settings.ts';

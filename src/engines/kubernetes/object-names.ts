@@ -1,6 +1,6 @@
 // What objects are called, and the labels by which they are found again.
 import { createHash } from 'node:crypto';
-import { revisionId } from '../../contract/revision-id.ts';
+import { revisionId } from '../../contract/references.ts';
 import { EngineError, type InstanceSet } from '../engine.ts';
 
 export const label = {

@@ -1,6 +1,6 @@
 // What the status of a pod means for its instance: its state, its address and, where it does not run, a failure code
 // with a sentence that says what to do. No I/O.
-import { parseImage } from '../../contract/image-reference.ts';
+import { parseImage } from '../../contract/references.ts';
 import type { EngineEnd, EngineFailure, EngineInstance } from '../engine.ts';
 import { pullFault } from '../registry/registry-faults.ts';
 import type { Condition, ContainerStatus, Pod, Terminated } from './kube-objects.ts';

@@ -1,6 +1,6 @@
 // Answers the authentication challenge of a registry (WWW-Authenticate, RFC 9110 and the distribution specification)
 // with a login or a token.
-import type { ImageReference } from '../../contract/image-reference.ts';
+import type { ImageReference } from '../../contract/references.ts';
 import { EngineError, type RegistryAuth } from '../engine.ts';
 import { refusal } from './registry-faults.ts';
 import { type Answer, isSafe, type RegistryHttp } from './registry-http.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseImage } from '../../contract/image-reference.ts';
+import { parseImage } from '../../contract/references.ts';
 import { InvalidSetting } from '../../lib/setting-parsers.ts';
 import { endpointsOf, isRefused, parseMirrors } from './registry-endpoints.ts';
 

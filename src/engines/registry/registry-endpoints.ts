@@ -1,5 +1,5 @@
 // Where the registry of an image is asked: first its mirrors, then the registry itself.
-import type { ImageReference } from '../../contract/image-reference.ts';
+import type { ImageReference } from '../../contract/references.ts';
 import { isAmong, isLoopback, parseAddress, parseRange } from '../../lib/address.ts';
 import { invalid } from '../../lib/setting-parsers.ts';
 

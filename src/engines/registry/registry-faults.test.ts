@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseImage } from '../../contract/image-reference.ts';
+import { parseImage } from '../../contract/references.ts';
 import type { EngineFault } from '../engine.ts';
 import { pullFault } from './registry-faults.ts';
 

@@ -1,6 +1,6 @@
 // What the refusal of a registry means: from its own answer or, where Docker, Podman or a kubelet pulls, from the text
 // they pass on. No I/O.
-import { type ImageReference, nameOf } from '../../contract/image-reference.ts';
+import { type ImageReference, nameOf } from '../../contract/references.ts';
 import { EngineError, type EngineFault } from '../engine.ts';
 import type { Answer } from './registry-http.ts';
 

@@ -1,6 +1,6 @@
 // Asks registries about images, by the OCI distribution specification: which digest a tag has, and how an image wants to be
 // run. Nothing is pulled here.
-import { type ImageReference, parseImage } from '../../contract/image-reference.ts';
+import { type ImageReference, parseImage } from '../../contract/references.ts';
 import { EngineError, type RegistryAuth } from '../engine.ts';
 import { authorize } from './registry-auth.ts';
 import { type Endpoint, endpointsOf, type Mirrors } from './registry-endpoints.ts';

@@ -16,8 +16,7 @@ import { once } from 'node:events';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
-import { parseImage } from '../../contract/image-reference.ts';
-import { revisionId } from '../../contract/revision-id.ts';
+import { parseImage, revisionId } from '../../contract/references.ts';
 import { latestThatFit } from '../../lib/log-lines.ts';
 import { createServer } from '../../lib/node-http.ts';
 import {

@@ -4,9 +4,9 @@
 import { timingSafeEqual } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Caller } from '../../contract/caller.ts';
-import type { RouteDeclaration } from '../../contract/declare/route.ts';
+import type { RouteDeclaration } from '../../contract/declare.ts';
 import { ApiError, notFound, type ParamName } from '../../contract/errors.ts';
+import type { Caller } from '../../contract/scopes.ts';
 import type { Db } from '../../db/database.ts';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
 import { preparedInsert } from '../../db/prepared.ts';

@@ -2,9 +2,9 @@
 // string, a valid token, the rate limit, the scope. Every response carries the state of the rate limit.
 import { hash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Caller } from '../../contract/caller.ts';
-import type { RouteDeclaration } from '../../contract/declare/route.ts';
+import type { RouteDeclaration } from '../../contract/declare.ts';
 import { ApiError } from '../../contract/errors.ts';
+import type { Caller } from '../../contract/scopes.ts';
 import { allows } from '../../contract/scopes.ts';
 import { networkOf } from '../../lib/address.ts';
 import type { Clock } from '../../lib/clock.ts';

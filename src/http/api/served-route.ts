@@ -1,8 +1,8 @@
 // What a handler gets and returns. The handler of a GET reads. Any other handler runs in a transaction that also writes the
 // audit row and the stored response: they commit together or not at all.
 import type { Readable } from 'node:stream';
-import type { Caller } from '../../contract/caller.ts';
-import type { BodyOf, ParamsOf, QueryOf, ResponseOf, RouteDeclaration } from '../../contract/declare/route.ts';
+import type { BodyOf, ParamsOf, QueryOf, ResponseOf, RouteDeclaration } from '../../contract/declare.ts';
+import type { Caller } from '../../contract/scopes.ts';
 import type { Db } from '../../db/database.ts';
 import type { Page } from '../../db/keyset-page.ts';
 import type { Log } from '../../lib/log.ts';

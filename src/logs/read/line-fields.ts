@@ -1,5 +1,5 @@
 // Level, message and time of a line that is JSON (as pino, zap, slog, structlog and others write it) or logfmt.
-import { logLevels } from '../../contract/logs/entry.ts';
+import { logLevels } from '../../contract/logs.ts';
 
 export type LogLevel = (typeof logLevels)[number];
 

@@ -3,8 +3,8 @@
 // Segments are scanned a few at a time, in the order of their times, until the page is full and no other segment can hold
 // anything that comes before its end.
 
-import type { LogEntry } from '../../contract/logs/entry.ts';
-import { revisionId } from '../../contract/revision-id.ts';
+import type { LogEntry } from '../../contract/logs.ts';
+import { revisionId } from '../../contract/references.ts';
 import type { Db } from '../../db/database.ts';
 import { type EnvironmentKey, keyOf } from '../../environments/environment-key.ts';
 import { isoTime, isoTimeOrNull } from '../../lib/iso-time.ts';

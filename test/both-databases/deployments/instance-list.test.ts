@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Environment } from '../../../src/contract/environments.ts';
-import type { Instance } from '../../../src/contract/running/instances.ts';
+import type { Instance } from '../../../src/contract/instances.ts';
 import { endInstance } from '../../../src/deployments/instance-queries.ts';
 import { call } from '../../helpers/app.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';

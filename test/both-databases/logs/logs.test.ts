@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { LogEntry } from '../../../src/contract/logs/entry.ts';
+import type { LogEntry } from '../../../src/contract/logs.ts';
 import { onPostgres } from '../../helpers/app.ts';
 import { Follower } from '../../helpers/follower.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';

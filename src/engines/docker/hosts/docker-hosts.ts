@@ -1,6 +1,6 @@
 // Several Docker hosts as one engine. Instances are spread over the hosts that answer. What runs on a host that goes away
 // counts as there for a grace period, then as gone: it is replaced on the others, and removed when the host is back.
-import { pinImage } from '../../../contract/image-reference.ts';
+import { pinImage } from '../../../contract/references.ts';
 import type { Log } from '../../../lib/log.ts';
 import {
   type EngineChange,

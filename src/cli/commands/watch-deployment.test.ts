@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Deployment } from '../../contract/deployments.ts';
 import type { Paint } from '../terminal/output.ts';
-import { widthOf } from '../terminal/width.ts';
-import { liveLines, splitBar, summaryLines } from './deployment-view.ts';
+import { widthOf } from '../terminal/table.ts';
+import { liveLines, splitBar, summaryLines } from './watch-deployment.ts';
 
 const paint: Paint = (_colour, text) => text;
 const red: Paint = (colour, text) => (colour === 'red' ? `<${text}>` : text);

@@ -53,3 +53,9 @@ export function pinImage(image: string, digest: string): string {
   if (!reference) throw new TypeError(`${image} is not an image reference`);
   return `${nameOf(reference)}@${digest}`;
 }
+
+// A revision is `r` and its number, counted per environment.
+
+export const revisionId = (number: number): string => `r${number}`;
+
+export const revisionNumber = (id: string): number => Number(id.slice(1));

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { nameOf, parseImage, pinImage } from './image-reference.ts';
+import { nameOf, parseImage, pinImage } from './references.ts';
 
 const digest = `sha256:${'0123456789abcdef'.repeat(4)}`;
 

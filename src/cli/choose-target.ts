@@ -1,11 +1,11 @@
 // Which project, environment and deployment a command is about.
-import type { Sluice } from '../../client/index.ts';
-import type { Deployment } from '../../contract/deployments.ts';
-import type { Project } from '../../contract/projects.ts';
-import type { CommandContext } from '../frame/command.ts';
-import { didYouMean } from '../frame/suggest.ts';
-import { CliError, exit, UsageError } from '../io.ts';
+import type { Sluice } from '../client/index.ts';
+import type { Deployment } from '../contract/deployments.ts';
+import type { Project } from '../contract/projects.ts';
 import { connect } from './connect.ts';
+import type { CommandContext } from './frame/command.ts';
+import { didYouMean } from './frame/suggest.ts';
+import { CliError, exit, UsageError } from './io.ts';
 
 const listed = 10;
 

@@ -1,8 +1,7 @@
 import { Type } from 'typebox';
-import { declareList } from '../declare/declare.ts';
-import { Choice, Id, Int, Nullable, type Of, Shape, Text, Time } from '../declare/shapes.ts';
-import { RevisionId } from '../deployments.ts';
-import { environmentParams } from '../environments.ts';
+import { Choice, declareList, Id, Int, Nullable, type Of, Shape, Text, Time } from './declare.ts';
+import { RevisionId } from './deployments.ts';
+import { environmentParams } from './environments.ts';
 
 const instanceStates = ['pending', 'starting', 'healthy', 'unhealthy', 'draining', 'ended'] as const;
 

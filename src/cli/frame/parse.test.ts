@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { settingsOf } from '../commands/environment-settings.ts';
-import { countOf } from './parse.ts';
-import { readTime } from './time-option.ts';
+import { settingsOf } from '../commands/environments.ts';
+import { countOf, readTime } from './parse.ts';
 
 test('settings become the body of a change', () => {
   assert.deepEqual(settingsOf(['replicas=3', 'canary.steps=25,50', 'canary.advance=manual', 'auto_rollback=false']), {
