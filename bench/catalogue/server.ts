@@ -4,7 +4,7 @@ import { createReadStream, readFileSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { createOrigin } from '../../src/catalogue/origin/origin.ts';
+import { createOrigin } from '../../src/catalogue/origin.ts';
 
 const [kind, path] = process.argv.slice(2) as [string, string];
 

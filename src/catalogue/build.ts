@@ -3,23 +3,28 @@
 import { statSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
+import { CatalogueError, codeOf } from './catalogue-error.ts';
 import { type CatalogueDocument, composeDocument } from './document.ts';
-import { CatalogueError, codeOf } from './fault.ts';
 import { forEachAtOnce } from './files.ts';
 import { judge, missingIds, type Verdict } from './history.ts';
+import { rememberBuild } from './last-build.ts';
 import { appendLedger, foldLedger, readLedger, type StreamRecord } from './ledger.ts';
 import { type Manifest, parseManifest, type StreamEntry } from './manifest.ts';
 import type { Ffmpeg } from './media/ffmpeg.ts';
 import type { HlsLayout } from './media/package-hls.ts';
-import { type Patience, usualPatience } from './media/source/quiet.ts';
-import { stampSource } from './media/source/source-file.ts';
-import { checkOneFileSystem, checkStage, placeMedia, placeTexts, readPublished } from './publish.ts';
-import { publishLine } from './publish-line.ts';
-import { whileLocked } from './site-lock.ts';
+import { stampSource } from './media/source-file.ts';
+import {
+  checkOneFileSystem,
+  checkStage,
+  placeMedia,
+  placeTexts,
+  publishLine,
+  readPublished,
+  whileLocked,
+} from './publish.ts';
 import type { SitePaths } from './site-paths.ts';
-import { SourceDigests } from './sources.ts';
+import { type Patience, SourceDigests, usualPatience } from './sources.ts';
 import { type Recipe, type StagedStream, stageStream, stagingKey } from './staging.ts';
-import { rememberBuild } from './verify/last-build.ts';
 import { versionFaults } from './version-guard.ts';
 
 export type BuildEvent =

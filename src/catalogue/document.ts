@@ -1,7 +1,7 @@
 // The catalogue document (api/streams.json): its frozen version 2 shape, and how it is made from what is published.
 import { type Static, Type } from 'typebox';
 import type { Manifest } from './manifest.ts';
-import { faultsIn } from './shape.ts';
+import { faultsIn } from './schema-faults.ts';
 
 /** A path that a client may prefix with an origin: from the root, without a step up, a query or an empty segment. */
 const ROOT_RELATIVE = /^(?:\/[^\s\\?#%/.][^\s\\?#%/]*)+$/;

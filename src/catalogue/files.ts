@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { link, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
-import { codeOf } from './fault.ts';
+import { codeOf } from './catalogue-error.ts';
 
 const CHUNK_BYTES = 1024 * 1024;
 

@@ -1,8 +1,8 @@
 // The ledger: one JSON line for everything that was ever published or withdrawn, appended and never rewritten. It lies
 // beside the site; the rule that an id is never reused for different content rests on it.
 import { open, readFile } from 'node:fs/promises';
+import { CatalogueError, codeOf } from './catalogue-error.ts';
 import type { StreamFacts } from './document.ts';
-import { CatalogueError, codeOf } from './fault.ts';
 import type { Rendition } from './manifest.ts';
 
 export interface PublishedFile {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CatalogueError } from './fault.ts';
+import { CatalogueError } from './catalogue-error.ts';
 import { parseManifest } from './manifest.ts';
 
 const renditions = 'renditions:\n  - {label: 720p, width: 1280, height: 720, video_kbps: 2500, audio_kbps: 128}\n';

@@ -2,9 +2,9 @@
 import { resolve } from 'node:path';
 import { type Static, type TSchema, Type } from 'typebox';
 import { parseDocument } from 'yaml';
-import { CatalogueError } from './fault.ts';
-import { languageTag } from './media/source/describe.ts';
-import { type Fault, faultsIn, numberFaults } from './shape.ts';
+import { CatalogueError } from './catalogue-error.ts';
+import { languageTag } from './media/describe-input.ts';
+import { type Fault, faultsIn, numberFaults } from './schema-faults.ts';
 
 const presets = ['ultrafast', 'superfast', 'veryfast', 'faster', 'fast', 'medium', 'slow', 'slower'] as const;
 export type Preset = (typeof presets)[number];

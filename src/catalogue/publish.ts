@@ -1,19 +1,94 @@
 // Putting a checked change into the site. The order gives readers a complete catalogue at every moment, also after a crash:
 // media (which nothing names yet), ledger, gallery, SHA256SUMS, and the document last.
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { link, mkdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { compressedForms, formSuffixes, needsForms } from './compress.ts';
-import { type CatalogueDocument, encodeDocument, sameContent } from './document.ts';
-import { CatalogueError, codeOf } from './fault.ts';
+import { DatabaseSync } from 'node:sqlite';
+import { CatalogueError, codeOf } from './catalogue-error.ts';
+import { type CatalogueDocument, encodeDocument, type StreamFacts, sameContent } from './document.ts';
 import { listFiles, placeLink, replaceFile, syncPath } from './files.ts';
-import { galleryFiles } from './gallery-files.ts';
-import type { StreamRecord } from './ledger.ts';
+import {
+  appendLedger,
+  foldLedger,
+  type LedgerLine,
+  type PublishLine,
+  readLedger,
+  type StreamRecord,
+} from './ledger.ts';
+import { POSTER_NAME, progressiveName } from './media/encode-args.ts';
+import { MULTIVARIANT_NAME } from './media/package-hls.ts';
 import { DOCUMENT_PATH, HEALTH_BYTES, HEALTH_PATH, type SitePaths, SUMS_PATH } from './site-paths.ts';
-import { formatSums } from './sums.ts';
-import { FilesOnce } from './verify/files-once.ts';
-import { formFault } from './verify/verify-files.ts';
-import { type StagedFiles, verifyStage } from './verify/verify-stage.ts';
+import { compressedForms, formatSums, formSuffixes, galleryFiles, needsForms } from './site-texts.ts';
+import type { StagedStream } from './staging.ts';
+import { FilesOnce, formFault } from './verify/verify-files.ts';
+import { type StagedFiles, verifyStage } from './verify/verify-stream.ts';
+
+/**
+ * Runs a task while no other process builds or withdraws in the same site. The operating system holds the lock, taken
+ * through SQLite: it cannot outlive the process, so a crash leaves no stale lock to clear.
+ */
+export async function whileLocked<T>(paths: SitePaths, task: () => Promise<T>): Promise<T> {
+  mkdirSync(paths.state, { recursive: true });
+  const lock = new DatabaseSync(join(paths.state, 'lock'));
+  try {
+    try {
+      lock.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
+    } catch (error) {
+      if (!(error as Error).message.includes('locked')) throw error;
+      throw new CatalogueError(`another command is at work on ${paths.site}; wait until it has ended`);
+    }
+    return await task();
+  } finally {
+    lock.close();
+  }
+}
+
+// What the ledger notes when a stream is published, or when something is added to one.
+
+function factsOf(id: string, record: StreamRecord | undefined, staged: StagedStream): StreamFacts {
+  const at = (name: string) => `/media/${id}/${name}`;
+  const added = staged.encoded.progressive.map(({ label }) => [label, at(progressiveName(label))] as const);
+  return {
+    // A large rung that is added may show every frame where the small ones show every second.
+    fps: Math.max(record?.facts.fps ?? 0, staged.encoded.fps),
+    duration_s: record?.facts.duration_s ?? staged.encoded.duration_s,
+    progressive: { ...record?.facts.progressive, ...Object.fromEntries(added) },
+    hls: record?.facts.hls ?? (staged.encoded.hls === null ? null : at(MULTIVARIANT_NAME)),
+    poster: record?.facts.poster ?? at(POSTER_NAME),
+    thumbnails: record?.facts.thumbnails ?? at('thumbs.vtt'),
+  };
+}
+
+interface PublishedFrom {
+  id: string;
+  sourceSha256: string;
+  encoder: string;
+  /** When it is published, ISO 8601. */
+  at: string;
+}
+
+/** The ledger's line for a staged stream; throws where a path would get other content than it has. */
+export function publishLine(
+  { id, sourceSha256, encoder, at }: PublishedFrom,
+  record: StreamRecord | undefined,
+  staged: StagedStream,
+): PublishLine {
+  const files = Object.entries(staged.files).map(([name, file]) => [`media/${id}/${name}`, file] as const);
+  const conflict = files.find(([path, file]) => (record?.files.get(path)?.sha256 ?? file.sha256) !== file.sha256);
+  if (conflict !== undefined) throw new CatalogueError(`stream ${id}: ${conflict[0]} is published with other content`);
+  return {
+    type: 'publish',
+    at,
+    id,
+    source_sha256: sourceSha256,
+    encoder,
+    progressive: staged.encoded.progressive,
+    hls: staged.encoded.hls,
+    left_out: staged.encoded.leftOut,
+    facts: factsOf(id, record, staged),
+    files: Object.fromEntries(files),
+  };
+}
 
 export async function readPublished(paths: SitePaths): Promise<CatalogueDocument | null> {
   try {
@@ -106,7 +181,7 @@ async function removeForms(target: string): Promise<void> {
 }
 
 /** The text is as it should be; a publish that was cut short may have left it without its compressed forms. */
-async function mendForms({ site, staging }: SitePaths, path: string, bytes: Buffer): Promise<void> {
+async function repairForms({ site, staging }: SitePaths, path: string, bytes: Buffer): Promise<void> {
   const files = new FilesOnce((each) => join(site, each));
   const target = join(site, path);
   const wanted = needsForms(bytes) ? formSuffixes : (await compressedForms(bytes)).map(({ suffix }) => suffix);
@@ -125,7 +200,7 @@ async function placeText(paths: SitePaths, path: string, text: string | Buffer):
   const target = join(paths.site, path);
   const bytes = Buffer.from(text as string);
   const current = await readFile(target).catch(() => null);
-  if (current?.equals(bytes)) return mendForms(paths, path, bytes);
+  if (current?.equals(bytes)) return repairForms(paths, path, bytes);
   await removeForms(target);
   await replaceFile(target, bytes, paths.staging);
   await writeForms(target, bytes, paths.staging);
@@ -170,7 +245,7 @@ export async function placeTexts(
 }
 
 /** In the reverse order: first the document stops naming the files, then the checksums do, then the files go. */
-export async function removeFromSite(
+async function removeFromSite(
   paths: SitePaths,
   records: Map<string, StreamRecord>,
   published: CatalogueDocument | null,
@@ -182,4 +257,34 @@ export async function removeFromSite(
     const folder = join(paths.site, 'media', record.id);
     if (record.purged && existsSync(folder)) await rm(folder, { recursive: true });
   }
+}
+
+// sluice catalogue withdraw <id>: the document stops naming the stream, for good. Its files stay, so that a
+// player with the old document can finish; with `purge` they are removed once the document no longer names them.
+
+interface WithdrawOptions {
+  paths: SitePaths;
+  id: string;
+  purge: boolean;
+  now: () => Date;
+}
+
+async function withdrawLocked({ paths, id, purge, now }: WithdrawOptions): Promise<void> {
+  const ledger = await readLedger(paths.ledger);
+  const record = foldLedger(ledger.lines).get(id);
+  const published = await readPublished(paths);
+  if (record === undefined || published === null) throw new CatalogueError(`stream ${id} was never published`);
+  const at = now().toISOString();
+  const lines: LedgerLine[] = [];
+  if (!record.withdrawn) lines.push({ type: 'withdraw', at, id });
+  if (purge && !record.purged) lines.push({ type: 'purge', at, id });
+  // The ledger first: after a crash here the id is withdrawn already, and the same command finishes the rest.
+  await appendLedger(paths.ledger, ledger.completeBytes, lines);
+  const records = foldLedger([...ledger.lines, ...lines]);
+  const streams = published.streams.filter((stream) => !records.get(stream.id)?.withdrawn);
+  await removeFromSite(paths, records, published, { ...published, updated: at.slice(0, 10), streams });
+}
+
+export function withdrawStream(options: WithdrawOptions): Promise<void> {
+  return whileLocked(options.paths, () => withdrawLocked(options));
 }

@@ -1,8 +1,48 @@
 // Digests of source files, remembered by size and time of change, so that a build with nothing to do reads no video.
-import { readFile } from 'node:fs/promises';
+import { type FileHandle, readFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { CatalogueError } from './catalogue-error.ts';
 import { replaceFile } from './files.ts';
-import { type Patience, waitUntilQuiet } from './media/source/quiet.ts';
-import { digestOpen, openToRead, stampOpen, stampSource } from './media/source/source-file.ts';
+import { digestOpen, openToRead, stampOpen, stampSource } from './media/source-file.ts';
+
+// A file that is still being copied looks like a video that ends early. So a source that was written to a moment ago is
+// watched until it has kept still for a while.
+
+export interface Patience {
+  /** How long a file must not have changed. */
+  quietMs: number;
+  /** How long to wait for that. */
+  longestMs: number;
+}
+
+export const usualPatience: Patience = { quietMs: 2000, longestMs: 60_000 };
+
+interface Waiting {
+  patience: Patience;
+  signal?: AbortSignal | undefined;
+  /** Told once, where there is something to wait for. */
+  onWait?: (text: string) => void;
+}
+
+const POLL_MS = 100;
+
+/** Returns when the open file has not changed for a while; the clock of the machine only decides whether to look closer. */
+async function waitUntilQuiet(path: string, file: FileHandle, waiting: Waiting): Promise<void> {
+  const { quietMs, longestMs } = waiting.patience;
+  let last = await stampOpen(path, file);
+  if (Math.abs(Date.now() - last.writtenMs) >= quietMs) return;
+  waiting.onWait?.(`${path} was written to a moment ago; waiting until it is complete`);
+  const startedMs = performance.now();
+  let stillSinceMs = startedMs;
+  while (performance.now() - stillSinceMs < quietMs) {
+    if (performance.now() - startedMs > longestMs)
+      throw new CatalogueError(`${path} is still being written; build again when it is complete`);
+    await sleep(Math.min(POLL_MS, quietMs), undefined, { signal: waiting.signal });
+    const now = await stampOpen(path, file);
+    if (now.stamp !== last.stamp) stillSinceMs = performance.now();
+    last = now;
+  }
+}
 
 interface Digested {
   stamp: string;
@@ -10,7 +50,7 @@ interface Digested {
 }
 
 /** A file changed this recently could change again without its time of change showing it. */
-const TOO_FRESH_MS = 2000;
+const TOO_RECENT_MS = 2000;
 
 interface DigestOptions {
   patience: Patience;
@@ -49,7 +89,7 @@ export class SourceDigests {
       await waitUntilQuiet(source, file, options);
       const { stamp, changedMs } = await stampOpen(source, file);
       const digested = { stamp, sha256: await digestOpen(file, options.signal) };
-      if (Date.now() - changedMs > TOO_FRESH_MS) {
+      if (Date.now() - changedMs > TOO_RECENT_MS) {
         this.#known.set(source, digested);
         this.#changed = true;
       }

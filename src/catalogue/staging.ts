@@ -3,14 +3,14 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { compressedForms, isText } from './compress.ts';
-import { codeOf } from './fault.ts';
+import { codeOf } from './catalogue-error.ts';
 import { forEachAtOnce, hashFile, listFiles, replaceFile, syncPath } from './files.ts';
 import type { PublishedFile } from './ledger.ts';
 import { type Encoded, type EncodeProgress, type EncodeTask, encodeStream } from './media/encode.ts';
 import { RECIPE_REVISION } from './media/encode-args.ts';
 import type { Ffmpeg } from './media/ffmpeg.ts';
-import { readUnchanged } from './media/source/source-file.ts';
+import { readUnchanged } from './media/source-file.ts';
+import { compressedForms, isText } from './site-texts.ts';
 
 export interface StagedStream {
   folder: string;

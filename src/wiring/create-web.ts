@@ -2,7 +2,7 @@
 import type { Server } from 'node:http';
 import type { FastifyInstance } from 'fastify';
 import { auditRoutes } from '../audit/audit-routes.ts';
-import { createOrigin } from '../catalogue/origin/origin.ts';
+import { createOrigin } from '../catalogue/origin.ts';
 import { addressOf, type Config } from '../config.ts';
 import { getOpenApi } from '../contract/service.ts';
 import { deploymentLogRoutes, type LogParts } from '../deployments/deployment-log-routes.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createOrigin } from '../../src/catalogue/origin/origin.ts';
+import { createOrigin } from '../../src/catalogue/origin.ts';
 import { CatalogueReadError, catalogue, readDocument } from '../../src/client/catalogue.ts';
 import { listen, makeBuild, makeSource, writeManifest } from './fixture.ts';
 

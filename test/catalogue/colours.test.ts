@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { toBt709 } from '../../src/catalogue/media/source/colour.ts';
-import { describeInput } from '../../src/catalogue/media/source/describe.ts';
+import { toBt709 } from '../../src/catalogue/media/colour.ts';
+import { describeInput } from '../../src/catalogue/media/describe-input.ts';
 import { bundledFfmpeg, execute, makeBuild, makeFolder, systemFfmpeg, writeManifest } from './fixture.ts';
 
 const SIZE = '160x90';

@@ -12,7 +12,7 @@ import { brotliCompressSync, brotliDecompressSync, gunzipSync, gzipSync } from '
 import { onPath } from '../../scripts/packages.ts';
 import { listFiles } from '../../src/catalogue/files.ts';
 import { type SitePaths, sitePathsOf } from '../../src/catalogue/site-paths.ts';
-import { verifySite } from '../../src/catalogue/verify/verify.ts';
+import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
 import { StepFailed, withFault } from './faulty-fs.ts';
 import { makeBuild, makeSource, runCli, type TestBuild, writeManifest } from './fixture.ts';
 

@@ -4,11 +4,10 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { compressedForms, isText } from '../../src/catalogue/compress.ts';
 import { listFiles } from '../../src/catalogue/files.ts';
 import type { PublishLine } from '../../src/catalogue/ledger.ts';
 import type { SitePaths } from '../../src/catalogue/site-paths.ts';
-import { formatSums } from '../../src/catalogue/sums.ts';
+import { compressedForms, formatSums, isText } from '../../src/catalogue/site-texts.ts';
 
 export interface Damage {
   site: string;

@@ -4,8 +4,8 @@ import { existsSync } from 'node:fs';
 import { open, readFile, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { complaintIn } from '../../src/catalogue/media/source/complaints.ts';
-import { verifySite } from '../../src/catalogue/verify/verify.ts';
+import { complaintIn } from '../../src/catalogue/media/ffmpeg.ts';
+import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
 import {
   bundledFfmpeg,
   execute,

@@ -11,8 +11,8 @@ import { promisify } from 'node:util';
 import { type BuildEvent, type BuildResult, buildCatalogue } from '../../src/catalogue/build.ts';
 import { type Ffmpeg, findFfmpeg } from '../../src/catalogue/media/ffmpeg.ts';
 import type { HlsLayout } from '../../src/catalogue/media/package-hls.ts';
-import type { Patience } from '../../src/catalogue/media/source/quiet.ts';
 import { type SitePaths, sitePathsOf } from '../../src/catalogue/site-paths.ts';
+import type { Patience } from '../../src/catalogue/sources.ts';
 
 export const execute = promisify(execFile);
 const cliPath = join(import.meta.dirname, '../../src/cli/main.ts');

@@ -8,15 +8,15 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import fc from 'fast-check';
+import { CatalogueError } from '../../src/catalogue/catalogue-error.ts';
 import type { CatalogueDocument } from '../../src/catalogue/document.ts';
-import { CatalogueError } from '../../src/catalogue/fault.ts';
 import { hashFile } from '../../src/catalogue/files.ts';
 import { judge } from '../../src/catalogue/history.ts';
 import { foldLedger, type LedgerLine } from '../../src/catalogue/ledger.ts';
-import { createOrigin } from '../../src/catalogue/origin/origin.ts';
-import { parseSums } from '../../src/catalogue/sums.ts';
-import { verifySite } from '../../src/catalogue/verify/verify.ts';
-import { withdrawStream } from '../../src/catalogue/withdraw.ts';
+import { createOrigin } from '../../src/catalogue/origin.ts';
+import { withdrawStream } from '../../src/catalogue/publish.ts';
+import { parseSums } from '../../src/catalogue/site-texts.ts';
+import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
 import { listen, makeBuild, makeSource, type TestBuild, writeManifest } from './fixture.ts';
 
 interface Entry {

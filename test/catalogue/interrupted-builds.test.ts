@@ -5,7 +5,7 @@ import { mkdtemp, readdir, readFile, readlink, rm, rmdir, symlink } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { verifySite } from '../../src/catalogue/verify/verify.ts';
+import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
 import { until } from '../helpers/wait.ts';
 import { execute, makeBuild, makeFolder, makeSource, runCli, settle, writeManifest } from './fixture.ts';
 

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import * as hlsParser from 'hls-parser';
 import { sampleManifest } from '../../src/catalogue/sample.ts';
-import { verifySite } from '../../src/catalogue/verify/verify.ts';
+import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
 import { type Cleanup, makeBuild, makeSource, writeManifest } from './fixture.ts';
 import { ended, launchPlayer, openPlayer, play, ready } from './player.ts';
 import { startOrigin } from './servers.ts';

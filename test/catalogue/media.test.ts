@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import * as hlsParser from 'hls-parser';
 import { listFiles } from '../../src/catalogue/files.ts';
-import { probeSource } from '../../src/catalogue/media/source/probe.ts';
-import { openSource } from '../../src/catalogue/media/source/source-file.ts';
-import { verifySite } from '../../src/catalogue/verify/verify.ts';
+import { probeSource } from '../../src/catalogue/media/probe-source.ts';
+import { openSource } from '../../src/catalogue/media/source-file.ts';
+import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
 import {
   bundledFfmpeg,
   execute,

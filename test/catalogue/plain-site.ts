@@ -1,6 +1,6 @@
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { compressedForms } from '../../src/catalogue/compress.ts';
+import { compressedForms } from '../../src/catalogue/site-texts.ts';
 
 export const documentText = JSON.stringify({ version: 2, text: 'x'.repeat(3000) });
 export const film = Buffer.from(Array.from({ length: 300_000 }, (_, i) => i % 251));

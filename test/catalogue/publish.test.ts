@@ -5,9 +5,9 @@ import { mkdir, readFile, rename, rm, truncate, utimes, writeFile } from 'node:f
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { hashFile, listFiles } from '../../src/catalogue/files.ts';
-import { streamsIfUnchanged } from '../../src/catalogue/verify/last-build.ts';
-import { verifySite } from '../../src/catalogue/verify/verify.ts';
-import { withdrawStream } from '../../src/catalogue/withdraw.ts';
+import { streamsIfUnchanged } from '../../src/catalogue/last-build.ts';
+import { withdrawStream } from '../../src/catalogue/publish.ts';
+import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
 import { until } from '../helpers/wait.ts';
 import { makeBuild, makeSource, runCli, type TestBuild, tinyRenditions, writeManifest } from './fixture.ts';
 

@@ -10,9 +10,9 @@ import { after, before, describe, test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import { onPath } from '../../scripts/packages.ts';
 import { hashFile, listFiles } from '../../src/catalogue/files.ts';
-import { pushSite } from '../../src/catalogue/push/push.ts';
+import { withdrawStream } from '../../src/catalogue/publish.ts';
+import { pushSite } from '../../src/catalogue/push.ts';
 import { type SitePaths, sitePathsOf } from '../../src/catalogue/site-paths.ts';
-import { withdrawStream } from '../../src/catalogue/withdraw.ts';
 import { S3 } from '../../src/lib/s3.ts';
 import { startS3 } from '../helpers/s3.ts';
 import {

@@ -4,8 +4,7 @@ import { existsSync } from 'node:fs';
 import { copyFile, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
-import { demuxerOf } from '../../src/catalogue/media/source/container.ts';
-import { openSource } from '../../src/catalogue/media/source/source-file.ts';
+import { demuxerOf, openSource } from '../../src/catalogue/media/source-file.ts';
 import {
   bundledFfmpeg,
   collectCleanup,

@@ -6,7 +6,7 @@ import type { BuildEvent } from '../../src/catalogue/build.ts';
 import { findFfmpeg, makeRunnable } from '../../src/catalogue/media/ffmpeg.ts';
 import { buildSample, needsSample } from '../../src/catalogue/sample.ts';
 import { sitePathsOf } from '../../src/catalogue/site-paths.ts';
-import { verifySite } from '../../src/catalogue/verify/verify.ts';
+import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
 import { bundledFfmpeg, makeFolder } from './fixture.ts';
 
 test('a fresh machine gets its sample streams from the ffmpeg that came with the install', async (t) => {

@@ -2,8 +2,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createOrigin } from '../../src/catalogue/origin/origin.ts';
-import { serverRules } from '../../src/catalogue/origin/server-rules.ts';
+import { serverRules } from '../../src/catalogue/header-rules.ts';
+import { createOrigin } from '../../src/catalogue/origin.ts';
 import { freePort } from '../helpers/free-port.ts';
 import { until } from '../helpers/wait.ts';
 import { type Cleanup, listen, makeFolder } from './fixture.ts';

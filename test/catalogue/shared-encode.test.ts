@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { copyFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { verifySite } from '../../src/catalogue/verify/verify.ts';
+import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
 import { makeBuild, makeSource, systemFfmpeg, writeManifest } from './fixture.ts';
 
 test('two streams of the same source, built side by side, are encoded once and published under both ids', async (t) => {

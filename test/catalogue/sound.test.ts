@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import * as hlsParser from 'hls-parser';
-import { languageTag } from '../../src/catalogue/media/source/describe.ts';
+import { languageTag } from '../../src/catalogue/media/describe-input.ts';
 import { bundledFfmpeg, execute, makeBuild, systemFfmpeg, writeManifest } from './fixture.ts';
 
 const FRAME_S = 1 / 25;

@@ -4,14 +4,11 @@
 // The same arguments do not give the same bytes: x264 with a bounded bit rate and more than one thread never promises that,
 // and one thread would make a film take several times as long. Nothing relies on it.
 import type { Preset } from '../manifest.ts';
-import { sourceInput } from './ffmpeg.ts';
-import { type Rung, sizeIn } from './rungs.ts';
-import { colourTags, TO_JPEG, toBt709 } from './source/colour.ts';
-import { COMPLAINT_LEVEL } from './source/complaints.ts';
-import type { SourceFacts } from './source/probe.ts';
-import type { SourceFile } from './source/source-file.ts';
-import type { ThumbnailSheet } from './thumbnails.ts';
-import { framesSkipped, groupFrames, secondFrames } from './timing.ts';
+import { colourTags, TO_JPEG, toBt709 } from './colour.ts';
+import { COMPLAINT_LEVEL, sourceInput } from './ffmpeg.ts';
+import type { SourceFacts } from './probe-source.ts';
+import { framesSkipped, groupFrames, type Rung, rateOf, secondFrames, sizeIn } from './rungs.ts';
+import type { SourceFile } from './source-file.ts';
 
 /** Raised when a change here makes other bytes from the same source and manifest. */
 export const RECIPE_REVISION = 2;
@@ -202,4 +199,52 @@ export function encodeArgs(plan: EncodePlan): string[] {
 
 export function audioGroups(rungs: Rung[]): number[] {
   return [...new Set(rungs.map((rung) => rung.rendition.audio_kbps))].sort((a, b) => a - b);
+}
+
+// Thumbnails: how they lie on their sheets, and the track of WebVTT cues that name a part of a sheet, as players read it.
+
+const THUMBNAIL_BOX = { label: '', width: 192, height: 108, video_kbps: 0, audio_kbps: 0 };
+const MOST_THUMBNAILS = 400;
+
+/** How the thumbnails lie on their sheets. */
+interface ThumbnailSheet {
+  width: number;
+  height: number;
+  columns: number;
+  rows: number;
+  /** Source frames from one thumbnail to the next. */
+  step: number;
+  seconds: number;
+}
+
+const sheetName = (number: number) => `thumbs-${String(number).padStart(3, '0')}.jpg`;
+
+export function thumbnailSheet(facts: SourceFacts, durationS: number): ThumbnailSheet {
+  const every = Math.max(1, Math.ceil(durationS / MOST_THUMBNAILS));
+  const step = secondFrames(facts.rate) * every;
+  const seconds = step / rateOf(facts.rate);
+  const count = Math.max(1, Math.ceil(durationS / seconds));
+  const columns = Math.min(10, count);
+  return { ...sizeIn(facts, THUMBNAIL_BOX), columns, rows: Math.min(10, Math.ceil(count / columns)), step, seconds };
+}
+
+function clock(seconds: number): string {
+  const ms = Math.round(seconds * 1000);
+  const part = (value: number, width: number) => String(value).padStart(width, '0');
+  const [hours, minutes] = [Math.floor(ms / 3_600_000), Math.floor(ms / 60_000) % 60];
+  return `${part(hours, 2)}:${part(minutes, 2)}:${part(Math.floor(ms / 1000) % 60, 2)}.${part(ms % 1000, 3)}`;
+}
+
+export function thumbnailTrack(sheet: ThumbnailSheet, durationS: number): string {
+  const count = Math.max(1, Math.ceil(durationS / sheet.seconds - 0.001));
+  const perSheet = sheet.columns * sheet.rows;
+  const cues = Array.from({ length: count }, (_, i) => {
+    const place = i % perSheet;
+    const x = (place % sheet.columns) * sheet.width;
+    const y = Math.floor(place / sheet.columns) * sheet.height;
+    const to = Math.min((i + 1) * sheet.seconds, durationS);
+    const file = sheetName(Math.floor(i / perSheet) + 1);
+    return `${clock(i * sheet.seconds)} --> ${clock(to)}\n${file}#xywh=${x},${y},${sheet.width},${sheet.height}\n`;
+  });
+  return `WEBVTT\n\n${cues.join('\n')}`;
 }

@@ -1,20 +1,26 @@
 // One source → a folder with everything that is published of it. The folder is complete when this returns.
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { CatalogueError } from '../fault.ts';
+import { CatalogueError } from '../catalogue-error.ts';
 import type { Deinterlace, Preset, Rendition } from '../manifest.ts';
 import { MediaFormatError } from './boxes.ts';
-import { type EncodePlan, encodeArgs, TICK_BYTES } from './encode-args.ts';
-import { type Ffmpeg, runFfmpeg } from './ffmpeg.ts';
-import { checkOutputs, type Measured, measurePicture } from './measure.ts';
+import {
+  audioGroups,
+  audioName,
+  type EncodePlan,
+  encodeArgs,
+  progressiveName,
+  TICK_BYTES,
+  thumbnailSheet,
+  thumbnailTrack,
+  videoName,
+} from './encode-args.ts';
+import { type Complaint, type Ffmpeg, runFfmpeg } from './ffmpeg.ts';
+import { readFragments, readMovie } from './fragments.ts';
 import { type HlsLayout, packageHls } from './package-hls.ts';
-import { chooseRungs } from './rungs.ts';
-import { SourceJudge } from './source/judge.ts';
-import { readPackets } from './source/packets.ts';
-import { framesIn, probeSource, type SourceFacts } from './source/probe.ts';
-import type { SourceFile } from './source/source-file.ts';
-import { thumbnailSheet, thumbnailTrack } from './thumbnails.ts';
-import { fieldRate, rateOf } from './timing.ts';
+import { framesIn, type PacketTimes, probeSource, readPackets, type SourceFacts } from './probe-source.ts';
+import { chooseRungs, fieldRate, rateOf } from './rungs.ts';
+import type { SourceFile } from './source-file.ts';
 
 export interface EncodeTask {
   source: SourceFile;
@@ -65,7 +71,7 @@ async function probeFor(ffmpeg: Ffmpeg, task: EncodeTask, signal?: AbortSignal):
   return { ...probed, interlaced, rate: everyField ? fieldRate(probed.rate) : probed.rate };
 }
 
-interface Run {
+interface EncodeRun {
   ffmpeg: Ffmpeg;
   folder: string;
   judge: SourceJudge;
@@ -76,7 +82,7 @@ interface Run {
  * Runs the encode. The sound has to know beforehand how long the picture will be; where the packets promised another length
  * than could be decoded, everything is encoded once more with the length that came out.
  */
-async function encode(run: Run, plan: EncodePlan): Promise<Measured> {
+async function encode(run: EncodeRun, plan: EncodePlan): Promise<MeasuredPicture> {
   const { ffmpeg, folder, judge, progress } = run;
   let ticks = 0;
   const onOutput = (bytes: Buffer) => {
@@ -142,4 +148,121 @@ export async function encodeStream(ffmpeg: Ffmpeg, task: EncodeTask, progress: E
     hls: task.hls === null ? null : ladder.map((rung) => rung.rendition),
     leftOut,
   };
+}
+
+// What ffmpeg really wrote, read back from the files: ffmpeg can end with code 0 although a file is not whole.
+
+interface MeasuredPicture {
+  seconds: number;
+  fps: number;
+}
+
+async function measureTrack(folder: string, name: string): Promise<MeasuredPicture> {
+  const { fragments, track } = await readFragments(join(folder, name));
+  const seconds = fragments.reduce((sum, fragment) => sum + fragment.duration, 0) / track.timescale;
+  const frames = fragments.reduce((sum, fragment) => sum + fragment.sampleCount, 0);
+  if (frames === 0) throw new MediaFormatError(`${name} has no frame`);
+  return { seconds, fps: frames / seconds };
+}
+
+async function measureMovie(
+  folder: string,
+  name: string,
+  hasAudio: boolean,
+): Promise<MeasuredPicture & { soundS: number }> {
+  const { tracks, faststart } = await readMovie(join(folder, name));
+  const lengthOf = (kind: string) => {
+    const track = tracks.find((each) => each.kind === kind);
+    return track === undefined ? 0 : track.samples.duration / track.timescale;
+  };
+  const seconds = lengthOf('video');
+  if (!faststart || seconds === 0 || (hasAudio && lengthOf('audio') === 0))
+    throw new MediaFormatError(`${name} lacks a track`);
+  const frames = tracks.find((each) => each.kind === 'video')!.samples.count;
+  return { seconds, fps: frames / seconds, soundS: lengthOf('audio') };
+}
+
+/** Length and rate of the largest rung. */
+function measurePicture(folder: string, plan: EncodePlan): Promise<MeasuredPicture> {
+  const top = plan.hls.at(-1);
+  if (top !== undefined) return measureTrack(folder, videoName(top.rendition.label));
+  return measureMovie(folder, progressiveName(plan.progressive.at(-1)!.rendition.label), plan.facts.audio !== null);
+}
+
+/** A frame of sound at each end of a track: what the encoder adds before, and fills up after. */
+const SOUND_SLACK_S = (2 * 1024) / 48_000;
+
+/** Throws MediaFormatError where a file lacks part of the picture or of the sound. */
+async function checkOutputs(folder: string, plan: EncodePlan, picture: MeasuredPicture): Promise<void> {
+  const slack = 2 / rateOf(plan.facts.rate) + SOUND_SLACK_S;
+  const check = (name: string, seconds: number) => {
+    if (Math.abs(seconds - picture.seconds) <= slack) return;
+    throw new MediaFormatError(`${name} lasts ${seconds.toFixed(3)} s, the picture ${picture.seconds.toFixed(3)} s`);
+  };
+  const hasAudio = plan.facts.audio !== null;
+  for (const { rendition } of plan.progressive) {
+    const name = progressiveName(rendition.label);
+    const { seconds, soundS } = await measureMovie(folder, name, hasAudio);
+    check(name, seconds);
+    if (hasAudio) check(`the sound of ${name}`, soundS);
+  }
+  const tracks = plan.hls.map((rung) => videoName(rung.rendition.label));
+  for (const kbps of hasAudio ? audioGroups(plan.hls) : []) tracks.push(audioName(kbps));
+  for (const name of tracks) check(name, (await measureTrack(folder, name)).seconds);
+}
+
+// Whether a source may be published. A damaged one may, where the manifest allows it; one whose picture or sound changes its
+// format on the way may not, because what is made of it would be wrong.
+
+/** Headers round, and tracks rarely end together: less than this is no loss. */
+const slackOf = (seconds: number) => 0.5 + seconds * 0.005;
+const MOST_NAMED = 5;
+
+class SourceJudge {
+  #path: string;
+  #allowDamaged: boolean;
+  #times: PacketTimes | null = null;
+  /** Damage that was found and is allowed. */
+  readonly allowed: string[] = [];
+
+  constructor(path: string, allowDamaged: boolean) {
+    this.#path = path;
+    this.#allowDamaged = allowDamaged;
+  }
+
+  get videoEndS(): number {
+    return this.#times?.videoEndS ?? 0;
+  }
+
+  onComplaint = (complaint: Complaint): CatalogueError | null => {
+    if (complaint.kind === 'damage') return this.#damage(complaint.text);
+    const what =
+      complaint.kind === 'picture_change' ? 'its picture changes its size' : 'its sound changes its channels';
+    return new CatalogueError(`${this.#path}: ${what} in mid-stream; convert it to one format first`);
+  };
+
+  /** What the container promises against the packets it has. */
+  checkPackets(times: PacketTimes, declaredS: number | null): void {
+    this.#times = times;
+    if (declaredS === null || times.endS >= declaredS - slackOf(declaredS)) return;
+    this.#throwDamage(`it ends after ${times.endS.toFixed(1)} of ${declaredS.toFixed(1)} s`);
+  }
+
+  /** The packets it has against what could be decoded of them. */
+  checkDecoded(seconds: number): void {
+    if (seconds >= this.videoEndS - slackOf(this.videoEndS)) return;
+    this.#throwDamage(`only ${seconds.toFixed(1)} of ${this.videoEndS.toFixed(1)} s can be decoded`);
+  }
+
+  #throwDamage(text: string): void {
+    const error = this.#damage(text);
+    if (error !== null) throw error;
+  }
+
+  #damage(text: string): CatalogueError | null {
+    if (!this.#allowDamaged)
+      return new CatalogueError(`${this.#path} is damaged: ${text} (allow_damaged: yes publishes what can be decoded)`);
+    if (this.allowed.length < MOST_NAMED && !this.allowed.includes(text)) this.allowed.push(text);
+    return null;
+  }
 }

@@ -4,9 +4,20 @@ import { mkdir, open, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { audioGroups, audioName, IFRAME_NAME, videoName } from './encode-args.ts';
 import { type FragmentedFile, readFragments } from './fragments.ts';
-import { type AudioGroup, mediaPlaylist, multivariantPlaylist, type TrackLayout, type Variant } from './playlists.ts';
+import {
+  type AudioGroup,
+  audioSegments,
+  bitRates,
+  iframeSegments,
+  mediaPlaylist,
+  multivariantPlaylist,
+  type Segment,
+  type TrackLayout,
+  totalSeconds,
+  type Variant,
+  videoSegments,
+} from './playlists.ts';
 import type { Rung } from './rungs.ts';
-import { audioSegments, bitRates, iframeSegments, type Segment, totalSeconds, videoSegments } from './segments.ts';
 
 export type HlsLayout = 'ranges' | 'segments';
 export const MULTIVARIANT_NAME = 'hls/main.m3u8';

@@ -1,12 +1,12 @@
 // A stream's progressive files, poster and thumbnails.
 import { dirname, join } from 'node:path';
-import { isRootRelativePath, type Stream } from '../document.ts';
-import { codeOf } from '../fault.ts';
+import { codeOf } from '../catalogue-error.ts';
+import { type CatalogueDocument, isRootRelativePath, type Stream } from '../document.ts';
+import type { PublishLine } from '../ledger.ts';
 import type { Rendition } from '../manifest.ts';
 import { MediaFormatError } from '../media/boxes.ts';
 import { readMovie } from '../media/fragments.ts';
-import type { FilesOnce } from './files-once.ts';
-import type { Findings } from './finding.ts';
+import { FilesOnce, FindingList, type Findings, verifyDigests, verifyForms } from './verify-files.ts';
 import { MOST_APART_SECONDS, verifyHls } from './verify-hls.ts';
 
 async function reading(findings: Findings, path: string, check: (say: (text: string) => void) => Promise<void>) {
@@ -109,4 +109,42 @@ export async function verifyStream(
       if (jpegSize(files.bytes(poster)) === null) say('is not a whole JPEG');
     });
   if (thumbnails !== null) await reading(findings, thumbnails, (say) => verifyCues(files, stream, thumbnails, say));
+}
+
+// What is about to be published, checked by the code that checks a site, while it is still staged: a fault found here costs
+// an encode, a fault found later is published for ever.
+
+export interface StagedFiles {
+  line: PublishLine;
+  /** Where the stream's files lie, by their paths below `media/<id>/`. */
+  folder: string;
+}
+
+interface StageFaults {
+  folder: string;
+  faults: string[];
+}
+
+/** The streams that must not be published as they are; of a stream that gains something, only what is new is looked at. */
+export async function verifyStage(
+  staged: StagedFiles[],
+  document: CatalogueDocument,
+  signal?: AbortSignal,
+): Promise<StageFaults[]> {
+  const damaged: StageFaults[] = [];
+  const renditions = new Map(document.renditions.map((rendition) => [rendition.label, rendition]));
+  const streams = new Map(document.streams.map((stream) => [stream.id, stream]));
+  for (const { line, folder } of staged) {
+    signal?.throwIfAborted();
+    const findings = new FindingList();
+    const files = new FilesOnce((path) => join(folder, path.slice(`media/${line.id}/`.length)));
+    const paths = Object.keys(line.files);
+    const digests = Object.entries(line.files).map(([path, { sha256 }]) => [path, sha256] as const);
+    await verifyDigests(files, digests, 'staging', findings, signal);
+    verifyForms(files, paths, findings);
+    const stream = streams.get(line.id);
+    if (stream !== undefined) await verifyStream(files, stream, renditions, findings, (path) => path in line.files);
+    if (findings.faults.length > 0) damaged.push({ folder, faults: findings.faults });
+  }
+  return damaged;
 }

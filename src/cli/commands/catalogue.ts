@@ -3,9 +3,9 @@
 import { createServer } from 'node:http';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
-import { CatalogueError, codeOf } from '../../catalogue/fault.ts';
+import { CatalogueError, codeOf } from '../../catalogue/catalogue-error.ts';
+import { type ServerName, serverRules, servers } from '../../catalogue/header-rules.ts';
 import { type Ffmpeg, findFfmpeg } from '../../catalogue/media/ffmpeg.ts';
-import { type ServerName, serverRules, servers } from '../../catalogue/origin/server-rules.ts';
 import { S3Error } from '../../lib/s3.ts';
 import { parseS3Address, type S3Store, storeAt } from '../../lib/s3-address.ts';
 import { type Command, type CommandContext, type Explained, type Options, verb } from '../frame/command.ts';
@@ -67,7 +67,7 @@ const buildVerb = verb({
   },
   async run(context) {
     const { sitePathsOf } = await import('../../catalogue/site-paths.ts');
-    const { streamsIfUnchanged } = await import('../../catalogue/verify/last-build.ts');
+    const { streamsIfUnchanged } = await import('../../catalogue/last-build.ts');
     const { io, out } = context;
     const [paths, manifestPath] = [sitePathsOf(siteOf(context)), context.args[0] ?? 'catalogue.yaml'];
     const unchanged = streamsIfUnchanged(paths, manifestPath);
@@ -110,7 +110,7 @@ const verifyVerb = verb({
   options: { decode: { type: 'boolean', about: 'decode every file as well' }, ...onSite },
   async run(context) {
     const { sitePathsOf } = await import('../../catalogue/site-paths.ts');
-    const { verifySite } = await import('../../catalogue/verify/verify.ts');
+    const { verifySite } = await import('../../catalogue/verify/verify-site.ts');
     const decoder = context.flag('decode') ? await ffmpegOf(context.io) : undefined;
     const paths = sitePathsOf(siteOf(context));
     const { notes, faults, files, bytes } = await verifySite({ paths, decoder, signal: context.signal });
@@ -130,7 +130,7 @@ const withdrawVerb = verb({
   options: { purge: { type: 'boolean', about: 'and remove their files' }, ...onSite },
   async run(context) {
     const { sitePathsOf } = await import('../../catalogue/site-paths.ts');
-    const { withdrawStream } = await import('../../catalogue/withdraw.ts');
+    const { withdrawStream } = await import('../../catalogue/publish.ts');
     // With a listener in place Ctrl-C does not end the process: a withdrawal that began is finished.
     interruption();
     const purge = context.flag('purge');
@@ -154,7 +154,7 @@ const serveVerb = verb({
     ...onSite,
   },
   async run(context) {
-    const { createOrigin } = await import('../../catalogue/origin/origin.ts');
+    const { createOrigin } = await import('../../catalogue/origin.ts');
     const { readConfig } = await import('../../config.ts');
     const { trackConnections } = await import('../../lib/connections.ts');
     const { limitConnections } = await import('../../lib/connections.ts');
@@ -224,7 +224,7 @@ const pushVerb = verb({
   async run(context) {
     const store = storeOf(context);
     const { sitePathsOf } = await import('../../catalogue/site-paths.ts');
-    const { pushSite } = await import('../../catalogue/push/push.ts');
+    const { pushSite } = await import('../../catalogue/push.ts');
     const progress = createProgress(context.io.stdout);
     const { sent, present, removed } = await pushSite({
       paths: sitePathsOf(siteOf(context)),

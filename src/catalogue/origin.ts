@@ -1,11 +1,11 @@
 // The built-in origin: serves a catalogue over HTTP by the rules of header-rules.ts. It is a request handler without a
 // server, so that the service can mount it on its own.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { hasOneHost, requestPath } from '../../lib/request-rules.ts';
-import { StaticFiles } from '../../lib/static-files.ts';
-import type { FileRules, StoredFile } from '../../lib/stored-files.ts';
-import { hasForms, isText } from '../compress.ts';
+import { hasOneHost, requestPath } from '../lib/request-rules.ts';
+import { StaticFiles } from '../lib/static-files.ts';
+import type { FileRules, StoredFile } from '../lib/stored-files.ts';
 import { allowedMethods, cacheControl, classOf, commonHeaders, preflightHeaders, typeOf } from './header-rules.ts';
+import { hasForms, isText } from './site-texts.ts';
 
 export interface Origin {
   handle(request: IncomingMessage, response: ServerResponse): void;

@@ -2,11 +2,11 @@
 // either, and need not parse, load or compare anything to know it.
 import { readFileSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { installDir } from '../../lib/install.ts';
-import { replaceFile } from '../files.ts';
-import { gallerySources } from '../gallery-files.ts';
-import type { StreamRecord } from '../ledger.ts';
-import type { SitePaths } from '../site-paths.ts';
+import { installDir } from '../lib/install.ts';
+import { replaceFile } from './files.ts';
+import type { StreamRecord } from './ledger.ts';
+import type { SitePaths } from './site-paths.ts';
+import { gallerySources } from './site-texts.ts';
 
 interface LastBuild {
   node: string;
@@ -28,12 +28,12 @@ export interface FinishedBuild {
 }
 
 /** A file changed this recently could change again without its times showing it. */
-const TOO_FRESH_MS = 2000;
+const TOO_RECENT_MS = 2000;
 /** Changes with every release, and what a build does may change with it. */
 const release = join(installDir, 'package.json');
 
 /** `changedMs`: when it last changed, in whatever way. */
-function lookAt(path: string): { stamp: string; changedMs: number } | null {
+function stampAt(path: string): { stamp: string; changedMs: number } | null {
   const facts = statSync(path, { throwIfNoEntry: false });
   if (facts === undefined) return null;
   const stamp = `${facts.size} ${facts.mtimeMs} ${facts.ctimeMs} ${facts.ino}`;
@@ -61,8 +61,8 @@ export async function rememberBuild(paths: SitePaths, build: FinishedBuild, star
   const inputs = [manifest, ...build.sources, paths.ledger, ...texts, ...gallerySources(), release];
   const stamps: Record<string, string> = {};
   for (const path of inputs) {
-    const seen = lookAt(path);
-    if (seen === null || seen.changedMs > startedMs - TOO_FRESH_MS) return;
+    const seen = stampAt(path);
+    if (seen === null || seen.changedMs > startedMs - TOO_RECENT_MS) return;
     stamps[path] = seen.stamp;
   }
   const last: LastBuild = {
@@ -84,7 +84,7 @@ export function streamsIfUnchanged(paths: SitePaths, manifestPath: string): numb
     return null;
   }
   if (last.node !== process.version || last.manifest !== resolve(manifestPath)) return null;
-  for (const path in last.stamps) if (lookAt(path)?.stamp !== last.stamps[path]) return null;
+  for (const path in last.stamps) if (stampAt(path)?.stamp !== last.stamps[path]) return null;
   for (const folder in last.media) {
     const listed = last.media[folder]!;
     for (let i = 0; i < listed.length; i += 2) {

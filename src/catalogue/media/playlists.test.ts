@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { FragmentedFile } from './fragments.ts';
-import { audioSegments, bitRates, iframeSegments, totalSeconds, videoSegments } from './segments.ts';
+import { audioSegments, bitRates, iframeSegments, totalSeconds, videoSegments } from './playlists.ts';
 
 /** A track with fragments of these lengths, in ticks of a thousandth. */
 function track(ticks: number[], size = 1000): FragmentedFile {

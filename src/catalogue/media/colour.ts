@@ -1,6 +1,6 @@
 // Everything is published as BT.709 with limited range, and says so. Which filters bring a source there: nothing for most,
 // another matrix for old video, tone mapping for HDR. Pure.
-import { CatalogueError } from '../../fault.ts';
+import { CatalogueError } from '../catalogue-error.ts';
 
 export interface Colour {
   /** ffmpeg's name of the pixel format. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { formatSums, parseSums } from './sums.ts';
+import { formatSums, parseSums } from './site-texts.ts';
 
 const digest = (letter: string) => letter.repeat(64);
 
