@@ -8,21 +8,9 @@ import { call, isolatedEnv } from '../test/helpers/app.ts';
 import { childrenOf } from '../test/helpers/children.ts';
 import { startService } from '../test/helpers/service.ts';
 import { until } from '../test/helpers/wait.ts';
-import { filmPath } from './tenant/attackers.ts';
+import { filmPath, type Tenant, type Worst } from './tenant/attackers.ts';
 
-export interface Tenant {
-  /** Of no flood: what an attack sends with them must not be refused for its rate. */
-  tokens: string[];
-  project: string;
-  deployment: string;
-  /** Where its deployed revision answers. */
-  host: string;
-}
-
-export interface Target {
-  url: string;
-  routerPort: number;
-  attacker: Tenant;
+export interface Target extends Worst {
   bystander: Tenant;
   /** Of the control process and the router workers together. */
   residentBytes(): number;

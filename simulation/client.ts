@@ -1,8 +1,9 @@
 // How people and programs use the API: each request goes to a process of its own choice, a write is sent again until an
 // answer comes, and what they were told is remembered.
-import type { ApiRequest, ApiResponse } from './control-process.ts';
-import type { Installation } from './installation.ts';
+import type { ApiRequest, ApiResponse, ControlProcess } from './control-process.ts';
+import type { Faults } from './faults.ts';
 import type { PromisedVersion, Write } from './ledger.ts';
+import type { World } from './world.ts';
 
 /** A write, and where it belongs: what is deleted takes it along. */
 export interface MarkedWrite extends Omit<Write, 'mayBeGone'> {
@@ -17,13 +18,21 @@ export class Client {
   acknowledged = 0;
   unanswered = 0;
   readonly promised = new Map<string, PromisedVersion>();
-  readonly #installation: Installation;
+  readonly #world: World;
+  readonly #faults: Faults;
+  /** Those that are up. */
+  readonly #processes: () => readonly ControlProcess[];
+  readonly #onAnswer: () => void;
   readonly #writes: MarkedWrite[] = [];
   /** Ids of projects and webhooks, and environments, that somebody asked to delete. */
   readonly #deleted = new Set<string>();
 
-  constructor(installation: Installation) {
-    this.#installation = installation;
+  /** `onAnswer` is called when the answer to a write has been noted. */
+  constructor(world: World, faults: Faults, processes: () => readonly ControlProcess[], onAnswer: () => void) {
+    this.#world = world;
+    this.#faults = faults;
+    this.#processes = processes;
+    this.#onAnswer = onAnswer;
   }
 
   writes(): Write[] {
@@ -57,7 +66,7 @@ export class Client {
 
   /** With an idempotency key, so that it can be sent again. `onDone` is called if it is acknowledged. */
   write(write: MarkedWrite, request: ApiRequest, onDone: (response: ApiResponse) => void, tries = 1): void {
-    const { world, judge } = this.#installation;
+    const world = this.#world;
     this.send({ ...request, idempotencyKey: write.mark }, (response) => {
       if (isUnclear(response)) {
         this.unanswered++;
@@ -71,14 +80,14 @@ export class Client {
         write.id = response.body.id;
         onDone(response);
       }
-      judge.checkLedger();
+      this.#onAnswer();
     });
   }
 
   /** `onAnswer` gets null where no answer came. */
   send(request: ApiRequest, onAnswer: (response: ApiResponse | null) => void = () => {}): void {
-    const { world, faults, control } = this.#installation;
-    const ready = control.flatMap(({ process }) => (process ? [process] : []));
+    const world = this.#world;
+    const ready = this.#processes();
     this.requests++;
     if (ready.length === 0) {
       world.after(null, 1, 'no process answers', () => onAnswer(null));
@@ -94,7 +103,7 @@ export class Client {
     machine.onCrash.push(() => answer('connection lost:', null));
     world.after(machine, world.random.between(0.1, 3), request.route, () => {
       void serve(request).then((response) => {
-        const isLost = faults.isOn && world.random.chance(0.01);
+        const isLost = this.#faults.isOn && world.random.chance(0.01);
         answer(isLost ? 'answer lost:' : `${response.status}`, isLost ? null : response);
       });
     });

@@ -1,9 +1,10 @@
 // What the database says, read again where a commit has changed it. The invariants look at this, never at the database.
+
 import type { CompiledQuery } from 'kysely';
+import type { Handle } from '../src/db/sqlite-writer.ts';
 import type { DeploymentRow, RevisionRow } from '../src/deployments/deployment-queries.ts';
 import type { InstanceRow } from '../src/deployments/instance-queries.ts';
 import type { EnvironmentRow } from '../src/environments/environment-queries.ts';
-import type { SimulatedDatabase } from './database.ts';
 
 export interface EventFact {
   id: string;
@@ -88,12 +89,13 @@ const cascade: readonly Table[] = [
 ];
 
 export class FactReader {
-  readonly #database: SimulatedDatabase;
+  readonly #committed: Handle;
   readonly #events: EventFact[] = [];
   #lastEvent = 0;
 
-  constructor(database: SimulatedDatabase) {
-    this.#database = database;
+  /** `committed`: a connection that sees what is committed. */
+  constructor(committed: Handle) {
+    this.#committed = committed;
   }
 
   /** The facts after a commit that wrote to these tables, and which of them it may have changed. */
@@ -123,6 +125,6 @@ export class FactReader {
   }
 
   #rows<R>(sql: string, ...parameters: unknown[]): R[] {
-    return this.#database.reader.run<R>({ sql, parameters } as unknown as CompiledQuery).rows;
+    return this.#committed.run<R>({ sql, parameters } as unknown as CompiledQuery).rows;
   }
 }

@@ -86,7 +86,8 @@ export class Installation {
     const controls = this.isShared ? this.world.random.pick([1, 2, 2, 3, 3] as const) : 1;
     this.control = Array.from({ length: controls }, (_, i) => slotOf(`control-${i + 1}`));
     this.routers = (this.isShared ? ['router-1', 'router-2'] : ['router']).map((name) => slotOf(name));
-    this.client = new Client(this);
+    const processes = () => this.control.flatMap(({ process }) => (process ? [process] : []));
+    this.client = new Client(this.world, this.faults, processes, () => this.judge.checkLedger());
     this.people = new People(this.world, this.client, (of) => this.judge.isBusy(of));
     this.judge = new Judge(this);
     this.#log = (machine) => log(machine, this.judge);

@@ -1,28 +1,46 @@
 // Watches a run: reads the facts after every commit, asks every invariant, and remembers the first that is broken.
-
-import type { SimulatedInstance } from './engine.ts';
+import type { Client } from './client.ts';
+import type { LeaseTimes } from './control-process.ts';
+import type { SimulatedDatabase } from './database.ts';
+import type { SimulatedEngine, SimulatedInstance } from './engine.ts';
 import { FactReader, type Facts, noFacts, type Table } from './facts.ts';
-import type { Installation } from './installation.ts';
 import { findUnrest } from './invariants/calm.ts';
 import { type Commit, type CommitInvariant, environmentOf, type OfEnvironment } from './invariants/commit.ts';
 import { arrivedWithEqualBytes, findUnsentSuccess, overtakes } from './invariants/deliveries.ts';
 import * as deployments from './invariants/deployments.ts';
 import * as events from './invariants/events.ts';
-import { isStoppedTooEarly } from './invariants/routing.ts';
+import { isStoppedTooEarly, type LiveRouter } from './invariants/routing.ts';
 import { findLateRollout, findOldOrphan } from './invariants/time.ts';
 import * as traffic from './invariants/traffic.ts';
 import { findLostVersion, findLostWrite, findWrongWrite } from './ledger.ts';
 import type { Machine } from './machine.ts';
+import type { Receivers } from './receivers.ts';
+import type { World } from './world.ts';
 
 export interface Breach {
   invariant: string;
   message: string;
 }
 
-/** A look at an environment whose calls all take as long as they should is over within this time. */
-const longestLookMs = 8000;
-/** A process that was paused during a look may go on with it as long as it has the lease. */
-const longestPausedLookMs = 60_000;
+/** What the judge watches of an installation. */
+export interface Watched {
+  readonly world: World;
+  readonly database: SimulatedDatabase;
+  readonly engines: readonly SimulatedEngine[];
+  readonly receivers: Receivers;
+  readonly client: Client;
+  readonly leases: LeaseTimes;
+  /** Control processes; null: down, or still starting. */
+  readonly control: readonly { process: { machine: Machine } | null }[];
+  /** When a fault last touched a control process or an engine. */
+  calmSince(): number;
+  liveRouters(): readonly LiveRouter[];
+}
+
+/** A reconcile pass whose calls all take as long as they should is over within this time. */
+const longestPassMs = 8000;
+/** A process that was paused during a pass may go on with it as long as it has the lease. */
+const longestPausedPassMs = 60_000;
 
 interface Settings {
   at: number;
@@ -34,7 +52,7 @@ export class Judge {
   breach: Breach | null = null;
   facts: Facts = noFacts;
   checks = 0;
-  readonly #installation: Installation;
+  readonly #watched: Watched;
   readonly #reader: FactReader;
   readonly #byTable: Map<Table, CommitInvariant[]>;
   readonly #orphanSince = new Map<string, number>();
@@ -44,10 +62,10 @@ export class Judge {
   /** By environment: what it was set to, and since when. */
   readonly #settings = new Map<string, Settings[]>();
 
-  constructor(installation: Installation) {
-    this.#installation = installation;
-    const { database, receivers, engines } = installation;
-    this.#reader = new FactReader(database);
+  constructor(watched: Watched) {
+    this.#watched = watched;
+    const { database, receivers, engines } = watched;
+    this.#reader = new FactReader(database.reader);
     this.#byTable = byTable(commitInvariants);
     database.onCommit = (...commit) => this.#afterCommit(...commit);
     receivers.onArrival = (arrival) => {
@@ -64,9 +82,9 @@ export class Judge {
 
   /** What holds at every moment. */
   afterStep(): void {
-    const { world, engines, control, leases } = this.#installation;
+    const { world, engines, control, leases } = this.#watched;
     const nowMs = world.now;
-    const calmSince = this.#installation.calmSince();
+    const calmSince = this.#watched.calmSince();
     if (this.#orphanSince.size > 0) {
       const upSince = Math.max(...engines.map(({ upSince }) => upSince));
       const machines = control.flatMap(({ process }) => (process ? [process.machine] : []));
@@ -80,7 +98,7 @@ export class Judge {
 
   /** An answer arrived at a client, or a process crashed. */
   checkLedger(): void {
-    const { client } = this.#installation;
+    const { client } = this.#watched;
     const list = client.writes();
     this.#ask('an acknowledged write is there', findLostWrite(list, this.facts));
     this.#ask('a refused write is not there, and none is there twice', findWrongWrite(list, this.facts));
@@ -94,24 +112,24 @@ export class Judge {
 
   /** What has not calmed down yet; null: everything has. */
   unrest(): string | null {
-    const { engines } = this.#installation;
+    const { engines } = this.#watched;
     const instances = new Map(engines.flatMap((engine) => [...engine.instances]));
     const sets = new Set(engines.flatMap((engine) => [...engine.sets]));
-    return findUnrest({ facts: this.facts, instances, sets, routers: this.#installation.liveRouters() });
+    return findUnrest({ facts: this.facts, instances, sets, routers: this.#watched.liveRouters() });
   }
 
   #beforeStop(instance: SimulatedInstance): void {
-    const { world, leases } = this.#installation;
+    const { world, leases } = this.#watched;
     const { id, project, environment } = instance.spec;
     const key = environmentOf({ project_id: project, environment });
     const stopped = {
       instance,
       facts: this.facts,
-      routers: this.#installation.liveRouters(),
+      routers: this.#watched.liveRouters(),
       leaseMs: leases.routerMs,
       nowMs: world.now,
       drainingSince: this.#drainingSince.get(id) ?? null,
-      drainMs: 1000 * (this.#least(({ drain_s }) => drain_s, longestPausedLookMs).get(key) ?? 0),
+      drainMs: 1000 * (this.#least(({ drain_s }) => drain_s, longestPausedPassMs).get(key) ?? 0),
     };
     this.#ask('no instance is stopped before routers and requests have left it', isStoppedTooEarly(stopped));
   }
@@ -134,7 +152,7 @@ export class Judge {
       after: facts,
       by: machine.processId,
       leased,
-      leastReplicas: changed.has('instance') ? this.#least(({ replicas }) => replicas, longestLookMs) : new Map(),
+      leastReplicas: changed.has('instance') ? this.#least(({ replicas }) => replicas, longestPassMs) : new Map(),
     };
     this.facts = facts;
     const asked = new Set<CommitInvariant>();
@@ -142,9 +160,9 @@ export class Judge {
     for (const invariant of asked) {
       this.#ask(invariant.name, invariant.check(commit));
     }
-    if (written.has('router')) machine.beat(this.#installation.leases.routerMs);
+    if (written.has('router')) machine.beat(this.#watched.leases.routerMs);
     if (changed.has('delivery')) {
-      const message = findUnsentSuccess(commit, this.#installation.receivers);
+      const message = findUnsentSuccess(commit, this.#watched.receivers);
       this.#ask('a delivery that succeeded has arrived', message);
     }
     if (changed.has('instance') || changed.has('instance_set')) this.#noteOrphans();
@@ -155,7 +173,7 @@ export class Judge {
     const rows = this.facts.instance.filter(({ state }) => state === 'draining');
     const draining = new Set(rows.map(({ id }) => id));
     for (const id of draining) {
-      if (!this.#drainingSince.has(id)) this.#drainingSince.set(id, this.#installation.world.now);
+      if (!this.#drainingSince.has(id)) this.#drainingSince.set(id, this.#watched.world.now);
     }
     for (const id of this.#drainingSince.keys()) if (!draining.has(id)) this.#drainingSince.delete(id);
   }
@@ -169,7 +187,7 @@ export class Judge {
   }
 
   #noteSettings({ environment }: Facts): void {
-    const at = this.#installation.world.now;
+    const at = this.#watched.world.now;
     for (const { project_id, name, replicas, drain_s } of environment) {
       const key = environmentOf({ project_id, environment: name });
       const known = this.#settings.get(key) ?? [];
@@ -181,7 +199,7 @@ export class Judge {
 
   /** The least that each environment was set to in this time. */
   #least(of: (settings: Settings) => number, inMs: number): Map<string, number> {
-    const since = this.#installation.world.now - inMs;
+    const since = this.#watched.world.now - inMs;
     const least = new Map<string, number>();
     for (const [key, known] of this.#settings) {
       const lately = known.filter((_, i) => (known[i + 1]?.at ?? Number.POSITIVE_INFINITY) >= since);
@@ -192,9 +210,9 @@ export class Judge {
 
   #noteOrphans(): void {
     const known = new Set([...this.facts.instance, ...this.facts.instance_set].map(({ id }) => id));
-    const found = new Set(this.#installation.engines.flatMap(({ instances, sets }) => [...instances.keys(), ...sets]));
+    const found = new Set(this.#watched.engines.flatMap(({ instances, sets }) => [...instances.keys(), ...sets]));
     for (const id of found) {
-      if (!known.has(id) && !this.#orphanSince.has(id)) this.#orphanSince.set(id, this.#installation.world.now);
+      if (!known.has(id) && !this.#orphanSince.has(id)) this.#orphanSince.set(id, this.#watched.world.now);
     }
     for (const id of this.#orphanSince.keys()) if (!found.has(id) || known.has(id)) this.#orphanSince.delete(id);
   }

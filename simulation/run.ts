@@ -101,10 +101,10 @@ export async function runSeed({ template, folder }: Workplace, { seed, steps, sw
     while (world.steps < steps && judge.breach === null && (await world.step())) judge.afterStep();
     installation.calmDown();
     const calmBy = world.now + calmLimitMs;
-    let look = 0;
+    let calmSteps = 0;
     while (judge.breach === null && (await world.step())) {
       judge.afterStep();
-      if (++look % 50 !== 0) continue;
+      if (++calmSteps % 50 !== 0) continue;
       const unrest = judge.unrest();
       if (unrest === null) break;
       if (world.now > calmBy) judge.complain('everything calms down once nothing goes wrong any more', unrest);

@@ -5,7 +5,8 @@ import { routes } from '../../src/contract/api.ts';
 import { call } from '../../test/helpers/app.ts';
 import { fitting, type Schema } from '../../test/helpers/schema-values.ts';
 import type { Attack } from '../attack.ts';
-import { type Target, type Tenant, tokenOf } from '../target.ts';
+import { type Target, tokenOf } from '../target.ts';
+import type { Tenant } from '../tenant/attackers.ts';
 
 type Ids = Record<string, string>;
 

@@ -2,9 +2,23 @@
 // disturbed by it, not those who measure.
 import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
-import type { Target } from '../target.ts';
 
-export type Worst = Pick<Target, 'url' | 'routerPort' | 'attacker'>;
+/** An account with a project that is deployed. */
+export interface Tenant {
+  /** Of no flood: what an attack sends with them must not be refused for its rate. */
+  tokens: string[];
+  project: string;
+  deployment: string;
+  /** Where its deployed revision answers. */
+  host: string;
+}
+
+/** What the process of an attacker is given. */
+export interface Worst {
+  url: string;
+  routerPort: number;
+  attacker: Tenant;
+}
 
 /** A large file of the catalogue. */
 export const filmPath = '/media/a/film.mp4';

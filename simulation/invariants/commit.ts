@@ -8,7 +8,7 @@ export interface Commit {
   by: string;
   /** The environment whose lease it was made under; null: it needed none. */
   leased: OfEnvironment | null;
-  /** The lowest number of replicas that an environment was set to lately: a look may have begun before a change. */
+  /** The lowest number of replicas that an environment was set to lately: a reconcile pass may have begun before a change. */
   leastReplicas: ReadonlyMap<string, number>;
 }
 

@@ -2,7 +2,8 @@ import type { SimulatedInstance } from '../engine.ts';
 import type { Facts } from '../facts.ts';
 import { environmentOf } from './commit.ts';
 
-interface Router {
+/** A router whose process is up. */
+export interface LiveRouter {
   name: string;
   targets: ReadonlySet<string>;
   /** When each instance left its table. */
@@ -15,7 +16,7 @@ interface Router {
 interface Stopped {
   instance: SimulatedInstance;
   facts: Facts;
-  routers: readonly Router[];
+  routers: readonly LiveRouter[];
   /** A router that was not heard of for this long does not count. */
   leaseMs: number;
   nowMs: number;
@@ -41,5 +42,5 @@ export function isStoppedTooEarly(stopped: Stopped): string | null {
 }
 
 /** One that was silent for longer than its lease meanwhile has not been waited for. */
-const counts = ({ beatAt, liveSince }: Router, { nowMs, leaseMs, drainingSince }: Stopped): boolean =>
+const counts = ({ beatAt, liveSince }: LiveRouter, { nowMs, leaseMs, drainingSince }: Stopped): boolean =>
   nowMs - beatAt < leaseMs && (drainingSince === null || liveSince <= drainingSince);
