@@ -8,9 +8,9 @@ import { call, isolatedEnv } from '../test/helpers/app.ts';
 import { childrenOf } from '../test/helpers/children.ts';
 import { startService } from '../test/helpers/service.ts';
 import { until } from '../test/helpers/wait.ts';
-import { filmPath, type Tenant, type Worst } from './tenant/attackers.ts';
+import { type AttackerTarget, filmPath, type Tenant } from './attacks/attackers.ts';
 
-export interface Target extends Worst {
+export interface Target extends AttackerTarget {
   bystander: Tenant;
   /** Of the control process and the router workers together. */
   residentBytes(): number;

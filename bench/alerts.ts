@@ -16,7 +16,7 @@ import { insertProject } from '../src/projects/project-queries.ts';
 import { bucketMs, bucketOf, latencyBoundsMs } from '../src/traffic/measurements.ts';
 import { storeMeasurements } from '../src/traffic/traffic-queries.ts';
 import { isolatedEnv } from '../test/helpers/app.ts';
-import { median } from './lib/wrk.ts';
+import { median } from './lib/measure.ts';
 
 const environments = 1000;
 const targetMs = 100;

@@ -2,11 +2,78 @@
 //
 // Ratios of things measured side by side, in turns, because absolute figures say more about the machine than about us.
 // Servers run in processes of their own on loopback, the load comes from wrk, the access log is on.
+import { join } from 'node:path';
+import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { installMissing } from '../scripts/packages.ts';
-import { fillProjects } from './lib/fill.ts';
+import { newEnvironment } from '../src/environments/change-environment.ts';
+import { createIds } from '../src/lib/ids.ts';
+import { alternate, requestsPerSecond } from './lib/measure.ts';
 import { adminToken, api, appEnv, type Served, startServer, tempDir } from './lib/processes.ts';
-import { rawCommitsPerSecond } from './lib/raw-commits.ts';
-import { alternate, requestsPerSecond } from './lib/wrk.ts';
+
+// Fills the database of a stopped service with projects, each with its environment, as fast as SQLite takes them.
+
+function insertOf(database: DatabaseSync, table: string, row: object): (row: object) => void {
+  const names = Object.keys(row);
+  const statement = database.prepare(
+    `insert into ${table} (${names.join(', ')}) values (${names.map(() => '?').join(', ')})`,
+  );
+  return (values) => void statement.run(...(Object.values(values) as SQLInputValue[]));
+}
+
+function fillProjects(dataDir: string, count: number): void {
+  const database = new DatabaseSync(join(dataDir, 'sluice.db'));
+  database.exec('pragma journal_mode = wal; pragma synchronous = off; pragma cache_size = -262144');
+  const account = database.prepare('select id from account limit 1').get() as { id: string };
+  let nowMs = Date.now() - count;
+  const ids = createIds({ now: () => nowMs });
+  const project = (n: number) => ({
+    id: ids('prj'),
+    account_id: account.id,
+    name: `Project ${n}`,
+    slug: `p-${n}`,
+    description: null,
+    labels: '[]',
+    created_at: nowMs,
+    updated_at: nowMs,
+    version: 1,
+  });
+  const environment = (projectId: string, n: number) =>
+    newEnvironment({ projectId, name: 'production', region: 'local', host: `p-${n}-production` }, nowMs);
+  const insertProject = insertOf(database, 'project', project(0));
+  const insertEnvironment = insertOf(database, 'environment', environment('', 0));
+  database.exec('begin immediate');
+  for (let n = 1; n <= count; n++) {
+    nowMs++;
+    const row = project(n);
+    insertProject(row);
+    insertEnvironment(environment(row.id, n));
+  }
+  database.exec('commit; pragma wal_checkpoint(truncate); analyze');
+  database.close();
+}
+
+// Commits a second of one SQLite connection with the settings of the service: one row, one transaction, one fsync.
+
+function rawCommitsPerSecond(dir: string, seconds: number): number {
+  const database = new DatabaseSync(join(dir, 'raw.db'));
+  database.exec('pragma journal_mode = wal; pragma synchronous = full');
+  database.exec(
+    'create table if not exists project (id integer primary key, name text not null, created_at int not null)',
+  );
+  const insert = database.prepare('insert into project (name, created_at) values (?, ?)');
+  const endAt = performance.now() + seconds * 1000;
+  const startedAt = performance.now();
+  let count = 0;
+  while (performance.now() < endAt) {
+    database.exec('begin immediate');
+    insert.run(`Project ${count}`, Date.now());
+    database.exec('commit');
+    count++;
+  }
+  const rate = count / ((performance.now() - startedAt) / 1000);
+  database.close();
+  return rate;
+}
 
 interface Project {
   id: string;

@@ -1,11 +1,13 @@
 // npm run bench -- catalogue [build | thousand | serve | verify]: every figure the catalogue promises, each beside what it
 // is compared with, in one run.
+
 import { execFile } from 'node:child_process';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { link, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { setPriority } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { installMissing } from '../scripts/packages.ts';
+import type { PublishLine } from '../src/catalogue/ledger.ts';
 import type { Preset } from '../src/catalogue/manifest.ts';
 import { encodeArgs, thumbnailSheet } from '../src/catalogue/media/encode-args.ts';
 import { runFfmpeg } from '../src/catalogue/media/ffmpeg.ts';
@@ -15,9 +17,33 @@ import { openSource } from '../src/catalogue/media/source-file.ts';
 import type { SitePaths } from '../src/catalogue/site-paths.ts';
 import { verifySite } from '../src/catalogue/verify/verify-site.ts';
 import { collectCleanup, makeBuild, makeSource, systemFfmpeg } from '../test/catalogue/fixture.ts';
-import { allMet, inTurns, secondsOf, tell } from './catalogue/measure.ts';
+import { allMet, inTurns, secondsOf, tell } from './catalogue/in-turns.ts';
 import { benchOrigin } from './catalogue/origin.ts';
-import { multiply } from './catalogue/thousand.ts';
+
+// A catalogue of 1,000 published streams without encoding 1,000 videos: the ledger, the files and the document are written
+// as a publish would have left them, from one stream that really was encoded.
+
+async function multiply(paths: SitePaths, folder: string, count: number): Promise<void> {
+  const line = JSON.parse((await readFile(paths.ledger, 'utf8')).split('\n')[0]!) as PublishLine;
+  const { id } = line;
+  const lines: string[] = [];
+  const entries: string[] = [];
+  for (let i = 0; i < count; i++) {
+    const next = `${id}-${i}`;
+    const renamed = JSON.parse(JSON.stringify(line).replaceAll(`media/${id}/`, `media/${next}/`)) as PublishLine;
+    for (const path of Object.keys(line.files)) {
+      const target = join(paths.site, path.replace(`media/${id}/`, `media/${next}/`));
+      await mkdir(dirname(target), { recursive: true });
+      await link(join(paths.site, path), target);
+    }
+    await link(join(folder, 'film.mp4'), join(folder, `${next}.mp4`));
+    lines.push(JSON.stringify({ ...renamed, id: next }));
+    entries.push(`  - { id: ${next}, title: Film ${i}, source: ${next}.mp4, progressive: [180p, 360p], hls: yes }\n`);
+  }
+  await writeFile(paths.ledger, `${await readFile(paths.ledger, 'utf8')}${lines.join('\n')}\n`);
+  const manifest = await readFile(join(folder, 'catalogue.yaml'), 'utf8');
+  await writeFile(join(folder, 'catalogue.yaml'), manifest + entries.join(''));
+}
 
 installMissing(['ffmpeg', 'nginx', 'wrk']);
 try {

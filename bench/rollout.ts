@@ -10,7 +10,7 @@ import { dockerMissing, startDocker, startRegistry, type TestDocker } from '../t
 import { pushImage } from '../test/helpers/images.ts';
 import { Shop } from '../test/helpers/shop.ts';
 import { until } from '../test/helpers/wait.ts';
-import { median } from './lib/wrk.ts';
+import { median } from './lib/measure.ts';
 
 installMissing(['dockerd', 'docker-registry', 'busybox', 'ip']);
 if (!dockerMissing) await onDocker();

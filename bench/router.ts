@@ -11,13 +11,12 @@ import { installMissing } from '../scripts/packages.ts';
 import type { Share } from '../src/traffic/data-plane.ts';
 import { freePort } from '../test/helpers/free-port.ts';
 import { issue } from '../test/helpers/router-certificates.ts';
+import { alternate, report, requestsPerSecond } from './lib/measure.ts';
 import { type Served, startServer } from './lib/processes.ts';
-import { report } from './lib/report.ts';
-import { alternate, requestsPerSecond } from './lib/wrk.ts';
 import { benchCarry } from './router/carry.ts';
 import { type Nginx, startBackend, startNginxProxy } from './router/nginx.ts';
+import { tlsRequestsPerSecond } from './router/router-load.ts';
 import { benchSteady } from './router/steady.ts';
-import { tlsRequestsPerSecond } from './router/tls-load.ts';
 
 const seconds = 3;
 const rounds = 5;

@@ -5,10 +5,8 @@ import { join } from 'node:path';
 import { installMissing } from '../scripts/packages.ts';
 import { childrenOf } from '../test/helpers/children.ts';
 import { freePort } from '../test/helpers/free-port.ts';
-import { cpuSeconds } from './lib/cpu.ts';
+import { cpuSeconds, median, note, report, requestsPerSecond } from './lib/measure.ts';
 import { adminToken, api, appEnv, end, proportionalMib, residentMib, startServer, tempDir } from './lib/processes.ts';
-import { note, report } from './lib/report.ts';
-import { median, requestsPerSecond } from './lib/wrk.ts';
 
 const rounds = 7;
 const workers = 2;

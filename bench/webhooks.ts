@@ -4,7 +4,7 @@
 // queues make the same signed POSTs as jobs, with the same number under way, their batching and their NOTIFY turned on.
 // Whatever else the machine does hits them all: each is measured several times, in turn, and the medians are compared.
 import { startPostgres } from '../test/helpers/postgres.ts';
-import { median } from './lib/wrk.ts';
+import { median } from './lib/measure.ts';
 import { type Arena, type Kind, openArena, Receivers } from './webhooks/arena.ts';
 
 const drained = 10_000;

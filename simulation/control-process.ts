@@ -36,9 +36,8 @@ import type { Common } from '../src/wiring/common.ts';
 import { startHousekeeping } from '../src/wiring/housekeeping.ts';
 import { SimulatedDataPlane } from './data-plane.ts';
 import type { SimulatedEngine } from './engine.ts';
-import type { Machine } from './machine.ts';
 import type { Receivers } from './receivers.ts';
-import type { World } from './world.ts';
+import type { Machine, World } from './world.ts';
 
 export const seal = createSeal(Buffer.alloc(32, 7));
 export const accountId = 'acc_00000000000000000000000000';

@@ -4,9 +4,8 @@ import type { DataPlane, MeasuredBatch, RouterObserver } from '../src/traffic/da
 import { type EnvironmentRoutes, routesKey, type Share } from '../src/traffic/data-plane.ts';
 import { TrafficCounter } from '../src/traffic/measurements.ts';
 import type { SimulatedEngine } from './engine.ts';
-import type { Machine } from './machine.ts';
 import type { Random } from './random.ts';
-import type { World } from './world.ts';
+import type { Machine, World } from './world.ts';
 
 const applyMs = [1, 60] as const;
 const slowApplyMs = [200, 3000] as const;

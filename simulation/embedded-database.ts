@@ -11,8 +11,7 @@ import type { Tables } from '../src/db/tables.ts';
 import { trackTransactions } from '../src/db/transactions.ts';
 import { type CommitListener, type SimulatedDatabase, writtenTable } from './database.ts';
 import type { Faults } from './faults.ts';
-import type { Machine } from './machine.ts';
-import type { World } from './world.ts';
+import type { Machine, World } from './world.ts';
 
 export class EmbeddedDatabase implements SimulatedDatabase {
   readonly reader: Handle;

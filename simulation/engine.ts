@@ -4,9 +4,8 @@ import { createHash } from 'node:crypto';
 import type { ProbeResult } from '../src/deployments/reconcile/health-checks.ts';
 import type { InstanceSpec } from '../src/engines/engine.ts';
 import { type Engine, EngineError, type EngineInstance } from '../src/engines/engine.ts';
-import type { Machine } from './machine.ts';
 import type { Outside } from './outside.ts';
-import type { World } from './world.ts';
+import type { Machine, World } from './world.ts';
 
 export const imageKinds = [
   'ok',

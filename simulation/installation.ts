@@ -14,18 +14,16 @@ import {
 import { SharedDatabase, type SimulatedDatabase } from './database.ts';
 import { EmbeddedDatabase } from './embedded-database.ts';
 import { SimulatedEngine } from './engine.ts';
-import { type FaultSwitches, Faults } from './faults.ts';
-import { planIncidents } from './incidents.ts';
+import { type FaultSwitches, Faults, type Incident } from './faults.ts';
 import { Judge } from './judge.ts';
-import { Machine } from './machine.ts';
 import { Outside } from './outside.ts';
 import { People } from './people.ts';
 import { Random } from './random.ts';
 import { Receivers } from './receivers.ts';
-import { World } from './world.ts';
+import { Machine, World } from './world.ts';
 
 /** The place of a process: it is started again where it crashed. */
-export interface Slot<P> {
+interface Slot<P> {
   name: string;
   machine: Machine | null;
   db: Db | null;
@@ -36,7 +34,7 @@ export interface Slot<P> {
   clockOffsetMs: number;
 }
 
-export interface Setup {
+interface Setup {
   seed: number;
   databasePath: string;
   switches: FaultSwitches;
@@ -221,5 +219,75 @@ export class Installation {
       }
       this.#sendVisitors();
     });
+  }
+}
+
+// What goes wrong by itself, at times that the seed decides.
+
+const incidents: Record<Incident, (of: Installation) => void> = {
+  crash: ({ world, machines }) => world.random.pick(machines())?.crash(),
+  pause: ({ world, machines }) => world.random.pick(machines())?.pause(world.random.between(100, 5000)),
+  long_pause: ({ world, machines }) => world.random.pick(machines())?.pause(world.random.between(15_000, 45_000)),
+  clock_jump({ world, machines, faults, routers, isShared }) {
+    const machine = world.random.pick(machines());
+    if (!machine) return;
+    const isRouter = isShared && routers.some((slot) => slot.machine === machine);
+    const most = isRouter ? faults.switches.routerClockJumpMs : faults.switches.clockJumpMs;
+    machine.setClock(world.random.chance(0.3) ? 0 : world.random.between(-most, most));
+  },
+  full_disk({ world, database, machines }) {
+    database.isDiskFull = true;
+    for (const machine of machines()) machine.disturb();
+    world.after(null, world.random.between(10, 4000), 'the disk has room again', () => {
+      database.isDiskFull = false;
+      for (const machine of machines()) machine.disturb();
+    });
+  },
+  reconnect: ({ world, hubs }) => {
+    const hub = world.random.pick(hubs());
+    if (!hub) return;
+    world.after(hub.machine, 1, 'signals may have been lost', () => {
+      for (const listeners of hub.listeners.values()) for (const listener of listeners) listener([]);
+    });
+  },
+  engine_down: ({ world, engines }) => world.random.pick(engines)!.goDown(world.random.between(200, 12_000)),
+  engine_restart({ world, engines }) {
+    const engine = world.random.pick(engines)!;
+    engine.restart();
+    engine.goDown(world.random.between(50, 3000));
+  },
+  engine_forgets({ world, engines }) {
+    const engine = world.random.pick(engines)!;
+    const id = world.random.pick([...engine.instances.keys()]);
+    if (id !== undefined) engine.forget(id);
+  },
+  instance_exits({ world, engines }) {
+    const engine = world.random.pick(engines)!;
+    const instance = world.random.pick([...engine.instances.values()]);
+    if (instance) engine.exit(instance, 1);
+  },
+  receiver_down({ world, receivers }) {
+    const path = world.random.pick([...receivers.known]);
+    if (path === undefined || receivers.down.has(path)) return;
+    receivers.down.add(path);
+    world.after(null, world.random.between(500, 15_000), `${path} is back`, () => receivers.down.delete(path));
+  },
+};
+
+function planIncidents(installation: Installation): void {
+  const { world, faults } = installation;
+  for (const name of Object.keys(incidents) as Incident[]) {
+    const perMinute = faults.perMinute[name];
+    if (perMinute === 0) continue;
+    const next = () => {
+      const ms = (-Math.log(1 - world.random.next()) * 60_000) / perMinute;
+      world.after(null, ms, name, () => {
+        if (!faults.isOn) return;
+        faults.count++;
+        incidents[name](installation);
+        next();
+      });
+    };
+    next();
   }
 }

@@ -1,21 +1,34 @@
 // Watches a run: reads the facts after every commit, asks every invariant, and remembers the first that is broken.
 import type { Client } from './client.ts';
+import * as deployments from './commit-invariants.ts';
+import * as events from './commit-invariants.ts';
+import * as traffic from './commit-invariants.ts';
 import type { LeaseTimes } from './control-process.ts';
 import type { SimulatedDatabase } from './database.ts';
 import type { SimulatedEngine, SimulatedInstance } from './engine.ts';
-import { FactReader, type Facts, noFacts, type Table } from './facts.ts';
-import { findUnrest } from './invariants/calm.ts';
-import { type Commit, type CommitInvariant, environmentOf, type OfEnvironment } from './invariants/commit.ts';
-import { arrivedWithEqualBytes, findUnsentSuccess, overtakes } from './invariants/deliveries.ts';
-import * as deployments from './invariants/deployments.ts';
-import * as events from './invariants/events.ts';
-import { isStoppedTooEarly, type LiveRouter } from './invariants/routing.ts';
-import { findLateRollout, findOldOrphan } from './invariants/time.ts';
-import * as traffic from './invariants/traffic.ts';
+import {
+  type Commit,
+  type CommitInvariant,
+  environmentOf,
+  FactReader,
+  type Facts,
+  noFacts,
+  type OfEnvironment,
+  type Table,
+} from './facts.ts';
 import { findLostVersion, findLostWrite, findWrongWrite } from './ledger.ts';
-import type { Machine } from './machine.ts';
+import {
+  arrivedWithEqualBytes,
+  findLateRollout,
+  findOldOrphan,
+  findUnrest,
+  findUnsentSuccess,
+  isStoppedTooEarly,
+  type LiveRouter,
+  overtakes,
+} from './moment-invariants.ts';
 import type { Receivers } from './receivers.ts';
-import type { World } from './world.ts';
+import type { Machine, World } from './world.ts';
 
 export interface Breach {
   invariant: string;

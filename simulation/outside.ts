@@ -1,8 +1,7 @@
 // Every call of a process to something outside of it: a statement, a call to an engine, a request to a receiver. Here it
 // takes time, and here it goes wrong.
 import type { CallKind, Faults } from './faults.ts';
-import type { Machine } from './machine.ts';
-import type { World } from './world.ts';
+import type { Machine, World } from './world.ts';
 
 export interface OutsideCall<T> {
   kind: CallKind;

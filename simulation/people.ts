@@ -1,7 +1,7 @@
 // What people do with the installation: they create, deploy, change, abort and delete, at random.
 import type { Client } from './client.ts';
 import type { ImageKind } from './engine.ts';
-import type { OfEnvironment } from './invariants/commit.ts';
+import type { OfEnvironment } from './facts.ts';
 import type { Random } from './random.ts';
 import type { World } from './world.ts';
 

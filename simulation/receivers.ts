@@ -1,9 +1,8 @@
 // The receivers of webhooks. They remember every request, and are sometimes away, slow or wrong.
 import type { Sender, Sent } from '../src/webhooks/send-delivery.ts';
 import type { Faults } from './faults.ts';
-import type { Machine } from './machine.ts';
 import type { Outside } from './outside.ts';
-import type { World } from './world.ts';
+import type { Machine, World } from './world.ts';
 
 export interface Arrival {
   at: number;

@@ -5,14 +5,15 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { migrate } from '../src/db/migrate.ts';
 import { openDatabase } from '../src/db/open-database.ts';
+import { EngineError } from '../src/engines/engine.ts';
 import type { Log } from '../src/lib/log.ts';
 import { accountId, tokenId } from './control-process.ts';
-import { isExplained } from './explained.ts';
+import { ConnectionLost } from './database.ts';
 import type { FaultSwitches } from './faults.ts';
 import { replaceGlobals } from './globals.ts';
 import { Installation } from './installation.ts';
 import type { Breach, Judge } from './judge.ts';
-import type { Machine } from './machine.ts';
+import type { Machine } from './world.ts';
 
 export interface Options {
   seed: number;
@@ -160,4 +161,11 @@ function listeningLog(machine: Machine, judge: Judge): Log {
     child: () => log,
   };
   return log as unknown as Log;
+}
+
+/** Whether a fault that was injected explains this error. */
+function isExplained(error: unknown): boolean {
+  if (error instanceof ConnectionLost || error instanceof EngineError) return true;
+  const { errcode, cause } = (error ?? {}) as { errcode?: number; cause?: unknown };
+  return errcode === 13 || (cause !== undefined && isExplained(cause));
 }

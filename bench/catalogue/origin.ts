@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import type { collectCleanup } from '../../test/catalogue/fixture.ts';
 import { startNginx } from '../../test/catalogue/servers.ts';
-import { inTurns, type Load, requestsPerSecond, tell } from './measure.ts';
+import { inTurns, type Load, requestsPerSecond, tell } from './in-turns.ts';
 
 type Cleanup = ReturnType<typeof collectCleanup>;
 

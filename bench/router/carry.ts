@@ -1,12 +1,10 @@
 // Requests a second, and a second of processor time: the built-in proxy with one and two workers, HAProxy, and nginx with
 // the same duties, in turns. The last figure says more: what they get done in a second depends on what else the machine
 // does, here also on wrk and the backend.
-import { cpuSeconds } from '../lib/cpu.ts';
-import { note, report } from '../lib/report.ts';
-import { median } from '../lib/wrk.ts';
-import { hostOf, type Installation, openInstallation, type Router } from './installation.ts';
+import { cpuSeconds, median, note, report } from '../lib/measure.ts';
 import { startBackend, startNginxRouter } from './nginx.ts';
-import { load } from './wrk.ts';
+import { hostOf, type Installation, openInstallation, type Router } from './router-installation.ts';
+import { loadHost } from './router-load.ts';
 
 /** `BENCH_ROUNDS=1` to try it out. */
 const rounds = Number(process.env.BENCH_ROUNDS ?? 7);
@@ -31,7 +29,7 @@ interface Round {
 async function measure({ port, carriers, control }: Contender): Promise<Round> {
   const [pids, others] = [carriers(), control ? [control()] : []];
   const before = [cpuSeconds(pids), cpuSeconds(others)] as const;
-  const { requests, perSecond } = await load({ port, host: hostOf(0), connections, seconds });
+  const { requests, perSecond } = await loadHost({ port, host: hostOf(0), connections, seconds });
   const used = cpuSeconds(pids) - before[0];
   return { perSecond, perCpuSecond: requests / used, beside: (cpuSeconds(others) - before[1]) / used };
 }

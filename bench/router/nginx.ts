@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { childrenOf } from '../../test/helpers/children.ts';
 import { freePort } from '../../test/helpers/free-port.ts';
 import type { Issued } from '../../test/helpers/router-certificates.ts';
-import { bodyAt } from '../lib/body-at.ts';
 import { end, tempDir } from '../lib/processes.ts';
+import { bodyAt } from './router-load.ts';
 
 export interface Nginx {
   port: number;

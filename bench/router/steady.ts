@@ -1,12 +1,10 @@
 // How steady requests are while the control plane is in trouble or busy, at 10,000 environments: the 99th percentile and the
 // longest request of a paced load, in turns undisturbed and disturbed.
 
-import { bodyAt } from '../lib/body-at.ts';
-import { note, report } from '../lib/report.ts';
-import { median } from '../lib/wrk.ts';
-import { hostOf, type Installation, openInstallation, type Router } from './installation.ts';
+import { median, note, report } from '../lib/measure.ts';
 import { type Nginx, startBackend } from './nginx.ts';
-import { load, type WrkResult } from './wrk.ts';
+import { hostOf, type Installation, openInstallation, type Router } from './router-installation.ts';
+import { bodyAt, loadHost, type WrkResult } from './router-load.ts';
 
 /** `BENCH_ROUNDS=1` to try it out. */
 const rounds = Number(process.env.BENCH_ROUNDS ?? 7);
@@ -71,7 +69,7 @@ const disturbances: Record<string, Disturbance> = {
 
 async function measure(scene: Scene, disturb: Disturbance): Promise<WrkResult> {
   const options = { port: scene.router.port, host: hostOf(1), connections: 16, seconds, pauseMs: 10 };
-  const [result] = await Promise.all([load(options), disturb(scene)]);
+  const [result] = await Promise.all([loadHost(options), disturb(scene)]);
   await wait(1000); // what a disturbance left to do is no part of the next measurement
   return result;
 }

@@ -1,7 +1,7 @@
 // What a piece of work costs: time, processor time of this process and of PostgreSQL, statements.
 import { readFileSync } from 'node:fs';
 import pg from 'pg';
-import { note } from '../lib/report.ts';
+import { note } from '../lib/measure.ts';
 
 export interface Cost {
   units: number;
@@ -58,7 +58,7 @@ const count = (value: number): string => Math.round(value).toLocaleString('en');
 const micros = (seconds: number, units: number): string => `${((seconds / units) * 1e6).toFixed(0)} µs`;
 
 /** `unit`: what was counted, in the singular. */
-export function tell(name: string, unit: string, cost: Cost): void {
+export function reportCost(name: string, unit: string, cost: Cost): void {
   const { units, seconds, ownCpuS, databaseCpuS, statements } = cost;
   note(
     name,

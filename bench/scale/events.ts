@@ -5,9 +5,9 @@ import { deleteTrafficBefore } from '../../src/traffic/traffic-queries.ts';
 import type { Claimed, Outcome } from '../../src/webhooks/delivery-queue.ts';
 import { sweepOld } from '../../src/webhooks/delivery-sweep.ts';
 import { openQueue } from '../../src/webhooks/delivery-worker.ts';
-import { costOf, tell } from './cost.ts';
-import { accounts, fillDeliveries, idOf } from './fill.ts';
-import type { Installation } from './installation.ts';
+import { costOf, reportCost } from './cost.ts';
+import type { Installation } from './scale-installation.ts';
+import { accounts, fillDeliveries, idOf } from './scale-installation.ts';
 
 /** Each in a transaction of its own, of different projects, with one delivery. */
 export async function measureEvents({ app, server, ids, clock }: Installation, count: number): Promise<void> {
@@ -26,7 +26,7 @@ export async function measureEvents({ app, server, ids, clock }: Installation, c
       await Promise.all(Array.from({ length: atOnce }, insertAll));
       return count;
     });
-    tell(`events with a delivery, ${atOnce} at once`, 'event', cost);
+    reportCost(`events with a delivery, ${atOnce} at once`, 'event', cost);
   }
 }
 
@@ -45,7 +45,7 @@ export async function measureDeliveries(installation: Installation, count: numbe
       const all = Array.from({ length: processes }, (_, n) => drain(`process ${n}`));
       return (await Promise.all(all)).reduce((sum, one) => sum + one, 0);
     });
-    tell(`deliveries claimed and completed, ${processes} at once`, 'delivery', cost);
+    reportCost(`deliveries claimed and completed, ${processes} at once`, 'delivery', cost);
   }
 
   async function drain(name: string): Promise<number> {
@@ -87,7 +87,7 @@ export async function measureRetention({ app, server, clock }: Installation, wit
     for (const endAt = Date.now() + withinMs; Date.now() < endAt && (await sweepOld(db, future, swept)); );
     return before - (await rowsLeft());
   });
-  tell('old events, deliveries and attempts deleted', 'row', old);
+  reportCost('old events, deliveries and attempts deleted', 'row', old);
   const countTraffic = async () =>
     Number(
       (
@@ -102,5 +102,5 @@ export async function measureRetention({ app, server, clock }: Installation, wit
     while (await deleteTrafficBefore(db, future));
     return measured - (await countTraffic());
   });
-  tell('old measurements deleted', 'row', traffic);
+  reportCost('old measurements deleted', 'row', traffic);
 }

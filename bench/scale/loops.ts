@@ -11,11 +11,9 @@ import { defaultLimits } from '../../src/traffic/proxy/limits.ts';
 import { RouteTable } from '../../src/traffic/proxy/route-table.ts';
 import { RouterWatch } from '../../src/traffic/router-watch.ts';
 import { storeMeasurements } from '../../src/traffic/traffic-queries.ts';
-import { note } from '../lib/report.ts';
-import { median } from '../lib/wrk.ts';
-import { costOf, tell } from './cost.ts';
-import { environment, idOf } from './fill.ts';
-import { bytesPerRow, type Installation } from './installation.ts';
+import { median, note } from '../lib/measure.ts';
+import { costOf, reportCost } from './cost.ts';
+import { bytesPerRow, environment, type Installation, idOf } from './scale-installation.ts';
 
 /** Runs what the rows say, and nothing else happens to it. */
 function calmEngine(count: number): Engine {
@@ -70,7 +68,7 @@ export async function measureIdleLooks(installation: Installation, withinMs: num
     }
     return looked();
   });
-  tell('idle looks of the reconciler', 'look', cost);
+  reportCost('idle looks of the reconciler', 'look', cost);
   const leaseBytes = await bytesPerRow(app, 'environment_lease');
   await reconciler.stop();
   return leaseBytes;
@@ -91,7 +89,7 @@ export async function measureRouterLoad({ app, count, server }: Installation): P
     table.endLoad();
     return loaded;
   });
-  tell('a router reads the whole table', 'environment', cost);
+  reportCost('a router reads the whole table', 'environment', cost);
   globalThis.gc?.();
   const bytes = (process.memoryUsage().heapUsed - before) / count;
   if (globalThis.gc) note('memory of a router', `${(bytes / 1024).toFixed(1)} KiB`, 'for each environment');
@@ -99,7 +97,7 @@ export async function measureRouterLoad({ app, count, server }: Installation): P
     for (let i = 0; i < 100; i++) await loadChanges(db, 'apps.example', count - 1);
     return 100;
   });
-  tell('a router reads one change', 'change', change);
+  reportCost('a router reads one change', 'change', change);
   await table.destroy();
 }
 
@@ -125,7 +123,7 @@ export async function measureTraffic({ app, count, server, clock }: Installation
     }
     return stored;
   });
-  tell('measurements are stored', 'row', cost);
+  reportCost('measurements are stored', 'row', cost);
 }
 
 export async function measureAlerts({ app, count, server, clock, ids }: Installation): Promise<void> {
@@ -141,6 +139,6 @@ export async function measureAlerts({ app, count, server, clock, ids }: Installa
     );
   }
   const typical = looks.sort((a, b) => a.seconds - b.seconds)[1]!;
-  tell('a look at all alert rules, two for each', 'environment', typical);
+  reportCost('a look at all alert rules, two for each', 'environment', typical);
   note('… and one look in all', `${median(looks.map(({ seconds }) => seconds)).toFixed(1)} s`, 'every five seconds');
 }

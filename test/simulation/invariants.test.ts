@@ -1,17 +1,22 @@
 // Each invariant can fail: it accepts what is right and names what is wrong.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import * as deployments from '../../simulation/commit-invariants.ts';
+import * as events from '../../simulation/commit-invariants.ts';
+import * as traffic from '../../simulation/commit-invariants.ts';
 import type { SimulatedInstance } from '../../simulation/engine.ts';
+import type { Commit } from '../../simulation/facts.ts';
 import { type Facts, noFacts } from '../../simulation/facts.ts';
-import { findUnrest } from '../../simulation/invariants/calm.ts';
-import type { Commit } from '../../simulation/invariants/commit.ts';
-import { arrivedWithEqualBytes, findUnsentSuccess, overtakes } from '../../simulation/invariants/deliveries.ts';
-import * as deployments from '../../simulation/invariants/deployments.ts';
-import * as events from '../../simulation/invariants/events.ts';
-import { isStoppedTooEarly } from '../../simulation/invariants/routing.ts';
-import { findLateRollout, findOldOrphan } from '../../simulation/invariants/time.ts';
-import * as traffic from '../../simulation/invariants/traffic.ts';
 import { findLostVersion, findLostWrite, findWrongWrite, type Write } from '../../simulation/ledger.ts';
+import {
+  arrivedWithEqualBytes,
+  findLateRollout,
+  findOldOrphan,
+  findUnrest,
+  findUnsentSuccess,
+  isStoppedTooEarly,
+  overtakes,
+} from '../../simulation/moment-invariants.ts';
 
 type Rows = { [Table in keyof Facts]?: readonly object[] };
 

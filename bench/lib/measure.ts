@@ -1,6 +1,6 @@
 // Load from wrk, which needs far less of the machine than the servers it measures.
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -58,4 +58,30 @@ export async function alternate<N extends string>(
     for (const name of names) values[name].push(await measures[name]());
   }
   return Object.fromEntries(names.map((name) => [name, median(values[name])])) as Record<N, number>;
+}
+
+// The processor time of processes, as the system counts it.
+
+const ticksPerSecond = 100; // USER_HZ, the same on every Linux
+
+/** Seconds of all threads so far, in user mode and in the kernel. */
+export function cpuSeconds(pids: number[]): number {
+  return pids.reduce((sum, pid) => sum + ticksOf(pid), 0) / ticksPerSecond;
+}
+
+function ticksOf(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return Number(fields[11]) + Number(fields[12]);
+}
+
+// One line of a benchmark: whether its target was met, and what the value is made of.
+
+export function report(name: string, value: string, target: string, met: boolean, of: string): void {
+  console.log(`${met ? 'met   ' : 'MISSED'}  ${name.padEnd(52)} ${value.padStart(7)}  (${target})  ${of}`);
+}
+
+/** Not compared with a target. */
+export function note(name: string, value: string, of = ''): void {
+  console.log(`        ${name.padEnd(52)} ${value.padStart(7)}  ${of}`);
 }

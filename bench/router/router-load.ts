@@ -1,11 +1,12 @@
 // Load from wrk on one host name, as fast as it gets responses or at a steady pace, with latencies.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
-export interface WrkLoad {
+interface WrkLoad {
   port: number;
   host: string;
   connections: number;
@@ -30,7 +31,7 @@ function ms(text: string | undefined): number {
 }
 
 /** Throws where a response is not 2xx or a connection breaks. */
-export async function load({ port, host, connections, seconds, pauseMs = 0 }: WrkLoad): Promise<WrkResult> {
+export async function loadHost({ port, host, connections, seconds, pauseMs = 0 }: WrkLoad): Promise<WrkResult> {
   const dir = mkdtempSync(join(tmpdir(), 'sluice-wrk-'));
   try {
     writeFileSync(join(dir, 'pace.lua'), `function delay() return ${pauseMs} end`);
@@ -47,4 +48,39 @@ export async function load({ port, host, connections, seconds, pauseMs = 0 }: Wr
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }
+}
+
+// Load over TLS by wrk, which takes the server name from the URL and resumes no sessions.
+
+interface TlsLoad {
+  url: string;
+  connections: number;
+  seconds: number;
+  /** Each request has its own connection, and so its own handshake. */
+  handshakes: boolean;
+}
+
+/** Requests a second. Throws where a response is not 2xx. */
+export async function tlsRequestsPerSecond({ url, connections, seconds, handshakes }: TlsLoad): Promise<number> {
+  const closing = handshakes ? ['-H', 'Connection: close'] : [];
+  const args = ['-t1', `-c${connections}`, `-d${seconds}s`, ...closing, url];
+  const { stdout } = await promisify(execFile)('wrk', args);
+  if (/Non-2xx|Socket errors/.test(stdout)) throw new Error(`not every request succeeded:\n${stdout}`);
+  return Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)![1]);
+}
+
+// One request over a connection of its own.
+
+/** null: no answer, or not 200. */
+export function bodyAt(port: number, host: string): Promise<string | null> {
+  return new Promise((resolve) => {
+    const sent = request({ host: '127.0.0.1', port, path: '/small', headers: { host }, agent: false }, (response) => {
+      let body = '';
+      response.setEncoding('utf8').on('data', (chunk) => {
+        body += chunk;
+      });
+      response.on('end', () => resolve(response.statusCode === 200 ? body : null));
+    });
+    sent.on('error', () => resolve(null)).end();
+  });
 }

@@ -3,9 +3,16 @@
 // webhook.
 import { sql } from 'kysely';
 import { insertDefaultRules } from '../../src/alerts/default-rules.ts';
+import { type App, createApp } from '../../src/app.ts';
+import { readConfig } from '../../src/config.ts';
 import type { Db } from '../../src/db/database.ts';
 import type { Tables } from '../../src/db/tables.ts';
 import { newEnvironment } from '../../src/environments/change-environment.ts';
+import { type Clock, systemClock } from '../../src/lib/clock.ts';
+import { createIds, type IdSource } from '../../src/lib/ids.ts';
+import { isolatedEnv } from '../../test/helpers/app.ts';
+import { parentOf } from '../../test/helpers/children.ts';
+import { createDatabase, startPostgres } from '../../test/helpers/postgres.ts';
 
 export const environment = 'production';
 export const accounts = 1000;
@@ -18,7 +25,7 @@ const literal = (value: unknown): string =>
   value === null ? 'null' : typeof value === 'number' ? String(value) : `'${String(value).replaceAll("'", "''")}'`;
 
 /** Rows 0 to `count` - 1 are like `row`, but for the columns whose SQL is given; `n` in it is the number of the row. */
-export async function fillTable<T extends keyof Tables>(
+async function fillTable<T extends keyof Tables>(
   db: Db,
   table: T,
   row: Partial<Record<keyof Tables[T], unknown>>,
@@ -36,7 +43,7 @@ export async function fillTable<T extends keyof Tables>(
   }
 }
 
-export async function fillInstallation(db: Db, count: number, nowMs: number): Promise<void> {
+async function fillInstallation(db: Db, count: number, nowMs: number): Promise<void> {
   const times = { created_at: nowMs, updated_at: nowMs, version: 1 };
   const project_id = idIn('prj');
   const account_id = idIn('acc', `n % ${accounts}`);
@@ -115,4 +122,56 @@ export async function fillDeliveries(db: Db, round: number, count: number, dueMs
   const fresh = { ...delivery, lease_until: 0, attempts: 0, tried: 0 };
   const to = { id: id('dlv'), event_id: id('evt'), webhook_id: idIn('whk', `n % ${accounts}`) };
   await fillTable(db, 'delivery', fresh, to, count);
+}
+
+// A PostgreSQL with an installation in it, and what the measurements need of both.
+
+export interface Installation {
+  app: App;
+  /** How many environments it has. */
+  count: number;
+  databaseUrl: string;
+  /** The process id of PostgreSQL. */
+  server: number;
+  clock: Clock;
+  ids: IdSource;
+  close(): Promise<void>;
+}
+
+export async function openInstallation(count: number): Promise<Installation> {
+  const postgres = await startPostgres();
+  const database = await createDatabase(postgres.url);
+  const isolated = await isolatedEnv();
+  // The parts are measured one by one, so the app itself only answers requests.
+  const env = { ...isolated.env, SLUICE_DATABASE_URL: database.url, SLUICE_ROLES: 'api' };
+  const app = await createApp(readConfig(env, false));
+  const { db } = app.store;
+  const clock = systemClock;
+  await fillInstallation(db, count, clock.now());
+  await sql`vacuum analyze`.execute(db);
+  return {
+    ...{ app, count, clock, databaseUrl: database.url, ids: createIds(clock) },
+    server: await serverOf(app),
+    async close() {
+      await app.stop();
+      await isolated.clean();
+      await postgres.stop();
+    },
+  };
+}
+
+async function serverOf({ store }: App): Promise<number> {
+  const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(store.db);
+  return parentOf(rows[0]!.pid);
+}
+
+/** Bytes of a row, its part of the indexes included. */
+export async function bytesPerRow({ store }: App, table: string): Promise<number> {
+  await sql.raw(`vacuum analyze ${table}`).execute(store.db);
+  const { rows } = await sql
+    .raw<{ bytes: number; all: number }>(
+      `select pg_total_relation_size('${table}')::bigint as bytes, (select count(*) from ${table})::bigint as all`,
+    )
+    .execute(store.db);
+  return Number(rows[0]!.bytes) / Math.max(1, Number(rows[0]!.all));
 }

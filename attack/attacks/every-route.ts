@@ -2,11 +2,12 @@
 // account that is bound to another project. Nothing is found, and nothing is changed.
 import fc from 'fast-check';
 import { routes } from '../../src/contract/api.ts';
+import { type Scope, scopes } from '../../src/contract/scopes.ts';
 import { call } from '../../test/helpers/app.ts';
 import { fitting, type Schema } from '../../test/helpers/schema-values.ts';
 import type { Attack } from '../attack.ts';
 import { type Target, tokenOf } from '../target.ts';
-import type { Tenant } from '../tenant/attackers.ts';
+import type { Tenant } from './attackers.ts';
 
 type Ids = Record<string, string>;
 
@@ -98,3 +99,81 @@ export const foreignIds: Attack = {
     return { tried: byAccount.tried + byProject.tried + 1, broken, note };
   },
 };
+
+// Every route with a token that has every scope but the needed one: refused, before anything is looked up.
+
+const narrow = scopes.filter((scope): scope is Exclude<Scope, '*'> => scope !== '*');
+
+export const wrongScopes: Attack = {
+  name: 'every scope on every route that needs another',
+  async run({ url, attacker }) {
+    const broken: string[] = [];
+    let tried = 0;
+    for (const scope of narrow) {
+      const token = await tokenOf(url, attacker, { scopes: [scope] });
+      for (const { method, path, scope: needed } of routes) {
+        if (needed === null || needed === 'public' || needed === scope) continue;
+        const at = path.replaceAll(/\{\w+\}/g, 'x');
+        const { status } = await call(url, method, `/v1${at}`, { token, ...(method !== 'GET' && { body: {} }) });
+        tried++;
+        if (status !== 403) broken.push(`${scope} on ${method} ${path}: ${status}`);
+      }
+    }
+    return { tried, broken };
+  },
+};
+
+// The largest body that is read, for every route that takes one: it is refused soon, with few faults, and never with 5xx.
+
+const bodyLimit = 1024 * 1024;
+const withinMs = 5000;
+
+const fill = (piece: (index: number) => string, open: string, close: string): string => {
+  const pieces: string[] = [];
+  for (let length = 100; length < bodyLimit - 100; length += pieces.at(-1)!.length + 1)
+    pieces.push(piece(pieces.length));
+  return open + pieces.join() + close;
+};
+
+const fillings = [
+  fill(() => '1', '[', ']'),
+  fill((n) => `"a${n}"`, '[', ']'),
+  fill((n) => `"a${n}":1`, '{', '}'),
+  `"${'a'.repeat(bodyLimit - 200)}"`,
+  '['.repeat(bodyLimit / 2 - 100) + ']'.repeat(bodyLimit / 2 - 100),
+];
+
+function bodiesOf(names: string[]): string[] {
+  const [first] = names;
+  return [fillings[2]!, ...(first ? fillings.map((filling) => `{"${first}":${filling}}`) : [])];
+}
+
+export const largestBodies: Attack = {
+  name: 'the largest body, every route',
+  async run(target, short) {
+    const broken: string[] = [];
+    let tried = 0;
+    for (const { method, path, body } of routes) {
+      if (!body) continue;
+      // The last name is mostly that of a list or an object.
+      const bodies = bodiesOf(Object.keys(body.properties).slice(-1));
+      for (const text of short ? bodies.slice(0, 1) : bodies) {
+        const fault = await sendBody(target, method, path, text, tried++);
+        if (fault) broken.push(`${method} ${path}: ${fault}`);
+      }
+    }
+    return { tried, broken };
+  },
+};
+
+async function sendBody(target: Target, method: string, path: string, body: string, n: number): Promise<string | null> {
+  const { tokens, project, deployment } = target.attacker;
+  const at = path.replace('{id}', project).replace('{dpl}', deployment).replace('{name}', 'production');
+  const startedAt = performance.now();
+  const answer = await call(target.url, method, `/v1${at}`, { body, token: tokens[n % tokens.length]! });
+  const ms = performance.now() - startedAt;
+  if (ms > withinMs) return `answered after ${Math.round(ms)} ms`;
+  if (answer.status < 400 || answer.status >= 500 || answer.status === 429) return `${answer.status}`;
+  const faults = answer.body.error.details?.length ?? 0;
+  return faults > 20 ? `${faults} faults` : null;
+}

@@ -13,8 +13,8 @@ import { childrenOf } from '../../test/helpers/children.ts';
 import { freePort } from '../../test/helpers/free-port.ts';
 import { startPostgres } from '../../test/helpers/postgres.ts';
 import { until } from '../../test/helpers/wait.ts';
-import { bodyAt } from '../lib/body-at.ts';
 import { appEnv, end, tempDir } from '../lib/processes.ts';
+import { bodyAt } from './router-load.ts';
 
 const start = join(import.meta.dirname, '../../bin/start.js');
 const environment = 'production';

@@ -14,7 +14,7 @@ export interface Tenant {
 }
 
 /** What the process of an attacker is given. */
-export interface Worst {
+export interface AttackerTarget {
   url: string;
   routerPort: number;
   attacker: Tenant;
@@ -37,7 +37,11 @@ interface Sent {
 let next = 0;
 
 /** Resolves when the answer has been read, or there was none. */
-function send({ url, attacker }: Worst, path: string, { method = 'GET', body, token }: Sent = {}): Promise<void> {
+function send(
+  { url, attacker }: AttackerTarget,
+  path: string,
+  { method = 'GET', body, token }: Sent = {},
+): Promise<void> {
   const bearer = token ?? attacker.tokens[next++ % attacker.tokens.length]!;
   const headers = {
     authorization: `Bearer ${bearer}`,
@@ -72,7 +76,7 @@ function openSlowReader(port: number, path: string, host: string): void {
   socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
 }
 
-export const attackers: Record<string, (worst: Worst) => Promise<void>> = {
+export const attackers: Record<string, (worst: AttackerTarget) => Promise<void>> = {
   'largest bodies': (worst) => {
     // One token: what goes beyond its limit is refused before it is read, and would only make room for the others.
     const token = worst.attacker.tokens[0]!;
@@ -96,7 +100,7 @@ export const attackers: Record<string, (worst: Worst) => Promise<void>> = {
   'early hints without end': (worst) => forEver(8, () => visit(worst)),
 };
 
-function visit({ routerPort, attacker }: Worst): Promise<void> {
+function visit({ routerPort, attacker }: AttackerTarget): Promise<void> {
   return new Promise((resolve) => {
     const options = { host: '127.0.0.1', port: routerPort, localAddress, agent, headers: { host: attacker.host } };
     const sent = request(options, (response) => response.resume().on('close', resolve));
