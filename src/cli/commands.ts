@@ -5,10 +5,11 @@ import type { Command } from './frame/command.ts';
 type Load = () => Promise<Command>;
 
 const rolloutCommands = () => import('./commands/rollouts.ts');
+const databaseCommands = () => import('./commands/database.ts');
 
 export const commands: Record<string, Load> = {
-  deploy: async () => (await import('./commands/rollouts.ts')).deploy,
-  redeploy: async () => (await import('./commands/rollouts.ts')).redeploy,
+  deploy: async () => (await rolloutCommands()).deploy,
+  redeploy: async () => (await rolloutCommands()).redeploy,
   status: async () => (await import('./commands/status.ts')).status,
   ps: async () => (await import('./commands/status.ts')).ps,
   deployments: async () => (await import('./commands/deployments.ts')).deployments,
@@ -16,7 +17,7 @@ export const commands: Record<string, Load> = {
   pause: async () => (await rolloutCommands()).pause,
   resume: async () => (await rolloutCommands()).resume,
   abort: async () => (await rolloutCommands()).abort,
-  rollback: async () => (await import('./commands/rollouts.ts')).rollback,
+  rollback: async () => (await rolloutCommands()).rollback,
   revisions: async () => (await import('./commands/deployments.ts')).revisions,
   logs: async () => (await import('./commands/logs.ts')).logs,
   projects: async () => (await import('./commands/projects.ts')).projects,
@@ -33,10 +34,10 @@ export const commands: Record<string, Load> = {
   serve: async () => (await import('./commands/serve.ts')).serve,
   reload: async () => (await import('./commands/serve.ts')).reload,
   doctor: async () => (await import('./commands/doctor.ts')).doctor,
-  account: async () => (await import('./commands/database.ts')).account,
-  token: async () => (await import('./commands/database.ts')).token,
-  migrate: async () => (await import('./commands/database.ts')).migrate,
-  database: async () => (await import('./commands/database.ts')).database,
+  account: async () => (await databaseCommands()).account,
+  token: async () => (await databaseCommands()).token,
+  migrate: async () => (await databaseCommands()).migrate,
+  database: async () => (await databaseCommands()).database,
   catalogue: async () => (await import('./commands/catalogue.ts')).catalogue,
   completion: async () => (await import('./commands/completion.ts')).completionOf(findCommand),
 };

@@ -1,63 +1,12 @@
-// What `sluice login` remembers: one address and its token, in a file that only its owner can read.
+// The service a command talks to. Address and token come from the first source that has both: the environment, what `sluice login`
+// stored, the data directory of a service on this machine. A token is only ever sent to an address from the place that it
+// comes from: a folder that another person made, with a `data/address` in it, gets no token of yours.
 import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import type { Sluice } from '../client/index.ts';
 import type { CommandContext, FoundService } from './frame/command.ts';
 import { CliError, exit, type Io } from './io.ts';
-
-interface Login {
-  url: string;
-  token: string;
-}
-
-export function loginPath(env: Io['env']): string {
-  return join(env.XDG_CONFIG_HOME || join(env.HOME || homedir(), '.config'), 'sluice', 'login.json');
-}
-
-function readLogin(env: Io['env']): Login | null {
-  const path = loginPath(env);
-  try {
-    const { url, token } = JSON.parse(readFileSync(path, 'utf8')) as Partial<Login>;
-    if (typeof url === 'string' && typeof token === 'string') return { url, token };
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT' || code === 'ENOTDIR') return null;
-    if (code !== undefined) throw new CliError(exit.failed, `${path} cannot be read: ${code}`);
-  }
-  throw new CliError(exit.failed, `${path} is not what sluice login writes.`, 'Log in again: sluice login');
-}
-
-/** Whole or not at all, and never readable by others, not even for a moment. */
-export function writeLogin(env: Io['env'], login: Login): string {
-  const path = loginPath(env);
-  const fresh = `${path}.${process.pid}`;
-  try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    writeFileSync(fresh, `${JSON.stringify(login)}\n`, { mode: 0o600, flag: 'w', flush: true });
-    chmodSync(fresh, 0o600);
-    renameSync(fresh, path);
-  } catch (error) {
-    rmSync(fresh, { force: true });
-    throw new CliError(exit.failed, `${path} cannot be written: ${(error as Error).message}`);
-  }
-  return path;
-}
-
-/** False: there was none. */
-export function removeLogin(env: Io['env']): boolean {
-  try {
-    rmSync(loginPath(env));
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
-    throw error;
-  }
-}
-
-// Finding the service. Address and token come from the first source that has both: the environment, what `sluice login`
-// stored, the data directory of a service on this machine. A token is only ever sent to an address from the place that it
-// comes from: a folder somebody else made, with a `data/address` in it, gets no token of yours.
 
 export const defaultUrl = 'http://127.0.0.1:8080';
 
@@ -156,4 +105,54 @@ export async function connect(context: CommandContext): Promise<Sluice> {
 export async function clientFor({ url, token }: Pick<FoundService, 'url' | 'token'>): Promise<Sluice> {
   const { createClient } = await import('../client/index.ts');
   return createClient({ url, token });
+}
+
+/** What `sluice login` stores: one address and its token, in a file that only its owner can read. */
+interface Login {
+  url: string;
+  token: string;
+}
+
+export function loginPath(env: Io['env']): string {
+  return join(env.XDG_CONFIG_HOME || join(env.HOME || homedir(), '.config'), 'sluice', 'login.json');
+}
+
+function readLogin(env: Io['env']): Login | null {
+  const path = loginPath(env);
+  try {
+    const { url, token } = JSON.parse(readFileSync(path, 'utf8')) as Partial<Login>;
+    if (typeof url === 'string' && typeof token === 'string') return { url, token };
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return null;
+    if (code !== undefined) throw new CliError(exit.failed, `${path} cannot be read: ${code}`);
+  }
+  throw new CliError(exit.failed, `${path} is not what sluice login writes.`, 'Log in again: sluice login');
+}
+
+/** Whole or not at all, and never readable by others, not even for a moment. */
+export function writeLogin(env: Io['env'], login: Login): string {
+  const path = loginPath(env);
+  const aside = `${path}.${process.pid}`;
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    writeFileSync(aside, `${JSON.stringify(login)}\n`, { mode: 0o600, flag: 'w', flush: true });
+    chmodSync(aside, 0o600);
+    renameSync(aside, path);
+  } catch (error) {
+    rmSync(aside, { force: true });
+    throw new CliError(exit.failed, `${path} cannot be written: ${(error as Error).message}`);
+  }
+  return path;
+}
+
+/** False: there was none. */
+export function removeLogin(env: Io['env']): boolean {
+  try {
+    rmSync(loginPath(env));
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
+    throw error;
+  }
 }

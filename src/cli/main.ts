@@ -1,4 +1,5 @@
-// sluice COMMAND: finds the command, parses its words, runs it and prints errors for people.
+// sluice COMMAND: finds the command, parses its words, runs it, and turns what it throws into lines for people and an exit
+// code. An error that nothing here knows keeps its stack.
 import type { SluiceError } from '../client/error.ts';
 import { StartError } from '../lib/start-error.ts';
 import type { Command, CommandContext, Explained, FoundService } from './frame/command.ts';
@@ -10,7 +11,44 @@ import { commandHelp, overview } from './frame/help.ts';
 import { parseCommand } from './frame/parse.ts';
 import { didYouMean } from './frame/suggest.ts';
 
-// From an error to what a person is told, and the exit code. An error that nothing here knows keeps its stack.
+async function main(words: string[], io: Io): Promise<number> {
+  const [first = '--help', ...rest] = words;
+  const asksHelp = ['--help', '-h', 'help'].includes(first);
+  if (asksHelp && rest.length === 0) {
+    io.stdout.write(overview());
+    return exit.done;
+  }
+  if (first === '--version' || first === 'version') {
+    io.stdout.write(`sluice ${(await import('../version.ts')).version}\n`);
+    return exit.done;
+  }
+  const given = asksHelp ? rest[0]! : first;
+  const name = resolveName(given);
+  if (name === undefined) {
+    io.stderr.write(`sluice: There is no command ${given}.${didYouMean(given, names)}\nSee: sluice --help\n`);
+    return exit.usage;
+  }
+  return runCommand(name, asksHelp ? [...rest.slice(1), '--help'] : rest, io);
+}
+
+async function runCommand(name: string, words: string[], io: Io): Promise<number> {
+  let command: Command | null = null;
+  let context: CommandContext | null = null;
+  try {
+    command = await commands[name]!();
+    const parsed = parseCommand(command, words, io);
+    if ('exitCode' in parsed) {
+      io.stdout.write(`${commandHelp(name, command, parsed.verbName)}\n`);
+      return parsed.exitCode;
+    }
+    context = parsed.context;
+    return await parsed.verb.run(context);
+  } catch (error) {
+    const { code, lines } = command?.explain?.(error, context) ?? explain(error, name, context?.found ?? null);
+    for (const line of lines) io.stderr.write(`${line}\n`);
+    return code;
+  }
+}
 
 /** By name: the class itself is loaded only by commands that call a service. */
 const isSluiceError = (error: unknown): error is SluiceError => (error as Error | null)?.name === 'SluiceError';
@@ -66,45 +104,6 @@ function adviceFor({ code, status, retryAfterS, details }: SluiceError): string[
   if (code === 'region_unavailable') return ['Nothing was done. Is its engine running? sluice doctor'];
   if (retryAfterS !== null) return [`Try again in ${retryAfterS} s.`];
   return [];
-}
-
-async function main(words: string[], io: Io): Promise<number> {
-  const [first = '--help', ...rest] = words;
-  const asksHelp = ['--help', '-h', 'help'].includes(first);
-  if (asksHelp && rest.length === 0) {
-    io.stdout.write(overview());
-    return exit.done;
-  }
-  if (first === '--version' || first === 'version') {
-    io.stdout.write(`sluice ${(await import('../version.ts')).version}\n`);
-    return exit.done;
-  }
-  const given = asksHelp ? rest[0]! : first;
-  const name = resolveName(given);
-  if (name === undefined) {
-    io.stderr.write(`sluice: There is no command ${given}.${didYouMean(given, names)}\nSee: sluice --help\n`);
-    return exit.usage;
-  }
-  return runCommand(name, asksHelp ? [...rest.slice(1), '--help'] : rest, io);
-}
-
-async function runCommand(name: string, words: string[], io: Io): Promise<number> {
-  let command: Command | null = null;
-  let context: CommandContext | null = null;
-  try {
-    command = await commands[name]!();
-    const parsed = parseCommand(command, words, io);
-    if ('exitCode' in parsed) {
-      io.stdout.write(`${commandHelp(name, command, parsed.verbName)}\n`);
-      return parsed.exitCode;
-    }
-    context = parsed.context;
-    return await parsed.verb.run(context);
-  } catch (error) {
-    const { code, lines } = command?.explain?.(error, context) ?? explain(error, name, context?.found ?? null);
-    for (const line of lines) io.stderr.write(`${line}\n`);
-    return code;
-  }
 }
 
 // The reader of a pipe may stop reading: `sluice events -f | head -1`.

@@ -1,3 +1,4 @@
+// sluice alerts …: what fired, and the rules it fires by.
 import type { AlertMetric, AlertRule, Comparator, OnCanary, Severity } from '../../contract/alert-rules.ts';
 import type { AlertState } from '../../contract/alerts.ts';
 import { chooseEnvironment, chooseProject, type ProjectTarget, take, takePaged } from '../choose-target.ts';

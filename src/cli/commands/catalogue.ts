@@ -1,4 +1,5 @@
-// sluice catalogue …: builds, checks, serves and ships a catalogue, from its files alone; no service is needed.
+// sluice catalogue …: builds, checks, serves and ships a catalogue, from its files alone; no service is needed. Verbs load
+// what they need when they run: completion and help only read their declarations.
 
 import { createServer } from 'node:http';
 import { availableParallelism } from 'node:os';
@@ -12,8 +13,6 @@ import { type Command, type CommandContext, type Explained, type Options, verb }
 import { interruption } from '../frame/parse.ts';
 import { exit, type Io, UsageError } from '../io.ts';
 import { createProgress, megabytes } from './catalogue-progress.ts';
-
-// What the verbs of `sluice catalogue` share: which site they work on, which ffmpeg they use, and how they report errors.
 
 const onSite = {
   dir: { type: 'string', value: 'DIR', about: 'the site (default: SLUICE_CATALOGUE_DIR, or data/catalogue)' },
@@ -52,9 +51,6 @@ function reasonOf(error: unknown, interrupted: boolean): Explained {
   if (/^E[A-Z]+$/.test(codeOf(error))) return { code: exit.failed, lines: [(error as Error).message] };
   return { code: exit.failed, lines: [error instanceof Error ? (error.stack ?? error.message) : String(error)] };
 }
-
-// sluice catalogue build | verify | withdraw: the verbs that change or check a site. They load what they need when they
-// run: completion and help only read their declarations.
 
 const buildVerb = verb({
   about: 'encode what is new and publish it',
@@ -142,8 +138,6 @@ const withdrawVerb = verb({
   },
 });
 
-// sluice catalogue serve | headers: the site over HTTP, by the built-in server or by another.
-
 const serveVerb = verb({
   about: 'serve the site over HTTP',
   args: '[DIR]',
@@ -194,10 +188,9 @@ const headersVerb = verb({
   },
 });
 
-// sluice catalogue push: credentials and defaults come from the variables that other S3 tools read too.
-
 const addressForm = 'push needs an address of the form s3://bucket/prefix';
 
+/** Credentials and defaults come from the variables that other S3 tools read too. */
 function storeOf(context: CommandContext<'region' | 'endpoint'>): S3Store {
   const address = parseS3Address(context.args[0]!);
   if (address === null) throw new UsageError(addressForm);

@@ -1,4 +1,5 @@
-// sluice database move: works on the databases directly, while the service is stopped.
+// sluice account, token, migrate and database: they work on the database directly, on the machine that has its settings, and
+// need no token. What opens a database is loaded only when a verb runs.
 
 import { type Scope, scopes } from '../../contract/scopes.ts';
 import type { Db } from '../../db/database.ts';
@@ -8,9 +9,7 @@ import { type Command, type CommandContext, verb } from '../frame/command.ts';
 import { exit, UsageError } from '../io.ts';
 import type { Output } from '../terminal/output.ts';
 
-// sluice account create | list: works on the database directly, on the machine that has its settings.
-
-/** Tells why nothing happens for a while. */
+/** Says why nothing happens for a while. */
 const noteWait = (out: Output) => () => out.note('Another process is working on the database. Waiting for it…');
 
 /** The database is loaded and opened only where it is needed. */
@@ -67,8 +66,6 @@ export const account: Command = {
   examples: ['sluice account create "Team Blue"', 'sluice account list'],
 };
 
-// sluice token create: works on the database directly, for the day when no token is left.
-
 async function chooseAccount(db: Db, id: string | undefined): Promise<string> {
   const { findAccount, listAccounts } = await import('../../tokens/admin-token.ts');
   const account = id === undefined ? (await listAccounts(db))[0] : await findAccount(db, id);
@@ -78,6 +75,7 @@ async function chooseAccount(db: Db, id: string | undefined): Promise<string> {
   );
 }
 
+/** For the day when no token is left. */
 export const token: Command = {
   verbs: {
     create: verb({
@@ -118,8 +116,7 @@ export const token: Command = {
   examples: ['sluice token create rescue', 'sluice token create ci --scope deployments:write --days 90'],
 };
 
-// sluice migrate: works on the database directly, before the service of a new version starts.
-
+/** For the time before the service of a new version starts. */
 export const migrate: Command = {
   verbs: {
     '': verb({
@@ -144,6 +141,7 @@ export const migrate: Command = {
   examples: ['sluice migrate', 'SLUICE_DATABASE_URL=postgres://sluice@db.example/sluice sluice migrate'],
 };
 
+/** While the service is stopped. */
 export const database: Command = {
   verbs: {
     move: verb({

@@ -1,3 +1,4 @@
+// sluice deployments and sluice revisions: what was rolled out, and what can be rolled back to.
 import type { DeploymentState } from '../../contract/deployments.ts';
 import { chooseDeployment, chooseEnvironment, chooseProject, takePaged } from '../choose-target.ts';
 import { deploymentStates } from '../frame/choices.ts';

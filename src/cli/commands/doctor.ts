@@ -1,3 +1,5 @@
+// sluice doctor: what works on this machine, with these settings. The checks change nothing: no database is created or
+// migrated, no container started.
 import { accessSync, constants, existsSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
@@ -11,9 +13,9 @@ import { CliError, exit, type Io } from '../io.ts';
 import type { Colour } from '../terminal/output.ts';
 import { pad } from '../terminal/table.ts';
 
-// One line of the doctor's report.
 type Level = 'ok' | 'note' | 'problem';
 
+/** One line of the report. */
 interface Finding {
   level: Level;
   what: string;
@@ -58,8 +60,6 @@ export const doctor: Command = {
   notes: 'ok: works. note: worth knowing. problem: something that is needed is broken (exit code 1).',
   examples: ['sluice doctor', 'sluice doctor --json'],
 };
-
-// The checks of the doctor, in order. They change nothing: no database is created or migrated, no container started.
 
 const messageOf = (error: unknown): string => (error as Error).message.split('\n')[0]!;
 
@@ -207,26 +207,24 @@ async function checkApi(io: Io): Promise<Finding> {
   }
 }
 
-// The database as it is, read only: whether it answers and whether this version can work with it.
-
-const what = 'database';
+const databaseLabel = 'database';
 const versionQuery = 'select max(version) as version from migration';
 
 async function compareVersions(found: string, version: number): Promise<Finding> {
   const { latestVersion } = await import('../../db/migrate.ts');
   if (version > latestVersion)
     return problem(
-      what,
+      databaseLabel,
       `${found} is at version ${version}, this Sluice knows ${latestVersion}`,
       'start a newer Sluice, or restore a backup made before the upgrade',
     );
-  if (version === latestVersion) return ok(what, `${found}, at version ${version}`);
-  return ok(what, `${found}, at version ${version}; the next start brings it to ${latestVersion}`);
+  if (version === latestVersion) return ok(databaseLabel, `${found}, at version ${version}`);
+  return ok(databaseLabel, `${found}, at version ${version}; the next start brings it to ${latestVersion}`);
 }
 
 async function checkSqlite(dataDir: string): Promise<Finding> {
   const path = join(dataDir, 'sluice.db');
-  if (!existsSync(path)) return ok(what, 'SQLite; the first start makes it');
+  if (!existsSync(path)) return ok(databaseLabel, 'SQLite; the first start makes it');
   const database = new DatabaseSync(path, { readOnly: true, timeout: 2000 });
   try {
     return await compareVersions('SQLite', Number(database.prepare(versionQuery).get()?.version ?? 0));
@@ -256,11 +254,9 @@ async function checkDatabase({ databaseUrl, dataDir }: Config): Promise<Finding>
     const { code, message } = error as NodeJS.ErrnoException;
     const reason = error instanceof StartError ? error.lines.join(' ') : message || code || 'it does not answer';
     const todo = databaseUrl === null ? 'is it a database of Sluice?' : 'is it running, and SLUICE_DATABASE_URL right?';
-    return problem(what, `${databaseUrl === null ? 'SQLite' : 'PostgreSQL'}: ${reason}`, todo);
+    return problem(databaseLabel, `${databaseUrl === null ? 'SQLite' : 'PostgreSQL'}: ${reason}`, todo);
   }
 }
-
-// What the engines of the regions have been so far, read from the database as it is.
 
 interface MetaRow {
   name: string;

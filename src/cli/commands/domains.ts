@@ -1,3 +1,4 @@
+// sluice domains …: hostnames of a project and their certificates.
 import type { Domain } from '../../contract/domains.ts';
 import { chooseEnvironment, chooseProject, type ProjectTarget, take } from '../choose-target.ts';
 import { type Command, type CommandContext, inEnvironment, inProject, verb } from '../frame/command.ts';

@@ -1,5 +1,4 @@
-// sluice environments …: looking at environments and making, locking and deleting them. Changing settings and variables
-// is environment-settings.ts.
+// sluice environments …: lists, shows, creates, locks and deletes environments, and changes their settings and variables.
 import type { Environment, EnvironmentChanges } from '../../contract/environments.ts';
 import { chooseEnvironment, chooseProject, environmentOf, take } from '../choose-target.ts';
 import { settingNames } from '../frame/choices.ts';
@@ -9,8 +8,6 @@ import { exit, UsageError } from '../io.ts';
 import { healthColour } from '../terminal/output.ts';
 import { confirmFirst, readStdin } from '../terminal/prompt.ts';
 import { clean, pairs } from '../terminal/table.ts';
-
-// sluice environments set | variables | unset: from words to the body of a PATCH.
 
 const groups = ['health_check', 'resources', 'canary'] as const;
 
@@ -27,7 +24,7 @@ function readValue(name: string, text: string): unknown {
   return text !== '' && Number.isFinite(Number(text)) ? Number(text) : text;
 }
 
-/** Values are not checked here: the service does. */
+/** From `NAME=VALUE` words to the body of a PATCH. The service checks the values. */
 export function settingsOf(words: string[]): EnvironmentChanges {
   const changes: Record<string, unknown> = {};
   for (const [name, text] of words.map(splitPair)) {

@@ -1,3 +1,4 @@
+// sluice events, and the line that stands for an event there and in `sluice webhooks listen`.
 import type { Sluice } from '../../client/index.ts';
 import type { EventKind } from '../../contract/events.ts';
 import { findProject, takePaged } from '../choose-target.ts';

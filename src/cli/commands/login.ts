@@ -1,3 +1,4 @@
+// sluice login and logout: which service the command line talks to by default.
 import { clientFor, defaultUrl, fromDataDirectory, loginPath, normalUrl, removeLogin, writeLogin } from '../connect.ts';
 import { type Command, verb } from '../frame/command.ts';
 import { CliError, exit, type Io, UsageError } from '../io.ts';

@@ -1,3 +1,4 @@
+// sluice logs: the latest lines of an environment, or those that follow.
 import type { LogEntry, Sluice } from '../../client/index.ts';
 import { chooseEnvironment, chooseProject } from '../choose-target.ts';
 import { type Command, type CommandContext, inEnvironment, verb } from '../frame/command.ts';

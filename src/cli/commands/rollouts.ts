@@ -1,5 +1,4 @@
-// What the commands that roll an image out have in common: their options, what these mean to the service, and what is said
-// of the deployment.
+// sluice deploy, redeploy, rollback, and promote, pause, resume, abort: the commands that start a rollout or change one under way.
 import type { Deployment, Strategy } from '../../contract/deployments.ts';
 import { chooseDeployment, chooseEnvironment } from '../choose-target.ts';
 import { strategies } from '../frame/choices.ts';
@@ -32,7 +31,7 @@ function rolloutChoices(context: CommandContext<'canary' | 'strategy' | 'note'>)
   };
 }
 
-/** Gives the exit code. */
+/** Prints the deployment or, with --wait, watches it; gives the exit code. */
 async function reportRollout(
   context: CommandContext<'wait'>,
   { sluice, project, environment }: Awaited<ReturnType<typeof chooseEnvironment>>,
@@ -131,10 +130,9 @@ export const rollback: Command = {
   examples: ['sluice rollback --wait', 'sluice rollback r7 --reason "checkout is slow" --wait'],
 };
 
-// promote, pause, resume and abort: one command each, which differ only in the operation of the API they call.
-
 type Step = 'promote' | 'pause' | 'resume' | 'abort';
 
+/** These commands differ only in the operation of the API they call. */
 function rolloutCommand(step: Step, about: string): Command {
   return {
     verbs: {

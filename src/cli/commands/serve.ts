@@ -1,3 +1,5 @@
+// sluice serve and reload: the service on this machine. reload talks to the supervisor over its socket in the data directory,
+// not to the API.
 import { resolve } from 'node:path';
 import { type Command, verb } from '../frame/command.ts';
 import { CliError, exit } from '../io.ts';
@@ -16,8 +18,6 @@ export const serve: Command = {
   notes: 'Settings: docs/settings.md. SIGTERM and Ctrl-C stop it in order; a second one at once.',
   examples: ['sluice serve', 'SLUICE_PORT=9000 SLUICE_DATA_DIR=/srv/sluice sluice serve'],
 };
-
-// sluice reload: talks to the supervisor over its socket in the data directory, not to the API.
 
 export const reload: Command = {
   verbs: {

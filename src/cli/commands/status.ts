@@ -1,3 +1,4 @@
+// sluice status, ps and regions: what runs, how well, and where.
 import type { Sluice } from '../../client/index.ts';
 import type { Region } from '../../client/types.ts';
 import type { Environment } from '../../contract/environments.ts';

@@ -1,4 +1,5 @@
-// Watching a deployment to its end: drawn in place on a terminal, a line for each thing that happens elsewhere.
+// Watching a deployment to its end: drawn in place on a terminal, a line for each thing that happens elsewhere. Below that,
+// pure: the lines that stay, those that are drawn again, and the summary at the end.
 import { clearInterval, setInterval } from 'node:timers';
 import type { Sluice } from '../../client/index.ts';
 import type { Deployment } from '../../contract/deployments.ts';
@@ -79,9 +80,9 @@ function liveView({ io }: CommandContext, first: Deployment): View {
   let latest = first;
   let shown = 0;
   const draw = () => {
-    const said = latest.timeline.slice(shown).map((entry) => timelineLine(entry, paint));
+    const above = latest.timeline.slice(shown).map((entry) => timelineLine(entry, paint));
     shown = latest.timeline.length;
-    live.draw(liveLines(latest, { now: io.now(), columns: columnsOf(io.stderr), paint }), said);
+    live.draw(liveLines(latest, { now: io.now(), columns: columnsOf(io.stderr), paint }), above);
   };
   const timer = setInterval(draw, redrawMs);
   return {
@@ -95,8 +96,6 @@ function liveView({ io }: CommandContext, first: Deployment): View {
     },
   };
 }
-
-// A deployment as people watch it: lines that stay, lines that are drawn again, and what is left at the end.
 
 interface Scene {
   now: number;
@@ -167,12 +166,12 @@ function metricLines(stable: string, revision: string, canary: Canary, { columns
   return [...layOut(rows, { columns, right: new Set([1, 2, 3, 4]) }), `  ${verdictOf(canary, paint)}`];
 }
 
-const colours = { good: 'green', bad: 'red', inconclusive: 'yellow' } as const;
+const verdictColours = { good: 'green', bad: 'red', inconclusive: 'yellow' } as const;
 
 function verdictOf({ analysis: { verdict, evidence } }: Canary, paint: Paint): string {
   // More 4xx are only worse where they are judged, which shows in the verdict.
   const odds = Math.max(evidence.errors, evidence.latency, verdict === 'bad' ? evidence.client_errors : 0);
-  return `${paint(colours[verdict], verdict)}, odds ${odds >= 1e6 ? 'over 1,000,000' : count(Math.floor(odds))} to 1 that it is worse`;
+  return `${paint(verdictColours[verdict], verdict)}, odds ${odds >= 1e6 ? 'over 1,000,000' : count(Math.floor(odds))} to 1 that it is worse`;
 }
 
 /** The lines that stay once the deployment has ended. */

@@ -15,8 +15,6 @@ import { type CommandContext, verb } from '../frame/command.ts';
 import { CliError, exit, UsageError } from '../io.ts';
 import { type EventSummary, eventLine, projectNames } from './events.ts';
 
-// A receiver of webhooks on a free loopback port: checks each delivery, and forwards it where `forward` is set.
-
 interface Arrival {
   event: EventSummary;
   verified: boolean;
@@ -90,6 +88,7 @@ async function handOn(
   }
 }
 
+/** Checks the signature of each delivery, and forwards those that are genuine where `forward` is set. */
 async function openReceiver({ forward, onArrival }: ReceiverOptions): Promise<Receiver> {
   const { promise: known, resolve: secret } = Promise.withResolvers<string>();
   const handle = async (request: IncomingMessage): Promise<number> => {

@@ -1,4 +1,4 @@
-// sluice webhooks …: endpoints. What was sent to them is webhook-deliveries.ts, the local receiver webhook-listen.ts.
+// sluice webhooks …: endpoints, what was sent to them, and sending it again. The local receiver is webhook-listen.ts.
 import type { DeliveryState } from '../../contract/deliveries.ts';
 import type { Webhook } from '../../contract/webhooks.ts';
 import { findProject, takePaged } from '../choose-target.ts';
@@ -10,8 +10,6 @@ import { exit, UsageError } from '../io.ts';
 import { colourOf, plural } from '../terminal/output.ts';
 import { clean } from '../terminal/table.ts';
 import { listenVerb } from './webhook-listen.ts';
-
-// What was sent to a webhook, and sending it again.
 
 const testVerb = verb({
   about: 'send a test',

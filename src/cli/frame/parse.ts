@@ -1,4 +1,4 @@
-// From the words of a command line to a verb with its arguments and options.
+// From the words of a command line to a verb with its arguments and options, and to the context that it runs in.
 
 import { constants } from 'node:os';
 import { parseArgs } from 'node:util';

@@ -19,13 +19,13 @@ export class Live {
     this.#sink = sink;
   }
 
-  /** Replaces the lines drawn before; `said` stays above them. */
-  draw(lines: string[], said: string[] = []): void {
+  /** Replaces the lines drawn before; `above` is printed above them and stays. */
+  draw(lines: string[], above: string[] = []): void {
     const columns = (this.#sink.columns || 80) - 1;
     const rows = Math.max(1, (this.#sink.rows || 24) - 1);
     const shown = lines.slice(0, rows);
     // Lines that stay may wrap. Redrawn ones may not: the cursor goes back by their number.
-    const text = [...said, ...shown.map((line) => cut(line, columns))].map((line) => `${line}${eraseLine}\n`).join('');
+    const text = [...above, ...shown.map((line) => cut(line, columns))].map((line) => `${line}${eraseLine}\n`).join('');
     this.#sink.write(`${beginUpdate}${this.#isOpen ? '' : hideCursor}${this.#back()}${text}${eraseBelow}${endUpdate}`);
     this.#drawn = shown.length;
     this.#isOpen = true;

@@ -15,9 +15,14 @@ test('colours only on a terminal that can show them, or where they are asked for
 });
 
 function written(json: boolean, quiet: boolean, columns?: number) {
-  const said = { out: '', err: '' };
-  const stdout = { write: (text: string) => (said.out += text), ...(columns && { isTTY: true, columns }) };
-  const io = { ...processIo, env: { NO_COLOR: '1' }, stdout, stderr: { write: (text: string) => (said.err += text) } };
+  const printed = { out: '', err: '' };
+  const stdout = { write: (text: string) => (printed.out += text), ...(columns && { isTTY: true, columns }) };
+  const io = {
+    ...processIo,
+    env: { NO_COLOR: '1' },
+    stdout,
+    stderr: { write: (text: string) => (printed.err += text) },
+  };
   const output = createOutput(io, json, quiet);
   const items = [{ name: 'sh\x1b[2Jop', value: 'x'.repeat(100) }];
   output.list(
@@ -30,7 +35,7 @@ function written(json: boolean, quiet: boolean, columns?: number) {
     'nothing',
   );
   output.list([], [], 'nothing');
-  return said;
+  return printed;
 }
 
 test('a list: a table, its columns cut only on a terminal; what is empty is said on standard error', () => {

@@ -1,5 +1,5 @@
 // What a command prints: results on standard output, as JSON with --json; messages on standard error. Colours only
-// on a terminal, or where FORCE_COLOR asks for them.
+// on a terminal, or where FORCE_COLOR asks for them. Also how states, durations, times, rates and counts are written.
 import { styleText } from 'node:util';
 import type { Environment } from '../../contract/environments.ts';
 import type { Io, Sink } from '../io.ts';
@@ -114,13 +114,16 @@ function cellOf<T>(column: Column<T>, item: T, paint: Paint): Cell {
   return { text, ...(colour && { paint: (shown) => paint(colour, shown) }) };
 }
 
-// The health of an environment, for people.
-
 type Health = Environment['health'];
 
-const colours: Record<Health['state'], Colour> = { healthy: 'green', degraded: 'yellow', down: 'red', idle: 'dim' };
+const healthColours: Record<Health['state'], Colour> = {
+  healthy: 'green',
+  degraded: 'yellow',
+  down: 'red',
+  idle: 'dim',
+};
 
-export const healthColour = ({ state }: Health): Colour => colours[state];
+export const healthColour = ({ state }: Health): Colour => healthColours[state];
 
 /** A line about an environment that does not serve as it should; null: it does. */
 export function healthLine(where: string, health: Health, out: Pick<Output, 'paint' | 'time'>): string | null {
@@ -129,8 +132,6 @@ export function healthLine(where: string, health: Health, out: Pick<Output, 'pai
   const what = out.paint(healthColour(health), state);
   return `${where} is ${what} since ${out.time(since)}${reason === null ? '' : `: ${clean(reason)}`}`;
 }
-
-// Durations, times, rates and counts as people read them.
 
 export function span(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000));

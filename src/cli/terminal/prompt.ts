@@ -1,3 +1,4 @@
+// Asking on the terminal, and reading standard input.
 import type { CommandContext } from '../frame/command.ts';
 import { CliError, exit, type Io } from '../io.ts';
 

@@ -1,8 +1,7 @@
-// Aligned columns. On a terminal the widest columns give way until a line fits; elsewhere nothing is cut.
+// How much room texts take on a terminal, and aligned columns of them. On a terminal the widest columns give way until a line
+// fits; elsewhere nothing is cut. Texts come from other people: codes that move the cursor or change colours are removed
+// before anything is shown.
 import { stripVTControlCharacters } from 'node:util';
-
-// How much room a text takes on a terminal, and how to make it take less. Texts come from other people: codes that
-// move the cursor or change colours are removed before anything is shown.
 
 const segmenter = new Intl.Segmenter();
 const wide =
