@@ -1,4 +1,4 @@
-// Builds the client from the table of operations.
+// Builds the client from the table of operations, and waits for deployments.
 import type { QueryOf } from '../contract/declare.ts';
 import type * as events from '../contract/events.ts';
 import { SluiceError } from './error.ts';
@@ -11,15 +11,13 @@ import { Follower } from './stream.ts';
 import { Transport } from './transport.ts';
 import type { ChangeNotice, Deployment, SluiceEvent } from './types.ts';
 
-// The operations on events have a file of their own, because the type of an event is built from the records that the
-// other operations return.
-
 type Followed<Q> = Q extends { changes: 'true' } ? SluiceEvent | ChangeNotice : SluiceEvent;
 type Follow<Query> = <const Q extends Query | undefined = undefined>(
   query?: Q,
   options?: StreamOptions,
 ) => AsyncIterable<Followed<Q>>;
 
+/** Not among the other operations, because the type of an event is built from the records that those return. */
 const eventOperations = {
   events: {
     list: list<typeof events.listEvents, SluiceEvent>('/events'),
@@ -123,8 +121,6 @@ export function createClient(options: ClientOptions): Sluice {
   };
 }
 
-// Waits for a deployment by polling it, also while the service restarts.
-
 export interface WaitOptions {
   /** Resolve as soon as this returns true; default: when the deployment has ended, successfully or not. */
   until?: (deployment: Deployment) => boolean;
@@ -146,6 +142,7 @@ const isAway = (error: unknown): boolean =>
   error instanceof SluiceError &&
   (error.code === 'network' || error.code === 'timeout' || error.status === 429 || error.status >= 500);
 
+/** Polls the deployment, also while the service restarts. */
 async function waitFor(id: string, read: Read, options: WaitOptions): Promise<Deployment> {
   const { signal, timeoutMs } = options;
   const deadline = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs);

@@ -8,11 +8,9 @@ export {
   type CatalogueStream,
   catalogue,
 } from './catalogue.ts';
-export type { WaitOptions } from './client.ts';
-export { createClient, type Sluice } from './client.ts';
+export { createClient, type Sluice, type WaitOptions } from './client.ts';
 export { SluiceError, type SluiceErrorCode } from './error.ts';
 export { Listing, type Page } from './operation.ts';
 export type { CallOptions, ClientOptions, StreamOptions } from './request.ts';
 export { type VerifyOptions, verifySignature, verifyWebhook, type WebhookHeaders } from './signature.ts';
 export type * from './types.ts';
-export type { ChangeNotice, EventKind, EventOf, EventRecords, SluiceEvent } from './types.ts';

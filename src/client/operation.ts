@@ -1,3 +1,5 @@
+// What a method of the client is before the client is built: a kind, a path and a type. And what those that list return.
+
 export type Kind =
   | 'list'
   | 'get'

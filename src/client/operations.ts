@@ -8,7 +8,6 @@ import type * as domains from '../contract/domains.ts';
 import type * as environments from '../contract/environments.ts';
 import type * as instances from '../contract/instances.ts';
 import type * as logs from '../contract/logs.ts';
-import type { LogEntry } from '../contract/logs.ts';
 import type * as metrics from '../contract/metrics.ts';
 import type * as projects from '../contract/projects.ts';
 import type * as registries from '../contract/registries.ts';
@@ -56,7 +55,7 @@ export const operations = {
   },
   logs: {
     list: list<typeof logs.listLogs>(`${environment}/logs`),
-    stream: follow<typeof logs.streamLogs, LogEntry>(`${environment}/logs/stream`),
+    stream: follow<typeof logs.streamLogs, logs.LogEntry>(`${environment}/logs/stream`),
   },
   revisions: {
     list: list<typeof revisions.listRevisions>(`${environment}/revisions`),

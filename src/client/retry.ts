@@ -1,4 +1,4 @@
-// Which failed requests are retried, and when. A request that might be carried out twice is not retried.
+// Which failed requests are retried, when, and the wait until then. A request that might be carried out twice is not retried.
 import { SluiceError } from './error.ts';
 import type { Method } from './request.ts';
 

@@ -1,5 +1,5 @@
 // The records of the API by name, derived from the operations. When the client is built, the compiler writes those types
-// out in full, so that users of the client do not need the contract.
+// out in full, so that users of the client do not need the contract. Then events, which carry such a record by their kind.
 import type { Listing, Operation } from './operation.ts';
 import type { operations } from './operations.ts';
 
@@ -49,8 +49,6 @@ export type CreateToken = Input<All['tokens']['create']>;
 export type Scope = Token['scopes'][number];
 export type Region = ItemOf<All['regions']['list']>;
 export type AuditEntry = ItemOf<All['auditLog']['list']>;
-
-// The types of events, by kind.
 
 export interface EventRecords {
   'deployment.created': Deployment;

@@ -1,5 +1,9 @@
-// The building blocks of all resources. Each string has a maximum length and a pattern or format; a linter checks the
-// OpenAPI document for that.
+// What the API is declared with. A route is one declaration: its name, who may call it, its parameters, its response and its
+// errors; the server, validation, the OpenAPI document, the docs and the client all use it.
+//
+// First the building blocks of resources: each string has a maximum length and a pattern or format, and a linter checks the
+// OpenAPI document for that. Then the route itself, and last the usual kinds of routes, which declare once what all lists,
+// all GETs of one resource and all DELETEs have in common.
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import { idPattern } from '../lib/ids.ts';
 import type { ErrorCode } from './errors.ts';
@@ -78,9 +82,6 @@ export const ErrorBody = Shape(
 
 export type Of<T extends TSchema> = Static<T>;
 
-// A route is one declaration: its name, who may call it, its parameters, its response and its errors. The server,
-// validation, the OpenAPI document and the docs all use it.
-
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
 export interface RouteDeclaration<
@@ -140,8 +141,6 @@ export function declare<
   return declaration;
 }
 
-// The usual kinds of routes. What all lists, all GETs of one resource and all DELETEs have in common is declared here.
-
 /** Takes nothing. */
 export const none = Shape({});
 
@@ -160,10 +159,10 @@ export const declareList = <P extends TObject, I extends TSchema, const F extend
   item,
   filters = {} as F,
   errors = [],
-  ...said
+  ...fields
 }: RouteFields<P> & { item: I; filters?: F }) =>
   declare({
-    ...said,
+    ...fields,
     method: 'GET',
     query: Shape({ ...pageQuery, ...filters }),
     body: undefined,
@@ -174,22 +173,22 @@ export const declareList = <P extends TObject, I extends TSchema, const F extend
 
 /** One resource, with its ETag if it can be changed. */
 export const declareGet = <P extends TObject, R extends TSchema>(
-  said: RouteFields<P> & { response: R; versioned?: boolean },
-) => declare({ errors: [], ...said, method: 'GET', query: none, body: undefined, status: 200 });
+  fields: RouteFields<P> & { response: R; versioned?: boolean },
+) => declare({ errors: [], ...fields, method: 'GET', query: none, body: undefined, status: 200 });
 
 /** A POST that creates something. */
 export const declareCreate = <P extends TObject, B extends TObject, R extends TSchema>(
-  said: RouteFields<P> & { body: B; bodyOptional?: boolean; response: R; versioned?: boolean },
-) => declare({ errors: [], ...said, method: 'POST', query: none, status: 201 });
+  fields: RouteFields<P> & { body: B; bodyOptional?: boolean; response: R; versioned?: boolean },
+) => declare({ errors: [], ...fields, method: 'POST', query: none, status: 201 });
 
 export const declareUpdate = <P extends TObject, B extends TObject, R extends TSchema>(
-  said: RouteFields<P> & { body: B; response: R },
-) => declare({ errors: [], ...said, method: 'PATCH', query: none, status: 200, versioned: true });
+  fields: RouteFields<P> & { body: B; response: R },
+) => declare({ errors: [], ...fields, method: 'PATCH', query: none, status: 200, versioned: true });
 
-export const declareDelete = <P extends TObject>(said: RouteFields<P>) =>
+export const declareDelete = <P extends TObject>(fields: RouteFields<P>) =>
   declare({
     errors: [],
-    ...said,
+    ...fields,
     method: 'DELETE',
     query: none,
     body: undefined,
@@ -200,5 +199,5 @@ export const declareDelete = <P extends TObject>(said: RouteFields<P>) =>
 
 /** A POST without a body: a command on an existing resource. */
 export const declareCommand = <P extends TObject, R extends TSchema>(
-  said: RouteFields<P> & { response: R; status?: 200 | 202; versioned?: boolean },
-) => declare({ errors: [], status: 200, ...said, method: 'POST', query: none, body: undefined });
+  fields: RouteFields<P> & { response: R; status?: 200 | 202; versioned?: boolean },
+) => declare({ errors: [], status: 200, ...fields, method: 'POST', query: none, body: undefined });

@@ -16,9 +16,7 @@ import {
   Time,
 } from './declare.ts';
 
-// Whether an environment serves its visitors.
-
-/** The worst first. */
+/** How well an environment serves its visitors; the worst first. */
 export const healthStates = ['down', 'degraded', 'healthy', 'idle'] as const;
 export type HealthState = (typeof healthStates)[number];
 

@@ -1,4 +1,5 @@
-// Image references, by Docker's rules: `name`, `name:tag`, `registry:port/path/name@sha256:…`.
+// How images and revisions are named. Image references follow Docker's rules: `name`, `name:tag`,
+// `registry:port/path/name@sha256:…`.
 
 export interface ImageReference {
   /** `docker.io` if the reference names none. */
@@ -54,8 +55,7 @@ export function pinImage(image: string, digest: string): string {
   return `${nameOf(reference)}@${digest}`;
 }
 
-// A revision is `r` and its number, counted per environment.
-
+/** A revision is `r` and its number, counted per environment. */
 export const revisionId = (number: number): string => `r${number}`;
 
 export const revisionNumber = (id: string): number => Number(id.slice(1));

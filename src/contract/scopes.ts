@@ -1,3 +1,5 @@
+// What a token may do, and the caller that a request's token stands for.
+
 /** What a token may do. `:write` does not include `:read`; `*` is everything. */
 export const scopeCatalogue = {
   'projects:read': 'See projects, environments, logins of registries and regions.',
