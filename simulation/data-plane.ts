@@ -1,7 +1,13 @@
 // A router's data plane: it keeps the table it was given, sends visitors by it, and counts what they got. A table that it
 // is given is in force some time later, as with workers and proxies that are processes of their own.
-import type { DataPlane, MeasuredBatch, RouterObserver } from '../src/traffic/data-plane.ts';
-import { type EnvironmentRoutes, routesKey, type Share } from '../src/traffic/data-plane.ts';
+import {
+  type DataPlane,
+  type EnvironmentRoutes,
+  type MeasuredBatch,
+  type RouterObserver,
+  routesKey,
+  type Share,
+} from '../src/traffic/data-plane.ts';
 import { TrafficCounter } from '../src/traffic/measurements.ts';
 import type { SimulatedEngine } from './engine.ts';
 import type { Random } from './random.ts';

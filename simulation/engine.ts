@@ -2,8 +2,7 @@
 // its start. Instances outlive every control process, as containers do.
 import { createHash } from 'node:crypto';
 import type { ProbeResult } from '../src/deployments/reconcile/health-checks.ts';
-import type { InstanceSpec } from '../src/engines/engine.ts';
-import { type Engine, EngineError, type EngineInstance } from '../src/engines/engine.ts';
+import { type Engine, EngineError, type EngineInstance, type InstanceSpec } from '../src/engines/engine.ts';
 import type { Outside } from './outside.ts';
 import type { Machine, World } from './world.ts';
 

@@ -6,8 +6,7 @@ import type { Claimed, Outcome } from '../../src/webhooks/delivery-queue.ts';
 import { sweepOld } from '../../src/webhooks/delivery-sweep.ts';
 import { openQueue } from '../../src/webhooks/delivery-worker.ts';
 import { costOf, reportCost } from './cost.ts';
-import type { Installation } from './scale-installation.ts';
-import { accounts, fillDeliveries, idOf } from './scale-installation.ts';
+import { accounts, fillDeliveries, type Installation, idOf } from './scale-installation.ts';
 
 /** Each in a transaction of its own, of different projects, with one delivery. */
 export async function measureEvents({ app, server, ids, clock }: Installation, count: number): Promise<void> {

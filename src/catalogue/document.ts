@@ -36,7 +36,7 @@ const Stream = Type.Object(
 
 const isDay = (value: string) => !Number.isNaN(Date.parse(value));
 
-/** Fields that were added to version 2 are allowed everywhere, and not looked at. */
+/** Fields that were added to version 2 are allowed everywhere, and not checked. */
 const Document = Type.Object(
   {
     version: Type.Integer({ minimum: 1, fault: 'is not an integer' }),

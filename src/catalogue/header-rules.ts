@@ -1,7 +1,8 @@
+// The headers that every server of a catalogue sends, by path: the built-in origin follows these rules, push stores them with
+// each object, and `sluice catalogue headers nginx|caddy` prints them for those servers. Tests run the same checks against
+// nginx, Caddy and the built-in origin.
 import { maxRanges } from '../lib/request-rules.ts';
 
-// The headers that every server of a catalogue sends, by path. The built-in origin follows these rules, the printed rules
-// for nginx and Caddy say the same, and push stores them with each object.
 type CacheClass = 'health' | 'document' | 'media';
 
 export const cacheControl: Record<CacheClass | 'error', string> = {
@@ -56,9 +57,6 @@ export const preflightHeaders: [name: string, value: string][] = [
   ['Access-Control-Max-Age', '86400'],
 ];
 
-// The rules of header-rules.ts for nginx and Caddy. `sluice catalogue headers nginx|caddy` prints these;
-// the tests run the same checks against both and against the built-in origin.
-
 export const servers = ['nginx', 'caddy'] as const;
 export type ServerName = (typeof servers)[number];
 
@@ -69,7 +67,7 @@ const forms = ['', '.gz', '.br'];
 const sumsPaths = forms.map((form) => `/media/SHA256SUMS${form}`);
 const documentPaths = documents.flatMap((path) => forms.map((form) => path + form));
 
-/** The texts that have compressed forms, as hasForms of compress.ts has it. */
+/** The texts that have compressed forms, as hasForms of site-texts.ts has it. */
 const textPattern = '(\\.(json|m3u8|vtt|html|css|js|svg)|/SHA256SUMS|^/)$';
 
 const indent = (lines: string[]) => lines.map((line) => `  ${line}`);

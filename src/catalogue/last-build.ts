@@ -1,5 +1,5 @@
-// What the last build that had nothing to do looked at. While all of that is as it was, the next one has nothing to do
-// either, and need not parse, load or compare anything to know it.
+// The files that the last build depended on, with their stamps. While all of them are as they were, the next build has nothing
+// to do, and need not parse, load or compare anything to know it.
 import { readFileSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { installDir } from '../lib/install.ts';
@@ -54,7 +54,7 @@ function mediaOf(records: Map<string, StreamRecord>): LastBuild['media'] {
   return media;
 }
 
-/** Notes what a build has looked at; not where something is missing, or changed while the build was at work or just before. */
+/** Remembers a build; not where a file is missing, or changed while the build was at work or just before. */
 export async function rememberBuild(paths: SitePaths, build: FinishedBuild, startedMs: number): Promise<void> {
   const manifest = resolve(build.manifestPath);
   const texts = build.texts.map((path) => join(paths.site, path));
@@ -75,7 +75,7 @@ export async function rememberBuild(paths: SitePaths, build: FinishedBuild, star
   await replaceFile(paths.lastBuild, JSON.stringify(last));
 }
 
-/** How many streams there are, if everything is as the last build left it; null where it has to be looked at again. */
+/** How many streams there are, if everything is as the last build left it; null where something has changed. */
 export function streamsIfUnchanged(paths: SitePaths, manifestPath: string): number | null {
   let last: LastBuild;
   try {

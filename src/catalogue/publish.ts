@@ -1,4 +1,4 @@
-// Putting a checked change into the site. The order gives readers a complete catalogue at every moment, also after a crash:
+// Putting a checked change into the site, and withdrawing streams from it. The order gives readers a complete catalogue at every moment, also after a crash:
 // media (which nothing names yet), ledger, gallery, SHA256SUMS, and the document last.
 import { existsSync, mkdirSync } from 'node:fs';
 import { link, mkdir, readFile, rm } from 'node:fs/promises';
@@ -42,8 +42,6 @@ export async function whileLocked<T>(paths: SitePaths, task: () => Promise<T>): 
     lock.close();
   }
 }
-
-// What the ledger notes when a stream is published, or when something is added to one.
 
 function factsOf(id: string, record: StreamRecord | undefined, staged: StagedStream): StreamFacts {
   const at = (name: string) => `/media/${id}/${name}`;
@@ -193,7 +191,7 @@ async function repairForms({ site, staging }: SitePaths, path: string, bytes: Bu
 }
 
 /**
- * Replaces a text and its compressed forms. Servers send a form as they find it, without a look at the text. So the old
+ * Replaces a text and its compressed forms. Servers send a form as they find it, without reading the text. So the old
  * forms go first and the new ones come last: wherever this stops, there is no form that differs from its text.
  */
 async function placeText(paths: SitePaths, path: string, text: string | Buffer): Promise<void> {
@@ -259,9 +257,6 @@ async function removeFromSite(
   }
 }
 
-// sluice catalogue withdraw <id>: the document stops naming the stream, for good. Its files stay, so that a
-// player with the old document can finish; with `purge` they are removed once the document no longer names them.
-
 interface WithdrawOptions {
   paths: SitePaths;
   id: string;
@@ -285,6 +280,10 @@ async function withdrawLocked({ paths, id, purge, now }: WithdrawOptions): Promi
   await removeFromSite(paths, records, published, { ...published, updated: at.slice(0, 10), streams });
 }
 
+/**
+ * The document stops naming the stream, for good. Its files stay, so that a player with the old document can finish; with
+ * `purge` they are removed once the document no longer names them.
+ */
 export function withdrawStream(options: WithdrawOptions): Promise<void> {
   return whileLocked(options.paths, () => withdrawLocked(options));
 }

@@ -1,5 +1,6 @@
-// The ledger travels with the site, so that a push knows what the store was told before. A ledger only ever grows: the one
-// in the store must be the beginning of ours, or ours is a copy that missed something, such as the withdrawal of an id.
+// sluice catalogue push: the site into an object store, in the order of a publish, so that readers see a complete catalogue
+// at every moment. The ledger travels with the site, beside it. A ledger only ever grows: the one in the store must be the
+// beginning of ours, or ours is a copy that missed something, such as the withdrawal of an id, and nothing is sent.
 
 import { createHash, hash } from 'node:crypto';
 import { openAsBlob } from 'node:fs';
@@ -57,8 +58,7 @@ function documentFaultsAgainst(ids: Set<string>, stored: CatalogueDocument): str
     .map(({ id }) => `stream ${id} is in the store and not in the ledger of this copy; restore the ledger`);
 }
 
-// The site on this machine, as push needs it: what it says of itself, and the bytes that go to the store.
-
+/** What the site on this machine says of itself. */
 interface LocalSite {
   document: CatalogueDocument;
   /** By path relative to media/. */
@@ -112,9 +112,10 @@ async function storedForm(site: string, name: string, digests: Map<string, strin
   return { body: new Blob([new Uint8Array(packed)]), encoding: 'gzip', sha256: hash('sha256', packed, 'hex') };
 }
 
-// Media on its way into the store. Nothing that is whole is ever overwritten; what a killed push left, or a store lost part
-// of, is replaced. One listing before and one after tell the sizes of all objects, in a request for each thousand.
-
+/**
+ * Media on its way into the store. Nothing that is whole is ever overwritten; what a killed push left, or a store lost part
+ * of, is replaced. One listing before and one after give the sizes of all objects, in a request for each thousand.
+ */
 class MediaUpload {
   readonly #s3: S3;
   readonly #site: string;
@@ -133,7 +134,7 @@ class MediaUpload {
     this.#folder = folder;
   }
 
-  async look(): Promise<void> {
+  async listStored(): Promise<void> {
     const objects = await this.#s3.list(this.#folder);
     this.#stored = new Map(objects.map(({ key, size }) => [key.slice(this.#folder.length), size]));
   }
@@ -174,7 +175,7 @@ class MediaUpload {
   /** Everything that was sent has to be there, whole, before anything names it. */
   async confirm(): Promise<void> {
     if (this.#sent.size === 0) return;
-    await this.look();
+    await this.listStored();
     const faults = [...this.#sent].flatMap(([name, size]) => {
       const stored = this.#stored.get(name);
       return stored === size ? [] : [`media/${name}: the store has ${stored ?? 'none'} of ${size} bytes; push again`];
@@ -182,10 +183,6 @@ class MediaUpload {
     if (faults.length > 0) throw new CatalogueError(faults.slice(0, 50));
   }
 }
-
-// sluice catalogue push: the site into an object store, in the order of a publish, so that readers see a complete
-// catalogue at every moment. The ledger goes along, beside the site; a copy of the catalogue that is older than the store is
-// refused before anything is sent.
 
 interface PushOptions {
   paths: SitePaths;
@@ -260,7 +257,7 @@ class Pusher {
 
   async putMedia(digests: Map<string, string>, published: Map<string, string>): Promise<void> {
     const upload = new MediaUpload(this.#s3, this.#options.paths.site, digests, this.#key('media/'));
-    await upload.look();
+    await upload.listStored();
     await forEachAtOnce([...digests], AT_ONCE, async ([name, sha256]) => {
       if (await upload.put(name, published.get(name) === sha256)) this.#sent(`media/${name}`);
       else this.result.present++;

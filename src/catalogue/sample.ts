@@ -1,4 +1,4 @@
-// The sample streams of a first start. ffmpeg generates their sources, so that a fresh machine has something to show within
+// The sample streams of a first start. ffmpeg generates their sources, so that a new machine has something to show within
 // seconds and without a download. One of them has no HLS.
 import { existsSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';

@@ -1,5 +1,6 @@
-// Each text file has compressed copies beside it (`x.br`, `x.gz`), for servers that send such files as they are. Small
-// playlists too: Apple's authoring rules (10.1) want every one of them compressed.
+// The texts of a site: their compressed forms, the checksums, and the gallery. Each text has compressed copies beside it
+// (`x.br`, `x.gz`), for servers that send such files as they are. Small playlists too: Apple's authoring rules (10.1) want
+// every one of them compressed.
 
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -67,15 +68,14 @@ export function parseSums(text: string): { digests: Map<string, string>; faults:
   return { digests, faults };
 }
 
-// The gallery as it is put into the site: plain files, and hls.js as its package ships it.
+const galleryFolder = join(installDir, 'src/catalogue/gallery');
+const galleryNames = ['index.html', 'gallery.css', 'gallery.js', 'player.js', 'text.js', 'icon.svg'];
 
-const folder = join(installDir, 'src/catalogue/gallery');
-const own = ['index.html', 'gallery.css', 'gallery.js', 'player.js', 'text.js', 'icon.svg'];
-
+/** hls.js, as its package ships it. */
 const player = () => createRequire(import.meta.url).resolve('hls.js/dist/hls.min.js');
 
 /** The files that the gallery is made of, where they are installed. */
-export const gallerySources = () => [player(), ...own.map((name) => join(folder, name))];
+export const gallerySources = () => [player(), ...galleryNames.map((name) => join(galleryFolder, name))];
 
 /** Path in the site → bytes. Everything but the page itself lies under `gallery/`. */
 export async function galleryFiles(): Promise<Map<string, Buffer>> {
@@ -83,8 +83,8 @@ export async function galleryFiles(): Promise<Map<string, Buffer>> {
   // The source map it names is not published.
   const script = (await readFile(player(), 'utf8')).replace(/\n\/\/# sourceMappingURL=.*\s*$/, '\n');
   files.set('gallery/hls.min.js', Buffer.from(script));
-  for (const name of own) {
-    files.set(name === 'index.html' ? name : `gallery/${name}`, await readFile(join(folder, name)));
+  for (const name of galleryNames) {
+    files.set(name === 'index.html' ? name : `gallery/${name}`, await readFile(join(galleryFolder, name)));
   }
   return files;
 }

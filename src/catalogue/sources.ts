@@ -1,12 +1,11 @@
 // Digests of source files, remembered by size and time of change, so that a build with nothing to do reads no video.
+// A file that is still being copied looks like a video that ends early: one that was written to a moment ago is watched until
+// it has not changed for a while.
 import { type FileHandle, readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CatalogueError } from './catalogue-error.ts';
 import { replaceFile } from './files.ts';
 import { digestOpen, openToRead, stampOpen, stampSource } from './media/source-file.ts';
-
-// A file that is still being copied looks like a video that ends early. So a source that was written to a moment ago is
-// watched until it has kept still for a while.
 
 export interface Patience {
   /** How long a file must not have changed. */

@@ -11,8 +11,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const tsc = join(root, 'node_modules/.bin/tsc');
 
 const program = `
-import { catalogue, createClient, SluiceError, verifySignature } from 'sluice/client';
-import type { Deployment, Project, SluiceEvent } from 'sluice/client';
+import { catalogue, createClient, SluiceError, verifySignature, type Deployment, type Project, type SluiceEvent } from 'sluice/client';
 const sluice = createClient({ url: 'http://127.0.0.1:1', token: 'x', maxRetries: 0 });
 async function typed(): Promise<void> {
   for await (const project of sluice.projects.list({ limit: 5 })) { const p: Project = project; p.slug.trim(); }

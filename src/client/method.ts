@@ -1,8 +1,7 @@
 // Turns a declared route into a method of the client: its path parameters one by one, then its body or query, then
 // options. At run time a method is a kind and a path; its type is derived from the declaration.
 import type { BodyOf, ParamsOf, QueryOf, ResponseOf, RouteDeclaration } from '../contract/declare.ts';
-import type { Listing } from './operation.ts';
-import { operation } from './operation.ts';
+import { type Listing, operation } from './operation.ts';
 import type { CallOptions, StreamOptions } from './request.ts';
 
 type IsUnion<T, U = T> = T extends unknown ? ([U] extends [T] ? false : true) : never;

@@ -11,8 +11,15 @@ import type * as contractEvents from '../contract/events.ts';
 import type * as contractProjects from '../contract/projects.ts';
 import type * as contractRevisions from '../contract/revisions.ts';
 import type { Scope as ContractScope } from '../contract/scopes.ts';
-import type { CreateDeployment, EventKind, EventRecords, Project, Scope, Sluice } from './index.ts';
-import { createClient } from './index.ts';
+import {
+  type CreateDeployment,
+  createClient,
+  type EventKind,
+  type EventRecords,
+  type Project,
+  type Scope,
+  type Sluice,
+} from './index.ts';
 import type { Method as ClientMethod } from './request.ts';
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;

@@ -9,8 +9,7 @@ import { latestThatFit, streamOf, textBytesOf, timeMs } from '../lib/log-lines.t
 import { endOfTimeMs, type ReadParts, readPage } from '../logs/read/log-page.ts';
 import type { LogReads } from '../logs/read/log-reads.ts';
 import type { Regions } from '../regions/regions.ts';
-import type { DeploymentRow } from './deployment-queries.ts';
-import { requireDeployment } from './deployment-queries.ts';
+import { type DeploymentRow, requireDeployment } from './deployment-queries.ts';
 import { listInstances } from './instance-queries.ts';
 
 const defaultLogTail = 100;

@@ -1,8 +1,7 @@
 // Projects in the database, and as the API shows them.
 import type { Selectable } from 'kysely';
 import { notFound } from '../contract/errors.ts';
-import type { Project } from '../contract/projects.ts';
-import { healthStates } from '../contract/projects.ts';
+import { healthStates, type Project } from '../contract/projects.ts';
 import type { Caller } from '../contract/scopes.ts';
 import { type Db, dialectOf } from '../db/database.ts';
 import { changeOne } from '../db/guarded.ts';

@@ -1,6 +1,5 @@
 import { ApiError, notFound, quotaExceeded } from '../contract/errors.ts';
-import type { Caller } from '../contract/scopes.ts';
-import { allows, type Scope } from '../contract/scopes.ts';
+import { allows, type Caller, type Scope } from '../contract/scopes.ts';
 import * as contract from '../contract/tokens.ts';
 import type { Db } from '../db/database.ts';
 import { lockRow } from '../db/guarded.ts';

@@ -1,7 +1,6 @@
 import type { Of } from '../contract/declare.ts';
 import { ApiError, quotaExceeded } from '../contract/errors.ts';
-import type { Caller } from '../contract/scopes.ts';
-import { allows } from '../contract/scopes.ts';
+import { allows, type Caller } from '../contract/scopes.ts';
 import * as contract from '../contract/webhooks.ts';
 import { lockRow } from '../db/guarded.ts';
 import { type ServedRoute, serve } from '../http/api/served-route.ts';

@@ -7,8 +7,13 @@ import { connect } from 'node:tls';
 import { pino } from 'pino';
 import { systemClock } from '../../src/lib/clock.ts';
 import type { Log } from '../../src/lib/log.ts';
-import type { CertificateSource, DataPlane, RouterState } from '../../src/traffic/data-plane.ts';
-import { type EnvironmentRoutes, routesKey } from '../../src/traffic/data-plane.ts';
+import {
+  type CertificateSource,
+  type DataPlane,
+  type EnvironmentRoutes,
+  type RouterState,
+  routesKey,
+} from '../../src/traffic/data-plane.ts';
 import { openHaproxy } from '../../src/traffic/haproxy/haproxy.ts';
 import { type HaproxyFiles, haproxyFiles } from '../../src/traffic/haproxy/haproxy-files.ts';
 import { stopMaster } from '../../src/traffic/haproxy/haproxy-process.ts';

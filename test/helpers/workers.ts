@@ -18,8 +18,7 @@ import type {
   StoredCertificate,
 } from '../../src/traffic/data-plane.ts';
 import type { ProxyLimits } from '../../src/traffic/proxy/limits.ts';
-import type { WorkerSettings } from '../../src/traffic/worker/agent-protocol.ts';
-import { agentSocketPath } from '../../src/traffic/worker/agent-protocol.ts';
+import { agentSocketPath, type WorkerSettings } from '../../src/traffic/worker/agent-protocol.ts';
 import { DiskCertificates, routingKey } from '../../src/traffic/worker/routing-files.ts';
 import { WorkerPlane } from '../../src/traffic/worker/worker-plane.ts';
 import { issue } from './router-certificates.ts';

@@ -5,8 +5,7 @@ import * as deployments from '../../simulation/commit-invariants.ts';
 import * as events from '../../simulation/commit-invariants.ts';
 import * as traffic from '../../simulation/commit-invariants.ts';
 import type { SimulatedInstance } from '../../simulation/engine.ts';
-import type { Commit } from '../../simulation/facts.ts';
-import { type Facts, noFacts } from '../../simulation/facts.ts';
+import { type Commit, type Facts, noFacts } from '../../simulation/facts.ts';
 import { findLostVersion, findLostWrite, findWrongWrite, type Write } from '../../simulation/ledger.ts';
 import {
   arrivedWithEqualBytes,

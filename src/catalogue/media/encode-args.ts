@@ -3,6 +3,8 @@
 //
 // The same arguments do not give the same bytes: x264 with a bounded bit rate and more than one thread never promises that,
 // and one thread would make a film take several times as long. Nothing relies on it.
+//
+// The track of thumbnails is here too: it has to agree with how the command lays them out on their sheets.
 import type { Preset } from '../manifest.ts';
 import { colourTags, TO_JPEG, toBt709 } from './colour.ts';
 import { COMPLAINT_LEVEL, sourceInput } from './ffmpeg.ts';
@@ -201,8 +203,6 @@ export function audioGroups(rungs: Rung[]): number[] {
   return [...new Set(rungs.map((rung) => rung.rendition.audio_kbps))].sort((a, b) => a - b);
 }
 
-// Thumbnails: how they lie on their sheets, and the track of WebVTT cues that name a part of a sheet, as players read it.
-
 const THUMBNAIL_BOX = { label: '', width: 192, height: 108, video_kbps: 0, audio_kbps: 0 };
 const MOST_THUMBNAILS = 400;
 
@@ -235,6 +235,7 @@ function clock(seconds: number): string {
   return `${part(hours, 2)}:${part(minutes, 2)}:${part(Math.floor(ms / 1000) % 60, 2)}.${part(ms % 1000, 3)}`;
 }
 
+/** WebVTT cues that each name a part of a sheet, as players read them. */
 export function thumbnailTrack(sheet: ThumbnailSheet, durationS: number): string {
   const count = Math.max(1, Math.ceil(durationS / sheet.seconds - 0.001));
   const perSheet = sheet.columns * sheet.rows;

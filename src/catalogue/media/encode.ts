@@ -1,4 +1,5 @@
-// One source → a folder with everything that is published of it. The folder is complete when this returns.
+// One source → a folder with everything that is published of it. The folder is complete when this returns: what ffmpeg wrote
+// is read back, because ffmpeg can end with code 0 although a file is not whole.
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CatalogueError } from '../catalogue-error.ts';
@@ -150,8 +151,6 @@ export async function encodeStream(ffmpeg: Ffmpeg, task: EncodeTask, progress: E
   };
 }
 
-// What ffmpeg really wrote, read back from the files: ffmpeg can end with code 0 although a file is not whole.
-
 interface MeasuredPicture {
   seconds: number;
   fps: number;
@@ -211,13 +210,14 @@ async function checkOutputs(folder: string, plan: EncodePlan, picture: MeasuredP
   for (const name of tracks) check(name, (await measureTrack(folder, name)).seconds);
 }
 
-// Whether a source may be published. A damaged one may, where the manifest allows it; one whose picture or sound changes its
-// format on the way may not, because what is made of it would be wrong.
-
 /** Headers round, and tracks rarely end together: less than this is no loss. */
 const slackOf = (seconds: number) => 0.5 + seconds * 0.005;
 const MOST_NAMED = 5;
 
+/**
+ * Whether a source may be published. A damaged one may, where the manifest allows it; one whose picture or sound changes its
+ * format on the way may not, because what is made of it would be wrong.
+ */
 class SourceJudge {
   #path: string;
   #allowDamaged: boolean;

@@ -1,4 +1,6 @@
 // Finding and running ffmpeg. Only its command line is used, and only options that both a build of 2018 and today's know.
+// ffmpeg goes on after most errors and ends with code 0, so the lines it writes are the only sign that a picture was made up or
+// that part of the film is missing.
 import { execFile, spawn } from 'node:child_process';
 import { accessSync, chmodSync, constants, copyFileSync, mkdtempSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -128,15 +130,15 @@ export function runFfmpeg(ffmpeg: Ffmpeg, args: string[], options: RunOptions = 
     signal: options.signal,
     killSignal: 'SIGKILL',
   });
-  let said = '';
+  let stderr = '';
   let failure: Error | undefined;
-  const hear = listen(options, (error) => {
+  const readStderr = listen(options, (error) => {
     failure ??= error;
     child.kill('SIGKILL');
   });
   child.stderr!.setEncoding('utf8').on('data', (text: string) => {
-    if (said.length < KEPT_STDERR) said += text;
-    hear(text);
+    if (stderr.length < KEPT_STDERR) stderr += text;
+    readStderr(text);
   });
   child.stdout!.on('data', (bytes: Buffer) => options.onOutput?.(bytes));
   child.on('error', (error) => {
@@ -144,25 +146,23 @@ export function runFfmpeg(ffmpeg: Ffmpeg, args: string[], options: RunOptions = 
   });
   child.on('close', (code, killed) => {
     if (failure !== undefined) reject(failure);
-    else if (code === 0) resolve(said);
-    else if (/No space left on device/.test(said)) reject(diskFull());
-    else reject(new CatalogueError(`ffmpeg failed (${killed ?? `code ${code}`}): ${lastLines(said, options.source)}`));
+    else if (code === 0) resolve(stderr);
+    else if (/No space left on device/.test(stderr)) reject(diskFull());
+    else
+      reject(new CatalogueError(`ffmpeg failed (${killed ?? `code ${code}`}): ${lastLines(stderr, options.source)}`));
   });
   return promise;
 }
 
-function lastLines(said: string, source?: SourceFile): string {
-  const lines = said
+function lastLines(stderr: string, source?: SourceFile): string {
+  const lines = stderr
     .split('\n')
     .filter((line) => line.trim() !== '' && !/^(\[[^\]]*\] )?\[(info|warning)\] /.test(line));
   const text = lines.slice(-3).join(' | ').slice(-600) || 'it said nothing';
   return source === undefined ? text : text.replaceAll(`file:${inherited}`, source.path);
 }
 
-// What ffmpeg's messages mean for a source. ffmpeg goes on after most errors and ends with code 0, so the lines it writes
-// are the only sign that a picture was made up or that part of the film is missing. Pure.
-
-/** Messages with their levels; builds before 2020 tell a change of the picture as mere information. */
+/** Messages with their levels; builds before 2020 report a change of the picture as mere information. */
 export const COMPLAINT_LEVEL = ['-v', 'level+info'];
 
 export type Complaint =
@@ -174,7 +174,7 @@ export type Complaint =
   | { kind: 'sound_change' }
   | { kind: 'disk_full' };
 
-/** Said of files that are whole. */
+/** Reported of files that are whole. */
 const harmless = /QT chapter track not found|Last message repeated/;
 /** Only warnings to ffmpeg, and yet something is missing. */
 const missing = /corrupt|truncat|partial file|ended prematurely/i;

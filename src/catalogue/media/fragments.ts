@@ -1,5 +1,6 @@
-// The fragments of a fragmented MP4 file with one track: where each lies, when it plays, and whether it starts with a
-// keyframe. Playlists are written from these, and verified against them.
+// What the headers of an MP4 file say: of each track its codec, size, timescale and samples; of a fragmented file with one
+// track where each fragment lies, when it plays, and whether it starts with a keyframe. Playlists are written from these, and
+// verified against them.
 
 import { open } from 'node:fs/promises';
 import {
@@ -14,14 +15,12 @@ import {
   topLevelBoxes,
 } from './boxes.ts';
 
-// What a `moov` box says of each track: codec string, size, timescale and, for files that are not fragmented, the samples'
-// count and duration.
-
 interface SampleDefaults {
   duration: number;
   flags: number;
 }
 
+/** What `moov` says of a track. */
 export interface Track {
   kind: 'video' | 'audio' | 'other';
   timescale: number;

@@ -1,7 +1,6 @@
-// Writing HLS playlists (RFC 8216 and its successor draft, and Apple's authoring rules). Pure: text from numbers.
+// From fragments to HLS playlists (RFC 8216 and its successor draft, and Apple's authoring rules): which fragments make a
+// segment, how long it is, how many bits a second a track has, and the text that says so. Pure.
 import type { FragmentedFile } from './fragments.ts';
-
-// Fragments → segments, and what a playlist must say of them: where, how long, how many bits a second. Pure.
 
 export interface Segment {
   offset: number;
@@ -137,7 +136,7 @@ export interface AudioGroup {
   id: string;
   uri: string;
   channels: number;
-  /** Tag of RFC 5646; null where nobody says. */
+  /** Tag of RFC 5646; null where it is not known. */
   language: string | null;
 }
 

@@ -1,5 +1,7 @@
-// The packets that a source really has: when its picture and its sound end. A file that was cut off still states its full
-// length, and some state none; so every packet is read once, which takes as long as copying the file.
+// What a source really is. Its headers are trusted for the kind of its tracks and colours; size, rotation, fields and frame
+// rate are taken from frames that ffmpeg decoded, after it turned them upright, and its length from its packets. A file that
+// was cut off still states its full length, and some state none; so every packet is read once, which takes as long as copying
+// the file.
 import { CatalogueError } from '../catalogue-error.ts';
 import { type Colour, checkColours, colourFilterNames } from './colour.ts';
 import { type AudioTrack, describeInput } from './describe-input.ts';
@@ -59,9 +61,6 @@ export async function readPackets(ffmpeg: Ffmpeg, source: SourceFile, options: R
   return clock.times;
 }
 
-// What a source really is. Its headers are trusted for the kind of its tracks and colours; size, rotation, fields and frame
-// rate are taken from frames that ffmpeg decoded, after it turned them upright, and its length from its packets.
-
 export interface SourceFacts {
   /** Upright size in square pixels. */
   width: number;
@@ -93,10 +92,10 @@ interface Frame {
 }
 
 /** Reads the lines of ffmpeg's showinfo filter. */
-function readFrames(said: string): { frames: Frame[]; rate: Ratio | null } {
-  const config = /config in time_base: (\d+\/\d+), frame_rate: (\d+\/\d+)/.exec(said);
+function readFrames(output: string): { frames: Frame[]; rate: Ratio | null } {
+  const config = /config in time_base: (\d+\/\d+), frame_rate: (\d+\/\d+)/.exec(output);
   const base = ratio(config?.[1]) ?? { num: 1, den: 1 };
-  const frames = [...said.matchAll(/ pts: *(-?\d+) .*? sar:(\d+\/\d+) s:(\d+)x(\d+) i:([PTB])/g)].map(
+  const frames = [...output.matchAll(/ pts: *(-?\d+) .*? sar:(\d+\/\d+) s:(\d+)x(\d+) i:([PTB])/g)].map(
     (match): Frame => {
       const aspect = ratio(match[2]);
       return {
@@ -113,17 +112,17 @@ function readFrames(said: string): { frames: Frame[]; rate: Ratio | null } {
 
 export async function probeSource(ffmpeg: Ffmpeg, source: SourceFile, signal?: AbortSignal): Promise<SourceFacts> {
   const frameArgs = ['-map', '0:V:0', '-vf', 'showinfo', '-frames:v', String(PROBED_FRAMES), '-f', 'null', '-'];
-  let said: string;
+  let output: string;
   try {
-    said = await runFfmpeg(ffmpeg, [...sourceInput(source), ...frameArgs], { signal, source });
+    output = await runFfmpeg(ffmpeg, [...sourceInput(source), ...frameArgs], { signal, source });
   } catch (error) {
     if (!(error instanceof CatalogueError)) throw error;
     throw new CatalogueError(`${source.path} is not a video that ffmpeg can read: ${error.message}`);
   }
-  const { frames, rate } = readFrames(said);
+  const { frames, rate } = readFrames(output);
   const first = frames[0];
   if (first === undefined) throw new CatalogueError(`${source.path} is not a video: it has no frame`);
-  const { audio, colour, durationS } = describeInput(said.slice(0, said.indexOf('Stream mapping:')));
+  const { audio, colour, durationS } = describeInput(output.slice(0, output.indexOf('Stream mapping:')));
   checkColours(source.path, colour, await hasFilters(ffmpeg, colourFilterNames(colour)));
   return {
     width: Math.round(first.width * first.pixelAspect),

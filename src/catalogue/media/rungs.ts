@@ -1,4 +1,5 @@
-// Which renditions a source can have, and at which size: never larger than the source, always even, right way up.
+// Which renditions a source can have, at which size (never larger than the source, always even, right way up), at which frame
+// rate, and how far apart their keyframes are. Pure. Rates are kept as ratios, because 30000/1001 is not 29.97.
 import type { Rendition } from '../manifest.ts';
 
 export interface Rung {
@@ -55,7 +56,6 @@ export function chooseRungs(source: Size, renditions: Rendition[], atLeast: 0 | 
   };
 }
 
-// Frame rates and keyframe distances. Rates are kept as ratios, because 30000/1001 is not 29.97.
 export interface Ratio {
   num: number;
   den: number;

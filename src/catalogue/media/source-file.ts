@@ -1,11 +1,13 @@
+// A source is opened once. Everything that is read of it, by us and by ffmpeg, is read through that one open file, so that
+// another file that takes its name in the meantime cannot be published in its place.
+//
+// Its bytes decide which container it is, never its name. ffmpeg gets this demuxer and no other: left to itself it would take a
+// playlist, a DASH manifest or a concat script for a video, and publish the files they name. Every container here holds its
+// media itself.
 import { createHash } from 'node:crypto';
 import { type BigIntStats, constants, statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { CatalogueError, codeOf } from '../catalogue-error.ts';
-
-// Which container a file is, decided by its bytes and never by its name. ffmpeg is told this demuxer and no other: left to
-// itself it would take a playlist, a DASH manifest or a concat script for a video, and publish the files they name. Every
-// container here holds its media itself.
 
 /** Bytes read from the start of a file to recognise it. */
 const HEAD_BYTES = 4096;
@@ -71,9 +73,6 @@ const containers: [demuxer: string, matches: (head: Buffer) => boolean][] = [
 export function demuxerOf(head: Buffer): string | null {
   return containers.find(([, matches]) => matches(head))?.[0] ?? null;
 }
-
-// A source is opened once. Everything that is read of it, by us and by ffmpeg, is read through that one open file, so that
-// another file that takes its name in the meantime cannot be published in its place.
 
 export interface SourceFile {
   /** For messages; what is read is the open file. */

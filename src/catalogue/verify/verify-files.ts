@@ -1,4 +1,5 @@
-// Files against what is known of them: digests, and compressed forms against the texts they were made of.
+// What the checks share: where they report, how they read files, and the checks of single files: digests, and compressed forms
+// against the texts they were made of.
 import { hash } from 'node:crypto';
 import { closeSync, constants, fstatSync, openSync, readFileSync, readSync } from 'node:fs';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
@@ -7,7 +8,7 @@ import { hashFile } from '../files.ts';
 import type { PublishedFile } from '../ledger.ts';
 import type { MediaFile } from '../media/fragments.ts';
 
-// What verify found. A fault breaks something a client relies on; a note is worth knowing.
+/** What verify found. A fault breaks something a client relies on; a note is worth knowing. */
 export interface Findings {
   fault(text: string): void;
   note(text: string): void;
@@ -26,9 +27,6 @@ export class FindingList implements Findings {
   }
 }
 
-// Files as the checks need them: each is read once, hashed, and kept in memory while its stream is checked, so that a site of
-// many small files costs little more than its digests. Blocking reads: for small files they take a third of the time.
-
 /** Files of one stream that are kept; what does not fit is read again, by those who need it. */
 const ROOM_BYTES = 32 * 1024 * 1024;
 /** A link is not followed, and a named pipe does not block. */
@@ -36,6 +34,10 @@ const PLAIN_ONLY = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBL
 
 type ReadResult = PublishedFile | 'missing' | 'not a plain file';
 
+/**
+ * Files as the checks need them: each is read once, hashed, and kept in memory while its stream is checked, so that a site of
+ * many small files costs little more than its digests. Blocking reads: for small files they take a third of the time.
+ */
 export class FilesOnce {
   /** Where a path of the site lies on disk. */
   readonly #locate: (path: string) => string;

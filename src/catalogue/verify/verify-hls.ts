@@ -1,4 +1,5 @@
-// A stream's HLS presentation: the multivariant playlist against the tracks it names.
+// A stream's HLS presentation: each media playlist against the bytes of its fragments, and the multivariant playlist against
+// the tracks it names.
 import { dirname, join, normalize } from 'node:path';
 import { codeOf } from '../catalogue-error.ts';
 import type { Stream } from '../document.ts';
@@ -14,8 +15,6 @@ import {
   parseMultivariantPlaylist,
 } from '../media/read-playlist.ts';
 import type { FilesOnce, Findings } from './verify-files.ts';
-
-// One HLS track: its media playlist against the bytes of its fragments.
 
 /** A track as its bytes show it, whatever its playlist says. */
 interface MeasuredTrack {

@@ -1,4 +1,5 @@
-// The texts of a site that are not media: the document, the health file, the checksums and the gallery.
+// sluice catalogue verify: re-checks everything a client relies on, from the files alone; with the ledger beside the site,
+// also that nothing published was changed since. Reports every fault it finds.
 
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -57,8 +58,6 @@ function verifyNamed(document: CatalogueDocument, digests: Map<string, string>, 
   }
 }
 
-// The site against its ledger: nothing that was published may have changed since.
-
 /** Whether the document agrees with the ledger on a stream; where it does not, a publish or withdrawal was interrupted. */
 function isFinished({ facts: { hls, progressive } }: StreamRecord, stream: Stream | undefined): boolean {
   return stream !== undefined && isDeepStrictEqual([stream.hls, stream.progressive], [hls, progressive]);
@@ -71,7 +70,7 @@ function verifyFacts({ id, facts }: StreamRecord, stream: Stream, findings: Find
   }
 }
 
-/** Digests are by path relative to media/. */
+/** Nothing that was published may have changed since. Digests are by path relative to media/. */
 function verifyHistory(
   records: Map<string, StreamRecord>,
   document: CatalogueDocument,
@@ -108,9 +107,6 @@ function verifyHistory(
     if (!published.has(name)) findings.fault(`media/${name}: is in SHA256SUMS and was never published`);
   }
 }
-
-// sluice catalogue verify: re-checks everything a client relies on, from the files alone; with the ledger beside the site,
-// also that nothing published was changed since. Reports every fault it finds.
 
 interface VerifyOptions {
   paths: SitePaths;

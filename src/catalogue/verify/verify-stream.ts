@@ -1,4 +1,4 @@
-// A stream's progressive files, poster and thumbnails.
+// One stream, published or staged: its progressive files, HLS, poster and thumbnails.
 import { dirname, join } from 'node:path';
 import { codeOf } from '../catalogue-error.ts';
 import { type CatalogueDocument, isRootRelativePath, type Stream } from '../document.ts';
@@ -111,9 +111,6 @@ export async function verifyStream(
   if (thumbnails !== null) await reading(findings, thumbnails, (say) => verifyCues(files, stream, thumbnails, say));
 }
 
-// What is about to be published, checked by the code that checks a site, while it is still staged: a fault found here costs
-// an encode, a fault found later is published for ever.
-
 export interface StagedFiles {
   line: PublishLine;
   /** Where the stream's files lie, by their paths below `media/<id>/`. */
@@ -125,7 +122,10 @@ interface StageFaults {
   faults: string[];
 }
 
-/** The streams that must not be published as they are; of a stream that gains something, only what is new is looked at. */
+/**
+ * The staged streams that must not be published as they are: a fault found here costs an encode, a fault found later is
+ * published for ever. Of a stream that gains something, only what is new is checked.
+ */
 export async function verifyStage(
   staged: StagedFiles[],
   document: CatalogueDocument,

@@ -2,8 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { installDir } from '../../lib/install.ts';
-import type { Command, Option, Options, Verb } from './command.ts';
-import { common } from './command.ts';
+import { type Command, common, type Option, type Options, type Verb } from './command.ts';
 import { optionsOf } from './parse.ts';
 
 /** The page of `sluice --help`: also printed by bin/sluice.js, which cannot read TypeScript on an old Node.js. */

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type DeploymentState, deploymentStates } from '../../contract/deployments.ts';
 import type { CanaryPolicy } from '../../contract/environments.ts';
-import type { Rollout, RolloutPolicy } from '../rules/rollout.ts';
-import { queuedForMs } from '../rules/rollout.ts';
+import { queuedForMs, type Rollout, type RolloutPolicy } from '../rules/rollout.ts';
 import { clampToLatest } from './clamp-times.ts';
 
 const nowMs = 1_000_000_000;

@@ -19,8 +19,7 @@ import {
   listEnvironmentsInProgress,
   listEnvironmentsToKeep,
 } from '../deployment-queries.ts';
-import type { PortRange } from '../ports.ts';
-import { freePorts } from '../ports.ts';
+import { freePorts, type PortRange } from '../ports.ts';
 import { Crashes } from '../rules/crashes.ts';
 import { EngineCalls } from './engine-calls.ts';
 import { EngineLists, unrouteMoved } from './engine-lists.ts';

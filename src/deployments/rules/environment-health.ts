@@ -1,7 +1,6 @@
 // Whether an environment serves its visitors, and if not, why. No I/O.
 import type { HealthState } from '../../contract/projects.ts';
-import type { InstanceRow } from '../instance-queries.ts';
-import { type InstanceEndRow, settledAfterMs } from '../instance-queries.ts';
+import { type InstanceEndRow, type InstanceRow, settledAfterMs } from '../instance-queries.ts';
 
 /** More than bad luck. */
 const manyRestarts = 3;

@@ -2,8 +2,7 @@
 // first one decides.
 
 import type { Log } from '../../lib/log.ts';
-import type { KubeClient } from './kube-client.ts';
-import { fieldManager, isStatus } from './kube-client.ts';
+import { fieldManager, isStatus, type KubeClient } from './kube-client.ts';
 import type { Pod } from './kube-objects.ts';
 import { membersOf, podsToGive } from './members.ts';
 import { annotation, podPath } from './object-names.ts';

@@ -6,10 +6,8 @@ import { json } from 'node:stream/consumers';
 import { entryPath } from '../../lib/install.ts';
 import { request } from '../../lib/node-http.ts';
 import { socketPathIn } from '../../lib/private-files.ts';
-import type { InstanceEngine } from '../engine.ts';
-import { EngineError, type EngineInstance, type LogLine } from '../engine.ts';
-import type { StandinAnswer, StandinCall } from './standin.ts';
-import { createStandinEngine, standinHost } from './standin.ts';
+import { EngineError, type EngineInstance, type InstanceEngine, type LogLine } from '../engine.ts';
+import { createStandinEngine, type StandinAnswer, type StandinCall, standinHost } from './standin.ts';
 
 const callMs = 10_000;
 const startWithinMs = 30_000;

@@ -9,8 +9,7 @@ import {
   onlyProcess,
 } from '../../../src/deployments/reconcile/environment-leases.ts';
 import { Reconciler } from '../../../src/deployments/reconcile/reconciler.ts';
-import type { Engine } from '../../../src/engines/engine.ts';
-import { runSets } from '../../../src/engines/engine.ts';
+import { type Engine, runSets } from '../../../src/engines/engine.ts';
 import { createStandinEngine } from '../../../src/engines/standin/standin.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createIds } from '../../../src/lib/ids.ts';
