@@ -1,5 +1,5 @@
-// The installation that is attacked: a real service in processes of its own, with two tenants who each have a project that
-// is deployed. One of them attacks; the other only wants to work.
+// The installation that is attacked: a real service in processes of its own, with two tenants who each have a project
+// that is deployed. One of them attacks; the other only wants to work.
 import { execFile } from 'node:child_process';
 import { mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -10,8 +10,6 @@ import { createIds } from '../src/lib/ids.ts';
 import { alternate, requestsPerSecond } from './lib/measure.ts';
 import { adminToken, api, appEnv, type Served, startServer, tempDir } from './lib/processes.ts';
 
-// Fills the database of a stopped service with projects, each with its environment, as fast as SQLite takes them.
-
 function insertOf(database: DatabaseSync, table: string, row: object): (row: object) => void {
   const names = Object.keys(row);
   const statement = database.prepare(
@@ -20,6 +18,7 @@ function insertOf(database: DatabaseSync, table: string, row: object): (row: obj
   return (values) => void statement.run(...(Object.values(values) as SQLInputValue[]));
 }
 
+/** Fills the database of a stopped service with projects, each with its environment, as fast as SQLite takes them. */
 function fillProjects(dataDir: string, count: number): void {
   const database = new DatabaseSync(join(dataDir, 'sluice.db'));
   database.exec('pragma journal_mode = wal; pragma synchronous = off; pragma cache_size = -262144');
@@ -52,8 +51,7 @@ function fillProjects(dataDir: string, count: number): void {
   database.close();
 }
 
-// Commits a second of one SQLite connection with the settings of the service: one row, one transaction, one fsync.
-
+/** Commits a second of one SQLite connection with the settings of the service: one row, one transaction, one fsync. */
 function rawCommitsPerSecond(dir: string, seconds: number): number {
   const database = new DatabaseSync(join(dir, 'raw.db'));
   database.exec('pragma journal_mode = wal; pragma synchronous = full');

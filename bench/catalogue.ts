@@ -1,5 +1,5 @@
-// npm run bench -- catalogue [build | thousand | serve | verify]: every figure the catalogue promises, each beside what it
-// is compared with, in one run.
+// npm run bench -- catalogue [build | thousand | serve | verify]: every figure the catalogue promises, each beside what
+// it is compared with, in one run.
 
 import { execFile } from 'node:child_process';
 import { link, mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -20,9 +20,10 @@ import { collectCleanup, makeBuild, makeSource, systemFfmpeg } from '../test/cat
 import { allMet, inTurns, secondsOf, tell } from './catalogue/in-turns.ts';
 import { benchOrigin } from './catalogue/origin.ts';
 
-// A catalogue of 1,000 published streams without encoding 1,000 videos: the ledger, the files and the document are written
-// as a publish would have left them, from one stream that really was encoded.
-
+/**
+ * A catalogue of 1,000 published streams without encoding 1,000 videos: the ledger, the files and the document are written
+ * as a publish would have left them, from one stream that really was encoded.
+ */
 async function multiply(paths: SitePaths, folder: string, count: number): Promise<void> {
   const line = JSON.parse((await readFile(paths.ledger, 'utf8')).split('\n')[0]!) as PublishLine;
   const { id } = line;

@@ -1,5 +1,5 @@
-// SLUICE_TEST_KUBECONFIG=… SLUICE_TEST_REGISTRY=host:port npm run bench -- kubernetes: how long a deployment takes on a real
-// cluster, against a bare ReplicaSet of the same pod; and what 1,000 sets cost that nothing happens to.
+// SLUICE_TEST_KUBECONFIG=… SLUICE_TEST_REGISTRY=host:port npm run bench -- kubernetes: how long a deployment takes on a
+// real cluster, against a bare ReplicaSet of the same pod; and what 1,000 sets cost that nothing happens to.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { environmentDefaults } from '../src/contract/environments.ts';

@@ -1,6 +1,6 @@
-// npm run bench -- scale [environments]: what an installation of 100,000 environments on one PostgreSQL costs, part by part.
-// The rows are written in bulk; the queries and loops are the service's own. docs/scale.md says what follows from it.
-// PostgreSQL and this process share the machine, and PostgreSQL does not wait for its disk (fsync is off).
+// npm run bench -- scale [environments]: what an installation of 100,000 environments on one PostgreSQL costs, part by
+// part. The rows are written in bulk; the queries and loops are the service's own. docs/scale.md says what follows from
+// it. PostgreSQL and this process share the machine, and PostgreSQL does not wait for its disk (fsync is off).
 import { createApp } from '../src/app.ts';
 import { readConfig } from '../src/config.ts';
 import { Schedule } from '../src/deployments/reconcile/schedule.ts';
@@ -13,9 +13,10 @@ import { measureDeliveries, measureEvents, measureRetention } from './scale/even
 import { measureAlerts, measureIdleLooks, measureRouterLoad, measureTraffic } from './scale/loops.ts';
 import { bytesPerRow, environment, type Installation, idOf, openInstallation } from './scale/scale-installation.ts';
 
-// A rollout from the request to its end, on the stand-in, with all parts of the service on the same PostgreSQL.
-
-/** What the same service costs in the same time without rollouts is taken off. */
+/**
+ * A rollout from the request to its end, on the stand-in, with all parts of the service on the same PostgreSQL. What the same
+ * service costs in the same time without rollouts is taken off.
+ */
 async function measureRollouts({ databaseUrl, server }: Installation, count: number): Promise<void> {
   const isolated = await isolatedEnv();
   const database = await createDatabase(databaseUrl);

@@ -1,5 +1,5 @@
-// npm run bench -- start: how long the service takes from the command to where everything answers, what it holds in memory
-// when it is idle, and the control process under load.
+// npm run bench -- start: how long the service takes from the command to where everything answers, what it holds in
+// memory when it is idle, and the control process under load.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { installMissing } from '../scripts/packages.ts';

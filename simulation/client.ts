@@ -1,5 +1,5 @@
 // How people and programs use the API: each request goes to a process of its own choice, a write is sent again until an
-// answer comes, and what they were told is remembered.
+// answer comes, and the answers are remembered.
 import type { ApiRequest, ApiResponse, ControlProcess } from './control-process.ts';
 import type { Faults } from './faults.ts';
 import type { PromisedVersion, Write } from './ledger.ts';

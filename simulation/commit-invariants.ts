@@ -1,3 +1,5 @@
+// What holds for every commit: of deployments and revisions, of events and deliveries, of traffic and instances. The
+// judge asks everything that is exported here.
 import type { DeploymentState } from '../src/contract/deployments.ts';
 import { type CommitInvariant, environmentOf, type Facts, firstOf, type OfEnvironment } from './facts.ts';
 

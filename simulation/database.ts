@@ -236,8 +236,6 @@ function leaseNamedIn({ sql, parameters }: CompiledQuery): OfEnvironment | null 
 export const writtenTable = (sql: string): string | undefined =>
   /^\s*(?:insert into|update|delete from)\s+"?(\w+)/i.exec(sql)?.[1];
 
-// How Kysely talks to a database on which transactions take turns.
-
 /** `T`: a turn, which is a transaction, or one statement that is its own. */
 interface Turns<T> {
   read<R>(machine: Machine, query: CompiledQuery): Promise<QueryResult<R>>;
@@ -247,6 +245,7 @@ interface Turns<T> {
   rollback(turn: T): void;
 }
 
+/** How Kysely talks to a database on which transactions take turns. */
 const turnsDialect = <T>(database: Turns<T>, machine: Machine): Dialect => ({
   createAdapter: () => new ManyConnections(),
   createDriver: () => new TurnDriver(database, machine),

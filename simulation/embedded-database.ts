@@ -26,7 +26,7 @@ export class EmbeddedDatabase implements SimulatedDatabase {
     this.#faults = faults;
     this.#path = path;
     this.reader = new Handle(path, false);
-    this.#restore = hearOfConnections(world, (database, machine) => this.#watch(database, machine));
+    this.#restore = onConnections(world, (database, machine) => this.#watch(database, machine));
   }
 
   connect(): Db {
@@ -95,8 +95,8 @@ function standIn(statement: StatementSync, before: () => void): StatementSync {
   } as unknown as StatementSync;
 }
 
-/** Hears of every connection that a process opens: the first thing the driver does with it are its pragmas. */
-function hearOfConnections(world: World, onOpen: (database: DatabaseSync, machine: Machine) => void): () => void {
+/** Calls `onOpen` for every connection that a process opens: the first thing the driver does with it are its pragmas. */
+function onConnections(world: World, onOpen: (database: DatabaseSync, machine: Machine) => void): () => void {
   const known = new WeakSet<DatabaseSync>();
   const { exec } = DatabaseSync.prototype;
   DatabaseSync.prototype.exec = function (this: DatabaseSync, sql: string) {

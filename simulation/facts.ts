@@ -1,4 +1,5 @@
-// What the database says, read again where a commit has changed it. The invariants look at this, never at the database.
+// What the database holds, read again where a commit has changed it, and the commit itself. The invariants see this,
+// never the database.
 import type { CompiledQuery } from 'kysely';
 import type { Handle } from '../src/db/sqlite-writer.ts';
 import type { DeploymentRow, RevisionRow } from '../src/deployments/deployment-queries.ts';
@@ -128,7 +129,7 @@ export class FactReader {
   }
 }
 
-/** What the database said before a commit and after it. */
+/** What the database held before a commit and after it. */
 export interface Commit {
   before: Facts;
   after: Facts;

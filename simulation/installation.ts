@@ -222,8 +222,6 @@ export class Installation {
   }
 }
 
-// What goes wrong by itself, at times that the seed decides.
-
 const incidents: Record<Incident, (of: Installation) => void> = {
   crash: ({ world, machines }) => world.random.pick(machines())?.crash(),
   pause: ({ world, machines }) => world.random.pick(machines())?.pause(world.random.between(100, 5000)),
@@ -274,6 +272,7 @@ const incidents: Record<Incident, (of: Installation) => void> = {
   },
 };
 
+/** What goes wrong by itself, at times that the seed decides. */
 function planIncidents(installation: Installation): void {
   const { world, faults } = installation;
   for (const name of Object.keys(incidents) as Incident[]) {

@@ -1,8 +1,6 @@
 // Watches a run: reads the facts after every commit, asks every invariant, and remembers the first that is broken.
 import type { Client } from './client.ts';
-import * as deployments from './commit-invariants.ts';
-import * as events from './commit-invariants.ts';
-import * as traffic from './commit-invariants.ts';
+import * as everyCommit from './commit-invariants.ts';
 import type { LeaseTimes } from './control-process.ts';
 import type { SimulatedDatabase } from './database.ts';
 import type { SimulatedEngine, SimulatedInstance } from './engine.ts';
@@ -70,7 +68,7 @@ export class Judge {
   readonly #byTable: Map<Table, CommitInvariant[]>;
   readonly #orphanSince = new Map<string, number>();
   readonly #drainingSince = new Map<string, number>();
-  /** By deployment: when it has to go on, whatever the clock said that its deadline was written by. */
+  /** By deployment: its deadline in virtual time, however wrong the clock was that it was written by. */
   readonly #deadlines = new Map<string, number>();
   /** By environment: what it was set to, and since when. */
   readonly #settings = new Map<string, Settings[]>();
@@ -231,11 +229,7 @@ export class Judge {
   }
 }
 
-const commitInvariants: readonly CommitInvariant[] = [
-  ...Object.values(deployments),
-  ...Object.values(events),
-  ...Object.values(traffic),
-];
+const commitInvariants: readonly CommitInvariant[] = Object.values(everyCommit);
 
 function byTable(invariants: readonly CommitInvariant[]): Map<Table, CommitInvariant[]> {
   const map = new Map<Table, CommitInvariant[]>();

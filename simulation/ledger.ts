@@ -1,5 +1,5 @@
-// What clients asked for and what they were told. A write that was acknowledged must be there, one that was refused must
-// not; of one without an answer nobody knows. Each write carries a mark that no other has.
+// What clients asked for and how they were answered. A write that was acknowledged must be there, one that was refused
+// must not; one without an answer may be or not. Each write carries a mark that no other has.
 import type { Facts } from './facts.ts';
 
 export type Kind = 'project' | 'deployment' | 'webhook' | 'environment';

@@ -8,11 +8,12 @@ import { deliberateFaults, runWithFault } from './deliberate-faults.ts';
 import type { Part } from './part.ts';
 import { openWorkplace, type Result, runSeed, today } from './run.ts';
 
-// Many seeds in parts, each in a process of its own, as many at a time as there are processors. What crashed machines left
-// waiting stays in the memory of a process, which gets slower by it.
-
 const seedsPerPart = 25;
 
+/**
+ * Many seeds in parts, each in a process of its own, as many at a time as there are processors. What crashed machines left
+ * waiting stays in the memory of a process, which gets slower by it.
+ */
 async function runInParts({ from, to, ...options }: Part, onResult: (result: Result) => void): Promise<void> {
   let next = from;
   const runNext = async (): Promise<void> => {

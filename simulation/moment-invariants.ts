@@ -1,3 +1,5 @@
+// What holds at a moment: when a delivery arrives, when an instance is stopped, after every step, and once everything has
+// calmed down. Each gives what is wrong, or null.
 import { kindOf, type SimulatedInstance } from './engine.ts';
 import { type Commit, type DeliveryFact, type EventFact, environmentOf, type Facts, firstOf } from './facts.ts';
 import type { Arrival, Receivers } from './receivers.ts';
@@ -45,7 +47,7 @@ export interface LiveRouter {
   targets: ReadonlySet<string>;
   /** When each instance left its table. */
   leftAt: ReadonlyMap<string, number>;
-  /** When it last said that it is alive, and since when it has never been silent for longer than its lease. */
+  /** Its last heartbeat, and since when no two of them were further apart than its lease. */
   beatAt: number;
   liveSince: number;
 }

@@ -12,7 +12,7 @@ export interface OutsideCall<T> {
   takesMs: readonly [number, number];
   /** The error that the caller gets where call or answer are lost. */
   lost: () => Error;
-  /** After how long the caller is told of that. */
+  /** After how long the caller gets that error. */
   givesUpAfterMs: number;
   /** What the other side does when it notices that. */
   onLost?: () => void;
@@ -30,7 +30,7 @@ export class Outside {
   call<T>(machine: Machine, call: OutsideCall<T>): Promise<T> {
     const { kind, label, effect, takesMs, lost, givesUpAfterMs, onLost = () => {} } = call;
     const world = this.#world;
-    // Code that still runs while its process dies reaches nobody.
+    // Code that still runs while its process dies reaches nothing outside.
     if (machine.isDead) return new Promise(() => {});
     const fault = this.#faults.ofCall(kind);
     const takes = world.random.between(takesMs[0], takesMs[1]);
@@ -96,7 +96,7 @@ export class Outside {
   }
 }
 
-/** The second of two equal calls: nobody hears its answer. */
+/** The second of two equal calls: its answer goes nowhere. */
 const repeat = (effect: () => unknown) => () => {
   try {
     effect();

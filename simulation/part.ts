@@ -1,4 +1,4 @@
-// Some of many seeds, in a process of its own: parts.ts.
+// Some of many seeds, in a process of its own: main.ts starts one after another.
 import { type Options, openWorkplace, runSeed } from './run.ts';
 
 export interface Part extends Omit<Options, 'seed'> {

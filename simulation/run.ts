@@ -93,7 +93,7 @@ export async function runSeed({ template, folder }: Workplace, { seed, steps, sw
   const restore = replaceGlobals(world);
   const onRejection = (reason: unknown) =>
     world.current?.isDead || judge.complain('no rejection goes unheard', String((reason as Error)?.stack ?? reason));
-  // Those of a process that dies in the middle of its code are nobody's; a test runner would count them.
+  // Rejections of a process that dies in the middle of its code do not count; a test runner would count them.
   const others = process.listeners('unhandledRejection');
   process.removeAllListeners('unhandledRejection');
   process.on('unhandledRejection', onRejection);
@@ -144,7 +144,7 @@ export async function runSeed({ template, folder }: Workplace, { seed, steps, sw
 
 /** Errors that no fault explains are faults of the code. */
 function listeningLog(machine: Machine, judge: Judge): Log {
-  const hear = (fields: { err?: unknown }, text: string) => {
+  const onError = (fields: { err?: unknown }, text: string) => {
     if (machine.isDead || fields.err === undefined || isExplained(fields.err)) return;
     const { stack = String(fields.err) } = fields.err as Error;
     judge.complain('nothing fails that no fault explains', `${machine.name}: ${text}: ${stack}`);
@@ -155,9 +155,9 @@ function listeningLog(machine: Machine, judge: Judge): Log {
     trace() {},
     debug() {},
     info() {},
-    warn: hear,
-    error: hear,
-    fatal: hear,
+    warn: onError,
+    error: onError,
+    fatal: onError,
     child: () => log,
   };
   return log as unknown as Log;

@@ -1,6 +1,7 @@
-// Virtual time. Everything that happens is an entry of one queue, ordered by time: a timer that fires, an answer that
-// arrives, a fault. A step takes the first entry, runs what it causes until all of that waits for something, and moves the
-// time on. So a run depends on its seed alone, and an hour of waiting costs nothing.
+// Virtual time, and the processes that live in it. Everything that happens is an entry of one queue, ordered by time: a
+// timer that fires, an answer that arrives, a fault. A step takes the first entry, runs what it causes until all of
+// that waits for something, and moves the time on. So a run depends on its seed alone, and an hour of waiting costs
+// nothing.
 
 import type { Clock } from '../src/lib/clock.ts';
 import { Random } from './random.ts';
@@ -130,16 +131,17 @@ const isBefore = (a: Entry, b: Entry): boolean => a.at < b.at || (a.at === b.at 
 /** Every promise that could continue has continued: microtasks all run before the event loop's next turn. */
 const settled = () => new Promise<void>((resolve) => realSetImmediate(resolve));
 
-// One process of the simulated installation. It can crash at any step, be paused, and have a clock that is wrong. What it
-// waits for when it crashes never arrives, so none of its code runs again; a restart is another machine.
-
+/**
+ * One process of the simulated installation. It can crash at any step, be paused, and have a clock that is wrong. What it
+ * waits for when it crashes never arrives, so none of its code runs again; a restart is another machine.
+ */
 export class Machine {
   readonly name: string;
   /** What Math.random and the random bytes of this process come from. */
   readonly random: Random;
   readonly clock: Clock;
   readonly startedAt: number;
-  /** As the process calls itself where processes have to tell each other apart. */
+  /** As the process calls itself where processes have to be told apart. */
   processId = '';
   isDead = false;
   isPaused = false;
@@ -151,7 +153,7 @@ export class Machine {
   readonly backlog: Entry[] = [];
   /** When a fault last touched it. */
   #disturbedAt: number;
-  /** When a router last said that it is alive, and since when it has never been silent for longer than its lease. */
+  /** A router's last heartbeat, and since when no two of them were further apart than its lease. */
   beatAt = Number.NEGATIVE_INFINITY;
   liveSince = Number.NEGATIVE_INFINITY;
   readonly onCrash: (() => void)[] = [];

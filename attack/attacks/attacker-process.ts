@@ -1,5 +1,5 @@
-// A process of the tenant at its worst: node attack/tenant/main.ts NAME, with what it attacks in the environment. It ends
-// when it is killed.
+// A process of the tenant at its worst: node attack/attacks/attacker-process.ts NAME, with what it attacks in the
+// environment. It ends when it is killed.
 import { attackers } from './attackers.ts';
 
 setInterval(() => {}, 60_000);

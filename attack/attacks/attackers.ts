@@ -1,5 +1,5 @@
-// What a tenant can do at its worst, each without end: run in a process of its own (main.ts), so that only the service is
-// disturbed by it, not those who measure.
+// What a tenant can do at its worst, each without end: run in a process of its own (attacker-process.ts), so that only
+// the service is disturbed by it, not those who measure.
 import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
 
@@ -76,28 +76,28 @@ function openSlowReader(port: number, path: string, host: string): void {
   socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
 }
 
-export const attackers: Record<string, (worst: AttackerTarget) => Promise<void>> = {
-  'largest bodies': (worst) => {
+export const attackers: Record<string, (target: AttackerTarget) => Promise<void>> = {
+  'largest bodies': (target) => {
     // One token: what goes beyond its limit is refused before it is read, and would only make room for the others.
-    const token = worst.attacker.tokens[0]!;
-    const path = `/v1/projects/${worst.attacker.project}/environments/production`;
+    const token = target.attacker.tokens[0]!;
+    const path = `/v1/projects/${target.attacker.project}/environments/production`;
     return forEver(2, async () => {
-      await send(worst, '/v1/projects', { method: 'POST', body: labels, token });
-      await send(worst, path, { method: 'PATCH', body: variables, token });
+      await send(target, '/v1/projects', { method: 'POST', body: labels, token });
+      await send(target, path, { method: 'PATCH', body: variables, token });
     });
   },
-  'clients that do not read': async (worst) => {
-    const port = Number(new URL(worst.url).port);
+  'clients that do not read': async (target) => {
+    const port = Number(new URL(target.url).port);
     for (let n = 0; n < slowReaders; n++) openSlowReader(port, filmPath, 'x');
-    for (let n = 0; n < 100; n++) openSlowReader(worst.routerPort, '/', worst.attacker.host);
+    for (let n = 0; n < 100; n++) openSlowReader(target.routerPort, '/', target.attacker.host);
     await forEver(0, async () => {});
   },
-  'logs of many instances': (worst) => {
-    const { project, deployment } = worst.attacker;
-    return forEver(6, () => send(worst, `/v1/projects/${project}/deployments/${deployment}/logs?tail=1000`));
+  'logs of many instances': (target) => {
+    const { project, deployment } = target.attacker;
+    return forEver(6, () => send(target, `/v1/projects/${project}/deployments/${deployment}/logs?tail=1000`));
   },
-  'HEAD of the event stream': (worst) => forEver(4, () => send(worst, '/v1/events/stream', { method: 'HEAD' })),
-  'early hints without end': (worst) => forEver(8, () => visit(worst)),
+  'HEAD of the event stream': (target) => forEver(4, () => send(target, '/v1/events/stream', { method: 'HEAD' })),
+  'early hints without end': (target) => forEver(8, () => visit(target)),
 };
 
 function visit({ routerPort, attacker }: AttackerTarget): Promise<void> {

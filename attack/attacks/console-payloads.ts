@@ -35,7 +35,7 @@ async function writeEverywhere({ url, attacker }: Target, text: string): Promise
   ];
 }
 
-async function lookAt(browser: Browser, target: Target, text: string, paths: string[]): Promise<string[]> {
+async function visitPages(browser: Browser, target: Target, text: string, paths: string[]): Promise<string[]> {
   const { page, wrong } = await openPage(browser);
   page.on('dialog', (dialog) => wrong.push(`a dialog: ${dialog.message()}`));
   await signIn(page, target.url, '', target.attacker.tokens[1]!);
@@ -67,7 +67,7 @@ export const consolePayloads: Attack = {
       let tried = 0;
       for (const text of short ? payloads.slice(0, 1) : payloads) {
         const paths = await writeEverywhere(target, text);
-        broken.push(...(await lookAt(browser, target, text, paths)));
+        broken.push(...(await visitPages(browser, target, text, paths)));
         tried += paths.length;
       }
       return { tried, broken };

@@ -1,5 +1,5 @@
-// Every route with the ids of what belongs to somebody else: with a token of another account, and with one of the same
-// account that is bound to another project. Nothing is found, and nothing is changed.
+// Attacks on every route of the API: with ids that belong to another tenant, with tokens that lack the scope, and with
+// the largest body that is read.
 import fc from 'fast-check';
 import { routes } from '../../src/contract/api.ts';
 import { type Scope, scopes } from '../../src/contract/scopes.ts';
@@ -81,6 +81,10 @@ async function attackWith(target: Target, token: string, ids: Ids, rounds: numbe
   return { tried, unfound, broken };
 }
 
+/**
+ * With a token of another account, and with one of the same account that is bound to another project: nothing is found, and
+ * nothing is changed.
+ */
 export const foreignIds: Attack = {
   name: 'ids of another account and of another project, every route',
   async run(target, short) {
@@ -100,10 +104,9 @@ export const foreignIds: Attack = {
   },
 };
 
-// Every route with a token that has every scope but the needed one: refused, before anything is looked up.
-
 const narrow = scopes.filter((scope): scope is Exclude<Scope, '*'> => scope !== '*');
 
+/** With a token that has every scope but the needed one: refused, before anything is read. */
 export const wrongScopes: Attack = {
   name: 'every scope on every route that needs another',
   async run({ url, attacker }) {
@@ -122,8 +125,6 @@ export const wrongScopes: Attack = {
     return { tried, broken };
   },
 };
-
-// The largest body that is read, for every route that takes one: it is refused soon, with few faults, and never with 5xx.
 
 const bodyLimit = 1024 * 1024;
 const withinMs = 5000;
@@ -148,6 +149,7 @@ function bodiesOf(names: string[]): string[] {
   return [fillings[2]!, ...(first ? fillings.map((filling) => `{"${first}":${filling}}`) : [])];
 }
 
+/** For every route that takes a body: it is refused soon, with few faults, and never with 5xx. */
 export const largestBodies: Attack = {
   name: 'the largest body, every route',
   async run(target, short) {

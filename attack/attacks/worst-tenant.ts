@@ -71,8 +71,6 @@ function judge(before: Seen, during: Seen, short: boolean): Outcome {
   return { tried: during.apiMs.length + during.routerMs.length, broken, note: notes.join(', ') };
 }
 
-// The other tenant: how long its requests take, to the API and to what it has deployed.
-
 const localAddress = '127.0.0.3';
 const pauseMs = 25;
 
@@ -84,6 +82,7 @@ interface Seen {
   mostBytes: number;
 }
 
+/** How long the requests of the other tenant take, to the API and to what it has deployed. */
 async function watch(target: Target, forMs: number): Promise<Seen> {
   const seen: Seen = { apiMs: [], routerMs: [], failures: [], mostBytes: 0 };
   const agent = new Agent({ keepAlive: true });

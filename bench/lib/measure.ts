@@ -1,4 +1,5 @@
-// Load from wrk, which needs far less of the machine than the servers it measures.
+// What benchmarks share: load from wrk, which needs far less of the machine than the servers it measures, medians of
+// turns, processor time, and the lines of a report.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -60,8 +61,6 @@ export async function alternate<N extends string>(
   return Object.fromEntries(names.map((name) => [name, median(values[name])])) as Record<N, number>;
 }
 
-// The processor time of processes, as the system counts it.
-
 const ticksPerSecond = 100; // USER_HZ, the same on every Linux
 
 /** Seconds of all threads so far, in user mode and in the kernel. */
@@ -75,8 +74,7 @@ function ticksOf(pid: number): number {
   return Number(fields[11]) + Number(fields[12]);
 }
 
-// One line of a benchmark: whether its target was met, and what the value is made of.
-
+/** Whether a target was met, and what the value is made of. */
 export function report(name: string, value: string, target: string, met: boolean, of: string): void {
   console.log(`${met ? 'met   ' : 'MISSED'}  ${name.padEnd(52)} ${value.padStart(7)}  (${target})  ${of}`);
 }

@@ -1,4 +1,5 @@
-// Load from wrk on one host name, as fast as it gets responses or at a steady pace, with latencies.
+// Load on a router: from wrk on one host name, as fast as it gets responses or at a steady pace, with latencies; over
+// TLS; and one request alone.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
@@ -50,8 +51,6 @@ export async function loadHost({ port, host, connections, seconds, pauseMs = 0 }
   }
 }
 
-// Load over TLS by wrk, which takes the server name from the URL and resumes no sessions.
-
 interface TlsLoad {
   url: string;
   connections: number;
@@ -60,7 +59,10 @@ interface TlsLoad {
   handshakes: boolean;
 }
 
-/** Requests a second. Throws where a response is not 2xx. */
+/**
+ * Requests a second over TLS. wrk takes the server name from the URL and resumes no sessions. Throws where a response is not
+ * 2xx.
+ */
 export async function tlsRequestsPerSecond({ url, connections, seconds, handshakes }: TlsLoad): Promise<number> {
   const closing = handshakes ? ['-H', 'Connection: close'] : [];
   const args = ['-t1', `-c${connections}`, `-d${seconds}s`, ...closing, url];
@@ -69,9 +71,7 @@ export async function tlsRequestsPerSecond({ url, connections, seconds, handshak
   return Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)![1]);
 }
 
-// One request over a connection of its own.
-
-/** null: no answer, or not 200. */
+/** One request over a connection of its own; null: no answer, or not 200. */
 export function bodyAt(port: number, host: string): Promise<string | null> {
   return new Promise((resolve) => {
     const sent = request({ host: '127.0.0.1', port, path: '/small', headers: { host }, agent: false }, (response) => {

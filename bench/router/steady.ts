@@ -1,5 +1,5 @@
-// How steady requests are while the control plane is in trouble or busy, at 10,000 environments: the 99th percentile and the
-// longest request of a paced load, in turns undisturbed and disturbed.
+// How steady requests are while the control plane is in trouble or busy, at 10,000 environments: the 99th percentile
+// and the longest request of a paced load, in turns undisturbed and disturbed.
 
 import { median, note, report } from '../lib/measure.ts';
 import { type Nginx, startBackend } from './nginx.ts';

@@ -1,6 +1,6 @@
-// An installation of many environments, written as rows: each environment has a project, a revision that serves, its
-// deployment, an instance, two alert rules and its place in the routing table. Every account has some of them, and one
-// webhook.
+// A PostgreSQL with an installation of many environments in it, written as rows: each environment has a project, a
+// revision that serves, its deployment, an instance, two alert rules and its place in the routing table. Every account
+// has some of them, and one webhook.
 import { sql } from 'kysely';
 import { insertDefaultRules } from '../../src/alerts/default-rules.ts';
 import { type App, createApp } from '../../src/app.ts';
@@ -123,8 +123,6 @@ export async function fillDeliveries(db: Db, round: number, count: number, dueMs
   const to = { id: id('dlv'), event_id: id('evt'), webhook_id: idIn('whk', `n % ${accounts}`) };
   await fillTable(db, 'delivery', fresh, to, count);
 }
-
-// A PostgreSQL with an installation in it, and what the measurements need of both.
 
 export interface Installation {
   app: App;

@@ -1,5 +1,5 @@
-// sluice catalogue build: reads the manifest, compares it with the ledger, encodes what is missing, and publishes it in one
-// go. Until everything is encoded and every rule has passed, the published site is not touched.
+// sluice catalogue build: reads the manifest, compares it with the ledger, encodes what is missing, and publishes it in
+// one go. Until everything is encoded and every rule has passed, the published site is not touched.
 import { statSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';

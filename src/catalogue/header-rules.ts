@@ -1,6 +1,6 @@
-// The headers that every server of a catalogue sends, by path: the built-in origin follows these rules, push stores them with
-// each object, and `sluice catalogue headers nginx|caddy` prints them for those servers. Tests run the same checks against
-// nginx, Caddy and the built-in origin.
+// The headers that every server of a catalogue sends, by path: the built-in origin follows these rules, push stores
+// them with each object, and `sluice catalogue headers nginx|caddy` prints them for those servers. Tests run the same
+// checks against nginx, Caddy and the built-in origin.
 import { maxRanges } from '../lib/request-rules.ts';
 
 type CacheClass = 'health' | 'document' | 'media';

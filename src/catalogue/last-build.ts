@@ -1,5 +1,5 @@
-// The files that the last build depended on, with their stamps. While all of them are as they were, the next build has nothing
-// to do, and need not parse, load or compare anything to know it.
+// The files that the last build depended on, with their stamps. While all of them are as they were, the next build has
+// nothing to do, and need not parse, load or compare anything to know it.
 import { readFileSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { installDir } from '../lib/install.ts';

@@ -1,5 +1,6 @@
-// Putting a checked change into the site, and withdrawing streams from it. The order gives readers a complete catalogue at every moment, also after a crash:
-// media (which nothing names yet), ledger, gallery, SHA256SUMS, and the document last.
+// Putting a checked change into the site, and withdrawing streams from it. The order gives readers a complete catalogue
+// at every moment, also after a crash: media (which nothing names yet), ledger, gallery, SHA256SUMS, and the document
+// last.
 import { existsSync, mkdirSync } from 'node:fs';
 import { link, mkdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';

@@ -1,6 +1,7 @@
-// sluice catalogue push: the site into an object store, in the order of a publish, so that readers see a complete catalogue
-// at every moment. The ledger travels with the site, beside it. A ledger only ever grows: the one in the store must be the
-// beginning of ours, or ours is a copy that missed something, such as the withdrawal of an id, and nothing is sent.
+// sluice catalogue push: the site into an object store, in the order of a publish, so that readers see a complete
+// catalogue at every moment. The ledger travels with the site, beside it. A ledger only ever grows: the one in the
+// store must be the beginning of ours, or ours is a copy that missed something, such as the withdrawal of an id, and
+// nothing is sent.
 
 import { createHash, hash } from 'node:crypto';
 import { openAsBlob } from 'node:fs';

@@ -1,5 +1,5 @@
-// Checks values from outside against TypeBox schemas. `fault` in a schema is the error text for a value that does not match;
-// a part without one uses the text of the part that contains it.
+// Checks values from outside against TypeBox schemas. `fault` in a schema is the error text for a value that does not
+// match; a part without one uses the text of the part that contains it.
 import type { TSchema } from 'typebox';
 import { Compile, Errors } from 'typebox/schema';
 import { Settings } from 'typebox/system';

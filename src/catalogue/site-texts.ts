@@ -1,6 +1,6 @@
-// The texts of a site: their compressed forms, the checksums, and the gallery. Each text has compressed copies beside it
-// (`x.br`, `x.gz`), for servers that send such files as they are. Small playlists too: Apple's authoring rules (10.1) want
-// every one of them compressed.
+// The texts of a site: their compressed forms, the checksums, and the gallery. Each text has compressed copies beside
+// it (`x.br`, `x.gz`), for servers that send such files as they are. Small playlists too: Apple's authoring rules
+// (10.1) want every one of them compressed.
 
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';

@@ -1,6 +1,6 @@
-// Digests of source files, remembered by size and time of change, so that a build with nothing to do reads no video.
-// A file that is still being copied looks like a video that ends early: one that was written to a moment ago is watched until
-// it has not changed for a while.
+// Digests of source files, remembered by size and time of change, so that a build with nothing to do reads no video. A
+// file that is still being copied looks like a video that ends early: one that was written to a moment ago is watched
+// until it has not changed for a while.
 import { type FileHandle, readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CatalogueError } from './catalogue-error.ts';

@@ -1,5 +1,5 @@
-// Encoded streams on their way into the site. Each has a folder named by what decides its bytes (source, recipe, encoder),
-// so that a build finds what an interrupted one has staged, and never uses what another recipe made.
+// Encoded streams on their way into the site. Each has a folder named by what decides its bytes (source, recipe,
+// encoder), so that a build finds what an interrupted one has staged, and never uses what another recipe made.
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,5 +1,6 @@
 // The version rule of the specification: `version` rises only when a field is removed or changes meaning, and adding a
-// field never changes it. The guard compares what is about to be published with what clients have been shown, at any depth.
+// field never changes it. The guard compares what is about to be published with what clients have been shown, at any
+// depth.
 import { type CatalogueDocument, documentFaults } from './document.ts';
 
 type JsonType = 'null' | 'array' | 'object' | 'string' | 'number' | 'boolean';

@@ -1,5 +1,5 @@
-// Every command, loaded only when it runs. Their descriptions are in overview.txt; a test compares the two with each other
-// and with docs/cli.md.
+// Every command, loaded only when it runs. Their descriptions are in overview.txt; a test compares the two with each
+// other and with docs/cli.md.
 import type { Command } from './frame/command.ts';
 
 type Load = () => Promise<Command>;

@@ -1,6 +1,6 @@
-// The service a command talks to. Address and token come from the first source that has both: the environment, what `sluice login`
-// stored, the data directory of a service on this machine. A token is only ever sent to an address from the place that it
-// comes from: a folder that another person made, with a `data/address` in it, gets no token of yours.
+// The service a command talks to. Address and token come from the first source that has both: the environment, what
+// `sluice login` stored, the data directory of a service on this machine. A token is only ever sent to an address from
+// the place that it comes from: a folder that another person made, with a `data/address` in it, gets no token of yours.
 import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';

@@ -1,5 +1,5 @@
-// sluice COMMAND: finds the command, parses its words, runs it, and turns what it throws into lines for people and an exit
-// code. An error that nothing here knows keeps its stack.
+// sluice COMMAND: finds the command, parses its words, runs it, and turns what it throws into lines for people and an
+// exit code. An error that nothing here knows keeps its stack.
 import type { SluiceError } from '../client/error.ts';
 import { StartError } from '../lib/start-error.ts';
 import type { Command, CommandContext, Explained, FoundService } from './frame/command.ts';

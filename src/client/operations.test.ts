@@ -1,4 +1,5 @@
-// The client against the contract: a method for every route, a route for every method, and nothing else of it at run time.
+// The client against the contract: a method for every route, a route for every method, and nothing else of it at run
+// time.
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';

@@ -1,4 +1,5 @@
-// Which failed requests are retried, when, and the wait until then. A request that might be carried out twice is not retried.
+// Which failed requests are retried, when, and the wait until then. A request that might be carried out twice is not
+// retried.
 import { SluiceError } from './error.ts';
 import type { Method } from './request.ts';
 

@@ -1,5 +1,6 @@
-// Follows the event stream, or that of a log. After a lost connection it reconnects and resumes after the last event it received, so that no
-// event is missed, and none repeated unless the service has lost that event. EventSource cannot be used: it sends no Authorization header.
+// Follows the event stream, or that of a log. After a lost connection it reconnects and resumes after the last event it
+// received, so that no event is missed, and none repeated unless the service has lost that event. EventSource cannot be
+// used: it sends no Authorization header.
 import { errorOfAnswer, SluiceError } from './error.ts';
 import type { QueryValues, StreamOptions } from './request.ts';
 import { delayMs, mayRetry, pause } from './retry.ts';

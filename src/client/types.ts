@@ -1,5 +1,6 @@
-// The records of the API by name, derived from the operations. When the client is built, the compiler writes those types
-// out in full, so that users of the client do not need the contract. Then events, which carry such a record by their kind.
+// The records of the API by name, derived from the operations. When the client is built, the compiler writes those
+// types out in full, so that users of the client do not need the contract. Then events, which carry such a record by
+// their kind.
 import type { Listing, Operation } from './operation.ts';
 import type { operations } from './operations.ts';
 

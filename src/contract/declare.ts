@@ -1,9 +1,9 @@
-// What the API is declared with. A route is one declaration: its name, who may call it, its parameters, its response and its
-// errors; the server, validation, the OpenAPI document, the docs and the client all use it.
+// What the API is declared with. A route is one declaration: its name, who may call it, its parameters, its response
+// and its errors; the server, validation, the OpenAPI document, the docs and the client all use it.
 //
-// First the building blocks of resources: each string has a maximum length and a pattern or format, and a linter checks the
-// OpenAPI document for that. Then the route itself, and last the usual kinds of routes, which declare once what all lists,
-// all GETs of one resource and all DELETEs have in common.
+// First the building blocks of resources: each string has a maximum length and a pattern or format, and a linter checks
+// the OpenAPI document for that. Then the route itself, and last the usual kinds of routes, which declare once what all
+// lists, all GETs of one resource and all DELETEs have in common.
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import { idPattern } from '../lib/ids.ts';
 import type { ErrorCode } from './errors.ts';

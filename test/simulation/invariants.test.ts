@@ -1,9 +1,7 @@
 // Each invariant can fail: it accepts what is right and names what is wrong.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import * as deployments from '../../simulation/commit-invariants.ts';
-import * as events from '../../simulation/commit-invariants.ts';
-import * as traffic from '../../simulation/commit-invariants.ts';
+import * as invariants from '../../simulation/commit-invariants.ts';
 import type { SimulatedInstance } from '../../simulation/engine.ts';
 import { type Commit, type Facts, noFacts } from '../../simulation/facts.ts';
 import { findLostVersion, findLostWrite, findWrongWrite, type Write } from '../../simulation/ledger.ts';
@@ -39,14 +37,14 @@ const revision = (number: number, percent: number, state = 'active') => ({
 const instance = (id: string, number: number, state: string) => ({ ...at, id, revision: number, state });
 
 test('one deployment in progress per environment', () => {
-  const { check } = deployments.oneInProgress;
+  const { check } = invariants.oneInProgress;
   const other = deployment({ id: 'd2' });
   assert.equal(check(commit({}, { deployment: [deployment({}), deployment({ id: 'd2', finished_at: 5 })] })), null);
   assert.match(check(commit({}, { deployment: [deployment({}), other] }))!, /d and d2/);
 });
 
 test('a deployment takes only the steps of its diagram', () => {
-  const { check } = deployments.onlyLegalSteps;
+  const { check } = invariants.onlyLegalSteps;
   const before = { deployment: [deployment({})] };
   const to = (state: string, version: number) => commit(before, { deployment: [deployment({ state, version })] });
   assert.equal(check(to('canary', 3)), null);
@@ -55,7 +53,7 @@ test('a deployment takes only the steps of its diagram', () => {
 });
 
 test('exactly one end event per deployment', () => {
-  const { check } = deployments.oneEndEvent;
+  const { check } = invariants.oneEndEvent;
   const ended = { deployment: [deployment({ state: 'failed', finished_at: 9 })] };
   const end = { type: 'deployment.failed', deployment: 'd' };
   assert.equal(check(commit({}, { ...ended, event: [end] })), null);
@@ -65,24 +63,24 @@ test('exactly one end event per deployment', () => {
 
 test('timelines and active revisions', () => {
   const timeline = [1, 2, 4].map((seq) => ({ deployment_id: 'd', seq }));
-  assert.match(deployments.timelinesWithoutGaps.check(commit({}, { deployment_timeline: timeline }))!, /entry 4/);
+  assert.match(invariants.timelinesWithoutGaps.check(commit({}, { deployment_timeline: timeline }))!, /entry 4/);
   const active = commit({}, { revision: [revision(1, 100), revision(2, 0)] });
-  assert.match(deployments.oneActiveRevision.check(active)!, /two active/);
+  assert.match(invariants.oneActiveRevision.check(active)!, /two active/);
 });
 
 test('sequences without gaps', () => {
-  const { check } = events.sequencesWithoutGaps;
+  const { check } = invariants.sequencesWithoutGaps;
   const numbered = (...list: number[]) => list.map((sequence) => ({ id: `e${sequence}`, project_id: 'p', sequence }));
   const project = [{ id: 'p', next_sequence: 3 }];
   assert.equal(check(commit({}, { project, event: numbered(1, 2) })), null);
   assert.match(check(commit({}, { project, event: numbered(1, 3) }))!, /number 3/);
   assert.match(check(commit({}, { project, event: numbered(1) }))!, /goes on with 3/);
   const twice = [1, 1].map((position) => ({ id: 'x', webhook_id: 'w', position }));
-  assert.match(events.strictPositionsWithoutGaps.check(commit({}, { delivery: twice }))!, /position 1/);
+  assert.match(invariants.strictPositionsWithoutGaps.check(commit({}, { delivery: twice }))!, /position 1/);
 });
 
 test('shares sum to 100 and name what serves', () => {
-  const sum = traffic.sharesSumTo100.check;
+  const sum = invariants.sharesSumTo100.check;
   assert.equal(sum(commit({}, { revision: [revision(1, 90), revision(2, 10, 'canary')] })), null);
   assert.match(sum(commit({}, { revision: [revision(1, 90), revision(2, 5, 'canary')] }))!, /sum to 95/);
   assert.match(sum(commit({}, { revision: [revision(1, 0)] }))!, /sum to 0/);
@@ -95,15 +93,15 @@ test('shares sum to 100 and name what serves', () => {
         deployment: [rollout],
       },
     );
-  assert.equal(traffic.sharesNameWhatServes.check(moved(2)), null);
-  assert.match(traffic.sharesNameWhatServes.check(moved(1))!, /r2 .* no healthy instance/);
+  assert.equal(invariants.sharesNameWhatServes.check(moved(2)), null);
+  assert.match(invariants.sharesNameWhatServes.check(moved(1))!, /r2 .* no healthy instance/);
   const aborted = deployment({ state: 'aborting', revision: 2, previous_revision: 1 });
-  assert.equal(traffic.abortsTakeTraffic.check(moved(1)), null);
-  assert.equal(traffic.abortsTakeTraffic.check(moved(2, aborted)), null);
-  assert.match(traffic.abortsTakeTraffic.check(moved(1, aborted))!, /r2 .* is being aborted and gets 100 %/);
+  assert.equal(invariants.abortsTakeTraffic.check(moved(1)), null);
+  assert.equal(invariants.abortsTakeTraffic.check(moved(2, aborted)), null);
+  assert.match(invariants.abortsTakeTraffic.check(moved(1, aborted))!, /r2 .* is being aborted and gets 100 %/);
   const going = { ...aborted, state: 'promoting' as const };
-  assert.equal(traffic.abortsTakeTraffic.check(moved(1, aborted, going)), null, 'the share rose before the abort');
-  const rest = traffic.allTrafficWithoutRollout.check;
+  assert.equal(invariants.abortsTakeTraffic.check(moved(1, aborted, going)), null, 'the share rose before the abort');
+  const rest = invariants.allTrafficWithoutRollout.check;
   const shared = { revision: [revision(1, 90), revision(2, 10, 'failed')] };
   assert.equal(rest(commit({}, { ...shared, deployment: [deployment({ finished_at: null })] })), null);
   assert.match(rest(commit({}, { ...shared, deployment: [deployment({ finished_at: 1 })] }))!, /r1 of p e is active/);
@@ -111,7 +109,7 @@ test('shares sum to 100 and name what serves', () => {
 });
 
 test('a rollout never takes the serving instances below their number', () => {
-  const { check } = traffic.rolloutsKeepWhatServes;
+  const { check } = invariants.rolloutsKeepWhatServes;
   const before = { instance: [instance('a', 1, 'healthy'), instance('b', 1, 'healthy')] };
   const rollout = [deployment({ revision: 2, previous_revision: 1 })];
   const drained = [instance('a', 1, 'draining'), instance('b', 1, 'healthy')];
@@ -121,7 +119,7 @@ test('a rollout never takes the serving instances below their number', () => {
 });
 
 test('only the holder of the lease changes instances', () => {
-  const { check } = traffic.onlyTheHolderActs;
+  const { check } = invariants.onlyTheHolderActs;
   const changed = (owner: string) =>
     commit({}, { instance: [instance('a', 1, 'starting')], environment_lease: [{ ...at, owner, until: 9 }] });
   assert.equal(check(changed('run_1')), null);

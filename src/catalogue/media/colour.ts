@@ -1,5 +1,5 @@
-// Everything is published as BT.709 with limited range, and says so. Which filters bring a source there: nothing for most,
-// another matrix for old video, tone mapping for HDR. Pure.
+// Everything is published as BT.709 with limited range, and says so. Which filters bring a source there: nothing for
+// most, another matrix for old video, tone mapping for HDR. Pure.
 import { CatalogueError } from '../catalogue-error.ts';
 
 export interface Colour {

@@ -1,8 +1,8 @@
-// The one ffmpeg command that makes everything from a source. The source is decoded once and each rung encoded once; the
-// same packets go to the progressive file and to the HLS track. Pure: it only computes the arguments.
+// The one ffmpeg command that makes everything from a source. The source is decoded once and each rung encoded once;
+// the same packets go to the progressive file and to the HLS track. Pure: it only computes the arguments.
 //
-// The same arguments do not give the same bytes: x264 with a bounded bit rate and more than one thread never promises that,
-// and one thread would make a film take several times as long. Nothing relies on it.
+// The same arguments do not give the same bytes: x264 with a bounded bit rate and more than one thread never promises
+// that, and one thread would make a film take several times as long. Nothing relies on it.
 //
 // The track of thumbnails is here too: it has to agree with how the command lays them out on their sheets.
 import type { Preset } from '../manifest.ts';

@@ -1,5 +1,5 @@
-// One source → a folder with everything that is published of it. The folder is complete when this returns: what ffmpeg wrote
-// is read back, because ffmpeg can end with code 0 although a file is not whole.
+// One source → a folder with everything that is published of it. The folder is complete when this returns: what ffmpeg
+// wrote is read back, because ffmpeg can end with code 0 although a file is not whole.
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CatalogueError } from '../catalogue-error.ts';

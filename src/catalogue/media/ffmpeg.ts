@@ -1,6 +1,6 @@
-// Finding and running ffmpeg. Only its command line is used, and only options that both a build of 2018 and today's know.
-// ffmpeg goes on after most errors and ends with code 0, so the lines it writes are the only sign that a picture was made up or
-// that part of the film is missing.
+// Finding and running ffmpeg. Only its command line is used, and only options that both a build of 2018 and today's
+// know. ffmpeg goes on after most errors and ends with code 0, so the lines it writes are the only sign that a picture
+// was made up or that part of the film is missing.
 import { execFile, spawn } from 'node:child_process';
 import { accessSync, chmodSync, constants, copyFileSync, mkdtempSync } from 'node:fs';
 import { createRequire } from 'node:module';

@@ -1,6 +1,6 @@
-// What the headers of an MP4 file say: of each track its codec, size, timescale and samples; of a fragmented file with one
-// track where each fragment lies, when it plays, and whether it starts with a keyframe. Playlists are written from these, and
-// verified against them.
+// What the headers of an MP4 file say: of each track its codec, size, timescale and samples; of a fragmented file with
+// one track where each fragment lies, when it plays, and whether it starts with a keyframe. Playlists are written from
+// these, and verified against them.
 
 import { open } from 'node:fs/promises';
 import {

@@ -1,7 +1,7 @@
-// What a source really is. Its headers are trusted for the kind of its tracks and colours; size, rotation, fields and frame
-// rate are taken from frames that ffmpeg decoded, after it turned them upright, and its length from its packets. A file that
-// was cut off still states its full length, and some state none; so every packet is read once, which takes as long as copying
-// the file.
+// What a source really is. Its headers are trusted for the kind of its tracks and colours; size, rotation, fields and
+// frame rate are taken from frames that ffmpeg decoded, after it turned them upright, and its length from its packets.
+// A file that was cut off still states its full length, and some state none; so every packet is read once, which takes
+// as long as copying the file.
 import { CatalogueError } from '../catalogue-error.ts';
 import { type Colour, checkColours, colourFilterNames } from './colour.ts';
 import { type AudioTrack, describeInput } from './describe-input.ts';

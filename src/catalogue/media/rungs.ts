@@ -1,5 +1,5 @@
-// Which renditions a source can have, at which size (never larger than the source, always even, right way up), at which frame
-// rate, and how far apart their keyframes are. Pure. Rates are kept as ratios, because 30000/1001 is not 29.97.
+// Which renditions a source can have, at which size (never larger than the source, always even, right way up), at which
+// frame rate, and how far apart their keyframes are. Pure. Rates are kept as ratios, because 30000/1001 is not 29.97.
 import type { Rendition } from '../manifest.ts';
 
 export interface Rung {

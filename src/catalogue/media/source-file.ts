@@ -1,9 +1,9 @@
-// A source is opened once. Everything that is read of it, by us and by ffmpeg, is read through that one open file, so that
-// another file that takes its name in the meantime cannot be published in its place.
+// A source is opened once. Everything that is read of it, by us and by ffmpeg, is read through that one open file, so
+// that another file that takes its name in the meantime cannot be published in its place.
 //
-// Its bytes decide which container it is, never its name. ffmpeg gets this demuxer and no other: left to itself it would take a
-// playlist, a DASH manifest or a concat script for a video, and publish the files they name. Every container here holds its
-// media itself.
+// Its bytes decide which container it is, never its name. ffmpeg gets this demuxer and no other: left to itself it
+// would take a playlist, a DASH manifest or a concat script for a video, and publish the files they name. Every
+// container here holds its media itself.
 import { createHash } from 'node:crypto';
 import { type BigIntStats, constants, statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';

@@ -1,5 +1,5 @@
-// What the checks share: where they report, how they read files, and the checks of single files: digests, and compressed forms
-// against the texts they were made of.
+// What the checks share: where they report, how they read files, and the checks of single files: digests, and
+// compressed forms against the texts they were made of.
 import { hash } from 'node:crypto';
 import { closeSync, constants, fstatSync, openSync, readFileSync, readSync } from 'node:fs';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';

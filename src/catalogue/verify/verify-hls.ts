@@ -1,5 +1,5 @@
-// A stream's HLS presentation: each media playlist against the bytes of its fragments, and the multivariant playlist against
-// the tracks it names.
+// A stream's HLS presentation: each media playlist against the bytes of its fragments, and the multivariant playlist
+// against the tracks it names.
 import { dirname, join, normalize } from 'node:path';
 import { codeOf } from '../catalogue-error.ts';
 import type { Stream } from '../document.ts';

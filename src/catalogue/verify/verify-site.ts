@@ -1,5 +1,5 @@
-// sluice catalogue verify: re-checks everything a client relies on, from the files alone; with the ledger beside the site,
-// also that nothing published was changed since. Reports every fault it finds.
+// sluice catalogue verify: re-checks everything a client relies on, from the files alone; with the ledger beside the
+// site, also that nothing published was changed since. Reports every fault it finds.
 
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// sluice catalogue …: builds, checks, serves and ships a catalogue, from its files alone; no service is needed. Verbs load
-// what they need when they run: completion and help only read their declarations.
+// sluice catalogue …: builds, checks, serves and ships a catalogue, from its files alone; no service is needed. Verbs
+// load what they need when they run: completion and help only read their declarations.
 
 import { createServer } from 'node:http';
 import { availableParallelism } from 'node:os';

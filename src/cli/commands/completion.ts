@@ -1,5 +1,5 @@
-// sluice completion SHELL prints a script that calls this program for the words that may follow, so that completion always
-// knows every command, verb and option.
+// sluice completion SHELL prints a script that calls this program for the words that may follow, so that completion
+// always knows every command, verb and option.
 import { type Command, verb } from '../frame/command.ts';
 import { abouts } from '../frame/help.ts';
 import { optionsOf } from '../frame/parse.ts';

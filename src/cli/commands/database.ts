@@ -1,5 +1,5 @@
-// sluice account, token, migrate and database: they work on the database directly, on the machine that has its settings, and
-// need no token. What opens a database is loaded only when a verb runs.
+// sluice account, token, migrate and database: they work on the database directly, on the machine that has its
+// settings, and need no token. What opens a database is loaded only when a verb runs.
 
 import { type Scope, scopes } from '../../contract/scopes.ts';
 import type { Db } from '../../db/database.ts';

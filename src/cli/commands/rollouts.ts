@@ -1,4 +1,5 @@
-// sluice deploy, redeploy, rollback, and promote, pause, resume, abort: the commands that start a rollout or change one under way.
+// sluice deploy, redeploy, rollback, and promote, pause, resume, abort: the commands that start a rollout or change one
+// under way.
 import type { Deployment, Strategy } from '../../contract/deployments.ts';
 import { chooseDeployment, chooseEnvironment } from '../choose-target.ts';
 import { strategies } from '../frame/choices.ts';

@@ -1,5 +1,5 @@
-// sluice serve and reload: the service on this machine. reload talks to the supervisor over its socket in the data directory,
-// not to the API.
+// sluice serve and reload: the service on this machine. reload talks to the supervisor over its socket in the data
+// directory, not to the API.
 import { resolve } from 'node:path';
 import { type Command, verb } from '../frame/command.ts';
 import { CliError, exit } from '../io.ts';

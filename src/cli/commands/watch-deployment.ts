@@ -1,5 +1,5 @@
-// Watching a deployment to its end: drawn in place on a terminal, a line for each thing that happens elsewhere. Below that,
-// pure: the lines that stay, those that are drawn again, and the summary at the end.
+// Watching a deployment to its end: drawn in place on a terminal, a line for each thing that happens elsewhere. Below
+// that, pure: the lines that stay, those that are drawn again, and the summary at the end.
 import { clearInterval, setInterval } from 'node:timers';
 import type { Sluice } from '../../client/index.ts';
 import type { Deployment } from '../../contract/deployments.ts';

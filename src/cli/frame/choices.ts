@@ -1,5 +1,5 @@
-// Values of the contract that options take. They are repeated here because loading the contract's schemas takes longer than
-// most commands; the types make sure that none is missing or wrong.
+// Values of the contract that options take. They are repeated here because loading the contract's schemas takes longer
+// than most commands; the types make sure that none is missing or wrong.
 import type { AlertMetric, OnCanary, Severity } from '../../contract/alert-rules.ts';
 import type { AlertState } from '../../contract/alerts.ts';
 import type { DeliveryState } from '../../contract/deliveries.ts';

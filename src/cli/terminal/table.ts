@@ -1,6 +1,6 @@
-// How much room texts take on a terminal, and aligned columns of them. On a terminal the widest columns give way until a line
-// fits; elsewhere nothing is cut. Texts come from other people: codes that move the cursor or change colours are removed
-// before anything is shown.
+// How much room texts take on a terminal, and aligned columns of them. On a terminal the widest columns give way until
+// a line fits; elsewhere nothing is cut. Texts come from other people: codes that move the cursor or change colours are
+// removed before anything is shown.
 import { stripVTControlCharacters } from 'node:util';
 
 const segmenter = new Intl.Segmenter();
