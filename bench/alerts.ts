@@ -1,4 +1,4 @@
-// What one look at every alert rule costs: 1,000 environments with the two rules that each has, all of them busy, then
+// What one evaluation of every alert rule costs: 1,000 environments with the two rules that each has, all of them busy, then
 // with a rule about latency and one over a whole day on top. On PostgreSQL with SLUICE_TEST_POSTGRES=postgres://….
 
 import { insertAlertRule } from '../src/alerts/alert-rule-queries.ts';
@@ -30,11 +30,11 @@ const { db } = app.store;
 const watcher = new Watcher({ db, clock, ids, log: app.log, loops: createLoops(app.log) });
 
 const projects = await db.transaction().execute((tx) => fill(tx));
-await measureLooks(`${environments} environments, 2 rules each`, targetMs);
+await measureEvaluations(`${environments} environments, 2 rules each`, targetMs);
 await db.transaction().execute((tx) => addRules(tx, 'p95_ms', 60));
-await measureLooks('… and one about latency');
+await measureEvaluations('… and one about latency');
 await db.transaction().execute((tx) => addRules(tx, 'error_rate', 86_400));
-await measureLooks('… and one over a day');
+await measureEvaluations('… and one over a day');
 await app.stop();
 await isolated.clean();
 process.exit(0);
@@ -103,7 +103,7 @@ async function pass(ms: number): Promise<void> {
   }
 }
 
-async function measureLooks(what: string, target?: number): Promise<void> {
+async function measureEvaluations(what: string, target?: number): Promise<void> {
   const cpu: number[] = [];
   const wall: number[] = [];
   await pass(300_000);
@@ -118,7 +118,7 @@ async function measureLooks(what: string, target?: number): Promise<void> {
   const firing = await db.selectFrom('alert').select('id').where('resolved_at', 'is', null).execute();
   const spent = median(cpu);
   console.log(
-    `${what}: a look takes ${spent.toFixed(0)} ms of a core, ${median(wall).toFixed(0)} ms in all, ${firing.length} firing` +
+    `${what}: an evaluation takes ${spent.toFixed(0)} ms of a core, ${median(wall).toFixed(0)} ms in all, ${firing.length} firing` +
       (target ? ` (target < ${target}: ${spent < target ? 'met' : 'missed'})` : ''),
   );
 }

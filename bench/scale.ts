@@ -10,7 +10,7 @@ import { until } from '../test/helpers/wait.ts';
 import { note } from './lib/measure.ts';
 import { type Cost, costOf, reportCost } from './scale/cost.ts';
 import { measureDeliveries, measureEvents, measureRetention } from './scale/events.ts';
-import { measureAlerts, measureIdleLooks, measureRouterLoad, measureTraffic } from './scale/loops.ts';
+import { measureAlerts, measureIdlePasses, measureRouterLoad, measureTraffic } from './scale/loops.ts';
 import { bytesPerRow, environment, type Installation, idOf, openInstallation } from './scale/scale-installation.ts';
 
 /**
@@ -98,7 +98,7 @@ try {
   note(`${count.toLocaleString('en')} environments written`, since());
   measureSchedule();
   await measureRouterLoad(installation);
-  await measureBytes(installation, await measureIdleLooks(installation, 30_000));
+  await measureBytes(installation, await measureIdlePasses(installation, 30_000));
   await measureTraffic(installation);
   await measureAlerts(installation);
   await measureEvents(installation, 5000);

@@ -52,7 +52,7 @@ async function timeStart(dir: string): Promise<Started> {
   const [worker, ...others] = childrenOf(child.pid!, 'router-worker.js') as [number, ...number[]];
   const all = [child.pid!, control, worker, ...others];
   const cpuMs = cpuSeconds(all) * 1000;
-  await new Promise((resolve) => setTimeout(resolve, 1500)); // memory is looked at once the start has settled
+  await new Promise((resolve) => setTimeout(resolve, 1500)); // memory is measured once the start has settled
   const started: Started = {
     readyMs,
     allMs,

@@ -129,7 +129,7 @@ async function benchLatency(postgres: string, receivers: Receivers): Promise<voi
     for (const other of others) {
       const ratio = (key: keyof Waits) => of(own, key) / of(other, key);
       const text = `p50 ${ratio('p50').toFixed(2)} ×, p95 ${ratio('p95').toFixed(2)} × that of ${other} at ${perSecond}/s`;
-      // Who commits less than it was to has an easier time: nothing can be said then.
+      // A contender that commits less than it should has an easier time, so the round does not count.
       const mark = ratio('rate') > 1.1 ? 'void  ' : verdict(ratio('p95') <= 1);
       console.log(`${mark}  ${text}`);
     }

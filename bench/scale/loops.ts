@@ -37,8 +37,8 @@ function calmEngine(count: number): Engine {
   };
 }
 
-/** Every environment is looked at once, or as many as fit into the time. Gives the bytes of a lease. */
-export async function measureIdleLooks(installation: Installation, withinMs: number): Promise<number> {
+/** One reconcile pass for every environment, or for as many as fit into the time. Gives the bytes of a lease. */
+export async function measureIdlePasses(installation: Installation, withinMs: number): Promise<number> {
   const { app, count, server, clock, ids } = installation;
   const { db, seal } = app.store;
   const { log } = app;
@@ -52,7 +52,7 @@ export async function measureIdleLooks(installation: Installation, withinMs: num
     routers: new RouterWatch({ db, clock, leaseMs: 60_000 }),
     probe: async () => ({ ok: true }),
   });
-  const looked = async () =>
+  const passes = async () =>
     Number(
       (
         await db
@@ -63,12 +63,12 @@ export async function measureIdleLooks(installation: Installation, withinMs: num
     );
   const cost = await costOf(server, async () => {
     reconciler.start();
-    for (const endAt = Date.now() + withinMs; Date.now() < endAt && (await looked()) < count; ) {
+    for (const endAt = Date.now() + withinMs; Date.now() < endAt && (await passes()) < count; ) {
       await new Promise((resolve) => setTimeout(resolve, 500));
     }
-    return looked();
+    return passes();
   });
-  reportCost('idle looks of the reconciler', 'look', cost);
+  reportCost('idle passes of the reconciler', 'pass', cost);
   const leaseBytes = await bytesPerRow(app, 'environment_lease');
   await reconciler.stop();
   return leaseBytes;
@@ -129,16 +129,20 @@ export async function measureTraffic({ app, count, server, clock }: Installation
 export async function measureAlerts({ app, count, server, clock, ids }: Installation): Promise<void> {
   const { log, store } = app;
   const watcher = new Watcher({ db: store.db, clock, ids, log, loops: createLoops(log) });
-  const looks = [];
+  const evaluations = [];
   for (let i = 0; i < 3; i++) {
-    looks.push(
+    evaluations.push(
       await costOf(server, async () => {
         await watcher.look();
         return count;
       }),
     );
   }
-  const typical = looks.sort((a, b) => a.seconds - b.seconds)[1]!;
-  reportCost('a look at all alert rules, two for each', 'environment', typical);
-  note('… and one look in all', `${median(looks.map(({ seconds }) => seconds)).toFixed(1)} s`, 'every five seconds');
+  const typical = evaluations.sort((a, b) => a.seconds - b.seconds)[1]!;
+  reportCost('evaluating all alert rules, two for each', 'environment', typical);
+  note(
+    '… and one evaluation in all',
+    `${median(evaluations.map(({ seconds }) => seconds)).toFixed(1)} s`,
+    'every five seconds',
+  );
 }

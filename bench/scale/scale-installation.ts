@@ -57,7 +57,7 @@ async function fillInstallation(db: Db, count: number, nowMs: number): Promise<v
   await fillRules(db, count, nowMs, project_id);
   const host = `'10.' || (n / 65536) || '.' || (n / 256 % 256) || '.' || (n % 256)`;
   const instance = { environment, revision: 1, region: 'local', state: 'healthy', port: 8080, state_since: nowMs };
-  // As the looks before would have left it.
+  // As earlier reconcile passes would have left it.
   const checked = { started_at: nowMs, checked_at: nowMs, check_ok: 1, check_message: 'connected' };
   await fillTable(
     db,
@@ -119,9 +119,9 @@ export async function fillDeliveries(db: Db, round: number, count: number, dueMs
   const id = (kind: string) => `'${kind}_${prefix}' || lpad(to_hex(n), ${26 - prefix.length}, '0')`;
   await fillTable(db, 'event', event, { ...of, id: id('evt'), sequence: place, position: place }, count);
   const delivery = { type: 'deployment.succeeded', state: 'pending', position: 0, due_at: dueMs, created_at: dueMs };
-  const fresh = { ...delivery, lease_until: 0, attempts: 0, tried: 0 };
+  const unclaimed = { ...delivery, lease_until: 0, attempts: 0, tried: 0 };
   const to = { id: id('dlv'), event_id: id('evt'), webhook_id: idIn('whk', `n % ${accounts}`) };
-  await fillTable(db, 'delivery', fresh, to, count);
+  await fillTable(db, 'delivery', unclaimed, to, count);
 }
 
 export interface Installation {

@@ -9,7 +9,7 @@ function addressFrom(given: string | undefined, io: Io): string | null {
   return io.env.SLUICE_API_URL ? normalUrl(io.env.SLUICE_API_URL, 'SLUICE_API_URL') : null;
 }
 
-/** A token that nobody typed after reading the address goes to the one of a data directory only if it is from there. */
+/** Nobody saw the address before the token was piped in: a data directory's address gets only that directory's token. */
 function refuseUnnamed(url: string, token: string, io: Io): void {
   if (token === fromDataDirectory(io).token) return;
   throw new CliError(
