@@ -17,6 +17,7 @@ import { bucketMs, bucketOf, latencyBoundsMs } from '../src/traffic/measurements
 import { storeMeasurements } from '../src/traffic/traffic-queries.ts';
 import { isolatedEnv } from '../test/helpers/app.ts';
 import { median } from './lib/measure.ts';
+import { note, report } from './lib/report.ts';
 
 const environments = 1000;
 const targetMs = 100;
@@ -30,11 +31,11 @@ const { db } = app.store;
 const watcher = new Watcher({ db, clock, ids, log: app.log, loops: createLoops(app.log) });
 
 const projects = await db.transaction().execute((tx) => fill(tx));
-await measureEvaluations(`${environments} environments, 2 rules each`, targetMs);
+await measureEvaluations(`${environments.toLocaleString('en')} environments with 2 rules`, targetMs);
 await db.transaction().execute((tx) => addRules(tx, 'p95_ms', 60));
-await measureEvaluations('… and one about latency');
+await measureEvaluations('… with one more about latency');
 await db.transaction().execute((tx) => addRules(tx, 'error_rate', 86_400));
-await measureEvaluations('… and one over a day');
+await measureEvaluations('… with one more over a day');
 await app.stop();
 await isolated.clean();
 process.exit(0);
@@ -117,8 +118,9 @@ async function measureEvaluations(what: string, target?: number): Promise<void> 
   }
   const firing = await db.selectFrom('alert').select('id').where('resolved_at', 'is', null).execute();
   const spent = median(cpu);
-  console.log(
-    `${what}: an evaluation takes ${spent.toFixed(0)} ms of a core, ${median(wall).toFixed(0)} ms in all, ${firing.length} firing` +
-      (target ? ` (target < ${target}: ${spent < target ? 'met' : 'missed'})` : ''),
-  );
+  const name = `${what}: CPU time of one evaluation`;
+  const value = `${spent.toFixed(0)} ms`;
+  const of = `${median(wall).toFixed(0)} ms in all, ${firing.length} firing`;
+  if (target === undefined) note(name, value, of);
+  else report(name, value, `< ${target} ms`, spent < target, of);
 }

@@ -9,6 +9,7 @@ import { newEnvironment } from '../src/environments/change-environment.ts';
 import { createIds } from '../src/lib/ids.ts';
 import { alternate, requestsPerSecond } from './lib/measure.ts';
 import { adminToken, api, appEnv, type Served, startServer, tempDir } from './lib/processes.ts';
+import { note, report } from './lib/report.ts';
 
 function insertOf(database: DatabaseSync, table: string, row: object): (row: object) => void {
   const names = Object.keys(row);
@@ -90,10 +91,6 @@ const startApp = (dataDir: string): Promise<Served> => startServer('app-server.t
 
 const rate = (perSecond: number): string => `${Math.round(perSecond).toLocaleString('en')}/s`;
 
-function report(name: string, value: number, target: string, met: boolean, of: string): void {
-  console.log(`${met ? 'met   ' : 'MISSED'}  ${name.padEnd(46)} ${value.toFixed(2).padStart(7)}  (${target})  ${of}`);
-}
-
 async function benchGet(): Promise<void> {
   const app = await startApp(tempDir());
   const project = await api<Project>(app, 'POST', '/projects', { name: 'Shop', labels: ['web', 'shop'] });
@@ -104,7 +101,7 @@ async function benchGet(): Promise<void> {
   const rates = await alternate(5, { app: load(app), bare: load(bare) });
   const ratio = rates.app / rates.bare;
   const of = `${rate(rates.app)} of ${rate(rates.bare)}`;
-  report('(a) GET a project / bare Fastify route', ratio, '≥ 0.65', ratio >= 0.65, of);
+  report('authenticated GET of a project / a bare Fastify route', ratio.toFixed(2), '≥ 0.65', ratio >= 0.65, of);
   await Promise.all([app.stop(), bare.stop()]);
 }
 
@@ -126,11 +123,10 @@ async function benchPost(): Promise<void> {
   const rates = await alternate(5, measures);
   const of = (perSecond: number) => `${rate(perSecond)} of ${rate(rates.raw)}`;
   const ratio = rates.sixteen / rates.raw;
-  report('(b) POST a project, 16 connections / raw commits', ratio, '≥ 0.5', ratio >= 0.5, of(rates.sixteen));
+  const what = 'POST of a project, 16 connections / raw SQLite commits';
+  report(what, ratio.toFixed(2), '≥ 0.5', ratio >= 0.5, of(rates.sixteen));
   const alone = rates.one / rates.raw;
-  console.log(
-    `        ${'    the same, 1 connection'.padEnd(46)} ${alone.toFixed(2).padStart(7)}           ${of(rates.one)}`,
-  );
+  note('POST of a project, 1 connection / raw SQLite commits', alone.toFixed(2), of(rates.one));
   await app.stop();
 }
 
@@ -167,7 +163,8 @@ async function benchList(): Promise<void> {
   const sizes = `${many.toLocaleString('en')} projects / ${few.toLocaleString('en')}`;
   const compare = (name: string, slow: number, fast: number) => {
     const ratio = fast / slow;
-    report(`(c) ${name}, ${sizes}`, ratio, '≤ 1.2', ratio <= 1.2, `time of a page, at ${rate(slow)} and ${rate(fast)}`);
+    const of = `at ${rate(slow)} and ${rate(fast)}`;
+    report(`time of the ${name} of a list, ${sizes}`, ratio.toFixed(2), '≤ 1.2', ratio <= 1.2, of);
   };
   compare('first page', rates.firstOfMany, rates.firstOfFew);
   compare('deepest page', rates.lastOfMany, rates.lastOfFew);

@@ -17,7 +17,7 @@ import { openSource } from '../src/catalogue/media/source-file.ts';
 import type { SitePaths } from '../src/catalogue/site-paths.ts';
 import { verifySite } from '../src/catalogue/verify/verify-site.ts';
 import { collectCleanup, makeBuild, makeSource, systemFfmpeg } from '../test/catalogue/fixture.ts';
-import { allMet, inTurns, secondsOf, tell } from './catalogue/in-turns.ts';
+import { allMet, inTurns, judge, secondsOf } from './catalogue/in-turns.ts';
 import { benchOrigin } from './catalogue/origin.ts';
 
 /**
@@ -111,12 +111,8 @@ async function benchBuild(): Promise<void> {
     },
   });
   const share = result.least.build / result.least.bare;
-  tell(
-    'build of a 20 s film, 2 rungs, both forms',
-    `${result.least.build.toFixed(2)} s = ${share.toFixed(3)} × bare ffmpeg (${result.least.bare.toFixed(2)} s)`,
-    '≤ 1.10',
-    share <= 1.1,
-  );
+  const of = `${result.least.build.toFixed(2)} s of ${result.least.bare.toFixed(2)} s; 20 s of film, 2 rungs, MP4 and HLS`;
+  judge('build of a catalogue / bare ffmpeg', share.toFixed(2), '≤ 1.10', share <= 1.1, of);
 }
 
 /** A thousand small streams: what a file costs matters here, not what a byte does. */
@@ -140,12 +136,8 @@ async function benchThousand(): Promise<void> {
   await coreSeconds(build);
   const idle = await inTurns(12, { build: () => coreSeconds(build), node: () => coreSeconds(['-e', '0']) });
   const { build: whole, node: bare } = idle.least;
-  tell(
-    'nothing to do over 1,000 streams, whole process',
-    `${whole.toFixed(2)} s of a core, of which Node.js ${bare.toFixed(2)} s`,
-    '< 0.25 s',
-    whole < 0.25,
-  );
+  const what = 'build with nothing to do, 1,000 streams, CPU time of the whole process';
+  judge(what, `${whole.toFixed(2)} s`, '< 0.25 s', whole < 0.25, `of which Node.js ${bare.toFixed(2)} s`);
   await benchVerifyThousand(made.paths);
 }
 
@@ -175,8 +167,8 @@ async function benchVerifyThousand(paths: SitePaths): Promise<void> {
     sha256sum: () => secondsOf(() => execute('sha256sum', ['--check', '--quiet', 'SHA256SUMS'], { cwd: media })),
   });
   const ratio = times.ratio('verify', 'sha256sum');
-  const figure = `${times.of.verify.toFixed(2)} s = ${ratio.toFixed(2)} × sha256sum (${times.of.sha256sum.toFixed(2)} s)`;
-  tell('verify of 1,000 small streams', figure, '≤ 3', ratio <= 3);
+  const of = `${times.of.verify.toFixed(2)} s and ${times.of.sha256sum.toFixed(2)} s`;
+  judge('time to verify 1,000 small streams / `sha256sum`', ratio.toFixed(2), '≤ 3', ratio <= 3, of);
 }
 
 async function benchVerify(): Promise<void> {
@@ -204,12 +196,8 @@ async function benchVerify(): Promise<void> {
   const rate = (time: number) => bytes / 1e6 / time;
   const share = times.ratio('sha256sum', 'verify');
   const size = `${(bytes / 1e6).toFixed(0)} MB`;
-  tell(
-    `verify (${size})`,
-    `${rate(times.of.verify).toFixed(0)} MB/s = ${share.toFixed(2)} × sha256sum (${rate(times.of.sha256sum).toFixed(0)} MB/s)`,
-    '≥ 0.80',
-    share >= 0.8,
-  );
+  const of = `${rate(times.of.verify).toFixed(0)} MB/s of ${rate(times.of.sha256sum).toFixed(0)} MB/s`;
+  judge(`verify ${size}, bytes a second / \`sha256sum\``, share.toFixed(2), '≥ 0.80', share >= 0.8, of);
 }
 
 try {
@@ -219,4 +207,5 @@ try {
 } finally {
   await cleanup.undoAll();
 }
-process.exitCode = allMet() ? 0 : 1;
+// A run that writes the page has all of it in there.
+process.exitCode = allMet() || process.env.BENCH_RESULTS !== undefined ? 0 : 1;

@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { createApp } from '../src/app.ts';
 import { readConfig } from '../src/config.ts';
 import { freePort } from '../test/helpers/free-port.ts';
+import { note } from './lib/report.ts';
 
 const main = fileURLToPath(new URL('../bin/start.js', import.meta.url));
 const token = 'bench-admin-token-0123456789';
@@ -138,7 +139,7 @@ try {
   ] as const) {
     const [small, large] = [usual(few[name]), usual(many[name])];
     const values = `${small.toFixed(1)} ms with ${few.count}, ${large.toFixed(1)} ms with ${many.count}`;
-    console.log(`${what.padEnd(28)} ${(large / small).toFixed(2)} ×   (${values}; lowest fifth)`);
+    note(`${what}, 1,000 domains / 10`, (large / small).toFixed(2), `${values}; lowest fifth`);
   }
 } finally {
   for (const { dataDir } of sides) rmSync(dataDir, { recursive: true, force: true });

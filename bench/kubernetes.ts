@@ -13,7 +13,8 @@ import { isolatedEnv } from '../test/helpers/app.ts';
 import { startService } from '../test/helpers/service.ts';
 import { Shop } from '../test/helpers/shop.ts';
 import { until } from '../test/helpers/wait.ts';
-import { median, note, report } from './lib/measure.ts';
+import { median } from './lib/measure.ts';
+import { note, report } from './lib/report.ts';
 
 const rounds = 7;
 const sets = 1000;

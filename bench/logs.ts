@@ -19,6 +19,7 @@ import { type ImageKind, pushImage } from '../test/helpers/images.ts';
 import { startService } from '../test/helpers/service.ts';
 import { Shop } from '../test/helpers/shop.ts';
 import { until } from '../test/helpers/wait.ts';
+import { note, report } from './lib/report.ts';
 
 const megabyte = 1024 * 1024;
 const million = 1_000_000;
@@ -57,9 +58,9 @@ async function count(): Promise<void> {
   await until('all lines', async () => (await latestNumber(url, shop.project)) === million, 600_000, 500);
   const seconds = ((performance.now() - began) / 1000).toFixed(0);
   const { inOrder, wrong } = await readCounted(url, shop.project);
-  console.log(
-    `count: ${inOrder} of ${million} lines in order over 3 × kill -9, printed in ${seconds} s; ${wrong ?? 'none lost'}`,
-  );
+  const amiss = million - inOrder;
+  const of = `printed in ${seconds} s; ${wrong ?? 'none lost'}`;
+  report('of a million lines, over three `kill -9`: lost or out of order', String(amiss), '0', amiss === 0, of);
   service.killAll();
 }
 
@@ -134,7 +135,6 @@ async function search(): Promise<void> {
 
 async function searchIn(app: TestApp, paced: boolean): Promise<void> {
   const { path, folder, plain } = await fill(app, 100 * megabyte, paced);
-  console.log(`100 MB, printed ${paced ? 'at a megabyte a second' : 'as fast as possible'}`);
   await app.call('GET', `${path}?search=warm-up`);
   const shell = (command: string, ...args: string[]) =>
     execFileSync('sh', ['-c', `${command} || true`, 'sh', ...args], { stdio: 'ignore' });
@@ -151,9 +151,9 @@ async function searchIn(app: TestApp, paced: boolean): Promise<void> {
       zstd!.push(await timed(() => shell('cat "$2"/*.zst | zstd -dcq | grep -ciF -- "$1"', term, folder)));
       grep!.push(await timed(() => shell('grep -ciF -- "$1" "$2"', term, plain)));
     }
-    console.log(
-      `  search for ${what}: ${median(own!)} ms; zstdcat | grep -i ${median(zstd!)} ms; grep -i ${median(grep!)} ms`,
-    );
+    const name = `search of 100 MB printed ${paced ? 'at 1 MB/s' : 'as fast as possible'} for ${what}`;
+    const of = `zstdcat | grep -i ${median(zstd!)} ms; grep -i ${median(grep!)} ms`;
+    report(name, `${median(own!)} ms`, '< 300 ms', Number(median(own!)) < 300, of);
   }
 }
 
@@ -185,7 +185,7 @@ function floodingEngine(bytesPerS: number): Pick<Engine, 'follow'> {
 }
 
 /** By how much this process grew, once what every process needs first is there. */
-async function measureMemory(seconds: number): Promise<string> {
+async function measureMemory(what: string, seconds: number): Promise<void> {
   await pause(warmUpMs);
   const before = process.memoryUsage();
   let most = before;
@@ -195,7 +195,8 @@ async function measureMemory(seconds: number): Promise<string> {
     if (now.rss > most.rss) most = now;
   }
   const grown = (what: keyof NodeJS.MemoryUsage) => ((most[what] - before[what]) / megabyte).toFixed(0);
-  return `memory grew by ${grown('rss')} MB (heap ${grown('heapUsed')}, buffers ${grown('arrayBuffers')})`;
+  const of = `heap ${grown('heapUsed')}, buffers ${grown('arrayBuffers')}`;
+  report(`growth of memory while ${what}`, `${grown('rss')} MB`, '< 50 MB', Number(grown('rss')) < 50, of);
 }
 
 async function flood(): Promise<void> {
@@ -216,8 +217,8 @@ async function flood(): Promise<void> {
   await pause(1000);
   bytes = 0;
   const seconds = 15;
-  const grown = await measureMemory(seconds);
-  console.log(`flood: ${(bytes / megabyte / seconds).toFixed(0)} MB/s collected of 100 MB/s, ${grown}`);
+  await measureMemory('a program prints 100 MB/s', seconds);
+  note('collected of 100 MB/s', `${(bytes / megabyte / seconds).toFixed(0)} MB/s`);
   await collection.stop();
 }
 
@@ -227,13 +228,13 @@ async function dockerFlood(): Promise<void> {
   cleanUp.push(app.stop);
   const shop = await Shop.open(app.url);
   await shop.released(image);
-  const grown = await measureMemory(20);
+  await measureMemory('a program prints as much as Docker takes', 20);
   const { db } = app.app.store;
   const rows = await db.selectFrom('log_segment').select(['bytes', 'lines', 'raw_bytes']).execute();
   const stored = rows.reduce((sum, row) => sum + row.bytes, 0) / megabyte;
   const lost = await shop.api('GET', '/environments/production/logs?stream=system&limit=1');
-  console.log(`flood on Docker: ${grown}, ${stored.toFixed(1)} MB stored of at most 5`);
-  console.log(`  said of lost lines: ${lost.body.data[0]?.text ?? 'nothing'}`);
+  const of = `of lost lines the log says: ${lost.body.data[0]?.text ?? 'nothing'}`;
+  note('… stored of at most 5 MB', `${stored.toFixed(1)} MB`, of);
 }
 
 try {

@@ -1,5 +1,6 @@
 // How long a deployment takes on Docker against a bare `docker run` of the same image, and what an environment costs that
 // has nothing to do.
+
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { installMissing } from '../scripts/packages.ts';
@@ -11,6 +12,7 @@ import { pushImage } from '../test/helpers/images.ts';
 import { Shop } from '../test/helpers/shop.ts';
 import { until } from '../test/helpers/wait.ts';
 import { median } from './lib/measure.ts';
+import { note, report } from './lib/report.ts';
 
 installMissing(['dockerd', 'docker-registry', 'busybox', 'ip']);
 if (!dockerMissing) await onDocker();
@@ -37,18 +39,16 @@ async function onDocker(): Promise<void> {
         (await shop.environment()).in_progress_deployment ? undefined : true,
       );
     }
-    console.log('deployment on Docker: from the order to the first answer, image pulled from a registry');
-    console.log(`  bare pull, create, start      ${median(bare).toFixed(0)} ms`);
-    console.log(`  POST to the new revision      ${median(ours).toFixed(0)} ms`);
     const more = median(ours) - median(bare);
-    console.log(
-      `  more                          ${more.toFixed(0)} ms (target ≤ 1000: ${more <= 1000 ? 'met' : 'missed'})`,
-    );
+    const of = `from the request to the first answer, with the pull: ${median(ours).toFixed(0)} and ${median(bare).toFixed(0)} ms`;
+    report('deployment on Docker − a bare `docker run`', seconds(more), '≤ 1 s', more <= 1000, of);
   } finally {
     await app.stop();
     await Promise.all([docker.stop(), registry.stop(), isolated.clean()]);
   }
 }
+
+const seconds = (ms: number): string => `${(ms / 1000).toFixed(2)} s`;
 
 async function timed(work: () => Promise<unknown>): Promise<number> {
   const begun = performance.now();
@@ -104,10 +104,8 @@ async function idleEnvironments(count: number): Promise<void> {
   }
   await processorShare(15_000); // until all have come to rest
   const share = (await processorShare(30_000)) - without;
-  console.log(`\n${count} live environments with nothing to do, stand-in, SQLite`);
-  console.log(
-    `  processor                     ${(share * 100).toFixed(1)} % of one core, ${((share * 1e6) / count).toFixed(1)} µs per second and environment`,
-  );
+  const of = `${((share * 1e6) / count).toFixed(1)} µs per second and environment; stand-in, SQLite`;
+  note(`${count.toLocaleString('en')} idle environments`, `${(share * 100).toFixed(1)} % of a core`, of);
   await app.stop();
   await isolated.clean();
 }

@@ -11,8 +11,9 @@ import { installMissing } from '../scripts/packages.ts';
 import type { Share } from '../src/traffic/data-plane.ts';
 import { freePort } from '../test/helpers/free-port.ts';
 import { issue } from '../test/helpers/router-certificates.ts';
-import { alternate, report, requestsPerSecond } from './lib/measure.ts';
+import { alternate, requestsPerSecond } from './lib/measure.ts';
 import { type Served, startServer } from './lib/processes.ts';
+import { report } from './lib/report.ts';
 import { benchCarry } from './router/carry.ts';
 import { type Nginx, startBackend, startNginxProxy } from './router/nginx.ts';
 import { tlsRequestsPerSecond } from './router/router-load.ts';
@@ -46,7 +47,7 @@ async function compare(name: string, path: string, connections: number, least: n
   const rates = await alternate(rounds, measures);
   const ratio = rates.router / rates.nginx;
   const of = `${rate(rates.router)} of ${rate(rates.nginx)}, ${connections} connections`;
-  report(`${name}, router / nginx`, ratio.toFixed(3), `≥ ${least}`, ratio >= least, of);
+  report(`${name}, built-in / nginx`, ratio.toFixed(2), `≥ ${least}`, ratio >= least, of);
   await Promise.all([router.stop(), nginx.stop(), backend.stop()]);
 }
 
@@ -68,7 +69,7 @@ async function compareTls(name: string, connections: number, handshakes: boolean
   const rates = await alternate(rounds, measures);
   const ratio = rates.router / rates.nginx;
   const of = `${rate(rates.router)} of ${rate(rates.nginx)}, ${connections} connections`;
-  report(`${name}, router / nginx`, ratio.toFixed(3), `≥ ${least}`, ratio >= least, of);
+  report(`${name}, built-in / nginx`, ratio.toFixed(2), `≥ ${least}`, ratio >= least, of);
   await Promise.all([router.stop(), nginx.stop(), backend.stop()]);
 }
 
@@ -86,7 +87,7 @@ async function benchShare(): Promise<void> {
   for (let asked = 0; asked < requests; asked += 100) await Promise.all(Array.from({ length: 100 }, ask));
   const percent = ((answers.get('canary') ?? 0) / requests) * 100;
   const met = Math.abs(percent - 10) <= 0.1 && answers.get('stable')! + answers.get('canary')! === requests;
-  report('canary at 10 %, percent of requests', percent.toFixed(2), '10 ± 0.1', met, `${requests} requests`);
+  report('requests to a canary at 10 %', `${percent.toFixed(2)} %`, '10 ± 0.1 %', met, `${requests} requests`);
   await pool.close();
   await Promise.all([router.stop(), stable.stop(), canary.stop()]);
 }

@@ -7,7 +7,7 @@ import { Schedule } from '../src/deployments/reconcile/schedule.ts';
 import { call, isolatedEnv } from '../test/helpers/app.ts';
 import { createDatabase } from '../test/helpers/postgres.ts';
 import { until } from '../test/helpers/wait.ts';
-import { note } from './lib/measure.ts';
+import { note } from './lib/report.ts';
 import { type Cost, costOf, reportCost } from './scale/cost.ts';
 import { measureDeliveries, measureEvents, measureRetention } from './scale/events.ts';
 import { measureAlerts, measureIdlePasses, measureRouterLoad, measureTraffic } from './scale/loops.ts';

@@ -5,8 +5,9 @@ import { join } from 'node:path';
 import { installMissing } from '../scripts/packages.ts';
 import { childrenOf } from '../test/helpers/children.ts';
 import { freePort } from '../test/helpers/free-port.ts';
-import { cpuSeconds, median, note, report, requestsPerSecond } from './lib/measure.ts';
+import { cpuSeconds, median, requestsPerSecond } from './lib/measure.ts';
 import { adminToken, api, appEnv, end, proportionalMib, residentMib, startServer, tempDir } from './lib/processes.ts';
+import { note, report } from './lib/report.ts';
 
 const rounds = 7;
 const workers = 2;
@@ -94,13 +95,21 @@ for (let round = 0; round < rounds; round++) {
   again.push(await timeStart(used));
 }
 const of = (what: keyof Started, starts = again) => median(starts.map((one) => one[what]));
-const seconds = (ms: number) => (ms / 1000).toFixed(2);
-const empty = `on an empty data directory ${seconds(of('allMs', fresh))} s; medians of ${rounds} starts`;
-report('start until everything answers, seconds', seconds(of('allMs')), '< 1', of('allMs') < 1000, empty);
-note('until the API is ready', seconds(of('readyMs')));
-note('processor time of it, all processes', seconds(of('cpuMs')));
+const seconds = (ms: number) => `${(ms / 1000).toFixed(2)} s`;
+const mib = (value: number) => `${value.toFixed(0)} MiB`;
+report(
+  'start until everything answers',
+  seconds(of('allMs')),
+  '< 1 s',
+  of('allMs') < 1000,
+  `medians of ${rounds} starts`,
+);
+note('… on an empty data directory', seconds(of('allMs', fresh)));
+note('start until the API is ready', seconds(of('readyMs')));
+note('CPU time of a start, all processes', seconds(of('cpuMs')));
 const idle = of('controlMib');
-report('resident memory of the control process, idle, MiB', idle.toFixed(0), '< 120', idle < 120, 'median');
-note('supervisor; each router worker', `${of('supervisorMib').toFixed(0)}; ${of('workerMib').toFixed(0)}`);
-note(`together with ${workers} workers, each page counted once`, of('togetherMib').toFixed(0));
-note('control process under load, highest', (await loadedMib()).toFixed(0));
+report('resident memory of the control process, idle', mib(idle), '< 120 MiB', idle < 120, 'median');
+note('… of the supervisor', mib(of('supervisorMib')));
+note('… of each router worker', mib(of('workerMib')));
+note(`… of all, with ${workers} workers, shared pages counted once`, mib(of('togetherMib')));
+note('… of the control process under load, highest', mib(await loadedMib()));

@@ -5,6 +5,7 @@
 // Whatever else the machine does hits them all: each is measured several times, in turn, and the medians are compared.
 import { startPostgres } from '../test/helpers/postgres.ts';
 import { median } from './lib/measure.ts';
+import { note, report } from './lib/report.ts';
 import { type Arena, type Kind, openArena, Receivers } from './webhooks/arena.ts';
 
 const drained = 10_000;
@@ -89,20 +90,20 @@ async function latency(
 }
 
 const ms = (value: number) => (value >= 60_000 ? 'over a minute' : `${value.toFixed(1)} ms`);
-const verdict = (met: boolean) => (met ? 'met   ' : 'MISSED');
 
 async function benchDrain(postgres: string, receivers: Receivers): Promise<void> {
   const results = await inTurn(contenders(postgres), rounds, (one) => drain(one, receivers));
   const rate = (name: string) => median(results.get(name)!);
   const shown = (value: number) => Math.round(value).toLocaleString('en');
   for (const [name, values] of results) {
-    console.log(
-      `        ${name.padEnd(20)} ${shown(median(values)).padStart(7)} deliveries/s   of ${values.map(shown).join(', ')}`,
-    );
+    const of = `of ${values.map(shown).join(', ')}`;
+    const [what, value] = [`deliveries a second, one process: ${name}`, shown(median(values))];
+    if (name === own) report(what, value, '≥ 1,000', rate(own) >= 1000, of);
+    else note(what, value, of);
   }
-  console.log(`${verdict(rate(own) >= 1000)}  1,000 a second on PostgreSQL, one process`);
   for (const other of others) {
-    console.log(`${verdict(rate(own) > rate(other))}  ${(rate(own) / rate(other)).toFixed(2)} × ${other}`);
+    const ratio = rate(own) / rate(other);
+    report(`deliveries a second, Sluice / ${other}`, ratio.toFixed(2), '> 1', ratio > 1, 'on PostgreSQL');
   }
 }
 
@@ -119,19 +120,20 @@ async function benchLatency(postgres: string, receivers: Receivers): Promise<voi
     });
     const of = (name: string, key: keyof Waits) => median(results.get(name)!.map((waits) => waits[key]));
     for (const [name, values] of results) {
-      console.log(
-        `        ${name.padEnd(20)} at ${perSecond}/s: commit to arrival p50 ${ms(of(name, 'p50'))}, ` +
-          `p95 ${ms(of(name, 'p95'))}   of ${values.map(({ p95 }) => ms(p95)).join(', ')}; ` +
-          `committed ${values.map(({ rate }) => Math.round(rate)).join(', ')} a second`,
-      );
+      const [what, p95] = [`commit to arrival at ${perSecond}/s, p95: ${name}`, of(name, 'p95')];
+      const detail =
+        `p50 ${ms(of(name, 'p50'))}; p95 of ${values.map(({ p95: each }) => ms(each)).join(', ')}; ` +
+        `committed ${values.map(({ rate }) => Math.round(rate)).join(', ')} a second`;
+      if (name === own && perSecond === 200) report(what, ms(p95), '< 100 ms', p95 < 100, detail);
+      else note(what, ms(p95), detail);
     }
-    if (perSecond === 200) console.log(`${verdict(of(own, 'p95') < 100)}  p95 below 100 ms at 200/s on PostgreSQL`);
     for (const other of others) {
       const ratio = (key: keyof Waits) => of(own, key) / of(other, key);
-      const text = `p50 ${ratio('p50').toFixed(2)} ×, p95 ${ratio('p95').toFixed(2)} × that of ${other} at ${perSecond}/s`;
-      // A contender that commits less than it should has an easier time, so the round does not count.
-      const mark = ratio('rate') > 1.1 ? 'void  ' : verdict(ratio('p95') <= 1);
-      console.log(`${mark}  ${text}`);
+      const what = `commit to arrival at ${perSecond}/s, p95, Sluice / ${other}`;
+      const detail = `p50 ${ratio('p50').toFixed(2)}`;
+      // A queue that commits more slowly than it should has less to send: the two cannot be compared then.
+      if (ratio('rate') > 1.1) note(what, 'void', detail);
+      else report(what, ratio('p95').toFixed(2), '≤ 1', ratio('p95') <= 1, detail);
     }
   }
 }
@@ -152,11 +154,10 @@ async function benchHang(postgres: string, receivers: Receivers): Promise<void> 
     }
     await receivers.hang(false, false);
     const [before, after] = [median(without), median(hanging)];
-    const mark = kind === 'sluice' ? verdict(after < before * 1.2) : '      ';
-    console.log(
-      `${mark}  ${name.padEnd(20)} at 200/s, one in ten hangs: p95 of the others ${ms(after)}, without ${ms(before)}, ` +
-        `${(after / before).toFixed(2)} ×`,
-    );
+    const what = `p95 of the others while one receiver in ten hangs / without: ${name}`;
+    const [ratio, of] = [(after / before).toFixed(2), `at 200/s; ${ms(after)}, without ${ms(before)}`];
+    if (kind === 'sluice') report(what, ratio, '< 1.2', after < before * 1.2, of);
+    else note(what, ratio, of);
     await receivers.take();
     await arena.close();
   }

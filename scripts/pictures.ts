@@ -48,7 +48,7 @@ try {
   const terminal = onTerminal(t.url, args);
   const id = await until('the deployment', async () => (await shop.environment()).in_progress_deployment ?? undefined);
   await shop.reaches(id, 'canary');
-  const page = await browser.newPage({ viewport: { width: 1160, height: 1270 }, deviceScaleFactor: 1.25 });
+  const page = await browser.newPage({ viewport: { width: 1160, height: 668 }, deviceScaleFactor: 1.25 });
   await signIn(page, t.url, `/projects/${shop.project}/deployments/${id}`);
   await new Promise((resolve) => setTimeout(resolve, watchedMs));
   await page.screenshot({ path: `${folder}/console.png` });

@@ -1,6 +1,7 @@
 // Measuring side by side: rivals take turns within one run, so that whatever else the machine does falls on all of them.
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
+import { report } from '../lib/report.ts';
 
 const execute = promisify(execFile);
 
@@ -60,11 +61,10 @@ export async function secondsOf(work: () => Promise<unknown>): Promise<number> {
 
 const verdicts: boolean[] = [];
 
-/** One line for each figure; `met` is left out where there is no target. */
-export function tell(what: string, figure: string, target?: string, met?: boolean): void {
-  if (met !== undefined) verdicts.push(met);
-  const verdict = met === undefined ? '' : `  target ${target}: ${met ? 'met' : 'MISSED'}`;
-  console.log(`${what.padEnd(46)} ${figure}${verdict}`);
+/** One line for each measurement. */
+export function judge(what: string, value: string, target: string, met: boolean, of: string): void {
+  verdicts.push(met);
+  report(what, value, target, met, of);
 }
 
 export const allMet = () => verdicts.every(Boolean);

@@ -1,9 +1,11 @@
 // The origin beside a bare node:http (what Node can do at all) and nginx (what a machine can do).
+
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import type { collectCleanup } from '../../test/catalogue/fixture.ts';
 import { startNginx } from '../../test/catalogue/servers.ts';
-import { inTurns, type Load, requestsPerSecond, tell } from './in-turns.ts';
+import { note } from '../lib/report.ts';
+import { inTurns, judge, type Load, requestsPerSecond } from './in-turns.ts';
 
 type Cleanup = ReturnType<typeof collectCleanup>;
 
@@ -18,7 +20,7 @@ async function startBare(cleanup: Cleanup, kind: 'origin' | 'memory' | 'stream',
   return `http://127.0.0.1:${port}`;
 }
 
-const times = (ratio: number) => `${ratio.toFixed(2)} ×`;
+const times = (ratio: number) => ratio.toFixed(2);
 
 export async function benchOrigin(cleanup: Cleanup, site: string, film: string, seconds: number): Promise<void> {
   const origin = await startBare(cleanup, 'origin', site);
@@ -38,8 +40,8 @@ export async function benchOrigin(cleanup: Cleanup, site: string, film: string, 
   });
   const share = whole.ratio('origin', 'bare');
   const rate = (value: number) => `${Math.round(value)} a second`;
-  tell('streams.json, compressed', `${rate(whole.of.origin)} = ${times(share)} bare node:http`, '≥ 0.80', share >= 0.8);
-  tell('  nginx (gzip) beside it', `${rate(whole.of.nginx)}; origin is ${times(whole.ratio('origin', 'nginx'))}`);
+  judge('`streams.json` / bare `node:http`', times(share), '≥ 0.80', share >= 0.8, rate(whole.of.origin));
+  note('`streams.json` / nginx with gzip', times(whole.ratio('origin', 'nginx')), `nginx ${rate(whole.of.nginx)}`);
 
   const tagOf = async (base: string, headers: Record<string, string>) =>
     (await fetch(base + document, { headers })).headers.get('etag')!;
@@ -49,7 +51,7 @@ export async function benchOrigin(cleanup: Cleanup, site: string, film: string, 
     nginx: load(nginx, document, 32, { ...gzip, 'if-none-match': nginxTag }),
   });
   const fast = fresh.ratio('origin', 'nginx');
-  tell('streams.json, conditional (304)', `${rate(fresh.of.origin)} = ${times(fast)} nginx`);
+  note('`streams.json`, conditional (304) / nginx', times(fast), rate(fresh.of.origin));
 
   const range = { range: 'bytes=1048576-2097151' };
   const ranges = await inTurns(5, {
@@ -59,11 +61,9 @@ export async function benchOrigin(cleanup: Cleanup, site: string, film: string, 
   });
   const part = ranges.ratio('origin', 'bare');
   const speed = (value: number) => `${Math.round(value)} MB/s`;
-  tell('1 MB ranges', `${speed(ranges.of.origin)} = ${times(part)} bare file stream`, '≥ 0.90', part >= 0.9);
-  tell(
-    '  nginx (sendfile) beside it',
-    `${speed(ranges.of.nginx)}; origin is ${times(ranges.ratio('origin', 'nginx'))}`,
-  );
+  judge('1 MB ranges / bare file stream', times(part), '≥ 0.90', part >= 0.9, speed(ranges.of.origin));
+  const rangesOfNginx = `nginx ${speed(ranges.of.nginx)}`;
+  note('1 MB ranges / nginx with sendfile', times(ranges.ratio('origin', 'nginx')), rangesOfNginx);
 
   const files = await inTurns(5, {
     origin: load(origin, film, 4, {}),
@@ -71,9 +71,7 @@ export async function benchOrigin(cleanup: Cleanup, site: string, film: string, 
     nginx: load(nginx, film, 4, {}),
   });
   const all = files.ratio('origin', 'bare');
-  tell('whole files of 32 MB', `${speed(files.of.origin * 32)} = ${times(all)} bare file stream`);
-  tell(
-    '  nginx (sendfile) beside it',
-    `${speed(files.of.nginx * 32)}; origin is ${times(files.ratio('origin', 'nginx'))}`,
-  );
+  note('whole files of 32 MB / bare file stream', times(all), speed(files.of.origin * 32));
+  const filesOfNginx = `nginx ${speed(files.of.nginx * 32)}`;
+  note('whole files of 32 MB / nginx with sendfile', times(files.ratio('origin', 'nginx')), filesOfNginx);
 }

@@ -73,13 +73,3 @@ function ticksOf(pid: number): number {
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return Number(fields[11]) + Number(fields[12]);
 }
-
-/** Whether a target was met, and what the value is made of. */
-export function report(name: string, value: string, target: string, met: boolean, of: string): void {
-  console.log(`${met ? 'met   ' : 'MISSED'}  ${name.padEnd(52)} ${value.padStart(7)}  (${target})  ${of}`);
-}
-
-/** Not compared with a target. */
-export function note(name: string, value: string, of = ''): void {
-  console.log(`        ${name.padEnd(52)} ${value.padStart(7)}  ${of}`);
-}

@@ -1,7 +1,8 @@
 // Requests a second, and a second of processor time: the built-in proxy with one and two workers, HAProxy, and nginx with
 // the same duties, in turns. The last figure says more: what they get done in a second depends on what else the machine
 // does, here also on wrk and the backend.
-import { cpuSeconds, median, note, report } from '../lib/measure.ts';
+import { cpuSeconds, median } from '../lib/measure.ts';
+import { note, report } from '../lib/report.ts';
 import { startBackend, startNginxRouter } from './nginx.ts';
 import { hostOf, type Installation, openInstallation, type Router } from './router-installation.ts';
 import { loadHost } from './router-load.ts';
@@ -69,10 +70,20 @@ export async function benchCarry(): Promise<void> {
   const compare = (name: string, value: number, least: number, how: string) =>
     report(name, value.toFixed(2), `≥ ${least}`, value >= least, `${how}, median of ${rounds} rounds`);
   const cpus = 'a second of CPU';
-  compare('HAProxy / nginx with the same duties', ratio('perCpuSecond', haproxy, nginx), 0.95, cpus);
-  compare('built-in / nginx with the same duties', ratio('perCpuSecond', one, nginx), 0.12, cpus);
-  compare('built-in, two workers / one', ratio('perSecond', two, one), 1.7, 'requests a second');
-  note('the same for each second of CPU', ratio('perCpuSecond', two, one).toFixed(2));
+  compare(
+    'requests per CPU second, HAProxy / nginx with the same rules',
+    ratio('perCpuSecond', haproxy, nginx),
+    0.95,
+    cpus,
+  );
+  compare(
+    'requests per CPU second, built-in / nginx with the same rules',
+    ratio('perCpuSecond', one, nginx),
+    0.12,
+    cpus,
+  );
+  compare('requests a second, built-in with two workers / one', ratio('perSecond', two, one), 1.7, 'requests a second');
+  note('requests per CPU second, built-in with two workers / one', ratio('perCpuSecond', two, one).toFixed(2));
   for (const contender of Object.values(contenders)) await contender.stop();
   await backend.stop();
   await installation.stop();

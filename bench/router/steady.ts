@@ -1,7 +1,8 @@
 // How steady requests are while the control plane is in trouble or busy, at 10,000 environments: the 99th percentile
 // and the longest request of a paced load, in turns undisturbed and disturbed.
 
-import { median, note, report } from '../lib/measure.ts';
+import { median } from '../lib/measure.ts';
+import { note, report } from '../lib/report.ts';
 import { type Nginx, startBackend } from './nginx.ts';
 import { hostOf, type Installation, openInstallation, type Router } from './router-installation.ts';
 import { bodyAt, loadHost, type WrkResult } from './router-load.ts';
@@ -88,7 +89,7 @@ export async function benchSteady(): Promise<void> {
   const p99 = (name: string) => median(results.get(name)!.map(({ p99Ms }) => p99Ms));
   const longest = (name: string) => median(results.get(name)!.map(({ longestMs }) => longestMs));
   const text = (name: string) => `p99 ${p99(name).toFixed(2)} ms, longest ${longest(name).toFixed(1)} ms`;
-  note('undisturbed, 10,000 environments', '', text('undisturbed'));
+  note('p99 undisturbed, 10,000 environments', `${p99('undisturbed').toFixed(2)} ms`, text('undisturbed'));
   for (const name of [...results.keys()].slice(1)) {
     const ratio = p99(name) / p99('undisturbed');
     report(`p99 with ${name} / without`, ratio.toFixed(2), '≤ 1.2', ratio <= 1.2, text(name));
@@ -96,9 +97,9 @@ export async function benchSteady(): Promise<void> {
   tookMs.sort((a, b) => a - b);
   const [middle, late] = [median(tookMs), tookMs[Math.floor(tookMs.length * 0.95)]!];
   const all = `${tookMs.length} changes, 95th percentile ${late.toFixed(1)} ms`;
-  report('one change in force at 10,000 environments, ms', middle.toFixed(1), '< 50', middle < 50, all);
+  report('one change in force at 10,000 environments', `${middle.toFixed(1)} ms`, '< 50 ms', middle < 50, all);
   const stall = longest('one environment changed every 100 ms') - longest('undisturbed');
-  report('longest request with changes, more than without, ms', stall.toFixed(1), '< 10', stall < 10, 'medians');
+  report('longest request, with changes − without', `${stall.toFixed(1)} ms`, '< 10 ms', stall < 10, 'medians');
   await router.stop();
   await Promise.all(backends.map((backend) => backend.stop()));
   await installation.stop();

@@ -1,7 +1,7 @@
 // What a piece of work costs: time, processor time of this process and of PostgreSQL, statements.
 import { readFileSync } from 'node:fs';
 import pg from 'pg';
-import { note } from '../lib/measure.ts';
+import { note } from '../lib/report.ts';
 
 export interface Cost {
   units: number;

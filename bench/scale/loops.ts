@@ -11,7 +11,8 @@ import { defaultLimits } from '../../src/traffic/proxy/limits.ts';
 import { RouteTable } from '../../src/traffic/proxy/route-table.ts';
 import { RouterWatch } from '../../src/traffic/router-watch.ts';
 import { storeMeasurements } from '../../src/traffic/traffic-queries.ts';
-import { median, note } from '../lib/measure.ts';
+import { median } from '../lib/measure.ts';
+import { note } from '../lib/report.ts';
 import { costOf, reportCost } from './cost.ts';
 import { bytesPerRow, environment, type Installation, idOf } from './scale-installation.ts';
 
