@@ -52,164 +52,168 @@ function roleList(value: string): Role[] {
 }
 
 export const settings = {
-  SLUICE_HOST: { default: '127.0.0.1', about: 'Address the service listens on.', parse: text },
-  SLUICE_PORT: { default: '8080', about: 'Port of the catalogue, the API, docs, console and metrics.', parse: port },
+  SLUICE_HOST: {
+    default: '127.0.0.1',
+    about: 'Address to listen on. `0.0.0.0`: every IPv4 address of the machine.',
+    parse: text,
+  },
+  SLUICE_PORT: {
+    default: '8080',
+    about: 'Port of the API, the console, the docs, the catalogue and the metrics.',
+    parse: port,
+  },
   SLUICE_CONNECTIONS: {
     default: '10000',
-    about: 'Connections to that port at a time; more are closed at once.',
+    about: 'Maximum number of open connections to `SLUICE_PORT`. Further ones are closed at once.',
     parse: wholeNumber(1, 1_000_000),
   },
   SLUICE_CONNECTIONS_PER_ADDRESS: {
     default: '2000',
     about:
-      'The same for one address, or one /64 of IPv6; `SLUICE_TRUSTED_PROXIES` may have any number. `0`: no limit but ' +
-      'the one for all.',
+      'Maximum for one client: an IPv4 address or an IPv6 /64. Does not apply to `SLUICE_TRUSTED_PROXIES`. `0`: no limit per client.',
     parse: wholeNumber(0, 1_000_000),
   },
   SLUICE_STALL_TIMEOUT_S: {
     default: '30',
-    about: 'A client of that port that takes nothing of its response for this many seconds is disconnected.',
+    about: 'Disconnects a client that reads nothing of its response for this many seconds.',
     parse: wholeNumber(1, 3600),
   },
-  SLUICE_ROUTER_PORT: { default: '8000', about: 'Port for traffic to deployed revisions.', parse: port },
-  SLUICE_ROUTER_TLS_PORT: { default: '8443', about: 'The same with TLS.', parse: port },
+  SLUICE_ROUTER_PORT: { default: '8000', about: 'HTTP port for visitors of deployed applications.', parse: port },
+  SLUICE_ROUTER_TLS_PORT: { default: '8443', about: 'HTTPS port for visitors of deployed applications.', parse: port },
   SLUICE_ROUTER_DOMAIN: {
     default: 'localhost',
-    about: 'An environment answers at `<project-slug>-<environment>.<domain>`.',
+    about: 'Environments are served at `<project-slug>-<environment>.<domain>`.',
     parse: hostName,
   },
   SLUICE_BASE_URL: {
     default: '',
-    about:
-      'Public address of the catalogue, as the start-up lines and the reference show it. Empty: derived from host and port.',
+    about: 'Public URL of the catalogue. Empty: derived from host and port.',
     parse: url(['http:', 'https:']),
   },
   SLUICE_API_URL: {
     default: '',
-    about:
-      'Public address of the API, without `/v1`; `error.docs` and `Location` are built on it. Empty: `SLUICE_BASE_URL`, ' +
-      'or derived from host and port.',
+    about: 'Public URL of the API, without `/v1`. Empty: `SLUICE_BASE_URL`, or derived from host and port.',
     parse: url(['http:', 'https:']),
   },
-  SLUICE_DATA_DIR: { default: './data', about: 'Database, keys and certificates.', parse: (v: string) => resolve(v) },
+  SLUICE_DATA_DIR: {
+    default: './data',
+    about: 'Directory for the database, keys and certificates.',
+    parse: (v: string) => resolve(v),
+  },
   SLUICE_DATABASE_URL: {
     default: '',
-    about: '`postgres://…`; empty: SQLite in the data directory, for one process.',
+    about: '`postgres://…`. Empty: SQLite in the data directory, for a single process.',
     parse: postgresUrl,
   },
   SLUICE_DATABASE_DIRECT_URL: {
     default: '',
     about:
-      'PostgreSQL itself, where `SLUICE_DATABASE_URL` leads to a PgBouncer: used to migrate and to notify other processes.',
+      'URL of PostgreSQL itself if `SLUICE_DATABASE_URL` is a PgBouncer in transaction mode. Used for migrations and notifications.',
     parse: postgresUrl,
   },
   ...engineSettings,
   SLUICE_REGISTRY_CONFIG: {
     default: '',
     about:
-      'Files with logins of registries, as `docker login` writes them (`~/.docker/config.json`), comma-separated ' +
-      '`account=path`, read for every pull of that account. A path alone is for the first account, that of the operator.',
+      'Docker `config.json` files with registry logins, comma-separated `account=path`. A path without an account is for the first account.',
     parse: loginFiles,
   },
   SLUICE_ADMIN_TOKEN: {
     default: '',
-    about: 'The admin token. Empty: the first start makes one and keeps it in `<data>/admin-token`.',
+    about: 'The admin token. Empty: the first start creates one in `<data>/admin-token`.',
     parse: bearerToken,
   },
   SLUICE_METRICS_TOKEN: {
     default: '',
     about:
-      'What `/metrics` wants as `Authorization: Bearer`, 20 characters or more. Empty: it is open, but not to requests that ' +
-      'come through one of `SLUICE_TRUSTED_PROXIES`.',
+      'Bearer token that `/metrics` requires, at least 20 characters. Empty: `/metrics` needs no token, but refuses requests through trusted proxies.',
     parse: bearerToken,
   },
   SLUICE_SECRET_KEY: {
     default: '',
-    about: '32 bytes that encrypt secrets at rest. Empty: made on first start in `<data>/secret.key`.',
+    about: '32-byte key that encrypts secrets at rest. Empty: the first start creates one in `<data>/secret.key`.',
     parse: secretKey,
   },
   SLUICE_PROJECTS_PER_ACCOUNT: {
     default: '1000',
-    about: 'Projects that an account may have; 422 `quota_exceeded` beyond. `0`: any number.',
+    about: 'Maximum number of projects per account. `0`: no limit.',
     parse: wholeNumber(0, 1_000_000),
   },
-  SLUICE_CATALOGUE_DIR: { default: '', about: 'The published site. Empty: `<data>/catalogue`.', parse: optional },
+  SLUICE_CATALOGUE_DIR: {
+    default: '',
+    about: 'Directory of the published catalogue. Empty: `<data>/catalogue`.',
+    parse: optional,
+  },
   SLUICE_WEBHOOK_ALLOW_CIDRS: {
     default: '',
     about:
-      'Private address ranges that webhooks may reach all the same, comma-separated. What answers there is not shown.',
+      'Private address ranges that webhooks may reach, comma-separated. Response bodies from there are not stored.',
     parse: cidrs,
   },
   SLUICE_TRUSTED_PROXIES: {
     default: '',
-    about: 'Addresses of proxies in front of the service, comma-separated ranges: their `X-Forwarded-For` is believed.',
+    about: 'Address ranges of proxies in front of Sluice, comma-separated. Their `X-Forwarded-For` is trusted.',
     parse: cidrs,
   },
   SLUICE_EVENT_RETENTION_DAYS: {
     default: '90',
-    about: 'How long events, deliveries with their attempts, and resolved alerts are kept.',
+    about: 'Days to keep events, deliveries, delivery attempts and resolved alerts.',
     parse: days,
   },
   SLUICE_SIGNATURE_HEADER: {
     default: 'X-Service-Signature',
-    about: 'Header that carries the signature of a webhook.',
+    about: 'Name of the header with the signature of a webhook delivery.',
     parse: headerName,
   },
   SLUICE_ACME_DIRECTORY: {
     default: '',
-    about: 'Directory of the certificate authority. Empty: a built-in local CA.',
+    about: 'Directory URL of an ACME certificate authority. Empty: a built-in local CA.',
     parse: url(['https:', 'http:']),
   },
   SLUICE_LOCAL_DOMAINS: {
     default: '',
     about:
-      'With the local CA: domains of your own network, comma-separated (`corp.lan`). As below `localhost`, `test`, ' +
-      '`example` and `internal`, hostnames below them need no proof, and the local CA signs them.',
+      'Domains of your own network (`corp.lan`), comma-separated. The local CA issues certificates for names below them without proof.',
     parse: hostNames,
   },
   SLUICE_HTTPS_REDIRECT: {
     default: 'auto',
     about:
-      'Visitors of a domain with a certificate who come without TLS are sent to `https://`. `on`, `off`, `auto`: on where ' +
-      '`SLUICE_ACME_DIRECTORY` is set; or `on` with the port that visitors reach TLS at, if it is not the router’s own.',
+      'Redirects domains with a certificate to HTTPS: `on`, `off`, a public HTTPS port, or `auto` (on if `SLUICE_ACME_DIRECTORY` is set).',
     parse: httpsRedirect,
   },
   SLUICE_DATA_PLANE: {
     default: 'auto',
     about:
-      'What carries visitors’ requests: `builtin`, or `haproxy` (2.6 or newer), perhaps with its path: ' +
-      '`haproxy:/usr/sbin/haproxy`. `auto`: HAProxy where it is installed, else the built-in router; a start-up line says ' +
-      'which and why. See docs/traffic.md.',
+      'What routes requests: `builtin`, `haproxy`, `haproxy:/path`, or `auto` (HAProxy 2.6 or newer if it is installed).',
     parse: dataPlane,
   },
   SLUICE_ROUTER_CONNECTIONS: {
     default: '20000',
-    about: 'Visitors’ connections at a time; more are closed at once. Router workers share them evenly.',
+    about:
+      'Maximum number of open connections to the router, shared evenly by its workers. Further ones are closed at once.',
     parse: wholeNumber(1, 1_000_000),
   },
   SLUICE_ROUTER_CONNECTIONS_PER_ADDRESS: {
     default: '2000',
     about:
-      'The same for one address, or one /64 of IPv6; `SLUICE_TRUSTED_PROXIES` may have any number. `0`: no limit but ' +
-      'the one for all.',
+      'Maximum for one client: an IPv4 address or an IPv6 /64. Does not apply to `SLUICE_TRUSTED_PROXIES`. `0`: no limit per client.',
     parse: wholeNumber(0, 1_000_000),
   },
   SLUICE_ROUTER_LEASE_S: {
     default: '60',
-    about:
-      'A router that has not reached the database for this many seconds holds up nothing any more: instances that it may ' +
-      'still send requests to are stopped.',
+    about: 'Seconds without contact to the database after which instances are stopped without waiting for this router.',
     parse: wholeNumber(1, 3600),
   },
-  SLUICE_ACME_EMAIL: { default: '', about: 'Contact given to it.', parse: optional },
+  SLUICE_ACME_EMAIL: { default: '', about: 'Contact address for the ACME account.', parse: optional },
   SLUICE_ACME_CA_FILE: {
     default: '',
-    about: 'PEM file with a root that the directory’s own address is trusted by, for a private certificate authority.',
+    about: 'PEM file with an additional root certificate to trust when connecting to a private ACME authority.',
     parse: (value: string) => (value === '' ? null : resolve(value)),
   },
   SLUICE_SAMPLE: {
     default: 'on',
-    about: '`off`: an empty catalogue stays empty instead of getting the sample streams.',
+    about: '`off`: do not fill an empty catalogue with sample streams.',
     parse: (value: string) => choice(['on', 'off'])(value) === 'on',
   },
   SLUICE_ROLES: {
@@ -219,13 +223,12 @@ export const settings = {
   },
   SLUICE_ROUTER_WORKERS: {
     default: 'auto',
-    about: 'Processes that carry visitors’ requests. `auto`: one per processor core.',
+    about: 'Number of router processes. `auto`: one per CPU core.',
     parse: (value: string) => (value === 'auto' ? availableParallelism() : wholeNumber(1, 256)(value)),
   },
   SLUICE_DRAIN_S: {
     default: '300',
-    about:
-      'Seconds that downloads, uploads, WebSockets and HTTP/2 streams may go on in a process that is being replaced or stopped.',
+    about: 'Seconds that open requests, WebSockets and streams get to finish when a process is replaced or stopped.',
     parse: wholeNumber(1, 86_400),
   },
   ...logsSettings,
@@ -236,7 +239,7 @@ export const settings = {
   },
   SLUICE_LOG_FORMAT: {
     default: 'auto',
-    about: '`json`, `pretty`, or `auto`: pretty on a terminal.',
+    about: '`json`, `pretty`, or `auto` (pretty on a terminal).',
     parse: choice(['auto', 'json', 'pretty']),
   },
 } satisfies Record<string, Setting<unknown>>;

@@ -110,7 +110,7 @@ export const receiveAlertmanager = declare({
   method: 'POST',
   path: '/projects/{id}/alerts/alertmanager',
   tag: 'alerts',
-  summary: 'Receive a message from Prometheus Alertmanager: its alerts fire and resolve here too',
+  summary: 'Receive a Prometheus Alertmanager notification; its alerts fire and resolve here too',
   scope: 'alerts:write',
   params: projectParams,
   query: Shape({ environment: Type.Optional(EnvironmentName) }),

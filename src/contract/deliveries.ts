@@ -83,7 +83,7 @@ export const replayWebhook = declare({
   method: 'POST',
   path: '/webhooks/{whk}/replay',
   tag: 'webhooks',
-  summary: 'Send again the events that did not arrive since a given time',
+  summary: 'Resend the events since a given time that did not arrive',
   scope: 'webhooks:write',
   params,
   query: none,

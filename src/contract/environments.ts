@@ -241,8 +241,7 @@ export const updateEnvironment = declareUpdate({
   name: 'environments.update',
   path: '/projects/{id}/environments/{name}',
   tag: 'projects',
-  summary:
-    'Change an environment; nested objects merge, a variable set to null is removed. `port`, `variables`, `health_check` and `resources` apply with the next deployment',
+  summary: 'Change an environment; nested objects merge, and a variable set to null is removed',
   scope: 'projects:write',
   params: environmentParams,
   body: UpdateEnvironment,

@@ -58,7 +58,7 @@ export const errorCatalogue = {
   insufficient_scope: {
     status: 403,
     means:
-      'The token is valid but lacks the scope for this request, or would make or revoke a token that can do more than itself.',
+      'The token is valid but lacks the scope for this request, or would create or revoke a token with more rights than its own.',
     remedy: 'Use a token with the scope that `error.details` names. `:write` does not include `:read`.',
   },
   route_not_found: {
@@ -77,15 +77,15 @@ export const errorCatalogue = {
   delivery_not_found: missing('delivery'),
   event_not_found: missing('event'),
   token_not_found: missing('token'),
-  registry_not_found: missing('login of a registry'),
+  registry_not_found: missing('registry login'),
   method_not_allowed: {
     status: 405,
-    means: 'The path exists, the method does not. `Allow` lists those that do.',
+    means: 'The path exists, but not with this method. `Allow` lists the methods it has.',
     remedy: 'Use one of the methods in `Allow`.',
   },
   request_timeout: {
     status: 408,
-    means: 'The request did not arrive completely in time.',
+    means: 'The request did not arrive completely within the time limit.',
     remedy: 'Send it again, without pauses.',
   },
   deployment_in_progress: {
@@ -95,7 +95,7 @@ export const errorCatalogue = {
   },
   deployment_state_conflict: {
     status: 409,
-    means: 'The deployment is not in a state in which that can be done. `error.details` names the state.',
+    means: 'The deployment is in a state that does not allow this. `error.details` names the state.',
     remedy: 'Read the deployment again.',
   },
   slug_taken: {
@@ -117,12 +117,12 @@ export const errorCatalogue = {
     status: 409,
     means: 'The hostname is already in use, in this account or another one.',
     remedy:
-      'Remove the domain that has it. If another account only claims it, `error.details` names the TXT record that ' +
-      'proves it to be yours.',
+      'Remove the domain that has it. If another account claims it without proof, `error.details` names the TXT record that ' +
+      'proves that it is yours.',
   },
   idempotency_in_flight: {
     status: 409,
-    means: 'A request with this `Idempotency-Key` is still being carried out.',
+    means: 'A request with this `Idempotency-Key` is still in progress.',
     remedy: 'Wait for its answer, or try again after `Retry-After`.',
   },
   version_conflict: {
@@ -133,7 +133,7 @@ export const errorCatalogue = {
   body_too_large: {
     status: 413,
     means: 'The body is larger than 1 MiB.',
-    remedy: 'Send less.',
+    remedy: 'Send a smaller body.',
   },
   unsupported_media_type: {
     status: 415,
@@ -157,23 +157,24 @@ export const errorCatalogue = {
   },
   revision_not_eligible: {
     status: 422,
-    means: 'The revision cannot be rolled back to, or there is no live one to redeploy. `error.details` says why.',
-    remedy: 'Choose one with `rollback_eligible`; where nothing is live, deploy an image.',
+    means:
+      'The revision is not eligible for a rollback, or there is no live revision to redeploy. `error.details` says why.',
+    remedy: 'Choose a revision with `rollback_eligible`. If nothing is live, deploy an image.',
   },
   canary_unhealthy: {
     status: 422,
-    means: 'The canary has no healthy instance, so it is not given more traffic.',
+    means: 'The canary has no healthy instance, so it cannot get more traffic.',
     remedy: 'Wait until it is healthy, or abort.',
   },
   domain_not_pointed: {
     status: 422,
     means:
-      'The DNS check failed: the hostname does not resolve to an address, or lacks the TXT record that proves it to be yours.',
+      'The DNS check failed: the hostname does not resolve to an address, or lacks the TXT record that proves that it is yours.',
     remedy: 'Change its DNS records; `error.details` says what is missing. Then verify again.',
   },
   webhook_url_not_allowed: {
     status: 422,
-    means: 'Deliveries to that address are refused: it is not public, or leads to one that is not.',
+    means: 'Webhooks may not go to this address: it is private, or resolves to a private address.',
     remedy: 'Use a public address, or have the operator open the range with `SLUICE_WEBHOOK_ALLOW_CIDRS`.',
   },
   webhook_not_enabled: {
@@ -188,8 +189,8 @@ export const errorCatalogue = {
   },
   quota_exceeded: {
     status: 422,
-    means: 'The account or project has as many of these as it may have. `error.details` names the limit.',
-    remedy: 'Delete what is not needed.',
+    means: 'The account or project has reached its limit. `error.details` names the limit.',
+    remedy: 'Delete what you no longer need.',
   },
   rate_limited: {
     status: 429,
@@ -198,35 +199,34 @@ export const errorCatalogue = {
   },
   internal_error: {
     status: 500,
-    means: 'An error in the service. Its log has the cause under the request id.',
+    means: 'The service failed. Its log has the cause under the request id.',
     remedy: 'Try again; if it persists, look for the request id in the log.',
   },
   database_unavailable: {
     status: 503,
-    means: 'The database does not answer. The service recovers by itself when it does.',
+    means: 'The database does not answer. The service recovers when the database does.',
     remedy: 'Try again after `Retry-After`.',
   },
   region_unavailable: {
     status: 503,
-    means: 'The engine of the region does not answer. Nothing was done.',
+    means: 'The engine of the region does not answer. The request changed nothing.',
     remedy: 'Try again after `Retry-After`; see `GET /v1/regions`.',
   },
   logs_unavailable: {
     status: 503,
-    means:
-      'The bucket that logs are kept in does not answer. Lines that are printed meanwhile are stored when it does.',
+    means: 'The bucket with the logs does not answer. New lines are stored once it does.',
     remedy: 'Try again after `Retry-After`; if it persists, the log of the service names the cause.',
   },
   busy: {
     status: 503,
     means:
-      'The account has too many reads of logs under way, or leaves too much of its responses unread. Nothing was done.',
-    remedy: 'Read the responses that are on their way, and try again after `Retry-After`.',
+      'The account has too many log reads in progress, or too much unread response data. The request changed nothing.',
+    remedy: 'Finish reading the open responses, then try again after `Retry-After`.',
   },
   shutting_down: {
     status: 503,
     means: 'The service is stopping.',
-    remedy: 'Try again after `Retry-After`, on another process if there are several.',
+    remedy: 'Try again after `Retry-After`, or on another process.',
   },
 } as const satisfies Record<string, ErrorEntry>;
 

@@ -10,9 +10,9 @@ export const eventCatalogue = {
   'deployment.created': 'A deployment was created.',
   'deployment.succeeded': 'A deployment succeeded: its revision serves all traffic.',
   'deployment.failed': 'A deployment failed or was canceled. The previous revision serves all traffic.',
-  'revision.rolled_back': 'A revision that had traffic lost it to an earlier one; `cause` says why.',
+  'revision.rolled_back': 'A revision lost its traffic to an earlier one. `cause` says why.',
   'alert.fired': 'An alert fired: the condition of its rule held long enough.',
-  'alert.resolved': 'The condition no longer holds.',
+  'alert.resolved': 'An alert was resolved: the condition of its rule no longer holds.',
   'domain.certificate_renewed': 'A domain serves a renewed certificate.',
 } as const;
 

@@ -55,7 +55,7 @@ export const listInstances = declareList({
   name: 'instances.list',
   path: '/projects/{id}/environments/{name}/instances',
   tag: 'deployments',
-  summary: 'List instances of an environment: those that run, and those that ended by themselves in the last 24 hours',
+  summary: 'List instances of an environment that run, or that ended by themselves in the last 24 hours',
   scope: 'deployments:read',
   params: environmentParams,
   item: Instance,

@@ -47,7 +47,7 @@ export const listLogs = declareList({
   name: 'logs.list',
   path,
   tag: 'deployments',
-  summary: 'List what instances of an environment printed, also those that are gone',
+  summary: 'List log entries of an environment, including those of instances that are gone',
   scope: 'deployments:read',
   params: environmentParams,
   filters: {
@@ -65,7 +65,7 @@ export const streamLogs = declare({
   method: 'GET',
   path: `${path}/stream`,
   tag: 'deployments',
-  summary: 'Follow what instances of an environment print; `Last-Event-ID` resumes after that entry',
+  summary: 'Follow the log of an environment; `Last-Event-ID` resumes after that entry',
   scope: 'deployments:read',
   params: environmentParams,
   query: Shape(filters),

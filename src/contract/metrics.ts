@@ -39,7 +39,7 @@ export const getMetrics = declare({
   method: 'GET',
   path: '/projects/{id}/metrics',
   tag: 'alerts',
-  summary: 'Get what the router measured of an environment, per revision, over time',
+  summary: 'Get traffic metrics of an environment, per revision, over time',
   scope: 'alerts:read',
   params: projectParams,
   query: Shape({
@@ -92,7 +92,7 @@ export const getUsage = declare({
   method: 'GET',
   path: '/projects/{id}/environments/{name}/usage',
   tag: 'deployments',
-  summary: 'Get the memory and CPU that its instances used, over time',
+  summary: 'Get the memory and CPU usage of its instances, over time',
   scope: 'deployments:read',
   params: environmentParams,
   query: Shape({

@@ -101,7 +101,7 @@ export const redeployEnvironment = declareCreate({
   name: 'environments.redeploy',
   path: '/projects/{id}/environments/{name}/redeploy',
   tag: 'deployments',
-  summary: 'Roll the image of the live revision out again, by its digest, with the present settings and variables',
+  summary: 'Deploy the image of the live revision again, by its digest, with the current settings and variables',
   scope: 'deployments:write',
   params: environmentParams,
   body: Redeploy,

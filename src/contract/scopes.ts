@@ -2,17 +2,16 @@
 
 /** What a token may do. `:write` does not include `:read`; `*` is everything. */
 export const scopeCatalogue = {
-  'projects:read': 'See projects, environments, logins of registries and regions.',
-  'projects:write': 'Create, change and delete projects, environments and logins of registries.',
+  'projects:read': 'See projects, environments, regions and registry logins.',
+  'projects:write': 'Create, change and delete projects, environments and registry logins.',
   'deployments:read': 'See deployments, revisions and logs.',
   'deployments:write': 'Deploy, promote, pause, abort and roll back.',
   'domains:read': 'See domains and their certificates.',
   'domains:write': 'Add, verify, renew and remove domains.',
-  'alerts:read': 'See alert rules, alerts and measurements.',
+  'alerts:read': 'See alert rules, alerts and metrics.',
   'alerts:write': 'Create, change and delete alert rules.',
   'webhooks:read': 'See webhooks and their deliveries.',
-  'webhooks:write':
-    'Create, change, test, replay and delete webhooks; to subscribe one to events, `events:read` is needed too.',
+  'webhooks:write': 'Create, change, test, replay and delete webhooks. Subscribing to events also needs `events:read`.',
   'tokens:read': 'See tokens, never their secrets.',
   'tokens:write': 'Create and revoke tokens with no more rights than this one.',
   'events:read': 'See events and follow their stream.',

@@ -63,7 +63,7 @@ export const getOpenApi = declareGet({
   name: 'openapi.get',
   path: '/openapi.json',
   tag: 'service',
-  summary: 'This document',
+  summary: 'Get the OpenAPI document',
   scope: 'public',
   params: none,
   response: Type.Object({}, { additionalProperties: true, description: 'OpenAPI 3.1.' }),

@@ -109,7 +109,7 @@ export const revokeToken = declare({
   method: 'DELETE',
   path: '/tokens/{tok}',
   tag: 'tokens',
-  summary: 'Revoke a token, which can do no more than yours, immediately and permanently',
+  summary: 'Revoke a token with no more rights than yours, immediately and permanently',
   scope: 'tokens:write',
   params,
   query: Shape({

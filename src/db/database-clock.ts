@@ -22,7 +22,7 @@ export const postgresNow = sql<number>`${postgresExactNow}::bigint`;
 export const sharedNow = (db: Db, ownNowMs: number): RawBuilder<number> =>
   dialectOf(db) === 'postgres' ? postgresNow : sql<number>`${ownNowMs}`;
 
-const corrected = 'the clock of the database is not what it was taken for: deadlines and leases follow it';
+const corrected = 'the database clock differs from the last estimate: deadlines and leases follow the database clock';
 /** An answer that took longer may be wrong by up to half of that time, and is used only if the known offset is worse. */
 const quickMs = 500;
 const measureEveryMs = 10_000;

@@ -64,7 +64,7 @@ class ResponseCollector implements Dispatcher.DispatchHandler {
   readonly #chunks: Buffer[] = [];
   #length = 0;
   readonly #leadsInside: () => boolean;
-  /** The answer comes from where tenants have no business: its status is enough. */
+  /** The answer comes from a private address, which tenants may not read: only its status is kept. */
   #hidesAnswer = false;
   #status: number | null = null;
   #retryAfter: string | undefined;

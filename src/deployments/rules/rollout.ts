@@ -159,7 +159,7 @@ function whenStarting(rollout: Rollout, seen: Observed, policy: Policy, nowMs: n
   return end('failed', seen.trouble ?? timedOut);
 }
 
-/** Failures that waiting for the deadline would not cure. */
+/** Failures that more time would not resolve: the deployment fails without waiting for its deadline. */
 const fatal: readonly FailureCode[] = ['crashed', 'out_of_memory', 'start_failed'];
 
 const fatalOf = ({ trouble }: Observed): Failure | null => (trouble && fatal.includes(trouble.code) ? trouble : null);

@@ -26,32 +26,29 @@ function namespacePrefix(value: string): string {
 export const kubernetesSettings = {
   SLUICE_KUBECONFIG: {
     default: '',
-    about: 'The kubeconfig file that `kubernetes:[context]` in `SLUICE_REGIONS` refers to. Empty: `~/.kube/config`.',
+    about: 'kubeconfig file for `kubernetes:[context]` regions. Empty: `~/.kube/config`.',
     parse: (value: string) => (value === '' ? join(homedir(), '.kube/config') : resolve(value)),
   },
   SLUICE_KUBERNETES_EXEC: {
     default: 'off',
     about:
-      '`on`: programs that the kubeconfig names for credentials (`exec`, as the clouds have them) are run. With `off`, a ' +
-      'region that needs one stops the start.',
+      '`on`: run the credential plugins (`exec`) that the kubeconfig names. `off`: refuse to start if a region needs one.',
     parse: (value: string) => choice(['on', 'off'])(value) === 'on',
   },
   SLUICE_KUBERNETES_NAMESPACE: {
     default: '',
-    about: 'The namespace, made by you, that all instances on Kubernetes run in. Empty: each project gets its own.',
+    about: 'An existing namespace for all instances. Empty: Sluice creates one namespace per project.',
     parse: namespaceName,
   },
   SLUICE_KUBERNETES_NAMESPACE_PREFIX: {
     default: 'sluice-',
-    about: 'How the namespaces that projects get begin; the id of the project follows.',
+    about: 'Prefix of the namespaces that Sluice creates. The project id follows.',
     parse: namespacePrefix,
   },
   SLUICE_KUBERNETES_ROUTERS: {
     default: '',
     about:
-      'Who may send requests to instances on Kubernetes, comma-separated: ranges of addresses (`10.0.0.0/8`), pods of a ' +
-      'namespace (`sluice:`), or those with a label (`sluice:app=router`); a NetworkPolicy admits nobody else. Empty: with ' +
-      '`kubernetes:in-cluster` the pods of the service’s own namespace, otherwise anyone, without a policy.',
+      'Sources that may reach instances, comma-separated: `10.0.0.0/8`, `namespace:` or `namespace:label=value`. A NetworkPolicy blocks all others.',
     parse: parseRouters,
   },
 };
