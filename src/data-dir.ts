@@ -45,7 +45,7 @@ function closeToOthers(dir: string): void {
   try {
     chmodSync(dir, 0o700);
   } catch {
-    throw new StartError(`${shown} and belongs to somebody else. As its owner, run: chmod 700 ${dir}`);
+    throw new StartError(`${shown} and belongs to another user. As its owner, run: chmod 700 ${dir}`);
   }
 }
 

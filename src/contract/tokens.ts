@@ -114,7 +114,7 @@ export const revokeToken = declare({
   params,
   query: Shape({
     cascade: Type.Optional(
-      Choice(['true', 'false'], '`true`: also all tokens that it made, and those that they made.'),
+      Choice(['true', 'false'], '`true`: also all tokens created with it, directly or indirectly.'),
     ),
   }),
   body: undefined,

@@ -129,7 +129,7 @@ export class Issuer {
   async #settleUnsigned(row: DomainRow, current: CertificateRow | null): Promise<void> {
     const { db, clock } = this.#parts;
     if (!(await this.#isProved(row))) throw new NotIssued(`Not proved to be yours yet: add ${recordToAdd(row)}.`);
-    if (current !== null) throw new NotIssued('The local CA does not sign names that somebody can own.');
+    if (current !== null) throw new NotIssued('The local CA does not sign names that someone can own.');
     await markCertificateless(db, row, clock.now());
   }
 

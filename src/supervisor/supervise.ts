@@ -163,7 +163,7 @@ class Supervisor {
       return { ok: true, message: 'The service runs what is on disk now.' };
     } catch (error) {
       if (!(error instanceof ChildFailed)) throw error;
-      const message = `Not reloaded: ${error.message}. What ran before serves on.`;
+      const message = `Not reloaded: ${error.message}. The old processes keep serving.`;
       this.#log.error({}, message);
       return { ok: false, message };
     }

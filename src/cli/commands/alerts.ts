@@ -9,12 +9,12 @@ import { CliError, exit, UsageError } from '../io.ts';
 import { colourOf } from '../terminal/output.ts';
 
 const ruleOptions = {
-  above: { type: 'string', value: 'X', about: 'bad above this' },
-  below: { type: 'string', value: 'X', about: 'bad below this' },
-  window: { type: 'string', value: 'S', about: 'seconds of measurements that are looked at' },
-  for: { type: 'string', value: 'S', about: 'seconds it must be bad before it fires' },
-  severity: { type: 'string', value: 'S', choices: severities, about: 'how bad it is' },
-  'on-canary': { type: 'string', value: 'WHAT', choices: onCanaryChoices, about: 'abort: the alert ends a canary' },
+  above: { type: 'string', value: 'X', about: 'fires above this value' },
+  below: { type: 'string', value: 'X', about: 'fires below this value' },
+  window: { type: 'string', value: 'S', about: 'seconds of measurements to evaluate' },
+  for: { type: 'string', value: 'S', about: 'seconds the condition must hold before it fires' },
+  severity: { type: 'string', value: 'S', choices: severities, about: 'severity of its alerts' },
+  'on-canary': { type: 'string', value: 'WHAT', choices: onCanaryChoices, about: 'abort: the alert aborts a canary' },
 } as const;
 
 type RuleOption = keyof typeof ruleOptions;
@@ -153,10 +153,10 @@ export const alerts: Command = {
         return showRule(context, await sluice.alertRules.update(project.id, rule.id, changesOf(context)));
       },
     }),
-    enable: turn(true, 'look at a rule again'),
-    disable: turn(false, 'stop looking at a rule'),
+    enable: turn(true, 'enable a rule'),
+    disable: turn(false, 'disable a rule'),
     remove: verb({
-      about: 'remove a rule; what it has firing is resolved',
+      about: 'remove a rule and resolve its firing alerts',
       args: 'RULE',
       options: inProject,
       async run(context) {

@@ -101,7 +101,7 @@ const buildVerb = verb({
 });
 
 const verifyVerb = verb({
-  about: 'check everything a client relies on; exit code 1 where something is wrong',
+  about: 'check everything a client relies on; exit code 1 if something is wrong',
   textOnly: true,
   options: { decode: { type: 'boolean', about: 'decode every file as well' }, ...onSite },
   async run(context) {
@@ -119,11 +119,11 @@ const verifyVerb = verb({
 });
 
 const withdrawVerb = verb({
-  about: 'take streams out of the catalogue, for good',
+  about: 'withdraw streams from the catalogue, permanently',
   args: 'ID…',
   missing: 'withdraw needs the id of a stream',
   textOnly: true,
-  options: { purge: { type: 'boolean', about: 'and remove their files' }, ...onSite },
+  options: { purge: { type: 'boolean', about: 'also remove their files' }, ...onSite },
   async run(context) {
     const { sitePathsOf } = await import('../../catalogue/site-paths.ts');
     const { withdrawStream } = await import('../../catalogue/publish.ts');
@@ -245,7 +245,7 @@ export const catalogue: Command = {
   unknownVerb: (word) => `there is no command ${word}`,
   explain: explainCatalogue,
   notes:
-    'MANIFEST is catalogue.yaml where none is given; docs/catalogue.md says what is in it. Exit codes:\n0 done, 1 refused or faults found, 2 wrong use, 130 interrupted.',
+    'MANIFEST is catalogue.yaml by default; docs/catalogue.md says what is in it. Exit codes:\n0 done, 1 refused or faults found, 2 wrong usage, 130 interrupted.',
   examples: [
     'sluice catalogue build --dir site',
     'sluice catalogue verify --dir site --decode',

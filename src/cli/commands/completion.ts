@@ -79,7 +79,7 @@ export const completionOf = (find: FindCommand): Command => ({
     zsh: script('zsh', 'print the script for zsh'),
     fish: script('fish', 'print the script for fish'),
     words: verb({
-      about: 'print the words that may follow those behind --; the scripts ask this',
+      about: 'print the words that may follow those after --, for the scripts',
       args: '[WORD…]',
       async run({ args, out }) {
         if (args.length > 1000) throw new UsageError('These are too many words.');

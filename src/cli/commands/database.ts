@@ -27,7 +27,7 @@ async function withStore<T>({ io, out }: CommandContext, task: (store: Store) =>
 export const account: Command = {
   verbs: {
     create: verb({
-      about: 'create an account, with a token that may do everything in it',
+      about: 'create an account, with a token that has all rights in it',
       args: 'NAME',
       async run(context) {
         const name = context.args[0]!;
@@ -62,7 +62,7 @@ export const account: Command = {
       },
     }),
   },
-  notes: 'Works on the database of the settings in the environment, not through the API.',
+  notes: 'Uses the database of the settings in the environment, not the API.',
   examples: ['sluice account create "Team Blue"', 'sluice account list'],
 };
 
@@ -84,7 +84,7 @@ export const token: Command = {
       options: {
         account: { type: 'string', value: 'ID', about: 'whose (default: the first account)' },
         scope: { type: 'string', multiple: true, value: 'S', choices: scopes, about: 'what it may do (default: *)' },
-        days: { type: 'string', value: 'N', about: 'valid for so long (default: for ever)' },
+        days: { type: 'string', value: 'N', about: 'days until it expires (default: never)' },
       },
       async run(context) {
         const days = context.whole('days', 1, 99_999);
@@ -112,7 +112,7 @@ export const token: Command = {
       },
     }),
   },
-  notes: 'Works on the database of the settings in the environment; through the API: sluice tokens.',
+  notes: 'Uses the database of the settings in the environment. Through the API: sluice tokens.',
   examples: ['sluice token create rescue', 'sluice token create ci --scope deployments:write --days 90'],
 };
 
@@ -120,7 +120,7 @@ export const token: Command = {
 export const migrate: Command = {
   verbs: {
     '': verb({
-      about: 'bring the database to the version of this Sluice, as the next start would',
+      about: 'migrate the database to this version, as the next start would',
       async run({ io, out }) {
         const { readConfig } = await import('../../config.ts');
         const { migrateStore } = await import('../../store.ts');
@@ -178,6 +178,6 @@ export const database: Command = {
     }),
   },
   notes:
-    'Stop the service first. The target has to be new; it gets everything in one transaction, or\nnothing. Keep secret.key, or set SLUICE_SECRET_KEY to it: what is encrypted stays so.',
+    'Stop the service first. The target has to be new; it gets everything in one transaction, or\nnothing. Keep secret.key, or set SLUICE_SECRET_KEY to it: encrypted values stay encrypted.',
   examples: ['SLUICE_DATABASE_URL=postgres://sluice@db.example/sluice sluice database move'],
 };

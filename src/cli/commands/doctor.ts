@@ -38,7 +38,7 @@ const colours: Record<Level, Colour> = { ok: 'green', note: 'yellow', problem: '
 export const doctor: Command = {
   verbs: {
     '': verb({
-      about: 'say what works on this machine, with these settings, and what to do about the rest',
+      about: 'check the settings and this machine, and say what to fix',
       async run({ io, out }) {
         const findings: Finding[] = [];
         for await (const finding of runChecks(io)) {

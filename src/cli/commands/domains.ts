@@ -68,7 +68,7 @@ export const domains: Command = {
       },
     }),
     add: verb({
-      about: 'add a domain; a certificate for it is got at once',
+      about: 'add a domain and request its certificate',
       args: 'HOSTNAME',
       options: inEnvironment,
       async run(context) {
@@ -85,8 +85,8 @@ export const domains: Command = {
       options: inProject,
       run: async (context) => showDomain(context, (await chooseDomain(context)).domain),
     }),
-    verify: act('verify', 'look for its TXT record, check that the name leads here, and try for its certificate'),
-    renew: act('renew', 'get a new certificate now; the old one serves until then'),
+    verify: act('verify', 'check the TXT record and DNS, and request the certificate'),
+    renew: act('renew', 'renew the certificate now; the old one stays in use until then'),
     remove: verb({
       about: 'remove a domain and its certificate',
       args: 'HOSTNAME',

@@ -209,7 +209,7 @@ export const environments: Command = {
     variables: variablesVerb,
     unset: unsetVerb,
     lock: verb({
-      about: 'keep everybody from deploying there',
+      about: 'lock it: deployments are refused',
       args: 'REASON',
       options: inEnvironment,
       async run(context) {
@@ -222,7 +222,7 @@ export const environments: Command = {
       },
     }),
     unlock: verb({
-      about: 'let people deploy there again',
+      about: 'unlock it',
       options: inEnvironment,
       async run(context) {
         const { sluice, project, environment } = await chooseEnvironment(context);

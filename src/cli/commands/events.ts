@@ -62,7 +62,7 @@ export const events: Command = {
         ...inProject,
         ...paged,
         type: { type: 'string', value: 'KIND', choices: eventKinds, about: 'only of this kind' },
-        follow: { type: 'boolean', short: 'f', about: 'go on until Ctrl-C' },
+        follow: { type: 'boolean', short: 'f', about: 'follow until Ctrl-C' },
         after: { type: 'string', value: 'EVENT', about: 'with --follow: begin after this event' },
       },
       async run(context) {

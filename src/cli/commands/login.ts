@@ -32,7 +32,7 @@ const isSafe = (url: string): boolean =>
 export const login: Command = {
   verbs: {
     '': verb({
-      about: 'remember a service and a token, after trying them',
+      about: 'check and store a service and a token',
       args: '[URL]',
       options: { 'token-stdin': { type: 'boolean', about: 'read the token from standard input' } },
       async run(context) {
@@ -56,14 +56,14 @@ export const login: Command = {
       },
     }),
   },
-  notes: 'The token is never an argument, so that it stays out of the history of your shell.',
+  notes: 'The token is never an argument, so it stays out of your shell history.',
   examples: ['sluice login https://sluice.example', 'sluice login --token-stdin < data/admin-token'],
 };
 
 export const logout: Command = {
   verbs: {
     '': verb({
-      about: 'forget the service and the token that login stored; the token itself stays valid',
+      about: 'delete the stored service and token; the token itself stays valid',
       async run({ io, out }) {
         const removed = removeLogin(io.env);
         out.result({ removed }, () => {

@@ -7,7 +7,7 @@ import { prompt, readStdin } from '../terminal/prompt.ts';
 export const registries: Command = {
   verbs: {
     list: verb({
-      about: 'list logins of registries, never their passwords',
+      about: 'list registry logins, never their passwords',
       options: paged,
       async run(context) {
         const sluice = await connect(context);
@@ -25,12 +25,12 @@ export const registries: Command = {
       },
     }),
     add: verb({
-      about: 'add a login, with which images of your account are pulled',
+      about: 'add a login for pulling images of your account',
       args: 'HOST',
       options: {
         user: { type: 'string', value: 'NAME', about: 'the user to log in as' },
         'password-stdin': { type: 'boolean', about: 'read the password from standard input' },
-        project: { type: 'string', short: 'p', multiple: true, value: 'P', about: 'only for images of these projects' },
+        project: { type: 'string', short: 'p', multiple: true, value: 'P', about: 'only for these projects' },
       },
       async run(context) {
         const { io } = context;
@@ -69,6 +69,6 @@ export const registries: Command = {
     }),
   },
   fallback: 'list',
-  notes: 'The password is never an argument, so that it stays out of the history of your shell.',
+  notes: 'The password is never an argument, so it stays out of your shell history.',
   examples: ['sluice registries add ghcr.io --user ann --password-stdin < token'],
 };

@@ -73,7 +73,7 @@ export const deploy: Command = {
     }),
   },
   notes:
-    'With --wait, Ctrl-C stops watching; the deployment goes on. Exit code 1: it failed, and\nthe previous revision still serves.',
+    'With --wait, Ctrl-C stops watching; the deployment continues. Exit code 1: it failed, and\nthe previous revision still serves.',
   examples: [
     'sluice deploy registry.example/shop:1.4 --wait',
     'sluice deploy registry.example/shop:1.5 --canary 10 --wait',
@@ -84,7 +84,7 @@ export const deploy: Command = {
 export const redeploy: Command = {
   verbs: {
     '': verb({
-      about: 'roll the live image out again, by its digest, with the present settings and variables',
+      about: 'deploy the live image again, by its digest, with the current settings and variables',
       options: { ...inEnvironment, ...rolloutOptions },
       async run(context) {
         const choices = rolloutChoices(context);
@@ -158,7 +158,7 @@ function rolloutCommand(step: Step, about: string): Command {
   };
 }
 
-export const promote = rolloutCommand('promote', 'go on with a canary: to its next step, or to all traffic');
-export const pause = rolloutCommand('pause', 'hold a canary at its share');
-export const resume = rolloutCommand('resume', 'go on with a paused canary; its step begins anew');
-export const abort = rolloutCommand('abort', 'end a deployment; the previous revision serves all traffic');
+export const promote = rolloutCommand('promote', 'promote a canary to its next step, or to all traffic');
+export const pause = rolloutCommand('pause', 'pause a canary at its current traffic');
+export const resume = rolloutCommand('resume', 'resume a paused canary; its step begins anew');
+export const abort = rolloutCommand('abort', 'abort a deployment; the previous revision serves all traffic');

@@ -15,7 +15,7 @@ export const serve: Command = {
       },
     }),
   },
-  notes: 'Settings: docs/settings.md. SIGTERM and Ctrl-C stop it in order; a second one at once.',
+  notes: 'Settings: docs/settings.md. SIGTERM and Ctrl-C stop it gracefully; a second one at once.',
   examples: ['sluice serve', 'SLUICE_PORT=9000 SLUICE_DATA_DIR=/srv/sluice sluice serve'],
 };
 
@@ -40,6 +40,6 @@ export const reload: Command = {
     }),
   },
   notes:
-    'Found by SLUICE_DATA_DIR (default: ./data). It waits until the new processes are ready; requests under way end in the old ones.',
+    'Found by SLUICE_DATA_DIR (default: ./data). It waits until the new processes are ready; requests in progress finish in the old ones.',
   examples: ['sluice reload', 'SLUICE_DATA_DIR=/srv/sluice sluice reload'],
 };

@@ -176,6 +176,6 @@ export const regions: Command = {
       },
     }),
   },
-  notes: 'HOSTS: of a region with several Docker hosts, how many answer.',
+  notes: 'HOSTS: how many hosts of a region with several Docker hosts answer.',
   examples: ['sluice regions'],
 };

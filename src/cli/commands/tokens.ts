@@ -31,7 +31,7 @@ export const tokens: Command = {
       },
     }),
     create: verb({
-      about: 'create a token that can do no more than yours; its secret is shown this once',
+      about: 'create a token with no more rights than yours; its secret is shown only once',
       args: 'NAME',
       options: {
         scope: {
@@ -39,10 +39,10 @@ export const tokens: Command = {
           multiple: true,
           value: 'S',
           choices: scopes,
-          about: 'what it may do; as often as needed',
+          about: 'a scope; may be repeated',
         },
         project: { type: 'string', short: 'p', multiple: true, value: 'P', about: 'the only projects it may see' },
-        days: { type: 'string', value: 'N', about: 'valid for so long (default: for ever)' },
+        days: { type: 'string', value: 'N', about: 'days until it expires (default: never)' },
       },
       async run(context) {
         const sluice = await connect(context);
@@ -63,9 +63,9 @@ export const tokens: Command = {
       },
     }),
     revoke: verb({
-      about: 'revoke a token, at once and for ever',
+      about: 'revoke a token, immediately and permanently',
       args: 'ID',
-      options: { cascade: { type: 'boolean', about: 'also all tokens that it made, and those that they made' } },
+      options: { cascade: { type: 'boolean', about: 'also all tokens created with it, directly or indirectly' } },
       async run(context) {
         const sluice = await connect(context);
         const cascade = context.flag('cascade');

@@ -215,9 +215,9 @@ export const listenVerb = verb({
       multiple: true,
       value: 'KIND',
       choices: eventKinds,
-      about: 'only of this kind; as often as needed',
+      about: 'only this kind; may be repeated',
     },
-    forward: { type: 'string', value: 'URL', about: 'hand each delivery on, and its answer back' },
+    forward: { type: 'string', value: 'URL', about: 'forward each delivery there, and return the answer' },
   },
   async run(context) {
     const forward = context.text('forward');

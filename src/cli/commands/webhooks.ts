@@ -80,7 +80,7 @@ const redeliverVerb = verb({
 });
 
 const replayVerb = verb({
-  about: 'send again what did not arrive since a time',
+  about: 'resend what did not arrive since a time',
   args: 'ID',
   options: {
     since: { type: 'string', value: 'TIME', about: 'such as 2026-11-15T00:00:00Z, or 6h, 30m, 2d before now' },
@@ -149,7 +149,7 @@ export const webhooks: Command = {
       },
     }),
     create: verb({
-      about: 'register a webhook; its secret is shown this once',
+      about: 'register a webhook; its secret is shown only once',
       args: 'URL',
       options: {
         events: {
@@ -188,7 +188,7 @@ export const webhooks: Command = {
     redeliver: redeliverVerb,
     replay: replayVerb,
     rotate: verb({
-      about: 'replace the secret; for a while deliveries are signed with both',
+      about: 'replace the secret; during the overlap deliveries are signed with both',
       args: 'ID',
       options: { overlap: { type: 'string', value: 'S', about: 'seconds the old one stays valid (default: a day)' } },
       async run(context) {
@@ -200,8 +200,8 @@ export const webhooks: Command = {
         );
       },
     }),
-    pause: turn('paused', 'let deliveries wait'),
-    enable: turn('enabled', 'send them again, and forget past failures'),
+    pause: turn('paused', 'hold deliveries'),
+    enable: turn('enabled', 'send deliveries again, and reset past failures'),
     delete: verb({
       about: 'delete a webhook and its deliveries',
       args: 'ID',

@@ -19,7 +19,7 @@ const helpOption = { help: { type: 'boolean', short: 'h', about: 'this text' } }
 
 /** What every verb takes, except that those with `textOnly` take just --help. */
 export const common = {
-  json: { type: 'boolean', about: 'print JSON: one document, or a line for each thing that is followed' },
+  json: { type: 'boolean', about: 'print JSON: one document, or one line per item with --follow' },
   quiet: { type: 'boolean', short: 'q', about: 'no messages, only results' },
   ...helpOption,
 } as const satisfies Options;
@@ -39,7 +39,7 @@ export const inEnvironment = {
 } as const satisfies Options;
 
 export const paged = {
-  limit: { type: 'string', short: 'n', value: 'N', about: 'at most so many, newest first (default: 20)' },
+  limit: { type: 'string', short: 'n', value: 'N', about: 'at most this many, newest first (default: 20)' },
 } as const satisfies Options;
 
 export interface CommandContext<O extends string = string> {
