@@ -1,5 +1,5 @@
 // npm run soak [-- events kills]: deliveries, on SQLite, then on PostgreSQL. By default 100,000 events and ten times kill -9.
-// npm run soak -- planes: visitors' requests outlive everything else, at full size.
+// npm run soak -- planes: no failure of the control plane or the database fails a visitor's request, at full size.
 // npm run soak -- haproxy [requests]: HAProxy under load over reloads, share changes and certificate swaps; 100,000 by default.
 // npm run soak -- chaos [--minutes N] [--seed N]: everything at once; see docs/soak.md.
 import { spawnSync } from 'node:child_process';

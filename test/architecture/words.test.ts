@@ -25,6 +25,7 @@ const oldTexts = [
   /First share/,
   /Goes on:/,
   /Least requests|Highest p95/,
+  /\bnever lie\b|no bad luck|have no business|not what it was taken for/i,
   /own-answers|\bstrangers?\b/i,
 ];
 /** Only on the screens of the console: elsewhere these are ordinary English. */
