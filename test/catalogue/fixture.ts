@@ -1,15 +1,18 @@
-// What the catalogue's scenarios share: a folder of their own, short generated sources, and a site built from them with the
-// real encoder.
+// What the catalogue's scenarios share: a folder of their own, short generated sources, and a site built from them with a
+// real encoder. Most of them use the ffmpeg that comes with the install: it starts in a tenth of the time that a system's
+// takes to load its libraries. What either makes of a source is tested where that is the point, with both.
 
 import { execFile, spawn } from 'node:child_process';
+import { cpSync } from 'node:fs';
 import { mkdtemp, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
+import { after } from 'node:test';
 import { promisify } from 'node:util';
 import { type BuildEvent, type BuildResult, buildCatalogue } from '../../src/catalogue/build.ts';
-import { type Ffmpeg, findFfmpeg } from '../../src/catalogue/media/ffmpeg.ts';
+import { bundledFfmpeg as bundledPath, type Ffmpeg, findFfmpeg } from '../../src/catalogue/media/ffmpeg.ts';
 import type { HlsLayout } from '../../src/catalogue/media/package-hls.ts';
 import { type SitePaths, sitePathsOf } from '../../src/catalogue/site-paths.ts';
 import type { Patience } from '../../src/catalogue/sources.ts';
@@ -70,7 +73,7 @@ export async function makeSource(folder: string, name: string, options: SourceOp
   const made = madeSources.get(key);
   if (made) await writeFile(path, made);
   else {
-    await execute('ffmpeg', [...args, path]);
+    await execute((await bundledFfmpeg()).path, [...args, path]);
     madeSources.set(key, await readFile(path));
   }
   return path;
@@ -106,10 +109,12 @@ export interface TestBuild {
 }
 
 export async function makeBuild(t: Cleanup, ffmpeg?: Ffmpeg): Promise<TestBuild> {
-  const folder = await makeFolder(t);
+  return buildIn(await makeFolder(t), ffmpeg ?? (await bundledFfmpeg()));
+}
+
+function buildIn(folder: string, encoder: Ffmpeg): TestBuild {
   const paths = sitePathsOf(join(folder, 'site'));
   const events: BuildEvent[] = [];
-  const encoder = ffmpeg ?? (await systemFfmpeg());
   return {
     folder,
     paths,
@@ -130,6 +135,34 @@ export async function makeBuild(t: Cleanup, ffmpeg?: Ffmpeg): Promise<TestBuild>
   };
 }
 
+/** Builds a site when the first test of a suite asks for it; each test gets a copy of the whole folder, to do with as it likes. */
+export function sharedSite(make: (build: TestBuild) => Promise<unknown>): (t: Cleanup) => Promise<TestBuild> {
+  const cleanup = collectCleanup();
+  after(cleanup.undoAll);
+  const makeOnce = async () => {
+    const build = await makeBuild(cleanup);
+    await make(build);
+    return build;
+  };
+  let made: Promise<TestBuild> | undefined;
+  return async (t) => {
+    made ??= makeOnce();
+    const { folder, encoder } = await made;
+    const copy = await makeFolder(t);
+    cpSync(folder, copy, { recursive: true });
+    return buildIn(copy, encoder);
+  };
+}
+
+/** Writes an encoder that takes as long for a source as it takes to watch it, at no cost; gives its path. */
+export async function makeSlowEncoder(folder: string): Promise<string> {
+  const path = join(folder, 'slow-ffmpeg');
+  const { path: real } = await bundledFfmpeg();
+  const script = `#!/bin/sh\ncase "$*" in *-filter_complex*) set -- -re "$@";; esac\nexec "${real}" "$@"\n`;
+  await writeFile(path, script, { mode: 0o755 });
+  return path;
+}
+
 /** A server on a free port of the loopback address; gives its address. */
 export async function listen(t: Cleanup, handle: RequestListener): Promise<string> {
   const server = createServer(handle);
@@ -147,9 +180,9 @@ export interface CliResult {
   stderr: string;
 }
 
-/** Runs `sluice catalogue …` as a process of its own. */
+/** Runs `sluice catalogue …` as a process of its own, with the encoder that `makeBuild` uses. */
 export function runCli(args: string[], options: { env?: NodeJS.ProcessEnv; limitBlocks?: number } = {}) {
-  const env = { ...process.env, ...options.env };
+  const env = { ...process.env, FFMPEG: bundledPath() ?? '', ...options.env };
   const words = [cliPath, 'catalogue', ...args];
   // Under a limit for the size of files, a write fails as it does on a full disk.
   const limited = ['-c', `ulimit -f ${options.limitBlocks}; exec "$@"`, 'sh', process.execPath, ...words];

@@ -9,19 +9,27 @@ import { streamsIfUnchanged } from '../../src/catalogue/last-build.ts';
 import { withdrawStream } from '../../src/catalogue/publish.ts';
 import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
 import { until } from '../helpers/wait.ts';
-import { makeBuild, makeSource, runCli, type TestBuild, tinyRenditions, writeManifest } from './fixture.ts';
+import {
+  makeBuild,
+  makeSlowEncoder,
+  makeSource,
+  runCli,
+  settle,
+  sharedSite,
+  type TestBuild,
+  tinyRenditions,
+  writeManifest,
+} from './fixture.ts';
 
 const stream = (id: string, source: string, rest = 'progressive: [36p], hls: no') =>
   `{ id: ${id}, title: Stream ${id}, source: ${source}, ${rest} }`;
 
-async function publishOne(t: TestContext): Promise<TestBuild> {
-  const build = await makeBuild(t);
+const publishOne = sharedSite(async (build) => {
   await makeSource(build.folder, 'one.mp4');
   await makeSource(build.folder, 'two.mp4', { hue: 90 });
   await writeManifest(build.folder, [stream('a', 'one.mp4')]);
   await build.build({ now: new Date('2026-03-01T10:00:00Z') });
-  return build;
-}
+});
 
 /** Digest of every file of the site. */
 async function fingerprint({ paths }: TestBuild): Promise<Record<string, string>> {
@@ -135,8 +143,8 @@ test('an addition that is larger than the source is left out for good, not made 
 
 test('a large rung added to a small one tells the full frame rate', async (t) => {
   const build = await makeBuild(t);
-  await makeSource(build.folder, 'fast.mp4', { size: '854x480', rate: '50' });
-  const renditions = `${tinyRenditions}  - { label: 480p, width: 854, height: 480, video_kbps: 500, audio_kbps: 48 }\n`;
+  await makeSource(build.folder, 'fast.mp4', { size: '480x480', rate: '50', seconds: 0.4 });
+  const renditions = `${tinyRenditions}  - { label: 480p, width: 480, height: 480, video_kbps: 500, audio_kbps: 48 }\n`;
   await writeManifest(build.folder, [stream('a', 'fast.mp4')], renditions);
   assert.equal((await build.build()).document.streams[0]!.fps, 25);
   await writeManifest(build.folder, [stream('a', 'fast.mp4', 'progressive: [36p, 480p], hls: yes')], renditions);
@@ -207,22 +215,29 @@ test('a lost ledger or a lost file is told, and not papered over', async (t) => 
   await assert.rejects(build.build(), /media\/a\/36p\.mp4 was published and is missing/);
 });
 
+/** Two more streams, and an encoder with which the second of them takes some seconds. */
 async function longBuild(t: TestContext) {
   const build = await publishOne(t);
-  await makeSource(build.folder, 'long.mp4', { seconds: 20, size: '640x360', rate: '30', hue: 10 });
+  await makeSource(build.folder, 'long.mp4', { seconds: 6, filters: 'noise=alls=80:allf=t' });
+  for (const name of ['one', 'two', 'long']) await settle(join(build.folder, `${name}.mp4`));
   const manifest = await writeManifest(build.folder, [
     stream('a', 'one.mp4'),
     stream('b', 'two.mp4'),
     stream('c', 'long.mp4'),
   ]);
-  return { build, args: ['build', manifest, '--dir', build.paths.site, '--jobs', '1'] };
+  const env = { FFMPEG: await makeSlowEncoder(build.folder) };
+  return { build, args: ['build', manifest, '--dir', build.paths.site, '--jobs', '1'], env };
 }
 
+const isEncodingLast = ({ said }: ReturnType<typeof runCli>) => said.stdout.includes('c: encoding');
+
 test('two builds at once: one works, the other says so and leaves', async (t) => {
-  const { build, args } = await longBuild(t);
-  const first = runCli(args);
-  await until('the first build is at work', () => first.said.stdout.includes('encoding'));
-  const second = await runCli(args).ended;
+  const { build, args, env } = await longBuild(t);
+  const first = runCli(args, { env });
+  await until('the first build is at work', () => isEncodingLast(first));
+  first.child.kill('SIGSTOP');
+  const second = await runCli(args, { env }).ended;
+  first.child.kill('SIGCONT');
   assert.equal(second.code, 1);
   assert.match(second.stderr, /another command is at work/);
   assert.equal((await first.ended).code, 0);
@@ -234,10 +249,10 @@ for (const [signal, code, told] of [
   ['SIGKILL', null, /^$/],
 ] as const) {
   test(`${signal} in the middle of a build: the site is as it was, and the next build goes on`, async (t) => {
-    const { build, args } = await longBuild(t);
+    const { build, args, env } = await longBuild(t);
     const before = await fingerprint(build);
-    const run = runCli(args);
-    await until('the second encode is under way', () => run.said.stdout.includes('c: encoding'));
+    const run = runCli(args, { env });
+    await until('the second encode is under way', () => isEncodingLast(run));
     run.child.kill(signal);
     const result = await run.ended;
     assert.equal(result.code, code);
@@ -255,7 +270,7 @@ for (const [signal, code, told] of [
 test('a disk that takes no more: a clear error, and the site is as it was', async (t) => {
   const { build, args } = await longBuild(t);
   const before = await fingerprint(build);
-  const result = await runCli(args, { limitBlocks: 64 }).ended;
+  const result = await runCli(args, { limitBlocks: 32 }).ended;
   assert.equal(result.code, 1);
   assert.match(result.stderr, /stream c: ffmpeg failed/);
   assert.deepEqual(await fingerprint(build), before);

@@ -26,7 +26,7 @@ function isExecutable(path: string): boolean {
 }
 
 /** The ffmpeg that comes with the install. */
-function bundledFfmpeg(): string | null {
+export function bundledFfmpeg(): string | null {
   try {
     return makeRunnable((createRequire(import.meta.url)('@ffmpeg-installer/ffmpeg') as { path: string }).path);
   } catch {
