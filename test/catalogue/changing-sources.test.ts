@@ -6,7 +6,7 @@ import { open, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { BuildEvent } from '../../src/catalogue/build.ts';
-import { execute, makeBuild, makeSource, settle, systemFfmpeg, type TestBuild, writeManifest } from './fixture.ts';
+import { execute, makeBuild, makeSource, systemFfmpeg, type TestBuild, writeManifest } from './fixture.ts';
 
 const streams = ['a', 'b'].map((id) => `{ id: ${id}, title: ${id}, source: ${id}.mp4, progressive: [36p], hls: no }`);
 
@@ -76,7 +76,7 @@ test('a file written to while it is encoded is refused, even where its length an
 
 test('reads that fail while a source is digested end the build in one line', async (t) => {
   const build = await makeBuild(t);
-  await settle(await makeSource(build.folder, 'a.mp4'));
+  await makeSource(build.folder, 'a.mp4');
   const manifest = await writeManifest(build.folder, streams.slice(0, 1));
   const cli = join(import.meta.dirname, '../../src/cli/main.ts');
   const source = join(build.folder, 'a.mp4');
@@ -118,7 +118,6 @@ test('a file that never keeps still is refused after a while', async (t) => {
 test('a file that was moved into place is not waited for', async (t) => {
   const build = await makeBuild(t);
   const source = await makeSource(build.folder, 'upload.mp4');
-  await settle(source);
   await rename(source, join(build.folder, 'a.mp4'));
   await writeManifest(build.folder, streams.slice(0, 1));
   await build.build({ patience: { quietMs: 30_000, longestMs: 0 } });

@@ -1,9 +1,11 @@
 // A published site, a way to damage it, and a way to make digests, compressed forms and ledger agree with the damage again,
 // so that only a check that looks inside the files can find it.
+
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { brotliDecompressSync } from 'node:zlib';
 import { listFiles } from '../../src/catalogue/files.ts';
 import type { PublishLine } from '../../src/catalogue/ledger.ts';
 import type { SitePaths } from '../../src/catalogue/site-paths.ts';
@@ -35,10 +37,14 @@ export function damageOf({ site, ledger }: SitePaths): Damage {
   };
 }
 
+const isFormOf = (text: Buffer, packed: Buffer | null) => packed !== null && brotliDecompressSync(packed).equals(text);
+
+/** To make the best form of a text takes long, and damage is done to one or two. */
 async function renewForms(site: string, path: string): Promise<void> {
+  const text = await readFile(join(site, path));
+  if (isFormOf(text, await readFile(join(site, `${path}.br`)).catch(() => null))) return;
   for (const suffix of ['.br', '.gz']) await rm(join(site, path + suffix), { force: true });
-  for (const { suffix, bytes } of await compressedForms(await readFile(join(site, path))))
-    await writeFile(join(site, path + suffix), bytes);
+  for (const { suffix, bytes } of await compressedForms(text)) await writeFile(join(site, path + suffix), bytes);
 }
 
 /** Makes forms, checksums and ledger say that the site, as it is, was published so. */

@@ -13,7 +13,6 @@ import {
   makeFolder,
   makeSource,
   runCli,
-  settle,
   systemFfmpeg,
   type TestBuild,
   writeManifest,
@@ -101,7 +100,7 @@ for (const [which, find] of [
 test('a file that was written short is never published, although ffmpeg ends with code 0', async (t) => {
   const build = await makeBuild(t);
   const noise = { seconds: 2, size: '160x90', filters: 'noise=alls=80:allf=t' };
-  await settle(await makeSource(build.folder, 'a.mp4', noise));
+  await makeSource(build.folder, 'a.mp4', noise);
   const manifest = await writeManifest(build.folder, entry());
   // Every limit of some kilobytes cuts another file in another place: the headers, the data, the move of the headers.
   for (const limitBlocks of [4, 14, 28]) {

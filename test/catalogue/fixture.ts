@@ -61,7 +61,7 @@ export interface SourceOptions {
 /** By the arguments they were made with: most tests of a file ask for the same ones. */
 const madeSources = new Map<string, Buffer>();
 
-/** Makes a short video; gives its path. */
+/** Makes a short video, as if it had been complete for a while; gives its path. */
 export async function makeSource(folder: string, name: string, options: SourceOptions = {}): Promise<string> {
   const { seconds = 1, size = '64x36', rate = '10', silent = false, output = [], filters, hue = 0 } = options;
   const picture = `testsrc2=s=${size}:r=${rate}:d=${seconds},hue=h=${hue}${filters ? `,${filters}` : ''}`;
@@ -76,11 +76,10 @@ export async function makeSource(folder: string, name: string, options: SourceOp
     await execute((await bundledFfmpeg()).path, [...args, path]);
     madeSources.set(key, await readFile(path));
   }
+  // A build of the command line waits for files that were written to a moment ago.
+  await utimes(path, Date.now() / 1000 - 60, Date.now() / 1000 - 60);
   return path;
 }
-
-/** As if the file had been complete for a minute: a build of the command line need not wait for it. */
-export const settle = (path: string) => utimes(path, Date.now() / 1000 - 60, Date.now() / 1000 - 60);
 
 export const tinyRenditions = `renditions:
   - { label: 36p, width: 64, height: 36, video_kbps: 100, audio_kbps: 32 }
@@ -149,7 +148,7 @@ export function sharedSite(make: (build: TestBuild) => Promise<unknown>): (t: Cl
     made ??= makeOnce();
     const { folder, encoder } = await made;
     const copy = await makeFolder(t);
-    cpSync(folder, copy, { recursive: true });
+    cpSync(folder, copy, { recursive: true, preserveTimestamps: true });
     return buildIn(copy, encoder);
   };
 }

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
 import { until } from '../helpers/wait.ts';
-import { execute, makeBuild, makeFolder, makeSource, runCli, settle, writeManifest } from './fixture.ts';
+import { execute, makeBuild, makeFolder, makeSource, runCli, writeManifest } from './fixture.ts';
 
 const stream = '{ id: a, title: A, source: a.mp4, progressive: [36p] }';
 const noise = 'noise=alls=80:allf=t';
@@ -30,7 +30,7 @@ test('a disk that fills while encoding ends the build in one line, and the site 
   if (small === null) return t.skip('needs the right to mount');
   const folder = await makeFolder(t);
   const film = { seconds: 4, size: '160x90', rate: '25', filters: noise, output: ['-qp', '30'] };
-  await settle(await makeSource(folder, 'a.mp4', film));
+  await makeSource(folder, 'a.mp4', film);
   const ladder = 'renditions:\n  - { label: 36p, width: 160, height: 90, video_kbps: 900, audio_kbps: 64 }\n';
   const manifest = await writeManifest(folder, [stream], ladder);
   const site = join(small, 'site');
@@ -70,7 +70,7 @@ async function runningIn(folder: string): Promise<string[]> {
 test('Ctrl-C ends a build and its ffmpeg at once', async (t) => {
   const folder = await makeFolder(t);
   const film = { seconds: 60, size: '320x180', rate: '25', filters: noise, output: ['-qp', '40'] };
-  await settle(await makeSource(folder, 'a.mp4', film));
+  await makeSource(folder, 'a.mp4', film);
   const manifest = await writeManifest(folder, [stream]);
   const site = join(folder, 'site');
   const run = runCli(['build', manifest, '--dir', site]);

@@ -14,7 +14,6 @@ import {
   makeSlowEncoder,
   makeSource,
   runCli,
-  settle,
   sharedSite,
   type TestBuild,
   tinyRenditions,
@@ -219,7 +218,6 @@ test('a lost ledger or a lost file is told, and not papered over', async (t) => 
 async function longBuild(t: TestContext) {
   const build = await publishOne(t);
   await makeSource(build.folder, 'long.mp4', { seconds: 6, filters: 'noise=alls=80:allf=t' });
-  for (const name of ['one', 'two', 'long']) await settle(join(build.folder, `${name}.mp4`));
   const manifest = await writeManifest(build.folder, [
     stream('a', 'one.mp4'),
     stream('b', 'two.mp4'),

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { cp, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -12,17 +12,18 @@ import { onPath } from '../../scripts/packages.ts';
 import { hashFile, listFiles } from '../../src/catalogue/files.ts';
 import { withdrawStream } from '../../src/catalogue/publish.ts';
 import { pushSite } from '../../src/catalogue/push.ts';
-import { type SitePaths, sitePathsOf } from '../../src/catalogue/site-paths.ts';
+import type { SitePaths } from '../../src/catalogue/site-paths.ts';
 import { S3 } from '../../src/lib/s3.ts';
 import { startS3 } from '../helpers/s3.ts';
 import {
+  type Cleanup,
   collectCleanup,
   execute,
   listen,
-  makeBuild,
   makeFolder,
   makeSource,
   runCli,
+  sharedSite,
   writeManifest,
 } from './fixture.ts';
 
@@ -34,7 +35,7 @@ interface Seen {
 
 /** Passes requests on, notes them, and keeps the conditions of a real store. */
 async function startRecorder(
-  cleanup: Parameters<typeof makeFolder>[0],
+  cleanup: Cleanup,
   target: string,
   refuse: (seen: Seen) => boolean = () => false,
   status = 412,
@@ -75,8 +76,7 @@ describe('push', () => {
   let good: SitePaths;
   let s3 = '';
 
-  before(async () => {
-    const build = await makeBuild(cleanup);
+  const publish = sharedSite(async (build) => {
     await makeSource(build.folder, 'a.mp4');
     await makeSource(build.folder, 'b.mp4', { hue: 90 });
     const streams = ['a', 'b'].map(
@@ -84,18 +84,15 @@ describe('push', () => {
     );
     await writeManifest(build.folder, streams);
     await build.build();
-    good = build.paths;
+  });
+  const copy = async (t: Cleanup): Promise<SitePaths> => (await publish(t)).paths;
+
+  before(async () => {
+    good = await copy(cleanup);
     const server = await startS3('films');
     cleanup.after(() => server.stop());
     s3 = server.endpoint;
   });
-
-  async function copy(t: Parameters<typeof makeFolder>[0]): Promise<SitePaths> {
-    const paths = sitePathsOf(join(await makeFolder(t), 'site'));
-    await cp(good.site, paths.site, { recursive: true });
-    await cp(good.state, paths.state, { recursive: true });
-    return paths;
-  }
 
   test('rclone reads back the very files, with their types and cache rules', { skip: !onPath('rclone') }, async (t) => {
     const pushed = await runCli(['push', 's3://films/read', '--endpoint', s3, '--dir', good.site], {

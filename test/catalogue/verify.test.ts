@@ -1,25 +1,19 @@
 // verify finds whatever is wrong: each row of damages.ts harms a good site in one way and names what must be told. The same
 // code guards the publish: what it finds inside the files of a site, it finds while they are staged.
 import assert from 'node:assert/strict';
-import { chmod, cp, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { describe, type TestContext, test } from 'node:test';
 import { listFiles } from '../../src/catalogue/files.ts';
-import { findFfmpeg } from '../../src/catalogue/media/ffmpeg.ts';
-import { type SitePaths, sitePathsOf } from '../../src/catalogue/site-paths.ts';
+import type { SitePaths } from '../../src/catalogue/site-paths.ts';
 import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
 import { verifyStage } from '../../src/catalogue/verify/verify-stream.ts';
 import { damageOf, readLines, reseal } from './damage.ts';
 import { inside, outside } from './damages.ts';
-import { collectCleanup, makeBuild, makeFolder, makeSource, runCli, writeManifest } from './fixture.ts';
+import { makeBuild, makeSource, runCli, sharedSite, writeManifest } from './fixture.ts';
 
 describe('verify', () => {
-  let good: SitePaths;
-
-  const cleanup = collectCleanup();
-  after(cleanup.undoAll);
-  before(async () => {
-    const build = await makeBuild(cleanup);
+  const publish = sharedSite(async (build) => {
     await makeSource(build.folder, 'a.mp4', { seconds: 3, size: '160x90' });
     await makeSource(build.folder, 'b.mp4', { seconds: 13, hue: 90 });
     const streams = ['a', 'b'].map((id) => `{ id: ${id}, title: ${id}, source: ${id}.mp4, progressive: [36p, 90p] }`);
@@ -27,15 +21,8 @@ describe('verify', () => {
     await build.build();
     await writeManifest(build.folder, streams);
     await build.build({ hlsLayout: 'segments' });
-    good = build.paths;
   });
-
-  async function copy(t: Parameters<typeof makeFolder>[0]): Promise<SitePaths> {
-    const paths = sitePathsOf(join(await makeFolder(t), 'site'));
-    await cp(good.site, paths.site, { recursive: true });
-    await cp(good.state, paths.state, { recursive: true });
-    return paths;
-  }
+  const copy = async (t: TestContext): Promise<SitePaths> => (await publish(t)).paths;
 
   test('finds nothing wrong with a good site, with its ledger and without', async (t) => {
     const paths = await copy(t);
@@ -104,11 +91,10 @@ describe('verify', () => {
     await build.build();
     const before = await listFiles(build.paths.site);
     await writeManifest(build.folder, [stream('a'), stream('b')]);
-    const real = (await findFfmpeg(undefined, process.env.PATH)).path;
     const wrapper = join(build.folder, 'ffmpeg');
     const cut = '[ -e 36p.mp4 ] && truncate -s -100 36p.mp4';
-    await writeFile(wrapper, `#!/bin/sh\n"${real}" "$@" || exit $?\n${cut}\nexit 0\n`);
-    await chmod(wrapper, 0o755);
+    const script = `#!/bin/sh\n"${build.encoder.path}" "$@" || exit $?\n${cut}\nexit 0\n`;
+    await writeFile(wrapper, script, { mode: 0o755 });
     const args = ['build', manifest, '--dir', build.paths.site];
     const bad = await runCli(args, { env: { FFMPEG: wrapper } }).ended;
     assert.equal(bad.code, 1);
