@@ -23,7 +23,7 @@ const samples: SampleStream[] = [
     title: 'Cells: the game of life',
     seconds: 9,
     video:
-      'life=s=160x90:mold=12:r=25:ratio=0.12:seed=7:death_color=#0b3b46:life_color=#5eead4,scale=960:540:flags=neighbor',
+      'life=s=160x90:mold=12:r=25:ratio=0.12:seed=7:death_color=#0b3b46:life_color=#5eead4,format=yuv444p,scale=960:540:flags=neighbor',
     sound: 'aevalsrc=0.12*sin(2*PI*220*t)+0.08*sin(2*PI*277.2*t)+0.06*sin(2*PI*329.6*t):s=48000',
     progressive: ['270p', '540p'],
     hls: true,
@@ -32,7 +32,8 @@ const samples: SampleStream[] = [
     id: 'sample-set',
     title: 'Into the Mandelbrot set',
     seconds: 6,
-    video: 'mandelbrot=s=320x180:r=25:start_scale=2.6:end_scale=0.05:end_pts=150:maxiter=150,scale=960:540',
+    video:
+      'mandelbrot=s=320x180:r=25:start_scale=2.6:end_scale=0.05:end_pts=150:maxiter=150,format=yuv444p,scale=960:540',
     sound: 'aevalsrc=0.12*sin(2*PI*(160+24*t)*t):s=48000',
     progressive: ['540p'],
     hls: true,
@@ -70,7 +71,8 @@ async function makeSource(ffmpeg: Ffmpeg, folder: string, sample: SampleStream, 
     sample.video,
     ...(sample.sound === '' ? [] : ['-f', 'lavfi', '-i', sample.sound]),
   ];
-  const video = ['-c:v', 'libx264', '-preset', 'ultrafast', '-crf', '20', '-pix_fmt', 'yuv420p'];
+  // The codec that is quickest to write: what it makes is read once and removed.
+  const video = ['-c:v', 'mpeg4', '-q:v', '2', '-pix_fmt', 'yuv420p'];
   const end = ['-c:a', 'aac', '-t', String(sample.seconds), `${sample.id}.mp4`];
   await runFfmpeg(ffmpeg, ['-y', '-v', 'error', ...inputs, ...video, ...end], { cwd: folder, signal });
 }
