@@ -141,6 +141,7 @@ test('messages that mean damage are told from those that do not', () => {
     '[mov,mp4,m4a,3gp,3g2,mj2 @ 0x1a] [error] Referenced QT chapter track not found',
     '[swscaler @ 0x1a] [warning] deprecated pixel format used, make sure you did set range correctly',
     '    Last message repeated 3 times',
+    '[tee @ 0xaa8ed00] [error] Slave muxer #0 failed, aborting.',
     '  Duration: 00:00:01.00, start: 0.000000, bitrate: 12 kb/s',
   ];
   for (const line of fine) assert.equal(complaintIn(line), null, line);

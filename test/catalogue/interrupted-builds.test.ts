@@ -7,7 +7,17 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
 import { until } from '../helpers/wait.ts';
-import { execute, makeBuild, makeFolder, makeSource, runCli, writeManifest } from './fixture.ts';
+import {
+  bundledFfmpeg,
+  execute,
+  makeBuild,
+  makeFolder,
+  makeSlowEncoder,
+  makeSource,
+  runCli,
+  systemFfmpeg,
+  writeManifest,
+} from './fixture.ts';
 
 const stream = '{ id: a, title: A, source: a.mp4, progressive: [36p] }';
 const noise = 'noise=alls=80:allf=t';
@@ -25,21 +35,30 @@ async function mountSmall(t: { after(undo: () => unknown): void }, kilobytes: nu
   return mounted === null ? null : folder;
 }
 
-test('a disk that fills while encoding ends the build in one line, and the site is as it was', async (t) => {
-  const small = await mountSmall(t, 300);
-  if (small === null) return t.skip('needs the right to mount');
-  const folder = await makeFolder(t);
-  const film = { seconds: 4, size: '160x90', rate: '25', filters: noise, output: ['-qp', '30'] };
-  await makeSource(folder, 'a.mp4', film);
-  const ladder = 'renditions:\n  - { label: 36p, width: 160, height: 90, video_kbps: 900, audio_kbps: 64 }\n';
-  const manifest = await writeManifest(folder, [stream], ladder);
-  const site = join(small, 'site');
-  const { code, stderr } = await runCli(['build', manifest, '--dir', site]).ended;
-  assert.equal(code, 1);
-  assert.equal(stderr, 'sluice catalogue: the disk is full; what is published is whole, and the next build goes on\n');
-  assert.ok(!existsSync(join(site, 'api')));
-  assert.deepEqual(await readdir(`${site}.state/work`), [], 'what was half made is gone, and its space is free');
-});
+for (const [which, find] of [
+  ['the system’s ffmpeg', systemFfmpeg],
+  ['the ffmpeg that comes with the install', bundledFfmpeg],
+] as const) {
+  test(`a disk that fills while ${which} encodes ends the build in one line, and the site is as it was`, async (t) => {
+    const small = await mountSmall(t, 300);
+    if (small === null) return t.skip('needs the right to mount');
+    const folder = await makeFolder(t);
+    const film = { seconds: 4, size: '160x90', rate: '25', filters: noise, output: ['-qp', '30'] };
+    await makeSource(folder, 'a.mp4', film);
+    const ladder = 'renditions:\n  - { label: 36p, width: 160, height: 90, video_kbps: 900, audio_kbps: 64 }\n';
+    const manifest = await writeManifest(folder, [stream], ladder);
+    const site = join(small, 'site');
+    const env = { FFMPEG: (await find()).path };
+    const { code, stderr } = await runCli(['build', manifest, '--dir', site], { env }).ended;
+    assert.equal(code, 1);
+    assert.equal(
+      stderr,
+      'sluice catalogue: the disk is full; what is published is whole, and the next build goes on\n',
+    );
+    assert.ok(!existsSync(join(site, 'api')));
+    assert.deepEqual(await readdir(`${site}.state/work`), [], 'what was half made is gone, and its space is free');
+  });
+}
 
 test('a site on another file system than its state is told before anything is encoded', async (t) => {
   const small = await mountSmall(t, 4096);
@@ -69,11 +88,10 @@ async function runningIn(folder: string): Promise<string[]> {
 
 test('Ctrl-C ends a build and its ffmpeg at once', async (t) => {
   const folder = await makeFolder(t);
-  const film = { seconds: 60, size: '320x180', rate: '25', filters: noise, output: ['-qp', '40'] };
-  await makeSource(folder, 'a.mp4', film);
+  await makeSource(folder, 'a.mp4', { seconds: 60 });
   const manifest = await writeManifest(folder, [stream]);
   const site = join(folder, 'site');
-  const run = runCli(['build', manifest, '--dir', site]);
+  const run = runCli(['build', manifest, '--dir', site], { env: { FFMPEG: await makeSlowEncoder(folder) } });
   await until('the encode', async () => (await runningIn(`${site}.state`)).length > 0);
   const startedMs = performance.now();
   run.child.kill('SIGINT');
