@@ -1,5 +1,6 @@
 // The ladders that people start from, the sample's and the one in the documentation, pass Apple's rules for ladders; and
 // what interlaced sources become.
+
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,6 +8,7 @@ import { test } from 'node:test';
 import * as hlsParser from 'hls-parser';
 import { sampleManifest } from '../../src/catalogue/sample.ts';
 import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
+import type { SourceOptions } from './fixture.ts';
 import { type Cleanup, makeBuild, makeSource, writeManifest } from './fixture.ts';
 import { ended, launchPlayer, openPlayer, play, ready } from './player.ts';
 import { startOrigin } from './servers.ts';
@@ -20,9 +22,9 @@ async function documentedManifest(): Promise<string> {
 
 const renditionsOf = (manifest: string) => `${/renditions:\n(?: {2}- .*\n)+/.exec(manifest)![0]}`;
 
-async function buildLadder(t: Cleanup, manifest: string, source: { seconds: number; size: string; filters?: string }) {
+async function buildLadder(t: Cleanup, manifest: string, source: SourceOptions) {
   const build = await makeBuild(t);
-  await makeSource(build.folder, 'a.mp4', { rate: '25', ...source });
+  await makeSource(build.folder, 'a.mp4', source);
   await writeManifest(build.folder, ['{ id: a, title: A, source: a.mp4 }'], renditionsOf(manifest));
   await build.build({ jobs: 2 });
   return build;
@@ -30,7 +32,12 @@ async function buildLadder(t: Cleanup, manifest: string, source: { seconds: numb
 
 test('the ladders of the sample and of the documentation have a variant of 192 kbit/s or less', async (t) => {
   for (const manifest of [sampleManifest, await documentedManifest()]) {
-    const build = await buildLadder(t, manifest, { seconds: 4, size: '256x144', filters: 'noise=alls=40:allf=t' });
+    const build = await buildLadder(t, manifest, {
+      seconds: 4,
+      size: '256x144',
+      rate: '25',
+      filters: 'noise=alls=40:allf=t',
+    });
     const text = await readFile(join(build.paths.site, 'media/a/hls/main.m3u8'), 'utf8');
     const { variants } = hlsParser.parse(text) as hlsParser.types.MasterPlaylist;
     const rates = variants.filter((variant) => !variant.isIFrameOnly).map((variant) => variant.bandwidth);
@@ -41,10 +48,10 @@ test('the ladders of the sample and of the documentation have a variant of 192 k
 test('an interlaced source keeps its frame rate, or shows every field where the manifest asks for it', async (t) => {
   const build = await makeBuild(t);
   const output = ['-flags', '+ildct+ilme', '-x264opts', 'tff=1'];
-  const fields = { size: '640x448', rate: '50', filters: 'interlace', output };
+  const fields = { seconds: 0.6, size: '448x448', rate: '50', filters: 'interlace', output };
   await makeSource(build.folder, 'pal.mp4', fields);
   await makeSource(build.folder, 'ntsc.ts', { ...fields, rate: '60000/1001' });
-  await makeSource(build.folder, 'film.mp4', { size: '640x448', rate: '24' });
+  await makeSource(build.folder, 'film.mp4', { seconds: 0.5, size: '448x448', rate: '24' });
   await writeManifest(
     build.folder,
     [
@@ -53,7 +60,7 @@ test('an interlaced source keeps its frame rate, or shows every field where the 
       '{ id: ntsc, title: T, source: ntsc.ts, deinterlace: double }',
       '{ id: film, title: T, source: film.mp4, deinterlace: double, hls: no, progressive: [448p] }',
     ],
-    'renditions:\n  - { label: 448p, width: 640, height: 448, video_kbps: 400, audio_kbps: 32 }\n',
+    'renditions:\n  - { label: 448p, width: 448, height: 448, video_kbps: 400, audio_kbps: 32 }\n',
   );
   const { document } = await build.build({ jobs: 2 });
   assert.deepEqual((await verifySite({ paths: build.paths })).faults, []);
@@ -74,7 +81,7 @@ test('every rung of both ladders plays to its end in a browser, also after a cha
     [sampleManifest, '960x540', [256, 480, 960]],
     [await documentedManifest(), '1920x1080', [256, 640, 1280, 1920]],
   ] as const) {
-    const build = await buildLadder(t, manifest, { seconds: 3, size });
+    const build = await buildLadder(t, manifest, { seconds: 2, size });
     const { page, wrong } = await openPlayer(browser, t, `${await startOrigin(t, build.paths.site)}/#/a`);
     await ready(page);
     await page.selectOption('#quality', { index: rungs.length });
