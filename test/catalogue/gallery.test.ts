@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
 import type { CatalogueDocument } from '../../src/catalogue/document.ts';
 import { noBrowser } from '../helpers/browser.ts';
-import { collectCleanup, makeBuild, makeSource, writeManifest } from './fixture.ts';
+import { collectCleanup, makeBuild, makeSource, quickCodec, writeManifest } from './fixture.ts';
 import { ended, launchPlayer, openPlayer, play, ready } from './player.ts';
 import { startOrigin } from './servers.ts';
 
@@ -27,7 +27,7 @@ describe('gallery', { skip: noBrowser }, () => {
   before(async () => {
     const streams = ['{ id: film, title: A film, source: film.mp4, progressive: [90p, 180p] }'];
     const one = await makeBuild(cleanup);
-    await makeSource(one.folder, 'film.mp4', { seconds: 8, size: '320x180', rate: '25' });
+    await makeSource(one.folder, 'film.mp4', { seconds: 8, size: '320x180', rate: '25', output: quickCodec });
     await makeSource(one.folder, 'clip.mp4', { seconds: 2, size: '320x180', rate: '25', silent: true, hue: 90 });
     const clip = '{ id: clip, title: "Clip <b>&", source: clip.mp4, progressive: [90p, 180p], hls: no }';
     await writeManifest(one.folder, [...streams, clip], renditions);

@@ -9,7 +9,7 @@ import * as hlsParser from 'hls-parser';
 import { sampleManifest } from '../../src/catalogue/sample.ts';
 import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
 import type { SourceOptions } from './fixture.ts';
-import { type Cleanup, makeBuild, makeSource, writeManifest } from './fixture.ts';
+import { type Cleanup, makeBuild, makeSource, quickCodec, writeManifest } from './fixture.ts';
 import { ended, launchPlayer, openPlayer, play, ready } from './player.ts';
 import { startOrigin } from './servers.ts';
 
@@ -81,7 +81,7 @@ test('every rung of both ladders plays to its end in a browser, also after a cha
     [sampleManifest, '960x540', [256, 480, 960]],
     [await documentedManifest(), '1920x1080', [256, 640, 1280, 1920]],
   ] as const) {
-    const build = await buildLadder(t, manifest, { seconds: 2, size });
+    const build = await buildLadder(t, manifest, { seconds: 2, size, output: quickCodec });
     const { page, wrong } = await openPlayer(browser, t, `${await startOrigin(t, build.paths.site)}/#/a`);
     await ready(page);
     await page.selectOption('#quality', { index: rungs.length });

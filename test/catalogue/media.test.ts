@@ -1,4 +1,4 @@
-// What the encoder makes of real sources, checked by programs that are not ours: ffprobe, sha256sum, hls-parser.
+// What the encoder makes of real sources, checked by programs that are not ours: ffmpeg, ffprobe, sha256sum, hls-parser.
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,6 +13,7 @@ import {
   execute,
   makeBuild,
   makeSource,
+  quickCodec,
   systemFfmpeg,
   type TestBuild,
   writeManifest,
@@ -50,19 +51,22 @@ async function keyTimes(path: string): Promise<string[]> {
   return keys.map((time) => (time - keys[0]!).toFixed(2));
 }
 
+/** One process for all files: it takes longer to start than to read them. */
+async function findStreams(paths: string[]): Promise<void> {
+  const inputs = paths.flatMap((path) => ['-i', path]);
+  const nothing = ['-map', '0', '-c', 'copy', '-t', '0', '-f', 'null', '-'];
+  const { stderr } = await execute('ffmpeg', ['-hide_banner', '-nostdin', ...inputs, ...nothing]);
+  for (const [i, path] of paths.entries()) assert.match(stderr, new RegExp(`^ +Stream #${i}:0`, 'm'), path);
+}
+
 /** Everything that must hold for any site. */
 async function checkSite({ paths }: TestBuild): Promise<void> {
   const { faults } = await verifySite({ paths, decoder: await systemFfmpeg() });
   assert.deepEqual(faults, []);
   await execute('sha256sum', ['--check', '--strict', '--quiet', 'SHA256SUMS'], { cwd: join(paths.site, 'media') });
-  for (const name of await listFiles(join(paths.site, 'media'))) {
-    const path = join(paths.site, 'media', name);
-    if (name.endsWith('.m3u8')) hlsParser.parse(await readFile(path, 'utf8'));
-    if (/\.(mp4|m3u8)$/.test(name) && !name.endsWith('init.mp4')) {
-      const { streams } = await probe(path);
-      assert.ok(streams.length > 0, name);
-    }
-  }
+  const media = (await listFiles(join(paths.site, 'media'))).map((name) => join(paths.site, 'media', name));
+  for (const path of media) if (path.endsWith('.m3u8')) hlsParser.parse(await readFile(path, 'utf8'));
+  await findStreams(media.filter((path) => /\.(mp4|m3u8)$/.test(path) && !path.endsWith('init.mp4')));
 }
 
 for (const [which, find] of [
@@ -74,7 +78,7 @@ for (const [which, find] of [
       const build = await makeBuild(t, await find());
       const { folder } = build;
       const interlaced = ['-flags', '+ildct+ilme', '-x264opts', 'tff=1'];
-      await makeSource(folder, 'fast.mp4', { seconds: 7, size: '854x480', rate: '60' });
+      await makeSource(folder, 'fast.mp4', { seconds: 5, size: '480x480', rate: '60', output: quickCodec });
       await makeSource(folder, 'fields.mp4', { size: '320x180', rate: '25', filters: 'interlace', output: interlaced });
       await makeSource(folder, 'upright0.mp4', { size: '320x180', rate: '25' });
       await execute('ffmpeg', [
@@ -111,13 +115,13 @@ for (const [which, find] of [
       const streamOf = (id: string) => document.streams.find((stream) => stream.id === id)!;
 
       assert.equal(streamOf('fast').fps, 60);
-      assert.ok(Math.abs(streamOf('fast').duration_s - 7) < 0.05);
+      assert.ok(Math.abs(streamOf('fast').duration_s - 5) < 0.05);
       const [large, small] = await Promise.all([probe(media('fast/480p.mp4')), probe(media('fast/90p.mp4'))]);
       assert.equal(frameRate(large.streams[0]!.avg_frame_rate), '60');
       assert.equal(frameRate(small.streams[0]!.avg_frame_rate), '30');
       assert.equal(large.streams[0]!.profile, 'High');
       const keys = await keyTimes(media('fast/hls/v-480p.mp4'));
-      assert.deepEqual(keys, ['0.00', '2.00', '4.00', '6.00']);
+      assert.deepEqual(keys, ['0.00', '2.00', '4.00']);
       assert.deepEqual(await keyTimes(media('fast/hls/v-90p.mp4')), keys);
 
       const upright = (await probe(media('upright/90p.mp4'))).streams[0]!;
@@ -139,7 +143,7 @@ for (const [which, find] of [
 
 test('segmented HLS has a file for each segment, and says the same', async (t) => {
   const build = await makeBuild(t);
-  await makeSource(build.folder, 'a.mp4', { seconds: 8, size: '160x90', rate: '25' });
+  await makeSource(build.folder, 'a.mp4', { seconds: 8, size: '160x90', rate: '25', output: quickCodec });
   await writeManifest(build.folder, ['{ id: a, title: A, source: a.mp4 }'], renditions);
   await build.build({ hlsLayout: 'segments' });
   await checkSite(build);
@@ -153,9 +157,10 @@ test('a peak stays below twice the average for ordinary pictures', async (t) => 
   const build = await makeBuild(t);
   await makeSource(build.folder, 'a.mp4', {
     seconds: 14,
-    size: '320x180',
+    size: '160x90',
     rate: '25',
     filters: 'noise=alls=20:allf=t',
+    output: quickCodec,
   });
   await writeManifest(build.folder, ['{ id: a, title: A, source: a.mp4 }'], renditions);
   await build.build();

@@ -13,6 +13,7 @@ import {
   execute,
   makeBuild,
   makeSource,
+  quickCodec,
   type SourceOptions,
   systemFfmpeg,
   writeManifest,
@@ -29,8 +30,8 @@ const renditions = `renditions:
   - { label: 90p, width: 160, height: 90, video_kbps: 200, audio_kbps: 96 }
 `;
 
-/** Pictures that fill the bit rates of their rungs, in a codec that is quick to write and to read. */
-const noise = { filters: 'noise=alls=20:allf=t', output: ['-c:v', 'mpeg4', '-q:v', '5'] };
+/** Pictures that fill the bit rates of their rungs. */
+const noise = { filters: 'noise=alls=20:allf=t', output: quickCodec };
 
 /**
  * Their last segments are longer than half of the others: for shorter ones RFC 8216 takes the neighbour in, Shaka Packager
