@@ -6,7 +6,7 @@ import { open, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { BuildEvent } from '../../src/catalogue/build.ts';
-import { execute, makeBuild, makeSource, systemFfmpeg, type TestBuild, writeManifest } from './fixture.ts';
+import { execute, makeBuild, makeSource, type TestBuild, writeManifest } from './fixture.ts';
 
 const streams = ['a', 'b'].map((id) => `{ id: ${id}, title: ${id}, source: ${id}.mp4, progressive: [36p], hls: no }`);
 
@@ -101,7 +101,7 @@ test('half an upload is waited for, and the whole of it is published', async (t)
 });
 
 test('a file that never keeps still is refused after a while', async (t) => {
-  const build = await makeBuild(t, await systemFfmpeg());
+  const build = await makeBuild(t);
   const file = await open(join(build.folder, 'a.mp4'), 'w');
   await writeManifest(build.folder, streams.slice(0, 1));
   const upload = setInterval(() => file.write('more'), 20);

@@ -1,26 +1,27 @@
 // Whatever the colours of a source are, what is published is BT.709 and says so; measured in the decoded pictures.
+
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { toBt709 } from '../../src/catalogue/media/colour.ts';
 import { describeInput } from '../../src/catalogue/media/describe-input.ts';
-import { bundledFfmpeg, execute, makeBuild, makeFolder, systemFfmpeg, writeManifest } from './fixture.ts';
+import { bundledFfmpeg, execute, makeBuild, makeFolder, systemFfmpeg, writeManifest, writeSource } from './fixture.ts';
 
 const SIZE = '160x90';
 
 /** A field of one colour, which stands as the same RGB in every source. */
 async function makeField(folder: string, name: string, filters: string, output: string[]): Promise<void> {
   const rgb = `color=c=0xc03020:s=${SIZE}:r=25:d=1,format=gbrp`;
-  const args = ['-nostdin', '-v', 'error', '-f', 'lavfi', '-i', `${rgb},${filters}`, ...output, join(folder, name)];
-  await execute('ffmpeg', args);
+  // Builds of 2018 do not tag everything they write.
+  await writeSource(join(folder, name), ['-f', 'lavfi', '-i', `${rgb},${filters}`, ...output], systemFfmpeg);
 }
 
 /** Red, green and blue in the middle of the picture, read with the matrix that the file must be read with. */
 async function middle(path: string, matrix: 'bt709' | 'bt601'): Promise<number[]> {
   const filter = `scale=in_color_matrix=${matrix},format=gbrp,format=rgb24,crop=2:2`;
   const args = ['-v', 'error', '-i', path, '-frames:v', '1', '-vf', filter, '-f', 'rawvideo', '-'];
-  const { stdout } = await execute('ffmpeg', args, { encoding: 'buffer' });
+  const { stdout } = await execute((await bundledFfmpeg()).path, args, { encoding: 'buffer' });
   return [...(stdout as unknown as Buffer).subarray(0, 3)];
 }
 

@@ -8,7 +8,6 @@ import { complaintIn } from '../../src/catalogue/media/ffmpeg.ts';
 import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
 import {
   bundledFfmpeg,
-  execute,
   makeBuild,
   makeFolder,
   makeSource,
@@ -16,6 +15,7 @@ import {
   systemFfmpeg,
   type TestBuild,
   writeManifest,
+  writeSource,
 } from './fixture.ts';
 
 const entry = (more = '') => [`{ id: a, title: A, source: a.mp4, progressive: [36p]${more} }`];
@@ -33,7 +33,7 @@ async function refused(build: TestBuild, reason: RegExp): Promise<void> {
 async function allowed(build: TestBuild): Promise<number> {
   await writeManifest(build.folder, entry(', allow_damaged: yes'));
   const { document } = await build.build();
-  assert.deepEqual((await verifySite({ paths: build.paths, decoder: await systemFfmpeg() })).faults, []);
+  assert.deepEqual((await verifySite({ paths: build.paths, decoder: build.encoder })).faults, []);
   const notes = build.events.filter((event) => event.kind === 'note');
   assert.match(notes[0]!.text, /^a: published although damaged: /);
   return document.streams[0]!.duration_s;
@@ -72,8 +72,8 @@ for (const [which, find] of [
       await makeSource(build.folder, 'two', { size: '160x90', rate: '25', silent: true, output: raw });
       const parts = await Promise.all(['one', 'two'].map((name) => readFile(join(build.folder, name))));
       await writeFile(join(build.folder, 'both'), Buffer.concat(parts));
-      const copy = ['-c', 'copy', '-f', 'mpegts', join(build.folder, 'a.mp4')];
-      await execute('ffmpeg', ['-v', 'error', '-r', '25', '-f', 'h264', '-i', join(build.folder, 'both'), ...copy]);
+      const both = ['-r', '25', '-f', 'h264', '-i', join(build.folder, 'both')];
+      await writeSource(join(build.folder, 'a.mp4'), [...both, '-c', 'copy', '-f', 'mpegts']);
       await refused(build, /its picture changes its size in mid-stream; convert it to one format first$/);
       await writeManifest(build.folder, entry(', allow_damaged: yes'));
       await assert.rejects(build.build(), /its picture changes its size/);
@@ -84,13 +84,13 @@ for (const [which, find] of [
       const { folder } = build;
       await makeSource(folder, 'picture.mp4', { seconds: 2, silent: true });
       const late = ['-itsoffset', '1', '-f', 'lavfi', '-i', 'sine=d=0.05'];
-      await execute('ffmpeg', [
-        ...['-v', 'error', '-i', join(folder, 'picture.mp4'), ...late, '-map', '0', '-map', '1'],
-        ...['-c:v', 'copy', '-c:a', 'aac', join(folder, 'a.mp4')],
+      await writeSource(join(folder, 'a.mp4'), [
+        ...['-i', join(folder, 'picture.mp4'), ...late, '-map', '0', '-map', '1'],
+        ...['-c:v', 'copy', '-c:a', 'aac'],
       ]);
       await writeManifest(folder, entry());
       await build.build();
-      assert.deepEqual((await verifySite({ paths: build.paths, decoder: await systemFfmpeg() })).faults, []);
+      assert.deepEqual((await verifySite({ paths: build.paths, decoder: build.encoder })).faults, []);
       const sound = await readFile(join(build.paths.site, 'media/a/hls/a-32.m3u8'), 'utf8');
       assert.match(sound, /#EXTINF:2\.0\d+,/);
     });

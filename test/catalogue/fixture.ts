@@ -64,24 +64,27 @@ export const quickCodec = ['-c:v', 'mpeg4', '-q:v', '5'];
 /** By the arguments they were made with: most tests of a file ask for the same ones. */
 const madeSources = new Map<string, Buffer>();
 
-/** Makes a short video, as if it had been complete for a while; gives its path. */
-export async function makeSource(folder: string, name: string, options: SourceOptions = {}): Promise<string> {
-  const { seconds = 1, size = '64x36', rate = '10', silent = false, output = [], filters, hue = 0 } = options;
-  const picture = `testsrc2=s=${size}:r=${rate}:d=${seconds},hue=h=${hue}${filters ? `,${filters}` : ''}`;
-  const sound = silent ? [] : ['-f', 'lavfi', '-i', `sine=440:d=${seconds}`, '-c:a', 'aac'];
-  const video = ['-c:v', 'libx264', '-preset', 'ultrafast', '-pix_fmt', 'yuv420p'];
-  const path = join(folder, name);
-  const args = ['-v', 'error', '-y', '-f', 'lavfi', '-i', picture, ...sound, ...video, ...output];
-  const key = [...args, extname(name)].join(' ');
+/** Has ffmpeg write a source, as if it had been complete for a while; the same arguments give the same bytes again. */
+export async function writeSource(path: string, args: string[], find = bundledFfmpeg): Promise<string> {
+  const key = [...args, extname(path)].join(' ');
   const made = madeSources.get(key);
   if (made) await writeFile(path, made);
   else {
-    await execute((await bundledFfmpeg()).path, [...args, path]);
+    await execute((await find()).path, ['-v', 'error', '-y', ...args, path]);
     madeSources.set(key, await readFile(path));
   }
   // A build of the command line waits for files that were written to a moment ago.
   await utimes(path, Date.now() / 1000 - 60, Date.now() / 1000 - 60);
   return path;
+}
+
+/** Makes a short video; gives its path. */
+export function makeSource(folder: string, name: string, options: SourceOptions = {}): Promise<string> {
+  const { seconds = 1, size = '64x36', rate = '10', silent = false, output = [], filters, hue = 0 } = options;
+  const picture = `testsrc2=s=${size}:r=${rate}:d=${seconds},hue=h=${hue}${filters ? `,${filters}` : ''}`;
+  const sound = silent ? [] : ['-f', 'lavfi', '-i', `sine=440:d=${seconds}`, '-c:a', 'aac'];
+  const video = ['-c:v', 'libx264', '-preset', 'ultrafast', '-pix_fmt', 'yuv420p'];
+  return writeSource(join(folder, name), ['-f', 'lavfi', '-i', picture, ...sound, ...video, ...output]);
 }
 
 export const tinyRenditions = `renditions:

@@ -163,7 +163,7 @@ test('a reader polling during 40 publishes never sees a path that does not answe
   await writeManifest(build.folder, streams);
   await build.build();
 
-  const pauseMs = 10; // or the readers keep the publisher from its work
+  const pauseMs = 25; // or the readers keep the publisher from its work
   let publishing = true;
   const known = new Map<string, string>();
   const read = async (encoding: string): Promise<number> => {

@@ -17,6 +17,7 @@ import {
   systemFfmpeg,
   type TestBuild,
   writeManifest,
+  writeSource,
 } from './fixture.ts';
 
 hlsParser.setOptions({ strictMode: true, silent: true, allowClosedCaptionsNone: true });
@@ -81,10 +82,8 @@ for (const [which, find] of [
       await makeSource(folder, 'fast.mp4', { seconds: 5, size: '480x480', rate: '60', output: quickCodec });
       await makeSource(folder, 'fields.mp4', { size: '320x180', rate: '25', filters: 'interlace', output: interlaced });
       await makeSource(folder, 'upright0.mp4', { size: '320x180', rate: '25' });
-      await execute('ffmpeg', [
-        ...['-v', 'error', '-i', join(folder, 'upright0.mp4'), '-c', 'copy'],
-        ...['-metadata:s:v', 'rotate=90', join(folder, 'upright.mp4')],
-      ]);
+      const turned = ['-c', 'copy', '-metadata:s:v', 'rotate=90'];
+      await writeSource(join(folder, 'upright.mp4'), ['-i', join(folder, 'upright0.mp4'), ...turned]);
       await makeSource(folder, 'odd.mkv', {
         size: '161x91',
         rate: '24000/1001',

@@ -15,6 +15,7 @@ import {
   runCli,
   systemFfmpeg,
   writeManifest,
+  writeSource,
 } from './fixture.ts';
 
 const dash = `<?xml version="1.0"?>
@@ -110,7 +111,7 @@ test('containers are recognised by what ffmpeg writes, whatever the name', async
   const found: Record<string, string> = {};
   for (const ending of Object.keys(kinds)) {
     const path = join(folder, `b.${ending}`);
-    await execute('ffmpeg', ['-v', 'error', '-i', source, ...(codecs[ending] ?? []), path]);
+    await writeSource(path, ['-i', source, ...(codecs[ending] ?? [])]);
     const { file, demuxer } = await openSource(path);
     await file.close();
     found[ending] = demuxer;

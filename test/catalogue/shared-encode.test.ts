@@ -4,7 +4,7 @@ import { copyFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
-import { makeBuild, makeSource, systemFfmpeg, writeManifest } from './fixture.ts';
+import { makeBuild, makeSource, writeManifest } from './fixture.ts';
 
 test('two streams of the same source, built side by side, are encoded once and published under both ids', async (t) => {
   const build = await makeBuild(t);
@@ -17,7 +17,7 @@ test('two streams of the same source, built side by side, are encoded once and p
   ]);
   const { encoded } = await build.build({ jobs: 3 });
   assert.deepEqual(encoded, ['a', 'b', 'c']);
-  assert.deepEqual((await verifySite({ paths: build.paths, decoder: await systemFfmpeg() })).faults, []);
+  assert.deepEqual((await verifySite({ paths: build.paths, decoder: build.encoder })).faults, []);
   const inode = async (id: string) => (await stat(join(build.paths.site, `media/${id}/36p.mp4`))).ino;
   assert.equal(await inode('a'), await inode('b'));
   assert.notEqual(await inode('a'), await inode('c'));

@@ -1,11 +1,12 @@
 // Sound is as long as the picture, is the track the source calls its default, and says its language.
+
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import * as hlsParser from 'hls-parser';
 import { languageTag } from '../../src/catalogue/media/describe-input.ts';
-import { bundledFfmpeg, execute, makeBuild, systemFfmpeg, writeManifest } from './fixture.ts';
+import { bundledFfmpeg, execute, makeBuild, systemFfmpeg, writeManifest, writeSource } from './fixture.ts';
 
 const FRAME_S = 1 / 25;
 
@@ -14,7 +15,7 @@ async function makeFilm(path: string, pictureS: number, sounds: { seconds: numbe
   const maps = Array.from({ length: sounds.length + 1 }, (_, i) => ['-map', String(i)]).flat();
   const picture = ['-f', 'lavfi', '-i', `testsrc2=s=64x36:r=25:d=${pictureS}`];
   const codecs = ['-c:v', 'libx264', '-preset', 'ultrafast', '-c:a', 'aac'];
-  await execute('ffmpeg', ['-v', 'error', ...picture, ...inputs, ...maps, ...codecs, ...more, path]);
+  await writeSource(path, [...picture, ...inputs, ...maps, ...codecs, ...more]);
 }
 
 /** Seconds of sound that come out of a decoder. */
