@@ -12,7 +12,7 @@ const SIZE = '160x90';
 
 /** A field of one colour, which stands as the same RGB in every source. */
 async function makeField(folder: string, name: string, filters: string, output: string[]): Promise<void> {
-  const rgb = `color=c=0xc03020:s=${SIZE}:r=25:d=1,format=gbrp`;
+  const rgb = `color=c=0xc03020:s=${SIZE}:r=25:d=0.4,format=gbrp`;
   // Builds of 2018 do not tag everything they write.
   await writeSource(join(folder, name), ['-f', 'lavfi', '-i', `${rgb},${filters}`, ...output], systemFfmpeg);
 }
