@@ -3,15 +3,17 @@
 // takes to load its libraries. What either makes of a source is tested where that is the point, with both.
 
 import { execFile, spawn } from 'node:child_process';
-import { cpSync } from 'node:fs';
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { mkdtemp, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { extname, join } from 'node:path';
+import { dirname, extname, join } from 'node:path';
 import { after } from 'node:test';
 import { promisify } from 'node:util';
 import { type BuildEvent, type BuildResult, buildCatalogue } from '../../src/catalogue/build.ts';
+import { compressedForms } from '../../src/catalogue/compress.ts';
+import { galleryFiles } from '../../src/catalogue/gallery-files.ts';
 import { bundledFfmpeg as bundledPath, type Ffmpeg, findFfmpeg } from '../../src/catalogue/media/ffmpeg.ts';
 import type { HlsLayout } from '../../src/catalogue/media/package-hls.ts';
 import { type SitePaths, sitePathsOf } from '../../src/catalogue/site-paths.ts';
@@ -113,8 +115,24 @@ export interface TestBuild {
   }): Promise<BuildResult>;
 }
 
+/** In its site lies the gallery, which takes longer to compress than a short film to encode; nothing else is published. */
 export async function makeBuild(t: Cleanup, ffmpeg?: Ffmpeg): Promise<TestBuild> {
-  return buildIn(await makeFolder(t), ffmpeg ?? (await bundledFfmpeg()));
+  const build = buildIn(await makeFolder(t), ffmpeg ?? (await bundledFfmpeg()));
+  packedGallery ??= packGallery();
+  for (const [path, bytes] of await packedGallery) {
+    mkdirSync(dirname(join(build.paths.site, path)), { recursive: true });
+    writeFileSync(join(build.paths.site, path), bytes);
+  }
+  return build;
+}
+
+let packedGallery: Promise<Map<string, Buffer>> | undefined;
+
+async function packGallery(): Promise<Map<string, Buffer>> {
+  const files = await galleryFiles();
+  for (const [path, text] of [...files])
+    for (const { suffix, bytes } of await compressedForms(text)) files.set(path + suffix, bytes);
+  return files;
 }
 
 function buildIn(folder: string, encoder: Ffmpeg): TestBuild {

@@ -66,6 +66,7 @@ test('a site on another file system than its state is told before anything is en
   const build = await makeBuild(t);
   await makeSource(build.folder, 'a.mp4');
   await writeManifest(build.folder, [stream]);
+  await rm(build.paths.site, { recursive: true });
   await symlink(small, build.paths.site);
   await assert.rejects(build.build(), (error: { lines: string[] }) => {
     const { staging, site } = build.paths;

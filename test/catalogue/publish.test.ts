@@ -24,6 +24,8 @@ const stream = (id: string, source: string, rest = 'progressive: [36p], hls: no'
   `{ id: ${id}, title: Stream ${id}, source: ${source}, ${rest} }`;
 
 const publishOne = sharedSite(async (build) => {
+  // Nothing at all is there before a first publish.
+  await rm(build.paths.site, { recursive: true });
   await makeSource(build.folder, 'one.mp4');
   await makeSource(build.folder, 'two.mp4', { hue: 90 });
   await writeManifest(build.folder, [stream('a', 'one.mp4')]);
