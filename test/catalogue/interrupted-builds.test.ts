@@ -14,6 +14,7 @@ import {
   makeFolder,
   makeSlowEncoder,
   makeSource,
+  quickCodec,
   runCli,
   systemFfmpeg,
   writeManifest,
@@ -40,10 +41,10 @@ for (const [which, find] of [
   ['the ffmpeg that comes with the install', bundledFfmpeg],
 ] as const) {
   test(`a disk that fills while ${which} encodes ends the build in one line, and the site is as it was`, async (t) => {
-    const small = await mountSmall(t, 300);
+    const small = await mountSmall(t, 160);
     if (small === null) return t.skip('needs the right to mount');
     const folder = await makeFolder(t);
-    const film = { seconds: 4, size: '160x90', rate: '25', filters: noise, output: ['-qp', '30'] };
+    const film = { seconds: 2, size: '160x90', rate: '25', filters: noise, output: quickCodec };
     await makeSource(folder, 'a.mp4', film);
     const ladder = 'renditions:\n  - { label: 36p, width: 160, height: 90, video_kbps: 900, audio_kbps: 64 }\n';
     const manifest = await writeManifest(folder, [stream], ladder);
@@ -105,7 +106,7 @@ test('Ctrl-C ends a build and its ffmpeg at once', async (t) => {
 
 test('a build that was stopped between its files and its ledger is healed, though no encode gives the same bytes twice', async (t) => {
   const build = await makeBuild(t);
-  await makeSource(build.folder, 'a.mp4', { seconds: 3, size: '160x90', rate: '25', filters: noise });
+  await makeSource(build.folder, 'a.mp4', { seconds: 2, size: '160x90', filters: noise, output: quickCodec });
   await writeManifest(build.folder, [stream]);
   await build.build();
   // As after a crash: media is in place, nothing names it, and what was staged is lost.

@@ -4,37 +4,45 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { after, before, test } from 'node:test';
 import { isolatedEnv } from '../helpers/app.ts';
 import { childrenOf } from '../helpers/children.ts';
 import { Wire } from '../helpers/raw-http.ts';
 import { startService } from '../helpers/service.ts';
 import { until } from '../helpers/wait.ts';
+import { collectCleanup } from './fixture.ts';
 
 const readers = 300;
 const megabyte = 1024 * 1024;
 
-const { env, dataDir, clean } = await isolatedEnv();
-const film = join(dataDir, 'catalogue/media/a/film.mp4');
-mkdirSync(join(film, '..'), { recursive: true });
-writeFileSync(film, '');
-truncateSync(film, 50 * megabyte);
-const service = startService({
-  ...env,
-  SLUICE_STALL_TIMEOUT_S: '2',
-  SLUICE_CONNECTIONS_PER_ADDRESS: String(readers + 20),
-  SLUICE_ROUTER_WORKERS: '1',
-});
-const url = await service.url;
-const port = Number(new URL(url).port);
-const [control] = childrenOf(service.child.pid!, 'control.js');
+let url = '';
+let port = 0;
+let control = 0;
 const clients: Socket[] = [];
+const cleanup = collectCleanup();
+after(cleanup.undoAll);
 
-after(async () => {
-  for (const client of clients) client.destroy();
-  service.child.kill('SIGTERM');
-  await service.exited;
-  await clean();
+before(async () => {
+  const { env, dataDir, clean } = await isolatedEnv();
+  cleanup.after(clean);
+  const film = join(dataDir, 'catalogue/media/a/film.mp4');
+  mkdirSync(join(film, '..'), { recursive: true });
+  writeFileSync(film, '');
+  truncateSync(film, 50 * megabyte);
+  const service = startService({
+    ...env,
+    SLUICE_STALL_TIMEOUT_S: '2',
+    SLUICE_CONNECTIONS_PER_ADDRESS: String(readers + 20),
+    SLUICE_ROUTER_WORKERS: '1',
+  });
+  cleanup.after(async () => {
+    for (const client of clients) client.destroy();
+    service.child.kill('SIGTERM');
+    await service.exited;
+  });
+  url = await service.url;
+  port = Number(new URL(url).port);
+  control = childrenOf(service.child.pid!, 'control.js')[0]!;
 });
 
 const residentBytes = () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${control}/status`, 'utf8'))![1]) * 1024;

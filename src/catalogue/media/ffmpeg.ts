@@ -174,8 +174,8 @@ export type Complaint =
   | { kind: 'sound_change' }
   | { kind: 'disk_full' };
 
-/** Reported of files that are whole. */
-const harmless = /QT chapter track not found|Last message repeated/;
+/** Printed about files that are whole, and about an output that could not be written: a later message says why. */
+const harmless = /QT chapter track not found|Last message repeated|^Slave muxer #\d+ failed/;
 /** Only warnings to ffmpeg, and yet something is missing. */
 const missing = /corrupt|truncat|partial file|ended prematurely/i;
 /** What a message says, without the part of ffmpeg that says it and its address in memory. */
