@@ -12,11 +12,10 @@ import { dirname, extname, join } from 'node:path';
 import { after } from 'node:test';
 import { promisify } from 'node:util';
 import { type BuildEvent, type BuildResult, buildCatalogue } from '../../src/catalogue/build.ts';
-import { compressedForms } from '../../src/catalogue/compress.ts';
-import { galleryFiles } from '../../src/catalogue/gallery-files.ts';
 import { bundledFfmpeg as bundledPath, type Ffmpeg, findFfmpeg } from '../../src/catalogue/media/ffmpeg.ts';
 import type { HlsLayout } from '../../src/catalogue/media/package-hls.ts';
 import { type SitePaths, sitePathsOf } from '../../src/catalogue/site-paths.ts';
+import { compressedForms, galleryFiles } from '../../src/catalogue/site-texts.ts';
 import type { Patience } from '../../src/catalogue/sources.ts';
 
 export const execute = promisify(execFile);

@@ -8,8 +8,7 @@ import { test } from 'node:test';
 import * as hlsParser from 'hls-parser';
 import { sampleManifest } from '../../src/catalogue/sample.ts';
 import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
-import type { SourceOptions } from './fixture.ts';
-import { type Cleanup, makeBuild, makeSource, quickCodec, writeManifest } from './fixture.ts';
+import { type Cleanup, makeBuild, makeSource, quickCodec, type SourceOptions, writeManifest } from './fixture.ts';
 import { ended, launchPlayer, openPlayer, play, ready } from './player.ts';
 import { startOrigin } from './servers.ts';
 
