@@ -38,9 +38,9 @@ const noise = { filters: 'noise=alls=20:allf=t', output: quickCodec };
  * leaves them out (segments.test.ts has those).
  */
 const sources: Record<string, SourceOptions> = {
-  cinema: { ...noise, seconds: 10, size: '96x54', rate: '24' },
+  cinema: { ...noise, seconds: 10, size: '96x54', rate: '24', silent: true },
   film: { ...noise, seconds: 6, size: '96x54', rate: '24000/1001' },
-  pal: { ...noise, seconds: 16, size: '96x54', rate: '25' },
+  pal: { ...noise, seconds: 16, size: '96x54', rate: '25', silent: true },
   ntsc: { ...noise, seconds: 10, size: '96x54', rate: '30000/1001' },
   web: { ...noise, seconds: 6, size: '96x54', rate: '30' },
   fast: { ...noise, seconds: 6, size: '96x54', rate: '50' },
