@@ -295,7 +295,7 @@ interface EventTables {
     sequence: number;
     body: string;
     created_at: number;
-    /** Rises in the order of commits within an account; events of one transaction may share it. See events/positions.ts. */
+    /** Rises in the order of commits within an account; events of one transaction may share it. See events/event-positions.ts. */
     position: Generated<number>;
   };
   webhook: {

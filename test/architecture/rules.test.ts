@@ -1,7 +1,7 @@
 // The rules themselves: each one fails where it should.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { againstOrder, betweenRooms, circles, crowded, readOrder } from './rules.ts';
+import { againstOrder, betweenRooms, circles, readOrder } from './rules.ts';
 
 const order = readOrder('audit, regions ← projects ← alerts');
 
@@ -30,11 +30,4 @@ test('two files that import each other are a circle, however long the way is', (
   ]);
   assert.deepEqual(circles(imports), [['src/a/one.ts', 'src/a/two.ts', 'src/b/three.ts']]);
   assert.deepEqual(circles(betweenRooms(imports)), [['a', 'b']]);
-});
-
-test('a folder holds at most 20 files, but for the one of the commands', () => {
-  const files = (folder: string, count: number) => Array.from({ length: count }, (_, n) => `${folder}/file-${n}.ts`);
-  assert.deepEqual(crowded([...files('src/full', 20), ...files('src/full/inner', 20)]), []);
-  assert.deepEqual(crowded(files('src/crowded', 21)), ['src/crowded: 21 files']);
-  assert.deepEqual(crowded(files('src/cli/commands', 40)), []);
 });

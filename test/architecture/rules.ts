@@ -52,19 +52,5 @@ export function betweenRooms(imports: Imports): Imports {
   return rooms;
 }
 
-export const maxFiles = 20;
-
-/** Folders with more than 20 files directly in them; one file per command may stand in one folder. */
-export function crowded(paths: string[]): string[] {
-  const counts = new Map<string, number>();
-  for (const path of paths) {
-    const folder = path.slice(0, path.lastIndexOf('/'));
-    counts.set(folder, (counts.get(folder) ?? 0) + 1);
-  }
-  return [...counts]
-    .filter(([folder, count]) => count > maxFiles && folder !== 'src/cli/commands')
-    .map(([folder, count]) => `${folder}: ${count} files`);
-}
-
 export const edges = (imports: Imports): [string, string][] =>
   [...imports].flatMap(([from, targets]) => targets.map((to): [string, string] => [from, to]));
