@@ -95,7 +95,7 @@ async function bareEncode(path: string, folder: string): Promise<void> {
 let bareSeconds = 0;
 
 async function benchBuild(): Promise<void> {
-  const made = await makeBuild(cleanup);
+  const made = await makeBuild(cleanup, await systemFfmpeg());
   const source = await makeSource(made.folder, 'film.mp4', { seconds: FILM_SECONDS, size: '640x360', rate: '25' });
   let round = 0;
   const ids: string[] = [];
