@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { alertRoutes } from '../src/alerts/alert-routes.ts';
 import { Watcher } from '../src/alerts/watcher.ts';
 import type { Db } from '../src/db/database.ts';
-import { aloneClock, databaseClock } from '../src/db/database-clock.ts';
+import { postgresClock, singleProcessClock } from '../src/db/database-clock.ts';
 import { RetentionClock } from '../src/db/retention-clock.ts';
 import { deploymentRoutes } from '../src/deployments/deployment-routes.ts';
 import { databaseLeases, onlyProcess } from '../src/deployments/reconcile/environment-leases.ts';
@@ -85,7 +85,7 @@ async function commonOf({ machine, db, log, isShared }: ProcessParts): Promise<C
   const { processId } = machine;
   const loops = createLoops(log);
   const own = machine.clock;
-  const clock = isShared ? (await databaseClock({ db, clock: own, log, loops })).clock : aloneClock(own);
+  const clock = isShared ? (await postgresClock({ db, clock: own, log, loops })).clock : singleProcessClock(own);
   if (!isShared) machine.deadlinesAheadMs = machine.clockOffsetMs;
   const retention = new RetentionClock(db, clock);
   return { db, dialect: 'sqlite', seal, ids, clock, retention, log, loops, processId };

@@ -49,7 +49,7 @@ export const deliberateFaults: Record<string, DeliberateFault> = {
   'deadlines-by-the-clock': {
     what: 'The deadlines of rollouts go by the time of day of whichever process looks at them.',
     file: 'src/lib/clock.ts',
-    from: 'clock.lasting?.() ?? clock.now()',
+    from: 'clock.deadline?.() ?? clock.now()',
     to: 'clock.now()',
   },
   'event-outside-the-transaction': {

@@ -164,7 +164,7 @@ export class Machine {
     this.#world = world;
     this.name = name;
     this.random = new Random(world.seed, `${name} ${start}`);
-    this.clock = { now: () => Math.floor(world.now + this.clockOffsetMs), steady: () => world.now };
+    this.clock = { now: () => Math.floor(world.now + this.clockOffsetMs), monotonic: () => world.now };
     this.clockOffsetMs = clockOffsetMs;
     this.startedAt = world.now;
     this.#disturbedAt = world.now;

@@ -1,7 +1,7 @@
 // Builds the control plane: every part by hand, in order. `overrides` is the whole dependency injection.
 import type { FastifyInstance } from 'fastify';
 import type { Config } from './config.ts';
-import { agreedClock } from './db/database-clock.ts';
+import { openDatabaseClock } from './db/database-clock.ts';
 import { isPooled } from './db/postgres-url.ts';
 import { RetentionClock } from './db/retention-clock.ts';
 import { type ResolveTxt, systemResolveTxt } from './domains/dns-checks.ts';
@@ -129,7 +129,7 @@ async function buildApp(config: Config, overrides: Overrides & { log: Log }, end
   const ids = createIds(ownClock);
   const store = await openStoreAlone(config, log, ending);
   const { db, dialect } = store;
-  const { clock, stop: stopClock } = await agreedClock(dialect, { db, clock: ownClock, log, loops });
+  const { clock, stop: stopClock } = await openDatabaseClock(dialect, { db, clock: ownClock, log, loops });
   rest.add('clock', stopClock);
   const retention = new RetentionClock(db, clock);
   const common: Common = { ...store, ids, clock, retention, log, loops, processId: ids('run') };

@@ -6,7 +6,7 @@ import { PgBoss } from 'pg-boss';
 import { Agent } from 'undici';
 import { createApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
-import { agreedClock } from '../../src/db/database-clock.ts';
+import { openDatabaseClock } from '../../src/db/database-clock.ts';
 import { scopeOf } from '../../src/db/transactions.ts';
 import { insertEvent } from '../../src/events/outbox.ts';
 import { systemClock } from '../../src/lib/clock.ts';
@@ -56,7 +56,7 @@ async function sluice(): Promise<Contender> {
   const store = app?.store ?? (await openStore(config, () => {}));
   const { db, dialect } = store;
   const loops = createLoops(log);
-  const clock = app?.clock ?? (await agreedClock(dialect, { db, clock: systemClock, log, loops })).clock;
+  const clock = app?.clock ?? (await openDatabaseClock(dialect, { db, clock: systemClock, log, loops })).clock;
   if (!app) connectProcesses({ db, databaseUrl: config.databaseUrl!, processId: 'bench', log, loops });
   return {
     async produce(n) {

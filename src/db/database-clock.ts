@@ -1,12 +1,12 @@
 // The time that all processes on a database agree on. A clock may be set while a rollout waits for its deadline, and no two
 // machines have quite the same time, so leases and stored deadlines do not use the time of day of a process.
 //
-// On PostgreSQL they use the clock of the database. Statements read it directly (`sharedNow`). Elsewhere a process measures
-// it now and then and counts on from there with a clock that cannot be set, as exactly as the network allows: what one
+// On PostgreSQL they use the clock of the database. Statements read it directly (`databaseNow`). Elsewhere a process measures
+// it now and then and counts on from there with the monotonic clock, as exactly as the network allows: what one
 // process makes due now is due in the process that its commit wakes. SQLite has one process, and the clock counts on from
 // the time at which that process started.
 import { type RawBuilder, sql } from 'kysely';
-import { type Clock, steadyOf } from '../lib/clock.ts';
+import { type Clock, monotonicOf } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
 import type { Loops } from '../lib/loops.ts';
 import { type Db, dialectOf } from './database.ts';
@@ -19,7 +19,7 @@ const postgresExactNow = sql<string>`(extract(epoch from clock_timestamp()) * 10
 export const postgresNow = sql<number>`${postgresExactNow}::bigint`;
 
 /** The time that all processes agree on, as an expression: on SQLite, which one process uses, that of the process. */
-export const sharedNow = (db: Db, ownNowMs: number): RawBuilder<number> =>
+export const databaseNow = (db: Db, ownNowMs: number): RawBuilder<number> =>
   dialectOf(db) === 'postgres' ? postgresNow : sql<number>`${ownNowMs}`;
 
 const corrected = 'the database clock differs from the last estimate: deadlines and leases follow the database clock';
@@ -27,38 +27,38 @@ const corrected = 'the database clock differs from the last estimate: deadlines 
 const quickMs = 500;
 const measureEveryMs = 10_000;
 
-interface AgreedParts {
+interface ClockParts {
   db: Db;
   clock: Clock;
   log: Log;
   loops: Loops;
 }
 
-interface AgreedClock {
+interface OpenedClock {
   clock: Clock;
   stop(): Promise<void>;
 }
 
 /** The clock of a service on this database. */
-export async function agreedClock(dialect: DialectName, parts: AgreedParts): Promise<AgreedClock> {
-  // Without a steady time the clock is the test's own, and goes by nothing else.
-  if (dialect === 'postgres' && parts.clock.steady) return databaseClock(parts);
-  return { clock: aloneClock(parts.clock), stop: async () => {} };
+export async function openDatabaseClock(dialect: DialectName, parts: ClockParts): Promise<OpenedClock> {
+  // Without a monotonic clock this is the clock of a test, and nothing else moves it.
+  if (dialect === 'postgres' && parts.clock.monotonic) return postgresClock(parts);
+  return { clock: singleProcessClock(parts.clock), stop: async () => {} };
 }
 
-export function aloneClock(clock: Clock): Clock {
-  const steady = steadyOf(clock);
-  const aheadMs = clock.now() - steady.now();
-  return { ...clock, lasting: () => Math.floor(steady.now() + aheadMs) };
+export function singleProcessClock(clock: Clock): Clock {
+  const monotonic = monotonicOf(clock);
+  const aheadMs = clock.now() - monotonic.now();
+  return { ...clock, deadline: () => Math.floor(monotonic.now() + aheadMs) };
 }
 
-export async function databaseClock({ db, clock, log, loops }: AgreedParts): Promise<AgreedClock> {
-  const steady = steadyOf(clock);
-  let aheadMs = clock.now() - steady.now();
+export async function postgresClock({ db, clock, log, loops }: ClockParts): Promise<OpenedClock> {
+  const monotonic = monotonicOf(clock);
+  let aheadMs = clock.now() - monotonic.now();
   const ask = async () => {
-    const askedAt = steady.now();
+    const askedAt = monotonic.now();
     const { now } = await db.selectNoFrom(postgresExactNow.as('now')).executeTakeFirstOrThrow();
-    const tookMs = steady.now() - askedAt;
+    const tookMs = monotonic.now() - askedAt;
     return { tookMs, measuredMs: Number(now) - (askedAt + tookMs / 2) };
   };
   const measure = async (): Promise<void> => {
@@ -75,6 +75,6 @@ export async function databaseClock({ db, clock, log, loops }: AgreedParts): Pro
     intervalMs: measureEveryMs,
     step: measure,
   });
-  const shared = () => Math.floor(steady.now() + aheadMs);
-  return { clock: { ...clock, shared, lasting: shared }, stop: () => loop.stop() };
+  const database = () => Math.floor(monotonic.now() + aheadMs);
+  return { clock: { ...clock, database, deadline: database }, stop: () => loop.stop() };
 }

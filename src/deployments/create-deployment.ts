@@ -8,7 +8,7 @@ import type { Db } from '../db/database.ts';
 import type { EnvironmentRow } from '../environments/environment-queries.ts';
 import { type RevisionSettings, revisionSettingsOf } from '../environments/revision-settings.ts';
 import { insertEvent } from '../events/outbox.ts';
-import { type Clock, lastingOf } from '../lib/clock.ts';
+import { type Clock, deadlineOf } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import type { Regions } from '../regions/regions.ts';
 import {
@@ -83,7 +83,7 @@ export async function createDeployment(
   regions.requireAvailable(environment.region);
 
   const nowMs = clock.now();
-  const deadlineAt = lastingOf(clock).now() + queuedForMs;
+  const deadlineAt = deadlineOf(clock).now() + queuedForMs;
   const row = newRow(ids('dpl'), caller, environment, order, number, { nowMs, deadlineAt });
   row.previous_revision = (await findActiveRevision(tx, key))?.number ?? null;
   await insertDeployment(tx, row);

@@ -9,7 +9,7 @@ import type { Db } from '../db/database.ts';
 import { keyOf } from '../environments/environment-key.ts';
 import { canaryPolicyOf, environmentUnknown, findEnvironment } from '../environments/environment-queries.ts';
 import { type ServedRoute, serve } from '../http/api/served-route.ts';
-import { lastingOf } from '../lib/clock.ts';
+import { deadlineOf } from '../lib/clock.ts';
 import { requireProject } from '../projects/project-queries.ts';
 import { publish } from '../signals/signals.ts';
 import { findToken } from '../tokens/token-queries.ts';
@@ -89,27 +89,27 @@ function refuseBadImage(image: string): void {
 }
 
 function rolloutCommandRoutes(parts: CreateParts): ServedRoute[] {
-  const lasting = lastingOf(parts.clock);
+  const deadlineClock = deadlineOf(parts.clock);
   return [
     command(contract.promoteDeployment, parts, async ({ row, rollout, policy, caller }, tx) => {
       if (rollout.state !== 'canary') throw stateConflict(row, 'promoted');
       const instances = await listInstances(tx, keyOf(row));
       if (!instances.some((item) => item.revision === row.revision && item.state === 'healthy')) throw unhealthy(row);
-      return advance(rollout, policy, lasting.now(), `Promoted by ${await tokenName(tx, caller)}.`);
+      return advance(rollout, policy, deadlineClock.now(), `Promoted by ${await tokenName(tx, caller)}.`);
     }),
 
     command(contract.pauseDeployment, parts, async ({ row, rollout, policy }) => {
       if (rollout.state !== 'canary' || rollout.phase === 'paused') throw stateConflict(row, 'paused');
-      return hold(rollout, policy, lasting.now(), 'Paused.');
+      return hold(rollout, policy, deadlineClock.now(), 'Paused.');
     }),
 
     command(contract.resumeDeployment, parts, async ({ row, rollout, policy }) => {
       if (rollout.phase !== 'paused') throw stateConflict(row, 'resumed');
-      return beginStep(rollout, rollout.step, policy, lasting.now());
+      return beginStep(rollout, rollout.step, policy, deadlineClock.now());
     }),
 
     command(contract.abortDeployment, parts, async ({ row, rollout, caller }, tx) => {
-      const step = abort(rollout, await tokenName(tx, caller), lasting.now());
+      const step = abort(rollout, await tokenName(tx, caller), deadlineClock.now());
       if (!step && rollout.state !== 'aborting') throw stateConflict(row, 'aborted');
       return step;
     }),

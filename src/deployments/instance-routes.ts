@@ -4,7 +4,7 @@ import { listInstances as contract, type Instance } from '../contract/instances.
 import { revisionId } from '../contract/references.ts';
 import { requireEnvironment } from '../environments/environment-queries.ts';
 import { type ServedRoute, serve } from '../http/api/served-route.ts';
-import { type Clock, lastingOf } from '../lib/clock.ts';
+import { type Clock, deadlineOf } from '../lib/clock.ts';
 import { isoTime, isoTimeOrNull } from '../lib/iso-time.ts';
 import {
   type CheckFields,
@@ -21,7 +21,7 @@ export function instanceRoutes({ clock }: { clock: Clock }): ServedRoute[] {
       const key = { projectId: row.project_id, environment: row.name };
       const [running, ended] = await Promise.all([
         listInstances(db, key),
-        listInstanceEnds(db, key, lastingOf(clock).now()),
+        listInstanceEnds(db, key, deadlineOf(clock).now()),
       ]);
       // Both are few: no more run than replicas allow, and a fixed number of ends is kept.
       const { limit, after } = call.page;

@@ -8,7 +8,7 @@
 import { randomInt } from 'node:crypto';
 import { sql } from 'kysely';
 import type { Db } from '../db/database.ts';
-import { sharedNow } from '../db/database-clock.ts';
+import { databaseNow } from '../db/database-clock.ts';
 import type { RouterWatch } from '../traffic/router-watch.ts';
 import { routingVersion } from '../traffic/traffic-queries.ts';
 
@@ -90,7 +90,7 @@ export async function exchangePort(
   if (port === undefined) return null;
   await tx
     .updateTable('instance_port')
-    .set({ freed_at: sharedNow(tx, nowMs) })
+    .set({ freed_at: databaseNow(tx, nowMs) })
     .where('host', 'in', place.hosts)
     .where('port', '=', refused)
     .where('instance_id', '=', instance)
@@ -105,7 +105,7 @@ export async function exchangePort(
 
 /** Whichever way instances went, their ports are found here: an instance without a row has no port. */
 export async function freePorts(db: Db, routers: RouterWatch, nowMs: number): Promise<void> {
-  const now = sharedNow(db, nowMs);
+  const now = databaseNow(db, nowMs);
   await db
     .updateTable('instance_port')
     .set((e) => ({

@@ -3,7 +3,7 @@ import type { Db } from '../db/database.ts';
 import { type EnvironmentKey, keyOf } from '../environments/environment-key.ts';
 import type { EnvironmentRow } from '../environments/environment-queries.ts';
 import { insertEvent } from '../events/outbox.ts';
-import { type Clock, sharedOf } from '../lib/clock.ts';
+import { type Clock, databaseOf } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import { publish } from '../signals/signals.ts';
 import { baselineOf } from './canary-traffic.ts';
@@ -59,7 +59,7 @@ export async function saveStep(
 
 /** The canary is judged by what the routers count from now on. */
 export async function measuredFromNow(tx: Db, clock: Clock, row: DeploymentRow) {
-  const step_since = sharedOf(clock).now();
+  const step_since = databaseOf(clock).now();
   return { step_since, step_baseline: await baselineOf(tx, row, step_since) };
 }
 

@@ -2,7 +2,7 @@
 // own, never used again, and every update is guarded by it: a process that has lost its lease can change nothing.
 import { sql, type UpdateObject } from 'kysely';
 import type { Db } from '../db/database.ts';
-import { sharedNow } from '../db/database-clock.ts';
+import { databaseNow } from '../db/database-clock.ts';
 import type { Tables } from '../db/tables.ts';
 import { keyOf } from '../environments/environment-key.ts';
 import { publish } from '../signals/signals.ts';
@@ -20,7 +20,7 @@ export async function claimDue(
   nowMs: number,
   leaseMs: number,
 ): Promise<DomainRow[]> {
-  const leaseNow = sharedNow(db, nowMs);
+  const leaseNow = databaseNow(db, nowMs);
   const due = await db
     .selectFrom('domain')
     .select('id')
@@ -53,7 +53,7 @@ export async function claimDue(
 }
 
 export async function extendLease(db: Db, row: DomainRow, nowMs: number, leaseMs: number): Promise<void> {
-  await guarded(db, row, { lease_until: sql<number>`${sharedNow(db, nowMs)} + ${leaseMs}` });
+  await guarded(db, row, { lease_until: sql<number>`${databaseNow(db, nowMs)} + ${leaseMs}` });
 }
 
 /** Called before the order is acted upon, so that it can be found again after a crash. */

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import { quotaExceeded } from '../contract/errors.ts';
 import type { Db } from '../db/database.ts';
 import type { DialectName } from '../db/dialect.ts';
-import { type Clock, steadyOf } from '../lib/clock.ts';
+import { type Clock, monotonicOf } from '../lib/clock.ts';
 import { FollowStream } from '../lib/follow-stream.ts';
 import type { Log } from '../lib/log.ts';
 import { subscribe, type Topics } from '../signals/signals.ts';
@@ -57,7 +57,7 @@ class EventStream extends FollowStream {
   #heldBack: NodeJS.Timeout | undefined;
 
   constructor(parts: StreamParts, follower: Follower) {
-    const clock = steadyOf(parts.clock);
+    const clock = monotonicOf(parts.clock);
     super({ clock, onFailure: (error) => parts.log.warn({ err: error }, 'event stream failed') });
     this.accountId = follower.filter.accountId;
     this.tokenId = follower.tokenId;

@@ -9,7 +9,7 @@ import type { Ordering } from '../contract/webhooks.ts';
 import { type Db, dialectOf } from '../db/database.ts';
 import { keepPlan, prepared } from '../db/prepared.ts';
 import type { Tables } from '../db/tables.ts';
-import { type Clock, lastingOf } from '../lib/clock.ts';
+import { type Clock, deadlineOf } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import { isoTime } from '../lib/iso-time.ts';
 import { takeNotification } from '../signals/process-signals.ts';
@@ -64,7 +64,7 @@ export async function insertEvent(
   if (strict.length > 1) await lockWebhooks(tx, strict);
   const id = ids('evt');
   const nowMs = clock.now();
-  const dueAt = lastingOf(clock).now();
+  const dueAt = deadlineOf(clock).now();
   const body = JSON.stringify({ id, type, created_at: isoTime(nowMs), project_id: projectId, sequence, data });
   const event = { id, account_id: accountId, project_id: projectId, type, sequence, body, created_at: nowMs };
   const positions = await takePositions(tx, subscribers);

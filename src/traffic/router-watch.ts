@@ -4,7 +4,7 @@
 import type { Selectable } from 'kysely';
 import type { Db } from '../db/database.ts';
 import type { Tables } from '../db/tables.ts';
-import { type Clock, steadyOf } from '../lib/clock.ts';
+import { type Clock, monotonicOf } from '../lib/clock.ts';
 
 type RouterRow = Selectable<Tables['router']>;
 
@@ -46,9 +46,9 @@ export class RouterWatch {
   async unroutedForMs(instanceId: string): Promise<number | null> {
     if (!this.#unroutedSince.has(instanceId)) {
       if (!(await this.#isUnrouted(instanceId))) return null;
-      this.#unroutedSince.set(instanceId, this.#steadyMs());
+      this.#unroutedSince.set(instanceId, this.#monotonicMs());
     }
-    return this.#steadyMs() - this.#unroutedSince.get(instanceId)!;
+    return this.#monotonicMs() - this.#unroutedSince.get(instanceId)!;
   }
 
   async #isUnrouted(instanceId: string): Promise<boolean> {
@@ -86,12 +86,12 @@ export class RouterWatch {
     }
   }
 
-  #steadyMs(): number {
-    return steadyOf(this.#parts.clock).now();
+  #monotonicMs(): number {
+    return monotonicOf(this.#parts.clock).now();
   }
 
   #live(rows: RouterRow[]): RouterRow[] {
-    const nowMs = this.#steadyMs();
+    const nowMs = this.#monotonicMs();
     const passedMs = Math.min(Math.max(0, nowMs - (this.#checkedAt ?? nowMs)), longestStepMs);
     this.#checkedAt = nowMs;
     const ids = new Set(rows.map(({ id }) => id));

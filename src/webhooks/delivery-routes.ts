@@ -3,7 +3,7 @@ import { ApiError } from '../contract/errors.ts';
 import type { Db } from '../db/database.ts';
 import { insertDeliveries } from '../events/new-deliveries.ts';
 import { type ServedRoute, serve } from '../http/api/served-route.ts';
-import { type Clock, lastingOf } from '../lib/clock.ts';
+import { type Clock, deadlineOf } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import { isoTime } from '../lib/iso-time.ts';
 import { publish } from '../signals/signals.ts';
@@ -42,7 +42,7 @@ export function deliveryRoutes({ ids, clock }: DeliveryRouteParts): ServedRoute[
       const webhook = await requireWebhook(tx, call.caller, call.params.whk);
       refuseUnless(['enabled', 'paused'], webhook);
       const sinceMs = Date.parse(call.body.since);
-      let scheduled = await markFailedDue(tx, webhook.id, sinceMs, lastingOf(clock).now(), maxReplayed);
+      let scheduled = await markFailedDue(tx, webhook.id, sinceMs, deadlineOf(clock).now(), maxReplayed);
       let hasMore = scheduled === maxReplayed;
       if (call.body.only === 'missing' && !hasMore) {
         const room = maxReplayed - scheduled;
@@ -70,7 +70,7 @@ export function deliveryRoutes({ ids, clock }: DeliveryRouteParts): ServedRoute[
       const webhook = await requireWebhook(tx, call.caller, call.params.whk);
       const row = await requireDelivery(tx, webhook.id, call.params.dlv);
       refuseUnless(['enabled', 'paused'], webhook);
-      const due = await markDeliveryDue(tx, row, lastingOf(clock).now());
+      const due = await markDeliveryDue(tx, row, deadlineOf(clock).now());
       publish(tx, 'deliveries', null);
       return { body: presentDelivery(due) };
     }),
@@ -98,7 +98,7 @@ async function insertTest(tx: Db, webhook: WebhookRow, ids: IdSource, clock: Clo
       test_body: JSON.stringify(event),
       position: 0,
       created_at: nowMs,
-      due_at: lastingOf(clock).now(),
+      due_at: deadlineOf(clock).now(),
     },
   ]);
   return requireDelivery(tx, webhook.id, id);
@@ -111,7 +111,7 @@ async function insertMissing(
   ids: IdSource,
   clock: Clock,
 ): Promise<number> {
-  const times = { created_at: clock.now(), due_at: lastingOf(clock).now() };
+  const times = { created_at: clock.now(), due_at: deadlineOf(clock).now() };
   const rest = { webhook_id: webhook.id, position: 0, ...times };
   const missing = events.map(({ id, type }) => ({ id: ids('dlv'), event_id: id, type, ...rest }));
   await insertDeliveries(tx, missing);

@@ -1,6 +1,6 @@
 // Sends what is due: claim as many deliveries as each endpoint has room for → send them → write the outcomes. Commits
 // and freed room wake the claiming; a timer does for what is due later. Claiming never waits for a receiver.
-import { type Clock, lastingOf } from '../lib/clock.ts';
+import { type Clock, deadlineOf } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
 import type { Loop, Loops } from '../lib/loops.ts';
 import type { Claimed, DeliveryLease, DeliveryQueue } from './delivery-queue.ts';
@@ -36,7 +36,7 @@ const stopWithinMs = 5000;
 export class DeliveryDispatcher {
   readonly #parts: DispatcherParts;
   /** What is due, and leases: several processes compare these times. */
-  readonly #lasting: Clock;
+  readonly #deadlineClock: Clock;
   readonly #requests: Requests;
   readonly #writer: OutcomeWriter;
   readonly #flights = new Flights();
@@ -53,14 +53,14 @@ export class DeliveryDispatcher {
 
   constructor(parts: DispatcherParts) {
     this.#parts = parts;
-    this.#lasting = lastingOf(parts.clock);
+    this.#deadlineClock = deadlineOf(parts.clock);
     this.#requests = new Requests(parts);
     this.#writer = new OutcomeWriter({ ...parts, onWritten: (batch) => this.#written(batch) });
   }
 
   async start(): Promise<void> {
     const { queue, loops, schedule = defaultScheduleMs } = this.#parts;
-    await queue.recover(this.#lasting.now(), longestDelayMs(schedule));
+    await queue.recover(this.#deadlineClock.now(), longestDelayMs(schedule));
     this.#loop = loops.start({ name: 'webhooks', intervalMs: claimEveryMs, step: () => this.#claimAndSend() });
   }
 
@@ -88,7 +88,7 @@ export class DeliveryDispatcher {
   async #claimAndSend(): Promise<void> {
     const { queue, id, leaseMs = defaultLeaseMs } = this.#parts;
     if (this.#stopping) return;
-    const nowMs = this.#lasting.now();
+    const nowMs = this.#deadlineClock.now();
     void this.#release(this.#flights.giveUpStale(nowMs));
     const untilMs = nowMs + leaseMs;
     await this.#renewLeases(nowMs + leaseMs / 2, untilMs);
@@ -104,7 +104,7 @@ export class DeliveryDispatcher {
       untilMs,
     });
     this.#leases.hold(claimed, untilMs);
-    const takenAt = this.#lasting.now();
+    const takenAt = this.#deadlineClock.now();
     for (const delivery of claimed) this.#flights.add(delivery, takenAt);
     for (const webhookId of new Set(claimed.map(({ webhook_id }) => webhook_id))) this.#sendWaiting(webhookId);
     this.#full = claimed.length === limit;
@@ -122,7 +122,7 @@ export class DeliveryDispatcher {
   #sendWaiting(webhookId: string): void {
     if (this.#stopping) return;
     for (;;) {
-      const flight = this.#flights.begin(webhookId, this.#lasting.now());
+      const flight = this.#flights.begin(webhookId, this.#deadlineClock.now());
       if (!flight) return;
       void this.#send(flight);
     }
@@ -146,7 +146,7 @@ export class DeliveryDispatcher {
   /** `at`: the time of day at which it was sent. */
   #finish(flight: Flight, sent: Sent, at: number): void {
     const { random, schedule = defaultScheduleMs, onAttempt } = this.#parts;
-    const finished = finish(flight, sent, { at, nowMs: this.#lasting.now() }, random(), schedule);
+    const finished = finish(flight, sent, { at, nowMs: this.#deadlineClock.now() }, random(), schedule);
     onAttempt(finished.succeeded);
     this.#writer.add(finished);
     const { webhook_id } = flight.claimed;
@@ -173,7 +173,7 @@ export class DeliveryDispatcher {
 
   #written(batch: Finished[]): void {
     this.#leases.drop(batch.map(({ outcome }) => outcome));
-    const nowMs = this.#lasting.now();
+    const nowMs = this.#deadlineClock.now();
     if (batch.some(({ strict }) => strict)) this.wake();
     for (const { outcome } of batch) {
       // The loop's interval is too long for what is due sooner.

@@ -1,6 +1,6 @@
 // What an answer, or the lack of one, means for a delivery and its endpoint; and the writer that saves outcomes in
 // batches. What finishes while one batch is being written becomes the next.
-import { type Clock, lastingOf } from '../lib/clock.ts';
+import { type Clock, deadlineOf } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
 import { readRetryAfter } from '../lib/retry-after.ts';
 import type { DeliveryQueue, HealthChange, Outcome } from './delivery-queue.ts';
@@ -80,7 +80,7 @@ export class OutcomeWriter {
     this.#parts.onWritten(batch);
     const changed = healthChanges(batch);
     if (changed.length === 0) return;
-    const disabled = await queue.markHealth(changed, lastingOf(clock).now(), random());
+    const disabled = await queue.markHealth(changed, deadlineOf(clock).now(), random());
     if (disabled.length > 0) this.#parts.onDisabled();
   }
 }

@@ -4,7 +4,7 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Config } from '../config.ts';
 import type { LogPlace } from '../db/tables.ts';
 import type { ServedRoute } from '../http/api/served-route.ts';
-import { sharedOf } from '../lib/clock.ts';
+import { databaseOf } from '../lib/clock.ts';
 import type { Loop } from '../lib/loops.ts';
 import { Collector } from '../logs/log-collector.ts';
 import { logRoutes } from '../logs/log-routes.ts';
@@ -41,7 +41,7 @@ const sweepEveryMs = 3_600_000;
 
 export function createLogs(common: Common, config: Config, regions: Regions, registry: Registry): Logs {
   const { db, dialect, loops, log, processId } = common;
-  const clock = sharedOf(common.clock);
+  const clock = databaseOf(common.clock);
   const places = placesOf(common, config);
   const maxBytes = config.logsMb * megabyte;
   const scanners = new Scanners();
@@ -101,7 +101,7 @@ export function createLogs(common: Common, config: Config, regions: Regions, reg
 function placesOf({ db, dialect, clock }: Common, { dataDir, logsS3 }: Config): Places {
   const all: Partial<Record<LogPlace, SegmentBytes>> = {
     files: segmentFiles(join(dataDir, 'logs')),
-    database: segmentRows(db, sharedOf(clock)),
+    database: segmentRows(db, databaseOf(clock)),
     ...(logsS3 && { s3: segmentObjects(logsS3) }),
   };
   const beside = dialect === 'sqlite' ? 'files' : 'database';

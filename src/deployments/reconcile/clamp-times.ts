@@ -1,6 +1,6 @@
 // Stored times that are further in the future than anything could have set them: the clock that wrote them was wrong,
 // or has been set back since. They are clamped to the latest they could be, so that a rollout still ends in time.
-import { sharedOf } from '../../lib/clock.ts';
+import { databaseOf } from '../../lib/clock.ts';
 import { bucketMs } from '../../traffic/measurements.ts';
 import { type DeploymentRow, setDeploymentTimes } from '../deployment-queries.ts';
 import { type InstanceRow, setInstanceStateSince } from '../instance-queries.ts';
@@ -12,14 +12,14 @@ import type { ReconcileContext } from './reconcile-context.ts';
 
 /** Returns whether anything was clamped: the next pass then reads the corrected times. */
 export async function clampRolloutTimes(
-  { lease, clock, lasting, log }: Pick<ReconcileContext, 'lease' | 'clock' | 'lasting' | 'log'>,
+  { lease, clock, deadlineClock, log }: Pick<ReconcileContext, 'lease' | 'clock' | 'deadlineClock' | 'log'>,
   deployment: DeploymentRow,
   policy: RolloutPolicy,
 ): Promise<boolean> {
-  const times = clampToLatest(rolloutOf(deployment, policy), policy, lasting.now());
+  const times = clampToLatest(rolloutOf(deployment, policy), policy, deadlineClock.now());
   // A canary step that begins in the future would count no requests until then.
   const { step_since, step_baseline } = deployment;
-  const isUnmeasured = step_baseline !== null && step_since !== null && step_since > sharedOf(clock).now() + bucketMs;
+  const isUnmeasured = step_baseline !== null && step_since !== null && step_since > databaseOf(clock).now() + bucketMs;
   if (!times && !isUnmeasured) return false;
   log.info(
     { deployment: deployment.id },

@@ -6,7 +6,7 @@
 import type { Db } from '../../db/database.ts';
 import type { EngineInstance } from '../../engines/engine.ts';
 import { type EnvironmentKey, keyOf, keyText } from '../../environments/environment-key.ts';
-import { type Clock, lastingOf } from '../../lib/clock.ts';
+import { type Clock, deadlineOf } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
 import type { RegionState } from '../../regions/regions.ts';
 import { publish } from '../../signals/signals.ts';
@@ -106,7 +106,7 @@ async function unrouteMovedInstances(
   // The rows are newer than the list: one that is healthy now may have been about to start when the list was made.
   const now = await listAgain();
   const moved = missing.filter((row) => !isAt(row, now));
-  if (moved.length > 0) await unroute(db, moved, lastingOf(clock).now());
+  if (moved.length > 0) await unroute(db, moved, deadlineOf(clock).now());
   for (const { id } of moved) log.info({ instance: id, region }, 'an instance is not where it was');
   return now;
 }

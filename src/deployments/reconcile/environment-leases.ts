@@ -9,7 +9,7 @@ import type { Db } from '../../db/database.ts';
 import { postgresNow } from '../../db/database-clock.ts';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
 import { type EnvironmentKey, keyText } from '../../environments/environment-key.ts';
-import { type Clock, steadyOf } from '../../lib/clock.ts';
+import { type Clock, monotonicOf } from '../../lib/clock.ts';
 
 const defaultLeaseMs = 20_000;
 
@@ -42,7 +42,7 @@ export function onlyProcess(db: Db): EnvironmentLeases {
 }
 
 export function databaseLeases(db: Db, owner: string, clock: Clock, leaseMs = defaultLeaseMs): EnvironmentLeases {
-  const steady = steadyOf(clock);
+  const monotonic = monotonicOf(clock);
   const held = new Map<string, { lease: EnvironmentLease; renewedAt: number }>();
   const until = sql<number>`${postgresNow} + ${leaseMs}`;
 
@@ -69,7 +69,7 @@ export function databaseLeases(db: Db, owner: string, clock: Clock, leaseMs = de
   return {
     async hold(key) {
       const name = keyText(key);
-      const nowMs = steady.now();
+      const nowMs = monotonic.now();
       const known = held.get(name);
       if (known && nowMs - known.renewedAt < leaseMs / 2) return known.lease;
       const taken = await take(db, key, owner, until);
@@ -81,7 +81,7 @@ export function databaseLeases(db: Db, owner: string, clock: Clock, leaseMs = de
     },
     holds(key) {
       const known = held.get(keyText(key));
-      return known !== undefined && steady.now() - known.renewedAt < leaseMs;
+      return known !== undefined && monotonic.now() - known.renewedAt < leaseMs;
     },
     async release(key) {
       held.delete(keyText(key));

@@ -99,8 +99,8 @@ async function startUnstarted(
     if (given) members.push({ id, ...given });
   }
   if (members.length === 0) return;
-  const id = await context.lease.write((tx) => ensureSet(tx, seen, revision, context.ids, context.lasting.now()));
-  startMembers(context, seen, { id, revision }, members, context.lasting.now());
+  const id = await context.lease.write((tx) => ensureSet(tx, seen, revision, context.ids, context.deadlineClock.now()));
+  startMembers(context, seen, { id, revision }, members, context.deadlineClock.now());
 }
 
 /** Starts one round of instances. Returns how many: none while the revision backs off after a failed round. */
@@ -110,9 +110,9 @@ async function startMissing(
   revision: RevisionRow,
   count: number,
 ): Promise<number> {
-  const { lease, lasting, ids, crashes, instancePorts, log } = context;
+  const { lease, deadlineClock, ids, crashes, instancePorts, log } = context;
   const { key, region } = seen;
-  const nowMs = lasting.now();
+  const nowMs = deadlineClock.now();
   if (nowMs < crashes.nextStartAt(key, revision.number)) return 0;
   const round = Array.from({ length: count }, () => ids('ins'));
   const common = {
@@ -150,8 +150,8 @@ async function drain(
   row: InstanceRow,
   staying: InstanceRow[],
 ): Promise<void> {
-  const { lease, lasting } = context;
-  const nowMs = lasting.now();
+  const { lease, deadlineClock } = context;
+  const nowMs = deadlineClock.now();
   const isMarked = await lease.write(async (tx) => {
     await lockHealthy(tx, [row, ...staying]);
     if (!(await markInstance(tx, row.id, ['starting', 'healthy', 'unhealthy'], 'draining', nowMs))) return false;
@@ -267,7 +267,7 @@ async function onNotStarted(
   error: unknown,
   startedAt: number,
 ): Promise<void> {
-  const { lease, lasting, crashes } = context;
+  const { lease, deadlineClock, crashes } = context;
   if (error instanceof EngineError && error.fault === 'unavailable') return;
   // Nothing is wrong with the instance: the next pass starts it at another port.
   if (error instanceof EngineError && error.fault === 'port_taken') {
@@ -275,11 +275,11 @@ async function onNotStarted(
     return;
   }
   const failure = startFailure(error as Error);
-  crashes.note(key, revision.number, { failure, logTail: [], startedAt }, lasting.now());
+  crashes.note(key, revision.number, { failure, logTail: [], startedAt }, deadlineClock.now());
   await lease.confirm();
   await region.engine.stop(id, 0).catch(() => {});
   await lease.write(async (tx) => {
-    await endInstance(tx, id, givenUp(lasting.now(), failure, 'exited'));
+    await endInstance(tx, id, givenUp(deadlineClock.now(), failure, 'exited'));
     await publishInstanceChange(tx, key);
   });
 }
@@ -346,13 +346,13 @@ async function portOf(
 
 /** null: none is free, or the engine needs none. */
 async function changePort(
-  { lease, log, lasting, instancePorts: range }: ReconcileContext,
+  { lease, log, deadlineClock, instancePorts: range }: ReconcileContext,
   { name: region, engine: { publishesOn: hosts } }: ObservedRegion,
   instance: string,
   refused: number | null,
 ): Promise<number | null> {
   if (hosts === null) return null;
-  const port = await lease.write((tx) => exchangePort(tx, { hosts, range }, instance, refused, lasting.now()));
+  const port = await lease.write((tx) => exchangePort(tx, { hosts, range }, instance, refused, deadlineClock.now()));
   if (port === null) log.warn({ region, ...range }, noneFree);
   else if (refused !== null)
     log.info({ instance, region, refused, port }, 'another program has the port of an instance');

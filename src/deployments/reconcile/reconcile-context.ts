@@ -31,7 +31,7 @@ export interface ReconcileContext {
   lease: EnvironmentLease;
   clock: Clock;
   /** For deadlines, and for how long an instance has been in its state. */
-  lasting: Clock;
+  deadlineClock: Clock;
   ids: IdSource;
   log: Log;
   seal: Seal;

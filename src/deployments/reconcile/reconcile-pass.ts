@@ -52,7 +52,7 @@ export type NextPass = number | 'idle' | 'gone';
 export async function reconcile(context: ReconcileContext, key: EnvironmentKey): Promise<NextPass> {
   const seen = await observe(context, key);
   if (!seen) return 'gone';
-  await saveHealth(context.db, context.lease, seen, context.lasting.now());
+  await saveHealth(context.db, context.lease, seen, context.deadlineClock.now());
   if (!seen.rollout) return keepActive(context, seen);
 
   const { deployment, target } = seen.rollout;
@@ -61,7 +61,7 @@ export async function reconcile(context: ReconcileContext, key: EnvironmentKey):
   if (await clampRolloutTimes(context, deployment, policy)) return 0;
   const desired = desiredFor(deployment, environment.replicas, countInstances(instances, deployment));
   const observed = await observeRollout(context, seen, seen.rollout, desired);
-  const step = decide(rolloutOf(deployment, policy), observed, policy, context.lasting.now());
+  const step = decide(rolloutOf(deployment, policy), observed, policy, context.deadlineClock.now());
   if (step) {
     const logTail = step.failure ? await failureLog(context.crashes, seen, deployment) : [];
     await context.lease.write((tx) =>
@@ -77,7 +77,7 @@ export async function reconcile(context: ReconcileContext, key: EnvironmentKey):
   const changed = await keepInstances(context, seen, sets);
   if (moved || changed) return 0;
   const behind = observed.routersBehind;
-  return behind && context.lasting.now() < behind.since + routersGetMs ? routersEveryMs : busyEveryMs;
+  return behind && context.deadlineClock.now() < behind.since + routersGetMs ? routersEveryMs : busyEveryMs;
 }
 
 async function keepActive(context: ReconcileContext, seen: Observation): Promise<NextPass> {
@@ -217,7 +217,7 @@ async function troubleOf(
   { revision, state, deadline_at }: DeploymentRow,
   isUnreported: boolean,
 ): Promise<Failure | null> {
-  const { db, crashes, health, lasting } = context;
+  const { db, crashes, health, deadlineClock } = context;
   const crashed = crashes.troubleOf(key, revision);
   if (crashed) return crashed;
   const own = instances.filter((row) => row.revision === revision);
@@ -229,9 +229,10 @@ async function troubleOf(
     const check = health.lastCheckOf(id)?.result;
     if (check && !check.ok && check.fault === 'bad_answer') return notHealthy(check, null, null);
   }
-  const isLate = lasting.now() >= (deadline_at ?? Number.POSITIVE_INFINITY);
+  const isLate = deadlineClock.now() >= (deadline_at ?? Number.POSITIVE_INFINITY);
   if (state !== 'starting' || !region || !(isLate || isUnreported)) return null;
-  const isOverdue = ({ started_at }: InstanceRow) => lasting.now() - (started_at ?? lasting.now()) >= tellAfterMs;
+  const isOverdue = ({ started_at }: InstanceRow) =>
+    deadlineClock.now() - (started_at ?? deadlineClock.now()) >= tellAfterMs;
   const waiting = own.find((row) => row.state === 'starting' && (isLate || isOverdue(row)));
   return waiting ? whyNotHealthy(db, region.engine, waiting, health.lastCheckOf(waiting.id)) : null;
 }

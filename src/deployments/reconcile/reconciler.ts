@@ -4,7 +4,7 @@
 import type { Db } from '../../db/database.ts';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
 import { type EnvironmentKey, keyText } from '../../environments/environment-key.ts';
-import { type Clock, lastingOf, steadyOf } from '../../lib/clock.ts';
+import { type Clock, deadlineOf, monotonicOf } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
 import type { Loop, Loops } from '../../lib/loops.ts';
@@ -64,7 +64,7 @@ export class Reconciler {
   readonly #leases: EnvironmentLeases;
   readonly #context: Omit<ReconcileContext, 'lease'>;
   /** The schedule does not depend on the time of day, which may be set back. */
-  readonly #steady: Clock;
+  readonly #monotonic: Clock;
   readonly #schedule = new Schedule();
   readonly #queues = new RegionQueues();
   readonly #sweeping = new Set<string>();
@@ -76,14 +76,14 @@ export class Reconciler {
     const enqueue = (key: EnvironmentKey) => this.#enqueue(key);
     this.#loops = loops;
     this.#leases = leases;
-    this.#steady = steadyOf(parts.clock);
+    this.#monotonic = monotonicOf(parts.clock);
     this.#context = {
       ...parts,
-      lasting: lastingOf(parts.clock),
-      engineLists: new EngineLists(this.#steady, unrouteMoved(parts)),
+      deadlineClock: deadlineOf(parts.clock),
+      engineLists: new EngineLists(this.#monotonic, unrouteMoved(parts)),
       engineCalls: new EngineCalls(parts.log, enqueue),
-      health: new HealthWatch(this.#steady, enqueue, parts.probe ?? probe),
-      images: new ImagePulls({ ...parts, clock: this.#steady, random }, enqueue),
+      health: new HealthWatch(this.#monotonic, enqueue, parts.probe ?? probe),
+      images: new ImagePulls({ ...parts, clock: this.#monotonic, random }, enqueue),
       crashes: new Crashes(),
     };
   }
@@ -112,7 +112,7 @@ export class Reconciler {
   /** Reconcile this environment as soon as possible. */
   #enqueue(key: EnvironmentKey): void {
     this.#context.engineLists.clear();
-    this.#schedule.enqueue(key, this.#steady.now());
+    this.#schedule.enqueue(key, this.#monotonic.now());
     this.#loop?.wake();
   }
 
@@ -128,7 +128,7 @@ export class Reconciler {
     try {
       const keys = await listEnvironmentsIn(db, region);
       engineLists.clear();
-      this.#schedule.enqueueScheduled(keys, this.#steady.now());
+      this.#schedule.enqueueScheduled(keys, this.#monotonic.now());
       this.#loop?.wake();
     } catch (error) {
       log.warn({ err: error, region }, 'the environments of a region that changed wait for their next pass');
@@ -138,11 +138,11 @@ export class Reconciler {
   async #tick(): Promise<void> {
     const { db } = this.#context;
     const schedule = this.#schedule;
-    const nowMs = this.#steady.now();
+    const nowMs = this.#monotonic.now();
     if (schedule.takeSweep(nowMs, sweepEveryMs)) await this.#sweep(nowMs);
     if (schedule.takeSearch(nowMs, searchEveryMs)) schedule.discover(await listEnvironmentsInProgress(db), nowMs);
-    await this.#dispatch(schedule.take(this.#steady.now(), maxTaken));
-    if (schedule.isAnyDue(this.#steady.now())) this.#loop?.wake();
+    await this.#dispatch(schedule.take(this.#monotonic.now(), maxTaken));
+    if (schedule.isAnyDue(this.#monotonic.now())) this.#loop?.wake();
   }
 
   /** Gives each to the workers of its region. Each pass plans the next one. */
@@ -151,19 +151,19 @@ export class Reconciler {
       const regions = await findRegions(this.#context.db, keys);
       for (const key of keys) this.#queues.add(regions.get(keyText(key)) ?? noRegion, () => this.#runPass(key));
     } catch (error) {
-      for (const key of keys) this.#schedule.plan(key, this.#steady.now() + busyEveryMs);
+      for (const key of keys) this.#schedule.plan(key, this.#monotonic.now() + busyEveryMs);
       throw error;
     }
   }
 
   async #sweep(nowMs: number): Promise<void> {
-    const { db, routers, lasting } = this.#context;
+    const { db, routers, deadlineClock } = this.#context;
     try {
       const keys = await listEnvironmentsToKeep(db);
       this.#schedule.discover(keys, nowMs);
       this.#schedule.reduceTo(keys, nowMs);
       await routers.sweep();
-      await freePorts(db, routers, lasting.now());
+      await freePorts(db, routers, deadlineClock.now());
     } catch (error) {
       this.#schedule.enqueueSweep();
       throw error;
@@ -178,7 +178,7 @@ export class Reconciler {
   async #sweepRegion(region: RegionState): Promise<void> {
     try {
       const left = await this.#orphans.remove(this.#context, region);
-      if (left > 0) this.#schedule.enqueueSweep(this.#steady.now() + searchEveryMs);
+      if (left > 0) this.#schedule.enqueueSweep(this.#monotonic.now() + searchEveryMs);
     } catch (error) {
       this.#context.log.warn({ err: error, region: region.name }, 'a search for orphans failed');
     } finally {
@@ -188,7 +188,7 @@ export class Reconciler {
 
   async #runPass(key: EnvironmentKey): Promise<void> {
     const next = await this.#reconcile(key);
-    const nowMs = this.#steady.now();
+    const nowMs = this.#monotonic.now();
     if (next === 'gone') this.#enqueueSweep();
     if (typeof next === 'number') this.#schedule.plan(key, nowMs + next);
     else this.#schedule.remove(key);

@@ -51,12 +51,12 @@ export async function refreshInstances(
 ): Promise<InstanceRow[]> {
   context.health.watch(of.key, healthTargets(of, rows));
   const refreshed: InstanceRow[] = [];
-  for (const row of await clampInstanceTimes(context.lease, rows, context.lasting.now())) {
+  for (const row of await clampInstanceTimes(context.lease, rows, context.deadlineClock.now())) {
     const skip = row.state === 'draining' || of.busy.has(row.id);
     const now = skip ? row : await refreshInstance(context, of, row);
     if (now) refreshed.push(now);
   }
-  return saveChecks(context.lease, context.health, refreshed, context.lasting.now());
+  return saveChecks(context.lease, context.health, refreshed, context.deadlineClock.now());
 }
 
 /** Instances that run and should serve, at the addresses that the engine reports now. */
@@ -76,23 +76,23 @@ async function refreshInstance(
   of: Refreshed,
   known: InstanceRow,
 ): Promise<InstanceRow | null> {
-  const { lease, health, lasting } = context;
+  const { lease, health, deadlineClock } = context;
   const found = of.running.get(known.id);
   if (!found) {
     // The engine does not know it. One that was starting never reached the engine and is started again; any other is
     // lost.
     if (known.state === 'starting') return known;
-    await removeInstance(lease, health, known, vanished(lasting.now()));
+    await removeInstance(lease, health, known, vanished(deadlineClock.now()));
     return null;
   }
   if (found.endedWithEngine) {
     context.log.info({ instance: known.id, region: known.region }, 'an instance ended with its engine');
     // The sweep removes what is left of it; starting replacements comes first.
-    await removeInstance(lease, health, known, endedWithEngine(lasting.now()));
+    await removeInstance(lease, health, known, endedWithEngine(deadlineClock.now()));
     return null;
   }
   if (found.state === 'exited') {
-    const end = howItEnded(found, lasting.now());
+    const end = howItEnded(found, deadlineClock.now());
     const failure = found.failure ?? failureOf(end);
     await giveUp(context, of, known, failure, { ...end, message: failure.message });
     return null;
@@ -100,21 +100,21 @@ async function refreshInstance(
   // The keeper starts it again. One that ran before is being replaced by its engine, and has the usual start timeout.
   if (found.state === 'created' && known.state === 'starting') return known;
   // One that runs without an address has as long to get one as it has to become healthy.
-  const row = await saveFound(lease, known, found, lasting.now());
+  const row = await saveFound(lease, known, found, deadlineClock.now());
   const seen = healthSeen(found, health.healthOf(row.id));
   if (seen === 'healthy' && row.state !== 'healthy' && (await isProved(context.db, of, row)))
-    return mark(lease, row, 'healthy', lasting.now());
-  if (seen === 'unhealthy' && row.state === 'healthy') return mark(lease, row, 'unhealthy', lasting.now());
+    return mark(lease, row, 'healthy', deadlineClock.now());
+  if (seen === 'unhealthy' && row.state === 'healthy') return mark(lease, row, 'unhealthy', deadlineClock.now());
   // Its host is unreachable, which is not the instance's fault: either the host comes back, or the instance is gone
   // with it.
   if (found.hostAway) return row;
-  const waitedMs = lasting.now() - row.state_since;
+  const waitedMs = deadlineClock.now() - row.state_since;
   const startTimeoutS = of.healthChecks.get(row.revision)?.start_timeout_s;
   if (row.state === 'healthy' || startTimeoutS === undefined || waitedMs <= startTimeoutS * 1000) return row;
   const failure = found.address
     ? await whyNotHealthy(context.db, of.engine, row, health.lastCheckOf(row.id))
     : (found.failure ?? noAddress);
-  await giveUp(context, of, row, failure, givenUp(lasting.now(), failure, 'killed'));
+  await giveUp(context, of, row, failure, givenUp(deadlineClock.now(), failure, 'killed'));
   return null;
 }
 
@@ -172,9 +172,9 @@ async function giveUp(
   failure: Failure,
   end: HowItEnded,
 ): Promise<void> {
-  const { lasting, log, lease, health, crashes, engineCalls } = context;
+  const { deadlineClock, log, lease, health, crashes, engineCalls } = context;
   const logTail = await readLogTail(of.engine, row.id);
-  crashes.note(of.key, row.revision, { failure, logTail, startedAt: row.created_at }, lasting.now());
+  crashes.note(of.key, row.revision, { failure, logTail, startedAt: row.created_at }, deadlineClock.now());
   const { id, project_id, environment, revision } = row;
   log.warn({ instance: id, project: project_id, environment, revision }, failure.message);
   await removeInstance(lease, health, row, end);

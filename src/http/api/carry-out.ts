@@ -10,7 +10,7 @@ import type { Caller } from '../../contract/scopes.ts';
 import type { Db } from '../../db/database.ts';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
 import { preparedInsert } from '../../db/prepared.ts';
-import { type Clock, lastingOf } from '../../lib/clock.ts';
+import { type Clock, deadlineOf } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
 import type { Seal } from '../../lib/seal.ts';
@@ -81,7 +81,7 @@ async function change(
     body: call.body,
     owner: call.requestId,
   };
-  const earlier = await claimIdempotencyKey(db, seal, idempotent, lastingOf(clock).now());
+  const earlier = await claimIdempotencyKey(db, seal, idempotent, deadlineOf(clock).now());
   if (earlier) return replayed(earlier, call.requestId);
   try {
     return await commit(platform, route, request, call, idempotent);

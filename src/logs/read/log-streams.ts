@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream';
 import { quotaExceeded } from '../../contract/errors.ts';
 import type { EnvironmentKey } from '../../environments/environment-key.ts';
 import { findEnvironment } from '../../environments/environment-queries.ts';
-import { type Clock, sharedOf } from '../../lib/clock.ts';
+import { type Clock, databaseOf } from '../../lib/clock.ts';
 import { FollowStream } from '../../lib/follow-stream.ts';
 import type { Log } from '../../lib/log.ts';
 import { subscribe } from '../../signals/signals.ts';
@@ -53,7 +53,7 @@ export class LogStreams {
       throw quotaExceeded(`An account follows at most ${maxPerAccount} logs at once.`, 'log streams', maxPerAccount);
     }
     const { db, clock } = this.#parts;
-    const nowMs = sharedOf(clock).now();
+    const nowMs = databaseOf(clock).now();
     const everything = { fromMs: 0, toMs: endOfTimeMs };
     const existing = follower.fromMs === null ? await listSegments(db, follower.key, everything) : [];
     const stream = new LogEventStream(this.#parts, follower, existing, nowMs);

@@ -40,7 +40,7 @@ export interface ProxyContext {
   /** What is counted is counted at this time. */
   readonly clock: Clock;
   /** Measures how long something took or may take; the other clock may be set meanwhile. */
-  readonly steady: Clock;
+  readonly monotonic: Clock;
   readonly log: Log;
   readonly failedRequests: FailedRequests;
   readonly limits: ProxyLimits;
@@ -95,7 +95,7 @@ export class Exchange implements AttemptOwner {
     this.#head = head;
     this.#upgrade = upgrade;
     this.#awaitsContinue = awaitsContinue;
-    this.#startedAt = context.steady.now();
+    this.#startedAt = context.monotonic.now();
   }
 
   start(route: ProxyRoute): void {
@@ -122,7 +122,7 @@ export class Exchange implements AttemptOwner {
 
   /** Makes an attempt at the next instance; false where there is none left. */
   #tryNext(route: ProxyRoute): boolean {
-    const nowMs = this.#context.steady.now();
+    const nowMs = this.#context.monotonic.now();
     const wanted = backendOf(route, this.#head.bucket);
     const other = wanted === route.stable ? route.canary : route.stable;
     const instance = chooseInstance(wanted, other, nowMs, this.#tried);
@@ -214,9 +214,9 @@ export class Exchange implements AttemptOwner {
 
   onFailure(failure: AttemptFailure): void {
     const { attempt, error, connected } = failure;
-    const { steady, limits, log, failedRequests } = this.#context;
+    const { monotonic, limits, log, failedRequests } = this.#context;
     if (!connected && isOfInstance(error)) {
-      attempt.instance.ejectedUntil = steady.now() + limits.ejectMs;
+      attempt.instance.ejectedUntil = monotonic.now() + limits.ejectMs;
       log.warn({ revision: attempt.backend.revision, code: codeOf(error) }, 'an instance takes no connection');
     }
     if (this.#tryAnother(failure)) return;
@@ -231,14 +231,14 @@ export class Exchange implements AttemptOwner {
       status: response.status,
       code: codeOf(error),
       reason: error.message,
-      tookMs: Math.round(steady.now() - this.#startedAt),
+      tookMs: Math.round(monotonic.now() - this.#startedAt),
     });
   }
 
   #tryAnother({ attempt, error, connected, sent, responseBegun }: AttemptFailure): boolean {
-    const { steady, limits, routes } = this.#context;
+    const { monotonic, limits, routes } = this.#context;
     const route = routes.find(this.#head.hostName);
-    if (!route || responseBegun || steady.now() - this.#startedAt > limits.retryMs) return false;
+    if (!route || responseBegun || monotonic.now() - this.#startedAt > limits.retryMs) return false;
     if (!isSafeToRepeat(error, this.#request.method!, sent, this.#head.hasBody)) return false;
     if (this.#tried === none) this.#tried = [];
     this.#tried.push(attempt.instance);
@@ -251,8 +251,8 @@ export class Exchange implements AttemptOwner {
   }
 
   #count(backend: Backend, outcome: Outcome): void {
-    const { clock, steady } = this.#context;
-    backend.counter.countRequest(clock.now(), steady.now() - this.#startedAt, outcome);
+    const { clock, monotonic } = this.#context;
+    backend.counter.countRequest(clock.now(), monotonic.now() - this.#startedAt, outcome);
   }
 
   readonly #onClosed = (): void => {

@@ -6,7 +6,7 @@ import type { AddressInfo, Server } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import type { Range } from '../../lib/address.ts';
-import { type Clock, steadyOf } from '../../lib/clock.ts';
+import { type Clock, monotonicOf } from '../../lib/clock.ts';
 import { type Connections, limitConnections, trackConnections } from '../../lib/connections.ts';
 import { createIds } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
@@ -51,14 +51,14 @@ const portOf = (server: Server): number => (server.address() as AddressInfo).por
 export function createProxy(options: ProxyOptions): BuiltInProxy {
   const { clock, log, limits: changed, certificates, redirect, trustedProxies = [] } = options;
   const limits = { ...defaultLimits, ...changed };
-  const steady = steadyOf(clock);
+  const monotonic = monotonicOf(clock);
   const counter = new TrafficCounter(clock);
   const routes = new RouteTable(limits, counter);
   const context: ProxyContext = {
     clock,
-    steady,
+    monotonic,
     log,
-    failedRequests: new FailedRequests(steady, log),
+    failedRequests: new FailedRequests(monotonic, log),
     limits,
     ids: createIds(clock),
     routes,

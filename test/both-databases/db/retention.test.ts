@@ -15,14 +15,14 @@ const yearMs = 365 * dayMs;
 const startMs = Date.parse('2026-01-01T00:00:00Z');
 
 let offMs = 0;
-const t = sharedApp({ clock: { now: () => Date.now() + offMs, steady: () => performance.now() } });
+const t = sharedApp({ clock: { now: () => Date.now() + offMs, monotonic: () => performance.now() } });
 
 describe('the time by which things are old', () => {
-  let [wallMs, steadyMs] = [startMs, 0];
-  const clock = { now: () => wallMs, steady: () => steadyMs };
+  let [wallMs, monotonicMs] = [startMs, 0];
+  const clock = { now: () => wallMs, monotonic: () => monotonicMs };
   const pass = (ms: number) => {
     wallMs += ms;
-    steadyMs += ms;
+    monotonicMs += ms;
   };
   // A database that no service uses at the same time.
   let isolated: Awaited<ReturnType<typeof isolatedEnv>>;
@@ -37,7 +37,7 @@ describe('the time by which things are old', () => {
   });
   beforeEach(async () => {
     await store.db.deleteFrom('meta').where('name', '=', 'retention_time').execute();
-    [wallMs, steadyMs] = [startMs, 0];
+    [wallMs, monotonicMs] = [startMs, 0];
   });
   const open = () => new RetentionClock(store.db, clock);
 

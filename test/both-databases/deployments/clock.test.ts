@@ -8,7 +8,7 @@ import { image, instancesOf } from './deployments-fixture.ts';
 
 const hourMs = 3600_000;
 let offMs = 0;
-const clock = { now: () => Date.now() + offMs, steady: () => performance.now() };
+const clock = { now: () => Date.now() + offMs, monotonic: () => performance.now() };
 const t = sharedApp({ tokenLimit: 1_000_000, clock });
 
 async function canaryOf(settings: object): Promise<{ shop: Shop; id: string }> {

@@ -9,7 +9,7 @@ import { until } from '../../helpers/wait.ts';
 import { image } from './deployments-fixture.ts';
 
 let frozenAt: number | null = null;
-const clock = { now: () => frozenAt ?? Date.now(), steady: () => performance.now() };
+const clock = { now: () => frozenAt ?? Date.now(), monotonic: () => performance.now() };
 const t = sharedApp({ tokenLimit: 1_000_000, clock });
 
 test('resume in the ten seconds in which it failed: the errors of before do not count again', async () => {

@@ -8,7 +8,7 @@ import { sharedApp } from '../../helpers/shared-app.ts';
 
 const hourMs = 3600_000;
 let offMs = 0;
-const clock = { now: () => Date.now() + offMs, steady: () => performance.now() };
+const clock = { now: () => Date.now() + offMs, monotonic: () => performance.now() };
 const t = sharedApp({ tokenLimit: 1_000_000, clock, webhookTimings: { scheduleMs: [300, 300, 300] } });
 const receivers: Receiver[] = [];
 after(() => Promise.all(receivers.map((receiver) => receiver.close())));
