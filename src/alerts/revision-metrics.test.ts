@@ -7,7 +7,7 @@ import { openDatabase } from '../db/open-database.ts';
 import { latencyBoundsMs } from '../traffic/measurements.ts';
 import { RevisionMetrics } from './revision-metrics.ts';
 
-const dataDir = mkdtempSync(join(tmpdir(), 'sluice-figures-'));
+const dataDir = mkdtempSync(join(tmpdir(), 'sluice-metrics-'));
 after(() => rmSync(dataDir, { recursive: true }));
 
 const measured = (requests: number) => ({
@@ -20,15 +20,15 @@ test('while the database fails, the router’s counters are still there; the tex
   // Without migrations there is no table, so every query fails.
   const { db, close } = await openDatabase({ url: null, dataDir, onConnectionLost: () => {} });
   let nowMs = 0;
-  const figures = new RevisionMetrics({ db, clock: { now: () => nowMs } });
-  figures.note('router', [measured(3)]);
-  const text = await figures.text();
+  const metrics = new RevisionMetrics({ db, clock: { now: () => nowMs } });
+  metrics.note('router', [measured(3)]);
+  const text = await metrics.text();
   assert.equal(requestsIn(text), '3');
   assert.doesNotMatch(text, /^sluice_(alerts|healthy|certificate)/m);
-  figures.note('router', [measured(4)]);
+  metrics.note('router', [measured(4)]);
   nowMs = 4999;
-  assert.equal(requestsIn(await figures.text()), '3');
+  assert.equal(requestsIn(await metrics.text()), '3');
   nowMs = 5000;
-  assert.equal(requestsIn(await figures.text()), '4');
+  assert.equal(requestsIn(await metrics.text()), '4');
   await close();
 });

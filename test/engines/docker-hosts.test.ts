@@ -250,7 +250,7 @@ describe('several Docker hosts', { skip: dockerMissing, timeout: 300_000 }, () =
           ),
         60_000,
       );
-      proxy.letGo();
+      proxy.release();
       await until('no double', async () => {
         const isBack = engine.hosts!().every(({ available }) => available);
         const [instance, ...others] = await engine.list();
@@ -261,7 +261,7 @@ describe('several Docker hosts', { skip: dockerMissing, timeout: 300_000 }, () =
       await engine.stop(spec.id, 0);
       assert.equal(await counts(), 0);
     } finally {
-      proxy.letGo();
+      proxy.release();
       await engine.close();
       proxy.stop();
     }

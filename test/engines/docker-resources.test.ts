@@ -112,10 +112,10 @@ describe('resources on Docker', { skip: dockerMissing }, () => {
       const many = Array.from({ length: 100 }, (_, n) => `ins_${n}`);
       assert.equal((await hasty.usage!(many)).size, 0);
       assert.ok(proxy.taken() < 40, `${proxy.taken()} calls to an engine that hangs`);
-      proxy.letGo();
+      proxy.release();
       for (const { id } of [one, two]) await engine.stop(id, 0);
     } finally {
-      proxy.letGo();
+      proxy.release();
       await Promise.all([engine.close(), hasty.close()]);
       proxy.stop();
     }

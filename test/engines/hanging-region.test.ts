@@ -29,7 +29,7 @@ describe('a region whose Docker hangs', { skip: dockerMissing }, () => {
     t = await startApp({ tokenLimit: 1_000_000, env: { SLUICE_REGIONS: regions } });
   });
   after(async () => {
-    proxy?.letGo();
+    proxy?.release();
     await t?.stop();
     proxy?.stop();
     await docker?.stop();
@@ -69,12 +69,12 @@ describe('a region whose Docker hangs', { skip: dockerMissing }, () => {
       await engine.probe();
       await assert.rejects(engine.start(spec), isFault('unavailable'));
       await assert.rejects(engine.probe(), isFault('unavailable'));
-      proxy.letGo();
+      proxy.release();
       await engine.probe();
       await startReady(engine, spec);
       await engine.stop(spec.id, 0);
     } finally {
-      proxy.letGo();
+      proxy.release();
       await engine.close();
     }
   });
@@ -99,7 +99,7 @@ describe('a region whose Docker hangs', { skip: dockerMissing }, () => {
     assert.equal((await far[0]!.visit()).status, 200, 'what runs there is visited as before');
     assert.ok(proxy.taken() > 0);
 
-    proxy.letGo();
+    proxy.release();
     await until('the region to be back', () => isAvailable('far'), 30_000, 200);
     for (const [n, { id }] of deployments.entries()) await far[n + 1]!.reaches(id, 'succeeded');
     await far[0]!.released(images[1]!);

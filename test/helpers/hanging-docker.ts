@@ -9,7 +9,7 @@ export interface HangingDocker {
   /** `calls`: what begins with these, as in `POST /containers/create`; by default all but the ping. */
   hang(calls?: RegExp): void;
   /** Answers again; what was taken meanwhile is cut off. */
-  letGo(): void;
+  release(): void;
   /** How many calls were taken without an answer. */
   taken(): number;
   stop(): void;
@@ -47,7 +47,7 @@ export async function hangingDocker(socketPath: string): Promise<HangingDocker> 
     hang(calls = /^(?!\w+ \/_ping )/) {
       hanging = calls;
     },
-    letGo() {
+    release() {
       hanging = null;
       for (const socket of stuck) socket.destroy();
       stuck.clear();
