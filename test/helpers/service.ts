@@ -43,7 +43,7 @@ export function startTwoServices(env: Record<string, string>): [Service, Service
 /** `child` leads a process group. */
 export function serviceOf(child: ChildProcess): Service {
   let output = '';
-  const url = new Promise<string>((resolve) => {
+  const url = new Promise<string>((resolve, reject) => {
     const read = (chunk: Buffer) => {
       output += chunk;
       const found = /listens on (http:\S+)/.exec(output);
@@ -51,7 +51,9 @@ export function serviceOf(child: ChildProcess): Service {
     };
     child.stdout!.on('data', read);
     child.stderr!.on('data', read);
+    child.on('close', () => reject(new Error(`the service ended before it listened:\n${output}`)));
   });
+  url.catch(() => {}); // not every test waits for it
   const service: Service = {
     child,
     killAll: () => void (child.pid !== undefined && killGroup(child.pid)),
