@@ -12,7 +12,7 @@ export interface Job {
 export type DurationOf = (pass: Pass, file: string) => number | undefined;
 
 /** Long enough to make loading the service a small part, short enough to leave no core without work at the end. */
-const jobS = 25;
+const jobS = 40;
 const mostFiles = 40;
 
 /** Where nothing is remembered. Those that start containers, browsers or several services come first. */

@@ -29,7 +29,8 @@ export async function runJob({ files }: Pick<Job, 'files'>, env: Record<string, 
   const stream = run({
     files: [join(helpers, 'test-process.ts')],
     argv: [JSON.stringify({ files, env })],
-    execArgv: ['--import', join(helpers, 'ends-by-itself.ts')],
+    // A larger nursery: most of what a test allocates is garbage a moment later.
+    execArgv: ['--import', join(helpers, 'ends-by-itself.ts'), '--max-semi-space-size=64'],
     concurrency: 1,
     timeout: timeoutMs,
   });

@@ -14,7 +14,14 @@ const sources = globSync('src/**/*.ts').filter((path) => !path.endsWith('.test.t
 
 /** Names that only a test, the command line or a child of the supervisor reads. */
 const otherVariables = new Set([
-  ...['SLUICE_TOKEN', 'SLUICE_PROJECT', 'SLUICE_TEST_POSTGRES', 'SLUICE_TEST_KUBECONFIG', 'SLUICE_TEST_REGISTRY'],
+  ...[
+    'SLUICE_TOKEN',
+    'SLUICE_PROJECT',
+    'SLUICE_TEST_POSTGRES',
+    'SLUICE_TEST_TRACE',
+    'SLUICE_TEST_KUBECONFIG',
+    'SLUICE_TEST_REGISTRY',
+  ],
   ...['SLUICE_CONTROL', 'SLUICE_WORKER'],
 ]);
 

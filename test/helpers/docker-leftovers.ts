@@ -6,18 +6,21 @@ import { join } from 'node:path';
 import { isAlive } from './children.ts';
 import { until } from './wait.ts';
 
+/** On a disk: layers of images do not belong into memory, and what a killed run left there is found by the next one. */
+const homes = process.env.SLUICE_TEST_DISK ?? tmpdir();
+
 export const limitMs = 30_000;
 export const sbin = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` };
 
 /** A folder that names the process that owns it. Folders of processes that were killed are removed too. */
 export async function makeHome(kind: 'docker' | 'registry'): Promise<string> {
   const prefix = `sluice-${kind}-`;
-  for (const name of readdirSync(tmpdir()).filter((each) => each.startsWith(prefix))) {
+  for (const name of readdirSync(homes).filter((each) => each.startsWith(prefix))) {
     const owner = name.slice(prefix.length).split('-')[0]!;
     // Two test processes may do so at once; whatever one of them leaves, the next one finds.
-    if (!isAlive(Number(owner))) await removeHome(join(tmpdir(), name)).catch(() => {});
+    if (!isAlive(Number(owner))) await removeHome(join(homes, name)).catch(() => {});
   }
-  return mkdtempSync(join(tmpdir(), `${prefix}${process.pid}-`));
+  return mkdtempSync(join(homes, `${prefix}${process.pid}-`));
 }
 
 /** Whatever of it still runs is ended. */

@@ -1,8 +1,8 @@
 // HAProxy on a free port, in a folder of its own. It ends with the test file.
+
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after } from 'node:test';
 import { connect } from 'node:tls';
 import { pino } from 'pino';
 import { systemClock } from '../../src/lib/clock.ts';
@@ -19,6 +19,7 @@ import { type HaproxyFiles, haproxyFiles } from '../../src/traffic/haproxy/hapro
 import { stopMaster } from '../../src/traffic/haproxy/haproxy-process.ts';
 import type { Measurement } from '../../src/traffic/measurements.ts';
 import { defaultLimits, type ProxyLimits } from '../../src/traffic/proxy/limits.ts';
+import { atEnd } from './at-end.ts';
 import { freePort } from './free-port.ts';
 import { until } from './wait.ts';
 
@@ -41,7 +42,7 @@ export interface TestHaproxy {
 
 const planes: (() => Promise<void>)[] = [];
 const masters: (() => Promise<void>)[] = [];
-after(async () => {
+atEnd(async () => {
   await Promise.all(planes.map((stop) => stop()));
   await Promise.all(masters.map((end) => end()));
 });

@@ -1,5 +1,6 @@
 // A data plane on a free port, and instances behind it, which stop with their test. The tests of test/both-planes/ run with
 // the built-in proxy and, with SLUICE_TEST_DATA_PLANE=haproxy, once more with HAProxy.
+
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import {
@@ -18,6 +19,7 @@ import type { EnvironmentRoutes, Share, Target } from '../../src/traffic/data-pl
 import type { Measurement } from '../../src/traffic/measurements.ts';
 import type { ProxyLimits } from '../../src/traffic/proxy/limits.ts';
 import { createProxy } from '../../src/traffic/proxy/proxy.ts';
+import { atEnd } from './at-end.ts';
 import { freePort } from './free-port.ts';
 import { startHaproxyRouter } from './router-haproxy.ts';
 import { plane, type TestRouter, type TestRouterTls } from './router-plane.ts';
@@ -171,7 +173,7 @@ interface AskOptions {
 }
 
 export const agent = new Agent({ keepAlive: true, maxSockets: 64 });
-after(() => agent.destroy());
+atEnd(() => agent.destroy());
 
 /** Connections kept from earlier requests, for whose next one HAProxy would wait. */
 function closeIdle(): void {

@@ -2,6 +2,7 @@
 // They share what has been loaded. Hooks at the top of a file run for that file alone.
 import { describe } from 'node:test';
 import { pathToFileURL } from 'node:url';
+import './at-end.ts';
 
 const { files, env } = JSON.parse(process.argv[2]!) as { files: string[]; env: Record<string, string> };
 Object.assign(process.env, env);

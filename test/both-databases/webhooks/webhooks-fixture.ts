@@ -13,7 +13,9 @@ const receivers: Receiver[] = [];
 /** Started before the tests of a file, stopped after them. */
 export function setUpApp(): void {
   const webhookTimings = { scheduleMs: [50, 50, 50, 50, 50, 50], timeoutMs: 1500 };
-  t = sharedApp({ tokenLimit: 1_000_000, webhookTimings });
+  sharedApp({ tokenLimit: 1_000_000, webhookTimings }, (app) => {
+    t = app;
+  });
   after(async () => {
     for (const receiver of receivers) await receiver.close();
   });
