@@ -2,7 +2,7 @@
 // built-in router; those of test/both-databases/ on PostgreSQL too, and those of test/both-planes/ with HAProxy too.
 // With CI=true a skipped test is a failure. docs/testing.md says what runs where, and what happens to a flaky test.
 import { spawn } from 'node:child_process';
-import { existsSync, globSync, mkdtempSync, rmSync, statfsSync, statSync } from 'node:fs';
+import { chmodSync, existsSync, globSync, mkdtempSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createTemplate, startPostgres } from '../test/helpers/postgres.ts';
@@ -31,6 +31,7 @@ function takeMemoryDisk(): () => void {
   if (type !== tmpfsMagic || bavail * bsize < enoughBytes) return () => {};
   process.env.SLUICE_TEST_DISK = tmpdir();
   const folder = mkdtempSync(join(memoryDisk, 'sluice-tests-'));
+  chmodSync(folder, 0o1777); // PostgreSQL does not run as root
   process.env.TMPDIR = folder;
   return () => rmSync(folder, { recursive: true, force: true });
 }
