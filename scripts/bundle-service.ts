@@ -1,9 +1,12 @@
 // Bundles the service and the command line into dist/service: a start loads some fifty files instead of 1,600. Each build
 // has a folder of its own, which dist/service points to: processes that run from an older one still find the parts that
 // they load later.
+import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import {
   chmodSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -14,7 +17,9 @@ import {
   statSync,
   symlinkSync,
 } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { build, type Plugin } from 'rolldown';
 import { entries, installDir } from '../src/lib/install.ts';
 
@@ -47,26 +52,53 @@ export async function bundleService(): Promise<void> {
       logLevel: 'warn',
       output: { dir: folder, format: 'esm', sourcemap: true, chunkFileNames: '[name]-[hash].js' },
     });
-    putInPlace(folder);
+    if (putInPlace(folder)) await fillCompileCache();
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-function putInPlace(folder: string): void {
+/**
+ * Starts the service once, for a moment and in a folder of its own, so that its first real start finds compiled code. Where
+ * that is not possible, the first start compiles it.
+ */
+async function fillCompileCache(): Promise<void> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'sluice-build-'));
+  const env = {
+    ...{ PATH: process.env.PATH, SLUICE_DATA_DIR: dataDir, SLUICE_REGIONS: 'local=standin:', SLUICE_SAMPLE: 'off' },
+    ...{ SLUICE_PORT: '0', SLUICE_ROUTER_PORT: '0', SLUICE_ROUTER_TLS_PORT: '0', SLUICE_ROUTER_WORKERS: '1' },
+    SLUICE_DATA_PLANE: 'builtin',
+  };
+  const entry = join(current, 'supervisor.js');
+  const child = spawn(process.execPath, [entry], {
+    env: { ...env, NODE_COMPILE_CACHE: join(current, 'compiled') },
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  const giveUp = setTimeout(() => child.kill('SIGKILL'), 30_000);
+  const ended = once(child, 'exit').catch(() => {});
+  for await (const line of createInterface({ input: child.stdout })) if (line.includes('listens on')) child.kill();
+  await ended;
+  clearTimeout(giveUp);
+  rmSync(dataDir, { recursive: true, force: true });
+}
+
+/** Returns whether it is new. */
+function putInPlace(folder: string): boolean {
   const hash = createHash('sha256');
   for (const name of readdirSync(folder).sort()) hash.update(name).update(readFileSync(join(folder, name)));
   const name = `service-${hash.digest('hex').slice(0, 16)}`;
+  const isNew = !existsSync(join(dist, name));
   try {
-    renameSync(folder, join(dist, name));
+    if (isNew) renameSync(folder, join(dist, name));
   } catch (error) {
-    // The same is there already.
+    // Another build has just put the same there.
     if (!['ENOTEMPTY', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
   }
   const link = `${folder}.link`;
   symlinkSync(name, link);
   renameSync(link, current);
   removeOld();
+  return isNew;
 }
 
 function removeOld(): void {
