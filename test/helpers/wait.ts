@@ -10,12 +10,14 @@ export async function until<T>(
   timeoutMs = 60_000,
   everyMs = 25,
 ): Promise<Exclude<T, Not>> {
-  const giveUpAt = Date.now() + timeoutMs;
-  const seldomFrom = Date.now() + 2000;
+  const startedAt = Date.now();
+  const giveUpAt = startedAt + timeoutMs;
   for (;;) {
     const answer = await ask();
     if (answer !== undefined && answer !== null && answer !== false) return answer as Exclude<T, Not>;
     if (Date.now() > giveUpAt) throw new Error(`waited ${timeoutMs} ms for ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, Date.now() < seldomFrom ? everyMs : 4 * everyMs));
+    // A question costs processor time that what it waits for may need: the longer it takes, the less often it is asked.
+    const pauseMs = Math.min(Math.max((Date.now() - startedAt) / 10, everyMs / 2), 4 * everyMs);
+    await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
 }
