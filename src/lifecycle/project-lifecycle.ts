@@ -38,6 +38,7 @@ export function projectLifecycleRoutes({ ids, clock, regions, maxProjects }: Pro
       const { body, caller } = call;
       const region = regions.choose(body.region);
       const slug = body.slug ?? (await freeSlug(tx, ids, caller.accountId, slugOf(body.name)));
+      const nowMs = clock.now();
       const row: projects.ProjectRow = {
         id: ids('prj'),
         account_id: caller.accountId,
@@ -46,8 +47,8 @@ export function projectLifecycleRoutes({ ids, clock, regions, maxProjects }: Pro
         description: body.description ?? null,
         labels: JSON.stringify(body.labels ?? []),
         next_sequence: 1,
-        created_at: clock.now(),
-        updated_at: clock.now(),
+        created_at: nowMs,
+        updated_at: nowMs,
         version: 1,
       };
       try {
@@ -59,7 +60,7 @@ export function projectLifecycleRoutes({ ids, clock, regions, maxProjects }: Pro
       }
       const host = await freeHost(tx, ids, slug, firstEnvironment);
       const named = { projectId: row.id, name: firstEnvironment, region, host };
-      const environment = newEnvironment(named, clock.now());
+      const environment = newEnvironment(named, nowMs);
       await insertEnvironment(tx, environment);
       await insertDefaultRules(tx, { ids, clock }, { projectId: row.id, environment: firstEnvironment });
       return {
