@@ -1,33 +1,20 @@
 // The first thing an install does, run by the Node.js that runs npm: makes `node` in npm scripts the one that comes with
 // the install, or says in one line what keeps that from starting here.
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { existsSync, mkdirSync, symlinkSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-
-const { engines } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
-const wanted = engines.node.replace('>=', '').split('.').map(Number);
+import { bundledNode, isNewEnough, oldestNode } from './node-version.js';
 
 function fail(why) {
   process.stderr.write(`\nsluice: ${why}\n\n`);
   process.exit(1);
 }
 
-function bundledNode() {
-  try {
-    return createRequire(import.meta.url).resolve(`node-linux-${process.arch}/bin/node`);
-  } catch {
-    return null;
-  }
-}
-
 const node = bundledNode();
 if (node === null) {
-  const [major, minor] = process.versions.node.split('.').map(Number);
-  if (major < wanted[0] || (major === wanted[0] && minor < wanted[1]))
-    fail(
-      `Node.js ${wanted.join('.')} or newer is needed for ${process.platform} on ${process.arch}, this is ${process.version}`,
-    );
+  const here = `${process.platform} on ${process.arch}`;
+  if (!isNewEnough(process.versions.node))
+    fail(`Node.js ${oldestNode} or newer is needed for ${here}, this is ${process.version}`);
 } else {
   const { error, status, stderr } = spawnSync(node, ['--version'], { encoding: 'utf8' });
   if (error || status !== 0) {
