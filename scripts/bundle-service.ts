@@ -7,11 +7,11 @@ import { once } from 'node:events';
 import {
   chmodSync,
   existsSync,
+  globSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
-  readlinkSync,
   renameSync,
   rmSync,
   statSync,
@@ -20,7 +20,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { build, type Plugin } from 'rolldown';
+import { type BuildOptions, build, type Plugin } from 'rolldown';
 import { entries, installDir } from '../src/lib/install.ts';
 
 const dist = join(installDir, 'dist');
@@ -37,22 +37,61 @@ const leaveOut: Plugin = {
   load: (id) => (unused.includes(id.slice(1)) ? 'module.exports = {};' : null),
 };
 
+const options = {
+  platform: 'node',
+  cwd: installDir,
+  plugins: [leaveOut],
+  // Found at run time where they are installed, or not at all.
+  external: [/^node:/, '@ffmpeg-installer/ffmpeg', 'pg-native', 'cpu-features', /\.node$/],
+  logLevel: 'warn',
+} satisfies BuildOptions;
+
 export async function bundleService(): Promise<void> {
   mkdirSync(dist, { recursive: true });
   const folder = mkdtempSync(join(dist, 'new-service-'));
   chmodSync(folder, 0o755); // the service may run as another user
   try {
     await build({
+      ...options,
       input: Object.fromEntries(Object.entries(entries).map(([name, source]) => [name, join(installDir, source)])),
-      platform: 'node',
-      cwd: installDir,
-      plugins: [leaveOut],
-      // Found at run time where they are installed, or not at all.
-      external: [/^node:/, '@ffmpeg-installer/ffmpeg', 'pg-native', 'cpu-features', /\.node$/],
-      logLevel: 'warn',
       output: { dir: folder, format: 'esm', sourcemap: true, chunkFileNames: '[name]-[hash].js' },
     });
-    if (putInPlace(folder)) await fillCompileCache();
+    const { name, isNew } = keep(folder, 'service');
+    const link = `${folder}.link`;
+    symlinkSync(name, link);
+    renameSync(link, current);
+    if (isNew) await fillCompileCache();
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/**
+ * Every module of the service for tests that import it (test/helpers/bundled-modules.ts): one file with all the code, and
+ * for each source a small one that gives out what that source exports. Returns their folder.
+ */
+export async function bundleModules(): Promise<string> {
+  const programs: string[] = Object.values(entries);
+  const sources = globSync('src/**/*.ts', { cwd: installDir }).filter(
+    (file) => !/\.(test|d)\.ts$/.test(file) && !programs.includes(file),
+  );
+  const folder = mkdtempSync(join(dist, 'new-modules-'));
+  try {
+    await build({
+      ...options,
+      // That everything is in one file is what is wanted.
+      checks: { ineffectiveDynamicImport: false },
+      input: Object.fromEntries(sources.map((file) => [file.slice(0, -'.ts'.length), join(installDir, file)])),
+      output: {
+        dir: folder,
+        format: 'esm',
+        sourcemap: true,
+        entryFileNames: '[name].js',
+        chunkFileNames: '[name].js',
+        codeSplitting: { groups: [{ name: 'all', test: /./ }] },
+      },
+    });
+    return join(dist, keep(folder, 'modules').name);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -82,11 +121,12 @@ async function fillCompileCache(): Promise<void> {
   rmSync(dataDir, { recursive: true, force: true });
 }
 
-/** Returns whether it is new. */
-function putInPlace(folder: string): boolean {
+/** Moves a new build to a folder that is named by what it holds. */
+function keep(folder: string, kind: 'service' | 'modules'): { name: string; isNew: boolean } {
   const hash = createHash('sha256');
-  for (const name of readdirSync(folder).sort()) hash.update(name).update(readFileSync(join(folder, name)));
-  const name = `service-${hash.digest('hex').slice(0, 16)}`;
+  for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort())
+    if (name.endsWith('.js')) hash.update(name).update(readFileSync(join(folder, name)));
+  const name = `${kind}-${hash.digest('hex').slice(0, 16)}`;
   const isNew = !existsSync(join(dist, name));
   try {
     if (isNew) renameSync(folder, join(dist, name));
@@ -94,18 +134,14 @@ function putInPlace(folder: string): boolean {
     // Another build has just put the same there.
     if (!['ENOTEMPTY', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
   }
-  const link = `${folder}.link`;
-  symlinkSync(name, link);
-  renameSync(link, current);
-  removeOld();
-  return isNew;
+  removeOld(kind, name);
+  return { name, isNew };
 }
 
-function removeOld(): void {
-  const inUse = readlinkSync(current);
+function removeOld(kind: string, inUse: string): void {
   const changedMs = (name: string) => statSync(join(dist, name), { throwIfNoEntry: false })?.mtimeMs ?? 0;
   const others = readdirSync(dist)
-    .filter((name) => /^service-[0-9a-f]{16}$/.test(name) && name !== inUse)
+    .filter((name) => new RegExp(`^${kind}-[0-9a-f]{16}$`).test(name) && name !== inUse)
     .sort((a, b) => changedMs(b) - changedMs(a));
   for (const name of others.slice(keptBuilds - 1)) rmSync(join(dist, name), { recursive: true, force: true });
 }

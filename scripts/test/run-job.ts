@@ -30,7 +30,10 @@ export async function runJob({ files }: Pick<Job, 'files'>, env: Record<string, 
     files: [join(helpers, 'test-process.ts')],
     argv: [JSON.stringify({ files, env })],
     // A larger nursery: most of what a test allocates is garbage a moment later.
-    execArgv: ['--import', join(helpers, 'ends-by-itself.ts'), '--max-semi-space-size=64'],
+    execArgv: [
+      ...['bundled-modules.ts', 'ends-by-itself.ts'].flatMap((preload) => ['--import', join(helpers, preload)]),
+      '--max-semi-space-size=64',
+    ],
     concurrency: 1,
     timeout: timeoutMs,
   });

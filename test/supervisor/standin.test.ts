@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { standinInOwnProcess } from '../../src/engines/standin/standin-process.ts';
+import { entryPath } from '../../src/lib/install.ts';
 import { call, isolatedEnv } from '../helpers/app.ts';
 import { commandOf, isAlive, processesOf } from '../helpers/children.ts';
 import { ids, specOf, startReady } from '../helpers/instances.ts';
@@ -64,7 +65,7 @@ test('a process of instances that was killed is started again by the next instan
     assert.deepEqual(await engine.list(), []);
     assert.ok(!existsSync(join(dataDir, 'standin.sock')), 'no process without an instance');
     await startReady(engine, await specOf(engine, workload));
-    const [pid] = processesOf(dataDir, 'standin/main.ts');
+    const [pid] = processesOf(dataDir, entryPath('standin'));
     assert.doesNotMatch(commandOf(pid!), /SLUICE/);
     process.kill(pid!, 'SIGKILL');
     await until('its end', () => !isAlive(pid!));
@@ -75,5 +76,5 @@ test('a process of instances that was killed is started again by the next instan
     rmSync(dataDir, { recursive: true, force: true });
     await clean();
   }
-  await until('its end', () => processesOf(dataDir, 'standin/main.ts').length === 0);
+  await until('its end', () => processesOf(dataDir, entryPath('standin')).length === 0);
 });
