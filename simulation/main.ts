@@ -1,3 +1,4 @@
+// npm run simulate -- canary [--rollouts 1000]: see canary/main.ts.
 // npm run simulate -- --seed 7 [--steps 2000], or --seeds 1..500, or --fault all: see docs/testing.md.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -31,6 +32,11 @@ async function runPart(part: Part, onResult: (result: Result) => void): Promise<
   child.on('message', (result) => onResult(result as Result));
   const [code] = await once(child, 'close');
   if (code !== 0) throw new Error(`the simulation of seeds ${part.from} to ${part.to} ended with ${code}`);
+}
+
+if (process.argv[2] === 'canary') {
+  await import('./canary/main.ts');
+  process.exit();
 }
 
 const { values } = parseArgs({

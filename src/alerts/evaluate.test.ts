@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { AlertMetric } from '../contract/alert-rules.ts';
-import { latencyBoundsMs } from '../traffic/measurements.ts';
+import { latencyBoundsMs } from '../traffic/latency.ts';
 import {
   isDue,
   measure,

@@ -3,7 +3,8 @@
 // nothing.
 import type { AlertMetric } from '../contract/alert-rules.ts';
 import type { Tables } from '../db/tables.ts';
-import { bucketMs, latencyBoundsMs, quantileMs } from '../traffic/measurements.ts';
+import { latencyBoundsMs, quantileMs } from '../traffic/latency.ts';
+import { bucketMs } from '../traffic/measurements.ts';
 
 export type Rule = Pick<Tables['alert_rule'], 'metric' | 'comparator' | 'threshold' | 'window_s' | 'for_s'>;
 

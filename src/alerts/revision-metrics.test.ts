@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { openDatabase } from '../db/open-database.ts';
-import { latencyBoundsMs } from '../traffic/measurements.ts';
+import { latencyBoundsMs } from '../traffic/latency.ts';
 import { RevisionMetrics } from './revision-metrics.ts';
 
 const dataDir = mkdtempSync(join(tmpdir(), 'sluice-metrics-'));

@@ -6,7 +6,8 @@ import { severities } from '../contract/alert-rules.ts';
 import { revisionId } from '../contract/references.ts';
 import type { Db } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
-import { latencyBoundsMs, type Measurement } from '../traffic/measurements.ts';
+import { latencyBoundsMs } from '../traffic/latency.ts';
+import type { Measurement } from '../traffic/measurements.ts';
 import { type RevisionTotal, RevisionTotals, revisionKey } from './revision-totals.ts';
 
 /** /metrics needs no token and may be requested at any rate, so the text is produced at most this often. */

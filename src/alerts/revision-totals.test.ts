@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Registry } from 'prom-client';
-import { latencyBoundsMs } from '../traffic/measurements.ts';
+import { latencyBoundsMs } from '../traffic/latency.ts';
 import { registerRouterMetrics } from './revision-metrics.ts';
 import { RevisionTotals, revisionKey } from './revision-totals.ts';
 

@@ -2,7 +2,8 @@
 // absolute count, possibly several times. Its latest report of a bucket replaces earlier ones; once a bucket can no
 // longer change, its counts are added to the settled sum.
 import { revisionId } from '../contract/references.ts';
-import { bucketMs, latencyBoundsMs, type Measurement } from '../traffic/measurements.ts';
+import { latencyBoundsMs } from '../traffic/latency.ts';
+import { bucketMs, type Measurement } from '../traffic/measurements.ts';
 
 /** A bucket gets its last report within this time. */
 const settledMs = 3 * 60_000;

@@ -5,7 +5,8 @@ import { revisionId } from '../contract/references.ts';
 import type { Db } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
 import { isoTime } from '../lib/iso-time.ts';
-import { bucketMs, latencyBoundsMs, quantileMs } from '../traffic/measurements.ts';
+import { latencyBoundsMs, quantileMs } from '../traffic/latency.ts';
+import { bucketMs } from '../traffic/measurements.ts';
 import { keptForMs, listTraffic, type TrafficRow } from '../traffic/traffic-queries.ts';
 
 interface Span {

@@ -116,7 +116,9 @@ export const Deployment = Shape(
             verdict: Choice(['good', 'bad', 'inconclusive'], 'What the requests of this step show so far.'),
             reason: Text(2000, 'For people, with the numbers.'),
             evidence: Shape({
-              errors: Odds('How many to one the requests speak for a canary with more errors; at most 1,000,000,000.'),
+              errors: Odds(
+                'How many to one the requests speak for a canary with more errors, by an amount that matters; at most 1,000,000,000.',
+              ),
               latency: Odds('The same for a slower one.'),
               client_errors: Odds('The same for one with more 4xx; undone for it only with `max_client_error_rate`.'),
               needed: Odds('Odds from which the canary is undone.'),

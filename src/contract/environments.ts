@@ -45,7 +45,7 @@ const resourceFields = {
 
 const canaryFields = {
   advance: Choice(['auto', 'manual'], 'auto: by analysis; manual: waits for promote at each step.'),
-  bake_s: Int(1, 86_400, 'Seconds that each step is observed before the next.'),
+  bake_s: Int(1, 86_400, 'Seconds that each step is observed after its warm-up, before the next.'),
   steps: List(
     Int(1, 99, 'Percent.'),
     20,
@@ -56,7 +56,7 @@ const canaryFields = {
   max_client_error_rate: Nullable(Rate('Share of 4xx answers above which the canary fails; null: shown, not judged.')),
   max_p95_ms: Nullable(Int(1, 600_000, 'Latency above which the canary fails; null: not checked.')),
   approval_timeout_s: Int(1, 2_592_000, 'Seconds `manual` waits for promote.'),
-  warmup_s: Int(0, 3600, 'Seconds at the beginning of each step that do not count.'),
+  warmup_s: Int(0, 3600, 'Seconds at the beginning of each step, before `bake_s`, whose latency does not count.'),
   on_inconclusive: Choice(
     ['promote', 'abort', 'hold'],
     'What happens at the end of a step whose requests prove nothing.',
@@ -172,7 +172,7 @@ export const environmentDefaults = {
     max_client_error_rate: null,
     max_p95_ms: null,
     approval_timeout_s: 86_400,
-    warmup_s: 5,
+    warmup_s: 60,
     on_inconclusive: 'promote',
   } as CanaryPolicy,
 };

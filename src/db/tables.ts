@@ -144,6 +144,10 @@ interface RolloutTables {
     step_until: number | null;
     /** JSON: what had been measured of both revisions before the step began, in the ten seconds in which it did. */
     step_baseline: string | null;
+    /** When the canary was last seen while it baked. */
+    measured_at: number | null;
+    /** The instance of the canary that was replaced, because it alone failed: its requests do not count. */
+    replaced_instance: string | null;
     failure_code: FailureCode | null;
     failure_message: string | null;
     failure_log: string | null;
@@ -266,6 +270,8 @@ interface RolloutTables {
     errors: number;
     client_errors: number;
     latency: string;
+    /** While a canary runs (traffic/request-detail.ts). */
+    detail: string | null;
   };
 }
 

@@ -141,6 +141,8 @@ function newRow(
     canary_percent_now: 0,
     step_since: null,
     step_baseline: null,
+    measured_at: null,
+    replaced_instance: null,
     step_until: null,
     failure_code: null,
     failure_message: null,

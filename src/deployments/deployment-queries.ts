@@ -78,7 +78,7 @@ export async function lockDeployment(tx: Db, { id, version }: DeploymentRow): Pr
 export async function setDeploymentTimes(
   tx: Db,
   { id, version }: DeploymentRow,
-  times: Partial<Pick<DeploymentRow, 'deadline_at' | 'step_until' | 'step_since' | 'step_baseline'>>,
+  times: Partial<Pick<DeploymentRow, 'deadline_at' | 'step_until' | 'step_since' | 'step_baseline' | 'measured_at'>>,
 ): Promise<void> {
   await changeOne(tx.updateTable('deployment').set(times).where('id', '=', id).where('version', '=', version));
 }

@@ -13,7 +13,7 @@ import { deadlineOf } from '../lib/clock.ts';
 import { requireProject } from '../projects/project-queries.ts';
 import { publish } from '../signals/signals.ts';
 import { findToken } from '../tokens/token-queries.ts';
-import { compareTraffic } from './canary-traffic.ts';
+import { measureStep } from './canary-traffic.ts';
 import { type CreateParts, createDeployment, rolloutChoicesOf } from './create-deployment.ts';
 import {
   type DeploymentRow,
@@ -171,6 +171,7 @@ async function loadCanary(db: Db, row: DeploymentRow): Promise<CanaryState | nul
   const environment = await findEnvironment(db, row.project_id, row.environment);
   if (!environment) return null;
   const canary = canaryPolicyOf(environment);
-  const traffic = await compareTraffic(db, row);
-  return { traffic, analysis: judge(traffic, canary, percentsOf(row, { canary }).length) };
+  const traffic = await measureStep(db, row, canary);
+  const analysis = judge(traffic, canary, percentsOf(row, { canary }).length, row.replaced_instance);
+  return { traffic, analysis };
 }

@@ -4,9 +4,10 @@ import { revisionId } from '../contract/references.ts';
 import type { Revision } from '../contract/revisions.ts';
 import { healthCheckOf, resourcesOf } from '../environments/revision-settings.ts';
 import { isoTime, isoTimeOrNull } from '../lib/iso-time.ts';
-import { quantileMs } from '../traffic/measurements.ts';
+import { quantileMs } from '../traffic/latency.ts';
+import type { Answered } from '../traffic/request-detail.ts';
 import type { DeploymentRow, RevisionRow, TimelineRow } from './deployment-queries.ts';
-import type { Analysis, Answered, Comparison } from './rules/analysis.ts';
+import type { Analysis, Measured } from './rules/analysis.ts';
 
 const revisionIdOrNull = (number: number | null): string | null => (number === null ? null : revisionId(number));
 
@@ -20,8 +21,10 @@ const presentSide = ({ requests, errors, clientErrors, latency }: Answered) => (
   p95_ms: quantileMs(latency, 0.95),
 });
 
+const presentAnalysis = ({ verdict, reason, evidence }: Analysis) => ({ verdict, reason, evidence });
+
 export interface CanaryState {
-  traffic: Comparison;
+  traffic: Measured;
   analysis: Analysis;
 }
 
@@ -52,7 +55,7 @@ export function presentDeployment(
             until: isoTimeOrNull(row.step_until),
             stable: presentSide(canary.traffic.stable),
             canary: presentSide(canary.traffic.canary),
-            analysis: canary.analysis,
+            analysis: presentAnalysis(canary.analysis),
           },
     failure:
       row.failure_code === null

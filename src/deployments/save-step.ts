@@ -3,7 +3,7 @@ import type { Db } from '../db/database.ts';
 import { type EnvironmentKey, keyOf } from '../environments/environment-key.ts';
 import type { EnvironmentRow } from '../environments/environment-queries.ts';
 import { insertEvent } from '../events/outbox.ts';
-import { type Clock, databaseOf } from '../lib/clock.ts';
+import { type Clock, databaseOf, deadlineOf } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import { publish } from '../signals/signals.ts';
 import { baselineOf } from './canary-traffic.ts';
@@ -44,14 +44,13 @@ export async function saveStep(
   const nowMs = parts.clock.now();
   const saved = await updateDeployment(tx, row, {
     ...changesOf(row, step, percents, nowMs, logTail),
-    ...(step.counts !== undefined && (await measuredFromNow(tx, parts.clock, row))),
-    ...(step.counts === false && { step_baseline: null }),
+    ...(step.begins && (await measuredFromNow(tx, parts.clock, row))),
   });
   await insertTimeline(tx, { deployment_id: row.id, at: nowMs, state: step.to, message: step.message });
   const key = keyOf(row);
   const { digest, port } = step;
   if (digest) await updateRevision(tx, key, row.revision, { digest, ...(port !== undefined && { port }) });
-  await changeRevisions(tx, parts, environment, instances, row, saved);
+  await changeRevisions(tx, parts, environment, instances, row, saved, step.goesOnServing === true);
   if (saved.finished_at !== null) await insertEndEvent(tx, parts, saved);
   publish(tx, 'changes', { accountId: row.account_id, ...key });
   return saved;
@@ -60,7 +59,11 @@ export async function saveStep(
 /** The canary is judged by what the routers count from now on. */
 export async function measuredFromNow(tx: Db, clock: Clock, row: DeploymentRow) {
   const step_since = databaseOf(clock).now();
-  return { step_since, step_baseline: await baselineOf(tx, row, step_since) };
+  return {
+    step_since,
+    step_baseline: await baselineOf(tx, row, step_since),
+    measured_at: deadlineOf(clock).now(),
+  };
 }
 
 function changesOf(
@@ -84,6 +87,7 @@ function changesOf(
       failure_log: JSON.stringify(logTail),
     }),
     ...(step.cause && { cause: step.cause }),
+    ...(step.replaces && { replaced_instance: step.replaces }),
     canary_phase: step.canary?.phase ?? null,
     ...(step.canary && {
       canary_step: step.canary.step,
@@ -100,6 +104,7 @@ async function changeRevisions(
   instances: readonly InstanceRow[],
   before: DeploymentRow,
   after: DeploymentRow,
+  goesOnServing: boolean,
 ): Promise<void> {
   const key = keyOf(after);
   const nowMs = parts.clock.now();
@@ -116,6 +121,11 @@ async function changeRevisions(
     }
     case 'failed':
     case 'canceled': {
+      if (goesOnServing) {
+        await saveShares(tx, after, 100, instances);
+        await updateRevision(tx, key, revision, { state: 'active', activated_at: nowMs });
+        return updateRevision(tx, key, previous_revision!, { state: 'superseded' });
+      }
       const current = await findRevision(tx, key, revision);
       const state = current?.state === 'rolled_back' ? 'rolled_back' : 'failed';
       await updateRevision(tx, key, revision, { state });

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { bucketMs, bucketOf, latencyBoundsMs, latencyIndexOf, quantileMs, TrafficCounter } from './measurements.ts';
+import { latencyBoundsMs, latencyIndexOf, quantileMs } from './latency.ts';
+import { bucketMs, bucketOf, TrafficCounter } from './measurements.ts';
 
 const latency = (counts: Record<number, number>): number[] =>
   Array.from({ length: latencyBoundsMs.length + 1 }, (_, index) => counts[index] ?? 0);

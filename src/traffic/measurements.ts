@@ -10,13 +10,19 @@
 // A bucket that changed waits in a queue until it was taken and stored; one that was not stored is queued again. So
 // nothing is lost while the database is away, as long as the queue has room.
 import type { Clock } from '../lib/clock.ts';
+import { emptyLatency, histogramOf, latencyIndexOf } from './latency.ts';
+import {
+  abandonedAfterMs,
+  addFailure,
+  addToDetail,
+  type Detail,
+  encodeDetail,
+  noDetail,
+  type Outcome,
+  type Unit,
+} from './request-detail.ts';
 
 export const bucketMs = 10_000;
-
-/** Upper bounds of the latency histogram in milliseconds; one more bucket holds everything slower. */
-export const latencyBoundsMs = [
-  1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000, 1500, 2000, 3000, 5000, 10_000, 30_000,
-] as const;
 
 export interface Measurement {
   project: string;
@@ -31,10 +37,9 @@ export interface Measurement {
   clientErrors?: number;
   /** Requests per latency bucket; one entry more than there are bounds. */
   latency: number[];
+  /** While a canary runs: a `Detail`, encoded. */
+  detail?: string | null;
 }
-
-/** How a request ended, as far as it counts. */
-export type Outcome = 'ok' | 'client_error' | 'error';
 
 export function outcomeOf(status: number): Outcome {
   if (status >= 500) return 'error';
@@ -43,23 +48,6 @@ export function outcomeOf(status: number): Outcome {
 
 export const bucketOf = (nowMs: number): number => Math.floor(nowMs / bucketMs) * bucketMs;
 
-/** The latency that this share of requests did not exceed, interpolated within its bucket; null without requests. */
-export function quantileMs(latency: readonly number[], share: number): number | null {
-  const total = latency.reduce((sum, count) => sum + count, 0);
-  if (total === 0) return null;
-  const rank = share * total;
-  let seen = 0;
-  for (const [index, count] of latency.entries()) {
-    if (count > 0 && seen + count >= rank) {
-      const low = index === 0 ? 0 : latencyBoundsMs[index - 1]!;
-      const high = latencyBoundsMs[index] ?? low;
-      return Math.round((low + ((high - low) * (rank - seen)) / count) * 100) / 100;
-    }
-    seen += count;
-  }
-  return latencyBoundsMs.at(-1)!;
-}
-
 /** Stored buckets are kept this long, because a late count must give their absolute numbers again. */
 const keepMs = 60_000;
 /** The oldest beyond this are dropped: about 20 MB. */
@@ -67,28 +55,23 @@ const maxWaiting = 50_000;
 /** Turning more into a message would hold up requests. */
 const maxBatch = 500;
 
-const indexByMs: Uint8Array = Uint8Array.from({ length: 1001 }, (_, ms) => slowIndexOf(ms));
-
-function slowIndexOf(ms: number): number {
-  const index = latencyBoundsMs.findIndex((bound) => ms <= bound);
-  return index === -1 ? latencyBoundsMs.length : index;
-}
-
-/** Which latency bucket a duration in milliseconds falls into. */
-export const latencyIndexOf = (ms: number): number =>
-  ms <= 1000 ? indexByMs[Math.max(0, Math.ceil(ms))]! : slowIndexOf(ms);
-
-interface Bucket extends Required<Measurement> {
+interface Bucket extends Required<Omit<Measurement, 'detail'>> {
+  detail: Detail | null;
   /** It changed since it was last taken. */
   waiting: boolean;
   /** It was taken, and may come back. */
   inFlight: boolean;
 }
 
-const measurementOf = ({ waiting: _, inFlight: __, ...measured }: Bucket): Measurement => ({
+const measurementOf = ({ waiting: _, inFlight: __, detail, ...measured }: Bucket): Measurement => ({
   ...measured,
   latency: [...measured.latency],
+  ...(detail && { detail: encodeDetail(detail) }),
 });
+
+export interface OpenRequest {
+  startedAt: number;
+}
 
 /** Counts the requests of one revision. */
 export class RevisionCounter {
@@ -96,6 +79,10 @@ export class RevisionCounter {
   readonly #onChange: (bucket: Bucket) => void;
   readonly #buckets: Bucket[] = [];
   #current: Bucket | null = null;
+  /** Requests without an answer yet, of those that are counted in detail: when they began. */
+  readonly #open = new Set<OpenRequest>();
+  /** Some were reported as waiting for long. */
+  #hasWaiting = false;
   /** No route uses it any more: it goes once its last bucket does. */
   retired = false;
 
@@ -119,7 +106,7 @@ export class RevisionCounter {
   }
 
   #begin(at: number): Bucket {
-    const latency = new Array<number>(latencyBoundsMs.length + 1).fill(0);
+    const latency = emptyLatency();
     const bucket = {
       ...this.#of,
       at,
@@ -127,6 +114,7 @@ export class RevisionCounter {
       errors: 0,
       clientErrors: 0,
       latency,
+      detail: null,
       waiting: false,
       inFlight: false,
     };
@@ -134,16 +122,55 @@ export class RevisionCounter {
     return bucket;
   }
 
-  countRequest(nowMs: number, tookMs: number, outcome: Outcome): void {
+  countRequest(nowMs: number, tookMs: number, outcome: Outcome, unit: Unit | null = null): void {
     const bucket = this.#at(nowMs);
+    const latency = latencyIndexOf(tookMs);
     bucket.requests++;
     if (outcome === 'error') bucket.errors++;
     else if (outcome === 'client_error') bucket.clientErrors++;
-    bucket.latency[latencyIndexOf(tookMs)]!++;
+    bucket.latency[latency]!++;
+    if (unit === null) return;
+    bucket.detail ??= noDetail();
+    addToDetail(bucket.detail, unit, outcome, latency);
   }
 
-  countBrokenOff(nowMs: number): void {
-    this.#at(nowMs).errors++;
+  /** The response to a request that was counted already breaks off. */
+  countBrokenOff(nowMs: number, unit: Unit | null = null): void {
+    const bucket = this.#at(nowMs);
+    bucket.errors++;
+    if (unit === null) return;
+    bucket.detail ??= noDetail();
+    addFailure(bucket.detail, unit);
+  }
+
+  /** A request waits for its answer until `close`. */
+  open(startedAt: number): OpenRequest {
+    const request = { startedAt };
+    this.#open.add(request);
+    return request;
+  }
+
+  close(request: OpenRequest): void {
+    this.#open.delete(request);
+  }
+
+  /** Reports the requests that have been waiting for long, and once that there are none any more. */
+  noteWaiting(nowMs: number, monotonicMs: number): void {
+    if (this.#open.size === 0 && !this.#hasWaiting) return;
+    this.setWaiting(
+      nowMs,
+      [...this.#open].map(({ startedAt }) => monotonicMs - startedAt),
+    );
+  }
+
+  /** For how long each request has been waiting. */
+  setWaiting(nowMs: number, agesMs: readonly number[]): void {
+    const long = agesMs.filter((age) => age >= abandonedAfterMs);
+    if (long.length === 0 && !this.#hasWaiting) return;
+    this.#hasWaiting = long.length > 0;
+    const bucket = this.#at(nowMs);
+    bucket.detail ??= noDetail();
+    bucket.detail.waiting = histogramOf(long);
   }
 
   /** Drops stored buckets from before this time; true where no bucket is left. */
@@ -168,12 +195,15 @@ interface TakenBuckets {
 /** Counts the requests of every revision that is, or was recently, in the routing table. */
 export class TrafficCounter {
   readonly #clock: Clock;
+  readonly #monotonic: Clock | null;
   readonly #revisions = new Map<string, RevisionCounter>();
   #waiting: Bucket[] = [];
   #dropped = 0;
 
-  constructor(clock: Clock) {
+  /** `monotonic`: by which requests that wait for their answer are timed; null: nobody opens any. */
+  constructor(clock: Clock, monotonic: Clock | null = null) {
     this.#clock = clock;
+    this.#monotonic = monotonic;
   }
 
   of(project: string, environment: string, revision: number): RevisionCounter {
@@ -190,6 +220,9 @@ export class TrafficCounter {
   /** The buckets that have waited longest; null: none waits. */
   take(): TakenBuckets | null {
     this.#forget();
+    if (this.#monotonic) {
+      for (const counter of this.#revisions.values()) counter.noteWaiting(this.#clock.now(), this.#monotonic.now());
+    }
     const taken = this.#waiting.splice(0, maxBatch);
     if (taken.length === 0) return null;
     for (const bucket of taken) Object.assign(bucket, { waiting: false, inFlight: true });

@@ -16,6 +16,7 @@ const measuredFields = {
   errors: 'bigint',
   client_errors: 'bigint',
   latency: 'text',
+  detail: 'text',
 } as const;
 
 const measuredColumns = Object.keys(measuredFields).join(', ');
@@ -24,7 +25,7 @@ const storing = (
 ) => `insert into traffic (${measuredColumns}) select ${measuredColumns} from ${rows} where true
   on conflict (project_id, environment, at, revision, router) do update
     set requests = excluded.requests, errors = excluded.errors, client_errors = excluded.client_errors,
-      latency = excluded.latency
+      latency = excluded.latency, detail = excluded.detail
     where excluded.requests + excluded.errors >= traffic.requests + traffic.errors`;
 const statements = {
   sqlite: storing(sqliteRows(measuredFields)),
@@ -37,12 +38,13 @@ const statements = {
  */
 export async function storeMeasurements(db: Db, router: string, measurements: Measurement[]): Promise<void> {
   if (measurements.length === 0) return;
-  const rows = measurements.map(({ project, latency, clientErrors = 0, ...measured }) => ({
+  const rows = measurements.map(({ project, latency, clientErrors = 0, detail = null, ...measured }) => ({
     ...measured,
     project_id: project,
     router,
     client_errors: clientErrors,
     latency: JSON.stringify(latency),
+    detail,
   }));
   await db.executeQuery(CompiledQuery.raw(statements[dialectOf(db)], [JSON.stringify(rows)]));
 }
@@ -50,10 +52,12 @@ export async function storeMeasurements(db: Db, router: string, measurements: Me
 export interface TrafficRow {
   revision: number;
   at: number;
+  router: string;
   requests: number;
   errors: number;
   clientErrors: number;
   latency: number[];
+  detail: string | null;
 }
 
 /** What all routers stored of an environment, or of one of its revisions, in some time. */
@@ -65,7 +69,7 @@ export async function listTraffic(
 ): Promise<TrafficRow[]> {
   let query = db
     .selectFrom('traffic')
-    .select(['revision', 'at', 'requests', 'errors', 'client_errors as clientErrors', 'latency'])
+    .select(['revision', 'at', 'router', 'requests', 'errors', 'client_errors as clientErrors', 'latency', 'detail'])
     .where('project_id', '=', of.projectId)
     .where('environment', '=', of.environment)
     .where('at', '>=', fromMs)

@@ -1,7 +1,10 @@
 // A data plane: which instance a request goes to, and what is counted.
 import assert from 'node:assert/strict';
+import { request } from 'node:http';
 import { describe, test } from 'node:test';
+import { canaryLimit, canaryOffset } from '../../src/traffic/balance.ts';
 import type { Measurement } from '../../src/traffic/measurements.ts';
+import { combineDetail, type Detail, decodeDetail, groupOf, routeOf } from '../../src/traffic/request-detail.ts';
 import { statusOf, Wire } from '../helpers/raw-http.ts';
 import { ask, deadTarget, host, named, route, share, startInstance, startRouter } from '../helpers/router.ts';
 import { onPlane, plane } from '../helpers/router-plane.ts';
@@ -155,6 +158,70 @@ function canary() {
     const { requests, errors } = await router.counted(2);
     assert.equal(requests, errors);
     assert.ok(Math.abs(errors - 50) <= 4, String(errors));
+  });
+
+  test('while a canary runs it is counted whose requests fail, where, and at which instance; and which get no answer', async () => {
+    const router = await startRouter();
+    const stable = await named('stable');
+    const broken = await startInstance((request, response) => {
+      if (request.url === '/hang') return;
+      response.statusCode = request.url!.startsWith('/cart') ? 500 : 200;
+      response.end('canary');
+    });
+    await router.serve(share(1, 100, stable));
+    await ask(router.port());
+    const details = new Map<string, { revision: number; at: number; detail: Detail }>();
+    const plain: Measurement[] = [];
+    const read = () => {
+      for (const { revision, detail, ...one } of router.takeMeasurements()) {
+        if (detail) details.set(`${revision} ${one.at}`, { revision, at: one.at, detail: decodeDetail(detail) });
+        else plain.push({ revision, ...one });
+      }
+    };
+    const windowsOf = (revision: number) => {
+      read();
+      return [...details.values()].filter((one) => one.revision === revision).sort((a, b) => a.at - b.at);
+    };
+    const detailOf = (revision: number) =>
+      windowsOf(revision)
+        .map(({ detail }) => detail)
+        .reduce((a, b) => combineDetail(a, b, 1));
+    const waitingAt = (revision: number) => sum(windowsOf(revision).at(-1)?.detail.waiting ?? []);
+    await until('what is counted without a canary', () => {
+      read();
+      return plain.length === 1 && details.size === 0;
+    });
+    await router.serve(share(1, 50, stable), share(2, 50, broken));
+    const limit = canaryLimit(50);
+    const bucketsOf = (isCanary: boolean) =>
+      Array.from({ length: 10_000 }, (_, n) => n).filter((n) => (n + canaryOffset(2)) % 10_000 < limit === isCanary);
+    const visit = (bucket: number, path: string) =>
+      ask(router.port(), { path, headers: { cookie: `sluice_revision=${bucket}` } });
+    const [one, two] = bucketsOf(true) as [number, number];
+    for (const path of ['/cart/7', '/cart/8', '/about']) await visit(one, path);
+    await visit(two, '/cart/9?item=1');
+    const [other] = bucketsOf(false) as [number];
+    await visit(other, '/cart/7');
+    const hanging = request({
+      port: router.port(),
+      host: '127.0.0.1',
+      path: '/hang',
+      headers: { host, cookie: `sluice_revision=${one}` },
+    });
+    hanging.on('error', () => {}).end();
+    await until('the request without an answer', () => waitingAt(2) === 1, 20_000);
+    const canary = detailOf(2);
+    const ofGroup = ({ requests, failed }: { requests: number; failed: number }) => ({ requests, failed });
+    assert.deepEqual(ofGroup(canary.groups[groupOf(one)]!), { requests: 3, failed: 2 });
+    assert.deepEqual(ofGroup(canary.groups[groupOf(two)]!), { requests: 1, failed: 1 });
+    assert.deepEqual(canary.instances, { [broken.instance]: { requests: 4, failed: 3 } });
+    assert.deepEqual(canary.failing, [one, two]);
+    const cart = canary.routes[routeOf('/cart/*')]!;
+    assert.deepEqual([cart.requests, cart.failed, cart.example], [3, 3, '/cart/*']);
+    assert.equal(sum(Object.values(detailOf(1).groups).map(({ failed }) => failed)), 0);
+    hanging.destroy();
+    await until('that its visitor gave up', () => detailOf(2).abandoned === 1, 20_000);
+    await until('that none waits', () => waitingAt(2) === 0, 20_000);
   });
 
   test('a revision without instances gets no requests', async () => {

@@ -21,7 +21,7 @@ const rollout = (state: DeploymentState, more: Partial<Rollout> = {}): Rollout =
   step: 1,
   phase: state === 'canary' ? 'baking' : null,
   stepUntil: null,
-  countsFrom: null,
+  replaced: null,
   deadlineAt: nowMs,
   cause: null,
   ...more,

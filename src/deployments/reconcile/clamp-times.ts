@@ -2,7 +2,7 @@
 // or has been set back since. They are clamped to the latest they could be, so that a rollout still ends in time.
 import { databaseOf } from '../../lib/clock.ts';
 import { bucketMs } from '../../traffic/measurements.ts';
-import { type DeploymentRow, setDeploymentTimes } from '../deployment-queries.ts';
+import { type DeploymentRow, insertTimeline, setDeploymentTimes } from '../deployment-queries.ts';
 import { type InstanceRow, setInstanceStateSince } from '../instance-queries.ts';
 import { rolloutOf } from '../rules/desired.ts';
 import { beginStep, hold, promote, queuedForMs, type Rollout, type RolloutPolicy, undo } from '../rules/rollout.ts';
@@ -31,6 +31,40 @@ export async function clampRolloutTimes(
       ...(isUnmeasured && (await measuredFromNow(tx, clock, deployment))),
     }),
   );
+  return true;
+}
+
+/** How often it is noted that a canary is being measured, and after how long without that it was not. */
+const notedEveryMs = 5000;
+const interruptedAfterMs = 15_000;
+
+/**
+ * A bake counts the time in which the canary was measured: what passed while the service was down is added to it. Returns
+ * whether anything was written.
+ */
+export async function continueBake(
+  { lease, deadlineClock }: Pick<ReconcileContext, 'lease' | 'deadlineClock'>,
+  deployment: DeploymentRow,
+): Promise<boolean> {
+  const { measured_at, step_until, deadline_at, canary_phase } = deployment;
+  if (canary_phase !== 'baking' || measured_at === null) return false;
+  const nowMs = deadlineClock.now();
+  const passedMs = nowMs - measured_at;
+  if (Math.abs(passedMs) < notedEveryMs) return false;
+  const isInterrupted = passedMs > interruptedAfterMs;
+  await lease.write(async (tx) => {
+    await setDeploymentTimes(tx, deployment, {
+      measured_at: nowMs,
+      ...(isInterrupted && {
+        step_until: step_until === null ? null : step_until + passedMs,
+        deadline_at: deadline_at === null ? null : deadline_at + passedMs,
+      }),
+    });
+    if (!isInterrupted) return;
+    const minutes = Math.max(1, Math.round(passedMs / 60_000));
+    const message = `It was not measured for ${minutes} min: the bake goes on where it stopped.`;
+    await insertTimeline(tx, { deployment_id: deployment.id, at: nowMs, state: deployment.state, message });
+  });
   return true;
 }
 

@@ -40,18 +40,22 @@ export interface DesiredSet {
 
 const isReachable = (seen: Observation): seen is Reachable => seen.region !== null;
 
-/** Instances that belong to none of the sets are drained. Returns whether anything was started or drained. */
+/**
+ * Instances that belong to none of the sets are drained, and so is the one that is to be replaced. Returns whether anything
+ * was started or drained.
+ */
 export async function keepInstances(
   context: ReconcileContext,
   seen: Observation,
   sets: DesiredSet[],
+  replaced: string | null = null,
 ): Promise<boolean> {
   if (!isReachable(seen)) return false;
   const { instances, busy } = seen;
   for (const row of instances) {
     if (row.state === 'draining' && !busy.has(row.id)) await stopWhenDrained(context, seen, row);
   }
-  const leaving = surplusOf(instances, sets);
+  const leaving = surplusOf(instances, sets, replaced);
   const staying = instances.filter((row) => row.state !== 'draining' && !leaving.includes(row));
   for (const row of leaving) await drain(context, seen, row, staying);
   let changed = leaving.length > 0;
@@ -67,14 +71,16 @@ export async function keepInstances(
   return changed;
 }
 
-/** Instances beyond what the sets ask for, and those that belong to no set. */
-function surplusOf(instances: InstanceRow[], sets: DesiredSet[]): InstanceRow[] {
-  const present = instances.filter((row) => row.state !== 'draining');
-  return [...new Set(present.map((row) => row.revision))].flatMap((number) => {
+/** Instances beyond what the sets ask for, those that belong to no set, and the one that is to be replaced. */
+function surplusOf(instances: InstanceRow[], sets: DesiredSet[], replaced: string | null): InstanceRow[] {
+  const present = instances.filter((row) => row.state !== 'draining' && row.id !== replaced);
+  const outlier = instances.filter((row) => row.state !== 'draining' && row.id === replaced);
+  const surplus = [...new Set(present.map((row) => row.revision))].flatMap((number) => {
     const own = present.filter((row) => row.revision === number);
     const desired = sets.find(({ revision }) => revision.number === number)?.instances ?? 0;
     return leastNeededFirst(own).slice(0, Math.max(0, own.length - desired));
   });
+  return [...outlier, ...surplus];
 }
 
 /** Instances that do not serve come before those that do, and newer ones before older ones. */

@@ -10,12 +10,17 @@ import type { Db } from '../../db/database.ts';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
 import { EngineError, type PreparedImage } from '../../engines/engine.ts';
 import type { EnvironmentKey } from '../../environments/environment-key.ts';
-import { type EnvironmentRow, findEnvironment, setHealth } from '../../environments/environment-queries.ts';
+import {
+  canaryPolicyOf,
+  type EnvironmentRow,
+  findEnvironment,
+  setHealth,
+} from '../../environments/environment-queries.ts';
 import { healthCheckOf } from '../../environments/revision-settings.ts';
 import type { Regions } from '../../regions/regions.ts';
 import type { RouterWatch } from '../../traffic/router-watch.ts';
 import { findRoutingVersion } from '../../traffic/traffic-queries.ts';
-import { compareTraffic } from '../canary-traffic.ts';
+import { measureStep } from '../canary-traffic.ts';
 import {
   type DeploymentRow,
   findInProgress,
@@ -25,7 +30,7 @@ import {
   type TimelineRow,
 } from '../deployment-queries.ts';
 import { findLastEnd, type InstanceRow, listInstances, listSets, publishInstanceChange } from '../instance-queries.ts';
-import { type Comparison, nothingAnswered } from '../rules/analysis.ts';
+import { Measured } from '../rules/analysis.ts';
 import type { Crashes } from '../rules/crashes.ts';
 import { countInstances, type Desired, desiredFor, percentsOf, policyOf, rolloutOf } from '../rules/desired.ts';
 import { asksForEnds, type EnvironmentHealth, healthOf, type Serving } from '../rules/environment-health.ts';
@@ -33,7 +38,7 @@ import { notHealthy } from '../rules/instance-failures.ts';
 import { decide, type Failure, type Observed, routersGetMs } from '../rules/rollout.ts';
 import { saveStep } from '../save-step.ts';
 import { moveTraffic } from '../traffic-shares.ts';
-import { clampRolloutTimes } from './clamp-times.ts';
+import { clampRolloutTimes, continueBake } from './clamp-times.ts';
 import { readLogTail } from './engine-calls.ts';
 import type { EngineLists } from './engine-lists.ts';
 import type { EnvironmentLease } from './environment-leases.ts';
@@ -59,6 +64,7 @@ export async function reconcile(context: ReconcileContext, key: EnvironmentKey):
   const { environment, active, instances } = seen;
   const policy = { ...policyOf(environment, target), pullTimeoutS: context.pullTimeoutS };
   if (await clampRolloutTimes(context, deployment, policy)) return 0;
+  if (await continueBake(context, deployment)) return 0;
   const desired = desiredFor(deployment, environment.replicas, countInstances(instances, deployment));
   const observed = await observeRollout(context, seen, seen.rollout, desired);
   const step = decide(rolloutOf(deployment, policy), observed, policy, context.deadlineClock.now());
@@ -74,7 +80,7 @@ export async function reconcile(context: ReconcileContext, key: EnvironmentKey):
   const moved = await moveTraffic(context.lease.write, deployment, target, active, desired.targetPercent, instances);
   const sets: DesiredSet[] = [{ revision: target, instances: desired.target }];
   if (active) sets.push({ revision: active, instances: desired.previous });
-  const changed = await keepInstances(context, seen, sets);
+  const changed = await keepInstances(context, seen, sets, deployment.replaced_instance);
   if (moved || changed) return 0;
   const behind = observed.routersBehind;
   return behind && context.deadlineClock.now() < behind.since + routersGetMs ? routersEveryMs : busyEveryMs;
@@ -180,7 +186,7 @@ async function observeRollout(
     previous: { wanted: desired.previous, healthy: counts.previousHealthy },
     routersBehind: deployment.state === 'promoting' ? await routersBehind(db, routers, seen) : null,
     trouble: await troubleOf(context, seen, deployment, isUnreported),
-    traffic: isCanary ? await compareTraffic(db, deployment) : noTraffic,
+    traffic: isCanary ? await measureStep(db, deployment, canaryPolicyOf(seen.environment)) : new Measured(),
     alert,
   };
 }
@@ -205,8 +211,6 @@ async function routersBehind(
   if ((await routers.leastInForce()) >= version) return null;
   return { since: Math.max(...instances.map(({ state_since }) => state_since)) };
 }
-
-const noTraffic: Comparison = { stable: nothingAnswered, canary: nothingAnswered };
 
 /** How long an instance may listen on no port before the timeline says so. */
 const tellAfterMs = 10_000;

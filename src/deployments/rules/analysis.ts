@@ -1,28 +1,23 @@
-// Whether a canary is good: what the router measured of it, compared with the limits and with the stable revision. No
-// I/O.
-//
-// The evidence is a mixture of likelihoods over all rates (Jeffreys' prior), divided by the greatest likelihood that
-// "it is no worse" allows. If the canary is no worse, odds of n to 1 are ever reached in at most one of n rollouts,
-// however often it is evaluated. Why this test: docs/decisions/canary-analysis.md.
+// Whether a canary is good: what the router measured of it, compared with the limits and with the stable revision. The
+// verdict, the sentence that explains it and the numbers all come from here. No I/O. How much the measurements prove is
+// in evidence.ts.
 import type { CanaryPolicy } from '../../contract/environments.ts';
-import { latencyBoundsMs, quantileMs } from '../../traffic/measurements.ts';
-
-/** What one revision answered. */
-export interface Answered {
-  requests: number;
-  errors: number;
-  /** Answers with a status from 400 to 499. */
-  clientErrors: number;
-  /** Requests per latency bucket; one entry more than there are bounds. */
-  latency: readonly number[];
-}
-
-export interface Comparison {
-  stable: Answered;
-  canary: Answered;
-}
-
-export const nothingAnswered: Answered = { requests: 0, errors: 0, clientErrors: 0, latency: [] };
+import { latencyBoundsMs, quantileMs } from '../../traffic/latency.ts';
+import { type Answered, type Detail, routeCount } from '../../traffic/request-detail.ts';
+import {
+  addRatios,
+  type Count,
+  Evidence,
+  type GroupedCount,
+  type LogRatios,
+  logMean,
+  logOddsAbove,
+  noRatios,
+  probablyWithin,
+  rateOf,
+  ratiosOf,
+  sumOf,
+} from './evidence.ts';
 
 /** A canary no worse than stable may be undone in so many of all rollouts. */
 const undoneWrongly = 0.01;
@@ -30,58 +25,238 @@ const undoneWrongly = 0.01;
 const sureEnough = 0.8;
 /** What counts as worse than stable where the limit is not exceeded: twice as many, and a percentage point more. */
 const worseRate = { times: 2, more: 0.01 };
+/** The same for requests to one kind of path, which are fewer. */
+const worseRoute = { times: 2, more: 0.1 };
 /** The same for the p95 where there is no limit: a third longer, and ten milliseconds more. */
 const worseP95 = { times: 4 / 3, moreMs: 10 };
+/** So many visitors must be affected: one or two may be to blame for their errors themselves. */
+const fewestUnits = 3;
+/** Latency is worse only if it still is in the latest windows: it may have recovered. */
+const recentWindows = 6;
+/** Without requests to stable there is no telling what it would do; above this rate a canary is broken in any case. */
+const brokenRate = 0.5;
+/** Before stable has had so many requests, it is not known what is slow. */
+const enoughForP95 = 20;
+
+/** What both sides answered in the same ten seconds. */
+export interface Window {
+  /** When they begin. */
+  at: number;
+  stable: Answered;
+  canary: Answered;
+}
+
+/** Requests that a router has sent to an instance and that have no answer yet, by how long they have been waiting. */
+export interface UnderWay {
+  stable: readonly number[];
+  canary: readonly number[];
+}
+
+export const nothingAnswered = (): Answered => ({ requests: 0, errors: 0, clientErrors: 0, latency: [] });
+
+interface RouteEvidence {
+  canary: Count;
+  stable: Count;
+  ratios: LogRatios;
+  /** Groups of visitors that saw one fail on the canary, a bit for each. */
+  failing: [number, number];
+  example: string | null;
+}
+
+/** The canary without one of its instances. */
+interface WithoutInstance {
+  canary: Count;
+  ratios: LogRatios;
+}
+
+/** What was measured of both sides since a step began, window by window. */
+export class Measured {
+  /** How long requests to stable took before the step began. */
+  readonly #before: readonly number[];
+  stable = nothingAnswered();
+  canary = nothingAnswered();
+  failed = new Evidence();
+  refused = new Evidence();
+  slow = new Evidence();
+  routes = new Map<number, RouteEvidence>();
+  without = new Map<string, WithoutInstance>();
+  /** Buckets of visitors that saw a failure on the canary, as many as matter. */
+  failingUnits = new Set<number>();
+  /** Of the latest windows in which latency counts. */
+  recent: { stable: readonly number[]; canary: readonly number[] }[] = [];
+  underWay: UnderWay = { stable: [], canary: [] };
+
+  constructor(before: readonly number[] = []) {
+    this.#before = before;
+  }
+
+  /** In the order of time. */
+  add(window: Window, policy: Pick<CanaryPolicy, 'max_p95_ms'>, latencyCounts: boolean): void {
+    const { stable, canary } = window;
+    const failed = { canary: failuresOf(canary), stable: failuresOf(stable) };
+    this.#addWithoutInstances(window, failed);
+    this.failed.add(failed.canary, failed.stable);
+    this.refused.add(refusalsOf(canary), refusalsOf(stable));
+    this.#addRoutes(window);
+    for (const unit of canary.detail?.failing ?? [])
+      if (this.failingUnits.size < fewestUnits) this.failingUnits.add(unit);
+    if (latencyCounts) {
+      const limit = this.#slowFrom(policy);
+      if (limit !== null) this.slow.add(slowerThan(canary, limit), slowerThan(stable, limit));
+      this.recent = [...this.recent, { stable: stable.latency, canary: canary.latency }].slice(-recentWindows);
+    }
+    this.stable = addAnswered(this.stable, stable);
+    this.canary = addAnswered(this.canary, canary);
+  }
+
+  /** The latency bound above which a request is slow: the limit, or what stable's p95 was before this window; null: unknown. */
+  #slowFrom({ max_p95_ms }: Pick<CanaryPolicy, 'max_p95_ms'>): number | null {
+    if (max_p95_ms !== null) return boundFrom(max_p95_ms);
+    const known = addLatency(this.#before, this.stable.latency);
+    const requests = known.reduce((sum, one) => sum + one, 0);
+    return requests < enoughForP95 ? null : boundFrom(quantileMs(known, 0.95)!);
+  }
+
+  #addRoutes({ stable, canary }: Window): void {
+    for (let route = 0; route < routeCount; route++) {
+      const [ours, theirs] = [canary.detail?.routes[route], stable.detail?.routes[route]];
+      if (!ours && !theirs) continue;
+      const counts = {
+        canary: { of: ours?.requests ?? 0, bad: ours?.failed ?? 0 },
+        stable: { of: theirs?.requests ?? 0, bad: theirs?.failed ?? 0 },
+      };
+      const before = this.routes.get(route);
+      this.routes.set(route, {
+        canary: sumOf(before?.canary ?? nothing, counts.canary),
+        stable: sumOf(before?.stable ?? nothing, counts.stable),
+        ratios: addRatios(before?.ratios ?? noRatios(), ratiosOf(counts.canary, counts.stable)),
+        failing: [
+          (before?.failing[0] ?? 0) | (ours?.groups[0] ?? 0),
+          (before?.failing[1] ?? 0) | (ours?.groups[1] ?? 0),
+        ],
+        example: before?.example ?? ours?.example ?? null,
+      });
+    }
+  }
+
+  #addWithoutInstances({ canary }: Window, failed: { canary: Count; stable: Count }): void {
+    const instances = canary.detail?.instances ?? {};
+    for (const id of Object.keys(instances)) {
+      if (!this.without.has(id)) this.without.set(id, { canary: this.failed.canary, ratios: this.failed.ratios });
+    }
+    for (const [id, { canary: before, ratios }] of this.without) {
+      const own = instances[id] ?? { requests: 0, failed: 0 };
+      const others = { of: failed.canary.of - own.requests, bad: Math.max(0, failed.canary.bad - own.failed) };
+      this.without.set(id, {
+        canary: sumOf(before, others),
+        ratios: addRatios(ratios, ratiosOf(clamped(others), failed.stable)),
+      });
+    }
+  }
+
+  copy(): Measured {
+    const copy = new Measured(this.#before);
+    return Object.assign(copy, this, {
+      failed: this.failed.copy(),
+      refused: this.refused.copy(),
+      slow: this.slow.copy(),
+      routes: new Map(this.routes),
+      without: new Map(this.without),
+      failingUnits: new Set(this.failingUnits),
+    });
+  }
+}
 
 export interface Analysis {
   verdict: 'good' | 'bad' | 'inconclusive';
   /** For people: a sentence with the numbers. */
   reason: string;
   evidence: {
-    /** How many to one the requests speak for a canary that is worse, by errors, by latency and by 4xx. */
+    /** How many to one the requests speak for a canary that is worse by an amount that matters. */
     errors: number;
     latency: number;
     client_errors: number;
     /** Odds from which it is undone. */
     needed: number;
   };
+  /** Stable has had enough requests to compare with, and does no better by an amount that matters. */
+  isNoWorse: boolean;
+  /** An instance of the canary that has most of the errors, while the others are no worse than stable. */
+  outlier: string | null;
 }
 
-/** `steps`: how many of them the rollout has; each is judged by its own requests. */
-export function judge({ stable, canary }: Comparison, policy: CanaryPolicy, steps: number): Analysis {
-  const comparable = stable.requests >= Math.max(1, policy.min_requests);
-  const errors = judgeRate(errorsOf(canary), errorsOf(stable), policy.max_error_rate, comparable, 'failed');
-  const latency = judgeLatency(canary, stable, policy, comparable);
-  const clientErrors = judgeRate(
-    clientErrorsOf(canary),
-    clientErrorsOf(stable),
-    policy.max_client_error_rate,
-    comparable,
-    'were answered with 4xx',
-  );
-  const judged = policy.max_client_error_rate === null ? [errors, latency] : [errors, latency, clientErrors];
+/**
+ * `steps`: how many of them the rollout has; each is judged by its own requests. `replaced`: an instance of the canary whose
+ * errors do not count any more, because it was replaced.
+ */
+export function judge(
+  measured: Measured,
+  policy: CanaryPolicy,
+  steps: number,
+  replaced: string | null = null,
+): Analysis {
+  const overdue = overdueOf(measured);
+  const failed = judgeFailures(measured, policy, overdue, replaced);
+  const latency = judgeLatency(measured, policy);
+  const refused = judgeRefusals(measured, policy);
+  const judged = policy.max_client_error_rate === null ? [failed, latency] : [failed, latency, refused];
   const needed = (judged.length * Math.max(1, steps)) / undoneWrongly;
+  const isBad = ({ logOdds, isWorse }: Finding): boolean => isWorse && logOdds >= Math.log(needed);
   const evidence = {
-    errors: shown(errors.odds),
-    latency: shown(latency.odds),
-    client_errors: shown(clientErrors.odds),
+    errors: shown(failed),
+    latency: shown(latency),
+    client_errors: shown(refused),
     needed,
   };
-  const isBad = ({ odds, isWorse }: Finding): boolean => odds >= needed && isWorse;
+  const result = (verdict: Analysis['verdict'], reason: string, outlier: string | null = null): Analysis => ({
+    verdict,
+    reason,
+    evidence,
+    isNoWorse: measured.stable.requests >= Math.max(1, policy.min_requests) && !differs(measured),
+    outlier,
+  });
   const bad = judged.find(isBad);
-  if (bad) return { verdict: 'bad', reason: `The canary is worse: ${bad.numbers}.`, evidence };
+  if (bad === failed && replaced === null) {
+    const outlier = outlierOf(measured, policy, (finding) => isBad(finding));
+    if (outlier !== null) return result('inconclusive', outlierSentence(measured, outlier), outlier);
+  }
+  if (bad) return result('bad', `The canary is worse: ${bad.numbers}.`);
   // What is not judged is told.
-  const remark = isBad(clientErrors) ? ` More of its answers are 4xx: ${clientErrors.numbers}.` : '';
-  const enough = canary.requests >= Math.max(1, policy.min_requests);
-  const doubtful = enough ? judged.find(({ isWithin }) => !isWithin()) : undefined;
-  if (enough && !doubtful)
-    return { verdict: 'good', reason: `The canary is good: ${errors.numbers}.${remark}`, evidence };
-  const { numbers } = doubtful ?? errors;
-  return { verdict: 'inconclusive', reason: `Too few requests to tell: ${numbers}.${remark}`, evidence };
+  const remark = isBad(refused) ? ` More of its answers are 4xx: ${refused.numbers}.` : '';
+  const enough = measured.canary.requests >= Math.max(1, policy.min_requests);
+  const waiting = overdue.canary.bad > 0 ? failed : undefined;
+  const doubtful = enough ? (waiting ?? judged.find(({ isWithin }) => !isWithin())) : undefined;
+  if (enough && !doubtful) {
+    const numbers = [failed.numbers, ...(latency.numbers === '' ? [] : [latency.numbers])].join('; ');
+    return result('good', `The canary is good: ${numbers}.${remark}`);
+  }
+  const numbers = (doubtful ?? failed).numbers;
+  return result('inconclusive', `Too few requests to tell: ${numbers}.${remark}`);
+}
+
+/** By an amount that matters, whatever the limits are. */
+function differs({ failed, recent }: Measured): boolean {
+  const [ours, theirs] = [p95Of(recent, 'canary'), p95Of(recent, 'stable')];
+  return (
+    isWorseRate(clamped(failed.canary), failed.stable, null, worseRate) ||
+    (ours !== null && theirs !== null && isWorseP95(ours, theirs))
+  );
+}
+
+const isWorseP95 = (ours: number, theirs: number): boolean =>
+  ours >= worseP95.times * theirs && ours - theirs >= worseP95.moreMs;
+
+const p95Of = (recent: Measured['recent'], side: 'stable' | 'canary'): number | null =>
+  quantileMs(recent.map((window) => window[side]).reduce(addLatency, []), 0.95);
+
+/** Whether some request of the canary failed, and none of stable's. */
+export function failedAlone({ failed, ...measured }: Measured): boolean {
+  const overdue = overdueOf(measured);
+  return failed.canary.bad + overdue.canary.bad > 0 && failed.stable.bad + overdue.stable.bad === 0;
 }
 
 interface Finding {
-  odds: number;
+  logOdds: number;
   /** Beyond the limit, or so much worse than stable that it matters. */
   isWorse: boolean;
   /** It is sure enough that it is not beyond the limit. */
@@ -89,44 +264,173 @@ interface Finding {
   numbers: string;
 }
 
-/** `limit` null: only compared with the stable revision. */
-function judgeRate(canary: Count, stable: Count, limit: number | null, comparable: boolean, verb: string): Finding {
-  const [ours, theirs] = [rateOf(canary), rateOf(stable)];
-  const matters = ours >= worseRate.times * theirs && ours - theirs >= worseRate.more;
-  const tolerated = Math.max(limit ?? 0, worseRate.times * theirs);
-  let odds = 0;
-  if (comparable) odds = oddsWorse(canary, stable);
-  else if (limit !== null) odds = oddsAbove(canary, limit);
+const nothing: Count = { of: 0, bad: 0 };
+const clamped = ({ of, bad }: Count): Count => ({ of, bad: Math.min(of, bad) });
+
+function judgeFailures(
+  measured: Measured,
+  policy: CanaryPolicy,
+  overdue: { canary: Count; stable: Count },
+  leftOut: string | null,
+): Finding {
+  const { failed, stable } = measured;
+  const without = leftOut === null ? undefined : measured.without.get(leftOut);
+  const answered = clamped(without?.canary ?? failed.canary);
+  const canary = { of: answered.of + overdue.canary.bad, bad: answered.bad + overdue.canary.bad };
+  const theirs = { of: failed.stable.of + overdue.stable.bad, bad: failed.stable.bad + overdue.stable.bad };
+  const designEffect = failed.designEffect();
+  const ratios = addRatios(without?.ratios ?? failed.ratios, ratiosOf(overdue.canary, overdue.stable));
+  const whole = logMean(ratios) / designEffect;
+  const isSpread = (canary.bad > 0 && overdue.canary.bad >= fewestUnits) || isOfSeveral(measured);
+  const isWorse = isSpread && isWorseRate(canary, theirs, policy.max_error_rate, worseRate);
+  const route = leftOut === null ? worstRoute(measured, designEffect) : null;
+  // A mean of odds is valid as each of them is: either may be enough.
+  const joint = measured.routes.size === 0 ? whole : logMean([isWorse ? whole : 0, route?.logOdds ?? 0]);
+  const alone =
+    stable.requests === 0 && isSpread ? logOddsAbove(canary, Math.max(brokenRate, policy.max_error_rate)) : null;
+  const numbers = numbersOfFailures(
+    canary,
+    theirs,
+    overdue.canary.bad,
+    route && (!isWorse || explains(route.evidence, canary)) ? route.evidence : null,
+  );
   return {
-    odds,
-    isWorse: (limit !== null && ours > limit) || (comparable && matters),
-    isWithin: () => probablyWithin(canary, tolerated) >= sureEnough,
-    numbers: `${counted(canary, verb)}; of the stable revision ${counted(stable, verb)}`,
+    logOdds: Math.max(joint, alone ?? Number.NEGATIVE_INFINITY),
+    isWorse: isWorse || route !== null || alone !== null,
+    isWithin: () => isWithinRate(canary, theirs, policy.max_error_rate, designEffect),
+    numbers,
   };
 }
 
-function judgeLatency(canary: Answered, stable: Answered, policy: CanaryPolicy, comparable: boolean): Finding {
-  const [ours, theirs] = [quantileMs(canary.latency, 0.95) ?? 0, quantileMs(stable.latency, 0.95) ?? 0];
-  const limit = policy.max_p95_ms;
-  const aboveLimit = limit !== null && ours > limit;
-  const matters = limit === null && ours >= worseP95.times * theirs && ours - theirs >= worseP95.moreMs;
-  let odds = 0;
-  if (comparable) odds = oddsSlower(canary.latency, stable.latency);
-  else if (limit !== null) odds = oddsAbove(slowerThanEach(canary.latency)[boundFrom(limit)]!, 0.05);
-  const isWorse = aboveLimit || (comparable && matters);
+/** Errors of one or two visitors may be their own. */
+const isOfSeveral = ({ canary, failed, failingUnits }: Measured): boolean =>
+  (canary.detail ? failingUnits.size : failed.canary.bad) >= fewestUnits;
+
+/** The kind of path that speaks most against the canary, with the mean of all kinds; null: none is worse. */
+function worstRoute({ routes }: Measured, designEffect: number): { logOdds: number; evidence: RouteEvidence } | null {
+  let worst: { logOdds: number; evidence: RouteEvidence } | null = null;
+  const all = new Array<number>(routeCount).fill(0);
+  for (const [route, evidence] of routes) {
+    const units = bitsIn(evidence.failing);
+    if (units < fewestUnits || !isWorseRate(evidence.canary, evidence.stable, null, worseRoute)) continue;
+    // No more failures count than groups of visitors that saw one.
+    const logOdds = logMean(evidence.ratios) / Math.max(designEffect, evidence.canary.bad / units);
+    all[route] = logOdds;
+    if (worst === null || logOdds > worst.logOdds) worst = { logOdds, evidence };
+  }
+  return worst && { logOdds: logMean(all), evidence: worst.evidence };
+}
+
+function judgeRefusals({ refused, canary, stable }: Measured, { max_client_error_rate: limit }: CanaryPolicy): Finding {
+  const designEffect = refused.designEffect();
+  const alone =
+    stable.requests === 0 && limit !== null ? logOddsAbove(refused.canary, Math.max(brokenRate, limit)) : null;
+  const matters = isWorseRate(refused.canary, refused.stable, limit, worseRate);
   return {
-    odds,
+    logOdds: alone ?? refused.logOdds(designEffect),
+    isWorse: canary.requests > 0 && matters,
+    isWithin: () => isWithinRate(refused.canary, refused.stable, limit, designEffect),
+    numbers: `${counted(refused.canary, 'were answered with 4xx')}; of the stable revision ${counted(refused.stable, 'were answered with 4xx')}`,
+  };
+}
+
+function isWorseRate(
+  canary: Count,
+  stable: Count,
+  limit: number | null,
+  { times, more }: { times: number; more: number },
+) {
+  const [ours, theirs] = [rateOf(canary), rateOf(stable)];
+  return (limit !== null && ours > limit) || (stable.of > 0 && ours >= times * theirs && ours - theirs >= more);
+}
+
+/** With as many requests as the errors are worth that do not cluster. */
+function isWithinRate(canary: Count, stable: Count, limit: number | null, designEffect: number): boolean {
+  const tolerated = Math.max(limit ?? 0, worseRate.times * rateOf(stable));
+  const worth = { of: canary.of / designEffect, bad: canary.bad / designEffect };
+  return probablyWithin(worth, tolerated) >= sureEnough;
+}
+
+function judgeLatency({ slow, recent }: Measured, policy: CanaryPolicy): Finding {
+  const limit = policy.max_p95_ms;
+  const [ours, theirs] = [p95Of(recent, 'canary'), p95Of(recent, 'stable')];
+  if (ours === null) return { logOdds: 0, isWorse: false, isWithin: () => true, numbers: '' };
+  const isWorse = limit === null ? theirs !== null && isWorseP95(ours, theirs) : ours > limit;
+  const logOdds = slow.stable.of === 0 && limit !== null ? logOddsAbove(slow.canary, brokenRate) : slow.logOdds();
+  const ofStable = theirs === null ? '' : `, the stable revision’s ${milliseconds(theirs)}`;
+  const tolerated = !isWorse && theirs !== null && ours >= worseP95.times * theirs && ours - theirs >= 1;
+  const how = limit === null ? 'less than 10 ms more is tolerated' : `up to ${limit} ms are allowed`;
+  return {
+    logOdds,
     isWorse,
     isWithin: () => !isWorse,
-    numbers: `its p95 is ${Math.round(ours)} ms, the stable revision’s ${Math.round(theirs)} ms`,
+    numbers: `its p95 is ${milliseconds(ours)}${ofStable}${tolerated ? ` (${how})` : ''}`,
   };
 }
 
-/** The mean over all bounds of the odds that more of the canary's requests take longer. */
-function oddsSlower(canary: readonly number[], stable: readonly number[]): number {
-  const [ours, theirs] = [slowerThanEach(canary), slowerThanEach(stable)];
-  const odds = latencyBoundsMs.map((_, i) => oddsWorse(ours[i]!, theirs[i]!));
-  return odds.reduce((sum, one) => sum + one, 0) / odds.length;
+/** Requests that wait for an answer longer than those of stable do, among all that were sent. */
+function overdueOf({ stable, canary, underWay }: Pick<Measured, 'stable' | 'canary' | 'underWay'>) {
+  // Routers report those that have waited for two seconds; 99 of 100 requests of stable took no longer than this.
+  const from = boundFrom(quantileMs(stable.latency, 0.99) ?? 0) + 1;
+  const count = (waiting: readonly number[]) => waiting.slice(from).reduce((sum, one) => sum + one, 0);
+  const of = ({ requests }: Answered, waiting: readonly number[]): Count => {
+    const bad = count(waiting);
+    return bad === 0 && count(underWay.canary) + count(underWay.stable) === 0 ? nothing : { of: requests + bad, bad };
+  };
+  return { canary: of(canary, underWay.canary), stable: of(stable, underWay.stable) };
+}
+
+/** The instance without which the canary would not be bad; null: there is none, or it is the only one. */
+function outlierOf(measured: Measured, policy: CanaryPolicy, isBad: (finding: Finding) => boolean): string | null {
+  if (measured.without.size < 2) return null;
+  for (const [id, { canary }] of measured.without) {
+    if (canary.of === 0) continue;
+    const finding = judgeFailures(measured, policy, { canary: nothing, stable: nothing }, id);
+    if (!isBad(finding)) return id;
+  }
+  return null;
+}
+
+function outlierSentence({ failed, without }: Measured, outlier: string): string {
+  const others = without.get(outlier)!.canary;
+  const own = { of: failed.canary.of - others.of, bad: failed.canary.bad - others.bad };
+  return `One instance of the canary has most of its errors: ${counted(own, 'failed')}, at its other instances ${counted(others, 'failed')}.`;
+}
+
+const errorsIn = ({ requests, errors, detail }: Answered): number =>
+  Math.min(requests, errors + (detail?.abandoned ?? 0));
+
+/** A response that breaks off counts as an error but not as another request, so errors can exceed requests. */
+function failuresOf(side: Answered): GroupedCount {
+  return {
+    of: side.requests,
+    bad: errorsIn(side),
+    ...groupsOf(side.detail, ({ requests, failed }) => ({ of: requests, bad: Math.min(requests, failed) })),
+  };
+}
+
+function refusalsOf({ requests, clientErrors, detail }: Answered): GroupedCount {
+  return {
+    of: requests,
+    bad: clientErrors,
+    ...groupsOf(detail, (group) => ({ of: group.requests, bad: group.clientErrors })),
+  };
+}
+
+function slowerThan({ latency, detail }: Answered, bound: number): GroupedCount {
+  const count = (histogram: readonly number[]): Count => {
+    const of = histogram.reduce((sum, one) => sum + one, 0);
+    return { of, bad: histogram.slice(bound + 1).reduce((sum, one) => sum + one, 0) };
+  };
+  return { ...count(latency), ...groupsOf(detail, (group) => count(group.latency)) };
+}
+
+function groupsOf(
+  detail: Detail | undefined,
+  count: (group: Detail['groups'][number]) => Count,
+): Pick<GroupedCount, 'groups'> {
+  if (!detail) return {};
+  return { groups: new Map(Object.entries(detail.groups).map(([group, counts]) => [Number(group), count(counts)])) };
 }
 
 /** The first bound that is not below this time. */
@@ -135,22 +439,40 @@ const boundFrom = (ms: number): number => {
   return index === -1 ? latencyBoundsMs.length - 1 : index;
 };
 
-/** For each bound, how many requests took longer. */
-function slowerThanEach(latency: readonly number[]): Count[] {
-  const of = latency.reduce((total, count) => total + count, 0);
-  let faster = 0;
-  return latencyBoundsMs.map((_, i) => {
-    faster += latency[i] ?? 0;
-    return { of, bad: of - faster };
-  });
+const addLatency = (a: readonly number[], b: readonly number[]): number[] =>
+  Array.from({ length: Math.max(a.length, b.length) }, (_, i) => (a[i] ?? 0) + (b[i] ?? 0));
+
+/** Of the details only that there are some. */
+const addAnswered = (a: Answered, b: Answered): Answered => ({
+  requests: a.requests + b.requests,
+  errors: a.errors + b.errors,
+  clientErrors: a.clientErrors + b.clientErrors,
+  latency: addLatency(a.latency, b.latency),
+  ...((a.detail ?? b.detail) && { detail: a.detail ?? b.detail }),
+});
+
+function bitsIn(words: readonly number[]): number {
+  let count = 0;
+  for (let word of words) for (; word !== 0; word &= word - 1) count++;
+  return count;
 }
 
-/** A response that breaks off counts as an error but not as another request, so errors can exceed requests. */
-const errorsOf = ({ requests, errors }: Answered): Count => ({ of: requests, bad: Math.min(errors, requests) });
+const shown = ({ logOdds, isWorse }: Finding): number => {
+  const odds = Math.exp(Math.min(logOdds, Math.log(1e9)));
+  return Math.round((isWorse ? odds : Math.min(odds, 1)) * 100) / 100;
+};
 
-const clientErrorsOf = ({ requests, clientErrors }: Answered): Count => ({ of: requests, bad: clientErrors });
+/** Most failures were for this kind of path, and most requests were not. */
+const explains = ({ canary: own }: RouteEvidence, canary: Count): boolean =>
+  own.bad >= 0.8 * canary.bad && own.of <= 0.5 * canary.of;
 
-const shown = (odds: number): number => Math.round(Math.min(odds, 1e9) * 100) / 100;
+function numbersOfFailures(canary: Count, stable: Count, overdue: number, route: RouteEvidence | null): string {
+  const open = overdue === 0 ? '' : `, ${grouped.format(overdue)} of them still without an answer`;
+  const where = route && `, ${grouped.format(route.canary.bad)} of them for ${route.example ?? 'one kind of path'}`;
+  return `${counted(canary, 'failed')}${where ?? open}; of the stable revision ${counted(stable, 'failed')}`;
+}
+
+const milliseconds = (ms: number): string => `${ms < 10 ? Math.round(ms * 10) / 10 : Math.round(ms)} ms`;
 
 /** One for all: `toLocaleString` makes a new one each time. */
 const grouped = new Intl.NumberFormat('en');
@@ -161,73 +483,3 @@ const counted = (count: Count, verb: string): string => {
 };
 
 const percent = (rate: number): string => `${Math.round(rate * 1000) / 10} %`;
-
-/** Of so many requests, so many were bad. */
-interface Count {
-  of: number;
-  bad: number;
-}
-
-const rateOf = ({ of, bad }: Count): number => (of === 0 ? 0 : bad / of);
-
-/** Odds that the first rate is above the second. */
-function oddsWorse(canary: Count, stable: Count): number {
-  if (stable.of === 0 || rateOf(canary) <= rateOf(stable)) return 0;
-  const pooled = { of: canary.of + stable.of, bad: canary.bad + stable.bad };
-  return Math.exp(logMixture(canary) + logMixture(stable) - logLikelihood(pooled, rateOf(pooled)));
-}
-
-/** Odds that the rate is above this limit. */
-function oddsAbove(count: Count, limit: number): number {
-  if (rateOf(count) <= limit) return 0;
-  return Math.exp(logMixture(count) - logLikelihood(count, limit));
-}
-
-/** How probable it is that the rate is within the limit, as far as the counts tell (Jeffreys' prior). */
-function probablyWithin({ of, bad }: Count, limit: number): number {
-  if (limit >= 1) return 1;
-  return limit <= 0 ? 0 : betaBelow(limit, bad + 0.5, of - bad + 0.5);
-}
-
-function logMixture({ of, bad }: Count): number {
-  return logBeta(bad + 0.5, of - bad + 0.5) - logBeta(0.5, 0.5);
-}
-
-function logLikelihood({ of, bad }: Count, rate: number): number {
-  const times = (n: number, p: number) => (n === 0 ? 0 : n * Math.log(p));
-  return times(bad, rate) + times(of - bad, 1 - rate);
-}
-
-const logBeta = (a: number, b: number): number => logGamma(a) + logGamma(b) - logGamma(a + b);
-
-/** Stirling's series, from 10 on; below, by steps of one. */
-function logGamma(x: number): number {
-  let below = 1;
-  let at = x;
-  for (; at < 10; at++) below *= at;
-  const square = 1 / (at * at);
-  const series = (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square / 1680))) / at;
-  return (at - 0.5) * Math.log(at) - at + 0.5 * Math.log(2 * Math.PI) + series - Math.log(below);
-}
-
-/** The regularized incomplete beta function, by its continued fraction (Lentz' method). */
-function betaBelow(x: number, a: number, b: number): number {
-  if (x > (a + 1) / (a + b + 2)) return 1 - betaBelow(1 - x, b, a);
-  const tiny = 1e-300;
-  const kept = (value: number) => (Math.abs(value) < tiny ? tiny : value);
-  let c = 1;
-  let d = 1 / kept(1 - ((a + b) * x) / (a + 1));
-  let fraction = d;
-  for (let m = 1; m <= 10_000; m++) {
-    const even = (m * (b - m) * x) / ((a + 2 * m - 1) * (a + 2 * m));
-    const odd = (-(a + m) * (a + b + m) * x) / ((a + 2 * m) * (a + 2 * m + 1));
-    const before = fraction;
-    for (const term of [even, odd]) {
-      d = 1 / kept(1 + term * d);
-      c = kept(1 + term / c);
-      fraction *= d * c;
-    }
-    if (Math.abs(fraction - before) <= 1e-12 * fraction) break;
-  }
-  return (Math.exp(a * Math.log(x) + b * Math.log(1 - x) - logBeta(a, b)) * fraction) / a;
-}

@@ -8,6 +8,7 @@ const base: Situation = {
   state: 'promoting',
   strategy: 'rolling',
   hasPrevious: true,
+  isProvedBad: false,
   percent: 10,
   replicas: 4,
   targetHealthy: 0,
@@ -49,9 +50,17 @@ test('canary: as many instances as its share needs', () => {
 
 test('aborting: the old ones come back before the new ones go', () => {
   const aborting = { ...base, state: 'aborting', targetHealthy: 3, targetExisting: 3 } as const;
-  assert.deepEqual(desiredOf({ ...aborting, previousHealthy: 1 }), { target: 3, previous: 4, targetPercent: 0 });
+  assert.deepEqual(desiredOf({ ...aborting, previousHealthy: 1 }), { target: 3, previous: 4, targetPercent: 75 });
+  assert.deepEqual(desiredOf({ ...aborting, previousHealthy: 3 }), { target: 3, previous: 4, targetPercent: 25 });
   assert.deepEqual(desiredOf({ ...aborting, previousHealthy: 4 }), { target: 0, previous: 4, targetPercent: 0 });
   assert.deepEqual(desiredOf({ ...aborting, previousHealthy: 0 }), { target: 3, previous: 4, targetPercent: 100 });
+});
+
+test('aborting: what was found to be worse gets only what nothing else can serve', () => {
+  const bad = { ...base, state: 'aborting', targetHealthy: 3, targetExisting: 3, isProvedBad: true } as const;
+  assert.equal(desiredOf({ ...bad, previousHealthy: 1 }).targetPercent, 0);
+  assert.equal(desiredOf({ ...bad, previousHealthy: 0 }).targetPercent, 100);
+  assert.equal(desiredOf({ ...bad, previousHealthy: 0, targetHealthy: 0 }).targetPercent, 0);
 });
 
 test('while both revisions are at work, what is wanted is never fewer healthy instances than before', () => {
@@ -59,6 +68,7 @@ test('while both revisions are at work, what is wanted is never fewer healthy in
     state: fc.constantFrom(...deploymentStates),
     strategy: fc.constantFrom(...strategies),
     hasPrevious: fc.constant(true),
+    isProvedBad: fc.boolean(),
     percent: fc.integer({ min: 1, max: 99 }),
     replicas: fc.integer({ min: 1, max: 20 }),
     targetHealthy: fc.nat(20),

@@ -18,6 +18,8 @@ export interface Situation extends InstanceCounts {
   state: DeploymentState | null;
   strategy: Strategy;
   hasPrevious: boolean;
+  /** The target revision was found to be worse: it gets no request that the previous one can take. */
+  isProvedBad: boolean;
   /** The share of the canary's current step, or of its first. */
   percent: number;
   replicas: number;
@@ -48,12 +50,20 @@ export function desiredOf(s: Situation): Desired {
     case 'aborting': {
       // The drained instances of the previous revision come back before those of the new one go.
       const restored = s.previousHealthy >= previous;
-      const serves = !s.hasPrevious || s.previousHealthy > 0;
-      return { target: restored ? 0 : s.targetExisting, previous, targetPercent: serves ? 0 : 100 };
+      return { target: restored ? 0 : s.targetExisting, previous, targetPercent: shareWhileAborting(s, previous) };
     }
     case 'succeeded':
       return { target: s.replicas, previous: 0, targetPercent: 100 };
   }
+}
+
+/** By what can serve: the new revision stands in for the instances that the previous one does not have yet. */
+function shareWhileAborting({ hasPrevious, previousHealthy, targetHealthy, isProvedBad }: Situation, previous: number) {
+  if (!hasPrevious || targetHealthy === 0) return 0;
+  if (previousHealthy === 0) return 100;
+  if (isProvedBad) return 0;
+  const standIns = Math.min(targetHealthy, Math.max(0, previous - previousHealthy));
+  return Math.round((100 * standIns) / (previousHealthy + standIns));
 }
 
 function atStart(s: Situation): number {
@@ -119,15 +129,10 @@ export function rolloutOf(deployment: DeploymentRow, policy: Policy): Rollout {
     step: deployment.canary_step,
     phase: deployment.canary_phase,
     stepUntil: deployment.step_until,
-    countsFrom: deployment.step_baseline === null ? warmFrom(deployment, policy) : null,
+    replaced: deployment.replaced_instance,
     deadlineAt: deployment.deadline_at ?? Number.POSITIVE_INFINITY,
     cause: deployment.cause,
   };
-}
-
-/** When the warm-up of the step ends. */
-function warmFrom({ step_until }: DeploymentRow, { canary }: Policy): number {
-  return (step_until ?? 0) + (canary.warmup_s - canary.bake_s) * 1000;
 }
 
 export function desiredFor(deployment: DeploymentRow, replicas: number, counts: InstanceCounts): Desired {
@@ -135,6 +140,7 @@ export function desiredFor(deployment: DeploymentRow, replicas: number, counts: 
     state: deployment.state,
     strategy: deployment.strategy,
     hasPrevious: deployment.previous_revision !== null,
+    isProvedBad: deployment.cause === 'analysis' || deployment.cause === 'alert',
     percent: deployment.canary_percent_now || (deployment.canary_percent ?? 100),
     replicas,
     ...counts,

@@ -4,7 +4,8 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { type DeploymentState, deploymentStates } from '../../contract/deployments.ts';
 import { environmentDefaults } from '../../contract/environments.ts';
-import { nothingAnswered } from './analysis.ts';
+import type { Answered } from '../../traffic/request-detail.ts';
+import { Measured, nothingAnswered } from './analysis.ts';
 import { abort, decide, type Observed, type Rollout, type RolloutPolicy } from './rollout.ts';
 
 const now = 1_000_000;
@@ -14,7 +15,13 @@ const policy: RolloutPolicy = {
   startTimeoutS: 60,
   pullTimeoutS: 1800,
 };
-const quiet = nothingAnswered;
+/** All of it in one window. */
+function measured(stable: Answered, canary: Answered): Measured {
+  const all = new Measured(stable.latency);
+  all.add({ at: now, stable, canary }, policy.canary, true);
+  return all;
+}
+
 const calm: Observed = {
   regionAvailable: true,
   image: null,
@@ -24,13 +31,15 @@ const calm: Observed = {
   previous: { wanted: 2, healthy: 2 },
   routersBehind: null,
   trouble: null,
-  traffic: { stable: quiet, canary: quiet },
+  traffic: measured(nothingAnswered(), nothingAnswered()),
   alert: null,
 };
-const busy = (errorRate: number) => ({
-  stable: { requests: 900, errors: 0, clientErrors: 0, latency: [900] },
-  canary: { requests: 100, errors: 100 * errorRate, clientErrors: 0, latency: [100] },
+const answered = (requests: number, errors = 0): Answered => ({
+  ...{ requests, errors },
+  clientErrors: 0,
+  latency: [requests],
 });
+const busy = (errorRate: number, requests = 100) => measured(answered(900), answered(requests, requests * errorRate));
 
 const released = {
   target: { wanted: 2, healthy: 2, existing: 2, percent: 100 },
@@ -73,7 +82,11 @@ const observations = {
   goodTraffic: { traffic: busy(0) },
   alarmed: { alert: { message: 'it burns', measured: false } },
   alarmedByFew: { alert: { message: 'it burns', measured: true } },
-  alarmedByMany: { alert: { message: 'it burns', measured: true }, traffic: busy(0) },
+  alarmedByMany: { alert: { message: 'it burns', measured: true }, traffic: busy(0.02) },
+  alarmedLikeStable: {
+    alert: { message: 'it burns', measured: true },
+    traffic: measured(answered(900, 180), answered(100, 20)),
+  },
   alarmedAndBad: { alert: { message: 'it burns', measured: true }, traffic: busy(0.5) },
   alarmedAndCrashed: { alert: { message: 'it burns', measured: false }, trouble: { code: 'crashed', message: 'boom' } },
   alarmedAndLate: { alert: { message: 'it burns', measured: false }, late: true },
@@ -169,7 +182,7 @@ const rolloutIn = (state: DeploymentState, more: Partial<Rollout> = {}): Rollout
   step: state === 'canary' ? 1 : 0,
   phase: state === 'canary' ? 'baking' : null,
   stepUntil: state === 'canary' ? now : null,
-  countsFrom: null,
+  replaced: null,
   deadlineAt: now + 1000,
   cause: null,
   ...more,
@@ -219,7 +232,7 @@ test('only a canary with something to compare to goes through canary', () => {
 test('a baking canary waits for its time, and for requests while the stable one has some', () => {
   const baking = rolloutIn('canary', { stepUntil: now + 1 });
   assert.equal(decide(baking, { ...calm, traffic: busy(0) }, policy, now), null);
-  const few = { ...calm, traffic: { ...busy(0), canary: { requests: 3, errors: 0, clientErrors: 0, latency: [3] } } };
+  const few = { ...calm, traffic: busy(0, 3) };
   assert.equal(decide(rolloutIn('canary'), few, policy, now), null);
   const tired = rolloutIn('canary', { deadlineAt: now });
   const lost = decide(tired, { ...few, regionAvailable: false }, policy, now);
@@ -227,7 +240,7 @@ test('a baking canary waits for its time, and for requests while the stable one 
 });
 
 test('requests that prove nothing until the deadline, or with a stable side as quiet: on_inconclusive decides', () => {
-  const few = { ...calm, traffic: { ...busy(0), canary: { requests: 3, errors: 0, clientErrors: 0, latency: [3] } } };
+  const few = { ...calm, traffic: busy(0, 3) };
   for (const [rollout, seen] of [
     [rolloutIn('canary', { deadlineAt: now }), few],
     [rolloutIn('canary'), calm],
@@ -245,13 +258,61 @@ test('requests that prove nothing until the deadline, or with a stable side as q
   }
 });
 
-test('what is measured while a canary warms up does not count; what crashes or alarms does', () => {
-  const warming = (countsFrom: number) => rolloutIn('canary', { countsFrom });
-  assert.equal(decide(warming(now + 1), { ...calm, traffic: busy(1) }, policy, now), null);
-  assert.equal(decide(warming(now + 1), { ...calm, ...observations.crashed }, policy, now)?.failure?.code, 'crashed');
-  assert.equal(decide(warming(now + 1), { ...calm, ...observations.alarmed }, policy, now)?.cause, 'alert');
-  const counting = decide(warming(now), { ...calm, traffic: busy(1) }, policy, now);
-  assert.deepEqual([counting?.to, counting?.canary?.phase, counting?.counts], ['canary', 'baking', true]);
+test('a step bakes after its warm-up; what fails, crashes or alarms in the warm-up ends it', () => {
+  const slow: RolloutPolicy = { ...policy, canary: { ...policy.canary, warmup_s: 30, bake_s: 60 } };
+  const begun = decide(rolloutIn('starting'), { ...calm, ...observations.healthy }, slow, now)!;
+  assert.deepEqual([begun.canary?.until, begun.begins], [now + 90_000, true]);
+  const warming = rolloutIn('canary', { stepUntil: now + 89_000 });
+  assert.equal(decide(warming, { ...calm, traffic: busy(1) }, slow, now)?.failure?.code, 'analysis_failed');
+  assert.equal(decide(warming, { ...calm, ...observations.crashed }, slow, now)?.failure?.code, 'crashed');
+  assert.equal(decide(warming, { ...calm, ...observations.alarmed }, slow, now)?.cause, 'alert');
+});
+
+test('too few requests to tell, of which some failed and none of stable’s: promote is hold', () => {
+  const quiet = { ...calm, traffic: measured(answered(10), answered(2, 1)) };
+  const step = decide(rolloutIn('canary'), quiet, policy, now);
+  assert.equal(step?.canary?.phase, 'paused');
+  assert.match(step!.message, /1 of 2 requests failed .* Paused, because only the canary had errors\.$/);
+  const both = { ...calm, traffic: measured(answered(10, 1), answered(2, 1)) };
+  assert.equal(decide(rolloutIn('canary'), both, policy, now)?.to, 'promoting');
+});
+
+test('the instance that has all the errors is replaced, once', () => {
+  const detail = (instances: Record<string, { requests: number; failed: number }>) => ({
+    ...{ groups: {}, routes: {}, failing: [1, 2, 3], abandoned: 0, waiting: [] },
+    instances,
+  });
+  const canary = {
+    ...answered(100, 50),
+    detail: detail({ a: { requests: 50, failed: 0 }, b: { requests: 50, failed: 50 } }),
+  };
+  const seen = { ...calm, traffic: measured(answered(900), canary) };
+  const step = decide(rolloutIn('canary'), seen, policy, now);
+  assert.deepEqual([step?.to, step?.replaces, step?.canary?.phase], ['canary', 'b', 'baking']);
+  assert.match(step!.message, /50 of 50 requests failed \(100 %\), at its other instances 0 of 50 .* Replacing it\.$/);
+  const replaced = rolloutIn('canary', { replaced: 'b' });
+  assert.equal(decide(replaced, seen, policy, now)?.to, 'promoting', 'the others are good');
+  const again = {
+    ...canary,
+    detail: detail({
+      a: { requests: 25, failed: 0 },
+      b: { requests: 50, failed: 25 },
+      c: { requests: 25, failed: 25 },
+    }),
+  };
+  const worse = { ...calm, traffic: measured(answered(900), again) };
+  assert.equal(decide(replaced, worse, policy, now)?.failure?.code, 'analysis_failed', 'the next one is judged');
+});
+
+test('an abort whose previous revision has nothing left ends with the new one serving', () => {
+  const seen = {
+    ...calm,
+    target: { wanted: 3, healthy: 3, existing: 3, percent: 100 },
+    previous: { wanted: 3, healthy: 0 },
+  };
+  const late = decide(rolloutIn('aborting', { deadlineAt: now, cause: 'abort' }), seen, policy, now);
+  assert.deepEqual([late?.to, late?.goesOnServing], ['canceled', true]);
+  assert.equal(decide(rolloutIn('aborting'), seen, policy, now), null, 'it waits for the deadline');
 });
 
 test('steps one after the other; manual waits for promote; without auto_rollback a bad one is paused', () => {

@@ -12,7 +12,7 @@
 // abort.
 import type { CanaryPhase, DeploymentState, FailureCode, RollbackCause, Strategy } from '../../contract/deployments.ts';
 import type { CanaryPolicy } from '../../contract/environments.ts';
-import { type Comparison, judge } from './analysis.ts';
+import { type Analysis, failedAlone, judge, type Measured } from './analysis.ts';
 
 export interface Rollout {
   state: DeploymentState;
@@ -25,8 +25,8 @@ export interface Rollout {
   step: number;
   phase: CanaryPhase | null;
   stepUntil: number | null;
-  /** When the warm-up ends and requests begin to count; null: they count already. */
-  countsFrom: number | null;
+  /** The instance of the canary that was replaced; null: none was. */
+  replaced: string | null;
   deadlineAt: number;
   cause: RollbackCause | null;
 }
@@ -56,8 +56,12 @@ export interface Step {
   /** The port of the revision, if its image decides it. */
   port?: number;
   canary?: { phase: CanaryPhase; step: number; until: number | null };
-  /** Whether requests count from now on, or only once the warm-up is over. */
-  counts?: boolean;
+  /** A step of the canary begins: it is judged by requests from now on. */
+  begins?: true;
+  /** The instance of the canary that is replaced. */
+  replaces?: string;
+  /** It ends, and what it deployed goes on serving, because nothing else can. */
+  goesOnServing?: true;
   failure?: Failure;
   cause?: RollbackCause;
 }
@@ -78,7 +82,7 @@ export interface Observed {
   /** Why instances of the target revision do not stay up, or do not pass their health check. */
   trouble: Failure | null;
   /** Since the canary's step began; nothing in other states. */
-  traffic: Comparison;
+  traffic: Measured;
   /** An alert that fired since the canary began and ends it; measured: by the router, like the analysis. */
   alert: { message: string; measured: boolean } | null;
 }
@@ -182,17 +186,14 @@ function whenCanary(rollout: Rollout, seen: Observed, policy: Policy, nowMs: num
   const fatal = fatalOf(seen);
   if (fatal) return undo('analysis', fatal, nowMs);
   const isLate = nowMs >= rollout.deadlineAt;
-  const alarmed = alertOf(rollout, seen, policy);
+  const analysis = judge(seen.traffic, policy.canary, rollout.percents.length, rollout.replaced);
+  const alarmed = alertOf(rollout, seen, policy, analysis);
   if (rollout.phase !== 'baking') {
     if (alarmed) return undo('alert', alarmed, nowMs);
     const waited: Failure = { code: 'approval_timeout', message: 'It was not promoted or resumed in time.' };
     return isLate ? undo('deadline', waited, nowMs) : null;
   }
-  if (rollout.countsFrom !== null) {
-    if (alarmed) return undo('alert', alarmed, nowMs);
-    return nowMs >= rollout.countsFrom ? beginCounting(rollout) : null;
-  }
-  const analysis = judge(seen.traffic, policy.canary, rollout.percents.length);
+  if (analysis.outlier !== null) return replaceInstance(rollout, analysis, analysis.outlier);
   if (analysis.verdict === 'bad') {
     return policy.autoRollback
       ? undo('analysis', { code: 'analysis_failed', message: analysis.reason }, nowMs)
@@ -209,7 +210,7 @@ function whenCanary(rollout: Rollout, seen: Observed, policy: Policy, nowMs: num
   const isQuiet = seen.traffic.stable.requests < Math.max(1, policy.canary.min_requests);
   if (!isQuiet && !isLate) return null;
   if (!isQuiet && !seen.regionAvailable) return undo('deadline', lost, nowMs);
-  return settle(rollout, policy, nowMs, analysis.reason);
+  return settle(rollout, policy, nowMs, analysis.reason, failedAlone(seen.traffic));
 }
 
 /** The step is over and nothing speaks against the canary. */
@@ -223,11 +224,12 @@ function goOn(rollout: Rollout, policy: Policy, nowMs: number, reason: string): 
   };
 }
 
-/** The step is over and its requests prove nothing. */
-function settle(rollout: Rollout, policy: Policy, nowMs: number, reason: string): Step {
+/** The step is over and its requests prove nothing. What failed where stable did not is left to people. */
+function settle(rollout: Rollout, policy: Policy, nowMs: number, reason: string, failedAlone: boolean): Step {
   switch (policy.canary.on_inconclusive) {
     case 'promote':
-      return goOn(rollout, policy, nowMs, reason);
+      if (!failedAlone) return goOn(rollout, policy, nowMs, reason);
+      return hold(rollout, policy, nowMs, `${reason} Paused, because only the canary had errors.`);
     case 'abort':
       return undo('analysis', { code: 'analysis_failed', message: reason }, nowMs);
     case 'hold':
@@ -237,12 +239,13 @@ function settle(rollout: Rollout, policy: Policy, nowMs: number, reason: string)
 
 /**
  * An alert about what the router measured of the canary rests on the same evidence as the analysis. So it needs as many
- * requests, and it leaves a canary alone that the analysis has paused for people to decide on (`auto_rollback` off).
+ * requests, it ends no canary that does no worse than stable, and it leaves one alone that the analysis has paused for people
+ * to decide on (`auto_rollback` off).
  */
-function alertOf(rollout: Rollout, { alert, traffic }: Observed, policy: Policy): Failure | null {
+function alertOf(rollout: Rollout, { alert, traffic }: Observed, policy: Policy, analysis: Analysis): Failure | null {
   if (!alert) return null;
   if (alert.measured) {
-    if (traffic.canary.requests < policy.canary.min_requests) return null;
+    if (traffic.canary.requests < policy.canary.min_requests || analysis.isNoWorse) return null;
     if (rollout.phase === 'paused' && !policy.autoRollback) return null;
   }
   return { code: 'alert_fired', message: alert.message };
@@ -263,9 +266,15 @@ function whenPromoting(rollout: Rollout, seen: Observed, policy: Policy, nowMs: 
 
 function whenAborting(rollout: Rollout, seen: Observed, nowMs: number): Step | null {
   const restored = !rollout.hasPrevious || seen.previous.healthy >= seen.previous.wanted;
-  if ((restored && seen.target.existing === 0) || nowMs >= rollout.deadlineAt) {
+  const to = rollout.cause === 'abort' ? 'canceled' : 'failed';
+  const isLate = nowMs >= rollout.deadlineAt;
+  if (isLate && rollout.hasPrevious && seen.previous.healthy === 0 && seen.target.healthy > 0) {
+    const message = 'The previous revision has no healthy instance: this one goes on serving all traffic.';
+    return { to, message, deadlineAt: null, goesOnServing: true };
+  }
+  if ((restored && seen.target.existing === 0) || isLate) {
     return {
-      to: rollout.cause === 'abort' ? 'canceled' : 'failed',
+      to,
       message: rollout.hasPrevious ? 'The previous revision serves all traffic.' : 'All its instances are stopped.',
       deadlineAt: null,
     };
@@ -313,24 +322,24 @@ export function advance(rollout: Rollout, policy: Policy, nowMs: number, reason:
 /** Begins the given step, or restarts it. Also what `resume` does. */
 export function beginStep({ percents }: Rollout, step: number, policy: Policy, nowMs: number): Step {
   const { bake_s, warmup_s } = policy.canary;
-  const until = nowMs + bake_s * 1000;
+  const until = nowMs + (warmup_s + bake_s) * 1000;
   return {
     to: 'canary',
     message: `${percents[step - 1]} % of requests go to the new revision.`,
     deadlineAt: until + Math.max(bakeExtraMs, 10 * bake_s * 1000),
     canary: { phase: 'baking', step, until },
-    counts: warmup_s === 0,
+    begins: true,
   };
 }
 
-/** The warm-up is over. */
-function beginCounting(rollout: Rollout): Step {
+/** One instance has most of the errors: it may be the node that it runs on. Its requests do not count any more. */
+function replaceInstance(rollout: Rollout, { reason }: Analysis, instance: string): Step {
   return {
     to: 'canary',
-    message: 'The warm-up is over: requests count from now on.',
+    message: `${reason} Replacing it.`,
     deadlineAt: rollout.deadlineAt,
     canary: { phase: 'baking', step: rollout.step, until: rollout.stepUntil },
-    counts: true,
+    replaces: instance,
   };
 }
 

@@ -3,6 +3,8 @@
 // process beside its own (standin-process.ts); tests run it in theirs.
 // Variables make an instance misbehave:
 //   STANDIN_ERROR_RATE=0.2       that share of responses is 500
+//   STANDIN_ERROR_PATH=/cart     responses to paths that begin so are 500
+//   STANDIN_HANG_RATE=0.2        that share of requests gets no response
 //   STANDIN_LATENCY_MS=50        every response takes that long
 //   STANDIN_EXIT_AFTER_S=3       it exits after that time
 //   STANDIN_EXIT_ON=/exit        it exits when it is asked for that path
@@ -165,20 +167,28 @@ function answer(running: Running) {
   const { spec } = running;
   const { STANDIN_EXIT_ON: exitOn, STANDIN_FAIL_ON: failOn } = spec.variables;
   const errorRate = Number(spec.variables.STANDIN_ERROR_RATE) || 0;
+  const hangRate = Number(spec.variables.STANDIN_HANG_RATE) || 0;
+  const errorPath = spec.variables.STANDIN_ERROR_PATH;
   const latencyMs = Number(spec.variables.STANDIN_LATENCY_MS) || 0;
   const body = JSON.stringify({ image: spec.image, revision: revisionId(spec.revision), instance: spec.id });
   let failing = 0;
+  let hanging = 0;
   let failsAlways = false;
   return (request: IncomingMessage, response: ServerResponse) => {
     request.resume();
     if (request.url === exitOn) return end(running, 1);
     if (request.url === failOn) failsAlways = true;
+    hanging += hangRate;
+    if (hanging >= 1) {
+      hanging -= 1;
+      return;
+    }
     const respond = () => {
       // Errors are spread evenly, not at random: of n responses, n × rate are errors.
       failing += errorRate;
       const isTurn = failing >= 1;
       if (isTurn) failing -= 1;
-      const failed = isTurn || failsAlways;
+      const failed = isTurn || failsAlways || (errorPath !== undefined && request.url!.startsWith(errorPath));
       if (failed) note(running, `${request.method} ${request.url} 500`, 'stderr');
       response.writeHead(failed ? 500 : 200, { 'content-type': 'application/json' });
       response.end(`${body}\n`);

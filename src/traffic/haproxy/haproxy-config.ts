@@ -34,6 +34,9 @@ const ciphers = [
 
 const routeField = (name: keyof typeof fieldNumbers): string => `var(txn.route),field(${fieldNumbers[name]},|)`;
 
+/** Of a path, only the first parts count. */
+const loggedPath = 100;
+
 /** How much of the log is kept while it is not read: some hundred thousand requests. */
 const logBytes = 64 * 1024 * 1024;
 
@@ -98,7 +101,7 @@ function defaultsSection(limits: ProxyLimits): string {
     timeout tunnel ${limits.tunnelIdleMs}ms
     timeout client-fin 5s
     unique-id-format req_%{+X}o%Ts%rt%pid
-    log-format "%[date(0,ms)] %[${routeField('project')}] %[${routeField('environment')}] %[var(txn.revision)] %ST %Tw %Tc %Tr %Ta %ts %U %[var(txn.length)]"
+    log-format "%[date(0,ms)] %[${routeField('project')}] %[${routeField('environment')}] %[var(txn.revision)] %ST %Tw %Tc %Tr %Ta %ts %U %[var(txn.length)] %[var(txn.bucket)] %s %[var(txn.path)]"
 ${ownErrors()}`;
 }
 
@@ -250,6 +253,8 @@ function balancing(): string[] {
     `    http-request set-var(txn.bucket) sc0_inc_gpc0(visitors),mul(${rotationStep}),mod(${buckets}) if has_canary !known_visitor`,
     '    http-request set-var(txn.cookie) var(txn.bucket) if has_canary !known_visitor',
     '    http-request set-var(txn.bucket) req.cook(sluice_revision),add(0) if has_canary known_visitor',
+    // Whose request it is, and what for, is logged while a canary runs.
+    `    http-request set-var(txn.path) path,bytes(0,${loggedPath}) if has_canary`,
     `    http-request set-var(txn.left) var(txn.bucket),add(txn.offset),mod(${buckets}),sub(txn.limit) if has_canary`,
     // A side without instances leaves its visitors to the other.
     '    http-request set-var(txn.left) int(0) if has_canary { var(txn.canary),nbsrv -m int eq 0 }',

@@ -75,6 +75,20 @@ export class HaproxyRoutes {
     return this.#backends.size > this.#runningBackends;
   }
 
+  /** The backends of environments with a canary: which revision each stands for. */
+  canaryBackends(): Map<string, { project: string; environment: string; revision: number }> {
+    const found = new Map<string, { project: string; environment: string; revision: number }>();
+    for (const routes of this.#environments.values()) {
+      if (routes.shares.length < 2) continue;
+      const { project, environment } = routes;
+      for (const [revision, use] of usesOf(routes)) {
+        const backend = this.#backends.nameOf(use);
+        if (backend !== undefined) found.set(backend, { project, environment, revision });
+      }
+    }
+    return found;
+  }
+
   /** Writes the environments to disk. */
   async write(changed: readonly EnvironmentRoutes[]): Promise<void> {
     const needed = changed

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { Backends, backendText, moveServer, readServersState, serversOf } from './backends.ts';
 import { choosePlane, judgeHaproxy } from './choose-plane.ts';
 import { routeValue } from './haproxy-config.ts';
-import { readLogLine } from './request-log.ts';
+import { readLogLine, readSessions } from './request-log.ts';
 
 const routes = (...shares: [revision: number, percent: number][]) => ({
   project: 'prj_1',
@@ -21,9 +21,10 @@ test('a route is one value of the map; without a canary its limit is 0', () => {
 
 test('a log line: latency is the time to the head of the response; errors are those of the instance', () => {
   const line = (rest: string) => readLogLine(`1794755625072 prj_1 production 2 ${rest}`);
-  const noBody = '90 -';
+  const noBody = '90 - - ins_1 -';
   assert.deepEqual(line(`200 1 2 30 90 -- ${noBody}`), {
     ...{ at: 1794755625072, project: 'prj_1', environment: 'production', revision: 2, tookMs: 33, outcome: 'ok' },
+    unit: null,
   });
   assert.equal(line(`500 0 0 5 5 -- ${noBody}`)!.outcome, 'error');
   assert.deepEqual(
@@ -32,10 +33,25 @@ test('a log line: latency is the time to the head of the response; errors are th
   );
   assert.equal(line(`200 0 0 5 900 SD ${noBody}`)!.outcome, 'error', 'a response that broke off');
   assert.equal(line(`-1 0 0 -1 400 CH ${noBody}`)!.outcome, 'ok', 'a visitor that went away');
-  assert.equal(line('504 0 0 -1 400 sH 195 5000')!.outcome, 'ok', 'an upload that does not go on');
-  assert.equal(line('504 0 0 -1 400 sH 5195 5000')!.outcome, 'error');
-  assert.equal(readLogLine('1794755625072 - - - 404 -1 -1 -1 0 LR 90 -'), null);
+  assert.equal(line('504 0 0 -1 400 sH 195 5000 - ins_1 -')!.outcome, 'ok', 'an upload that does not go on');
+  assert.equal(line('504 0 0 -1 400 sH 5195 5000 - ins_1 -')!.outcome, 'error');
+  assert.equal(line(`-1 0 0 -1 2400 CH ${noBody}`)!.outcome, 'abandoned', 'it had waited for long');
+  assert.deepEqual(line('200 0 0 5 5 -- 90 - 4711 ins_1 /cart/items/7')!.unit, {
+    ...{ bucket: 4711, instance: 'ins_1', path: '/cart/items/7' },
+  });
+  assert.equal(readLogLine('1794755625072 - - - 404 -1 -1 -1 0 LR 90 - - <NOSRV> -'), null);
   assert.equal(readLogLine('Server b1/ins_1 is UP/READY (leaving forced maintenance).'), null);
+});
+
+test('sessions that wait for the head of a response; one whose body is under way does not', () => {
+  const session = (age: string, analysers: string) =>
+    `0x55d0: proto=tcpv4 src=127.0.0.1:39602 fe=visitors-in be=b3 srv=ins_1 ts=00 epoch=0 age=${age} calls=3 rate=0 cpu=0 lat=0 ` +
+    `rq[f=c40000h,i=0,an=8000h,rx=,wx=,ax=] rp[f=80400000h,i=0,an=${analysers}h,rx=55s,wx=,ax=] scf=[8,0h,fd=16] exp=55s`;
+  const text = [session('4s', '1400000'), session('1m2s', '1400000'), session('9s', '4000000'), ''].join('\n');
+  assert.deepEqual(readSessions(text), [
+    { backend: 'b3', ageMs: 4000 },
+    { backend: 'b3', ageMs: 62_000 },
+  ]);
 });
 
 test('backends: a use keeps its name; released ones come last; spare ones are made by growing', () => {

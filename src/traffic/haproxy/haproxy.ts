@@ -31,7 +31,7 @@ import {
 } from './haproxy-process.ts';
 import { HaproxyRoutes } from './haproxy-routes.ts';
 import { ask } from './haproxy-socket.ts';
-import { RequestLog } from './request-log.ts';
+import { RequestLog, readSessions } from './request-log.ts';
 
 interface HaproxyOptions {
   program: string;
@@ -262,9 +262,24 @@ class Haproxy implements DataPlane {
     }
     if (this.#unwritten.size > 0) await this.#applyChanges();
     if (this.#worker) this.#followLog(this.#worker);
+    await this.#noteWaiting();
     this.#certificates?.retry();
     await this.#routes.tidy();
     for (const id of this.#replaced.takeEnded(this.#now())) this.#observer.left(id);
+  }
+
+  /** Requests of canaries, and of what they are compared with, that wait for an answer: they are in no log yet. */
+  async #noteWaiting(): Promise<void> {
+    const backends = this.#routes.canaryBackends();
+    const log = this.#worker === null ? undefined : this.#logs.get(this.#worker);
+    if (backends.size === 0 || !log) return;
+    const sessions = readSessions(await ask(this.#files.adminSocket, 'show sess'));
+    for (const [backend, use] of backends) {
+      log.setWaiting(
+        use,
+        sessions.filter((session) => session.backend === backend).map(({ ageMs }) => ageMs),
+      );
+    }
   }
 
   #now(): number {

@@ -3,10 +3,17 @@
 // to the same absolute numbers.
 import type { Clock } from '../../lib/clock.ts';
 import type { MeasuredBatch } from '../data-plane.ts';
-import { type Outcome, outcomeOf, TrafficCounter } from '../measurements.ts';
+import { outcomeOf, TrafficCounter } from '../measurements.ts';
+import { abandonedAfterMs, type Outcome, type Unit } from '../request-detail.ts';
 import type { HaproxyFiles } from './haproxy-files.ts';
 import { writeToLog } from './haproxy-process.ts';
 import { follow } from './haproxy-socket.ts';
+
+export interface RevisionUse {
+  project: string;
+  environment: string;
+  revision: number;
+}
 
 export interface LoggedRequest {
   at: number;
@@ -15,6 +22,8 @@ export interface LoggedRequest {
   revision: number;
   tookMs: number;
   outcome: Outcome;
+  /** null: no canary runs. */
+  unit: Unit | null;
 }
 
 /** The first letter says who ended the session: the server, its time limit, or HAProxy itself for want of a server. */
@@ -29,17 +38,22 @@ const isStalledUpload = (status: string, uploaded: string, length: string): bool
 /** Null for a line that is not about a routed request. */
 export function readLogLine(line: string): LoggedRequest | null {
   const fields = line.split(' ');
-  if (fields.length !== 12 || fields[1] === '-') return null;
-  const [at, project, environment, revision, status, queued, connected, answered, all, ended, uploaded, length] =
-    fields;
+  if (fields.length !== 15 || fields[1] === '-') return null;
+  const [at, project, environment, revision, status, queued, connected, answered, all, ended, ...rest] = fields;
+  const [uploaded, length, bucket, instance, path] = rest;
   const waited = Math.max(0, Number(queued)) + Math.max(0, Number(connected));
+  const hasAnswer = Number(answered) >= 0;
+  const tookMs = hasAnswer ? waited + Number(answered) : Math.max(0, Number(all));
+  const outcome = outcomeOfLine(Number(status), ended!, isStalledUpload(status!, uploaded!, length!));
+  const isAbandoned = outcome === 'ok' && isOfVisitor(ended!) && !hasAnswer && tookMs >= abandonedAfterMs;
   return {
     at: Number(at),
     project: project!,
     environment: environment!,
     revision: Number(revision),
-    tookMs: Number(answered) >= 0 ? waited + Number(answered) : Math.max(0, Number(all)),
-    outcome: outcomeOfLine(Number(status), ended!, isStalledUpload(status!, uploaded!, length!)),
+    tookMs,
+    outcome: isAbandoned ? 'abandoned' : outcome,
+    unit: bucket === '-' ? null : { bucket: Number(bucket), instance: instance!, path: path! },
   };
 }
 
@@ -93,8 +107,15 @@ export class RequestLog {
     const request = readLogLine(line);
     if (request === null) return;
     const counter = this.#counter.of(request.project, request.environment, request.revision);
-    counter.countRequest(request.at, request.tookMs, request.outcome);
+    counter.countRequest(request.at, request.tookMs, request.outcome, request.unit);
     counter.retired = true; // when it retires is not known here: it goes with its last bucket, and comes back with a request
+  }
+
+  /** For how long requests to this revision have been waiting for an answer. */
+  setWaiting({ project, environment, revision }: RevisionUse, agesMs: readonly number[]): void {
+    const counter = this.#counter.of(project, environment, revision);
+    counter.setWaiting(this.#clock.now(), agesMs);
+    counter.retired = true;
   }
 
   take(): MeasuredBatch[] {
@@ -122,3 +143,21 @@ export class RequestLog {
     this.#following.close();
   }
 }
+
+/** The bit of a session whose response has not begun (AN_RES_WAIT_HTTP). */
+const waitsForResponse = 0x400000;
+
+/** What `show sess` says of requests that wait for an answer: their backend, and for how long. */
+export function readSessions(text: string): { backend: string; ageMs: number }[] {
+  return text.split('\n').flatMap((line) => {
+    const [, backend, age, flags] = / be=(\S+) .* age=(\S+) .* rp\[[^\]]*an=([0-9a-f]+)h/.exec(line) ?? [];
+    if (!backend || (Number.parseInt(flags!, 16) & waitsForResponse) === 0) return [];
+    return [{ backend, ageMs: readAge(age!) }];
+  });
+}
+
+const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** `1m4s`. */
+const readAge = (text: string): number =>
+  [...text.matchAll(/(\d+)([smhd])/g)].reduce((sum, [, count, unit]) => sum + Number(count) * unitMs[unit!]!, 0);

@@ -19,7 +19,8 @@ import type { Clock } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
 import { cookieOf } from '../balance.ts';
-import { type Outcome, outcomeOf } from '../measurements.ts';
+import { type OpenRequest, outcomeOf } from '../measurements.ts';
+import { abandonedAfterMs, type Outcome, type Unit } from '../request-detail.ts';
 import { Attempt, type AttemptFailure, type AttemptOwner, discardRest, UploadBody } from './attempt.ts';
 import { type ErrorResponse, errorResponses, refuseRequest, sendErrorResponse } from './error-responses.ts';
 import { codeOf, errorResponseTo, type FailedRequests, isOfInstance, isSafeToRepeat } from './failures.ts';
@@ -66,6 +67,10 @@ export class Exchange implements AttemptOwner {
   readonly #startedAt: number;
   /** For a visitor that comes without a bucket while there is a canary; `start` sets it. */
   #cookie: string | null = null;
+  /** A canary runs: it is counted whose request it is. */
+  #isDetailed = false;
+  /** Where it waits for an answer, while a canary runs. */
+  #open: { backend: Backend; request: OpenRequest } | null = null;
   #awaitsContinue: boolean;
   #listensForDrain = false;
   /** The head waits for what arrived along with it, to leave in one piece: no longer than that. */
@@ -105,8 +110,10 @@ export class Exchange implements AttemptOwner {
       head.bucket = route.nextBucket();
       if (route.canary !== null) this.#cookie = cookieOf(head.bucket);
     }
+    this.#isDetailed = route.canary !== null;
     if (this.#tryNext(route)) return;
-    backendOf(route, head.bucket).counter.countRequest(this.#context.clock.now(), 0, 'error');
+    const backend = backendOf(route, head.bucket);
+    backend.counter.countRequest(this.#context.clock.now(), 0, 'error', this.#unit());
     this.refuse(errorResponses.noInstance);
   }
 
@@ -143,6 +150,7 @@ export class Exchange implements AttemptOwner {
     const onFirstRead = this.#awaitsContinue ? () => this.#sendContinue() : null;
     const body = hasBody ? new UploadBody(this.#request, onFirstRead) : null;
     this.#attempt = new Attempt(this, backend, instance, body);
+    if (this.#isDetailed) this.#waitAt(backend);
     this.#attempt.send(path, this.#request.method!, headers, this.#upgrade);
   }
 
@@ -208,7 +216,7 @@ export class Exchange implements AttemptOwner {
 
   onBreak({ backend }: Attempt): void {
     this.#isHeadHeld = false;
-    backend.counter.countBrokenOff(this.#context.clock.now());
+    backend.counter.countBrokenOff(this.#context.clock.now(), this.#unit());
     this.#response.destroy();
   }
 
@@ -222,6 +230,7 @@ export class Exchange implements AttemptOwner {
     if (this.#tryAnother(failure)) return;
     const response = errorResponseTo(error);
     const requestId = this.refuse(response);
+    this.#waitAt(null);
     if (response.status < 500) return;
     this.#count(attempt.backend, 'error');
     failedRequests.note({
@@ -252,13 +261,29 @@ export class Exchange implements AttemptOwner {
 
   #count(backend: Backend, outcome: Outcome): void {
     const { clock, monotonic } = this.#context;
-    backend.counter.countRequest(clock.now(), monotonic.now() - this.#startedAt, outcome);
+    this.#waitAt(null);
+    backend.counter.countRequest(clock.now(), monotonic.now() - this.#startedAt, outcome, this.#unit());
+  }
+
+  /** While a canary runs. */
+  #unit(): Unit | null {
+    if (!this.#isDetailed) return null;
+    const { bucket, path } = this.#head;
+    return { bucket, path, instance: this.#attempt?.instance.id ?? '' };
+  }
+
+  #waitAt(backend: Backend | null): void {
+    if (this.#open !== null) this.#open.backend.counter.close(this.#open.request);
+    this.#open = backend && { backend, request: backend.counter.open(this.#startedAt) };
   }
 
   readonly #onClosed = (): void => {
     const attempt = this.#attempt;
     if (attempt === null || !attempt.isOpen) return;
-    if (!attempt.isResponding) this.#count(attempt.backend, 'ok');
+    if (!attempt.isResponding) {
+      const waitedMs = this.#context.monotonic.now() - this.#startedAt;
+      this.#count(attempt.backend, waitedMs < abandonedAfterMs ? 'ok' : 'abandoned');
+    }
     attempt.abort();
   };
 }

@@ -52,7 +52,7 @@ export function createProxy(options: ProxyOptions): BuiltInProxy {
   const { clock, log, limits: changed, certificates, redirect, trustedProxies = [] } = options;
   const limits = { ...defaultLimits, ...changed };
   const monotonic = monotonicOf(clock);
-  const counter = new TrafficCounter(clock);
+  const counter = new TrafficCounter(clock, monotonic);
   const routes = new RouteTable(limits, counter);
   const context: ProxyContext = {
     clock,

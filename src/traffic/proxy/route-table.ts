@@ -169,13 +169,15 @@ export function chooseInstance(
 
 /** An instance behind the proxy, with the connections that are kept to it. */
 export class Instance implements Candidate {
+  readonly id: string;
   underWay = 0;
   ejectedUntil = 0;
   readonly #origin: string;
   readonly #limits: ProxyLimits;
   #pool: Pool | null = null;
 
-  constructor({ host, port }: Target, limits: ProxyLimits) {
+  constructor({ instance, host, port }: Target, limits: ProxyLimits) {
+    this.id = instance;
     this.#origin = `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
     this.#limits = limits;
   }

@@ -1,7 +1,8 @@
 // 4xx that only the canary gives: shown always, judged where the environment has a limit for them.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { bucketOf, latencyBoundsMs } from '../../../src/traffic/measurements.ts';
+import { latencyBoundsMs } from '../../../src/traffic/latency.ts';
+import { bucketOf } from '../../../src/traffic/measurements.ts';
 import { storeMeasurements } from '../../../src/traffic/traffic-queries.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';
 import { Shop } from '../../helpers/shop.ts';

@@ -1,7 +1,8 @@
 // A canary that goes on after a pause is judged by what it does from then on.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { bucketMs, bucketOf, latencyBoundsMs } from '../../../src/traffic/measurements.ts';
+import { latencyBoundsMs } from '../../../src/traffic/latency.ts';
+import { bucketMs, bucketOf } from '../../../src/traffic/measurements.ts';
 import { storeMeasurements } from '../../../src/traffic/traffic-queries.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';
 import { Shop } from '../../helpers/shop.ts';

@@ -125,27 +125,75 @@ describe('rolling out', () => {
     assert.equal(told[0]!.data.cause, 'analysis');
   });
 
-  test('errors of the warm-up do not count; too few requests are said, and on_inconclusive decides', async () => {
-    const shop = await open({ canary: { bake_s: 1, warmup_s: 1, on_inconclusive: 'hold' } });
+  test('a canary that fails is undone in its warm-up', async () => {
+    const shop = await open({ canary: { bake_s: 1, warmup_s: 600 } });
+    await shop.released(image(1));
+    await shop.set({ variables: { STANDIN_ERROR_RATE: '1' } });
+    const load = shop.load(2);
+    const { id } = await shop.deploy(image(2), { strategy: 'canary' });
+    const failed = await shop.reaches(id, 'failed');
+    await load.stop();
+    assert.match(
+      failed.failure!.message,
+      /^The canary is worse: (\d+) of \1 requests failed \(100 %\); of the stable revision 0 of /,
+    );
+  });
+
+  test('one that fails for one kind of path is undone, and the reason names it', async () => {
+    const shop = await open({ canary: { bake_s: 600 } });
+    await shop.released(image(1));
+    await shop.set({ variables: { STANDIN_ERROR_PATH: '/cart' } });
+    const { id } = await shop.deploy(image(2), { strategy: 'canary', canary_percent: 50 });
+    await shop.reaches(id, 'canary');
+    for (let n = 0; n < 600; n++) await shop.visit(undefined, n % 25 === 0 ? `/cart/${n}` : `/page/${n % 7}`);
+    const failed = await shop.reaches(id, 'failed');
+    assert.match(
+      failed.failure!.message,
+      /^The canary is worse: (\d+) of \d+ requests failed \(.* %\), \1 of them for \/cart\/\*; /,
+    );
+  });
+
+  test('one whose requests get no answer is undone, though none has failed', async () => {
+    const shop = await open({ canary: { bake_s: 600 } });
+    await shop.released(image(1));
+    await shop.set({ variables: { STANDIN_HANG_RATE: '0.5' } });
+    const { id } = await shop.deploy(image(2), { strategy: 'canary', canary_percent: 50 });
+    await shop.reaches(id, 'canary');
+    const visits = Array.from({ length: 60 }, () => shop.visit().catch(() => {}));
+    const failed = await shop.reaches(id, 'failed');
+    assert.match(
+      failed.failure!.message,
+      /requests failed .* of them still without an answer; of the stable revision 0 of /,
+    );
+    await Promise.all(visits);
+  });
+
+  test('too few requests are said, and on_inconclusive decides; what failed where stable did not is held', async () => {
+    const shop = await open({ canary: { bake_s: 1, on_inconclusive: 'hold' } });
     await shop.released(image(1));
     const { id } = await shop.deploy(image(2), { strategy: 'canary' });
     const held = await shop.reachesPhase(id, 'paused');
     assert.deepEqual(held.canary!.analysis.verdict, 'inconclusive');
-    assert.deepEqual(
-      held.timeline.slice(-2).map(({ message }) => message),
-      [
-        'The warm-up is over: requests count from now on.',
-        'Too few requests to tell: there was no request; of the stable revision there was no request. Paused.',
-      ],
+    assert.equal(
+      held.timeline.at(-1)!.message,
+      'Too few requests to tell: there was no request; of the stable revision there was no request. Paused.',
     );
     await shop.set({ canary: { on_inconclusive: 'promote' } });
     await shop.api('POST', `/deployments/${id}/resume`);
     const done = await shop.reaches(id, 'succeeded');
     assert.match(done.timeline.at(-2)!.message, /^Too few requests to tell: .* Moving all traffic\.$/);
+    await shop.set({ variables: { STANDIN_ERROR_RATE: '1' }, canary: { bake_s: 2 } });
+    const failing = await shop.deploy(image(3), { strategy: 'canary', canary_percent: 50 });
+    await shop.reaches(failing.id, 'canary');
+    for (let n = 0; n < 4; n++) await shop.visit();
+    const paused = await shop.reachesPhase(failing.id, 'paused');
+    assert.match(paused.timeline.at(-1)!.message, / Paused, because only the canary had errors\.$/);
+    await shop.api('POST', `/deployments/${failing.id}/abort`);
+    await shop.reaches(failing.id, 'canceled');
   });
 
   test('auto_rollback false: a canary that fails its analysis is paused instead', async () => {
-    const shop = await open({ auto_rollback: false, canary: { bake_s: 30, min_requests: 5 } });
+    const shop = await open({ auto_rollback: false, canary: { bake_s: 30 } });
     await shop.released(image(1));
     await shop.set({ variables: { STANDIN_ERROR_RATE: '1' } });
     const { id } = await shop.deploy(image(2), { strategy: 'canary', canary_percent: 50 });

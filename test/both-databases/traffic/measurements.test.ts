@@ -1,7 +1,8 @@
 // What routers measured, in the database.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { bucketMs, latencyBoundsMs } from '../../../src/traffic/measurements.ts';
+import { latencyBoundsMs } from '../../../src/traffic/latency.ts';
+import { bucketMs } from '../../../src/traffic/measurements.ts';
 import { deleteTrafficBefore, listTraffic, storeMeasurements } from '../../../src/traffic/traffic-queries.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';
 

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { forgetDeleted, loadAll, loadChanges } from '../../../src/traffic/load-routes.ts';
-import { bucketMs, latencyBoundsMs } from '../../../src/traffic/measurements.ts';
+import { latencyBoundsMs } from '../../../src/traffic/latency.ts';
+import { bucketMs } from '../../../src/traffic/measurements.ts';
 import { deleteEndedRouters } from '../../../src/traffic/router-register.ts';
 import { insertDrain, RouterWatch } from '../../../src/traffic/router-watch.ts';
 import {
