@@ -72,7 +72,7 @@ const FILM_SECONDS = 20;
 /** The encode of a build, and nothing around it. */
 async function bareEncode(path: string, folder: string): Promise<void> {
   const ffmpeg = await systemFfmpeg();
-  const { file, ...source } = await openSource(path);
+  const { file, ...source } = await openSource({ path, name: path });
   const facts = await probeSource(ffmpeg, source);
   const { rungs } = chooseRungs(facts, renditions);
   await mkdir(join(folder, 'hls'), { recursive: true });

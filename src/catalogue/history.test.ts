@@ -52,8 +52,6 @@ const refused: [string, Parameters<typeof judge>, RegExp][] = [
   ['other numbers in the ladder', [record(), { ...wanted, hls: [{ ...small, width: 641 }] }], /other numbers/],
   ['a file taken away', [record(), { ...wanted, progressive: [] }], /cannot be taken away/],
   ['HLS taken away', [record(), { ...wanted, hls: null }], /cannot be taken away/],
-  ['a new id without a source', [undefined, { ...wanted, sourceSha256: null }], /does not exist/],
-  ['an addition without a source', [record(), { ...wanted, sourceSha256: null, progressive: [small, large] }], /gone/],
 ];
 
 for (const [what, args, told] of refused) {

@@ -5,7 +5,7 @@ import type { Rendition } from './manifest.ts';
 
 interface RequestedStream {
   id: string;
-  /** Null where the source is gone: then only what is published can be kept. */
+  /** Null where the source is gone or cannot be read: then only what is published can be kept. */
   sourceSha256: string | null;
   progressive: Rendition[];
   /** The whole ladder, or null for a stream without HLS. */
@@ -47,10 +47,8 @@ export function judge(record: StreamRecord | undefined, requested: RequestedStre
     kind: 'refuse',
     reasons: [...new Set(reasons)].map((reason) => `stream ${requested.id}: ${reason}`),
   });
-  if (record === undefined) {
-    if (requested.sourceSha256 === null) return refuse(['its source does not exist']);
+  if (record === undefined)
     return { kind: 'encode', progressive: requested.progressive, hls: requested.hls, extras: true };
-  }
   if (record.withdrawn) return refuse(['this id was withdrawn and cannot be used again; choose another']);
   const reasons = changedRenditions(record, requested);
   if (requested.sourceSha256 !== null && requested.sourceSha256 !== record.sourceSha256)
@@ -61,7 +59,6 @@ export function judge(record: StreamRecord | undefined, requested: RequestedStre
   );
   const hls = record.hls === null ? requested.hls : null;
   if (progressive.length === 0 && hls === null) return { kind: 'keep' };
-  if (requested.sourceSha256 === null) return refuse(['its source is gone, and something is to be added to it']);
   return { kind: 'encode', progressive, hls, extras: false };
 }
 

@@ -22,6 +22,7 @@ test('a manifest gives streams with their defaults and absolute sources', () => 
     id: 'a',
     title: 'A film',
     source: '/videos/a.mov',
+    sourceName: 'a.mov',
     progressive: ['720p'],
     hls: true,
     interlaced: null,

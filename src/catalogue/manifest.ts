@@ -80,6 +80,8 @@ export interface StreamEntry {
   title: string;
   /** Absolute path of the source video. */
   source: string;
+  /** The same as the manifest names it: what messages say. */
+  sourceName: string;
   /** Labels of the renditions to make as progressive files. */
   progressive: string[];
   hls: boolean;
@@ -159,6 +161,7 @@ function entryOf(stream: Static<typeof WrittenStream>, folder: string): StreamEn
     id,
     title,
     source: resolve(folder, source),
+    sourceName: source,
     progressive: progressive ?? [],
     hls: yes(hls ?? true),
     interlaced: interlaced == null ? null : yes(interlaced),

@@ -99,26 +99,26 @@ export async function readPublished(paths: SitePaths): Promise<CatalogueDocument
   }
 }
 
-const MOST_LINES = 50;
+const MOST_LINES = 10;
 
 /**
- * Stops a publish whose files are not what the document would say of them. A damaged stream leaves staging: the next build
- * encodes it again.
+ * The staged streams whose files are not what the document would say of them: they must not be published. They leave
+ * staging, and the next build encodes them again.
  */
 export async function checkStage(
   staged: StagedFiles[],
   document: CatalogueDocument,
   signal?: AbortSignal,
-): Promise<void> {
+): Promise<{ id: string; reasons: string[] }[]> {
   const damaged = await verifyStage(staged, document, signal);
-  if (damaged.length === 0) return;
   for (const { folder } of damaged) await rm(dirname(folder), { recursive: true, force: true });
-  const faults = damaged.flatMap((each) => each.faults);
-  const more = faults.length > MOST_LINES ? [`and ${faults.length - MOST_LINES} more faults`] : [];
-  throw new CatalogueError([
-    ...faults.slice(0, MOST_LINES).map((fault) => `${fault} (encoded, not published)`),
-    ...more,
-  ]);
+  return damaged.map(({ id, faults }) => {
+    const more = faults.length > MOST_LINES ? [`and ${faults.length - MOST_LINES} more faults`] : [];
+    return {
+      id,
+      reasons: [...faults.slice(0, MOST_LINES).map((fault) => `${fault} (encoded, not published)`), ...more],
+    };
+  });
 }
 
 /** Finished files are linked into the site: tries it, so that hours of encoding do not end with a link that cannot be. */

@@ -19,7 +19,7 @@ import { compressedForms, galleryFiles } from '../../src/catalogue/site-texts.ts
 import type { Patience } from '../../src/catalogue/sources.ts';
 
 export const execute = promisify(execFile);
-const cliPath = join(import.meta.dirname, '../../src/cli/main.ts');
+export const cliPath = join(import.meta.dirname, '../../src/cli/main.ts');
 
 /** Where to leave what must be undone: a test's context, or the list below. */
 export interface Cleanup {
@@ -108,6 +108,7 @@ export interface TestBuild {
   build(options?: {
     hlsLayout?: HlsLayout;
     jobs?: number;
+    strict?: boolean;
     patience?: Patience;
     signal?: AbortSignal;
     now?: Date;

@@ -133,7 +133,7 @@ for (const [which, find] of [
       assert.equal(streamOf('odd').fps, 23.976);
       assert.doesNotMatch(await readFile(media('odd/hls/main.m3u8'), 'utf8'), /AUDIO/);
       assert.equal(streamOf('uneven').fps, 25);
-      const { file, ...source } = await openSource(join(folder, 'fields.mp4'));
+      const { file, ...source } = await openSource({ path: join(folder, 'fields.mp4'), name: 'fields.mp4' });
       t.after(() => file.close());
       assert.equal((await probeSource(await find(), source)).interlaced, true);
     });

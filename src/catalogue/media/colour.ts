@@ -36,13 +36,13 @@ export function colourFilterNames(colour: Colour): string[] {
   return isWide(colour) ? ['zscale'] : [];
 }
 
-export function checkColours(path: string, colour: Colour, available: (filter: string) => boolean): void {
-  if (colour.dolbyOnly) throw new CatalogueError(`${path} is Dolby Vision without HDR10, which ffmpeg cannot convert`);
+export function checkColours(name: string, colour: Colour, available: (filter: string) => boolean): void {
+  if (colour.dolbyOnly) throw new CatalogueError(`${name} is Dolby Vision without HDR10, which ffmpeg cannot convert`);
   const lacking = colourFilterNames(colour).filter((name) => !available(name));
   if (lacking.length === 0) return;
   const kind = isHdr(colour) ? `HDR (${colour.transfer})` : `wide gamut (${colour.primaries})`;
   throw new CatalogueError(
-    `${path} is ${kind}, and this ffmpeg lacks ${lacking.join(' and ')} to convert it to SDR; ` +
+    `${name} is ${kind}, and this ffmpeg lacks ${lacking.join(' and ')} to convert it to SDR; ` +
       'use one that was built with libzimg, or convert the source first',
   );
 }

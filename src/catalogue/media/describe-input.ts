@@ -13,6 +13,8 @@ export interface Description {
   durationS: number | null;
   /** The default track, or the first. */
   audio: AudioTrack | null;
+  /** Whether there is a video track; cover art is none. */
+  hasPicture: boolean;
   colour: Colour;
 }
 
@@ -38,13 +40,16 @@ function audioIn(text: string): AudioTrack | null {
   return chosen === undefined ? null : { index: Number(chosen[1]), language: languageTag(chosen[2]) };
 }
 
+const videoIn = (text: string) =>
+  [...text.matchAll(/^ {2,4}Stream #0:\d+.*: Video: [^,]+, (\w+)(?:\(([^)]*)\))?.*$/gm)].find(
+    ([line]) => !line.includes('(attached pic)'),
+  );
+
 const notColours = /^(tv|pc|progressive|.*first.*|.*coded.*|.*bpc|left|center|topleft|top|bottomleft|bottom)$/;
 
 /** `yuv420p10le(tv, bt2020nc/bt2020/smpte2084)`: pixel format, range, then matrix, primaries and transfer, or one for all. */
 function colourIn(text: string): Colour {
-  const stream = [...text.matchAll(/^ {2,4}Stream #0:\d+.*: Video: [^,]+, (\w+)(?:\(([^)]*)\))?.*$/gm)].find(
-    ([line]) => !line.includes('(attached pic)'),
-  );
+  const stream = videoIn(text);
   const parts = (stream?.[2] ?? '').split(', ');
   const names = (parts.find((part) => part !== '' && !notColours.test(part)) ?? 'unknown').split('/');
   const [matrix = 'unknown', primaries = matrix, transfer = matrix] = names;
@@ -59,5 +64,6 @@ function colourIn(text: string): Colour {
 }
 
 export function describeInput(text: string): Description {
-  return { durationS: durationIn(text), audio: audioIn(text), colour: colourIn(text) };
+  const hasPicture = videoIn(text) !== undefined;
+  return { durationS: durationIn(text), audio: audioIn(text), hasPicture, colour: colourIn(text) };
 }

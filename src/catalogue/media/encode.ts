@@ -106,7 +106,7 @@ async function readBack<T>(source: SourceFile, read: () => Promise<T>): Promise<
     return await read();
   } catch (error) {
     if (!(error instanceof MediaFormatError)) throw error;
-    throw new CatalogueError(`what ffmpeg made of ${source.path} is not whole: ${error.message}; is the disk full?`);
+    throw new CatalogueError(`what ffmpeg made of ${source.name} is not whole: ${error.message}; is the disk full?`);
   }
 }
 
@@ -118,7 +118,7 @@ export async function encodeStream(ffmpeg: Ffmpeg, task: EncodeTask, progress: E
   const ladder = task.hls === null ? [] : chooseRungs(facts, task.hls).rungs;
   const { leftOut } = files;
   if (files.rungs.length + ladder.length === 0) return { fps: 0, duration_s: 0, progressive: [], hls: null, leftOut };
-  const judge = new SourceJudge(source.path, task.allowDamaged);
+  const judge = new SourceJudge(source.name, task.allowDamaged);
   judge.checkPackets(await readPackets(ffmpeg, source, { signal, onComplaint: judge.onComplaint }), facts.declaredS);
   const seconds = framesIn(judge.videoEndS, facts.rate) / rateOf(facts.rate);
   const sheet = task.extras ? thumbnailSheet(facts, seconds) : null;
@@ -219,14 +219,14 @@ const MOST_NAMED = 5;
  * format on the way may not, because what is made of it would be wrong.
  */
 class SourceJudge {
-  #path: string;
+  #name: string;
   #allowDamaged: boolean;
   #times: PacketTimes | null = null;
   /** Damage that was found and is allowed. */
   readonly allowed: string[] = [];
 
-  constructor(path: string, allowDamaged: boolean) {
-    this.#path = path;
+  constructor(name: string, allowDamaged: boolean) {
+    this.#name = name;
     this.#allowDamaged = allowDamaged;
   }
 
@@ -238,7 +238,7 @@ class SourceJudge {
     if (complaint.kind === 'damage') return this.#damage(complaint.text);
     const what =
       complaint.kind === 'picture_change' ? 'its picture changes its size' : 'its sound changes its channels';
-    return new CatalogueError(`${this.#path}: ${what} in mid-stream; convert it to one format first`);
+    return new CatalogueError(`${this.#name}: ${what} in mid-stream; convert it to one format first`);
   };
 
   /** What the container promises against the packets it has. */
@@ -261,7 +261,7 @@ class SourceJudge {
 
   #damage(text: string): CatalogueError | null {
     if (!this.#allowDamaged)
-      return new CatalogueError(`${this.#path} is damaged: ${text} (allow_damaged: yes publishes what can be decoded)`);
+      return new CatalogueError(`${this.#name} is damaged: ${text} (allow_damaged: yes publishes what can be decoded)`);
     if (this.allowed.length < MOST_NAMED && !this.allowed.includes(text)) this.allowed.push(text);
     return null;
   }

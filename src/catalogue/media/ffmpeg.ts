@@ -112,11 +112,21 @@ function listen(options: RunOptions, stop: (error: Error) => void): (text: strin
     const lines = (rest + text).split('\n');
     rest = lines.pop() ?? '';
     for (const line of lines) {
-      const complaint = complaintIn(line);
+      const complaint = complaintIn(options.source ? inWords(line, options.source) : line);
       const error = complaint?.kind === 'disk_full' ? diskFull() : complaint && options.onComplaint?.(complaint);
       if (error) stop(error);
     }
   };
+}
+
+/** ffmpeg ended with an error; `stderr` is all that it said. */
+export class FfmpegError extends CatalogueError {
+  readonly stderr: string;
+
+  constructor(how: string, stderr: string, source?: SourceFile) {
+    super(`ffmpeg failed (${how}): ${lastLines(stderr, source)}`);
+    this.stderr = stderr;
+  }
 }
 
 const diskFull = () => Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' });
@@ -148,18 +158,21 @@ export function runFfmpeg(ffmpeg: Ffmpeg, args: string[], options: RunOptions = 
     if (failure !== undefined) reject(failure);
     else if (code === 0) resolve(stderr);
     else if (/No space left on device/.test(stderr)) reject(diskFull());
-    else
-      reject(new CatalogueError(`ffmpeg failed (${killed ?? `code ${code}`}): ${lastLines(stderr, options.source)}`));
+    else reject(new FfmpegError(killed ?? `code ${code}`, stderr, options.source));
   });
   return promise;
 }
+
+/** People know the source by its name, not by the number under which ffmpeg inherits it. */
+const inWords = (text: string, source: SourceFile) =>
+  text.replaceAll(new RegExp(`(file:)?${nameOf(source)}`, 'g'), source.name);
 
 function lastLines(stderr: string, source?: SourceFile): string {
   const lines = stderr
     .split('\n')
     .filter((line) => line.trim() !== '' && !/^(\[[^\]]*\] )?\[(info|warning)\] /.test(line));
   const text = lines.slice(-3).join(' | ').slice(-600) || 'it said nothing';
-  return source === undefined ? text : text.replaceAll(`file:${inherited}`, source.path);
+  return source === undefined ? text : inWords(text, source);
 }
 
 /** Messages with their levels; builds before 2020 report a change of the picture as mere information. */

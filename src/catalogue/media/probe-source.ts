@@ -5,7 +5,15 @@
 import { CatalogueError } from '../catalogue-error.ts';
 import { type Colour, checkColours, colourFilterNames } from './colour.ts';
 import { type AudioTrack, describeInput } from './describe-input.ts';
-import { COMPLAINT_LEVEL, type Complaint, type Ffmpeg, hasFilters, runFfmpeg, sourceInput } from './ffmpeg.ts';
+import {
+  COMPLAINT_LEVEL,
+  type Complaint,
+  type Ffmpeg,
+  FfmpegError,
+  hasFilters,
+  runFfmpeg,
+  sourceInput,
+} from './ffmpeg.ts';
 import { chooseRate, type Ratio, rateOf } from './rungs.ts';
 import type { SourceFile } from './source-file.ts';
 
@@ -57,7 +65,7 @@ export async function readPackets(ffmpeg: Ffmpeg, source: SourceFile, options: R
   const everything = ['-copy_unknown', '-map', '0:V:0', '-map', '0', '-c', 'copy', '-f', 'framecrc', '-'];
   const args = [...COMPLAINT_LEVEL, ...sourceInput(source), ...everything];
   await runFfmpeg(ffmpeg, args, { ...options, source, onOutput: (bytes) => clock.write(bytes) });
-  if (clock.times.videoEndS <= 0) throw new CatalogueError(`${source.path} is not a video: it has no frame`);
+  if (clock.times.videoEndS <= 0) throw new CatalogueError(`${source.name} is not a video: it has no frame`);
   return clock.times;
 }
 
@@ -117,13 +125,16 @@ export async function probeSource(ffmpeg: Ffmpeg, source: SourceFile, signal?: A
     output = await runFfmpeg(ffmpeg, [...sourceInput(source), ...frameArgs], { signal, source });
   } catch (error) {
     if (!(error instanceof CatalogueError)) throw error;
-    throw new CatalogueError(`${source.path} is not a video that ffmpeg can read: ${error.message}`);
+    const said = error instanceof FfmpegError ? describeInput(error.stderr) : null;
+    if (said !== null && said.audio !== null && !said.hasPicture)
+      throw new CatalogueError(`${source.name} has sound and no picture; put a picture into it first`);
+    throw new CatalogueError(`${source.name} is not a video that ffmpeg can read: ${error.message}`);
   }
   const { frames, rate } = readFrames(output);
   const first = frames[0];
-  if (first === undefined) throw new CatalogueError(`${source.path} is not a video: it has no frame`);
+  if (first === undefined) throw new CatalogueError(`${source.name} is not a video: it has no frame`);
   const { audio, colour, durationS } = describeInput(output.slice(0, output.indexOf('Stream mapping:')));
-  checkColours(source.path, colour, await hasFilters(ffmpeg, colourFilterNames(colour)));
+  checkColours(source.name, colour, await hasFilters(ffmpeg, colourFilterNames(colour)));
   return {
     width: Math.round(first.width * first.pixelAspect),
     height: first.height,

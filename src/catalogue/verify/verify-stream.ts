@@ -118,6 +118,7 @@ export interface StagedFiles {
 }
 
 interface StageFaults {
+  id: string;
   folder: string;
   faults: string[];
 }
@@ -144,7 +145,7 @@ export async function verifyStage(
     verifyForms(files, paths, findings);
     const stream = streams.get(line.id);
     if (stream !== undefined) await verifyStream(files, stream, renditions, findings, (path) => path in line.files);
-    if (findings.faults.length > 0) damaged.push({ folder, faults: findings.faults });
+    if (findings.faults.length > 0) damaged.push({ id: line.id, folder, faults: findings.faults });
   }
   return damaged;
 }
