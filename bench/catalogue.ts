@@ -11,7 +11,7 @@ import type { PublishLine } from '../src/catalogue/ledger.ts';
 import type { Preset } from '../src/catalogue/manifest.ts';
 import { encodeArgs, thumbnailSheet } from '../src/catalogue/media/encode-args.ts';
 import { runFfmpeg } from '../src/catalogue/media/ffmpeg.ts';
-import { probeSource } from '../src/catalogue/media/probe-source.ts';
+import { probeSource, readPackets, withRate } from '../src/catalogue/media/probe-source.ts';
 import { chooseRungs } from '../src/catalogue/media/rungs.ts';
 import { openSource } from '../src/catalogue/media/source-file.ts';
 import type { SitePaths } from '../src/catalogue/site-paths.ts';
@@ -73,7 +73,7 @@ const FILM_SECONDS = 20;
 async function bareEncode(path: string, folder: string): Promise<void> {
   const ffmpeg = await systemFfmpeg();
   const { file, ...source } = await openSource({ path, name: path });
-  const facts = await probeSource(ffmpeg, source);
+  const facts = withRate(await probeSource(ffmpeg, source), await readPackets(ffmpeg, source, {}), false);
   const { rungs } = chooseRungs(facts, renditions);
   await mkdir(join(folder, 'hls'), { recursive: true });
   const plan = {
@@ -81,6 +81,7 @@ async function bareEncode(path: string, folder: string): Promise<void> {
     facts,
     everyField: false,
     seconds: FILM_SECONDS,
+    heldFrames: 0,
     preset: 'medium' as const,
     progressive: rungs,
     hls: rungs,

@@ -5,7 +5,7 @@ import { statSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { CatalogueError, codeOf, SourcesFailedError } from './catalogue-error.ts';
-import { type CatalogueDocument, composeDocument } from './document.ts';
+import { type CatalogueDocument, composeDocument, laterDay } from './document.ts';
 import { forEachAtOnce } from './files.ts';
 import { judge, missingIds, type Verdict } from './history.ts';
 import { rememberBuild } from './last-build.ts';
@@ -19,6 +19,7 @@ import {
   checkStage,
   placeMedia,
   placeTexts,
+  placeTombstones,
   publishLine,
   readPublished,
   whileLocked,
@@ -26,6 +27,7 @@ import {
 import type { SitePaths } from './site-paths.ts';
 import { type Patience, SourceDigests, usualPatience } from './sources.ts';
 import { type Recipe, type StagedStream, stageStream, stagingKey } from './staging.ts';
+import { forgottenLines, readTombstones } from './tombstones.ts';
 import { versionFaults } from './version-guard.ts';
 
 export type BuildEvent =
@@ -213,7 +215,10 @@ async function buildLocked(options: BuildOptions): Promise<BuildResult> {
   const startedMs = options.now().getTime();
   const manifest = await readManifest(options.manifestPath);
   const ledger = await readLedger(paths.ledger);
-  const records = foldLedger(ledger.lines);
+  const tombstones = await readTombstones(paths);
+  const forgotten = forgottenLines(foldLedger(ledger.lines), tombstones);
+  const history = [...ledger.lines, ...forgotten];
+  const records = foldLedger(history);
   const published = await readPublished(paths);
   checkLedgerKnows(published, records, paths.ledger);
   checkPublishedFiles(paths, records);
@@ -228,8 +233,11 @@ async function buildLocked(options: BuildOptions): Promise<BuildResult> {
   const at = options.now().toISOString();
   const encoder = tasks.length > 0 ? (await options.ffmpeg()).version : '';
   const compose = (lines: PublishLine[]) => {
-    const next = foldLedger([...ledger.lines, ...lines]);
-    return { next, document: composeDocument(manifest, (id) => next.get(id)?.facts, at.slice(0, 10)) };
+    const next = foldLedger([...history, ...lines]);
+    return {
+      next,
+      document: composeDocument(manifest, (id) => next.get(id)?.facts, laterDay(published, at.slice(0, 10))),
+    };
   };
   const encoded = tasks.flatMap(({ entry: { id }, source }) => {
     const stream = staged.get(id);
@@ -249,7 +257,8 @@ async function buildLocked(options: BuildOptions): Promise<BuildResult> {
     throw new SourcesFailedError(failureLines(failed));
 
   for (const each of stage) await placeMedia(paths, each, records.get(each.line.id));
-  await appendLedger(paths.ledger, ledger.completeBytes, lines);
+  await appendLedger(paths.ledger, ledger.completeBytes, [...forgotten, ...lines]);
+  if (tombstones.length > 0) await placeTombstones(paths, history);
   const texts = await placeTexts(paths, next, published, document);
   await rm(paths.staging, { recursive: true, force: true });
   const sources = manifest.streams.map((entry) => entry.source);

@@ -80,6 +80,10 @@ export function encodeDocument(document: CatalogueDocument): string {
   return `${JSON.stringify(document, null, 2)}\n`;
 }
 
+/** The day of a document: never before that of the published one, whatever the clock says. */
+export const laterDay = (published: CatalogueDocument | null, today: string) =>
+  published !== null && published.updated > today ? published.updated : today;
+
 /** Whether two documents are equal but for their date. */
 export function sameContent(a: CatalogueDocument, b: CatalogueDocument): boolean {
   return JSON.stringify({ ...a, updated: '' }) === JSON.stringify({ ...b, updated: '' });

@@ -54,18 +54,23 @@ export interface StreamRecord {
   purged: boolean;
 }
 
+const noFacts: StreamFacts = { fps: 0, duration_s: 0, progressive: {}, hls: null, poster: '', thumbnails: '' };
+
+/** Of an id that was withdrawn elsewhere: a ledger that was restored may know nothing else of it. */
+const emptyRecord = (id: string): StreamRecord => ({
+  id,
+  sourceSha256: '',
+  progressive: new Map(),
+  hls: null,
+  leftOut: new Set(),
+  facts: noFacts,
+  files: new Map(),
+  withdrawn: false,
+  purged: false,
+});
+
 function merge(record: StreamRecord | undefined, line: PublishLine): StreamRecord {
-  const base = record ?? {
-    id: line.id,
-    sourceSha256: line.source_sha256,
-    progressive: new Map(),
-    hls: null,
-    leftOut: new Set(),
-    facts: line.facts,
-    files: new Map(),
-    withdrawn: false,
-    purged: false,
-  };
+  const base = record ?? { ...emptyRecord(line.id), sourceSha256: line.source_sha256, facts: line.facts };
   for (const rendition of line.progressive) base.progressive.set(rendition.label, rendition);
   for (const label of line.left_out) base.leftOut.add(label);
   for (const [path, file] of Object.entries(line.files)) base.files.set(path, file);
@@ -77,9 +82,11 @@ export function foldLedger(lines: LedgerLine[]): Map<string, StreamRecord> {
   for (const line of lines) {
     const record = records.get(line.id);
     if (line.type === 'publish') records.set(line.id, merge(record, line));
-    else if (record !== undefined) {
-      record.withdrawn = true;
-      record.purged ||= line.type === 'purge';
+    else {
+      const withdrawn = record ?? emptyRecord(line.id);
+      withdrawn.withdrawn = true;
+      withdrawn.purged ||= line.type === 'purge';
+      records.set(line.id, withdrawn);
     }
   }
   return records;

@@ -6,7 +6,7 @@ import { link, mkdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { CatalogueError, codeOf } from './catalogue-error.ts';
-import { type CatalogueDocument, encodeDocument, type StreamFacts, sameContent } from './document.ts';
+import { type CatalogueDocument, encodeDocument, laterDay, type StreamFacts, sameContent } from './document.ts';
 import { listFiles, placeLink, replaceFile, syncPath } from './files.ts';
 import {
   appendLedger,
@@ -18,9 +18,10 @@ import {
 } from './ledger.ts';
 import { POSTER_NAME, progressiveName } from './media/encode-args.ts';
 import { MULTIVARIANT_NAME } from './media/package-hls.ts';
-import { DOCUMENT_PATH, HEALTH_BYTES, HEALTH_PATH, type SitePaths, SUMS_PATH } from './site-paths.ts';
+import { DOCUMENT_PATH, HEALTH_BYTES, HEALTH_PATH, type SitePaths, SUMS_PATH, TOMBSTONES_PATH } from './site-paths.ts';
 import { compressedForms, formatSums, formSuffixes, galleryFiles, needsForms } from './site-texts.ts';
 import type { StagedStream } from './staging.ts';
+import { allTombstones, encodeTombstones, forgottenLines, readTombstones } from './tombstones.ts';
 import { FilesOnce, formFault } from './verify/verify-files.ts';
 import { type StagedFiles, verifyStage } from './verify/verify-stream.ts';
 
@@ -225,6 +226,11 @@ async function placeDocument(
   await placeText(paths, DOCUMENT_PATH, text);
 }
 
+export async function placeTombstones(paths: SitePaths, lines: LedgerLine[]): Promise<void> {
+  const all = allTombstones(lines, await readTombstones(paths));
+  await placeText(paths, TOMBSTONES_PATH, encodeTombstones(all));
+}
+
 /** Gives the paths of all texts, compressed forms included. */
 export async function placeTexts(
   paths: SitePaths,
@@ -267,18 +273,25 @@ interface WithdrawOptions {
 
 async function withdrawLocked({ paths, id, purge, now }: WithdrawOptions): Promise<void> {
   const ledger = await readLedger(paths.ledger);
-  const record = foldLedger(ledger.lines).get(id);
+  const forgotten = forgottenLines(foldLedger(ledger.lines), await readTombstones(paths));
+  const history = [...ledger.lines, ...forgotten];
+  const record = foldLedger(history).get(id);
   const published = await readPublished(paths);
   if (record === undefined || published === null) throw new CatalogueError(`stream ${id} was never published`);
   const at = now().toISOString();
-  const lines: LedgerLine[] = [];
+  const lines: LedgerLine[] = [...forgotten];
   if (!record.withdrawn) lines.push({ type: 'withdraw', at, id });
   if (purge && !record.purged) lines.push({ type: 'purge', at, id });
   // The ledger first: after a crash here the id is withdrawn already, and the same command finishes the rest.
   await appendLedger(paths.ledger, ledger.completeBytes, lines);
+  await placeTombstones(paths, [...ledger.lines, ...lines]);
   const records = foldLedger([...ledger.lines, ...lines]);
   const streams = published.streams.filter((stream) => !records.get(stream.id)?.withdrawn);
-  await removeFromSite(paths, records, published, { ...published, updated: at.slice(0, 10), streams });
+  await removeFromSite(paths, records, published, {
+    ...published,
+    updated: laterDay(published, at.slice(0, 10)),
+    streams,
+  });
 }
 
 /**

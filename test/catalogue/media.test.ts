@@ -9,7 +9,7 @@ import { probeSource } from '../../src/catalogue/media/probe-source.ts';
 import { openSource } from '../../src/catalogue/media/source-file.ts';
 import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
 import {
-  bundledFfmpeg,
+  encoders,
   execute,
   makeBuild,
   makeSource,
@@ -70,10 +70,7 @@ async function checkSite({ paths }: TestBuild): Promise<void> {
   await findStreams(media.filter((path) => /\.(mp4|m3u8)$/.test(path) && !path.endsWith('init.mp4')));
 }
 
-for (const [which, find] of [
-  ['the system’s ffmpeg', systemFfmpeg],
-  ['the ffmpeg that comes with the install', bundledFfmpeg],
-] as const) {
+for (const [which, find] of encoders) {
   describe(which, () => {
     test('sources of every kind become streams that players can rely on', async (t) => {
       const build = await makeBuild(t, await find());

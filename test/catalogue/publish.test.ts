@@ -153,6 +153,32 @@ test('a large rung added to a small one tells the full frame rate', async (t) =>
   assert.deepEqual((await verifySite({ paths: build.paths })).faults, []);
 });
 
+test('a withdrawal outlives the ledger: an older one restored beside the site does not bring the id back', async (t) => {
+  const build = await publishOne(t);
+  const { paths } = build;
+  const older = await readFile(paths.ledger);
+  await withdrawStream({ paths, id: 'a', purge: true, now: () => new Date() });
+  await writeFile(paths.ledger, older);
+  await refuses(build, [stream('a', 'one.mp4')], /this id was withdrawn and cannot be used again/);
+  // Not even with a ledger that never heard of it.
+  await writeFile(paths.ledger, '');
+  await refuses(build, [stream('a', 'two.mp4')], /this id was withdrawn and cannot be used again/);
+  await writeFile(paths.ledger, older);
+  assert.match((await verifySite({ paths })).notes.join(), /stream a: was withdrawn, and the ledger has forgotten it/);
+  await writeManifest(build.folder, [stream('b', 'two.mp4')]);
+  await build.build();
+  assert.match(await readFile(paths.ledger, 'utf8'), /"type":"purge".*"id":"a"/);
+  const { notes, faults } = await verifySite({ paths });
+  assert.deepEqual([...notes, ...faults], []);
+});
+
+test('the day of the document never goes back, although a clock does', async (t) => {
+  const build = await publishOne(t);
+  await writeManifest(build.folder, [stream('a', 'one.mp4'), stream('b', 'two.mp4')]);
+  const { document } = await build.build({ now: new Date('2025-01-01T00:00:00Z') });
+  assert.equal(document.updated, '2026-03-01');
+});
+
 test('a withdrawn id leaves the document, keeps its files until purged, and never returns', async (t) => {
   const build = await publishOne(t);
   await writeManifest(build.folder, [stream('a', 'one.mp4'), stream('b', 'two.mp4')]);

@@ -8,9 +8,9 @@ import { demuxerOf, openSource } from '../../src/catalogue/media/source-file.ts'
 import { sitePathsOf } from '../../src/catalogue/site-paths.ts';
 import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
 import {
-  bundledFfmpeg,
   cliPath,
   collectCleanup,
+  encoders,
   execute,
   makeBuild,
   makeFolder,
@@ -58,10 +58,7 @@ describe('a source that is no video', () => {
   });
   test.after(() => cleanup.undoAll());
 
-  for (const [which, find] of [
-    ['the system’s ffmpeg', systemFfmpeg],
-    ['the ffmpeg that comes with the install', bundledFfmpeg],
-  ] as const) {
+  for (const [which, find] of encoders) {
     test(`is refused with ${which}, whatever its name`, async (t) => {
       const build = await makeBuild(t, await find());
       await copyFile(join(folder, 'secret.mp4'), join(build.folder, 'secret.mp4'));

@@ -1,6 +1,6 @@
 // One source → a folder with everything that is published of it. The folder is complete when this returns: what ffmpeg
 // wrote is read back, because ffmpeg can end with code 0 although a file is not whole.
-import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CatalogueError } from '../catalogue-error.ts';
 import type { Deinterlace, Preset, Rendition } from '../manifest.ts';
@@ -19,8 +19,16 @@ import {
 import { type Complaint, type Ffmpeg, runFfmpeg } from './ffmpeg.ts';
 import { readFragments, readMovie } from './fragments.ts';
 import { type HlsLayout, packageHls } from './package-hls.ts';
-import { framesIn, type PacketTimes, probeSource, readPackets, type SourceFacts } from './probe-source.ts';
-import { chooseRungs, fieldRate, rateOf } from './rungs.ts';
+import {
+  framesIn,
+  type PacketTimes,
+  type ProbedSource,
+  probeSource,
+  readPackets,
+  type SourceFacts,
+  withRate,
+} from './probe-source.ts';
+import { chooseRungs, type Rung, rateOf } from './rungs.ts';
 import type { SourceFile } from './source-file.ts';
 
 export interface EncodeTask {
@@ -65,11 +73,60 @@ async function removeSpareSheets(folder: string, track: string): Promise<void> {
   }
 }
 
-async function probeFor(ffmpeg: Ffmpeg, task: EncodeTask, signal?: AbortSignal): Promise<SourceFacts> {
+async function probeFor(ffmpeg: Ffmpeg, task: EncodeTask, signal?: AbortSignal): Promise<ProbedSource> {
   const probed = await probeSource(ffmpeg, task.source, signal);
-  const interlaced = task.interlaced ?? probed.interlaced;
-  const everyField = interlaced && task.deinterlace === 'double';
-  return { ...probed, interlaced, rate: everyField ? fieldRate(probed.rate) : probed.rate };
+  return task.interlaced === null
+    ? probed
+    : { ...probed, interlaced: task.interlaced, telecined: probed.telecined && task.interlaced };
+}
+
+/** Encoders pad sound to whole frames of its own; more than this is sound that somebody recorded. */
+const SOUND_PADDING_S = 0.1;
+const LONGEST_HOLD_S = 4 * 3600;
+
+/** How often the last frame has to be shown again until the sound ends. */
+function heldFrames(source: SourceFile, facts: SourceFacts, packets: PacketTimes): number {
+  const soundEndS = facts.audio === null ? 0 : (packets.endsS.get(facts.audio.index) ?? 0);
+  const moreS = soundEndS - packets.videoEndS;
+  if (moreS <= SOUND_PADDING_S) return 0;
+  if (moreS > LONGEST_HOLD_S)
+    throw new CatalogueError(
+      `${source.name}: its sound goes on for ${Math.round(moreS / 60)} minutes after its picture, and the last frame is held for ` +
+        `${LONGEST_HOLD_S / 60} at most; cut its sound, or give it a longer picture`,
+    );
+  return framesIn(soundEndS, facts.rate) - framesIn(packets.videoEndS, facts.rate);
+}
+
+/** What a source has and its stream will not have. */
+function notCarriedOver({ tracks, audio, captionsInside }: SourceFacts): string[] {
+  const picture = tracks.find((track) => track.kind === 'video' && !track.roles.includes('attached pic'));
+  const others = tracks.filter((track) => track !== picture && track.index !== audio?.index);
+  const named = others.map(({ index, kind, codec, language }) => {
+    const what = [codec, ...(language === null || language === 'und' ? [] : [language])].join(', ');
+    return `${kind} track ${index} (${what})`;
+  });
+  return [...named, ...(captionsInside ? ['captions inside the picture (CEA-608)'] : [])];
+}
+
+/** A smaller rung that takes nearly as many bits as a larger one shows a worse picture to the same viewers. */
+const WORTH_ITS_BITS = 0.85;
+
+/** Takes rungs that add nothing out of the ladder, with the tracks that only they need; gives the others. */
+async function thinLadder(folder: string, ladder: Rung[]): Promise<Rung[]> {
+  const kept: Rung[] = [];
+  let larger = Number.POSITIVE_INFINITY;
+  for (const rung of ladder.toReversed()) {
+    const { size } = await stat(join(folder, videoName(rung.rendition.label)));
+    if (size > larger * WORTH_ITS_BITS) continue;
+    kept.unshift(rung);
+    larger = size;
+  }
+  const left = ladder.filter((rung) => !kept.includes(rung));
+  for (const rung of left) await rm(join(folder, videoName(rung.rendition.label)));
+  const groups = audioGroups(kept);
+  for (const kbps of audioGroups(left))
+    if (!groups.includes(kbps)) await rm(join(folder, audioName(kbps)), { force: true });
+  return kept;
 }
 
 interface EncodeRun {
@@ -113,29 +170,36 @@ async function readBack<T>(source: SourceFile, read: () => Promise<T>): Promise<
 export async function encodeStream(ffmpeg: Ffmpeg, task: EncodeTask, progress: EncodeProgress = {}): Promise<Encoded> {
   const { signal } = progress;
   const { folder, source } = task;
-  const facts = await probeFor(ffmpeg, task, signal);
-  const files = chooseRungs(facts, task.progressive, task.extras ? 1 : 0);
-  const ladder = task.hls === null ? [] : chooseRungs(facts, task.hls).rungs;
+  const probed = await probeFor(ffmpeg, task, signal);
+  const files = chooseRungs(probed, task.progressive, task.extras ? 1 : 0);
+  const ladder = task.hls === null ? [] : chooseRungs(probed, task.hls).rungs;
   const { leftOut } = files;
   if (files.rungs.length + ladder.length === 0) return { fps: 0, duration_s: 0, progressive: [], hls: null, leftOut };
   const judge = new SourceJudge(source.name, task.allowDamaged);
-  judge.checkPackets(await readPackets(ffmpeg, source, { signal, onComplaint: judge.onComplaint }), facts.declaredS);
-  const seconds = framesIn(judge.videoEndS, facts.rate) / rateOf(facts.rate);
+  const packets = await readPackets(ffmpeg, source, { signal, onComplaint: judge.onComplaint });
+  judge.checkPackets(packets, probed.declaredS);
+  const everyField = probed.interlaced && task.deinterlace === 'double';
+  const facts = withRate(probed, packets, everyField);
+  const held = heldFrames(source, facts, packets);
+  const seconds = (framesIn(judge.videoEndS, facts.rate) + held) / rateOf(facts.rate);
   const sheet = task.extras ? thumbnailSheet(facts, seconds) : null;
   await mkdir(join(folder, 'hls'), { recursive: true });
-  const everyField = facts.interlaced && task.deinterlace === 'double';
   const outputs = { progressive: files.rungs, hls: ladder, extras: sheet };
-  const plan: EncodePlan = { source, facts, everyField, seconds, preset: task.preset, ...outputs };
+  const plan: EncodePlan = { source, facts, everyField, seconds, heldFrames: held, preset: task.preset, ...outputs };
+  let shown = ladder;
   const measured = await readBack(source, async () => {
     const picture = await encode({ ffmpeg, folder, judge, progress }, plan);
     await checkOutputs(folder, plan, picture);
     const language = task.language ?? facts.audio?.language ?? null;
     const sound = facts.audio === null ? null : { language };
-    if (ladder.length > 0) await packageHls(folder, ladder, sound, task.hlsLayout);
+    shown = await thinLadder(folder, ladder);
+    if (shown.length > 0) await packageHls(folder, shown, sound, task.hlsLayout);
     else await rm(join(folder, 'hls'), { recursive: true });
     return picture;
   });
   judge.checkDecoded(measured.seconds);
+  const lost = notCarriedOver(facts);
+  if (lost.length > 0) progress.onNote?.(`not carried over: ${lost.join('; ')}`);
   if (judge.allowed.length > 0) progress.onNote?.(`published although damaged: ${judge.allowed.join('; ')}`);
   if (sheet !== null) {
     const track = thumbnailTrack(sheet, measured.seconds);
@@ -146,7 +210,7 @@ export async function encodeStream(ffmpeg: Ffmpeg, task: EncodeTask, progress: E
     fps: rounded(measured.fps),
     duration_s: rounded(measured.seconds),
     progressive: files.rungs.map((rung) => rung.rendition),
-    hls: task.hls === null ? null : ladder.map((rung) => rung.rendition),
+    hls: task.hls === null ? null : shown.map((rung) => rung.rendition),
     leftOut,
   };
 }
