@@ -14,6 +14,7 @@ import { runFfmpeg } from '../src/catalogue/media/ffmpeg.ts';
 import { probeSource, readPackets, withRate } from '../src/catalogue/media/probe-source.ts';
 import { chooseRungs } from '../src/catalogue/media/rungs.ts';
 import { openSource } from '../src/catalogue/media/source-file.ts';
+import { chooseSounds } from '../src/catalogue/media/tracks.ts';
 import type { SitePaths } from '../src/catalogue/site-paths.ts';
 import { verifySite } from '../src/catalogue/verify/verify-site.ts';
 import { collectCleanup, makeBuild, makeSource, systemFfmpeg } from '../test/catalogue/fixture.ts';
@@ -82,6 +83,7 @@ async function bareEncode(path: string, folder: string): Promise<void> {
     everyField: false,
     seconds: FILM_SECONDS,
     heldFrames: 0,
+    sounds: chooseSounds(source, facts, { languages: null, language: null, all: true }),
     preset: 'medium' as const,
     progressive: rungs,
     hls: rungs,

@@ -24,6 +24,7 @@ import {
   readPublished,
   whileLocked,
 } from './publish.ts';
+import { askedOf, readSideFiles, type SideFiles, sideFilesOf } from './side-files.ts';
 import type { SitePaths } from './site-paths.ts';
 import { type Patience, SourceDigests, usualPatience } from './sources.ts';
 import { type Recipe, type StagedStream, stageStream, stagingKey } from './staging.ts';
@@ -69,6 +70,7 @@ export interface BuildResult {
 interface Task {
   entry: StreamEntry;
   source: { sha256: string; stamp: string };
+  side: SideFiles;
   verdict: Extract<Verdict, { kind: 'encode' }>;
 }
 
@@ -105,14 +107,18 @@ async function planTasks(options: BuildOptions, manifest: Manifest, records: Map
     const onWait = (text: string) => report?.({ kind: 'note', text: `${entry.id}: ${text}` });
     const at = { path: entry.source, name: entry.sourceName };
     const source = await digests.digestOf(at, { patience, signal, onWait }).catch((error) => reasonsOf(error));
-    const digested = Array.isArray(source) ? null : source;
+    const side = await readSideFiles(entry).catch((error) => reasonsOf(error));
+    const digested = Array.isArray(source) || Array.isArray(side) ? null : source;
     const progressive = entry.progressive.map((label) => manifest.renditions.find((each) => each.label === label)!);
     const hls = entry.hls ? manifest.renditions : null;
     const requested = { id: entry.id, sourceSha256: digested?.sha256 ?? null, progressive, hls };
-    const verdict = judge(records.get(entry.id), requested);
-    const missing = Array.isArray(source) ? source : [missingSource(at)];
+    const asked = Array.isArray(side) ? null : askedOf(entry, side);
+    const verdict = judge(records.get(entry.id), { ...requested, asked });
+    const faults = [source, side].filter((each) => Array.isArray(each)).flat();
+    const missing = faults.length > 0 ? faults : [missingSource(at)];
     if (verdict.kind === 'refuse') refusals.push(...verdict.reasons);
-    else if (verdict.kind === 'encode' && digested !== null) plan.tasks.push({ entry, source: digested, verdict });
+    else if (verdict.kind === 'encode' && digested !== null && !Array.isArray(side))
+      plan.tasks.push({ entry, source: digested, side, verdict });
     else if (verdict.kind === 'encode') plan.failed.push({ ids: [entry.id], reasons: missing });
     else if (digested === null)
       report?.({ kind: 'note', text: `${entry.id}: ${missing[0]}; what is published stays as it is` });
@@ -146,12 +152,12 @@ function checkLedgerKnows(
   throw new CatalogueError(`the site has streams that ${ledger} does not know (${unknown[0]!.id}); restore the ledger`);
 }
 
-function recipeOf(options: BuildOptions, manifest: Manifest, { entry, source, verdict }: Task): Recipe {
+function recipeOf(options: BuildOptions, manifest: Manifest, { entry, source, side, verdict }: Task): Recipe {
   const { progressive, hls, extras } = verdict;
-  const { interlaced, deinterlace, language, allowDamaged } = entry;
+  const { interlaced, deinterlace, language, allowDamaged, audio, loudness } = entry;
   return {
     ...{ sourceSha256: source.sha256, preset: manifest.preset, hlsLayout: options.hlsLayout },
-    ...{ progressive, hls, extras, interlaced, deinterlace, language, allowDamaged },
+    ...{ progressive, hls, extras, interlaced, deinterlace, language, allowDamaged, audio, loudness, ...side },
   };
 }
 
@@ -239,10 +245,15 @@ async function buildLocked(options: BuildOptions): Promise<BuildResult> {
       document: composeDocument(manifest, (id) => next.get(id)?.facts, laterDay(published, at.slice(0, 10))),
     };
   };
-  const encoded = tasks.flatMap(({ entry: { id }, source }) => {
+  const encoded = tasks.flatMap(({ entry, source, side }) => {
+    const { id } = entry;
     const stream = staged.get(id);
     if (stream === undefined) return [];
-    const line = publishLine({ id, sourceSha256: source.sha256, encoder, at }, records.get(id), stream);
+    const line = publishLine(
+      { id, sourceSha256: source.sha256, encoder, at, asked: askedOf(entry, side) },
+      records.get(id),
+      stream,
+    );
     return [{ line, folder: stream.folder }];
   });
   const damaged = await checkStage(encoded, compose(encoded.map(({ line }) => line)).document, options.signal);
@@ -261,11 +272,15 @@ async function buildLocked(options: BuildOptions): Promise<BuildResult> {
   if (tombstones.length > 0) await placeTombstones(paths, history);
   const texts = await placeTexts(paths, next, published, document);
   await rm(paths.staging, { recursive: true, force: true });
-  const sources = manifest.streams.map((entry) => entry.source);
+  const sources = manifest.streams.flatMap((entry) => [entry.source, ...sideFilesOf(entry)]);
   const { manifestPath } = options;
   // Where something failed, the next build has to try it again.
   if (failed.length === 0)
-    await rememberBuild(paths, { manifestPath, sources, records: next, streams: sources.length, texts }, startedMs);
+    await rememberBuild(
+      paths,
+      { manifestPath, sources, records: next, streams: manifest.streams.length, texts },
+      startedMs,
+    );
   return { encoded: lines.map((line) => line.id), kept: keep, failed, document };
 }
 

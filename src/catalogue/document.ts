@@ -61,6 +61,12 @@ export interface StreamFacts {
   hls: string | null;
   poster: string;
   thumbnails: string;
+  /** WebVTT, whole. */
+  captions?: { language: string; name: string; default: boolean; forced: boolean; path: string }[];
+  /** Where viewers have a choice; the main one first. */
+  audio?: { language: string | null; name: string }[];
+  /** A WebVTT track of chapters. */
+  chapters?: string;
 }
 
 export function composeDocument(

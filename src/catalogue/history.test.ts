@@ -20,7 +20,7 @@ const published: PublishLine = {
   files: { 'media/a/360p.mp4': { sha256: 'x', size: 1 } },
 };
 const record = (...more: LedgerLine[]) => foldLedger([structuredClone(published), ...more]).get('a');
-const wanted = { id: 'a', sourceSha256: 'one', progressive: [small], hls: [small] };
+const wanted = { id: 'a', sourceSha256: 'one', progressive: [small], hls: [small], asked: '' };
 
 test('a new id is encoded whole', () => {
   assert.deepEqual(judge(undefined, wanted), { kind: 'encode', progressive: [small], hls: [small], extras: true });
@@ -47,6 +47,7 @@ test('a label that was larger than the source is not tried again', () => {
 
 const refused: [string, Parameters<typeof judge>, RegExp][] = [
   ['another source', [record(), { ...wanted, sourceSha256: 'two' }], /another source/],
+  ['captions added later', [record(), { ...wanted, asked: '{"captions":[]}' }], /need a new id/],
   ['a withdrawn id', [record({ type: 'withdraw', at: '', id: 'a' }), wanted], /withdrawn/],
   ['other numbers', [record(), { ...wanted, progressive: [{ ...small, video_kbps: 900 }] }], /other numbers/],
   ['other numbers in the ladder', [record(), { ...wanted, hls: [{ ...small, width: 641 }] }], /other numbers/],

@@ -10,6 +10,8 @@ interface RequestedStream {
   progressive: Rendition[];
   /** The whole ladder, or null for a stream without HLS. */
   hls: Rendition[] | null;
+  /** Captions, sound and chapters that are asked for; null where their files cannot be read. */
+  asked: string | null;
 }
 
 export type Verdict =
@@ -53,6 +55,10 @@ export function judge(record: StreamRecord | undefined, requested: RequestedStre
   const reasons = changedRenditions(record, requested);
   if (requested.sourceSha256 !== null && requested.sourceSha256 !== record.sourceSha256)
     reasons.unshift('this id was published from another source; give the new content a new id');
+  if (requested.asked !== null && requested.asked !== record.asked)
+    reasons.push(
+      'its captions, audio, chapters and loudness were settled when it was published; changes need a new id',
+    );
   if (reasons.length > 0) return refuse(reasons);
   const progressive = requested.progressive.filter(
     (rendition) => !record.progressive.has(rendition.label) && !record.leftOut.has(rendition.label),

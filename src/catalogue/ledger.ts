@@ -21,6 +21,8 @@ export interface PublishLine {
   hls: Rendition[] | null;
   /** Labels in the manifest that are larger than the source. */
   left_out: string[];
+  /** Captions, sound and chapters that the manifest asked for, where it did. */
+  asked?: string;
   facts: StreamFacts;
   /** Path from the root of the site, without the leading slash. */
   files: Record<string, PublishedFile>;
@@ -48,6 +50,7 @@ export interface StreamRecord {
   progressive: Map<string, Rendition>;
   hls: Rendition[] | null;
   leftOut: Set<string>;
+  asked: string;
   facts: StreamFacts;
   files: Map<string, PublishedFile>;
   withdrawn: boolean;
@@ -63,6 +66,7 @@ const emptyRecord = (id: string): StreamRecord => ({
   progressive: new Map(),
   hls: null,
   leftOut: new Set(),
+  asked: '',
   facts: noFacts,
   files: new Map(),
   withdrawn: false,
@@ -74,7 +78,7 @@ function merge(record: StreamRecord | undefined, line: PublishLine): StreamRecor
   for (const rendition of line.progressive) base.progressive.set(rendition.label, rendition);
   for (const label of line.left_out) base.leftOut.add(label);
   for (const [path, file] of Object.entries(line.files)) base.files.set(path, file);
-  return { ...base, hls: base.hls ?? line.hls, facts: line.facts };
+  return { ...base, hls: base.hls ?? line.hls, asked: line.asked ?? '', facts: line.facts };
 }
 
 export function foldLedger(lines: LedgerLine[]): Map<string, StreamRecord> {

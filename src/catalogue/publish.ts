@@ -16,6 +16,7 @@ import {
   readLedger,
   type StreamRecord,
 } from './ledger.ts';
+import { CHAPTERS_NAME } from './media/encode.ts';
 import { POSTER_NAME, progressiveName } from './media/encode-args.ts';
 import { MULTIVARIANT_NAME } from './media/package-hls.ts';
 import { DOCUMENT_PATH, HEALTH_BYTES, HEALTH_PATH, type SitePaths, SUMS_PATH, TOMBSTONES_PATH } from './site-paths.ts';
@@ -45,6 +46,11 @@ export async function whileLocked<T>(paths: SitePaths, task: () => Promise<T>): 
   }
 }
 
+function captionFacts({ encoded }: StagedStream, at: (name: string) => string): Pick<StreamFacts, 'captions'> {
+  if (encoded.captions.length === 0) return {};
+  return { captions: encoded.captions.map(({ file, ...about }) => ({ ...about, path: at(file) })) };
+}
+
 function factsOf(id: string, record: StreamRecord | undefined, staged: StagedStream): StreamFacts {
   const at = (name: string) => `/media/${id}/${name}`;
   const added = staged.encoded.progressive.map(({ label }) => [label, at(progressiveName(label))] as const);
@@ -56,6 +62,10 @@ function factsOf(id: string, record: StreamRecord | undefined, staged: StagedStr
     hls: record?.facts.hls ?? (staged.encoded.hls === null ? null : at(MULTIVARIANT_NAME)),
     poster: record?.facts.poster ?? at(POSTER_NAME),
     thumbnails: record?.facts.thumbnails ?? at('thumbs.vtt'),
+    ...(record?.facts.captions ? { captions: record.facts.captions } : captionFacts(staged, at)),
+    ...(staged.encoded.audio.length > 0 ? { audio: staged.encoded.audio } : {}),
+    ...(record?.facts.audio ? { audio: record.facts.audio } : {}),
+    ...(staged.encoded.chapters || record?.facts.chapters ? { chapters: at(CHAPTERS_NAME) } : {}),
   };
 }
 
@@ -63,13 +73,15 @@ interface PublishedFrom {
   id: string;
   sourceSha256: string;
   encoder: string;
+  /** Captions, sound and chapters that the manifest asks for. */
+  asked: string;
   /** When it is published, ISO 8601. */
   at: string;
 }
 
 /** The ledger's line for a staged stream; throws where a path would get other content than it has. */
 export function publishLine(
-  { id, sourceSha256, encoder, at }: PublishedFrom,
+  { id, sourceSha256, encoder, at, asked }: PublishedFrom,
   record: StreamRecord | undefined,
   staged: StagedStream,
 ): PublishLine {
@@ -85,6 +97,7 @@ export function publishLine(
     progressive: staged.encoded.progressive,
     hls: staged.encoded.hls,
     left_out: staged.encoded.leftOut,
+    ...(asked === '' ? {} : { asked }),
     facts: factsOf(id, record, staged),
     files: Object.fromEntries(files),
   };

@@ -22,6 +22,7 @@ export interface SourceTrack {
 }
 
 export interface Description {
+  chapters: { fromS: number; title: string }[];
   tracks: SourceTrack[];
   /** Null where the container does not state its length, or ffmpeg only estimated it. */
   durationS: number | null;
@@ -130,9 +131,19 @@ function tracksIn(text: string): SourceTrack[] {
   });
 }
 
+function chaptersIn(text: string): Description['chapters'] {
+  const heads = [...text.matchAll(/^ {4}Chapter #0:\d+: start (-?[\d.]+), end [\d.]+$/gm)];
+  return heads.map((head, i) => {
+    const below = text.slice(head.index, heads[i + 1]?.index ?? text.length).split(/^ {2,4}Stream #/m)[0]!;
+    const title = /^ {6,}title +: (.*)$/m.exec(below)?.[1]?.trim();
+    return { fromS: Math.max(0, Number(head[1])), title: title || `Chapter ${i + 1}` };
+  });
+}
+
 export function describeInput(text: string): Description {
   const hasPicture = videoIn(text) !== undefined;
   return {
+    chapters: chaptersIn(text),
     tracks: tracksIn(text),
     durationS: durationIn(text),
     audio: audioIn(text),

@@ -7,13 +7,25 @@
 // The track of thumbnails is here too: it has to agree with how the command lays them out on their sheets.
 import type { Preset } from '../manifest.ts';
 import { colourTags, TO_JPEG, toBt709 } from './colour.ts';
+import type { AudioTrack } from './describe-input.ts';
 import { COMPLAINT_LEVEL, sourceInput } from './ffmpeg.ts';
 import type { SourceFacts } from './probe-source.ts';
 import { framesSkipped, groupFrames, type Rung, rateOf, secondFrames, sizeIn } from './rungs.ts';
 import type { SourceFile } from './source-file.ts';
+import { vttClock } from './timed-text.ts';
 
 /** Raised when a change here makes other bytes from the same source and manifest. */
 export const RECIPE_REVISION = 3;
+
+export interface Sound extends AudioTrack {
+  /** As viewers choose it. */
+  name: string;
+  channels: number;
+  /** HLS's names of what else it is, such as a description for the blind. */
+  characteristics: string[];
+  /** A filter that brings it to the loudness that is asked for. */
+  loudness: string | null;
+}
 
 export interface EncodePlan {
   source: SourceFile;
@@ -24,6 +36,8 @@ export interface EncodePlan {
   seconds: number;
   /** How often the last frame is shown again, because the sound lasts longer. */
   heldFrames: number;
+  /** The main sound first; the others are in HLS only. */
+  sounds: Sound[];
   preset: Preset;
   progressive: Rung[];
   hls: Rung[];
@@ -35,7 +49,8 @@ const POSTER_BOX = { label: '', width: 1280, height: 720, video_kbps: 0, audio_k
 
 export const progressiveName = (label: string) => `${label}.mp4`;
 export const videoName = (label: string) => `hls/v-${label}.mp4`;
-export const audioName = (kbps: number) => `hls/a-${kbps}.mp4`;
+/** `place`: of the track among those of the stream; zero is the main one. */
+export const audioName = (kbps: number, place = 0) => `hls/a-${kbps}${place === 0 ? '' : `-${place}`}.mp4`;
 export const IFRAME_NAME = 'hls/iframes.mp4';
 export const POSTER_NAME = 'poster.jpg';
 
@@ -97,18 +112,23 @@ function filterGraph(plan: EncodePlan, rungs: Rung[], audioCopies: number): stri
   ];
   const graph = [`[0:V:0]${start.join(',')}${chains.map((chain) => `[in_${chain.name}]`).join('')}`];
   for (const chain of chains) graph.push(`[in_${chain.name}]${chain.filters.join(',')}[${chain.name}]`);
-  if (audioCopies > 0 && facts.audio !== null) {
-    const labels = Array.from({ length: audioCopies }, (_, i) => `[a${i}]`).join('');
+  const groups = audioGroups(plan.hls);
+  for (const [place, sound] of plan.sounds.entries()) {
+    const copies = place === 0 ? audioCopies : groups.length;
+    if (copies === 0) continue;
+    const prefix = place === 0 ? 'a' : `s${place}_`;
+    const labels = Array.from({ length: copies }, (_, i) => `[${prefix}${i}]`).join('');
     const samples = Math.round(plan.seconds * SAMPLE_RATE);
     const filters = [
       // Six channels that are mixed into two must not add up to more than either can hold.
       `aresample=${SAMPLE_RATE}:async=1:first_pts=0:rematrix_maxval=1.0`,
       `aformat=sample_rates=${SAMPLE_RATE}:channel_layouts=stereo`,
+      ...(sound.loudness === null ? [] : [sound.loudness, `aresample=${SAMPLE_RATE}`]),
       `apad=whole_len=${samples}`,
       `atrim=end_sample=${samples}`,
-      `asplit=${audioCopies}${labels}`,
+      `asplit=${copies}${labels}`,
     ];
-    graph.push(`[0:${facts.audio.index}]${filters.join(',')}`);
+    graph.push(`[0:${sound.index}]${filters.join(',')}`);
   }
   return graph.join(';');
 }
@@ -149,6 +169,19 @@ function rungArgs(plan: EncodePlan, rung: Rung, i: number, audio: string | null,
 }
 
 const bare = ['-map_metadata', '-1', '-map_chapters', '-1', '-fflags', '+bitexact', '-flags:v', '+bitexact'];
+
+/** The sound in other languages: tracks of their own, so that one set of video fragments serves them all. */
+function otherSoundArgs(plan: EncodePlan): string[] {
+  return plan.sounds
+    .slice(1)
+    .flatMap((_, i) =>
+      audioGroups(plan.hls).flatMap((kbps, group) => [
+        ...['-map', `[s${i + 1}_${group}]`, '-c:a', 'aac', '-b:a', `${kbps}k`, '-flags:a', '+bitexact+global_header'],
+        ...['-map_metadata', '-1', '-map_chapters', '-1', '-fflags', '+bitexact', '-f', 'mp4'],
+        ...['-movflags', 'delay_moov+default_base_moof', '-frag_duration', '1000000', audioName(kbps, i + 1)],
+      ]),
+    );
+}
 
 function extraArgs(plan: EncodePlan): string[] {
   const args = ['-map', '[tick]', '-c:v', 'rawvideo', '-f', 'rawvideo', '-flush_packets', '1', 'pipe:1'];
@@ -198,13 +231,13 @@ export function encodeArgs(plan: EncodePlan): string[] {
     let needsAudio = isFile;
     if (plan.hls.some((each) => each.rendition.label === label)) {
       targets.push(`[${VIDEO_TRACK}]${videoName(label)}`);
-      if (plan.facts.audio !== null && !groups.has(audio_kbps)) {
+      if (plan.sounds.length > 0 && !groups.has(audio_kbps)) {
         groups.add(audio_kbps);
         targets.push(`[${AUDIO_TRACK}]${audioName(audio_kbps)}`);
         needsAudio = true;
       }
     }
-    const audio = plan.facts.audio !== null && needsAudio ? `a${audioCopies++}` : null;
+    const audio = plan.sounds.length > 0 && needsAudio ? `a${audioCopies++}` : null;
     return rungArgs(plan, rung, i, audio, targets);
   });
   const graph = filterGraph(plan, rungs, audioCopies);
@@ -217,6 +250,7 @@ export function encodeArgs(plan: EncodePlan): string[] {
     '-filter_complex',
     graph,
     ...outputs,
+    ...otherSoundArgs(plan),
     ...extraArgs(plan),
   ];
 }
@@ -250,13 +284,6 @@ export function thumbnailSheet(facts: SourceFacts, durationS: number): Thumbnail
   return { ...sizeIn(facts, THUMBNAIL_BOX), columns, rows: Math.min(10, Math.ceil(count / columns)), step, seconds };
 }
 
-function clock(seconds: number): string {
-  const ms = Math.round(seconds * 1000);
-  const part = (value: number, width: number) => String(value).padStart(width, '0');
-  const [hours, minutes] = [Math.floor(ms / 3_600_000), Math.floor(ms / 60_000) % 60];
-  return `${part(hours, 2)}:${part(minutes, 2)}:${part(Math.floor(ms / 1000) % 60, 2)}.${part(ms % 1000, 3)}`;
-}
-
 /** WebVTT cues that each name a part of a sheet, as players read them. */
 export function thumbnailTrack(sheet: ThumbnailSheet, durationS: number): string {
   const count = Math.max(1, Math.ceil(durationS / sheet.seconds - 0.001));
@@ -267,7 +294,7 @@ export function thumbnailTrack(sheet: ThumbnailSheet, durationS: number): string
     const y = Math.floor(place / sheet.columns) * sheet.height;
     const to = Math.min((i + 1) * sheet.seconds, durationS);
     const file = sheetName(Math.floor(i / perSheet) + 1);
-    return `${clock(i * sheet.seconds)} --> ${clock(to)}\n${file}#xywh=${x},${y},${sheet.width},${sheet.height}\n`;
+    return `${vttClock(i * sheet.seconds)} --> ${vttClock(to)}\n${file}#xywh=${x},${y},${sheet.width},${sheet.height}\n`;
   });
   return `WEBVTT\n\n${cues.join('\n')}`;
 }

@@ -11,6 +11,7 @@ import {
   type EncodePlan,
   encodeArgs,
   progressiveName,
+  type Sound,
   TICK_BYTES,
   thumbnailSheet,
   thumbnailTrack,
@@ -18,7 +19,7 @@ import {
 } from './encode-args.ts';
 import { type Complaint, type Ffmpeg, runFfmpeg } from './ffmpeg.ts';
 import { readFragments, readMovie } from './fragments.ts';
-import { type HlsLayout, packageHls } from './package-hls.ts';
+import { type CaptionTrack, type HlsLayout, packageHls } from './package-hls.ts';
 import {
   framesIn,
   type PacketTimes,
@@ -30,6 +31,8 @@ import {
 } from './probe-source.ts';
 import { chooseRungs, type Rung, rateOf } from './rungs.ts';
 import type { SourceFile } from './source-file.ts';
+import { chapterCues, formatVtt, parseChapters } from './timed-text.ts';
+import { chooseSounds, gatherCaptions, loudnessFilter, type WrittenCaption } from './tracks.ts';
 
 export interface EncodeTask {
   source: SourceFile;
@@ -46,6 +49,13 @@ export interface EncodeTask {
   language: string | null;
   /** Publish what can be decoded of a damaged source. */
   allowDamaged: boolean;
+  /** Languages of the sound, the main one first; null: every track. */
+  audio: string[] | null;
+  captions: WrittenCaption[];
+  /** The text of a side file; null: those of the source. */
+  chapters: string | null;
+  /** In LUFS; null: as loud as the source. */
+  loudness: number | null;
 }
 
 export interface Encoded {
@@ -55,7 +65,22 @@ export interface Encoded {
   progressive: Rendition[];
   hls: Rendition[] | null;
   leftOut: string[];
+  captions: PublishedCaption[];
+  /** Only where viewers have a choice. */
+  audio: { language: string | null; name: string }[];
+  chapters: boolean;
 }
+
+/** Of a caption file below the stream's folder. */
+export interface PublishedCaption {
+  language: string;
+  name: string;
+  default: boolean;
+  forced: boolean;
+  file: string;
+}
+
+export const CHAPTERS_NAME = 'chapters.vtt';
 
 export interface EncodeProgress {
   signal?: AbortSignal | undefined;
@@ -85,8 +110,8 @@ const SOUND_PADDING_S = 0.1;
 const LONGEST_HOLD_S = 4 * 3600;
 
 /** How often the last frame has to be shown again until the sound ends. */
-function heldFrames(source: SourceFile, facts: SourceFacts, packets: PacketTimes): number {
-  const soundEndS = facts.audio === null ? 0 : (packets.endsS.get(facts.audio.index) ?? 0);
+function heldFrames(source: SourceFile, facts: SourceFacts, sounds: Sound[], packets: PacketTimes): number {
+  const soundEndS = Math.max(0, ...sounds.map(({ index }) => packets.endsS.get(index) ?? 0));
   const moreS = soundEndS - packets.videoEndS;
   if (moreS <= SOUND_PADDING_S) return 0;
   if (moreS > LONGEST_HOLD_S)
@@ -98,9 +123,9 @@ function heldFrames(source: SourceFile, facts: SourceFacts, packets: PacketTimes
 }
 
 /** What a source has and its stream will not have. */
-function notCarriedOver({ tracks, audio, captionsInside }: SourceFacts): string[] {
+function notCarriedOver({ tracks, captionsInside }: SourceFacts, carried: number[]): string[] {
   const picture = tracks.find((track) => track.kind === 'video' && !track.roles.includes('attached pic'));
-  const others = tracks.filter((track) => track !== picture && track.index !== audio?.index);
+  const others = tracks.filter((track) => track !== picture && !carried.includes(track.index));
   const named = others.map(({ index, kind, codec, language }) => {
     const what = [codec, ...(language === null || language === 'und' ? [] : [language])].join(', ');
     return `${kind} track ${index} (${what})`;
@@ -112,7 +137,7 @@ function notCarriedOver({ tracks, audio, captionsInside }: SourceFacts): string[
 const WORTH_ITS_BITS = 0.85;
 
 /** Takes rungs that add nothing out of the ladder, with the tracks that only they need; gives the others. */
-async function thinLadder(folder: string, ladder: Rung[]): Promise<Rung[]> {
+async function thinLadder(folder: string, ladder: Rung[], sounds: Sound[]): Promise<Rung[]> {
   const kept: Rung[] = [];
   let larger = Number.POSITIVE_INFINITY;
   for (const rung of ladder.toReversed()) {
@@ -125,7 +150,8 @@ async function thinLadder(folder: string, ladder: Rung[]): Promise<Rung[]> {
   for (const rung of left) await rm(join(folder, videoName(rung.rendition.label)));
   const groups = audioGroups(kept);
   for (const kbps of audioGroups(left))
-    if (!groups.includes(kbps)) await rm(join(folder, audioName(kbps)), { force: true });
+    if (!groups.includes(kbps))
+      for (const place of sounds.keys()) await rm(join(folder, audioName(kbps, place)), { force: true });
   return kept;
 }
 
@@ -152,7 +178,7 @@ async function encode(run: EncodeRun, plan: EncodePlan): Promise<MeasuredPicture
   await runFfmpeg(ffmpeg, encodeArgs(plan), { cwd: folder, signal, source, onOutput, onComplaint: judge.onComplaint });
   const measured = await measurePicture(folder, plan);
   const frameS = 1 / rateOf(plan.facts.rate);
-  if (plan.facts.audio === null || Math.abs(measured.seconds - plan.seconds) < 1.5 * frameS) return measured;
+  if (plan.sounds.length === 0 || Math.abs(measured.seconds - plan.seconds) < 1.5 * frameS) return measured;
   judge.checkDecoded(measured.seconds);
   return encode(run, { ...plan, seconds: measured.seconds });
 }
@@ -174,31 +200,45 @@ export async function encodeStream(ffmpeg: Ffmpeg, task: EncodeTask, progress: E
   const files = chooseRungs(probed, task.progressive, task.extras ? 1 : 0);
   const ladder = task.hls === null ? [] : chooseRungs(probed, task.hls).rungs;
   const { leftOut } = files;
-  if (files.rungs.length + ladder.length === 0) return { fps: 0, duration_s: 0, progressive: [], hls: null, leftOut };
+  const nothing = { captions: [], audio: [], chapters: false };
+  if (files.rungs.length + ladder.length === 0)
+    return { fps: 0, duration_s: 0, progressive: [], hls: null, leftOut, ...nothing };
   const judge = new SourceJudge(source.name, task.allowDamaged);
   const packets = await readPackets(ffmpeg, source, { signal, onComplaint: judge.onComplaint });
   judge.checkPackets(packets, probed.declaredS);
   const everyField = probed.interlaced && task.deinterlace === 'double';
   const facts = withRate(probed, packets, everyField);
-  const held = heldFrames(source, facts, packets);
+  const { language, audio: languages } = task;
+  const chosen = chooseSounds(source, probed, { languages, language, all: ladder.length > 0 });
+  const sounds = await toLoudness(ffmpeg, task, chosen, signal);
+  const held = heldFrames(source, facts, sounds, packets);
   const seconds = (framesIn(judge.videoEndS, facts.rate) + held) / rateOf(facts.rate);
   const sheet = task.extras ? thumbnailSheet(facts, seconds) : null;
   await mkdir(join(folder, 'hls'), { recursive: true });
   const outputs = { progressive: files.rungs, hls: ladder, extras: sheet };
-  const plan: EncodePlan = { source, facts, everyField, seconds, heldFrames: held, preset: task.preset, ...outputs };
+  const plan: EncodePlan = {
+    source,
+    facts,
+    everyField,
+    seconds,
+    heldFrames: held,
+    sounds,
+    preset: task.preset,
+    ...outputs,
+  };
+  const { captions, carried } = await gatherCaptions(ffmpeg, source, probed, task.captions, { folder, signal });
   let shown = ladder;
   const measured = await readBack(source, async () => {
     const picture = await encode({ ffmpeg, folder, judge, progress }, plan);
     await checkOutputs(folder, plan, picture);
-    const language = task.language ?? facts.audio?.language ?? null;
-    const sound = facts.audio === null ? null : { language };
-    shown = await thinLadder(folder, ladder);
-    if (shown.length > 0) await packageHls(folder, shown, sound, task.hlsLayout);
+    shown = await thinLadder(folder, ladder, sounds);
+    if (shown.length > 0) await packageHls(folder, { rungs: shown, sounds, captions }, task.hlsLayout);
     else await rm(join(folder, 'hls'), { recursive: true });
     return picture;
   });
   judge.checkDecoded(measured.seconds);
-  const lost = notCarriedOver(facts);
+  const chapters = await writeChapters(folder, task.chapters, probed, measured.seconds);
+  const lost = notCarriedOver(facts, [...sounds.map(({ index }) => index), ...carried]);
   if (lost.length > 0) progress.onNote?.(`not carried over: ${lost.join('; ')}`);
   if (judge.allowed.length > 0) progress.onNote?.(`published although damaged: ${judge.allowed.join('; ')}`);
   if (sheet !== null) {
@@ -212,7 +252,49 @@ export async function encodeStream(ffmpeg: Ffmpeg, task: EncodeTask, progress: E
     progressive: files.rungs.map((rung) => rung.rendition),
     hls: task.hls === null ? null : shown.map((rung) => rung.rendition),
     leftOut,
+    captions: await writeCaptionFiles(folder, captions),
+    audio: sounds.length > 1 ? sounds.map(({ language, name }) => ({ language, name })) : [],
+    chapters,
   };
+}
+
+async function toLoudness(
+  ffmpeg: Ffmpeg,
+  { source, loudness }: EncodeTask,
+  sounds: Sound[],
+  signal?: AbortSignal,
+): Promise<Sound[]> {
+  if (loudness === null) return sounds;
+  const adjusted: Sound[] = [];
+  for (const sound of sounds)
+    adjusted.push({ ...sound, loudness: await loudnessFilter(ffmpeg, source, sound, loudness, signal) });
+  return adjusted;
+}
+
+/** The whole of each track, for players that do not use HLS. */
+async function writeCaptionFiles(folder: string, captions: CaptionTrack[]): Promise<PublishedCaption[]> {
+  const used = new Map<string, number>();
+  const written: PublishedCaption[] = [];
+  if (captions.length > 0) await mkdir(join(folder, 'captions'), { recursive: true });
+  for (const { cues, language, name, isDefault, isForced } of captions) {
+    const count = (used.get(language) ?? 0) + 1;
+    used.set(language, count);
+    const file = `captions/${language.toLowerCase()}${count === 1 ? '' : `-${count}`}.vtt`;
+    await writeFile(join(folder, file), formatVtt(cues));
+    written.push({ language, name, default: isDefault, forced: isForced, file });
+  }
+  return written;
+}
+
+async function writeChapters(
+  folder: string,
+  text: string | null,
+  { chapters }: ProbedSource,
+  durationS: number,
+): Promise<boolean> {
+  const cues = chapterCues(text === null ? chapters : parseChapters(text), durationS);
+  if (cues.length > 0) await writeFile(join(folder, CHAPTERS_NAME), formatVtt(cues));
+  return cues.length > 0;
 }
 
 interface MeasuredPicture {
@@ -249,7 +331,7 @@ async function measureMovie(
 function measurePicture(folder: string, plan: EncodePlan): Promise<MeasuredPicture> {
   const top = plan.hls.at(-1);
   if (top !== undefined) return measureTrack(folder, videoName(top.rendition.label));
-  return measureMovie(folder, progressiveName(plan.progressive.at(-1)!.rendition.label), plan.facts.audio !== null);
+  return measureMovie(folder, progressiveName(plan.progressive.at(-1)!.rendition.label), plan.sounds.length > 0);
 }
 
 /** A frame of sound at each end of a track: what the encoder adds before, and fills up after. */
@@ -262,7 +344,7 @@ async function checkOutputs(folder: string, plan: EncodePlan, picture: MeasuredP
     if (Math.abs(seconds - picture.seconds) <= slack) return;
     throw new MediaFormatError(`${name} lasts ${seconds.toFixed(3)} s, the picture ${picture.seconds.toFixed(3)} s`);
   };
-  const hasAudio = plan.facts.audio !== null;
+  const hasAudio = plan.sounds.length > 0;
   for (const { rendition } of plan.progressive) {
     const name = progressiveName(rendition.label);
     const { seconds, soundS } = await measureMovie(folder, name, hasAudio);
@@ -270,7 +352,7 @@ async function checkOutputs(folder: string, plan: EncodePlan, picture: MeasuredP
     if (hasAudio) check(`the sound of ${name}`, soundS);
   }
   const tracks = plan.hls.map((rung) => videoName(rung.rendition.label));
-  for (const kbps of hasAudio ? audioGroups(plan.hls) : []) tracks.push(audioName(kbps));
+  for (const kbps of audioGroups(plan.hls)) for (const place of plan.sounds.keys()) tracks.push(audioName(kbps, place));
   for (const name of tracks) check(name, (await measureTrack(folder, name)).seconds);
 }
 

@@ -146,7 +146,7 @@ export const sourceInput = (source: SourceFile) => [
 ];
 
 /** A published file: an MP4, or a playlist of such. */
-export const inputOf = (path: string) => ['-format_whitelist', 'mov,hls', ...onlyFiles, `file:${path}`];
+export const inputOf = (path: string) => ['-format_whitelist', 'mov,hls,webvtt', ...onlyFiles, `file:${path}`];
 
 const onlyFiles = ['-protocol_whitelist', 'file', '-i'];
 

@@ -106,8 +106,8 @@ export interface ProbedSource {
   firstDistances: number[];
   /** Whether captions are hidden in the picture. */
   captionsInside: boolean;
-  /** What ffmpeg says of the source. */
   tracks: SourceTrack[];
+  chapters: { fromS: number; title: string }[];
 }
 
 export interface SourceFacts extends ProbedSource {
@@ -184,7 +184,9 @@ export async function probeSource(ffmpeg: Ffmpeg, source: SourceFile, signal?: A
   const { frames, rate } = readFrames(output);
   const first = frames[0];
   if (first === undefined) throw new CatalogueError(`${source.name} is not a video: it has no frame`);
-  const { audio, colour, durationS, tracks } = describeInput(output.slice(0, output.indexOf('Stream mapping:')));
+  const { audio, colour, durationS, tracks, chapters } = describeInput(
+    output.slice(0, output.indexOf('Stream mapping:')),
+  );
   const available = await hasFilters(ffmpeg);
   checkColours(source.name, colour, available);
   return {
@@ -200,6 +202,7 @@ export async function probeSource(ffmpeg: Ffmpeg, source: SourceFile, signal?: A
     firstDistances: frames.slice(1).map((frame, i) => frame.time - frames[i]!.time),
     captionsInside: /Closed Captions/i.test(output),
     tracks,
+    chapters,
   };
 }
 

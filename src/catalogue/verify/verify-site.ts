@@ -65,7 +65,17 @@ function isFinished({ facts: { hls, progressive } }: StreamRecord, stream: Strea
 }
 
 function verifyFacts({ id, facts }: StreamRecord, stream: Stream, findings: Findings): void {
-  for (const name of ['fps', 'duration_s', 'progressive', 'hls', 'poster', 'thumbnails'] as const) {
+  for (const name of [
+    'fps',
+    'duration_s',
+    'progressive',
+    'hls',
+    'poster',
+    'thumbnails',
+    'captions',
+    'audio',
+    'chapters',
+  ] as const) {
     if (facts[name] !== undefined && !isDeepStrictEqual(facts[name], stream[name]))
       findings.fault(`stream ${id}: its ${name} in the document is not what the ledger says`);
   }
@@ -135,7 +145,7 @@ interface Site {
 async function decodeStream({ options, findings }: Site, decoder: Ffmpeg, stream: Stream): Promise<void> {
   for (const path of [...Object.values(stream.progressive), ...(stream.hls === null ? [] : [stream.hls])]) {
     const input = inputOf(join(options.paths.site, path));
-    const args = ['-v', 'error', '-xerror', ...input, '-map', '0', '-f', 'null', '-'];
+    const args = ['-v', 'error', '-xerror', ...input, '-map', '0:v', '-map', '0:a?', '-f', 'null', '-'];
     await runFfmpeg(decoder, args, { signal: options.signal }).catch((error: Error) =>
       findings.fault(`${path.slice(1)}: cannot be decoded: ${error.message}`),
     );

@@ -90,6 +90,11 @@ async function verifyCues(files: FilesOnce, stream: Stream, path: string, say: (
   if (Math.abs(end - stream.duration_s) > 0.05) say(`ends at ${end} s, the stream at ${stream.duration_s} s`);
 }
 
+const captionPaths = (captions: unknown): unknown[] =>
+  Array.isArray(captions) ? captions.map((each) => (each as { path?: unknown } | null)?.path) : [];
+
+const isVtt = (text: string) => text.startsWith('WEBVTT\n') && text.includes(' --> ');
+
 /** Checks what a stream names, as far as `isNew` says so. */
 export async function verifyStream(
   files: FilesOnce,
@@ -107,6 +112,11 @@ export async function verifyStream(
   if (poster !== null)
     await reading(findings, poster, async (say) => {
       if (jpegSize(files.bytes(poster)) === null) say('is not a whole JPEG');
+    });
+  const texts = [...captionPaths(stream.captions), stream.chapters].map(picture).filter((path) => path !== null);
+  for (const path of texts)
+    await reading(findings, path, async (say) => {
+      if (!isVtt(files.text(path))) say('is not WebVTT with at least one cue');
     });
   if (thumbnails !== null) await reading(findings, thumbnails, (say) => verifyCues(files, stream, thumbnails, say));
 }
