@@ -11,9 +11,10 @@ import type { PublishLine } from '../src/catalogue/ledger.ts';
 import type { Preset } from '../src/catalogue/manifest.ts';
 import { encodeArgs, thumbnailSheet } from '../src/catalogue/media/encode-args.ts';
 import { runFfmpeg } from '../src/catalogue/media/ffmpeg.ts';
-import { probeSource } from '../src/catalogue/media/probe-source.ts';
+import { probeSource, readPackets, withRate } from '../src/catalogue/media/probe-source.ts';
 import { chooseRungs } from '../src/catalogue/media/rungs.ts';
 import { openSource } from '../src/catalogue/media/source-file.ts';
+import { chooseSounds } from '../src/catalogue/media/tracks.ts';
 import type { SitePaths } from '../src/catalogue/site-paths.ts';
 import { verifySite } from '../src/catalogue/verify/verify-site.ts';
 import { collectCleanup, makeBuild, makeSource, systemFfmpeg } from '../test/catalogue/fixture.ts';
@@ -72,8 +73,8 @@ const FILM_SECONDS = 20;
 /** The encode of a build, and nothing around it. */
 async function bareEncode(path: string, folder: string): Promise<void> {
   const ffmpeg = await systemFfmpeg();
-  const { file, ...source } = await openSource(path);
-  const facts = await probeSource(ffmpeg, source);
+  const { file, ...source } = await openSource({ path, name: path });
+  const facts = withRate(await probeSource(ffmpeg, source), await readPackets(ffmpeg, source, {}), false);
   const { rungs } = chooseRungs(facts, renditions);
   await mkdir(join(folder, 'hls'), { recursive: true });
   const plan = {
@@ -81,6 +82,8 @@ async function bareEncode(path: string, folder: string): Promise<void> {
     facts,
     everyField: false,
     seconds: FILM_SECONDS,
+    heldFrames: 0,
+    sounds: chooseSounds(source, facts, { languages: null, language: null, all: true }),
     preset: 'medium' as const,
     progressive: rungs,
     hls: rungs,

@@ -9,8 +9,8 @@ export function startSample(config: Config, clock: Clock, log: Log): { stop(): P
     // Loaded here, so that a start does not wait for all it takes to make media.
     const { buildSample, needsSample } = await import('./catalogue/sample.ts');
     if (!needsSample(config.catalogueDir)) return;
-    const { findFfmpeg } = await import('./catalogue/media/ffmpeg.ts');
-    const ffmpeg = await findFfmpeg(config.ffmpeg ?? undefined, config.searchPath ?? undefined);
+    const { findSampleFfmpeg } = await import('./catalogue/media/ffmpeg.ts');
+    const ffmpeg = await findSampleFfmpeg(config.ffmpeg ?? undefined, config.searchPath ?? undefined);
     await buildSample(config.catalogueDir, { ffmpeg, now: () => new Date(clock.now()), signal: abort.signal });
     log.info({ site: config.catalogueDir }, 'the sample streams are ready');
   })().catch((error) => {

@@ -1,35 +1,39 @@
 // sluice catalogue build: reads the manifest, compares it with the ledger, encodes what is missing, and publishes it in
-// one go. Until everything is encoded and every rule has passed, the published site is not touched.
+// one go. Until everything is encoded and every rule has passed, the published site is not touched. A source that cannot
+// be published costs its own stream and no other; a rule of the catalogue that would be broken stops everything.
 import { statSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { CatalogueError, codeOf } from './catalogue-error.ts';
-import { type CatalogueDocument, composeDocument } from './document.ts';
+import { CatalogueError, codeOf, SourcesFailedError } from './catalogue-error.ts';
+import { type CatalogueDocument, composeDocument, laterDay } from './document.ts';
 import { forEachAtOnce } from './files.ts';
 import { judge, missingIds, type Verdict } from './history.ts';
 import { rememberBuild } from './last-build.ts';
-import { appendLedger, foldLedger, readLedger, type StreamRecord } from './ledger.ts';
+import { appendLedger, foldLedger, type PublishLine, readLedger, type StreamRecord } from './ledger.ts';
 import { type Manifest, parseManifest, type StreamEntry } from './manifest.ts';
 import type { Ffmpeg } from './media/ffmpeg.ts';
 import type { HlsLayout } from './media/package-hls.ts';
-import { stampSource } from './media/source-file.ts';
+import { missingSource } from './media/source-file.ts';
 import {
   checkOneFileSystem,
   checkStage,
   placeMedia,
   placeTexts,
+  placeTombstones,
   publishLine,
   readPublished,
   whileLocked,
 } from './publish.ts';
+import { askedOf, readSideFiles, type SideFiles, sideFilesOf } from './side-files.ts';
 import type { SitePaths } from './site-paths.ts';
 import { type Patience, SourceDigests, usualPatience } from './sources.ts';
 import { type Recipe, type StagedStream, stageStream, stagingKey } from './staging.ts';
+import { forgottenLines, readTombstones } from './tombstones.ts';
 import { versionFaults } from './version-guard.ts';
 
 export type BuildEvent =
   | { kind: 'plan'; encode: number; keep: number }
-  | { kind: 'start' | 'finish'; id: string }
+  | { kind: 'start' | 'finish' | 'fail'; id: string }
   | { kind: 'progress'; id: string; share: number }
   | { kind: 'note'; text: string };
 
@@ -42,21 +46,31 @@ interface BuildOptions {
   /** Sources encoded at the same time. */
   jobs: number;
   hlsLayout: HlsLayout;
+  /** Publish nothing unless everything can be published. */
+  strict?: boolean;
   /** How long sources must not have changed; by default two seconds. */
   patience?: Patience;
   signal?: AbortSignal;
   report?: (event: BuildEvent) => void;
 }
 
+/** What could not be published, and why; streams of one source fail together. */
+export interface StreamFailure {
+  ids: string[];
+  reasons: string[];
+}
+
 export interface BuildResult {
   encoded: string[];
   kept: number;
+  failed: StreamFailure[];
   document: CatalogueDocument;
 }
 
 interface Task {
   entry: StreamEntry;
   source: { sha256: string; stamp: string };
+  side: SideFiles;
   verdict: Extract<Verdict, { kind: 'encode' }>;
 }
 
@@ -70,45 +84,48 @@ async function readManifest(path: string): Promise<Manifest> {
   }
 }
 
-/** Folders, pipes and devices are named at once, before the first source is read. */
-function oddSources(manifest: Manifest): string[] {
-  return manifest.streams.flatMap(({ id, source }) => {
-    try {
-      stampSource(source);
-      return [];
-    } catch (error) {
-      if (error instanceof CatalogueError) return error.lines.map((line) => `stream ${id}: ${line}`);
-      throw error;
-    }
-  });
+/** A fault of a source, as opposed to one of the machine, such as a full disk. */
+function reasonsOf(error: unknown): string[] {
+  if (error instanceof CatalogueError) return error.lines;
+  throw error;
 }
 
-async function planTasks(
-  options: BuildOptions,
-  manifest: Manifest,
-  records: Map<string, StreamRecord>,
-): Promise<Task[]> {
+export const failureLines = (failed: StreamFailure[]) =>
+  failed.flatMap(({ ids, reasons }) => reasons.map((reason) => `stream ${ids.join(', ')}: ${reason}`));
+
+interface Plan {
+  tasks: Task[];
+  failed: StreamFailure[];
+}
+
+async function planTasks(options: BuildOptions, manifest: Manifest, records: Map<string, StreamRecord>): Promise<Plan> {
   const { report, signal, patience = usualPatience } = options;
-  const odd = oddSources(manifest);
-  if (odd.length > 0) throw new CatalogueError(odd);
   const refusals = missingIds(records, new Set(manifest.streams.map((entry) => entry.id)));
   const digests = await SourceDigests.load(options.paths.sources);
-  const tasks: Task[] = [];
+  const plan: Plan = { tasks: [], failed: [] };
   for (const entry of manifest.streams) {
     const onWait = (text: string) => report?.({ kind: 'note', text: `${entry.id}: ${text}` });
-    const source = await digests.digestOf(entry.source, { patience, signal, onWait });
+    const at = { path: entry.source, name: entry.sourceName };
+    const source = await digests.digestOf(at, { patience, signal, onWait }).catch((error) => reasonsOf(error));
+    const side = await readSideFiles(entry).catch((error) => reasonsOf(error));
+    const digested = Array.isArray(source) || Array.isArray(side) ? null : source;
     const progressive = entry.progressive.map((label) => manifest.renditions.find((each) => each.label === label)!);
     const hls = entry.hls ? manifest.renditions : null;
-    const sourceSha256 = source?.sha256 ?? null;
-    const verdict = judge(records.get(entry.id), { id: entry.id, sourceSha256, progressive, hls });
+    const requested = { id: entry.id, sourceSha256: digested?.sha256 ?? null, progressive, hls };
+    const asked = Array.isArray(side) ? null : askedOf(entry, side);
+    const verdict = judge(records.get(entry.id), { ...requested, asked });
+    const faults = [source, side].filter((each) => Array.isArray(each)).flat();
+    const missing = faults.length > 0 ? faults : [missingSource(at)];
     if (verdict.kind === 'refuse') refusals.push(...verdict.reasons);
-    if (verdict.kind === 'encode' && source !== null) tasks.push({ entry, source, verdict });
-    if (verdict.kind === 'keep' && source === null)
-      report?.({ kind: 'note', text: `${entry.id}: its source is gone; what is published stays as it is` });
+    else if (verdict.kind === 'encode' && digested !== null && !Array.isArray(side))
+      plan.tasks.push({ entry, source: digested, side, verdict });
+    else if (verdict.kind === 'encode') plan.failed.push({ ids: [entry.id], reasons: missing });
+    else if (digested === null)
+      report?.({ kind: 'note', text: `${entry.id}: ${missing[0]}; what is published stays as it is` });
   }
   await digests.save();
   if (refusals.length > 0) throw new CatalogueError(refusals);
-  return tasks;
+  return plan;
 }
 
 /** Published files must still be there: a build does not hide that a site lost some. */
@@ -135,12 +152,12 @@ function checkLedgerKnows(
   throw new CatalogueError(`the site has streams that ${ledger} does not know (${unknown[0]!.id}); restore the ledger`);
 }
 
-function recipeOf(options: BuildOptions, manifest: Manifest, { entry, source, verdict }: Task): Recipe {
+function recipeOf(options: BuildOptions, manifest: Manifest, { entry, source, side, verdict }: Task): Recipe {
   const { progressive, hls, extras } = verdict;
-  const { interlaced, deinterlace, language, allowDamaged } = entry;
+  const { interlaced, deinterlace, language, allowDamaged, audio, loudness } = entry;
   return {
     ...{ sourceSha256: source.sha256, preset: manifest.preset, hlsLayout: options.hlsLayout },
-    ...{ progressive, hls, extras, interlaced, deinterlace, language, allowDamaged },
+    ...{ progressive, hls, extras, interlaced, deinterlace, language, allowDamaged, audio, loudness, ...side },
   };
 }
 
@@ -163,7 +180,8 @@ function shareTasks(options: BuildOptions, manifest: Manifest, tasks: Task[], en
 async function encodeShared(options: BuildOptions, ffmpeg: Ffmpeg, shared: SharedTask): Promise<StagedStream> {
   const { entry, source } = shared.tasks[0]!;
   const ids = shared.tasks.map((task) => task.entry.id);
-  const task = { recipe: shared.recipe, source: entry.source, sourceStamp: source.stamp };
+  const at = { path: entry.source, name: entry.sourceName };
+  const task = { recipe: shared.recipe, source: at, sourceStamp: source.stamp };
   for (const id of ids) options.report?.({ kind: 'start', id });
   return stageStream(options.paths.staging, ffmpeg, task, {
     signal: options.signal,
@@ -174,25 +192,27 @@ async function encodeShared(options: BuildOptions, ffmpeg: Ffmpeg, shared: Share
   });
 }
 
-async function encodeAll(options: BuildOptions, manifest: Manifest, tasks: Task[]): Promise<Map<string, StagedStream>> {
+/** Encodes what the plan asks for; what fails joins what has failed already. */
+async function encodeAll(options: BuildOptions, manifest: Manifest, plan: Plan): Promise<Map<string, StagedStream>> {
   const staged = new Map<string, StagedStream>();
-  if (tasks.length === 0) return staged;
+  if (plan.tasks.length === 0) return staged;
   const ffmpeg = await options.ffmpeg();
-  const faults: string[] = [];
-  await forEachAtOnce(shareTasks(options, manifest, tasks, ffmpeg.version), options.jobs, async (shared) => {
+  await forEachAtOnce(shareTasks(options, manifest, plan.tasks, ffmpeg.version), options.jobs, async (shared) => {
     options.signal?.throwIfAborted();
     const ids = shared.tasks.map((task) => task.entry.id);
+    const finished = (kind: 'finish' | 'fail') => {
+      for (const id of ids) options.report?.({ kind, id });
+    };
     try {
       const stream = await encodeShared(options, ffmpeg, shared);
       for (const id of ids) staged.set(id, stream);
+      finished('finish');
     } catch (error) {
-      // A source that cannot be encoded stops the publish. The others are encoded still: the next build finds them staged.
-      if (!(error instanceof CatalogueError)) throw error;
-      faults.push(...error.lines.map((line) => `stream ${ids.join(', ')}: ${line}`));
+      options.signal?.throwIfAborted();
+      plan.failed.push({ ids, reasons: reasonsOf(error) });
+      finished('fail');
     }
-    for (const id of ids) options.report?.({ kind: 'finish', id });
   });
-  if (faults.length > 0) throw new CatalogueError(faults);
   return staged;
 }
 
@@ -201,36 +221,67 @@ async function buildLocked(options: BuildOptions): Promise<BuildResult> {
   const startedMs = options.now().getTime();
   const manifest = await readManifest(options.manifestPath);
   const ledger = await readLedger(paths.ledger);
-  const records = foldLedger(ledger.lines);
+  const tombstones = await readTombstones(paths);
+  const forgotten = forgottenLines(foldLedger(ledger.lines), tombstones);
+  const history = [...ledger.lines, ...forgotten];
+  const records = foldLedger(history);
   const published = await readPublished(paths);
   checkLedgerKnows(published, records, paths.ledger);
   checkPublishedFiles(paths, records);
-  const tasks = await planTasks(options, manifest, records);
-  options.report?.({ kind: 'plan', encode: tasks.length, keep: manifest.streams.length - tasks.length });
+  const plan = await planTasks(options, manifest, records);
+  const { tasks, failed } = plan;
+  const keep = manifest.streams.length - tasks.length - failed.length;
+  options.report?.({ kind: 'plan', encode: tasks.length, keep });
   if (tasks.length > 0) await checkOneFileSystem(paths);
-  const staged = await encodeAll(options, manifest, tasks);
+  const staged = await encodeAll(options, manifest, plan);
   options.signal?.throwIfAborted();
 
   const at = options.now().toISOString();
   const encoder = tasks.length > 0 ? (await options.ffmpeg()).version : '';
-  const lines = tasks.map(({ entry: { id }, source }) =>
-    publishLine({ id, sourceSha256: source.sha256, encoder, at }, records.get(id), staged.get(id)!),
-  );
-  const next = foldLedger([...ledger.lines, ...lines]);
-  const document = composeDocument(manifest, (id) => next.get(id)?.facts, at.slice(0, 10));
+  const compose = (lines: PublishLine[]) => {
+    const next = foldLedger([...history, ...lines]);
+    return {
+      next,
+      document: composeDocument(manifest, (id) => next.get(id)?.facts, laterDay(published, at.slice(0, 10))),
+    };
+  };
+  const encoded = tasks.flatMap(({ entry, source, side }) => {
+    const { id } = entry;
+    const stream = staged.get(id);
+    if (stream === undefined) return [];
+    const line = publishLine(
+      { id, sourceSha256: source.sha256, encoder, at, asked: askedOf(entry, side) },
+      records.get(id),
+      stream,
+    );
+    return [{ line, folder: stream.folder }];
+  });
+  const damaged = await checkStage(encoded, compose(encoded.map(({ line }) => line)).document, options.signal);
+  for (const { id, reasons } of damaged) failed.push({ ids: [id], reasons });
+  const stage = encoded.filter(({ line }) => !damaged.some(({ id }) => id === line.id));
+  const lines = stage.map(({ line }) => line);
+  const { next, document } = compose(lines);
   const faults = versionFaults(published, document);
-  if (faults.length > 0) throw new CatalogueError(faults);
+  if (faults.length > 0) throw new CatalogueError([...faults, ...failureLines(failed)]);
+  if (failed.length > 0 && options.strict) throw new CatalogueError(failureLines(failed));
+  if (failed.length > 0 && published === null && document.streams.length === 0)
+    throw new SourcesFailedError(failureLines(failed));
 
-  const stage = lines.map((line) => ({ line, folder: staged.get(line.id)!.folder }));
-  await checkStage(stage, document, options.signal);
   for (const each of stage) await placeMedia(paths, each, records.get(each.line.id));
-  await appendLedger(paths.ledger, ledger.completeBytes, lines);
+  await appendLedger(paths.ledger, ledger.completeBytes, [...forgotten, ...lines]);
+  if (tombstones.length > 0) await placeTombstones(paths, history);
   const texts = await placeTexts(paths, next, published, document);
   await rm(paths.staging, { recursive: true, force: true });
-  const sources = manifest.streams.map((entry) => entry.source);
+  const sources = manifest.streams.flatMap((entry) => [entry.source, ...sideFilesOf(entry)]);
   const { manifestPath } = options;
-  await rememberBuild(paths, { manifestPath, sources, records: next, streams: sources.length, texts }, startedMs);
-  return { encoded: lines.map((line) => line.id), kept: manifest.streams.length - lines.length, document };
+  // Where something failed, the next build has to try it again.
+  if (failed.length === 0)
+    await rememberBuild(
+      paths,
+      { manifestPath, sources, records: next, streams: manifest.streams.length, texts },
+      startedMs,
+    );
+  return { encoded: lines.map((line) => line.id), kept: keep, failed, document };
 }
 
 export function buildCatalogue(options: BuildOptions): Promise<BuildResult> {

@@ -10,6 +10,9 @@ export class CatalogueError extends Error {
   }
 }
 
+/** Sources failed, and with them everything that was to be published: nothing was. */
+export class SourcesFailedError extends CatalogueError {}
+
 /** The code of a failed system call (`ENOENT`, `ENOSPC`…), or an empty string. */
 export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : '';

@@ -61,6 +61,12 @@ export interface StreamFacts {
   hls: string | null;
   poster: string;
   thumbnails: string;
+  /** WebVTT, whole. */
+  captions?: { language: string; name: string; default: boolean; forced: boolean; path: string }[];
+  /** Where viewers have a choice; the main one first. */
+  audio?: { language: string | null; name: string }[];
+  /** A WebVTT track of chapters. */
+  chapters?: string;
 }
 
 export function composeDocument(
@@ -79,6 +85,10 @@ export function composeDocument(
 export function encodeDocument(document: CatalogueDocument): string {
   return `${JSON.stringify(document, null, 2)}\n`;
 }
+
+/** The day of a document: never before that of the published one, whatever the clock says. */
+export const laterDay = (published: CatalogueDocument | null, today: string) =>
+  published !== null && published.updated > today ? published.updated : today;
 
 /** Whether two documents are equal but for their date. */
 export function sameContent(a: CatalogueDocument, b: CatalogueDocument): boolean {

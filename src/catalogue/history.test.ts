@@ -20,7 +20,7 @@ const published: PublishLine = {
   files: { 'media/a/360p.mp4': { sha256: 'x', size: 1 } },
 };
 const record = (...more: LedgerLine[]) => foldLedger([structuredClone(published), ...more]).get('a');
-const wanted = { id: 'a', sourceSha256: 'one', progressive: [small], hls: [small] };
+const wanted = { id: 'a', sourceSha256: 'one', progressive: [small], hls: [small], asked: '' };
 
 test('a new id is encoded whole', () => {
   assert.deepEqual(judge(undefined, wanted), { kind: 'encode', progressive: [small], hls: [small], extras: true });
@@ -47,13 +47,12 @@ test('a label that was larger than the source is not tried again', () => {
 
 const refused: [string, Parameters<typeof judge>, RegExp][] = [
   ['another source', [record(), { ...wanted, sourceSha256: 'two' }], /another source/],
+  ['captions added later', [record(), { ...wanted, asked: '{"captions":[]}' }], /need a new id/],
   ['a withdrawn id', [record({ type: 'withdraw', at: '', id: 'a' }), wanted], /withdrawn/],
   ['other numbers', [record(), { ...wanted, progressive: [{ ...small, video_kbps: 900 }] }], /other numbers/],
   ['other numbers in the ladder', [record(), { ...wanted, hls: [{ ...small, width: 641 }] }], /other numbers/],
   ['a file taken away', [record(), { ...wanted, progressive: [] }], /cannot be taken away/],
   ['HLS taken away', [record(), { ...wanted, hls: null }], /cannot be taken away/],
-  ['a new id without a source', [undefined, { ...wanted, sourceSha256: null }], /does not exist/],
-  ['an addition without a source', [record(), { ...wanted, sourceSha256: null, progressive: [small, large] }], /gone/],
 ];
 
 for (const [what, args, told] of refused) {

@@ -5,11 +5,13 @@ import type { Rendition } from './manifest.ts';
 
 interface RequestedStream {
   id: string;
-  /** Null where the source is gone: then only what is published can be kept. */
+  /** Null where the source is gone or cannot be read: then only what is published can be kept. */
   sourceSha256: string | null;
   progressive: Rendition[];
   /** The whole ladder, or null for a stream without HLS. */
   hls: Rendition[] | null;
+  /** Captions, sound and chapters that are asked for; null where their files cannot be read. */
+  asked: string | null;
 }
 
 export type Verdict =
@@ -47,21 +49,22 @@ export function judge(record: StreamRecord | undefined, requested: RequestedStre
     kind: 'refuse',
     reasons: [...new Set(reasons)].map((reason) => `stream ${requested.id}: ${reason}`),
   });
-  if (record === undefined) {
-    if (requested.sourceSha256 === null) return refuse(['its source does not exist']);
+  if (record === undefined)
     return { kind: 'encode', progressive: requested.progressive, hls: requested.hls, extras: true };
-  }
   if (record.withdrawn) return refuse(['this id was withdrawn and cannot be used again; choose another']);
   const reasons = changedRenditions(record, requested);
   if (requested.sourceSha256 !== null && requested.sourceSha256 !== record.sourceSha256)
     reasons.unshift('this id was published from another source; give the new content a new id');
+  if (requested.asked !== null && requested.asked !== record.asked)
+    reasons.push(
+      'its captions, audio, chapters and loudness were settled when it was published; changes need a new id',
+    );
   if (reasons.length > 0) return refuse(reasons);
   const progressive = requested.progressive.filter(
     (rendition) => !record.progressive.has(rendition.label) && !record.leftOut.has(rendition.label),
   );
   const hls = record.hls === null ? requested.hls : null;
   if (progressive.length === 0 && hls === null) return { kind: 'keep' };
-  if (requested.sourceSha256 === null) return refuse(['its source is gone, and something is to be added to it']);
   return { kind: 'encode', progressive, hls, extras: false };
 }
 

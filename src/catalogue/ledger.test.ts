@@ -46,6 +46,7 @@ test('a ledger that is not there is empty', async (t) => {
   assert.deepEqual(await readLedger(await ledgerIn(t)), { lines: [], completeBytes: 0 });
 });
 
-test('withdrawing what was never published leaves no record', () => {
-  assert.equal(foldLedger([line('a')]).size, 0);
+test('a withdrawal without a publish, from the tombstones of a site, keeps its id withdrawn', () => {
+  const record = foldLedger([{ type: 'withdraw', at: '', id: 'a' }]).get('a');
+  assert.deepEqual([record?.withdrawn, record?.purged, record?.files.size], [true, false, 0]);
 });

@@ -21,6 +21,8 @@ export interface PublishLine {
   hls: Rendition[] | null;
   /** Labels in the manifest that are larger than the source. */
   left_out: string[];
+  /** Captions, sound and chapters that the manifest asked for, where it did. */
+  asked?: string;
   facts: StreamFacts;
   /** Path from the root of the site, without the leading slash. */
   files: Record<string, PublishedFile>;
@@ -48,28 +50,35 @@ export interface StreamRecord {
   progressive: Map<string, Rendition>;
   hls: Rendition[] | null;
   leftOut: Set<string>;
+  asked: string;
   facts: StreamFacts;
   files: Map<string, PublishedFile>;
   withdrawn: boolean;
   purged: boolean;
 }
 
+const noFacts: StreamFacts = { fps: 0, duration_s: 0, progressive: {}, hls: null, poster: '', thumbnails: '' };
+
+/** Of an id that was withdrawn elsewhere: a ledger that was restored may know nothing else of it. */
+const emptyRecord = (id: string): StreamRecord => ({
+  id,
+  sourceSha256: '',
+  progressive: new Map(),
+  hls: null,
+  leftOut: new Set(),
+  asked: '',
+  facts: noFacts,
+  files: new Map(),
+  withdrawn: false,
+  purged: false,
+});
+
 function merge(record: StreamRecord | undefined, line: PublishLine): StreamRecord {
-  const base = record ?? {
-    id: line.id,
-    sourceSha256: line.source_sha256,
-    progressive: new Map(),
-    hls: null,
-    leftOut: new Set(),
-    facts: line.facts,
-    files: new Map(),
-    withdrawn: false,
-    purged: false,
-  };
+  const base = record ?? { ...emptyRecord(line.id), sourceSha256: line.source_sha256, facts: line.facts };
   for (const rendition of line.progressive) base.progressive.set(rendition.label, rendition);
   for (const label of line.left_out) base.leftOut.add(label);
   for (const [path, file] of Object.entries(line.files)) base.files.set(path, file);
-  return { ...base, hls: base.hls ?? line.hls, facts: line.facts };
+  return { ...base, hls: base.hls ?? line.hls, asked: line.asked ?? '', facts: line.facts };
 }
 
 export function foldLedger(lines: LedgerLine[]): Map<string, StreamRecord> {
@@ -77,9 +86,11 @@ export function foldLedger(lines: LedgerLine[]): Map<string, StreamRecord> {
   for (const line of lines) {
     const record = records.get(line.id);
     if (line.type === 'publish') records.set(line.id, merge(record, line));
-    else if (record !== undefined) {
-      record.withdrawn = true;
-      record.purged ||= line.type === 'purge';
+    else {
+      const withdrawn = record ?? emptyRecord(line.id);
+      withdrawn.withdrawn = true;
+      withdrawn.purged ||= line.type === 'purge';
+      records.set(line.id, withdrawn);
     }
   }
   return records;

@@ -43,18 +43,32 @@ const LANGUAGE_FAULT = 'must be a language tag such as en or pt-BR';
 const deinterlace = ['single', 'double'] as const;
 export type Deinterlace = (typeof deinterlace)[number];
 
+const Language = Matching(/^[A-Za-z0-9-]{2,35}$/, LANGUAGE_FAULT);
+const SourceFile = Matching(/^[^\0]{1,4096}$/, 'must name a file');
+const NAME = Matching(/^[^\0-\x1f\x7f"]{1,100}$/, 'must be 1 to 100 characters, without quotation marks');
+const MOST_TRACKS = 64;
+
+const Caption = Type.Object(
+  { source: SourceFile, language: Language, name: OrNull(NAME), default: YesOrNo, forced: YesOrNo },
+  mapping,
+);
+
 const WrittenStream = Type.Object(
   {
     id: Matching(/^[a-z0-9][a-z0-9_-]{0,63}$/, 'must be 1 to 64 of a-z, 0-9, - and _, starting with a letter or digit'),
     title: Matching(/^[^\0-\x1f\x7f]{1,200}$/, 'must be 1 to 200 characters'),
-    source: Matching(/^[^\0]{1,4096}$/, 'must name a file'),
+    source: SourceFile,
     progressive: OrNull(Type.Array(Type.Unsafe<string>({}), list(MAX_RENDITIONS))),
     hls: YesOrNo,
     interlaced: YesOrNo,
     deinterlace: Type.Optional(
       Type.Unsafe<Deinterlace | null>({ enum: [...deinterlace, null], fault: `must be ${deinterlace.join(' or ')}` }),
     ),
-    language: OrNull(Matching(/^[A-Za-z0-9-]{2,35}$/, LANGUAGE_FAULT)),
+    language: OrNull(Language),
+    captions: OrNull(Type.Array(Caption, list(MOST_TRACKS))),
+    audio: OrNull(Type.Array(Language, list(MOST_TRACKS))),
+    chapters: OrNull(SourceFile),
+    loudness: OrNull(Type.Number({ minimum: -40, maximum: -8, fault: 'must be a number from -40 to -8, in LUFS' })),
     allow_damaged: YesOrNo,
     fields: OrNull(Type.Record(Type.String(), Type.Unknown(), { fault: 'must be a mapping' })),
   },
@@ -75,11 +89,28 @@ const WrittenManifest = Type.Object(
 
 export type Rendition = Static<typeof Rendition>;
 
+/** A file that the manifest names: where it lies, and what it is called there. */
+export interface NamedFile {
+  path: string;
+  name: string;
+}
+
+export interface CaptionEntry {
+  source: NamedFile;
+  language: string;
+  /** As viewers choose it; null: the name of the language. */
+  name: string | null;
+  isDefault: boolean;
+  isForced: boolean;
+}
+
 export interface StreamEntry {
   id: string;
   title: string;
   /** Absolute path of the source video. */
   source: string;
+  /** The same as the manifest names it: what messages say. */
+  sourceName: string;
   /** Labels of the renditions to make as progressive files. */
   progressive: string[];
   hls: boolean;
@@ -90,6 +121,12 @@ export interface StreamEntry {
   /** Of the sound, instead of what the source says; null: as the source says. */
   language: string | null;
   allowDamaged: boolean;
+  captions: CaptionEntry[];
+  /** Languages of the sound, the main one first; null: every track of the source. */
+  audio: string[] | null;
+  chapters: NamedFile | null;
+  /** Target in LUFS; null: as loud as the source. */
+  loudness: number | null;
   /** Added fields, copied into the document. */
   fields: Record<string, unknown>;
 }
@@ -116,6 +153,25 @@ function twice(values: unknown[], path: string): Fault[] {
   return repeated.map((value) => ({ path, message: `"${value}" is there twice` }));
 }
 
+function trackFaults({ captions, audio, fields }: Record<string, unknown>, path: string): Fault[] {
+  const faults: Fault[] = [];
+  const named = itemsOf(captions).map(fieldsOf);
+  for (const [i, { language }] of named.entries())
+    if (typeof language === 'string' && languageTag(language) === null)
+      faults.push({ path: `${path}.captions[${i}].language`, message: LANGUAGE_FAULT });
+  if (named.filter((caption) => caption.default !== undefined && !isNo(caption.default ?? false)).length > 1)
+    faults.push({ path: `${path}.captions`, message: 'only one can be the default' });
+  for (const language of itemsOf(audio))
+    if (typeof language === 'string' && languageTag(language) === null)
+      faults.push({ path: `${path}.audio`, message: LANGUAGE_FAULT });
+  faults.push(...twice(itemsOf(audio), `${path}.audio`));
+  const own = { captions, audio };
+  for (const [name, value] of Object.entries(own))
+    if (value != null && Object.hasOwn(fieldsOf(fields), name))
+      faults.push({ path: `${path}.fields`, message: `"${name}" is one of the catalogue's own fields` });
+  return faults;
+}
+
 function streamFaults(value: unknown, path: string, labels: unknown[]): Fault[] {
   const { progressive, hls, language, fields } = fieldsOf(value);
   const unknown = itemsOf(progressive).filter((label) => !labels.includes(label));
@@ -125,6 +181,7 @@ function streamFaults(value: unknown, path: string, labels: unknown[]): Fault[] 
   faults.push(...twice(itemsOf(progressive), `${path}.progressive`));
   if (typeof language === 'string' && languageTag(language) === null)
     faults.push({ path: `${path}.language`, message: LANGUAGE_FAULT });
+  faults.push(...trackFaults(fieldsOf(value), path));
   if (isNo(hls) && itemsOf(progressive).length === 0)
     faults.push({ path, message: 'has neither progressive files nor HLS' });
   faults.push(...numberFaults(fieldsOf(fields), `${path}.fields`));
@@ -154,17 +211,29 @@ const yes = (value: boolean | 'yes' | 'no'): boolean => !isNo(value);
 
 function entryOf(stream: Static<typeof WrittenStream>, folder: string): StreamEntry {
   const { id, title, source, progressive, hls, interlaced, fields } = stream;
-  const { deinterlace, language, allow_damaged } = stream;
+  const { deinterlace, language, allow_damaged, captions, audio, chapters, loudness } = stream;
+  const named = (name: string): NamedFile => ({ path: resolve(folder, name), name });
   return {
     id,
     title,
     source: resolve(folder, source),
+    sourceName: source,
     progressive: progressive ?? [],
     hls: yes(hls ?? true),
     interlaced: interlaced == null ? null : yes(interlaced),
     deinterlace: deinterlace ?? 'single',
     language: languageTag(language ?? undefined),
     allowDamaged: yes(allow_damaged ?? false),
+    captions: (captions ?? []).map((caption) => ({
+      source: named(caption.source),
+      language: languageTag(caption.language)!,
+      name: caption.name ?? null,
+      isDefault: yes(caption.default ?? false),
+      isForced: yes(caption.forced ?? false),
+    })),
+    audio: audio?.map((each) => languageTag(each)!) ?? null,
+    chapters: chapters == null ? null : named(chapters),
+    loudness: loudness ?? null,
     fields: fields ?? {},
   };
 }

@@ -6,7 +6,7 @@ import { link, mkdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { CatalogueError, codeOf } from './catalogue-error.ts';
-import { type CatalogueDocument, encodeDocument, type StreamFacts, sameContent } from './document.ts';
+import { type CatalogueDocument, encodeDocument, laterDay, type StreamFacts, sameContent } from './document.ts';
 import { listFiles, placeLink, replaceFile, syncPath } from './files.ts';
 import {
   appendLedger,
@@ -16,11 +16,13 @@ import {
   readLedger,
   type StreamRecord,
 } from './ledger.ts';
+import { CHAPTERS_NAME } from './media/encode.ts';
 import { POSTER_NAME, progressiveName } from './media/encode-args.ts';
 import { MULTIVARIANT_NAME } from './media/package-hls.ts';
-import { DOCUMENT_PATH, HEALTH_BYTES, HEALTH_PATH, type SitePaths, SUMS_PATH } from './site-paths.ts';
+import { DOCUMENT_PATH, HEALTH_BYTES, HEALTH_PATH, type SitePaths, SUMS_PATH, TOMBSTONES_PATH } from './site-paths.ts';
 import { compressedForms, formatSums, formSuffixes, galleryFiles, needsForms } from './site-texts.ts';
 import type { StagedStream } from './staging.ts';
+import { allTombstones, encodeTombstones, forgottenLines, readTombstones } from './tombstones.ts';
 import { FilesOnce, formFault } from './verify/verify-files.ts';
 import { type StagedFiles, verifyStage } from './verify/verify-stream.ts';
 
@@ -44,6 +46,11 @@ export async function whileLocked<T>(paths: SitePaths, task: () => Promise<T>): 
   }
 }
 
+function captionFacts({ encoded }: StagedStream, at: (name: string) => string): Pick<StreamFacts, 'captions'> {
+  if (encoded.captions.length === 0) return {};
+  return { captions: encoded.captions.map(({ file, ...about }) => ({ ...about, path: at(file) })) };
+}
+
 function factsOf(id: string, record: StreamRecord | undefined, staged: StagedStream): StreamFacts {
   const at = (name: string) => `/media/${id}/${name}`;
   const added = staged.encoded.progressive.map(({ label }) => [label, at(progressiveName(label))] as const);
@@ -55,6 +62,10 @@ function factsOf(id: string, record: StreamRecord | undefined, staged: StagedStr
     hls: record?.facts.hls ?? (staged.encoded.hls === null ? null : at(MULTIVARIANT_NAME)),
     poster: record?.facts.poster ?? at(POSTER_NAME),
     thumbnails: record?.facts.thumbnails ?? at('thumbs.vtt'),
+    ...(record?.facts.captions ? { captions: record.facts.captions } : captionFacts(staged, at)),
+    ...(staged.encoded.audio.length > 0 ? { audio: staged.encoded.audio } : {}),
+    ...(record?.facts.audio ? { audio: record.facts.audio } : {}),
+    ...(staged.encoded.chapters || record?.facts.chapters ? { chapters: at(CHAPTERS_NAME) } : {}),
   };
 }
 
@@ -62,13 +73,15 @@ interface PublishedFrom {
   id: string;
   sourceSha256: string;
   encoder: string;
+  /** Captions, sound and chapters that the manifest asks for. */
+  asked: string;
   /** When it is published, ISO 8601. */
   at: string;
 }
 
 /** The ledger's line for a staged stream; throws where a path would get other content than it has. */
 export function publishLine(
-  { id, sourceSha256, encoder, at }: PublishedFrom,
+  { id, sourceSha256, encoder, at, asked }: PublishedFrom,
   record: StreamRecord | undefined,
   staged: StagedStream,
 ): PublishLine {
@@ -84,6 +97,7 @@ export function publishLine(
     progressive: staged.encoded.progressive,
     hls: staged.encoded.hls,
     left_out: staged.encoded.leftOut,
+    ...(asked === '' ? {} : { asked }),
     facts: factsOf(id, record, staged),
     files: Object.fromEntries(files),
   };
@@ -99,26 +113,26 @@ export async function readPublished(paths: SitePaths): Promise<CatalogueDocument
   }
 }
 
-const MOST_LINES = 50;
+const MOST_LINES = 10;
 
 /**
- * Stops a publish whose files are not what the document would say of them. A damaged stream leaves staging: the next build
- * encodes it again.
+ * The staged streams whose files are not what the document would say of them: they must not be published. They leave
+ * staging, and the next build encodes them again.
  */
 export async function checkStage(
   staged: StagedFiles[],
   document: CatalogueDocument,
   signal?: AbortSignal,
-): Promise<void> {
+): Promise<{ id: string; reasons: string[] }[]> {
   const damaged = await verifyStage(staged, document, signal);
-  if (damaged.length === 0) return;
   for (const { folder } of damaged) await rm(dirname(folder), { recursive: true, force: true });
-  const faults = damaged.flatMap((each) => each.faults);
-  const more = faults.length > MOST_LINES ? [`and ${faults.length - MOST_LINES} more faults`] : [];
-  throw new CatalogueError([
-    ...faults.slice(0, MOST_LINES).map((fault) => `${fault} (encoded, not published)`),
-    ...more,
-  ]);
+  return damaged.map(({ id, faults }) => {
+    const more = faults.length > MOST_LINES ? [`and ${faults.length - MOST_LINES} more faults`] : [];
+    return {
+      id,
+      reasons: [...faults.slice(0, MOST_LINES).map((fault) => `${fault} (encoded, not published)`), ...more],
+    };
+  });
 }
 
 /** Finished files are linked into the site: tries it, so that hours of encoding do not end with a link that cannot be. */
@@ -225,6 +239,11 @@ async function placeDocument(
   await placeText(paths, DOCUMENT_PATH, text);
 }
 
+export async function placeTombstones(paths: SitePaths, lines: LedgerLine[]): Promise<void> {
+  const all = allTombstones(lines, await readTombstones(paths));
+  await placeText(paths, TOMBSTONES_PATH, encodeTombstones(all));
+}
+
 /** Gives the paths of all texts, compressed forms included. */
 export async function placeTexts(
   paths: SitePaths,
@@ -267,18 +286,25 @@ interface WithdrawOptions {
 
 async function withdrawLocked({ paths, id, purge, now }: WithdrawOptions): Promise<void> {
   const ledger = await readLedger(paths.ledger);
-  const record = foldLedger(ledger.lines).get(id);
+  const forgotten = forgottenLines(foldLedger(ledger.lines), await readTombstones(paths));
+  const history = [...ledger.lines, ...forgotten];
+  const record = foldLedger(history).get(id);
   const published = await readPublished(paths);
   if (record === undefined || published === null) throw new CatalogueError(`stream ${id} was never published`);
   const at = now().toISOString();
-  const lines: LedgerLine[] = [];
+  const lines: LedgerLine[] = [...forgotten];
   if (!record.withdrawn) lines.push({ type: 'withdraw', at, id });
   if (purge && !record.purged) lines.push({ type: 'purge', at, id });
   // The ledger first: after a crash here the id is withdrawn already, and the same command finishes the rest.
   await appendLedger(paths.ledger, ledger.completeBytes, lines);
+  await placeTombstones(paths, [...ledger.lines, ...lines]);
   const records = foldLedger([...ledger.lines, ...lines]);
   const streams = published.streams.filter((stream) => !records.get(stream.id)?.withdrawn);
-  await removeFromSite(paths, records, published, { ...published, updated: at.slice(0, 10), streams });
+  await removeFromSite(paths, records, published, {
+    ...published,
+    updated: laterDay(published, at.slice(0, 10)),
+    streams,
+  });
 }
 
 /**

@@ -286,7 +286,11 @@ class Pusher {
       this.result.present++;
       return;
     }
-    if ((await this.#s3.put(key, body, { ...about, sha256 })) !== 'stored')
+    // A connection that was lost after the store had taken the bytes looks like somebody else's write.
+    if (
+      (await this.#s3.put(key, body, { ...about, sha256 })) !== 'stored' &&
+      (await this.#s3.head(key))?.sha256 !== sha256
+    )
       throw new CatalogueError(`${name}: another push changed the store in the meantime; push again`);
     this.#sent(name);
   }

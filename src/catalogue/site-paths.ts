@@ -7,6 +7,7 @@ import { join, resolve } from 'node:path';
 
 export const DOCUMENT_PATH = 'api/streams.json';
 export const SUMS_PATH = 'media/SHA256SUMS';
+export const TOMBSTONES_PATH = 'api/withdrawn.json';
 export const HEALTH_PATH = 'health.txt';
 export const HEALTH_BYTES = 'ok\n';
 

@@ -5,7 +5,7 @@ import { type FileHandle, readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CatalogueError } from './catalogue-error.ts';
 import { replaceFile } from './files.ts';
-import { digestOpen, openToRead, stampOpen, stampSource } from './media/source-file.ts';
+import { digestOpen, openToRead, type SourceName, stampOpen, stampSource } from './media/source-file.ts';
 
 export interface Patience {
   /** How long a file must not have changed. */
@@ -26,18 +26,18 @@ interface Waiting {
 const POLL_MS = 100;
 
 /** Returns when the open file has not changed for a while; the clock of the machine only decides whether to look closer. */
-async function waitUntilQuiet(path: string, file: FileHandle, waiting: Waiting): Promise<void> {
+async function waitUntilQuiet(source: SourceName, file: FileHandle, waiting: Waiting): Promise<void> {
   const { quietMs, longestMs } = waiting.patience;
-  let last = await stampOpen(path, file);
+  let last = await stampOpen(source, file);
   if (Math.abs(Date.now() - last.writtenMs) >= quietMs) return;
-  waiting.onWait?.(`${path} was written to a moment ago; waiting until it is complete`);
+  waiting.onWait?.(`${source.name} was written to a moment ago; waiting until it is complete`);
   const startedMs = performance.now();
   let stillSinceMs = startedMs;
   while (performance.now() - stillSinceMs < quietMs) {
     if (performance.now() - startedMs > longestMs)
-      throw new CatalogueError(`${path} is still being written; build again when it is complete`);
+      throw new CatalogueError(`${source.name} is still being written; build again when it is complete`);
     await sleep(Math.min(POLL_MS, quietMs), undefined, { signal: waiting.signal });
-    const now = await stampOpen(path, file);
+    const now = await stampOpen(source, file);
     if (now.stamp !== last.stamp) stillSinceMs = performance.now();
     last = now;
   }
@@ -78,10 +78,10 @@ export class SourceDigests {
   }
 
   /** Null where there is no such file. A file that is still being written is waited for. */
-  async digestOf(source: string, options: DigestOptions): Promise<Digested | null> {
+  async digestOf(source: SourceName, options: DigestOptions): Promise<Digested | null> {
     const found = stampSource(source);
     if (found === null) return null;
-    const known = this.#known.get(source);
+    const known = this.#known.get(source.path);
     if (known?.stamp === found.stamp) return known;
     const file = await openToRead(source);
     try {
@@ -89,7 +89,7 @@ export class SourceDigests {
       const { stamp, changedMs } = await stampOpen(source, file);
       const digested = { stamp, sha256: await digestOpen(file, options.signal) };
       if (Date.now() - changedMs > TOO_RECENT_MS) {
-        this.#known.set(source, digested);
+        this.#known.set(source.path, digested);
         this.#changed = true;
       }
       return digested;

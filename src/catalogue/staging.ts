@@ -9,7 +9,7 @@ import type { PublishedFile } from './ledger.ts';
 import { type Encoded, type EncodeProgress, type EncodeTask, encodeStream } from './media/encode.ts';
 import { RECIPE_REVISION } from './media/encode-args.ts';
 import type { Ffmpeg } from './media/ffmpeg.ts';
-import { readUnchanged } from './media/source-file.ts';
+import { readUnchanged, type SourceName } from './media/source-file.ts';
 import { compressedForms, isText } from './site-texts.ts';
 
 export interface StagedStream {
@@ -24,7 +24,7 @@ export type Recipe = Omit<EncodeTask, 'folder' | 'source'> & { sourceSha256: str
 
 export interface StagingTask {
   recipe: Recipe;
-  source: string;
+  source: SourceName;
   /** Of the source, when its digest was taken. */
   sourceStamp: string;
 }
@@ -77,7 +77,7 @@ export async function stageStream(
   await mkdir(join(partial, 'files'), { recursive: true });
   try {
     const { sourceSha256: sha256, ...recipe } = task.recipe;
-    const expected = { path: task.source, sha256, stamp: task.sourceStamp };
+    const expected = { ...task.source, sha256, stamp: task.sourceStamp };
     const target = join(partial, 'files');
     const encoded = await readUnchanged(
       expected,

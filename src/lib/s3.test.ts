@@ -50,3 +50,47 @@ test('a store in trouble for a moment is asked again, five times in all', async 
   await assert.rejects(s3.read('second'), S3Error);
   assert.deepEqual(busy.calls, [...Array(3).fill('GET /b/first'), ...Array(5).fill('GET /b/second')]);
 });
+
+test('a connection that is reset is tried again', async () => {
+  let calls = 0;
+  const server = createServer((request, response) => {
+    if (++calls < 3) request.socket.resetAndDestroy();
+    else response.end('whole');
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const store = { bucket: 'b', prefix: '', region: 'us-east-1', endpoint, accessKeyId: 'id', secretAccessKey: 'key' };
+  try {
+    assert.equal(String(await new S3(store).read('key')), 'whole');
+    assert.equal(calls, 3);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+test('a damaged file in parts is never joined, and its parts are given up', async () => {
+  const calls: string[] = [];
+  const server = createServer((request, response) => {
+    calls.push(`${request.method} ${request.url}`);
+    request.resume().on('end', () => response.end('<UploadId>u</UploadId>'));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const store = { bucket: 'b', prefix: '', region: 'us-east-1', endpoint, accessKeyId: 'id', secretAccessKey: 'key' };
+  try {
+    const body = new Blob([new Uint8Array(65 * 1024 * 1024)]);
+    const about = { type: 'video/mp4', cacheControl: '', sha256: 'f'.repeat(64) };
+    await assert.rejects(new S3(store).put('film.mp4', body, about), /film\.mp4: the file is damaged: its digest/);
+    assert.deepEqual(calls, [
+      'POST /b/film.mp4?uploads=',
+      'PUT /b/film.mp4?partNumber=1&uploadId=u',
+      'DELETE /b/film.mp4?uploadId=u',
+    ]);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});

@@ -39,6 +39,13 @@ const FIRST_PAUSE_MS = 50;
 /** What a store answers that is busy or in trouble for a moment. */
 const isPassing = (status: number) => status >= 500 || status === 429;
 
+/** The connection was lost in the middle: every call here can be made again. */
+const resets = ['ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'UND_ERR_SOCKET'];
+function isReset(error: unknown): boolean {
+  const cause = (error as Error).cause;
+  return cause instanceof Error && 'code' in cause && resets.includes(String(cause.code));
+}
+
 const unescapeXml = (text: string) =>
   text.replace(
     /&(lt|gt|quot|apos|amp);/g,
@@ -70,9 +77,12 @@ export class S3 {
         // Every header is signed, the conditions above all: nothing on the way can take them out.
         const request = await this.#aws.sign(address, { method, headers, body, aws: { allHeaders: true } });
         // The signal is given here and not in the request: one that only a request follows is lost with the next garbage collection.
-        const response = await fetch(request, { signal });
-        if (!isPassing(response.status) || tries === MOST_TRIES) return response;
-        await response.body?.cancel();
+        const response = await fetch(request, { signal }).catch((error) => {
+          if (!isReset(error) || signal?.aborted || tries === MOST_TRIES) throw error;
+          return null;
+        });
+        if (response !== null && (!isPassing(response.status) || tries === MOST_TRIES)) return response;
+        await response?.body?.cancel();
         await pause(Math.random() * FIRST_PAUSE_MS * 2 ** (tries - 1), undefined, signal ? { signal } : {});
       }
     } catch (error) {
@@ -122,7 +132,8 @@ export class S3 {
       ...(options.encoding !== undefined && { 'Content-Encoding': options.encoding }),
     };
     const condition = conditionHeaders(options.condition);
-    if (body.size > PART_BYTES) return this.#putInParts(key, body, about, condition);
+    if (body.size > PART_BYTES)
+      return this.#putInParts(key, body, about, condition, options.bodySha256 ?? options.sha256);
     const digest = { 'X-Amz-Content-Sha256': options.bodySha256 ?? options.sha256 };
     return this.#stored(await this.#call('PUT', key, { ...about, ...digest, ...condition }, body), 'PUT', key);
   }
@@ -137,18 +148,28 @@ export class S3 {
     return 'stored';
   }
 
-  async #putInParts(key: string, body: Blob, about: Record<string, string>, condition: Record<string, string>) {
+  /** The store checks the digest of each part against the bytes that are sent; that of the whole is checked here. */
+  async #putInParts(
+    key: string,
+    body: Blob,
+    about: Record<string, string>,
+    condition: Record<string, string>,
+    sha256OfAll: string,
+  ) {
     const begun = await this.#call('POST', `${key}?uploads=`, about);
     if (!begun.ok) return this.#fail(begun, 'POST', key);
     const upload = encodeURIComponent(tag(await begun.text(), 'UploadId') ?? '');
     try {
       const size = Math.max(PART_BYTES, Math.ceil(body.size / MOST_PARTS));
       const parts: string[] = [];
+      const all = createHash('sha256');
       for (let at = 0; at < body.size; at += size) {
         const part = body.slice(at, at + size);
-        const sha256 = createHash('sha256')
-          .update(Buffer.from(await part.arrayBuffer()))
-          .digest('hex');
+        const bytes = Buffer.from(await part.arrayBuffer());
+        const sha256 = createHash('sha256').update(bytes).digest('hex');
+        all.update(bytes);
+        if (at + size >= body.size && all.digest('hex') !== sha256OfAll)
+          throw new S3Error(`PUT ${key}: the file is damaged: its digest is not the one that it was published with`);
         const target = `${key}?partNumber=${parts.length + 1}&uploadId=${upload}`;
         const sent = await this.#call('PUT', target, { 'X-Amz-Content-Sha256': sha256 }, part);
         if (!sent.ok) return await this.#fail(sent, 'PUT', key);

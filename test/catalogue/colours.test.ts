@@ -4,25 +4,52 @@ import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { listFiles } from '../../src/catalogue/files.ts';
 import { toBt709 } from '../../src/catalogue/media/colour.ts';
 import { describeInput } from '../../src/catalogue/media/describe-input.ts';
-import { bundledFfmpeg, execute, makeBuild, makeFolder, systemFfmpeg, writeManifest, writeSource } from './fixture.ts';
+import { encoders, execute, makeBuild, makeFolder, systemFfmpeg, writeManifest, writeSource } from './fixture.ts';
 
-const SIZE = '160x90';
+/** Three strips: a light grey, a dark one and a red. The same RGB in every source. */
+const strips = [
+  [180, 180, 180],
+  [71, 71, 71],
+  [192, 48, 32],
+] as const;
+const SMALL = [96, 48];
+const HD = [1278, 720];
 
-/** A field of one colour, which stands as the same RGB in every source. */
-async function makeField(folder: string, name: string, filters: string, output: string[]): Promise<void> {
-  const rgb = `color=c=0xc03020:s=${SIZE}:r=25:d=0.4,format=gbrp`;
-  // Builds of 2018 do not tag everything they write.
-  await writeSource(join(folder, name), ['-f', 'lavfi', '-i', `${rgb},${filters}`, ...output], systemFfmpeg);
+async function makeStrips(folder: string, name: string, filters: string, output: string[], [width, height] = SMALL) {
+  const hex = (rgb: readonly number[]) => rgb.map((value) => value.toString(16).padStart(2, '0')).join('');
+  const parts = strips.map((rgb, i) => `color=c=0x${hex(rgb)}:s=${width! / 3}x${height}:r=25:d=0.2,format=gbrp[c${i}]`);
+  const graph = `${parts.join(';')};[c0][c1][c2]hstack=3,${filters}`;
+  await writeSource(join(folder, name), ['-filter_complex', graph, ...output], systemFfmpeg);
 }
 
-/** Red, green and blue in the middle of the picture, read with the matrix that the file must be read with. */
-async function middle(path: string, matrix: 'bt709' | 'bt601'): Promise<number[]> {
-  const filter = `scale=in_color_matrix=${matrix},format=gbrp,format=rgb24,crop=2:2`;
-  const args = ['-v', 'error', '-i', path, '-frames:v', '1', '-vf', filter, '-f', 'rawvideo', '-'];
-  const { stdout } = await execute((await bundledFfmpeg()).path, args, { encoding: 'buffer' });
-  return [...(stdout as unknown as Buffer).subarray(0, 3)];
+/** What is in a picture, without a conversion by ffmpeg: red, green and blue of each strip. */
+async function shown(path: string, kind: 'video' | 'jpeg'): Promise<number[][]> {
+  const plain = ['-v', 'error', '-i', path, '-frames:v', '1', '-pix_fmt', kind === 'jpeg' ? 'yuvj420p' : 'yuv420p'];
+  const size = (
+    await execute('ffprobe', ['-v', 'error', '-show_entries', 'stream=width,height', '-of', 'csv=p=0', path])
+  ).stdout;
+  const [width, height] = size.trim().split(',').map(Number) as [number, number];
+  const { stdout } = await execute('ffmpeg', [...plain, '-f', 'rawvideo', '-'], { encoding: 'buffer', maxBuffer: 1e7 });
+  const bytes = stdout as unknown as Buffer;
+  const [half, luma] = [width / 2, width * height];
+  const [red, blue] = kind === 'jpeg' ? [0.299, 0.114] : [0.2126, 0.0722];
+  return strips.map((_, i) => {
+    const [x, y] = [Math.floor(((i + 0.5) * width) / 3), Math.floor(height / 2)];
+    const chroma = (y >> 1) * half + (x >> 1);
+    const codes = [bytes[y * width + x]!, bytes[luma + chroma]!, bytes[luma + (luma >> 2) + chroma]!] as const;
+    const light = kind === 'jpeg' ? codes[0] / 255 : (codes[0] - 16) / 219;
+    const [cb, cr] = [codes[1], codes[2]].map((code) => (code - 128) / (kind === 'jpeg' ? 255 : 224)) as [
+      number,
+      number,
+    ];
+    const r = light + 2 * (1 - red) * cr;
+    const b = light + 2 * (1 - blue) * cb;
+    const g = (light - red * r - blue * b) / (1 - red - blue);
+    return [r, g, b].map((value) => Math.round(value * 255));
+  });
 }
 
 async function tags(path: string): Promise<string> {
@@ -31,70 +58,118 @@ async function tags(path: string): Promise<string> {
   return (await execute('ffprobe', args)).stdout.trim();
 }
 
-const near = (found: number[], wanted: number[], what: string) =>
-  assert.ok(
-    found.every((value, i) => Math.abs(value - wanted[i]!) <= 12),
-    `${what}: ${found} instead of ${wanted}`,
-  );
+function near(found: number[][], within: number, what: string): void {
+  const off = Math.max(...found.flatMap((rgb, i) => rgb.map((value, j) => Math.abs(value - strips[i]![j]!))));
+  assert.ok(off <= within, `${what}: ${JSON.stringify(found)} instead of ${JSON.stringify(strips)}`);
+}
 
 const x264 = (...more: string[]) => ['-c:v', 'libx264', '-qp', '4', ...more];
+const tagged = (primaries: string, transfer: string, matrix: string, range: string) =>
+  x264('-color_primaries', primaries, '-color_trc', transfer, '-colorspace', matrix, '-color_range', range);
 const hdrTags = ['-color_primaries', 'bt2020', '-colorspace', 'bt2020nc'];
-/** The same red in BT.2020, white at 203 nits, as ten-bit codes of luma and chroma. */
-const hdrReds = { smpte2084: [395, 467, 575], 'arib-std-b67': [353, 440, 641] };
-const toHdr = ([y, u, v]: number[]) => `format=yuv420p10le,lutyuv=y=${y}:u=${u}:v=${v}`;
 
-for (const [which, find] of [
-  ['the system’s ffmpeg', systemFfmpeg],
-  ['the ffmpeg that comes with the install', bundledFfmpeg],
-] as const) {
+/** Ten-bit codes of HDR video that shows what a BT.709 display shows for this RGB, with white at 203 nits. */
+function hdrCodes(rgb: readonly number[], transfer: string): number[] {
+  const [r, g, b] = rgb.map((value) => 203 * (value / 255) ** 2.4) as [number, number, number];
+  const wide = [
+    0.6274 * r + 0.3293 * g + 0.0433 * b,
+    0.0691 * r + 0.9195 * g + 0.0114 * b,
+    0.0164 * r + 0.088 * g + 0.8956 * b,
+  ];
+  const luma = ([red, green, blue]: number[]) => 0.2627 * red! + 0.678 * green! + 0.0593 * blue!;
+  const pq = (nits: number) => {
+    const power = (nits / 10_000) ** 0.1593017578125;
+    return ((0.8359375 + 18.8515625 * power) / (1 + 18.6875 * power)) ** 78.84375;
+  };
+  const hlg = (nits: number) => {
+    const scene = (nits / 1000) * (luma(wide) / 1000) ** (-0.2 / 1.2);
+    return scene <= 1 / 12 ? Math.sqrt(3 * scene) : 0.17883277 * Math.log(12 * scene - 0.28466892) + 0.55991073;
+  };
+  const coded = wide.map(transfer === 'smpte2084' ? pq : hlg);
+  const y = luma(coded);
+  const [cb, cr] = [(coded[2]! - y) / 1.8814, (coded[0]! - y) / 1.4746];
+  return [64 + 876 * y, 512 + 896 * cb, 512 + 896 * cr].map(Math.round);
+}
+
+for (const [which, find] of encoders) {
   describe(which, () => {
-    test('sources of every kind are published as BT.709, and so are their pictures', async (t) => {
+    test('levels are within two of the source’s, whatever its range, matrix and tags', async (t) => {
       const build = await makeBuild(t, await find());
       const { folder } = build;
-      await makeField(folder, 'hd.mp4', 'scale=out_color_matrix=bt709,format=yuv420p', x264('-colorspace', 'bt709'));
-      await makeField(
-        folder,
-        'sd.mp4',
-        'scale=out_color_matrix=bt601,format=yuv420p',
-        x264('-colorspace', 'smpte170m'),
-      );
-      await makeField(folder, 'full.mp4', 'scale=out_color_matrix=bt709:out_range=pc,format=yuv420p', [
-        ...x264('-colorspace', 'bt709', '-color_range', 'pc'),
-      ]);
-      await makeField(folder, 'rgb.mkv', 'null', ['-c:v', 'ffv1']);
-      const ids = { hd: 'hd.mp4', sd: 'sd.mp4', full: 'full.mp4', rgb: 'rgb.mkv' };
+      const made: Record<string, string> = {};
+      const make = async (id: string, name: string, filters: string, output: string[], size?: number[]) => {
+        await makeStrips(folder, name, filters, output, size);
+        made[id] = name;
+      };
+      for (const range of ['tv', 'pc']) {
+        const to = (matrix: string, format: string) =>
+          `scale=out_color_matrix=${matrix}:out_range=${range},format=${format}`;
+        await make(`hd-${range}`, `hd-${range}.mp4`, to('bt709', 'yuv420p'), tagged('bt709', 'bt709', 'bt709', range));
+        await make(
+          `sd-${range}`,
+          `sd-${range}.mp4`,
+          to('bt601', 'yuv420p'),
+          tagged('bt709', 'bt709', 'smpte170m', range),
+        );
+        const wide = `zscale=pin=709:tin=709:rin=full:min=gbr:p=2020:t=709:m=2020_ncl:r=${range === 'pc' ? 'full' : 'limited'}`;
+        const wideTags = tagged('bt2020', 'bt2020-10', 'bt2020nc', range);
+        await make(`wide-${range}`, `wide-${range}.mp4`, `${wide},format=yuv420p10le`, wideTags);
+      }
+      await make('untagged-sd', 'untagged-sd.mp4', 'scale=out_color_matrix=bt601,format=yuv420p', x264());
+      await make('untagged-hd', 'untagged-hd.mp4', 'scale=out_color_matrix=bt709,format=yuv420p', x264(), HD);
+      // Standard definition that was turned upright is that still.
+      const sd = 'scale=out_color_matrix=bt601,format=yuv420p';
+      await make('upright-sd', 'upright-sd.mp4', sd, x264(), [96, 720]);
+      const jpeg = 'scale=out_color_matrix=bt601:out_range=pc,format=yuvj444p';
+      await make('camera', 'camera.avi', jpeg, ['-c:v', 'mjpeg', '-q:v', '1']);
+      await make('rgb', 'rgb.mkv', 'null', ['-c:v', 'ffv1']);
       await writeManifest(
         folder,
-        Object.entries(ids).map(([id, name]) => `{ id: ${id}, title: T, source: ${name}, progressive: [90p] }`),
+        Object.entries(made).map(([id, name]) => `{ id: ${id}, title: T, source: ${name}, progressive: [90p] }`),
       );
       await build.build();
-      for (const id of Object.keys(ids)) {
+      for (const id of Object.keys(made)) {
         const media = (name: string) => join(build.paths.site, 'media', id, name);
-        for (const name of ['90p.mp4', 'hls/v-90p.mp4', 'hls/iframes.mp4'])
+        const tracks = (await listFiles(media('hls'))).filter((name) => name.endsWith('.mp4'));
+        assert.ok(tracks.length >= 2);
+        for (const name of ['90p.mp4', ...tracks.map((track) => `hls/${track}`)])
           assert.equal(await tags(media(name)), 'tv,bt709,bt709,bt709', `${id}/${name}`);
-        near(await middle(media('90p.mp4'), 'bt709'), [0xc0, 0x30, 0x20], `${id}/90p.mp4`);
-        near(await middle(media('poster.jpg'), 'bt601'), [0xc0, 0x30, 0x20], `${id}/poster.jpg`);
-        near(await middle(media('thumbs-001.jpg'), 'bt601'), [0xc0, 0x30, 0x20], `${id}/thumbs-001.jpg`);
+        near(await shown(media('90p.mp4'), 'video'), 2, `${id}/90p.mp4`);
+        near(await shown(media('poster.jpg'), 'jpeg'), 5, `${id}/poster.jpg`);
       }
+      near(await shown(join(build.paths.site, 'media/hd-pc/thumbs-001.jpg'), 'jpeg'), 5, 'thumbs-001.jpg');
     });
 
-    test('HDR10 and HLG are mapped to SDR', async (t) => {
+    test('HDR10 and HLG become SDR with white as bright as SDR viewers expect it, and colours stay what they are', async (t) => {
       const build = await makeBuild(t, await find());
       const { folder } = build;
       const hevc = ['-c:v', 'libx265', '-x265-params', 'log-level=none', ...hdrTags];
-      await makeField(folder, 'pq.mp4', toHdr(hdrReds.smpte2084), [...hevc, '-color_trc', 'smpte2084']);
-      await makeField(folder, 'hlg.mp4', toHdr(hdrReds['arib-std-b67']), [...hevc, '-color_trc', 'arib-std-b67']);
-      await writeManifest(folder, [
-        '{ id: pq, title: T, source: pq.mp4, progressive: [90p] }',
-        '{ id: hlg, title: T, source: hlg.mp4, progressive: [90p] }',
-      ]);
+      const ids: string[] = [];
+      for (const [kind, transfer] of Object.entries({ pq: 'smpte2084', hlg: 'arib-std-b67' }))
+        for (const [colour, rgb] of Object.entries({ white: [255, 255, 255], red: strips[2] })) {
+          const [y, u, v] = hdrCodes(rgb, transfer);
+          const field = `format=yuv420p10le,lutyuv=y=${y}:u=${u}:v=${v}`;
+          await makeStrips(folder, `${kind}-${colour}.mp4`, field, [...hevc, '-color_trc', transfer]);
+          ids.push(`${kind}-${colour}`);
+        }
+      await writeManifest(
+        folder,
+        ids.map((id) => `{ id: ${id}, title: T, source: ${id}.mp4, progressive: [90p] }`),
+      );
       await build.build();
-      for (const id of ['pq', 'hlg']) {
+      for (const id of ids) {
         const file = join(build.paths.site, 'media', id, '90p.mp4');
         assert.equal(await tags(file), 'tv,bt709,bt709,bt709');
-        const [red, green, blue] = (await middle(file, 'bt709')) as [number, number, number];
-        // A tone curve changes the brightness, not which colour it is: still a strong red, neither grey nor washed out.
-        assert.ok(red > 90 && red > 1.8 * green && red > 1.8 * blue, `${id}: ${red} ${green} ${blue}`);
+        const [red, green, blue] = (await shown(file, 'video'))[0] as [number, number, number];
+        const found = `${id}: ${red} ${green} ${blue}`;
+        if (id.endsWith('white'))
+          assert.ok(
+            [red, green, blue].every((value) => value >= 232 && value <= 250),
+            found,
+          );
+        // ffmpeg applies the curve of HLG to each primary by itself, which makes colours stronger.
+        else if (id.startsWith('hlg')) assert.ok(red > 180 && red < 216 && green < 60 && blue < 44, found);
+        else assert.ok(Math.abs(red - 192) <= 4 && Math.abs(green - 48) <= 4 && Math.abs(blue - 32) <= 4, found);
         assert.match(await readFile(join(build.paths.site, 'media', id, 'hls/main.m3u8'), 'utf8'), /VIDEO-RANGE=SDR/);
       }
     });
@@ -113,7 +188,7 @@ test('HDR is refused in one line where ffmpeg cannot map it', async (t) => {
   );
   const build = await makeBuild(t, { path: lacking, version: 'without zscale' });
   const hevc = ['-c:v', 'libx265', '-x265-params', 'log-level=none', ...hdrTags, '-color_trc', 'smpte2084'];
-  await makeField(build.folder, 'a.mp4', 'format=yuv420p10le', hevc);
+  await makeStrips(build.folder, 'a.mp4', 'format=yuv420p10le', hevc);
   await writeManifest(build.folder, ['{ id: a, title: A, source: a.mp4, progressive: [90p] }']);
   await assert.rejects(build.build(), (error: { lines: string[] }) => {
     assert.equal(error.lines.length, 1);
@@ -133,7 +208,7 @@ test('colours are read from what ffmpeg says of a stream, and the rest is assume
   assert.deepEqual(colourOf('yuv420p(tv, bt709, progressive)').matrix, 'bt709');
   assert.deepEqual(colourOf('yuvj420p(pc, bt470bg/unknown/unknown)').full, true);
   assert.deepEqual(colourOf('yuv420p(top first)').matrix, 'unknown');
-  const head = (pixels: string, height: number) => toBt709(colourOf(pixels), height)[0]!;
+  const head = (pixels: string, height: number) => toBt709(colourOf(pixels), height, false)[0]!;
   assert.match(head('yuv420p', 480), /in_color_matrix=bt601/);
   assert.match(head('yuv420p', 720), /^setparams/);
   assert.match(head('yuv420p(tv, smpte170m)', 1080), /in_color_matrix=bt601/);

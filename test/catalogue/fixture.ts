@@ -1,6 +1,6 @@
 // What the catalogue's scenarios share: a folder of their own, short generated sources, and a site built from them with a
-// real encoder. Most of them use the ffmpeg that comes with the install: it starts in a tenth of the time that a system's
-// takes to load its libraries. What either makes of a source is tested where that is the point, with both.
+// real encoder. The ffmpeg that comes with the install writes most sources: it starts in a tenth of the time that a system's
+// takes to load its libraries. `SLUICE_TEST_FFMPEG` names another build, to test what it makes of them as well.
 
 import { execFile, spawn } from 'node:child_process';
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
@@ -12,14 +12,14 @@ import { dirname, extname, join } from 'node:path';
 import { after } from 'node:test';
 import { promisify } from 'node:util';
 import { type BuildEvent, type BuildResult, buildCatalogue } from '../../src/catalogue/build.ts';
-import { bundledFfmpeg as bundledPath, type Ffmpeg, findFfmpeg } from '../../src/catalogue/media/ffmpeg.ts';
+import { type Ffmpeg, findFfmpeg, findSampleFfmpeg } from '../../src/catalogue/media/ffmpeg.ts';
 import type { HlsLayout } from '../../src/catalogue/media/package-hls.ts';
 import { type SitePaths, sitePathsOf } from '../../src/catalogue/site-paths.ts';
 import { compressedForms, galleryFiles } from '../../src/catalogue/site-texts.ts';
 import type { Patience } from '../../src/catalogue/sources.ts';
 
 export const execute = promisify(execFile);
-const cliPath = join(import.meta.dirname, '../../src/cli/main.ts');
+export const cliPath = join(import.meta.dirname, '../../src/cli/main.ts');
 
 /** Where to leave what must be undone: a test's context, or the list below. */
 export interface Cleanup {
@@ -44,7 +44,12 @@ export async function makeFolder(t: Cleanup): Promise<string> {
 }
 
 export const systemFfmpeg = () => findFfmpeg(undefined, process.env.PATH);
-export const bundledFfmpeg = () => findFfmpeg(undefined, '');
+export const bundledFfmpeg = () => findSampleFfmpeg(undefined, '');
+
+/** Every encoder that has to make the same of a source. */
+export const encoders: [which: string, find: () => Promise<Ffmpeg>][] = [['the system’s ffmpeg', systemFfmpeg]];
+const another = process.env.SLUICE_TEST_FFMPEG;
+if (another) encoders.push([another, () => findFfmpeg(another, undefined)]);
 
 export interface SourceOptions {
   seconds?: number;
@@ -108,6 +113,7 @@ export interface TestBuild {
   build(options?: {
     hlsLayout?: HlsLayout;
     jobs?: number;
+    strict?: boolean;
     patience?: Patience;
     signal?: AbortSignal;
     now?: Date;
@@ -116,7 +122,7 @@ export interface TestBuild {
 
 /** In its site lies the gallery, which takes longer to compress than a short film to encode; nothing else is published. */
 export async function makeBuild(t: Cleanup, ffmpeg?: Ffmpeg): Promise<TestBuild> {
-  const build = buildIn(await makeFolder(t), ffmpeg ?? (await bundledFfmpeg()));
+  const build = buildIn(await makeFolder(t), ffmpeg ?? (await systemFfmpeg()));
   packedGallery ??= packGallery();
   for (const [path, bytes] of await packedGallery) {
     mkdirSync(dirname(join(build.paths.site, path)), { recursive: true });
@@ -179,7 +185,7 @@ export function sharedSite(make: (build: TestBuild) => Promise<unknown>): (t: Cl
 /** Writes an encoder that takes as long for a source as it takes to watch it, at no cost; gives its path. */
 export async function makeSlowEncoder(folder: string): Promise<string> {
   const path = join(folder, 'slow-ffmpeg');
-  const { path: real } = await bundledFfmpeg();
+  const { path: real } = await systemFfmpeg();
   const script = `#!/bin/sh\ncase "$*" in *-filter_complex*) set -- -re "$@";; esac\nexec "${real}" "$@"\n`;
   await writeFile(path, script, { mode: 0o755 });
   return path;
@@ -202,9 +208,9 @@ export interface CliResult {
   stderr: string;
 }
 
-/** Runs `sluice catalogue …` as a process of its own, with the encoder that `makeBuild` uses. */
+/** Runs `sluice catalogue …` as a process of its own. */
 export function runCli(args: string[], options: { env?: NodeJS.ProcessEnv; limitBlocks?: number } = {}) {
-  const env = { ...process.env, FFMPEG: bundledPath() ?? '', ...options.env };
+  const env = { ...process.env, ...options.env };
   const words = [cliPath, 'catalogue', ...args];
   // Under a limit for the size of files, a write fails as it does on a full disk.
   const limited = ['-c', `ulimit -f ${options.limitBlocks}; exec "$@"`, 'sh', process.execPath, ...words];

@@ -138,7 +138,13 @@ test('the rule alone, over many more sequences: an id keeps its source, its rend
           const before = foldLedger(structuredClone(lines)).get(id);
           const wanted = progressive.map((label) => rendition(label, label === '36p' ? step.kbps : 200));
           const ladder = hls ? [rendition('36p', step.kbps), rendition('90p', 200)] : null;
-          const verdict = judge(before, { id, sourceSha256: String(source), progressive: wanted, hls: ladder });
+          const verdict = judge(before, {
+            id,
+            sourceSha256: String(source),
+            progressive: wanted,
+            hls: ladder,
+            asked: '',
+          });
           if (verdict.kind !== 'encode') continue;
           assert.ok(!before?.withdrawn, 'a withdrawn id is never encoded again');
           assert.equal(before?.sourceSha256 ?? String(source), String(source));

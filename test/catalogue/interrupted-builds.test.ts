@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
 import { until } from '../helpers/wait.ts';
 import {
-  bundledFfmpeg,
+  encoders,
   execute,
   makeBuild,
   makeFolder,
@@ -16,7 +16,6 @@ import {
   makeSource,
   quickCodec,
   runCli,
-  systemFfmpeg,
   writeManifest,
 } from './fixture.ts';
 
@@ -36,10 +35,7 @@ async function mountSmall(t: { after(undo: () => unknown): void }, kilobytes: nu
   return mounted === null ? null : folder;
 }
 
-for (const [which, find] of [
-  ['the system’s ffmpeg', systemFfmpeg],
-  ['the ffmpeg that comes with the install', bundledFfmpeg],
-] as const) {
+for (const [which, find] of encoders) {
   test(`a disk that fills while ${which} encodes ends the build in one line, and the site is as it was`, async (t) => {
     const small = await mountSmall(t, 160);
     if (small === null) return t.skip('needs the right to mount');

@@ -9,7 +9,7 @@ import { probeSource } from '../../src/catalogue/media/probe-source.ts';
 import { openSource } from '../../src/catalogue/media/source-file.ts';
 import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
 import {
-  bundledFfmpeg,
+  encoders,
   execute,
   makeBuild,
   makeSource,
@@ -70,10 +70,7 @@ async function checkSite({ paths }: TestBuild): Promise<void> {
   await findStreams(media.filter((path) => /\.(mp4|m3u8)$/.test(path) && !path.endsWith('init.mp4')));
 }
 
-for (const [which, find] of [
-  ['the system’s ffmpeg', systemFfmpeg],
-  ['the ffmpeg that comes with the install', bundledFfmpeg],
-] as const) {
+for (const [which, find] of encoders) {
   describe(which, () => {
     test('sources of every kind become streams that players can rely on', async (t) => {
       const build = await makeBuild(t, await find());
@@ -133,7 +130,7 @@ for (const [which, find] of [
       assert.equal(streamOf('odd').fps, 23.976);
       assert.doesNotMatch(await readFile(media('odd/hls/main.m3u8'), 'utf8'), /AUDIO/);
       assert.equal(streamOf('uneven').fps, 25);
-      const { file, ...source } = await openSource(join(folder, 'fields.mp4'));
+      const { file, ...source } = await openSource({ path: join(folder, 'fields.mp4'), name: 'fields.mp4' });
       t.after(() => file.close());
       assert.equal((await probeSource(await find(), source)).interlaced, true);
     });

@@ -44,7 +44,7 @@ const touch = (path: string) => utimes(path, 1, 1);
 async function refuses(build: TestBuild, manifest: string[], told: RegExp, renditions?: string): Promise<void> {
   const before = await fingerprint(build);
   await writeManifest(build.folder, manifest, renditions);
-  await assert.rejects(build.build(), told);
+  await assert.rejects(build.build({ strict: true }), told);
   assert.deepEqual(await fingerprint(build), before);
   assert.deepEqual((await verifySite({ paths: build.paths })).faults, []);
 }
@@ -153,6 +153,32 @@ test('a large rung added to a small one tells the full frame rate', async (t) =>
   assert.deepEqual((await verifySite({ paths: build.paths })).faults, []);
 });
 
+test('a withdrawal outlives the ledger: an older one restored beside the site does not bring the id back', async (t) => {
+  const build = await publishOne(t);
+  const { paths } = build;
+  const older = await readFile(paths.ledger);
+  await withdrawStream({ paths, id: 'a', purge: true, now: () => new Date() });
+  await writeFile(paths.ledger, older);
+  await refuses(build, [stream('a', 'one.mp4')], /this id was withdrawn and cannot be used again/);
+  // Not even with a ledger that never heard of it.
+  await writeFile(paths.ledger, '');
+  await refuses(build, [stream('a', 'two.mp4')], /this id was withdrawn and cannot be used again/);
+  await writeFile(paths.ledger, older);
+  assert.match((await verifySite({ paths })).notes.join(), /stream a: was withdrawn, and the ledger has forgotten it/);
+  await writeManifest(build.folder, [stream('b', 'two.mp4')]);
+  await build.build();
+  assert.match(await readFile(paths.ledger, 'utf8'), /"type":"purge".*"id":"a"/);
+  const { notes, faults } = await verifySite({ paths });
+  assert.deepEqual([...notes, ...faults], []);
+});
+
+test('the day of the document never goes back, although a clock does', async (t) => {
+  const build = await publishOne(t);
+  await writeManifest(build.folder, [stream('a', 'one.mp4'), stream('b', 'two.mp4')]);
+  const { document } = await build.build({ now: new Date('2025-01-01T00:00:00Z') });
+  assert.equal(document.updated, '2026-03-01');
+});
+
 test('a withdrawn id leaves the document, keeps its files until purged, and never returns', async (t) => {
   const build = await publishOne(t);
   await writeManifest(build.folder, [stream('a', 'one.mp4'), stream('b', 'two.mp4')]);
@@ -187,7 +213,7 @@ test('a field taken from the manifest needs a new version', async (t) => {
   assert.equal((await build.build()).document.version, 3);
 });
 
-test('a source that is not a video stops the publish; what was encoded meanwhile is taken up by the next build', async (t) => {
+test('a source that is not a video stops a strict publish; what was encoded meanwhile is taken up by the next build', async (t) => {
   const build = await publishOne(t);
   await writeFile(join(build.folder, 'text.mp4'), 'This is not a video.\n'.repeat(100));
   const manifest = [stream('a', 'one.mp4'), stream('b', 'two.mp4'), stream('c', 'text.mp4')];
@@ -270,7 +296,7 @@ for (const [signal, code, told] of [
 test('a disk that takes no more: a clear error, and the site is as it was', async (t) => {
   const { build, args } = await longBuild(t);
   const before = await fingerprint(build);
-  const result = await runCli(args, { limitBlocks: 32 }).ended;
+  const result = await runCli([...args, '--strict'], { limitBlocks: 32 }).ended;
   assert.equal(result.code, 1);
   assert.match(result.stderr, /stream c: ffmpeg failed/);
   assert.deepEqual(await fingerprint(build), before);

@@ -1,13 +1,16 @@
 // What is no video file is refused in one line, with either ffmpeg, and nothing of it or of what it names is published.
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { copyFile, mkdir, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { demuxerOf, openSource } from '../../src/catalogue/media/source-file.ts';
+import { sitePathsOf } from '../../src/catalogue/site-paths.ts';
+import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
 import {
-  bundledFfmpeg,
+  cliPath,
   collectCleanup,
+  encoders,
   execute,
   makeBuild,
   makeFolder,
@@ -35,6 +38,17 @@ const texts: Record<string, string> = {
   'an empty file': '',
 };
 
+const kinds = [
+  'a playlist',
+  'a playlist',
+  'a concat script',
+  'a text',
+  'a text',
+  'subtitles',
+  'a picture',
+  'an empty file',
+];
+
 describe('a source that is no video', () => {
   const cleanup = collectCleanup();
   let folder: string;
@@ -44,10 +58,7 @@ describe('a source that is no video', () => {
   });
   test.after(() => cleanup.undoAll());
 
-  for (const [which, find] of [
-    ['the system’s ffmpeg', systemFfmpeg],
-    ['the ffmpeg that comes with the install', bundledFfmpeg],
-  ] as const) {
+  for (const [which, find] of encoders) {
     test(`is refused with ${which}, whatever its name`, async (t) => {
       const build = await makeBuild(t, await find());
       await copyFile(join(folder, 'secret.mp4'), join(build.folder, 'secret.mp4'));
@@ -60,7 +71,8 @@ describe('a source that is no video', () => {
       );
       await assert.rejects(build.build({ jobs: 2 }), (error: { lines: string[] }) => {
         assert.equal(error.lines.length, names.length);
-        for (const line of error.lines) assert.match(line, /^stream s\d: .*\.mp4 is not a video file: [^\n]*$/);
+        for (const [i, line] of error.lines.sort().entries())
+          assert.match(line, new RegExp(`^stream s${i}: ${i}\\.mp4 is not a video file: it is ${kinds[i]}; [^\\n]+$`));
         return true;
       });
       assert.ok(!existsSync(join(build.paths.site, 'api/streams.json')));
@@ -112,7 +124,7 @@ test('containers are recognised by what ffmpeg writes, whatever the name', async
   for (const ending of Object.keys(kinds)) {
     const path = join(folder, `b.${ending}`);
     await writeSource(path, ['-i', source, ...(codecs[ending] ?? [])]);
-    const { file, demuxer } = await openSource(path);
+    const { file, demuxer } = await openSource({ path, name: path });
     await file.close();
     found[ending] = demuxer;
   }
@@ -131,10 +143,81 @@ test('a pipe, a device and a folder are refused at once, in one line each', asyn
     '{ id: c, title: C, source: folder.mp4, progressive: [36p] }',
   ]);
   const { code, stderr } = await runCli(['build', join(folder, 'catalogue.yaml'), '--dir', join(folder, 'site')]).ended;
-  assert.equal(code, 1);
+  assert.equal(code, 3);
   assert.deepEqual(stderr.trim().split('\n'), [
-    `sluice catalogue: stream a: its source ${folder}/pipe.mp4 is a pipe or a device, not a video file`,
+    'sluice catalogue: stream a: its source pipe.mp4 is a pipe or a device, not a video file',
     'sluice catalogue: stream b: its source /dev/zero is a pipe or a device, not a video file',
-    `sluice catalogue: stream c: its source ${folder}/folder.mp4 is a folder, not a video file`,
+    'sluice catalogue: stream c: its source folder.mp4 is a folder, not a video file',
   ]);
+});
+
+test('one bad source leaves the others published: exit code 3, and each is named with what would work', async (t) => {
+  const folder = await makeFolder(t);
+  const site = join(folder, 'site');
+  await makeSource(folder, 'good.mp4');
+  await makeSource(folder, 'known.mp4', { hue: 90 });
+  const key = [
+    '-encryption_key',
+    '76a6c65c5ea762046bd749a2e632ccbb',
+    '-encryption_kid',
+    'a7e61c373e219033c21091fa607bf3b8',
+  ];
+  const locked = ['-i', join(folder, 'good.mp4'), '-c', 'copy', '-encryption_scheme', 'cenc-aes-ctr', ...key];
+  await writeSource(join(folder, 'locked.mp4'), locked, systemFfmpeg);
+  await writeSource(join(folder, 'sound.mp4'), ['-f', 'lavfi', '-i', 'sine=d=1']);
+  const stream = (id: string) => `{ id: ${id}, title: T, source: ${id}.mp4, progressive: [36p], hls: no }`;
+  const manifest = await writeManifest(folder, [stream('known')]);
+  const build = (...more: string[]) => runCli(['build', manifest, '--dir', site, ...more]).ended;
+  assert.equal((await build()).code, 0);
+  // What is published keeps being published, although its source is gone and more is asked of it.
+  await rm(join(folder, 'known.mp4'));
+  const bad = ['missing', 'locked', 'sound'].map(stream);
+  await writeManifest(folder, [stream('known').replace('[36p]', '[36p, 90p]'), ...bad, stream('good')]);
+  const document = async () => JSON.parse(await readFile(join(site, 'api/streams.json'), 'utf8'));
+  const ids = async () => (await document()).streams.map(({ id }: { id: string }) => id);
+
+  const strict = await build('--strict');
+  assert.equal(strict.code, 1);
+  assert.deepEqual(await ids(), ['known']);
+  const { code, stdout, stderr } = await build();
+  assert.equal(code, 3);
+  assert.deepEqual(stderr.trim().split('\n').sort(), strict.stderr.trim().split('\n').sort());
+  assert.deepEqual(stderr.trim().split('\n').sort(), [
+    `sluice catalogue: stream known: its source known.mp4 does not exist (there is no ${folder}/known.mp4)`,
+    'sluice catalogue: stream locked: locked.mp4 is encrypted (DRM): only its publisher can decrypt it; use the unprotected original',
+    `sluice catalogue: stream missing: its source missing.mp4 does not exist (there is no ${folder}/missing.mp4)`,
+    'sluice catalogue: stream sound: sound.mp4 has sound and no picture; put a picture into it first',
+  ]);
+  assert.match(stdout, /^sound: failed \(\d of 3\)$/m);
+  assert.match(stdout, /^good: ready \(\d of 3\)$/m);
+  assert.doesNotMatch(stdout, /(sound|locked): ready/);
+  assert.deepEqual(await ids(), ['known', 'good']);
+  assert.deepEqual((await verifySite({ paths: sitePathsOf(site) })).faults, []);
+  assert.equal((await build()).code, 3, 'the next build tries again');
+});
+
+test('a source that cannot be opened is named with its reason', async (t) => {
+  const folder = await makeFolder(t);
+  await makeSource(folder, 'a.mp4');
+  await writeManifest(folder, ['{ id: a, title: T, source: a.mp4, progressive: [36p] }']);
+  // Root may open everything: the system call is made to fail instead.
+  const { stderr } = await execute('strace', [
+    ...[
+      '-f',
+      '-qq',
+      '-o',
+      '/dev/null',
+      '-P',
+      join(folder, 'a.mp4'),
+      '-e',
+      'trace=openat',
+      '-e',
+      'inject=openat:error=EACCES',
+    ],
+    ...[process.execPath, cliPath, 'catalogue', 'build', join(folder, 'catalogue.yaml'), '--dir', join(folder, 'site')],
+  ]).catch((error: { stderr: string; code: number }) => error);
+  assert.match(
+    stderr,
+    /^sluice catalogue: stream a: its source a\.mp4 cannot be read: permission denied; let \S+ read it/,
+  );
 });

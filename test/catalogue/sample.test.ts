@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { chmod, cp, mkdir } from 'node:fs/promises';
+import { chmod, cp, mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { BuildEvent } from '../../src/catalogue/build.ts';
@@ -7,7 +7,7 @@ import { findFfmpeg, makeRunnable } from '../../src/catalogue/media/ffmpeg.ts';
 import { buildSample, needsSample } from '../../src/catalogue/sample.ts';
 import { sitePathsOf } from '../../src/catalogue/site-paths.ts';
 import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
-import { bundledFfmpeg, makeFolder } from './fixture.ts';
+import { bundledFfmpeg, execute, makeFolder, makeSource, runCli, systemFfmpeg, writeManifest } from './fixture.ts';
 
 test('a fresh machine gets its sample streams from the ffmpeg that came with the install', async (t) => {
   const site = join(await makeFolder(t), 'catalogue');
@@ -34,17 +34,25 @@ test('a program that npm unpacked without its mode is made runnable', async (t) 
   await cp((await bundledFfmpeg()).path, path);
   await chmod(path, 0o644);
   assert.equal(makeRunnable(path), path);
-  assert.match((await findFfmpeg(path, '')).version, /^ffmpeg \S+ libavcodec [\d.]+$/);
+  assert.match((await execute(path, ['-version'])).stdout, /^ffmpeg version /);
 });
 
-test('FFMPEG comes before PATH, PATH before the install, and a wrong one is told', async (t) => {
+test('FFMPEG comes before PATH, and a foreign file is opened by a current ffmpeg only', async (t) => {
   const folder = await makeFolder(t);
   await mkdir(join(folder, 'bin'));
-  const { path } = await bundledFfmpeg();
-  await cp(path, join(folder, 'bin/ffmpeg'));
+  await symlink((await systemFfmpeg()).path, join(folder, 'bin/ffmpeg'));
   assert.equal((await findFfmpeg(undefined, join(folder, 'bin'))).path, join(folder, 'bin/ffmpeg'));
+  const { path } = await systemFfmpeg();
   assert.equal((await findFfmpeg(path, join(folder, 'bin'))).path, path);
-  await chmod(join(folder, 'bin/ffmpeg'), 0o644);
-  assert.equal((await findFfmpeg(undefined, join(folder, 'bin'))).path, path);
   await assert.rejects(findFfmpeg('/nowhere/ffmpeg', ''), /\/nowhere\/ffmpeg cannot be run/);
+  await assert.rejects(findFfmpeg(undefined, ''), /^\S*Error: ffmpeg was not found; install it with: \S+ .*ffmpeg/);
+  const old = await bundledFfmpeg();
+  await assert.rejects(findFfmpeg(old.path, ''), /too old to open foreign files safely; install a current one with: /);
+  // A build with nothing else stops with that one line, before it opens anything.
+  await makeSource(folder, 'a.mp4');
+  const manifest = await writeManifest(folder, ['{ id: a, title: A, source: a.mp4, progressive: [36p] }']);
+  const args = ['build', manifest, '--dir', join(folder, 'site')];
+  const { code, stderr } = await runCli(args, { env: { PATH: '', FFMPEG: '' } }).ended;
+  assert.equal(code, 1);
+  assert.match(stderr, /^sluice catalogue: ffmpeg was not found; install it with: [^\n]*\n$/);
 });

@@ -97,7 +97,7 @@ describe('verify', () => {
     await writeFile(wrapper, script, { mode: 0o755 });
     const args = ['build', manifest, '--dir', build.paths.site];
     const bad = await runCli(args, { env: { FFMPEG: wrapper } }).ended;
-    assert.equal(bad.code, 1);
+    assert.equal(bad.code, 3);
     assert.match(bad.stderr, /^sluice catalogue: stream b: .*: a box at \d+ runs past the end; is the disk full\?\n$/);
     assert.deepEqual(await listFiles(build.paths.site), before);
     assert.deepEqual((await verifySite({ paths: build.paths })).faults, []);

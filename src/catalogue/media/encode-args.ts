@@ -7,21 +7,37 @@
 // The track of thumbnails is here too: it has to agree with how the command lays them out on their sheets.
 import type { Preset } from '../manifest.ts';
 import { colourTags, TO_JPEG, toBt709 } from './colour.ts';
+import type { AudioTrack } from './describe-input.ts';
 import { COMPLAINT_LEVEL, sourceInput } from './ffmpeg.ts';
 import type { SourceFacts } from './probe-source.ts';
 import { framesSkipped, groupFrames, type Rung, rateOf, secondFrames, sizeIn } from './rungs.ts';
 import type { SourceFile } from './source-file.ts';
+import { vttClock } from './timed-text.ts';
 
 /** Raised when a change here makes other bytes from the same source and manifest. */
-export const RECIPE_REVISION = 2;
+export const RECIPE_REVISION = 3;
+
+export interface Sound extends AudioTrack {
+  /** As viewers choose it. */
+  name: string;
+  channels: number;
+  /** HLS's names of what else it is, such as a description for the blind. */
+  characteristics: string[];
+  /** A filter that brings it to the loudness that is asked for. */
+  loudness: string | null;
+}
 
 export interface EncodePlan {
   source: SourceFile;
   facts: SourceFacts;
   /** One picture for each field of interlaced video, instead of one for each frame. `facts.rate` is that of the pictures. */
   everyField: boolean;
-  /** Length of the picture; the sound is padded or cut to it. */
+  /** Length of the picture, with the frames that are held; the sound is padded or cut to it. */
   seconds: number;
+  /** How often the last frame is shown again, because the sound lasts longer. */
+  heldFrames: number;
+  /** The main sound first; the others are in HLS only. */
+  sounds: Sound[];
   preset: Preset;
   progressive: Rung[];
   hls: Rung[];
@@ -33,13 +49,17 @@ const POSTER_BOX = { label: '', width: 1280, height: 720, video_kbps: 0, audio_k
 
 export const progressiveName = (label: string) => `${label}.mp4`;
 export const videoName = (label: string) => `hls/v-${label}.mp4`;
-export const audioName = (kbps: number) => `hls/a-${kbps}.mp4`;
+/** `place`: of the track among those of the stream; zero is the main one. */
+export const audioName = (kbps: number, place = 0) => `hls/a-${kbps}${place === 0 ? '' : `-${place}`}.mp4`;
 export const IFRAME_NAME = 'hls/iframes.mp4';
 export const POSTER_NAME = 'poster.jpg';
 
 /** Bytes that the command writes to its standard output for each second it has encoded. ffmpeg's own progress report is of
  * no use: it waits until every output has begun, and a sheet of thumbnails begins when it is full. */
 export const TICK_BYTES = 64;
+
+/** On every scaler by itself: what is set for a whole command does not reach filters that it names. */
+const SCALER = 'flags=bicubic+accurate_rnd+full_chroma_int+bitexact';
 
 interface Chain {
   name: string;
@@ -51,19 +71,22 @@ function videoChains(plan: EncodePlan, rungs: Rung[]): Chain[] {
   const chains = rungs.map((rung, i): Chain => {
     const skip = framesSkipped(facts.rate, Math.min(rung.width, rung.height));
     const drop = skip === 1 ? [] : [`framestep=${skip}`];
-    return { name: `v${i}`, filters: [...drop, `scale=${rung.width}:${rung.height}`, 'setsar=1', 'format=yuv420p'] };
+    return {
+      name: `v${i}`,
+      filters: [...drop, `scale=${rung.width}:${rung.height}:${SCALER}`, 'setsar=1', 'format=yuv420p'],
+    };
   });
   const second = `framestep=${secondFrames(facts.rate)}`;
   chains.push({ name: 'tick', filters: [second, 'scale=8:8', 'format=gray'] });
   const smallest = plan.hls[0];
   if (smallest !== undefined) {
-    const scale = `scale=${smallest.width}:${smallest.height}`;
+    const scale = `scale=${smallest.width}:${smallest.height}:${SCALER}`;
     chains.push({ name: 'iframes', filters: [second, scale, 'setsar=1', 'format=yuv420p'] });
   }
   if (plan.extras !== null) {
     const { width, height, columns, rows, step } = plan.extras;
     const poster = sizeIn(facts, POSTER_BOX);
-    const jpeg = (size: { width: number; height: number }) => `scale=${size.width}:${size.height}:${TO_JPEG}`;
+    const jpeg = (size: { width: number; height: number }) => `scale=${size.width}:${size.height}:${TO_JPEG}:${SCALER}`;
     chains.push({ name: 'poster', filters: [second, 'thumbnail=20', jpeg(poster), 'setsar=1', 'format=yuvj420p'] });
     const sheet = [`framestep=${step}`, jpeg({ width, height }), 'setsar=1', 'format=yuvj420p'];
     chains.push({ name: 'thumbs', filters: [...sheet, `tile=${columns}x${rows}`] });
@@ -71,37 +94,57 @@ function videoChains(plan: EncodePlan, rungs: Rung[]): Chain[] {
   return chains;
 }
 
+/** Fields become frames again: those of film are sorted back, those of video interpolated. */
+function fieldFilters({ facts, everyField }: EncodePlan): string[] {
+  if (facts.telecined) return ['fieldmatch', 'yadif=deint=interlaced', 'decimate'];
+  return facts.interlaced ? [`yadif=mode=${everyField ? 1 : 0}:deint=all`] : [];
+}
+
 function filterGraph(plan: EncodePlan, rungs: Rung[], audioCopies: number): string {
   const { facts } = plan;
   const chains = videoChains(plan, rungs);
   const start = [
-    ...(facts.interlaced ? [`yadif=mode=${plan.everyField ? 1 : 0}:deint=all`] : []),
-    ...toBt709(facts.colour, facts.height),
+    ...fieldFilters(plan),
+    ...toBt709(facts.colour, Math.min(facts.width, facts.height), facts.precise),
     `fps=${facts.rate.num}/${facts.rate.den}:start_time=0`,
+    ...(plan.heldFrames > 0 ? [`tpad=stop_mode=clone:stop=${plan.heldFrames}`] : []),
     `split=${chains.length}`,
   ];
   const graph = [`[0:V:0]${start.join(',')}${chains.map((chain) => `[in_${chain.name}]`).join('')}`];
   for (const chain of chains) graph.push(`[in_${chain.name}]${chain.filters.join(',')}[${chain.name}]`);
-  if (audioCopies > 0 && facts.audio !== null) {
-    const labels = Array.from({ length: audioCopies }, (_, i) => `[a${i}]`).join('');
+  const groups = audioGroups(plan.hls);
+  for (const [place, sound] of plan.sounds.entries()) {
+    const copies = place === 0 ? audioCopies : groups.length;
+    if (copies === 0) continue;
+    const prefix = place === 0 ? 'a' : `s${place}_`;
+    const labels = Array.from({ length: copies }, (_, i) => `[${prefix}${i}]`).join('');
     const samples = Math.round(plan.seconds * SAMPLE_RATE);
     const filters = [
-      `aresample=${SAMPLE_RATE}:async=1:first_pts=0`,
+      // Six channels that are mixed into two must not add up to more than either can hold.
+      `aresample=${SAMPLE_RATE}:async=1:first_pts=0:rematrix_maxval=1.0`,
       `aformat=sample_rates=${SAMPLE_RATE}:channel_layouts=stereo`,
+      ...(sound.loudness === null ? [] : [sound.loudness, `aresample=${SAMPLE_RATE}`]),
       `apad=whole_len=${samples}`,
       `atrim=end_sample=${samples}`,
-      `asplit=${audioCopies}${labels}`,
+      `asplit=${copies}${labels}`,
     ];
-    graph.push(`[0:${facts.audio.index}]${filters.join(',')}`);
+    graph.push(`[0:${sound.index}]${filters.join(',')}`);
   }
   return graph.join(';');
 }
 
-const FRAGMENT_FLAGS = 'default_base_moof+negative_cts_offsets';
-/** Negative composition offsets instead of an edit list: the first frame then has decode and presentation time zero. */
-const VIDEO_TRACK = `f=mp4:select=v:fflags=+bitexact:avoid_negative_ts=disabled:movflags=frag_keyframe+empty_moov+${FRAGMENT_FLAGS}`;
-/** The moov waits for the first packet, so that it can tell players to leave out the encoder's priming samples. */
+/**
+ * The moov waits for the first packet, so that its edit list can say where presentation begins: after the delay of
+ * reordered frames, and after the priming samples of the sound. Composition offsets below zero would do without, and
+ * readers built on ffmpeg would then show the picture two frames late.
+ */
+const VIDEO_TRACK =
+  'f=mp4:select=v:fflags=+bitexact:avoid_negative_ts=disabled:movflags=frag_keyframe+delay_moov+default_base_moof';
 const AUDIO_TRACK = 'f=mp4:select=a:fflags=+bitexact:movflags=delay_moov+default_base_moof:frag_duration=1000000';
+/** x264's constant quality, of which the rendition's bit rate is the limit: about VMAF 95 at the size of the rung. */
+const QUALITY = '22';
+/** Captions inside the picture (CEA-608) would show where the playlist says that there are none. */
+const NO_CAPTIONS = ['-a53cc', '0'];
 const PROGRESSIVE = 'f=mp4:fflags=+bitexact:movflags=+faststart';
 
 function rungArgs(plan: EncodePlan, rung: Rung, i: number, audio: string | null, targets: string[]): string[] {
@@ -114,7 +157,7 @@ function rungArgs(plan: EncodePlan, rung: Rung, i: number, audio: string | null,
   const x264 = `${group264}:8x8dct=1:cabac=1`;
   const video = [
     ['-map', `[v${i}]`, '-c:v', 'libx264', '-preset', plan.preset, '-profile:v', 'high'],
-    ['-b:v', `${kbps}k`, '-maxrate', `${Math.round(kbps * 1.5)}k`, '-bufsize', `${Math.round(kbps * 1.5)}k`],
+    ['-crf', QUALITY, '-maxrate', `${kbps}k`, '-bufsize', `${Math.round(kbps * 1.5)}k`, ...NO_CAPTIONS],
     ['-x264-params', x264, '-flags:v', '+bitexact+global_header+cgop', ...colourTags],
   ].flat();
   const sound = [
@@ -127,6 +170,19 @@ function rungArgs(plan: EncodePlan, rung: Rung, i: number, audio: string | null,
 
 const bare = ['-map_metadata', '-1', '-map_chapters', '-1', '-fflags', '+bitexact', '-flags:v', '+bitexact'];
 
+/** The sound in other languages: tracks of their own, so that one set of video fragments serves them all. */
+function otherSoundArgs(plan: EncodePlan): string[] {
+  return plan.sounds
+    .slice(1)
+    .flatMap((_, i) =>
+      audioGroups(plan.hls).flatMap((kbps, group) => [
+        ...['-map', `[s${i + 1}_${group}]`, '-c:a', 'aac', '-b:a', `${kbps}k`, '-flags:a', '+bitexact+global_header'],
+        ...['-map_metadata', '-1', '-map_chapters', '-1', '-fflags', '+bitexact', '-f', 'mp4'],
+        ...['-movflags', 'delay_moov+default_base_moof', '-frag_duration', '1000000', audioName(kbps, i + 1)],
+      ]),
+    );
+}
+
 function extraArgs(plan: EncodePlan): string[] {
   const args = ['-map', '[tick]', '-c:v', 'rawvideo', '-f', 'rawvideo', '-flush_packets', '1', 'pipe:1'];
   if (plan.hls.length > 0) {
@@ -137,6 +193,7 @@ function extraArgs(plan: EncodePlan): string[] {
       ...bare,
       '-c:v',
       'libx264',
+      ...NO_CAPTIONS,
       '-preset',
       plan.preset,
       '-crf',
@@ -145,7 +202,7 @@ function extraArgs(plan: EncodePlan): string[] {
       x264,
       ...colourTags,
     );
-    args.push('-f', 'mp4', '-movflags', `frag_keyframe+empty_moov+${FRAGMENT_FLAGS}`, IFRAME_NAME);
+    args.push('-f', 'mp4', '-movflags', 'frag_keyframe+empty_moov+default_base_moof', IFRAME_NAME);
   }
   if (plan.extras !== null) {
     const jpeg = ['-c:v', 'mjpeg', '-threads', '1', '-f', 'image2'];
@@ -174,27 +231,26 @@ export function encodeArgs(plan: EncodePlan): string[] {
     let needsAudio = isFile;
     if (plan.hls.some((each) => each.rendition.label === label)) {
       targets.push(`[${VIDEO_TRACK}]${videoName(label)}`);
-      if (plan.facts.audio !== null && !groups.has(audio_kbps)) {
+      if (plan.sounds.length > 0 && !groups.has(audio_kbps)) {
         groups.add(audio_kbps);
         targets.push(`[${AUDIO_TRACK}]${audioName(audio_kbps)}`);
         needsAudio = true;
       }
     }
-    const audio = plan.facts.audio !== null && needsAudio ? `a${audioCopies++}` : null;
+    const audio = plan.sounds.length > 0 && needsAudio ? `a${audioCopies++}` : null;
     return rungArgs(plan, rung, i, audio, targets);
   });
   const graph = filterGraph(plan, rungs, audioCopies);
-  const scaling = ['-sws_flags', 'bicubic+accurate_rnd+full_chroma_int+bitexact'];
   return [
     '-y',
     ...COMPLAINT_LEVEL,
     // A picture or a sound that changes its format would start the filters anew, and all that counts frames with them.
     ...['-reinit_filter', '0'],
     ...sourceInput(plan.source),
-    ...scaling,
     '-filter_complex',
     graph,
     ...outputs,
+    ...otherSoundArgs(plan),
     ...extraArgs(plan),
   ];
 }
@@ -228,13 +284,6 @@ export function thumbnailSheet(facts: SourceFacts, durationS: number): Thumbnail
   return { ...sizeIn(facts, THUMBNAIL_BOX), columns, rows: Math.min(10, Math.ceil(count / columns)), step, seconds };
 }
 
-function clock(seconds: number): string {
-  const ms = Math.round(seconds * 1000);
-  const part = (value: number, width: number) => String(value).padStart(width, '0');
-  const [hours, minutes] = [Math.floor(ms / 3_600_000), Math.floor(ms / 60_000) % 60];
-  return `${part(hours, 2)}:${part(minutes, 2)}:${part(Math.floor(ms / 1000) % 60, 2)}.${part(ms % 1000, 3)}`;
-}
-
 /** WebVTT cues that each name a part of a sheet, as players read them. */
 export function thumbnailTrack(sheet: ThumbnailSheet, durationS: number): string {
   const count = Math.max(1, Math.ceil(durationS / sheet.seconds - 0.001));
@@ -245,7 +294,7 @@ export function thumbnailTrack(sheet: ThumbnailSheet, durationS: number): string
     const y = Math.floor(place / sheet.columns) * sheet.height;
     const to = Math.min((i + 1) * sheet.seconds, durationS);
     const file = sheetName(Math.floor(i / perSheet) + 1);
-    return `${clock(i * sheet.seconds)} --> ${clock(to)}\n${file}#xywh=${x},${y},${sheet.width},${sheet.height}\n`;
+    return `${vttClock(i * sheet.seconds)} --> ${vttClock(to)}\n${file}#xywh=${x},${y},${sheet.width},${sheet.height}\n`;
   });
   return `WEBVTT\n\n${cues.join('\n')}`;
 }

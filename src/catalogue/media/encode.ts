@@ -1,6 +1,6 @@
 // One source → a folder with everything that is published of it. The folder is complete when this returns: what ffmpeg
 // wrote is read back, because ffmpeg can end with code 0 although a file is not whole.
-import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CatalogueError } from '../catalogue-error.ts';
 import type { Deinterlace, Preset, Rendition } from '../manifest.ts';
@@ -11,6 +11,7 @@ import {
   type EncodePlan,
   encodeArgs,
   progressiveName,
+  type Sound,
   TICK_BYTES,
   thumbnailSheet,
   thumbnailTrack,
@@ -18,10 +19,20 @@ import {
 } from './encode-args.ts';
 import { type Complaint, type Ffmpeg, runFfmpeg } from './ffmpeg.ts';
 import { readFragments, readMovie } from './fragments.ts';
-import { type HlsLayout, packageHls } from './package-hls.ts';
-import { framesIn, type PacketTimes, probeSource, readPackets, type SourceFacts } from './probe-source.ts';
-import { chooseRungs, fieldRate, rateOf } from './rungs.ts';
+import { type CaptionTrack, type HlsLayout, packageHls } from './package-hls.ts';
+import {
+  framesIn,
+  type PacketTimes,
+  type ProbedSource,
+  probeSource,
+  readPackets,
+  type SourceFacts,
+  withRate,
+} from './probe-source.ts';
+import { chooseRungs, type Rung, rateOf } from './rungs.ts';
 import type { SourceFile } from './source-file.ts';
+import { chapterCues, formatVtt, parseChapters } from './timed-text.ts';
+import { chooseSounds, gatherCaptions, loudnessFilter, type WrittenCaption } from './tracks.ts';
 
 export interface EncodeTask {
   source: SourceFile;
@@ -38,6 +49,13 @@ export interface EncodeTask {
   language: string | null;
   /** Publish what can be decoded of a damaged source. */
   allowDamaged: boolean;
+  /** Languages of the sound, the main one first; null: every track. */
+  audio: string[] | null;
+  captions: WrittenCaption[];
+  /** The text of a side file; null: those of the source. */
+  chapters: string | null;
+  /** In LUFS; null: as loud as the source. */
+  loudness: number | null;
 }
 
 export interface Encoded {
@@ -47,7 +65,22 @@ export interface Encoded {
   progressive: Rendition[];
   hls: Rendition[] | null;
   leftOut: string[];
+  captions: PublishedCaption[];
+  /** Only where viewers have a choice. */
+  audio: { language: string | null; name: string }[];
+  chapters: boolean;
 }
+
+/** Of a caption file below the stream's folder. */
+export interface PublishedCaption {
+  language: string;
+  name: string;
+  default: boolean;
+  forced: boolean;
+  file: string;
+}
+
+export const CHAPTERS_NAME = 'chapters.vtt';
 
 export interface EncodeProgress {
   signal?: AbortSignal | undefined;
@@ -65,11 +98,61 @@ async function removeSpareSheets(folder: string, track: string): Promise<void> {
   }
 }
 
-async function probeFor(ffmpeg: Ffmpeg, task: EncodeTask, signal?: AbortSignal): Promise<SourceFacts> {
+async function probeFor(ffmpeg: Ffmpeg, task: EncodeTask, signal?: AbortSignal): Promise<ProbedSource> {
   const probed = await probeSource(ffmpeg, task.source, signal);
-  const interlaced = task.interlaced ?? probed.interlaced;
-  const everyField = interlaced && task.deinterlace === 'double';
-  return { ...probed, interlaced, rate: everyField ? fieldRate(probed.rate) : probed.rate };
+  return task.interlaced === null
+    ? probed
+    : { ...probed, interlaced: task.interlaced, telecined: probed.telecined && task.interlaced };
+}
+
+/** Encoders pad sound to whole frames of its own; more than this is sound that somebody recorded. */
+const SOUND_PADDING_S = 0.1;
+const LONGEST_HOLD_S = 4 * 3600;
+
+/** How often the last frame has to be shown again until the sound ends. */
+function heldFrames(source: SourceFile, facts: SourceFacts, sounds: Sound[], packets: PacketTimes): number {
+  const soundEndS = Math.max(0, ...sounds.map(({ index }) => packets.endsS.get(index) ?? 0));
+  const moreS = soundEndS - packets.videoEndS;
+  if (moreS <= SOUND_PADDING_S) return 0;
+  if (moreS > LONGEST_HOLD_S)
+    throw new CatalogueError(
+      `${source.name}: its sound goes on for ${Math.round(moreS / 60)} minutes after its picture, and the last frame is held for ` +
+        `${LONGEST_HOLD_S / 60} at most; cut its sound, or give it a longer picture`,
+    );
+  return framesIn(soundEndS, facts.rate) - framesIn(packets.videoEndS, facts.rate);
+}
+
+/** What a source has and its stream will not have. */
+function notCarriedOver({ tracks, captionsInside }: SourceFacts, carried: number[]): string[] {
+  const picture = tracks.find((track) => track.kind === 'video' && !track.roles.includes('attached pic'));
+  const others = tracks.filter((track) => track !== picture && !carried.includes(track.index));
+  const named = others.map(({ index, kind, codec, language }) => {
+    const what = [codec, ...(language === null || language === 'und' ? [] : [language])].join(', ');
+    return `${kind} track ${index} (${what})`;
+  });
+  return [...named, ...(captionsInside ? ['captions inside the picture (CEA-608)'] : [])];
+}
+
+/** A smaller rung that takes nearly as many bits as a larger one shows a worse picture to the same viewers. */
+const WORTH_ITS_BITS = 0.85;
+
+/** Takes rungs that add nothing out of the ladder, with the tracks that only they need; gives the others. */
+async function thinLadder(folder: string, ladder: Rung[], sounds: Sound[]): Promise<Rung[]> {
+  const kept: Rung[] = [];
+  let larger = Number.POSITIVE_INFINITY;
+  for (const rung of ladder.toReversed()) {
+    const { size } = await stat(join(folder, videoName(rung.rendition.label)));
+    if (size > larger * WORTH_ITS_BITS) continue;
+    kept.unshift(rung);
+    larger = size;
+  }
+  const left = ladder.filter((rung) => !kept.includes(rung));
+  for (const rung of left) await rm(join(folder, videoName(rung.rendition.label)));
+  const groups = audioGroups(kept);
+  for (const kbps of audioGroups(left))
+    if (!groups.includes(kbps))
+      for (const place of sounds.keys()) await rm(join(folder, audioName(kbps, place)), { force: true });
+  return kept;
 }
 
 interface EncodeRun {
@@ -95,7 +178,7 @@ async function encode(run: EncodeRun, plan: EncodePlan): Promise<MeasuredPicture
   await runFfmpeg(ffmpeg, encodeArgs(plan), { cwd: folder, signal, source, onOutput, onComplaint: judge.onComplaint });
   const measured = await measurePicture(folder, plan);
   const frameS = 1 / rateOf(plan.facts.rate);
-  if (plan.facts.audio === null || Math.abs(measured.seconds - plan.seconds) < 1.5 * frameS) return measured;
+  if (plan.sounds.length === 0 || Math.abs(measured.seconds - plan.seconds) < 1.5 * frameS) return measured;
   judge.checkDecoded(measured.seconds);
   return encode(run, { ...plan, seconds: measured.seconds });
 }
@@ -106,36 +189,57 @@ async function readBack<T>(source: SourceFile, read: () => Promise<T>): Promise<
     return await read();
   } catch (error) {
     if (!(error instanceof MediaFormatError)) throw error;
-    throw new CatalogueError(`what ffmpeg made of ${source.path} is not whole: ${error.message}; is the disk full?`);
+    throw new CatalogueError(`what ffmpeg made of ${source.name} is not whole: ${error.message}; is the disk full?`);
   }
 }
 
 export async function encodeStream(ffmpeg: Ffmpeg, task: EncodeTask, progress: EncodeProgress = {}): Promise<Encoded> {
   const { signal } = progress;
   const { folder, source } = task;
-  const facts = await probeFor(ffmpeg, task, signal);
-  const files = chooseRungs(facts, task.progressive, task.extras ? 1 : 0);
-  const ladder = task.hls === null ? [] : chooseRungs(facts, task.hls).rungs;
+  const probed = await probeFor(ffmpeg, task, signal);
+  const files = chooseRungs(probed, task.progressive, task.extras ? 1 : 0);
+  const ladder = task.hls === null ? [] : chooseRungs(probed, task.hls).rungs;
   const { leftOut } = files;
-  if (files.rungs.length + ladder.length === 0) return { fps: 0, duration_s: 0, progressive: [], hls: null, leftOut };
-  const judge = new SourceJudge(source.path, task.allowDamaged);
-  judge.checkPackets(await readPackets(ffmpeg, source, { signal, onComplaint: judge.onComplaint }), facts.declaredS);
-  const seconds = framesIn(judge.videoEndS, facts.rate) / rateOf(facts.rate);
+  const nothing = { captions: [], audio: [], chapters: false };
+  if (files.rungs.length + ladder.length === 0)
+    return { fps: 0, duration_s: 0, progressive: [], hls: null, leftOut, ...nothing };
+  const judge = new SourceJudge(source.name, task.allowDamaged);
+  const packets = await readPackets(ffmpeg, source, { signal, onComplaint: judge.onComplaint });
+  judge.checkPackets(packets, probed.declaredS);
+  const everyField = probed.interlaced && task.deinterlace === 'double';
+  const facts = withRate(probed, packets, everyField);
+  const { language, audio: languages } = task;
+  const chosen = chooseSounds(source, probed, { languages, language, all: ladder.length > 0 });
+  const sounds = await toLoudness(ffmpeg, task, chosen, signal);
+  const held = heldFrames(source, facts, sounds, packets);
+  const seconds = (framesIn(judge.videoEndS, facts.rate) + held) / rateOf(facts.rate);
   const sheet = task.extras ? thumbnailSheet(facts, seconds) : null;
   await mkdir(join(folder, 'hls'), { recursive: true });
-  const everyField = facts.interlaced && task.deinterlace === 'double';
   const outputs = { progressive: files.rungs, hls: ladder, extras: sheet };
-  const plan: EncodePlan = { source, facts, everyField, seconds, preset: task.preset, ...outputs };
+  const plan: EncodePlan = {
+    source,
+    facts,
+    everyField,
+    seconds,
+    heldFrames: held,
+    sounds,
+    preset: task.preset,
+    ...outputs,
+  };
+  const { captions, carried } = await gatherCaptions(ffmpeg, source, probed, task.captions, { folder, signal });
+  let shown = ladder;
   const measured = await readBack(source, async () => {
     const picture = await encode({ ffmpeg, folder, judge, progress }, plan);
     await checkOutputs(folder, plan, picture);
-    const language = task.language ?? facts.audio?.language ?? null;
-    const sound = facts.audio === null ? null : { language };
-    if (ladder.length > 0) await packageHls(folder, ladder, sound, task.hlsLayout);
+    shown = await thinLadder(folder, ladder, sounds);
+    if (shown.length > 0) await packageHls(folder, { rungs: shown, sounds, captions }, task.hlsLayout);
     else await rm(join(folder, 'hls'), { recursive: true });
     return picture;
   });
   judge.checkDecoded(measured.seconds);
+  const chapters = await writeChapters(folder, task.chapters, probed, measured.seconds);
+  const lost = notCarriedOver(facts, [...sounds.map(({ index }) => index), ...carried]);
+  if (lost.length > 0) progress.onNote?.(`not carried over: ${lost.join('; ')}`);
   if (judge.allowed.length > 0) progress.onNote?.(`published although damaged: ${judge.allowed.join('; ')}`);
   if (sheet !== null) {
     const track = thumbnailTrack(sheet, measured.seconds);
@@ -146,9 +250,51 @@ export async function encodeStream(ffmpeg: Ffmpeg, task: EncodeTask, progress: E
     fps: rounded(measured.fps),
     duration_s: rounded(measured.seconds),
     progressive: files.rungs.map((rung) => rung.rendition),
-    hls: task.hls === null ? null : ladder.map((rung) => rung.rendition),
+    hls: task.hls === null ? null : shown.map((rung) => rung.rendition),
     leftOut,
+    captions: await writeCaptionFiles(folder, captions),
+    audio: sounds.length > 1 ? sounds.map(({ language, name }) => ({ language, name })) : [],
+    chapters,
   };
+}
+
+async function toLoudness(
+  ffmpeg: Ffmpeg,
+  { source, loudness }: EncodeTask,
+  sounds: Sound[],
+  signal?: AbortSignal,
+): Promise<Sound[]> {
+  if (loudness === null) return sounds;
+  const adjusted: Sound[] = [];
+  for (const sound of sounds)
+    adjusted.push({ ...sound, loudness: await loudnessFilter(ffmpeg, source, sound, loudness, signal) });
+  return adjusted;
+}
+
+/** The whole of each track, for players that do not use HLS. */
+async function writeCaptionFiles(folder: string, captions: CaptionTrack[]): Promise<PublishedCaption[]> {
+  const used = new Map<string, number>();
+  const written: PublishedCaption[] = [];
+  if (captions.length > 0) await mkdir(join(folder, 'captions'), { recursive: true });
+  for (const { cues, language, name, isDefault, isForced } of captions) {
+    const count = (used.get(language) ?? 0) + 1;
+    used.set(language, count);
+    const file = `captions/${language.toLowerCase()}${count === 1 ? '' : `-${count}`}.vtt`;
+    await writeFile(join(folder, file), formatVtt(cues));
+    written.push({ language, name, default: isDefault, forced: isForced, file });
+  }
+  return written;
+}
+
+async function writeChapters(
+  folder: string,
+  text: string | null,
+  { chapters }: ProbedSource,
+  durationS: number,
+): Promise<boolean> {
+  const cues = chapterCues(text === null ? chapters : parseChapters(text), durationS);
+  if (cues.length > 0) await writeFile(join(folder, CHAPTERS_NAME), formatVtt(cues));
+  return cues.length > 0;
 }
 
 interface MeasuredPicture {
@@ -185,7 +331,7 @@ async function measureMovie(
 function measurePicture(folder: string, plan: EncodePlan): Promise<MeasuredPicture> {
   const top = plan.hls.at(-1);
   if (top !== undefined) return measureTrack(folder, videoName(top.rendition.label));
-  return measureMovie(folder, progressiveName(plan.progressive.at(-1)!.rendition.label), plan.facts.audio !== null);
+  return measureMovie(folder, progressiveName(plan.progressive.at(-1)!.rendition.label), plan.sounds.length > 0);
 }
 
 /** A frame of sound at each end of a track: what the encoder adds before, and fills up after. */
@@ -198,7 +344,7 @@ async function checkOutputs(folder: string, plan: EncodePlan, picture: MeasuredP
     if (Math.abs(seconds - picture.seconds) <= slack) return;
     throw new MediaFormatError(`${name} lasts ${seconds.toFixed(3)} s, the picture ${picture.seconds.toFixed(3)} s`);
   };
-  const hasAudio = plan.facts.audio !== null;
+  const hasAudio = plan.sounds.length > 0;
   for (const { rendition } of plan.progressive) {
     const name = progressiveName(rendition.label);
     const { seconds, soundS } = await measureMovie(folder, name, hasAudio);
@@ -206,7 +352,7 @@ async function checkOutputs(folder: string, plan: EncodePlan, picture: MeasuredP
     if (hasAudio) check(`the sound of ${name}`, soundS);
   }
   const tracks = plan.hls.map((rung) => videoName(rung.rendition.label));
-  for (const kbps of hasAudio ? audioGroups(plan.hls) : []) tracks.push(audioName(kbps));
+  for (const kbps of audioGroups(plan.hls)) for (const place of plan.sounds.keys()) tracks.push(audioName(kbps, place));
   for (const name of tracks) check(name, (await measureTrack(folder, name)).seconds);
 }
 
@@ -219,14 +365,14 @@ const MOST_NAMED = 5;
  * format on the way may not, because what is made of it would be wrong.
  */
 class SourceJudge {
-  #path: string;
+  #name: string;
   #allowDamaged: boolean;
   #times: PacketTimes | null = null;
   /** Damage that was found and is allowed. */
   readonly allowed: string[] = [];
 
-  constructor(path: string, allowDamaged: boolean) {
-    this.#path = path;
+  constructor(name: string, allowDamaged: boolean) {
+    this.#name = name;
     this.#allowDamaged = allowDamaged;
   }
 
@@ -238,7 +384,7 @@ class SourceJudge {
     if (complaint.kind === 'damage') return this.#damage(complaint.text);
     const what =
       complaint.kind === 'picture_change' ? 'its picture changes its size' : 'its sound changes its channels';
-    return new CatalogueError(`${this.#path}: ${what} in mid-stream; convert it to one format first`);
+    return new CatalogueError(`${this.#name}: ${what} in mid-stream; convert it to one format first`);
   };
 
   /** What the container promises against the packets it has. */
@@ -261,7 +407,7 @@ class SourceJudge {
 
   #damage(text: string): CatalogueError | null {
     if (!this.#allowDamaged)
-      return new CatalogueError(`${this.#path} is damaged: ${text} (allow_damaged: yes publishes what can be decoded)`);
+      return new CatalogueError(`${this.#name} is damaged: ${text} (allow_damaged: yes publishes what can be decoded)`);
     if (this.allowed.length < MOST_NAMED && !this.allowed.includes(text)) this.allowed.push(text);
     return null;
   }

@@ -2,12 +2,15 @@
 // tracks cut into one file for each segment.
 import { mkdir, open, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { audioGroups, audioName, IFRAME_NAME, videoName } from './encode-args.ts';
+import { audioGroups, audioName, IFRAME_NAME, type Sound, videoName } from './encode-args.ts';
 import { type FragmentedFile, readFragments } from './fragments.ts';
 import {
-  type AudioGroup,
+  type AudioRendition,
   audioSegments,
+  type BitRates,
   bitRates,
+  type CaptionRendition,
+  captionPlaylist,
   iframeSegments,
   mediaPlaylist,
   multivariantPlaylist,
@@ -18,6 +21,7 @@ import {
   videoSegments,
 } from './playlists.ts';
 import type { Rung } from './rungs.ts';
+import { type Cue, segmentVtt } from './timed-text.ts';
 
 export type HlsLayout = 'ranges' | 'segments';
 export const MULTIVARIANT_NAME = 'hls/main.m3u8';
@@ -67,13 +71,45 @@ async function writeTrack(
   return uri;
 }
 
-interface Sound {
-  language: string | null;
+/** A track of captions: how viewers choose it, and what it says. */
+export interface CaptionTrack extends Omit<CaptionRendition, 'uri'> {
+  cues: Cue[];
+}
+
+/** Writes a track of captions, cut where the picture is cut. */
+async function writeCaptions(folder: string, captions: CaptionTrack[], video: Segment[]): Promise<CaptionRendition[]> {
+  const lengths = video.map((segment) => segment.seconds);
+  const written: CaptionRendition[] = [];
+  for (const [i, { cues, ...about }] of captions.entries()) {
+    const stem = `c-${i + 1}`;
+    const file = (index: number) => `${stem}/${String(index + 1).padStart(5, '0')}.vtt`;
+    await mkdir(join(folder, 'hls', stem), { recursive: true });
+    for (const [index, text] of segmentVtt(cues, lengths).entries())
+      await writeFile(join(folder, 'hls', file(index)), text);
+    await writeFile(join(folder, 'hls', `${stem}.m3u8`), captionPlaylist(lengths, file));
+    written.push({ ...about, uri: `${stem}.m3u8` });
+  }
+  return written;
 }
 
 const framesOf = (file: FragmentedFile) => file.fragments.reduce((sum, fragment) => sum + fragment.sampleCount, 0);
 
-export async function packageHls(folder: string, rungs: Rung[], sound: Sound | null, layout: HlsLayout): Promise<void> {
+interface Tracks {
+  rungs: Rung[];
+  sounds: Sound[];
+  captions: CaptionTrack[];
+}
+
+const largest = (rates: BitRates[]): BitRates => ({
+  peak: Math.max(0, ...rates.map(({ peak }) => peak)),
+  average: Math.max(0, ...rates.map(({ average }) => average)),
+});
+
+export async function packageHls(
+  folder: string,
+  { rungs, sounds, captions }: Tracks,
+  layout: HlsLayout,
+): Promise<void> {
   const packager = { folder, layout };
   const videos = await Promise.all(
     rungs.map(async (rung) => {
@@ -83,30 +119,34 @@ export async function packageHls(folder: string, rungs: Rung[], sound: Sound | n
     }),
   );
   const top = videos.at(-1)!;
-  const groups: (AudioGroup & { codec: string; rates: ReturnType<typeof bitRates> })[] = [];
-  for (const kbps of sound === null ? [] : audioGroups(rungs)) {
-    const file = await readFragments(join(folder, audioName(kbps)));
-    const segments = audioSegments(file, top.segments);
-    const uri = await writeTrack(packager, audioName(kbps), file, segments);
-    const { codec, channels } = file.track;
-    const { language = null } = sound ?? {};
-    groups.push({ id: `audio-${kbps}`, uri, channels, language, codec, rates: bitRates(segments) });
+  const audio: (AudioRendition & { codec: string; rates: BitRates })[] = [];
+  for (const kbps of audioGroups(rungs)) {
+    for (const [place, { language, name, characteristics }] of sounds.entries()) {
+      const file = await readFragments(join(folder, audioName(kbps, place)));
+      const segments = audioSegments(file, top.segments);
+      const uri = await writeTrack(packager, audioName(kbps, place), file, segments);
+      const { codec, channels } = file.track;
+      const about = { language, name, characteristics, isDefault: place === 0 };
+      audio.push({ group: `audio-${kbps}`, uri, channels, ...about, codec, rates: bitRates(segments) });
+    }
   }
   const variants: Variant[] = [];
   for (const { rung, name, file, segments } of videos) {
-    const group = groups.find((each) => each.id === `audio-${rung.rendition.audio_kbps}`);
+    const group = audio.filter((each) => each.group === `audio-${rung.rendition.audio_kbps}`);
     const video = bitRates(segments);
+    // Whichever language a viewer chooses, the variant takes no more than it says.
+    const sound = largest(group.map(({ rates }) => rates));
     variants.push({
       uri: await writeTrack(packager, name, file, segments),
       rates: {
-        peak: video.peak + (group?.rates.peak ?? 0),
-        average: video.average + (group?.rates.average ?? 0),
+        peak: video.peak + sound.peak,
+        average: video.average + sound.average,
       },
-      codecs: [file.track.codec, ...(group ? [group.codec] : [])],
+      codecs: [file.track.codec, ...group.slice(0, 1).map(({ codec }) => codec)],
       width: file.track.width,
       height: file.track.height,
       fps: framesOf(file) / totalSeconds(segments),
-      audioGroup: group?.id ?? null,
+      audioGroup: group[0]?.group ?? null,
     });
   }
   const seconds = totalSeconds(top.segments);
@@ -114,6 +154,8 @@ export async function packageHls(folder: string, rungs: Rung[], sound: Sound | n
   const frames = iframeSegments(iframes, seconds);
   const { codec, width, height } = iframes.track;
   const uri = await writeTrack(packager, IFRAME_NAME, iframes, frames, true);
-  const multivariant = multivariantPlaylist(variants, groups, { uri, rates: bitRates(frames), codec, width, height });
+  const iframe = { uri, rates: bitRates(frames), codec, width, height };
+  const texts = await writeCaptions(folder, captions, top.segments);
+  const multivariant = multivariantPlaylist(variants, audio, texts, iframe);
   await writeFile(join(folder, MULTIVARIANT_NAME), multivariant);
 }

@@ -104,6 +104,21 @@ function segmentLines(segment: Segment, i: number, layout: TrackLayout): string[
   return [info, `#EXT-X-BYTERANGE:${segment.size}@${segment.offset}`, layout.file];
 }
 
+/** Captions have no header of their own: each segment is a text that says where its clock begins. */
+export function captionPlaylist(lengths: number[], segmentFile: (index: number) => string): string {
+  const longest = Math.max(...lengths.map(Math.round), TARGET_SECONDS);
+  return [
+    '#EXTM3U',
+    '#EXT-X-VERSION:7',
+    `#EXT-X-TARGETDURATION:${longest}`,
+    '#EXT-X-MEDIA-SEQUENCE:0',
+    '#EXT-X-PLAYLIST-TYPE:VOD',
+    ...lengths.flatMap((seconds, i) => [`#EXTINF:${seconds.toFixed(5)},`, segmentFile(i)]),
+    '#EXT-X-ENDLIST',
+    '',
+  ].join('\n');
+}
+
 export function mediaPlaylist(segments: Segment[], layout: TrackLayout, iframesOnly = false): string {
   const longest = Math.max(...segments.map((segment) => Math.round(segment.seconds)), 1);
   const map =
@@ -132,12 +147,24 @@ export interface Variant {
   audioGroup: string | null;
 }
 
-export interface AudioGroup {
-  id: string;
+export interface AudioRendition {
+  group: string;
   uri: string;
   channels: number;
   /** Tag of RFC 5646; null where it is not known. */
   language: string | null;
+  name: string;
+  isDefault: boolean;
+  characteristics: string[];
+}
+
+export interface CaptionRendition {
+  uri: string;
+  language: string;
+  name: string;
+  isDefault: boolean;
+  isForced: boolean;
+  characteristics: string[];
 }
 
 interface IframeVariant {
@@ -160,7 +187,9 @@ function startFirst(variants: Variant[]): Variant[] {
 
 const rateAttributes = (rates: BitRates) => `BANDWIDTH=${rates.peak},AVERAGE-BANDWIDTH=${rates.average}`;
 
-function variantLines(variant: Variant): string[] {
+const CAPTION_GROUP = 'captions';
+
+function variantLines(variant: Variant, hasCaptions: boolean): string[] {
   const attributes = [
     rateAttributes(variant.rates),
     `CODECS="${variant.codecs.join(',')}"`,
@@ -168,17 +197,37 @@ function variantLines(variant: Variant): string[] {
     `FRAME-RATE=${variant.fps.toFixed(3)}`,
     'VIDEO-RANGE=SDR',
     ...(variant.audioGroup === null ? [] : [`AUDIO="${variant.audioGroup}"`]),
+    ...(hasCaptions ? [`SUBTITLES="${CAPTION_GROUP}"`] : []),
     'CLOSED-CAPTIONS=NONE',
   ];
   return [`#EXT-X-STREAM-INF:${attributes.join(',')}`, variant.uri];
 }
 
-export function multivariantPlaylist(variants: Variant[], audio: AudioGroup[], iframes: IframeVariant): string {
-  const media = audio.map(
-    (group) =>
-      `#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="${group.id}",NAME="Main",DEFAULT=YES,AUTOSELECT=YES,` +
-      `${group.language === null ? '' : `LANGUAGE="${group.language}",`}CHANNELS="${group.channels}",URI="${group.uri}"`,
+const yesNo = (value: boolean) => (value ? 'YES' : 'NO');
+const characteristicsOf = (names: string[]) => (names.length === 0 ? '' : `CHARACTERISTICS="${names.join(',')}",`);
+
+function audioLine(audio: AudioRendition): string {
+  const { group, name, isDefault, language, characteristics, channels, uri } = audio;
+  return (
+    `#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="${group}",NAME="${name}",DEFAULT=${yesNo(isDefault)},AUTOSELECT=YES,` +
+    `${language === null ? '' : `LANGUAGE="${language}",`}${characteristicsOf(characteristics)}CHANNELS="${channels}",URI="${uri}"`
   );
+}
+
+function captionLine({ name, language, isDefault, isForced, characteristics, uri }: CaptionRendition): string {
+  return (
+    `#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="${CAPTION_GROUP}",NAME="${name}",LANGUAGE="${language}",` +
+    `DEFAULT=${yesNo(isDefault)},AUTOSELECT=YES,FORCED=${yesNo(isForced)},${characteristicsOf(characteristics)}URI="${uri}"`
+  );
+}
+
+export function multivariantPlaylist(
+  variants: Variant[],
+  audio: AudioRendition[],
+  captions: CaptionRendition[],
+  iframes: IframeVariant,
+): string {
+  const media = [...audio.map(audioLine), ...captions.map(captionLine)];
   const { rates, codec, width, height, uri } = iframes;
   const iframe = `${rateAttributes(rates)},CODECS="${codec}",RESOLUTION=${width}x${height},VIDEO-RANGE=SDR,URI="${uri}"`;
   return [
@@ -186,7 +235,7 @@ export function multivariantPlaylist(variants: Variant[], audio: AudioGroup[], i
     '#EXT-X-VERSION:7',
     '#EXT-X-INDEPENDENT-SEGMENTS',
     ...media,
-    ...startFirst(variants).flatMap(variantLines),
+    ...startFirst(variants).flatMap((variant) => variantLines(variant, captions.length > 0)),
     `#EXT-X-I-FRAME-STREAM-INF:${iframe}`,
     '',
   ].join('\n');

@@ -3,10 +3,19 @@
 // A file that was cut off still states its full length, and some state none; so every packet is read once, which takes
 // as long as copying the file.
 import { CatalogueError } from '../catalogue-error.ts';
-import { type Colour, checkColours, colourFilterNames } from './colour.ts';
-import { type AudioTrack, describeInput } from './describe-input.ts';
-import { COMPLAINT_LEVEL, type Complaint, type Ffmpeg, hasFilters, runFfmpeg, sourceInput } from './ffmpeg.ts';
-import { chooseRate, type Ratio, rateOf } from './rungs.ts';
+import { type Colour, checkColours } from './colour.ts';
+import { type AudioTrack, describeInput, type SourceTrack } from './describe-input.ts';
+import {
+  COMPLAINT_LEVEL,
+  type Complaint,
+  type Ffmpeg,
+  FfmpegError,
+  hasFilters,
+  MOST_PIXELS,
+  runFfmpeg,
+  sourceInput,
+} from './ffmpeg.ts';
+import { chooseRate, fieldRate, filmRate, type Ratio, rateOf } from './rungs.ts';
 import type { SourceFile } from './source-file.ts';
 
 export interface PacketTimes {
@@ -14,13 +23,21 @@ export interface PacketTimes {
   videoEndS: number;
   /** The same for whatever lasts longest. */
   endS: number;
+  /** The same for each track, by its number in the source. */
+  endsS: Map<number, number>;
+  /** Seconds from each frame to the next, in the order in which they are shown. */
+  distances: number[];
 }
+
+/** Some twelve hours at 60 frames a second; what comes after has the same rate. */
+const MOST_TIMES = 2_500_000;
 
 /** Reads the output of ffmpeg's framecrc format: time bases, then "stream, dts, pts, duration, size, checksum". */
 class PacketClock {
   #bases = new Map<number, number>();
   #ends = new Map<number, number>();
   #longest = new Map<number, number>();
+  #shownAt: number[] = [];
   #rest = '';
 
   write(bytes: Buffer): void {
@@ -36,6 +53,7 @@ class PacketClock {
     if (packet === null) return;
     const stream = Number(packet[1]);
     const unit = this.#bases.get(stream) ?? 0;
+    if (stream === 0 && this.#shownAt.length < MOST_TIMES) this.#shownAt.push(Number(packet[3]) * unit);
     // The last packet of some containers has no length; then it is shown as long as another.
     const length = Number(packet[4]) || (this.#longest.get(stream) ?? 0);
     this.#longest.set(stream, Math.max(length, this.#longest.get(stream) ?? 0));
@@ -43,7 +61,13 @@ class PacketClock {
   }
 
   get times(): PacketTimes {
-    return { videoEndS: this.#ends.get(0) ?? 0, endS: Math.max(0, ...this.#ends.values()) };
+    const shown = Float64Array.from(this.#shownAt).sort();
+    return {
+      videoEndS: this.#ends.get(0) ?? 0,
+      endS: Math.max(0, ...this.#ends.values()),
+      endsS: new Map([...this.#ends].map(([output, end]) => [output - 1, end])),
+      distances: Array.from(shown.subarray(1), (time, i) => time - shown[i]!),
+    };
   }
 }
 
@@ -57,24 +81,42 @@ export async function readPackets(ffmpeg: Ffmpeg, source: SourceFile, options: R
   const everything = ['-copy_unknown', '-map', '0:V:0', '-map', '0', '-c', 'copy', '-f', 'framecrc', '-'];
   const args = [...COMPLAINT_LEVEL, ...sourceInput(source), ...everything];
   await runFfmpeg(ffmpeg, args, { ...options, source, onOutput: (bytes) => clock.write(bytes) });
-  if (clock.times.videoEndS <= 0) throw new CatalogueError(`${source.path} is not a video: it has no frame`);
-  return clock.times;
+  const { times } = clock;
+  if (times.videoEndS <= 0) throw new CatalogueError(`${source.name} is not a video: it has no frame`);
+  return times;
 }
 
-export interface SourceFacts {
+/** What can be known from the headers and the first frames. */
+export interface ProbedSource {
   /** Upright size in square pixels. */
   width: number;
   height: number;
   interlaced: boolean;
+  /** Film in interlaced video: every fifth frame is made of fields of its neighbours. */
+  telecined: boolean;
+  /** Whether ffmpeg's zscale can convert its colours. */
+  precise: boolean;
   audio: AudioTrack | null;
   colour: Colour;
   /** Null where the container does not state it. */
   declaredS: number | null;
+  /** As it declares it; null where it does not. */
+  declaredRate: Ratio | null;
+  /** Seconds from each of the first frames to the next. */
+  firstDistances: number[];
+  /** Whether captions are hidden in the picture. */
+  captionsInside: boolean;
+  tracks: SourceTrack[];
+  chapters: { fromS: number; title: string }[];
+}
+
+export interface SourceFacts extends ProbedSource {
   /** The constant frame rate the stream is encoded at. */
   rate: Ratio;
 }
 
-const PROBED_FRAMES = 40;
+const PROBED_FRAMES = 100;
+const PROBE_QUIET_MS = 120_000;
 
 const ratio = (text: string | undefined): Ratio | null => {
   const match = /^(\d+)\/(\d+)$/.exec(text ?? '');
@@ -110,32 +152,76 @@ function readFrames(output: string): { frames: Frame[]; rate: Ratio | null } {
   return { frames, rate: ratio(config?.[2]) };
 }
 
-export async function probeSource(ffmpeg: Ffmpeg, source: SourceFile, signal?: AbortSignal): Promise<SourceFacts> {
-  const frameArgs = ['-map', '0:V:0', '-vf', 'showinfo', '-frames:v', String(PROBED_FRAMES), '-f', 'null', '-'];
+/** Of five frames of telecined film one repeats a top field and one a bottom field; video repeats none. */
+function isTelecined(output: string): boolean {
+  // Newer ones count an empty run first.
+  const match = [...output.matchAll(/Repeated Fields: Neither: *(\d+) Top: *(\d+) Bottom: *(\d+)/g)].at(-1);
+  const [neither, top, bottom] = (match?.slice(1).map(Number) ?? [0, 0, 0]) as [number, number, number];
+  const all = neither + top + bottom;
+  return all >= 50 && [top, bottom].every((count) => count > 0.12 * all && count < 0.28 * all);
+}
+
+export async function probeSource(ffmpeg: Ffmpeg, source: SourceFile, signal?: AbortSignal): Promise<ProbedSource> {
+  const frameArgs = ['-map', '0:V:0', '-vf', 'showinfo,idet', '-frames:v', String(PROBED_FRAMES), '-f', 'null', '-'];
   let output: string;
   try {
-    output = await runFfmpeg(ffmpeg, [...sourceInput(source), ...frameArgs], { signal, source });
+    output = await runFfmpeg(ffmpeg, [...sourceInput(source), ...frameArgs], {
+      signal,
+      source,
+      quietMs: PROBE_QUIET_MS,
+    });
   } catch (error) {
     if (!(error instanceof CatalogueError)) throw error;
-    throw new CatalogueError(`${source.path} is not a video that ffmpeg can read: ${error.message}`);
+    if (error instanceof FfmpegError && /max pixel count|max_pixels/.test(error.stderr))
+      throw new CatalogueError(
+        `${source.name} has more than ${MOST_PIXELS / 1e6} million pixels in a frame; scale it down to 8K or less first`,
+      );
+    const said = error instanceof FfmpegError ? describeInput(error.stderr) : null;
+    if (said !== null && said.audio !== null && !said.hasPicture)
+      throw new CatalogueError(`${source.name} has sound and no picture; put a picture into it first`);
+    throw new CatalogueError(`${source.name} is not a video that ffmpeg can read: ${error.message}`);
   }
   const { frames, rate } = readFrames(output);
   const first = frames[0];
-  if (first === undefined) throw new CatalogueError(`${source.path} is not a video: it has no frame`);
-  const { audio, colour, durationS } = describeInput(output.slice(0, output.indexOf('Stream mapping:')));
-  checkColours(source.path, colour, await hasFilters(ffmpeg, colourFilterNames(colour)));
+  if (first === undefined) throw new CatalogueError(`${source.name} is not a video: it has no frame`);
+  const { audio, colour, durationS, tracks, chapters } = describeInput(
+    output.slice(0, output.indexOf('Stream mapping:')),
+  );
+  const available = await hasFilters(ffmpeg);
+  checkColours(source.name, colour, available);
   return {
     width: Math.round(first.width * first.pixelAspect),
     height: first.height,
     interlaced: frames.filter((frame) => frame.interlaced).length * 2 > frames.length,
+    telecined: isTelecined(output),
+    precise: available('zscale') && first.width % 2 === 0 && first.height % 2 === 0,
     audio,
     colour,
     declaredS: durationS,
-    rate: chooseRate(
-      rate,
-      frames.slice(1).map((frame, i) => frame.time - frames[i]!.time),
-    ),
+    declaredRate: rate,
+    firstDistances: frames.slice(1).map((frame, i) => frame.time - frames[i]!.time),
+    captionsInside: /Closed Captions/i.test(output),
+    tracks,
+    chapters,
   };
+}
+
+const middle = (values: number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
+
+/** Some containers hold the two fields of a frame as packets of their own. */
+function frameDistances({ interlaced, firstDistances }: ProbedSource, packets: PacketTimes): number[] {
+  const ratio = middle(firstDistances) / middle(packets.distances);
+  return packets.distances.length === 0 || (interlaced && Math.abs(ratio - 2) < 0.05)
+    ? firstDistances
+    : packets.distances;
+}
+
+/** The frame rate is that of the whole source: how it begins says little of how it goes on. */
+export function withRate(probed: ProbedSource, packets: PacketTimes, everyField: boolean): SourceFacts {
+  const rate = chooseRate(probed.declaredRate, frameDistances(probed, packets));
+  const isNtsc = Math.abs(rateOf(rate) / (30000 / 1001) - 1) < 0.01;
+  if (probed.telecined && isNtsc) return { ...probed, rate: filmRate(rate) };
+  return { ...probed, telecined: false, rate: everyField ? fieldRate(rate) : rate };
 }
 
 export const framesIn = (seconds: number, rate: Ratio) => Math.max(1, Math.round(seconds * rateOf(rate)));

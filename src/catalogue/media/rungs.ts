@@ -91,21 +91,37 @@ function nearestCommon(fps: number): Ratio | null {
   return off(nearest) < 0.06 ? nearest : null;
 }
 
+/** Film that is flagged to be shown as video: its frames last two fields and three in turn, and are 23.976 a second. */
+function isPulldown(distances: number[]): boolean {
+  const near = (seconds: number) => distances.filter((each) => Math.abs(each / seconds - 1) < 0.04).length;
+  const [two, three] = [near(1001 / 30000), near(1001 / 20000)];
+  return (
+    distances.length >= 8 && two + three > 0.95 * distances.length && Math.min(two, three) > 0.4 * distances.length
+  );
+}
+
 /**
- * The constant rate for a source, from the rate it declares and the distances between its first frames in seconds. A
+ * The constant rate for a source, from the rate it declares and the distances between its frames in seconds. A
  * declared rate is used where the frames confirm it; a variable one becomes the common rate nearest to its middle.
  */
 export function chooseRate(declared: Ratio | null, distances: number[]): Ratio {
   const sorted = distances.filter((distance) => distance > 0).sort((a, b) => a - b);
   const middle = sorted[Math.floor(sorted.length / 2)];
-  const measured = middle === undefined ? null : 1 / middle;
+  // Containers round times, to milliseconds say: the mean of those like the middle one is the truer distance.
+  const like = sorted.filter((distance) => Math.abs(distance / middle! - 1) < 0.2);
+  const measured = middle === undefined ? null : like.length / like.reduce((sum, distance) => sum + distance, 0);
   let rate: Ratio;
-  if (declared !== null && (measured === null || Math.abs(rateOf(declared) / measured - 1) < 0.02)) rate = declared;
+  if (isPulldown(sorted)) rate = { num: 24000, den: 1001 };
+  else if (declared !== null && (measured === null || Math.abs(rateOf(declared) / measured - 1) < 0.02))
+    rate = declared;
   else if (measured !== null) rate = nearestCommon(measured) ?? { num: Math.max(1, Math.round(measured)), den: 1 };
   else rate = { num: 25, den: 1 };
   while (rateOf(rate) > FASTEST_FPS) rate = halved(rate);
   return rateOf(rate) < SLOWEST_FPS ? { num: SLOWEST_FPS, den: 1 } : rate;
 }
+
+/** Four frames of film are shown as five of telecined video. */
+export const filmRate = (rate: Ratio): Ratio => ({ num: rate.num * 4, den: rate.den * 5 });
 
 /** Frames in a second, to the nearest whole one: the distance of I-frames and thumbnails. */
 export const secondFrames = (rate: Ratio) => Math.max(1, Math.round(rateOf(rate)));

@@ -7,7 +7,9 @@
 import { createHash } from 'node:crypto';
 import { type BigIntStats, constants, statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
+import { userInfo } from 'node:os';
 import { CatalogueError, codeOf } from '../catalogue-error.ts';
+import { child, childrenOf, MediaFormatError, readBox, topLevelBoxes } from './boxes.ts';
 
 /** Bytes read from the start of a file to recognise it. */
 const HEAD_BYTES = 4096;
@@ -74,12 +76,64 @@ export function demuxerOf(head: Buffer): string | null {
   return containers.find(([, matches]) => matches(head))?.[0] ?? null;
 }
 
-export interface SourceFile {
-  /** For messages; what is read is the open file. */
+/** Files that people take for videos, and what to do about each. */
+const notVideos: [what: string, advice: string, matches: (head: Buffer) => boolean][] = [
+  ['an empty file', 'copy it again', (head) => head.length === 0],
+  [
+    'a picture',
+    'name a video',
+    (head) => /^(\xff\xd8\xff|\x89PNG|RIFF....WEBP|BM|II\*\0|MM\0\*)/s.test(head.toString('latin1')),
+  ],
+  [
+    'sound without a picture',
+    'put it into a video',
+    (head) => /^(ID3|fLaC|RIFF....WAVE|\xff[\xfb\xf3\xf1\xf9])/s.test(head.toString('latin1')),
+  ],
+  ['an archive', 'unpack it first', (head) => /^(PK\x03\x04|\x1f\x8b|Rar!|7z\xbc\xaf)/.test(head.toString('latin1'))],
+  ['a PDF', 'name a video', says('%PDF')],
+  [
+    'a playlist',
+    'name the video itself',
+    (head) => /^\s*(#EXTM3U|\[playlist\]|<\?xml[^>]*>\s*<(MPD|smil))/.test(head.toString('latin1')),
+  ],
+  ['a concat script', 'join its parts into one file first', says('ffconcat')],
+  [
+    'subtitles',
+    'name them under captions',
+    (head) => /^(\xef\xbb\xbf)?(WEBVTT|\d+\r?\n\d\d:\d\d:\d\d,)/.test(head.toString('latin1')),
+  ],
+  [
+    'a text',
+    'name a video',
+    (head) => !head.includes(0) && /^[\t\n\r\x1b -~\x80-\xff]*$/.test(head.toString('latin1')),
+  ],
+];
+
+/** Where a source lies, and what the manifest calls it: messages say the latter. */
+export interface SourceName {
   path: string;
+  name: string;
+}
+
+export interface SourceFile extends SourceName {
   fd: number;
   /** ffmpeg's name of the container. */
   demuxer: string;
+}
+
+export const missingSource = ({ path, name }: SourceName) =>
+  `its source ${name} does not exist${path === name ? '' : ` (there is no ${path})`}`;
+
+/** A system call on a source failed: what that means, and what helps. */
+function unreadable({ path, name }: SourceName, error: unknown): unknown {
+  const code = codeOf(error);
+  if (code === 'ENOENT' || code === 'ENOTDIR') return new CatalogueError(missingSource({ path, name }));
+  if (code === 'EACCES' || code === 'EPERM')
+    return new CatalogueError(
+      `its source ${name} cannot be read: permission denied; let ${userInfo().username} read it and enter its folders`,
+    );
+  if (code === 'ELOOP') return new CatalogueError(`its source ${name} is a symbolic link that leads to itself`);
+  return code === 'EIO' ? new CatalogueError(`its source ${name} cannot be read: the disk reports an error`) : error;
 }
 
 const CHUNK_BYTES = 1024 * 1024;
@@ -95,30 +149,34 @@ interface SourceStamp {
   changedMs: number;
 }
 
-function checkedStamp(path: string, facts: BigIntStats): SourceStamp {
-  if (facts.isDirectory()) throw new CatalogueError(`its source ${path} is a folder, not a video file`);
-  if (!facts.isFile()) throw new CatalogueError(`its source ${path} is a pipe or a device, not a video file`);
+function checkedStamp({ name }: SourceName, facts: BigIntStats): SourceStamp {
+  if (facts.isDirectory()) throw new CatalogueError(`its source ${name} is a folder, not a video file`);
+  if (!facts.isFile()) throw new CatalogueError(`its source ${name} is a pipe or a device, not a video file`);
   const writtenMs = Number(facts.mtimeMs);
   return { stamp: stampOf(facts), writtenMs, changedMs: Math.max(writtenMs, Number(facts.ctimeMs)) };
 }
 
 /** Null where there is no such file; throws where it is none that can be read twice. */
-export function stampSource(path: string): SourceStamp | null {
+export function stampSource(source: SourceName): SourceStamp | null {
+  let facts: BigIntStats | undefined;
   try {
-    const facts = statSync(path, { bigint: true, throwIfNoEntry: false });
-    return facts === undefined ? null : checkedStamp(path, facts);
+    facts = statSync(source.path, { bigint: true, throwIfNoEntry: false });
   } catch (error) {
     if (codeOf(error) === 'ENOTDIR') return null;
-    throw error;
+    throw unreadable(source, error);
   }
+  return facts === undefined ? null : checkedStamp(source, facts);
 }
 
-export async function stampOpen(path: string, file: FileHandle): Promise<SourceStamp> {
-  return checkedStamp(path, await file.stat({ bigint: true }));
+export async function stampOpen(source: SourceName, file: FileHandle): Promise<SourceStamp> {
+  return checkedStamp(source, await file.stat({ bigint: true }));
 }
 
 /** Without O_NONBLOCK the open of a pipe would wait for a writer, and nothing could interrupt it. */
-export const openToRead = (path: string) => open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+export const openToRead = (source: SourceName) =>
+  open(source.path, constants.O_RDONLY | constants.O_NONBLOCK).catch((error) => {
+    throw unreadable(source, error);
+  });
 
 export async function digestOpen(file: FileHandle, signal?: AbortSignal): Promise<string> {
   const hash = createHash('sha256');
@@ -130,29 +188,63 @@ export async function digestOpen(file: FileHandle, signal?: AbortSignal): Promis
   return hash.digest('hex');
 }
 
-async function recognise(path: string, file: FileHandle): Promise<string> {
-  const head = Buffer.alloc(HEAD_BYTES);
-  const { bytesRead } = await file.read(head, 0, HEAD_BYTES, 0);
-  const demuxer = demuxerOf(head.subarray(0, bytesRead));
-  if (demuxer === null)
-    throw new CatalogueError(`${path} is not a video file: its content is no container that is known here`);
-  return demuxer;
+async function recognise({ name }: SourceName, file: FileHandle): Promise<string> {
+  const buffer = Buffer.alloc(HEAD_BYTES);
+  const { bytesRead } = await file.read(buffer, 0, HEAD_BYTES, 0);
+  const head = buffer.subarray(0, bytesRead);
+  const demuxer = demuxerOf(head);
+  if (demuxer !== null) return demuxer;
+  const [what, advice] = notVideos.find(([, , matches]) => matches(head)) ?? [
+    'in a format that is not known here',
+    'convert it to MP4 or Matroska first',
+  ];
+  throw new CatalogueError(`${name} is not a video file: it is ${what}; ${advice}`);
+}
+
+/** What the tracks of an MP4 file hold; nothing where its headers are damaged, which ffmpeg says better. */
+async function readSampleEntries(file: FileHandle, size: number): Promise<string[]> {
+  try {
+    const moov = (await topLevelBoxes(file, size)).find((box) => box.type === 'moov');
+    if (moov === undefined) return [];
+    const { buffer, box } = await readBox(file, moov);
+    const tracks = childrenOf(buffer, box.body, box.end).filter((each) => each.type === 'trak');
+    return tracks.flatMap((track) => {
+      const stsd = child(buffer, track, 'mdia', 'minf', 'stbl', 'stsd');
+      return stsd === undefined ? [] : childrenOf(buffer, stsd.body + 8, stsd.end).map(({ type }) => type);
+    });
+  } catch (error) {
+    if (error instanceof MediaFormatError || error instanceof RangeError) return [];
+    throw error;
+  }
+}
+
+/** Sample entries of tracks that are encrypted (ISO/IEC 23001-7, and what iTunes sells). */
+const encrypted = ['encv', 'enca', 'drmi', 'drms'];
+
+/** ffmpeg would decode noise and call it damage. */
+async function checkNotEncrypted({ name }: SourceName, file: FileHandle): Promise<void> {
+  const entries = await readSampleEntries(file, (await file.stat()).size);
+  if (entries.some((entry) => encrypted.includes(entry)))
+    throw new CatalogueError(
+      `${name} is encrypted (DRM): only its publisher can decrypt it; use the unprotected original`,
+    );
 }
 
 /** Opens a source for ffmpeg, to be closed by the caller. */
-export async function openSource(path: string): Promise<SourceFile & { file: FileHandle }> {
-  const file = await openToRead(path);
+export async function openSource(source: SourceName): Promise<SourceFile & { file: FileHandle }> {
+  const file = await openToRead(source);
   try {
-    await stampOpen(path, file);
-    return { path, fd: file.fd, file, demuxer: await recognise(path, file) };
+    await stampOpen(source, file);
+    const demuxer = await recognise(source, file);
+    if (demuxer === 'mov') await checkNotEncrypted(source, file);
+    return { ...source, fd: file.fd, file, demuxer };
   } catch (error) {
     await file.close();
     throw error;
   }
 }
 
-interface ExpectedSource {
-  path: string;
+interface ExpectedSource extends SourceName {
   sha256: string;
   /** When the digest was taken. */
   stamp: string;
@@ -167,13 +259,14 @@ export async function readUnchanged<T>(
   read: (source: SourceFile) => Promise<T>,
   signal?: AbortSignal,
 ): Promise<T> {
-  const { file, ...source } = await openSource(expected.path);
+  const { path, name } = expected;
+  const { file, ...source } = await openSource({ path, name });
   const check = async () => {
     if ((await digestOpen(file, signal)) === expected.sha256) return;
-    throw new CatalogueError(`${expected.path} was changed while the build read it; build again`);
+    throw new CatalogueError(`${name} was changed while the build read it; build again`);
   };
   try {
-    if ((await stampOpen(expected.path, file)).stamp !== expected.stamp) await check();
+    if ((await stampOpen(expected, file)).stamp !== expected.stamp) await check();
     const result = await read(source);
     await check();
     return result;

@@ -158,9 +158,15 @@ async function verifyTrack(files: FilesOnce, path: string, findings: Findings): 
 
 const within = (declared: number, real: number, share: number) => Math.abs(declared - real) <= real * share;
 
-function checkRates(say: (text: string) => void, attributes: Attributes, tracks: MeasuredTrack[]): void {
-  const peak = tracks.reduce((sum, { rates }) => sum + rates.peak, 0);
-  const average = tracks.reduce((sum, { rates }) => sum + rates.average, 0);
+/** Of the sound in several languages a player takes one: the largest counts. */
+function checkRates(
+  say: (text: string) => void,
+  attributes: Attributes,
+  { rates }: MeasuredTrack,
+  sounds: MeasuredTrack[] = [],
+): void {
+  const peak = rates.peak + Math.max(0, ...sounds.map((sound) => sound.rates.peak));
+  const average = rates.average + Math.max(0, ...sounds.map((sound) => sound.rates.average));
   for (const [name, real] of [
     ['BANDWIDTH', peak],
     ['AVERAGE-BANDWIDTH', average],
@@ -174,9 +180,10 @@ function checkVariant(
   say: (text: string) => void,
   attributes: Attributes,
   video: MeasuredTrack,
-  audio: MeasuredTrack | null,
+  group: MeasuredTrack[],
 ): void {
-  checkRates(say, attributes, audio === null ? [video] : [video, audio]);
+  const audio = group[0] ?? null;
+  checkRates(say, attributes, video, group);
   const { width, height, codec } = video.track;
   if (attributes.get('RESOLUTION') !== `${width}x${height}`) say(`RESOLUTION is not ${width}x${height}`);
   const codecs = [codec, ...(audio === null ? [] : [audio.track.codec])].join(',');
@@ -210,7 +217,7 @@ function checkIframes(
   frames: MeasuredTrack,
   videos: MeasuredTrack[],
 ): void {
-  checkRates(say, attributes, [frames]);
+  checkRates(say, attributes, frames);
   const { width, height, codec } = frames.track;
   if (!frames.iframesOnly) say('lacks EXT-X-I-FRAMES-ONLY');
   if (attributes.get('CODECS') !== codec) say(`CODECS is not ${codec}`);
@@ -273,6 +280,36 @@ interface Place {
   path: string;
 }
 
+/** Captions have no fragments: each segment is a text with a clock that begins with the picture. */
+function verifyCaptions({ files, findings, path }: Place, media: Attributes, videos: MeasuredTrack[]): void {
+  const uri = media.get('URI') ?? '';
+  const say = (text: string) => findings.fault(`${path}: captions ${uri}: ${text}`);
+  const file = fileOf(path, uri);
+  if (media.get('TYPE') !== 'SUBTITLES' || file === null) {
+    say('are not a track of this stream');
+    return;
+  }
+  if (media.get('DEFAULT') === 'YES' && media.get('AUTOSELECT') !== 'YES') say('DEFAULT needs AUTOSELECT');
+  try {
+    const playlist = parseMediaPlaylist(files.text(file));
+    if (!playlist.vod || !playlist.ended) say('are not a finished VOD playlist');
+    for (const segment of playlist.segments) {
+      const name = fileOf(file, segment.uri);
+      if (name === null || !files.text(name).startsWith('WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:0,LOCAL:00:00:00.000\n'))
+        say(`segment ${segment.uri} is not WebVTT with the clock of the picture`);
+      if (Math.round(segment.seconds) > playlist.targetSeconds) say('have a segment longer than the target duration');
+    }
+    const seconds = playlist.segments.reduce((sum, segment) => sum + segment.seconds, 0);
+    for (const video of videos.slice(0, 1))
+      if (Math.abs(seconds - video.seconds) > MOST_APART_SECONDS)
+        say(`last ${seconds.toFixed(3)} s, the picture ${video.seconds.toFixed(3)} s`);
+  } catch (error) {
+    if (error instanceof PlaylistError) say(error.message);
+    else if (codeOf(error) === 'ENOENT') say('they, or a file that they name, do not exist');
+    else throw error;
+  }
+}
+
 async function verifyTracks(
   { files, findings, path }: Place,
   playlist: MultivariantPlaylist,
@@ -285,8 +322,15 @@ async function verifyTracks(
     say(`names ${uri}, which is outside the stream`);
     return null;
   };
-  const groups = new Map<string, MeasuredTrack | null>();
-  for (const media of playlist.media) groups.set(media.get('GROUP-ID') ?? '', await trackAt(media.get('URI')));
+  const isSound = (media: Attributes) => media.get('TYPE') === 'AUDIO';
+  const sounds: { media: Attributes; audio: MeasuredTrack }[] = [];
+  const groups = new Map<string, MeasuredTrack[]>();
+  for (const media of playlist.media.filter(isSound)) {
+    const audio = await trackAt(media.get('URI'));
+    const group = media.get('GROUP-ID') ?? '';
+    groups.set(group, [...(groups.get(group) ?? []), ...(audio === null ? [] : [audio])]);
+    if (audio !== null) sounds.push({ media, audio });
+  }
   const videos: MeasuredTrack[] = [];
   for (const { attributes, uri } of playlist.variants) {
     const group = attributes.get('AUDIO');
@@ -295,12 +339,17 @@ async function verifyTracks(
     const video = await trackAt(uri);
     if (video === null) continue;
     videos.push(video);
-    checkVariant((text) => say(`variant ${uri}: ${text}`), attributes, video, groups.get(group ?? '') ?? null);
+    checkVariant((text) => say(`variant ${uri}: ${text}`), attributes, video, groups.get(group ?? '') ?? []);
   }
-  for (const media of playlist.media) {
-    const audio = groups.get(media.get('GROUP-ID') ?? '');
-    if (audio) checkAudio((text) => say(`sound ${media.get('URI')}: ${text}`), media, audio, videos);
+  for (const { media, audio } of sounds)
+    checkAudio((text) => say(`sound ${media.get('URI')}: ${text}`), media, audio, videos);
+  const captions = playlist.media.filter((media) => !isSound(media));
+  for (const { attributes, uri } of playlist.variants) {
+    const group = attributes.get('SUBTITLES');
+    if (captions.length > 0 && !captions.some((media) => media.get('GROUP-ID') === group))
+      say(`variant ${uri}: has no captions, and there are some`);
   }
+  for (const media of captions) verifyCaptions({ files, findings, path }, media, videos);
   for (const attributes of playlist.iframes) {
     const track = await trackAt(attributes.get('URI'));
     if (track !== null) checkIframes((text) => say(`I-frames: ${text}`), attributes, track, videos);

@@ -10,6 +10,7 @@ import { foldLedger, readLedger, type StreamRecord } from '../ledger.ts';
 import { type Ffmpeg, inputOf, runFfmpeg } from '../media/ffmpeg.ts';
 import { DOCUMENT_PATH, HEALTH_BYTES, HEALTH_PATH, type SitePaths, SUMS_PATH } from '../site-paths.ts';
 import { isText, needsForms, parseSums } from '../site-texts.ts';
+import { forgottenLines, readTombstones } from '../tombstones.ts';
 import { FilesOnce, FindingList, type Findings, verifyDigests, verifyForms } from './verify-files.ts';
 import { verifyStream } from './verify-stream.ts';
 
@@ -64,7 +65,17 @@ function isFinished({ facts: { hls, progressive } }: StreamRecord, stream: Strea
 }
 
 function verifyFacts({ id, facts }: StreamRecord, stream: Stream, findings: Findings): void {
-  for (const name of ['fps', 'duration_s', 'progressive', 'hls', 'poster', 'thumbnails'] as const) {
+  for (const name of [
+    'fps',
+    'duration_s',
+    'progressive',
+    'hls',
+    'poster',
+    'thumbnails',
+    'captions',
+    'audio',
+    'chapters',
+  ] as const) {
     if (facts[name] !== undefined && !isDeepStrictEqual(facts[name], stream[name]))
       findings.fault(`stream ${id}: its ${name} in the document is not what the ledger says`);
   }
@@ -134,7 +145,7 @@ interface Site {
 async function decodeStream({ options, findings }: Site, decoder: Ffmpeg, stream: Stream): Promise<void> {
   for (const path of [...Object.values(stream.progressive), ...(stream.hls === null ? [] : [stream.hls])]) {
     const input = inputOf(join(options.paths.site, path));
-    const args = ['-v', 'error', '-xerror', ...input, '-map', '0', '-f', 'null', '-'];
+    const args = ['-v', 'error', '-xerror', ...input, '-map', '0:v', '-map', '0:a?', '-f', 'null', '-'];
     await runFfmpeg(decoder, args, { signal: options.signal }).catch((error: Error) =>
       findings.fault(`${path.slice(1)}: cannot be decoded: ${error.message}`),
     );
@@ -207,7 +218,11 @@ export async function verifySite(options: VerifyOptions): Promise<VerifyResult> 
   if (document !== null) {
     verifyNamed(document, digests, findings);
     const { lines } = await readLedger(options.paths.ledger);
-    if (lines.length > 0) verifyHistory(foldLedger(lines), document, digests, findings);
+    const tombstones = await readTombstones(options.paths);
+    const forgotten = forgottenLines(foldLedger(lines), tombstones);
+    for (const { id } of forgotten)
+      findings.note(`stream ${id}: was withdrawn, and the ledger has forgotten it; the next build adds it`);
+    if (lines.length > 0) verifyHistory(foldLedger([...lines, ...forgotten]), document, digests, findings);
   }
   return { faults: findings.faults, notes: findings.notes, files: digests.size, bytes };
 }

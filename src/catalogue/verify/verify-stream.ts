@@ -90,6 +90,11 @@ async function verifyCues(files: FilesOnce, stream: Stream, path: string, say: (
   if (Math.abs(end - stream.duration_s) > 0.05) say(`ends at ${end} s, the stream at ${stream.duration_s} s`);
 }
 
+const captionPaths = (captions: unknown): unknown[] =>
+  Array.isArray(captions) ? captions.map((each) => (each as { path?: unknown } | null)?.path) : [];
+
+const isVtt = (text: string) => text.startsWith('WEBVTT\n') && text.includes(' --> ');
+
 /** Checks what a stream names, as far as `isNew` says so. */
 export async function verifyStream(
   files: FilesOnce,
@@ -108,6 +113,11 @@ export async function verifyStream(
     await reading(findings, poster, async (say) => {
       if (jpegSize(files.bytes(poster)) === null) say('is not a whole JPEG');
     });
+  const texts = [...captionPaths(stream.captions), stream.chapters].map(picture).filter((path) => path !== null);
+  for (const path of texts)
+    await reading(findings, path, async (say) => {
+      if (!isVtt(files.text(path))) say('is not WebVTT with at least one cue');
+    });
   if (thumbnails !== null) await reading(findings, thumbnails, (say) => verifyCues(files, stream, thumbnails, say));
 }
 
@@ -118,6 +128,7 @@ export interface StagedFiles {
 }
 
 interface StageFaults {
+  id: string;
   folder: string;
   faults: string[];
 }
@@ -144,7 +155,7 @@ export async function verifyStage(
     verifyForms(files, paths, findings);
     const stream = streams.get(line.id);
     if (stream !== undefined) await verifyStream(files, stream, renditions, findings, (path) => path in line.files);
-    if (findings.faults.length > 0) damaged.push({ folder, faults: findings.faults });
+    if (findings.faults.length > 0) damaged.push({ id: line.id, folder, faults: findings.faults });
   }
   return damaged;
 }

@@ -44,7 +44,7 @@ class BuildProgress implements Progress {
     } else if (event.kind === 'note') this.#line(event.text);
     else if (event.kind === 'progress') this.#shares.set(event.id, event.share);
     else if (event.kind === 'start') this.#shares.set(event.id, 0);
-    else if (event.kind === 'finish') {
+    else if (event.kind === 'finish' || event.kind === 'fail') {
       this.#shares.delete(event.id);
       this.#finished++;
     }
@@ -60,6 +60,7 @@ class BuildProgress implements Progress {
   #plain(event: BuildEvent): void {
     if (event.kind === 'start') this.#line(`${event.id}: encoding`);
     if (event.kind === 'finish') this.#line(`${event.id}: ready (${this.#finished} of ${this.#total})`);
+    if (event.kind === 'fail') this.#line(`${event.id}: failed (${this.#finished} of ${this.#total})`);
     if (event.kind !== 'progress') return;
     const quarter = Math.floor(event.share * 4);
     if (quarter < 1 || quarter > 3 || quarter <= (this.#shown.get(event.id) ?? 0)) return;

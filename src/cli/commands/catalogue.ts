@@ -4,7 +4,7 @@
 import { createServer } from 'node:http';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
-import { CatalogueError, codeOf } from '../../catalogue/catalogue-error.ts';
+import { CatalogueError, codeOf, SourcesFailedError } from '../../catalogue/catalogue-error.ts';
 import { type ServerName, serverRules, servers } from '../../catalogue/header-rules.ts';
 import { type Ffmpeg, findFfmpeg } from '../../catalogue/media/ffmpeg.ts';
 import { S3Error } from '../../lib/s3.ts';
@@ -44,6 +44,7 @@ function reasonOf(error: unknown, interrupted: boolean): Explained {
       code: exit.interrupted,
       lines: ['interrupted; the site is as it was, and the next build goes on from here'],
     };
+  if (error instanceof SourcesFailedError) return { code: SOME_FAILED, lines: error.lines };
   if (error instanceof CatalogueError) return { code: exit.failed, lines: error.lines };
   if (error instanceof S3Error) return { code: exit.failed, lines: [error.message] };
   if (['ENOSPC', 'EDQUOT'].includes(codeOf(error)))
@@ -52,11 +53,15 @@ function reasonOf(error: unknown, interrupted: boolean): Explained {
   return { code: exit.failed, lines: [error instanceof Error ? (error.stack ?? error.message) : String(error)] };
 }
 
+/** Some sources failed, and all others are published. */
+const SOME_FAILED = 3;
+
 const buildVerb = verb({
   about: 'encode what is new and publish it',
   args: '[MANIFEST]',
   textOnly: true,
   options: {
+    strict: { type: 'boolean', about: 'publish nothing if a source cannot be published (exit code 1)' },
     segmented: { type: 'boolean', about: 'HLS as one file for each segment, for caches that cannot keep ranges' },
     jobs: { type: 'string', value: 'N', about: 'sources encoded at the same time (default: half the cores)' },
     ...onSite,
@@ -72,12 +77,12 @@ const buildVerb = verb({
       out.line(`${unchanged} streams in ${siteOf(context)} (${unchanged} as they were)`);
       return exit.done;
     }
-    const { buildCatalogue } = await import('../../catalogue/build.ts');
+    const { buildCatalogue, failureLines } = await import('../../catalogue/build.ts');
     const progress = createProgress(io.stdout);
     const jobs = Math.max(1, wholeUpTo(context, 'jobs', 64) ?? Math.floor(availableParallelism() / 2));
     let found: ReturnType<typeof ffmpegOf> | undefined;
     try {
-      const { encoded, kept, document } = await buildCatalogue({
+      const { encoded, kept, failed, document } = await buildCatalogue({
         paths,
         manifestPath,
         ffmpeg: () => {
@@ -87,13 +92,16 @@ const buildVerb = verb({
         now: () => new Date(io.now()),
         jobs,
         hlsLayout: context.flag('segmented') ? 'segments' : 'ranges',
+        strict: context.flag('strict'),
         signal: context.signal,
         report: progress.report,
       });
       progress.end();
-      out.line(encoded.length === 0 ? 'nothing to encode' : `published ${encoded.join(', ')}`);
+      if (encoded.length > 0) out.line(`published ${encoded.join(', ')}`);
+      else if (failed.length === 0) out.line('nothing to encode');
       out.line(`${document.streams.length} streams in ${siteOf(context)} (${kept} as they were)`);
-      return exit.done;
+      for (const line of failureLines(failed)) io.stderr.write(`sluice catalogue: ${line}\n`);
+      return failed.length === 0 ? exit.done : SOME_FAILED;
     } finally {
       progress.end();
     }
@@ -245,7 +253,7 @@ export const catalogue: Command = {
   unknownVerb: (word) => `there is no command ${word}`,
   explain: explainCatalogue,
   notes:
-    'MANIFEST is catalogue.yaml by default; docs/catalogue.md says what is in it. Exit codes:\n0 done, 1 refused or faults found, 2 wrong usage, 130 interrupted.',
+    'MANIFEST is catalogue.yaml by default; docs/catalogue.md says what is in it. Exit codes:\n0 done, 1 refused or faults found, 2 wrong usage, 3 some sources failed and the others are published, 130 interrupted.',
   examples: [
     'sluice catalogue build --dir site',
     'sluice catalogue verify --dir site --decode',
