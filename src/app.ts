@@ -20,7 +20,8 @@ import { startSample } from './sample.ts';
 import { connectProcesses } from './signals/process-signals.ts';
 import { lockDataDir, openStoreWhenReachable, type Store } from './store.ts';
 import { ensureAdminToken } from './tokens/admin-token.ts';
-import { findTokenByHash, LastUsed } from './tokens/token-queries.ts';
+import { findTokenOf } from './tokens/console-sessions.ts';
+import { LastUsed } from './tokens/token-queries.ts';
 import { systemLookup } from './webhooks/receiver-addresses.ts';
 import { createAddresses } from './wiring/addresses.ts';
 import type { Common } from './wiring/common.ts';
@@ -249,11 +250,16 @@ function leaving(web: Web, streams: { closeStreams(): void }): Ending['clients']
 }
 
 /** Who may call the API, and how often. */
-function createAccess({ db, dialect, clock }: Common, tokenLimit: number | undefined) {
+function createAccess({ db, dialect, seal, clock }: Common, tokenLimit: number | undefined) {
   const cells = dialect === 'sqlite' ? memoryRateCells() : databaseRateCells(db);
   const lastUsed = new LastUsed(clock);
-  const findToken = (hash: string) => findTokenByHash(db, hash);
-  const gate = createGate(findToken, cells, clock, (tokenId) => lastUsed.note(tokenId), tokenLimit);
+  const gate = createGate(
+    findTokenOf({ db, seal, clock }),
+    cells,
+    clock,
+    (tokenId) => lastUsed.note(tokenId),
+    tokenLimit,
+  );
   return { gate, cells, lastUsed };
 }
 

@@ -7,37 +7,43 @@ import { PageHead } from './components/layout/page-head.tsx';
 import { Shell } from './components/layout/shell.tsx';
 import { Empty } from './components/layout/states.tsx';
 import { followChanges } from './live.ts';
-import { AlertsPage } from './pages/alerts.tsx';
+import { AlertsPage, AllAlertsPage } from './pages/alerts.tsx';
 import { AuditPage } from './pages/audit.tsx';
 import { CataloguePage } from './pages/catalogue.tsx';
 import { DeliveryPage } from './pages/delivery.tsx';
 import { DeploymentPage } from './pages/deployment.tsx';
-import { DeploymentsPage } from './pages/deployments.tsx';
-import { DomainsPage } from './pages/domains.tsx';
+import { AllDeploymentsPage, DeploymentsPage } from './pages/deployments.tsx';
+import { AllDomainsPage, DomainsPage } from './pages/domains.tsx';
 import { EnvironmentPage } from './pages/environment.tsx';
-import { LogsPage } from './pages/logs.tsx';
 import { ProjectPage } from './pages/project.tsx';
 import { ProjectSettingsPage } from './pages/project-settings.tsx';
 import { ProjectsPage } from './pages/projects.tsx';
+import { RegionsPage, RegistriesPage } from './pages/registries.tsx';
 import { SessionPage } from './pages/session.tsx';
 import { SignInPage } from './pages/sign-in.tsx';
 import { TokensPage } from './pages/tokens.tsx';
 import { WebhookPage } from './pages/webhook.tsx';
 import { WebhooksPage } from './pages/webhooks.tsx';
-import { matchPath, type Params, usePath } from './router.ts';
+import { matchPath, type Params, pageOf, usePath } from './router.ts';
 import { session } from './session.ts';
 
 const routes: [pattern: string, page: ComponentType<{ params: Params }>][] = [
   ['/', ProjectsPage],
   ['/projects', ProjectsPage],
+  ['/projects/new', ProjectsPage],
   ['/projects/:id', ProjectPage],
   ['/projects/:id/deployments', DeploymentsPage],
   ['/projects/:id/deployments/:dpl', DeploymentPage],
   ['/projects/:id/environments/:name', EnvironmentPage],
-  ['/projects/:id/environments/:name/logs', LogsPage],
+  ['/projects/:id/environments/:name/:tab', EnvironmentPage],
   ['/projects/:id/alerts', AlertsPage],
   ['/projects/:id/domains', DomainsPage],
   ['/projects/:id/settings', ProjectSettingsPage],
+  ['/deployments', AllDeploymentsPage],
+  ['/alerts', AllAlertsPage],
+  ['/domains', AllDomainsPage],
+  ['/registries', RegistriesPage],
+  ['/regions', RegionsPage],
   ['/webhooks', WebhooksPage],
   ['/webhooks/:whk', WebhookPage],
   ['/webhooks/:whk/deliveries/:dlv', DeliveryPage],
@@ -64,8 +70,8 @@ export function App() {
   if (now.status === 'out') return <SignInPage message={now.message} />;
   return (
     <Shell>
-      {/* Keyed by the path: another page of the same kind starts with empty forms and without an old error. */}
-      <Boundary key={path}>
+      {/* Keyed by the page: another one of the same kind starts with empty forms and without an old error. */}
+      <Boundary key={pageOf(path)}>
         <Page path={path} />
       </Boundary>
     </Shell>

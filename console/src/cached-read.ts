@@ -17,6 +17,8 @@ export interface ReadOptions<T> {
   project?: string;
   /** Only by changes in this environment of the project. */
   environment?: string;
+  /** At least so long between two reads, for what is costly to read. */
+  minGapMs?(data: T): number;
   /** When to read again although no change was announced; null: not at all. */
   pollMs?(data: T): number | null;
 }
@@ -72,7 +74,8 @@ export class CachedRead<T> {
       return;
     }
     const now = Date.now();
-    const dueAt = Math.max(now + delayMs, this.#startedAt + minGapMs(), waitUntil.get());
+    const ownGapMs = this.snapshot.data === undefined ? 0 : (this.options.minGapMs?.(this.snapshot.data) ?? 0);
+    const dueAt = Math.max(now + delayMs, this.#startedAt + Math.max(minGapMs(), ownGapMs), waitUntil.get());
     if (dueAt >= this.#dueAt) return;
     this.#cancel();
     this.#dueAt = dueAt;
@@ -81,6 +84,7 @@ export class CachedRead<T> {
 
   readNextPage(): void {
     this.#pageCount++;
+    this.#startedAt = 0;
     this.invalidate(0);
   }
 

@@ -26,9 +26,10 @@ export const usePath = (): string => useCell(current);
 export const hrefOf = (path: string): string => base + path;
 
 export function navigate(path: string): void {
-  if (path === current.get()) return;
+  if (path === current.get() && location.search === '') return;
+  const isOtherPage = pageOf(path) !== pageOf(current.get());
   history.pushState(null, '', hrefOf(path));
-  scrollTo(0, 0);
+  if (isOtherPage) scrollTo(0, 0);
   update();
 }
 
@@ -54,4 +55,13 @@ export function matchPath(pattern: string, path: string): Params | null {
     else if (name !== part) return null;
   }
   return params;
+}
+
+/** The part of an address that decides which page is shown: the tabs of an environment are one page. */
+export const pageOf = (path: string): string => path.replace(/^(\/projects\/[^/]+\/environments\/[^/]+)\/.*/, '$1');
+
+/** Keeps what a page shows in its address, so that it can be sent to others and survives a reload. */
+export function replaceQuery(query: Record<string, string | undefined>): void {
+  const given = Object.entries(query).filter((entry): entry is [string, string] => !!entry[1]);
+  history.replaceState(null, '', location.pathname + (given.length > 0 ? `?${new URLSearchParams(given)}` : ''));
 }

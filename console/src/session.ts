@@ -1,4 +1,6 @@
-// Who is signed in. The token is kept in this tab's session storage only, and never in an address.
+// Who is signed in. The console signs in once with a token and gets a cookie that no script can read and that is sent to
+// /console/session alone. There it gets short-lived tokens, which live in memory only.
+import { errorOfAnswer } from '../../src/client/error.ts';
 import { createClient, SluiceError } from '../../src/client/index.ts';
 import type { Scope } from '../../src/contract/scopes.ts';
 import { allows } from '../../src/contract/scopes.ts';
@@ -13,42 +15,105 @@ export type Session =
   | { status: 'checking' }
   | { status: 'in'; client: Client; me: Token };
 
-const storageKey = 'sluice-token';
+const sessionPath = '/console/session';
 const retryMs = 2000;
+/** A token is renewed when so much of its time is left. */
+const spareMs = 60_000;
 
-export const session = new Cell<Session>({ status: 'out', message: null });
+export const session = new Cell<Session>({ status: 'checking' });
 
-const clientFor = (token: string): Client => createClient({ url: location.origin, token, fetch: observedFetch });
+interface Access {
+  token: string;
+  endMs: number;
+}
+
+let access: Access | null = null;
+/** The answer itself where the service refuses. */
+async function requestAccess(path: string, headers: Record<string, string> = {}): Promise<Access | Response> {
+  const response = await observedFetch(path, { method: 'POST', headers, cache: 'no-store' });
+  if (response.status !== 200) return response;
+  const { token, expires_at } = await response.json();
+  return { token, endMs: Date.parse(expires_at) };
+}
+
+let renewing: Promise<Access | Response> | null = null;
+
+async function currentAccess(): Promise<Access | Response> {
+  if (access && access.endMs - Date.now() > spareMs) return access;
+  renewing ??= requestAccess(`${sessionPath}/token`).finally(() => {
+    renewing = null;
+  });
+  const renewed = await renewing;
+  access = renewed instanceof Response ? null : renewed;
+  return renewed;
+}
+
+/** The browser has no session: as if the service had refused. */
+const signedOut = (): Response =>
+  new Response(JSON.stringify({ error: { code: 'token_missing', message: 'Not signed in.' } }), { status: 401 });
+
+/** Sends a short-lived token, and a new one where the service no longer takes the one it has. */
+const fetchSignedIn: typeof fetch = async (input, init) => {
+  const send = async () => {
+    const now = await currentAccess();
+    if (now instanceof Response) return now.status === 204 ? signedOut() : now.clone();
+    const headers = new Headers(init?.headers);
+    headers.set('authorization', `Bearer ${now.token}`);
+    return observedFetch(input, { ...init, headers });
+  };
+  const response = await send();
+  if (response.status !== 401 || access === null) return response;
+  access = null;
+  return send();
+};
+
+let made: Client | null = null;
+/** Made when somebody signs in: a test of what is read has no address. */
+const theClient = (): Client => {
+  made ??= createClient({ url: location.origin, token: 'of-the-session', fetch: fetchSignedIn });
+  return made;
+};
+
+async function enter(): Promise<void> {
+  const client = theClient();
+  session.set({ status: 'in', client, me: await client.token.get() });
+}
 
 /** Throws if the service rejects the token. */
 export async function signIn(token: string): Promise<void> {
-  const client = clientFor(token);
-  const me = await client.token.get();
-  sessionStorage.setItem(storageKey, token);
-  session.set({ status: 'in', client, me });
+  const answer = await requestAccess(sessionPath, { authorization: `Bearer ${token}` });
+  if (answer instanceof Response) throw errorOfAnswer('Signing in', answer, await answer.text());
+  access = answer;
+  await enter();
 }
 
-export function signOut(message: string | null = null): void {
-  sessionStorage.removeItem(storageKey);
-  session.set({ status: 'out', message });
+export async function signOut(): Promise<void> {
+  await observedFetch(sessionPath, { method: 'DELETE' }).catch(() => {});
+  access = null;
+  session.set({ status: 'out', message: 'Signed out.' });
 }
 
-/** After a reload: signs in with the stored token. Retries while the service is away. */
+/** When the page is loaded: goes on with the session that the browser has. Retries while the service is away. */
 export async function restoreSession(): Promise<void> {
-  const token = sessionStorage.getItem(storageKey);
-  if (token === null) return;
-  session.set({ status: 'checking' });
   try {
-    await signIn(token);
+    await enter();
   } catch (error) {
-    if (!endsSession(error)) setTimeout(restoreSession, retryMs);
+    if (!(error instanceof SluiceError) || error.status !== 401) {
+      setTimeout(restoreSession, retryMs);
+    } else {
+      access = null;
+      session.set({ status: 'out', message: null });
+    }
   }
 }
 
-/** Signs out if the error says that the token is no longer valid; returns whether it did. */
+/** Signs out if the error says that the session is over; returns whether it did. */
 export function endsSession(error: unknown): boolean {
   if (!(error instanceof SluiceError) || error.status !== 401) return false;
-  signOut(`${error.message} Sign in with another token.`);
+  // The page to sign in says itself why a token is refused.
+  if (session.get().status === 'out') return false;
+  access = null;
+  session.set({ status: 'out', message: 'The session has ended. Sign in again.' });
   return true;
 }
 

@@ -1,5 +1,5 @@
 // How components read from the service. The key names what is read.
-import { useCallback, useEffect, useSyncExternalStore } from 'react';
+import { useCallback, useEffect, useRef, useSyncExternalStore } from 'react';
 import type { ReadOptions, Snapshot } from './cached-read.ts';
 import { cachedRead, snapshotOf } from './read-cache.ts';
 import { type Client, useSignedIn } from './session.ts';
@@ -26,13 +26,15 @@ interface ListSnapshot<T> extends Snapshot<T[]> {
   loadMore(): void;
 }
 
-const pageSize = 50;
+const defaultPageSize = 50;
+/** Lists of many pages are not read again with every change, but at most so often for each page. */
+const gapPerPageMs = 1000;
 
 /** A list, as many pages of it as were loaded; all of them are read again when something changes. */
 export function useList<T>(
   key: string,
   readPage: (client: Client, page: { limit: number; cursor?: string }) => Promise<Page<T>>,
-  { pollMs, ...about }: ReadOptions<T[]> = {},
+  { pollMs, pageSize = defaultPageSize, ...about }: Omit<ReadOptions<T[]>, 'minGapMs'> & { pageSize?: number } = {},
 ): ListSnapshot<T> {
   const readPages = async (client: Client, pageCount: number) => {
     const items: T[] = [];
@@ -47,6 +49,7 @@ export function useList<T>(
   };
   const { data, error, isReading } = useRead(key, readPages, {
     ...about,
+    minGapMs: ({ items }) => Math.max(0, Math.ceil(items.length / pageSize) - 1) * gapPerPageMs,
     ...(pollMs && { pollMs: ({ items }) => pollMs(items) }),
   });
   return {
@@ -56,4 +59,13 @@ export function useList<T>(
     hasMore: data?.hasMore ?? false,
     loadMore: () => cachedRead(key).readNextPage(),
   };
+}
+
+/** What was shown last, while something else is read in its place: a list that is searched as one types does not flicker. */
+export function useSteady<T>(snapshot: T & { data: unknown }): T {
+  const last = useRef(snapshot);
+  if (snapshot.data !== undefined) last.current = snapshot;
+  return snapshot.data === undefined && last.current.data !== undefined
+    ? { ...last.current, isReading: true }
+    : snapshot;
 }

@@ -9,10 +9,12 @@ import type * as environments from '../contract/environments.ts';
 import type * as instances from '../contract/instances.ts';
 import type * as logs from '../contract/logs.ts';
 import type * as metrics from '../contract/metrics.ts';
+import type * as overview from '../contract/overview.ts';
 import type * as projects from '../contract/projects.ts';
 import type * as registries from '../contract/registries.ts';
 import type * as revisions from '../contract/revisions.ts';
 import type * as service from '../contract/service.ts';
+import type * as sessions from '../contract/sessions.ts';
 import type * as tokens from '../contract/tokens.ts';
 import type * as webhooks from '../contract/webhooks.ts';
 import { command, create, find, follow, get, list, post, remove, removeWith, update } from './method.ts';
@@ -26,6 +28,13 @@ const webhook = '/webhooks/{whk}';
 const delivery = `${webhook}/deliveries/{dlv}`;
 
 export const operations = {
+  overview: {
+    get: get<typeof overview.getOverview>('/overview'),
+    projects: list<typeof overview.listOverview>('/overview/projects'),
+    deployments: list<typeof overview.listAllDeployments>('/deployments'),
+    alerts: list<typeof overview.listAllAlerts>('/alerts'),
+    domains: list<typeof overview.listAllDomains>('/domains'),
+  },
   projects: {
     list: list<typeof projects.listProjects>('/projects'),
     create: create<typeof projects.createProject>('/projects'),
@@ -60,6 +69,7 @@ export const operations = {
   revisions: {
     list: list<typeof revisions.listRevisions>(`${environment}/revisions`),
     get: get<typeof revisions.getRevision>(`${environment}/revisions/{r}`),
+    compare: find<typeof revisions.compareRevisions>(`${environment}/revisions/{r}/changes`),
   },
   instances: { list: list<typeof instances.listInstances>(`${environment}/instances`) },
   alertRules: {
@@ -113,6 +123,10 @@ export const operations = {
     revoke: removeWith<typeof tokens.revokeToken>('/tokens/{tok}'),
   },
   token: { get: get<typeof tokens.whoAmI>('/token') },
+  sessions: {
+    list: list<typeof sessions.listSessions>('/sessions'),
+    end: remove<typeof sessions.endSession>('/sessions/{ses}'),
+  },
   regions: { list: list<typeof service.listRegions>('/regions') },
   auditLog: { list: list<typeof service.listAuditLog>('/audit-log') },
   openapi: { get: get<typeof service.getOpenApi, Record<string, unknown>>('/openapi.json') },

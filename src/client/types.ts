@@ -12,6 +12,12 @@ type Input<O> = O extends Operation<(...args: infer A) => unknown> ? NonNullable
 
 type All = typeof operations;
 
+export type Overview = Answer<All['overview']['get']>;
+export type ProjectOverview = ItemOf<All['overview']['projects']>;
+export type EnvironmentOverview = ProjectOverview['environments'][number];
+export type DeploymentSummary = ItemOf<All['overview']['deployments']>;
+export type AccountAlert = ItemOf<All['overview']['alerts']>;
+export type AccountDomain = ItemOf<All['overview']['domains']>;
 export type Project = Answer<All['projects']['get']>;
 export type CreateProject = Input<All['projects']['create']>;
 export type UpdateProject = Input<All['projects']['update']>;
@@ -26,6 +32,7 @@ export type FailureCode = NonNullable<Deployment['failure']>['code'];
 export type LogLine = Answer<All['deployments']['logs']>['data'][number];
 export type LogEntry = ItemOf<All['logs']['list']>;
 export type Revision = Answer<All['revisions']['get']>;
+export type RevisionChanges = Answer<All['revisions']['compare']>;
 export type Instance = ItemOf<All['instances']['list']>;
 export type AlertRule = Answer<All['alertRules']['get']>;
 export type CreateAlertRule = Input<All['alertRules']['create']>;
@@ -47,6 +54,7 @@ export type CreateRegistry = Input<All['registries']['create']>;
 export type Token = Answer<All['tokens']['get']>;
 export type NewToken = Answer<All['tokens']['create']>;
 export type CreateToken = Input<All['tokens']['create']>;
+export type Session = ItemOf<All['sessions']['list']>;
 export type Scope = Token['scopes'][number];
 export type Region = ItemOf<All['regions']['list']>;
 export type AuditEntry = ItemOf<All['auditLog']['list']>;

@@ -10,14 +10,21 @@ import * as events from './events.ts';
 import * as instances from './instances.ts';
 import * as logs from './logs.ts';
 import * as metrics from './metrics.ts';
+import * as overview from './overview.ts';
 import * as projects from './projects.ts';
 import * as registries from './registries.ts';
 import * as revisions from './revisions.ts';
 import * as service from './service.ts';
+import * as sessions from './sessions.ts';
 import * as tokens from './tokens.ts';
 import * as webhooks from './webhooks.ts';
 
 export const routes: RouteDeclaration[] = [
+  overview.getOverview,
+  overview.listOverview,
+  overview.listAllDeployments,
+  overview.listAllAlerts,
+  overview.listAllDomains,
   projects.listProjects,
   projects.createProject,
   projects.getProject,
@@ -40,6 +47,7 @@ export const routes: RouteDeclaration[] = [
   logs.streamLogs,
   revisions.listRevisions,
   revisions.getRevision,
+  revisions.compareRevisions,
   revisions.rollbackEnvironment,
   revisions.redeployEnvironment,
   instances.listInstances,
@@ -82,6 +90,8 @@ export const routes: RouteDeclaration[] = [
   tokens.getToken,
   tokens.revokeToken,
   tokens.whoAmI,
+  sessions.listSessions,
+  sessions.endSession,
   service.listRegions,
   service.listAuditLog,
   service.getOpenApi,

@@ -115,6 +115,7 @@ export interface RouteDeclaration<
 }
 
 export const tagCatalogue = {
+  overview: 'What all projects do: lists and counts over the whole account.',
   projects: 'Projects and their environments.',
   deployments: 'A deployment turns an image into a revision and moves traffic to it, at once or step by step.',
   alerts: 'Metrics, alert rules, and the alerts that fired.',

@@ -77,7 +77,7 @@ const Variables = Type.Record(
   },
 );
 
-const PendingChange = Shape(
+export const PendingChange = Shape(
   {
     field: Text(200, 'The setting, as in `health_check.path`, or `variables.NAME`.'),
     change: Choice(['added', 'changed', 'removed'], 'What happens to it.'),

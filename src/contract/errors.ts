@@ -78,6 +78,7 @@ export const errorCatalogue = {
   event_not_found: missing('event'),
   token_not_found: missing('token'),
   registry_not_found: missing('registry login'),
+  session_not_found: missing('session'),
   method_not_allowed: {
     status: 405,
     means: 'The path exists, but not with this method. `Allow` lists the methods it has.',
@@ -273,6 +274,7 @@ const notFoundByParam = {
   evt: 'event_not_found',
   tok: 'token_not_found',
   reg: 'registry_not_found',
+  ses: 'session_not_found',
 } as const satisfies Record<string, ErrorCode>;
 
 export type ParamName = keyof typeof notFoundByParam;

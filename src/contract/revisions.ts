@@ -1,11 +1,13 @@
 import { Type } from 'typebox';
 import {
   Choice,
+  declare,
   declareCreate,
   declareGet,
   declareList,
   Id,
   Int,
+  List,
   Nullable,
   type Of,
   Shape,
@@ -13,7 +15,7 @@ import {
   Time,
 } from './declare.ts';
 import { Deployment, Image, RevisionId, rolloutChoices } from './deployments.ts';
-import { environmentParams, revisionSettings } from './environments.ts';
+import { environmentParams, PendingChange, revisionSettings } from './environments.ts';
 import { EnvironmentName } from './projects.ts';
 
 const revisionStates = ['pending', 'canary', 'active', 'superseded', 'retired', 'failed', 'rolled_back'] as const;
@@ -62,6 +64,28 @@ export const getRevision = declareGet({
   scope: 'deployments:read',
   params: revisionParams,
   response: Revision,
+  errors: ['project_not_found', 'environment_not_found', 'revision_not_found'],
+});
+
+export const compareRevisions = declare({
+  name: 'revisions.compare',
+  method: 'GET',
+  path: '/projects/{id}/environments/{name}/revisions/{r}/changes',
+  tag: 'deployments',
+  summary: 'Compare a revision with another one, by default the one before: image, settings, names of variables',
+  scope: 'deployments:read',
+  params: revisionParams,
+  query: Shape({ from: Type.Optional(RevisionId) }),
+  body: undefined,
+  status: 200,
+  response: Shape(
+    {
+      from: Nullable(RevisionId),
+      to: RevisionId,
+      changes: List(PendingChange, 500, 'What `to` has that `from` has not; all of it where there is none before.'),
+    },
+    { $id: 'RevisionChanges' },
+  ),
   errors: ['project_not_found', 'environment_not_found', 'revision_not_found'],
 });
 

@@ -34,4 +34,6 @@ export interface Caller {
   scopes: ReadonlySet<Scope>;
   /** null: every project of the account. */
   projectIds: readonly string[] | null;
+  /** The session of the console that makes the request for that token. */
+  sessionId?: string;
 }

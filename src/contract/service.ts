@@ -23,6 +23,12 @@ export const Region = Shape(
 );
 export type Region = Of<typeof Region>;
 
+const AuditChange = Shape({
+  field: Text(200, 'The field, as in `canary.bake_s`.'),
+  from: Nullable(Text(500, 'Its value before, as JSON; null: there was none.')),
+  to: Nullable(Text(500, 'Its value after, as JSON; null: there is none.')),
+});
+
 export const AuditEntry = Shape(
   {
     id: Id('aud', 'The entry.'),
@@ -30,6 +36,13 @@ export const AuditEntry = Shape(
     resource: Text(200, 'The path below /v1 of what was changed.'),
     project_id: Nullable(Id('prj', 'The project it belongs to.')),
     token_id: Id('tok', 'The token that made the change.'),
+    token_name: Nullable(Text(100, 'The name of that token; null: it is gone.')),
+    project_name: Nullable(Text(100, 'The name of the project; null: none, or it is gone.')),
+    changes: List(
+      AuditChange,
+      200,
+      'What was changed, field by field, where the request changed something that was there.',
+    ),
     request_id: Id('req', 'The request that made the change.'),
     address: Text(64, 'The address the request came from.'),
     created_at: Time('When.'),
@@ -55,7 +68,20 @@ export const listAuditLog = declareList({
   summary: 'List changes made through the API',
   scope: 'audit:read',
   params: none,
-  filters: { project_id: Type.Optional(Id('prj', 'Only those of this project.')) },
+  filters: {
+    project_id: Type.Optional(Id('prj', 'Only those of this project.')),
+    by: Type.Optional(Id('tok', 'Only those of this token.')),
+    action: Type.Optional(
+      Type.String({
+        maxLength: 64,
+        pattern: '^[a-z-]+(\\.[a-z-]+)?$',
+        description: 'An operation, or all of a kind: `environments`.',
+      }),
+    ),
+    since: Type.Optional(Time('Only those from this time on.')),
+    until: Type.Optional(Time('Only those before this time.')),
+    search: Type.Optional(Text(200, 'Only those with each of these words in action, path, token or project.')),
+  },
   item: AuditEntry,
 });
 

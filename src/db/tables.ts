@@ -32,6 +32,20 @@ export interface Tables extends RolloutTables, RoutingTables, AlertTables, Event
     created_at: number;
     version: number;
   };
+  /** A browser that signed in to the console with a token. */
+  console_session: {
+    id: string;
+    account_id: string;
+    token_id: string;
+    /** SHA-256 of the cookie, hex. */
+    cookie_hash: string;
+    address: string;
+    user_agent: string | null;
+    created_at: number;
+    last_used_at: number;
+    expires_at: number;
+    ended_at: number | null;
+  };
   token_project: { token_id: string; project_id: string };
   /** Logins of registries. */
   registry: {
@@ -97,6 +111,8 @@ export interface Tables extends RolloutTables, RoutingTables, AlertTables, Event
     token_id: string;
     request_id: string;
     address: string;
+    /** JSON: a list of field, from, to; null: nothing that was there changed. */
+    changes: string | null;
     created_at: number;
   };
   idempotency: {

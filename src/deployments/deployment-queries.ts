@@ -135,6 +135,17 @@ export async function listRevisions(db: Db, key: EnvironmentKey, page: Page): Pr
   return newestFirst(revisionsOf(db, key), page, 'number').execute();
 }
 
+/** The revision that was live when this deployment began. */
+export async function findPreviousRevision(
+  db: Db,
+  key: EnvironmentKey,
+  deploymentId: string,
+): Promise<RevisionRow | undefined> {
+  const deployment = await findDeployment(db, key.projectId, deploymentId);
+  if (deployment?.previous_revision == null) return undefined;
+  return findRevision(db, key, deployment.previous_revision);
+}
+
 export async function findRevision(db: Db, key: EnvironmentKey, number: number): Promise<RevisionRow | undefined> {
   return revisionsOf(db, key).where('number', '=', number).executeTakeFirst();
 }

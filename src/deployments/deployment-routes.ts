@@ -10,6 +10,7 @@ import { keyOf } from '../environments/environment-key.ts';
 import { canaryPolicyOf, environmentUnknown, findEnvironment } from '../environments/environment-queries.ts';
 import { type ServedRoute, serve } from '../http/api/served-route.ts';
 import { deadlineOf } from '../lib/clock.ts';
+import type { Seal } from '../lib/seal.ts';
 import { requireProject } from '../projects/project-queries.ts';
 import { publish } from '../signals/signals.ts';
 import { findToken } from '../tokens/token-queries.ts';
@@ -32,7 +33,7 @@ import { abort, advance, beginStep, hold, type Policy, type Rollout, type Step }
 import { saveStep } from './save-step.ts';
 import { usageRoutes } from './usage-routes.ts';
 
-export const deploymentRoutes = (parts: CreateParts): ServedRoute[] => [
+export const deploymentRoutes = (parts: CreateParts & { seal: Seal }): ServedRoute[] => [
   ...deploymentRecordRoutes(parts),
   ...rolloutCommandRoutes(parts),
   ...revisionRoutes(parts),

@@ -1,3 +1,4 @@
+import type { PendingChange } from '../contract/environments.ts';
 import { ApiError, notFound } from '../contract/errors.ts';
 import { revisionId, revisionNumber } from '../contract/references.ts';
 import * as contract from '../contract/revisions.ts';
@@ -5,19 +6,35 @@ import type { Db } from '../db/database.ts';
 import { ChangedMeanwhile } from '../db/guarded.ts';
 import type { EnvironmentKey } from '../environments/environment-key.ts';
 import { type EnvironmentRow, requireEnvironment } from '../environments/environment-queries.ts';
+import { comparePending } from '../environments/revision-settings.ts';
 import { type ServedRoute, serve } from '../http/api/served-route.ts';
+import type { Seal } from '../lib/seal.ts';
 import { publish } from '../signals/signals.ts';
 import { type CreateParts, createDeployment, rolloutChoicesOf } from './create-deployment.ts';
 import {
   findActiveRevision,
   findLastSuperseded,
+  findPreviousRevision,
   findRevision,
   listRevisions,
   type RevisionRow,
 } from './deployment-queries.ts';
 import { ineligibleReason, presentRevision } from './present-deployment.ts';
 
-export function revisionRoutes(parts: CreateParts): ServedRoute[] {
+export function revisionRoutes(parts: CreateParts & { seal: Seal }): ServedRoute[] {
+  const compareSettings = comparePending(parts.seal);
+  const compareRevisions = (
+    environment: EnvironmentRow,
+    from: RevisionRow | null,
+    to: RevisionRow,
+  ): PendingChange[] => {
+    const image = { field: 'image', from: from?.image ?? null, to: to.image };
+    if (!from) return [{ ...image, change: 'added' }];
+    const settings = compareSettings({ ...to, name: environment.name }, from);
+    return from.image === to.image && from.digest === to.digest
+      ? settings
+      : [{ ...image, change: 'changed' }, ...settings];
+  };
   return [
     serve(contract.listRevisions, async (call, db) => {
       const environment = await requireEnvironment(db, call.caller, call.params);
@@ -28,6 +45,18 @@ export function revisionRoutes(parts: CreateParts): ServedRoute[] {
     serve(contract.getRevision, async (call, db) => {
       const environment = await requireEnvironment(db, call.caller, call.params);
       return { body: presentRevision(await requireRevision(db, keyOfEnvironment(environment), call.params.r)) };
+    }),
+
+    serve(contract.compareRevisions, async (call, db) => {
+      const environment = await requireEnvironment(db, call.caller, call.params);
+      const key = keyOfEnvironment(environment);
+      const to = await requireRevision(db, key, call.params.r);
+      const from =
+        call.query.from === undefined
+          ? await findPreviousRevision(db, key, to.deployment_id)
+          : await requireRevision(db, key, call.query.from);
+      const changes = compareRevisions(environment, from ?? null, to);
+      return { body: { from: from ? revisionId(from.number) : null, to: revisionId(to.number), changes } };
     }),
 
     serve(contract.rollbackEnvironment, async (call, tx) => {

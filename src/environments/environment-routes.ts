@@ -55,13 +55,25 @@ export function environmentRoutes({ clock, seal, urlOf }: EnvironmentParts): Ser
     serve(contract.updateEnvironment, async (call, tx) => {
       const row = await requireEnvironment(tx, call.caller, call.params);
       call.expectVersion(row.version);
+      const before = await present(tx, row);
       const changed = changeEnvironment(row, call.body, seal, clock.now());
       await updateEnvironment(tx, changed);
       publish(tx, 'environments', { projectId: row.project_id, environment: row.name });
-      return { body: await present(tx, changed), version: row.version + 1 };
+      return {
+        body: await present(tx, changed),
+        before,
+        changedSecrets: replaced(before, call.body),
+        version: row.version + 1,
+      };
     }),
   ];
 }
+
+/** Variables that had a value and have another one. */
+const replaced = ({ variables }: contract.Environment, changes: contract.EnvironmentChanges): string[] =>
+  Object.entries(changes.variables ?? {})
+    .filter(([name, value]) => value !== null && variables.includes(name))
+    .map(([name]) => `variables.${name}`);
 
 /** A port that was never set follows the image, which the next deployment asks again: that is no change. */
 const withPort = (row: EnvironmentRow, { port }: { port: number }): EnvironmentRow =>

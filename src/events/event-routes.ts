@@ -42,7 +42,7 @@ export function eventRoutes({ dialect, streams }: EventParts): ServedRoute[] {
       const resetFrom = known || lastId === beforeAll ? null : lastId!;
       const changes = query.changes === 'true';
       return streams.follow({
-        tokenId: caller.tokenId,
+        tokenId: caller.sessionId ?? caller.tokenId,
         filter: filterFor(caller, query),
         from: known ?? beginning,
         skipped: new Set(skipped),

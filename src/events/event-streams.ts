@@ -30,7 +30,7 @@ const maxWaitingBytes = 64 * 1024;
 type Change = Topics['changes'];
 
 interface Follower {
-  /** The stream ends with this token. */
+  /** The stream ends with this token, or this session of the console. */
   tokenId: string;
   filter: EventFilter;
   from: Position;

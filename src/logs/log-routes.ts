@@ -43,7 +43,7 @@ export function logRoutes(parts: LogRouteParts): ServedRoute[] {
       const sinceMs = query.since === undefined ? null : Date.parse(query.since);
       return streams.follow({
         accountId: caller.accountId,
-        tokenId: caller.tokenId,
+        tokenId: caller.sessionId ?? caller.tokenId,
         key: { projectId: environment.project_id, environment: environment.name },
         filter: filterOf(query),
         fromMs: resume ? resume.atMs - resumeOverlapMs : sinceMs,

@@ -45,8 +45,10 @@ export function projectRoutes({ clock }: { clock: Clock }): ServedRoute[] {
       } catch (error) {
         throw isUniqueViolation(error) ? slugTaken(changed.slug) : error;
       }
+      const environments = await listShownEnvironments(tx, row.id);
       return {
-        body: presentProject(changed, await listShownEnvironments(tx, row.id)),
+        body: presentProject(changed, environments),
+        before: presentProject(row, environments),
         version: row.version + 1,
       };
     }),

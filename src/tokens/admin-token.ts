@@ -7,6 +7,7 @@ import { isUniqueViolation } from '../db/database-errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import { createToken, hashOfSecret, newTokenSecret } from './create-token.ts';
+import { endSessionsOf } from './session-queries.ts';
 
 interface AdminOptions {
   db: Db;
@@ -22,7 +23,7 @@ export async function ensureAdminToken(options: AdminOptions): Promise<string | 
   const kept = configured ?? readAdminToken(dataDir);
   const existing = await db.selectFrom('token').select(['id', 'hash']).where('kind', '=', 'admin').executeTakeFirst();
   if (existing) {
-    if (kept !== null && hashOfSecret(kept) !== existing.hash) await replaceHash(db, existing.id, kept);
+    if (kept !== null && hashOfSecret(kept) !== existing.hash) await replaceHash(options, existing.id, kept);
     return null;
   }
   const secret = kept ?? newTokenSecret();
@@ -39,12 +40,16 @@ export async function ensureAdminToken(options: AdminOptions): Promise<string | 
   return kept === null ? secret : null;
 }
 
-async function replaceHash(db: Db, id: string, secret: string): Promise<void> {
-  await db
-    .updateTable('token')
-    .set((e) => ({ hash: hashOfSecret(secret), revoked_at: null, version: e('version', '+', 1) }))
-    .where('id', '=', id)
-    .execute();
+/** Another secret: what was signed in with the old one is signed out. */
+async function replaceHash({ db, clock }: AdminOptions, id: string, secret: string): Promise<void> {
+  await db.transaction().execute(async (tx) => {
+    await tx
+      .updateTable('token')
+      .set((e) => ({ hash: hashOfSecret(secret), revoked_at: null, version: e('version', '+', 1) }))
+      .where('id', '=', id)
+      .execute();
+    await endSessionsOf(tx, [id], clock.now());
+  });
 }
 
 async function insertAdmin({ db, ids, clock }: AdminOptions, secret: string): Promise<void> {

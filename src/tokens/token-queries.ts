@@ -10,6 +10,7 @@ import type { FoundToken } from '../http/api/gate.ts';
 import { Memo } from '../lib/bounded-cache.ts';
 import type { Clock } from '../lib/clock.ts';
 import { isoTime, isoTimeOrNull } from '../lib/iso-time.ts';
+import { listValidSessions } from './session-queries.ts';
 
 export type TokenRow = Selectable<Tables['token']> & { project_ids: string[] | null };
 
@@ -87,8 +88,9 @@ export async function findToken(db: Db, caller: Caller, id: string): Promise<Tok
   return row && (await withProjects(db, [row]))[0];
 }
 
-/** Which of these tokens are neither revoked nor expired. */
+/** Which of these tokens and sessions can still be used. */
 export async function listValidTokens(db: Db, ids: string[], nowMs: number): Promise<string[]> {
+  const sessions = ids.filter((id) => id.startsWith('ses_'));
   const rows = await db
     .selectFrom('token')
     .select('id')
@@ -96,7 +98,7 @@ export async function listValidTokens(db: Db, ids: string[], nowMs: number): Pro
     .where('revoked_at', 'is', null)
     .where((e) => e.or([e('expires_at', 'is', null), e('expires_at', '>', nowMs)]))
     .execute();
-  return rows.map(({ id }) => id);
+  return [...rows.map(({ id }) => id), ...(await listValidSessions(db, sessions, nowMs))];
 }
 
 export async function insertToken(db: Db, row: TokenRow): Promise<void> {

@@ -10,6 +10,7 @@ import type { IdSource } from '../lib/ids.ts';
 import { listKnownProjects } from '../projects/project-queries.ts';
 import { publish } from '../signals/signals.ts';
 import { createToken } from './create-token.ts';
+import { endSessionsOf } from './session-queries.ts';
 import {
   countTokens,
   findToken,
@@ -150,6 +151,7 @@ async function revokeToken(tx: Db, id: string, cascade: boolean, nowMs: number):
     revoked.push(...(await markTokensRevoked(tx, some, nowMs)));
     if (cascade) waiting.push(...(await listChildren(tx, some)));
   }
+  await endSessionsOf(tx, revoked, nowMs);
   for (const tokenId of revoked) publish(tx, 'tokens', { tokenId });
   return revoked;
 }

@@ -25,10 +25,13 @@ import {
 } from '../lib/connections.ts';
 import { environmentLifecycleRoutes } from '../lifecycle/environment-lifecycle.ts';
 import { projectLifecycleRoutes } from '../lifecycle/project-lifecycle.ts';
+import { overviewRoutes } from '../overview/overview-routes.ts';
 import { projectRoutes } from '../projects/project-routes.ts';
 import { regionRoutes } from '../regions/region-routes.ts';
 import type { Regions } from '../regions/regions.ts';
 import { registryRoutes } from '../registries/registry-routes.ts';
+import { mountSessions } from '../tokens/console-sessions.ts';
+import { sessionRoutes } from '../tokens/session-routes.ts';
 import { tokenRoutes } from '../tokens/token-routes.ts';
 import { version } from '../version.ts';
 import type { Addresses } from './addresses.ts';
@@ -82,7 +85,10 @@ export function createWeb(common: Common, config: Config, parts: WebParts): Web 
   const server = createServer({ ...common, ...service, trustedProxies });
   const metricsAccess = { token: config.metricsToken, trustedProxies };
   mountServicePages(server, { ...common, ...service, metricsAccess });
-  if (roles.includes('api')) mountConsole(server);
+  if (roles.includes('api')) {
+    mountSessions(server, { ...common, ...service });
+    mountConsole(server);
+  }
   const origin = roles.includes('catalogue') ? createOrigin(config.catalogueDir) : null;
   if (origin) mountSite(server.server, origin.handle, service.endsConnections);
   limitConnections(config, trustedProxies, [server.server]);
@@ -134,6 +140,7 @@ export function apiRoutes(
   const openApi = openApiDocument(version);
   const parts = { ...common, regions, urlOf: addresses.environmentUrl, maxProjects, storedLogs };
   return [
+    ...overviewRoutes({ ...parts, domainUrlOf: addresses.domainUrl }),
     ...projectRoutes(parts),
     ...projectLifecycleRoutes(parts),
     ...environmentRoutes(parts),
@@ -143,6 +150,7 @@ export function apiRoutes(
     ...more.flatMap(({ routes }) => routes),
     ...registryRoutes(parts),
     ...tokenRoutes(parts),
+    ...sessionRoutes(parts),
     ...regionRoutes(regions),
     ...auditRoutes(),
     serve(getOpenApi, async () => ({ body: openApi })),

@@ -6,6 +6,7 @@ import type { RateCells } from '../http/api/rate-cells.ts';
 import type { Log } from '../lib/log.ts';
 import type { Loops } from '../lib/loops.ts';
 import type { Regions } from '../regions/regions.ts';
+import { deleteSessionsBefore } from '../tokens/session-queries.ts';
 import type { LastUsed } from '../tokens/token-queries.ts';
 import type { Common } from './common.ts';
 
@@ -30,6 +31,7 @@ export function startHousekeeping(parts: HousekeepingParts) {
     every(60_000, 'rate limit cells', () => cells.sweep(clock.now())),
     every(60_000, 'old usage', async () => deleteUsageBefore(db, (await retention.now()) - usageKeptForMs)),
     every(600_000, 'idempotency keys', async () => sweepIdempotencyKeys(db, await retention.now())),
+    every(3_600_000, 'old sessions', async () => deleteSessionsBefore(db, (await retention.now()) - dayMs)),
     every(3_600_000, 'old alerts', async () =>
       deleteAlertsBefore(db, (await retention.now()) - alertsKeptDays * dayMs),
     ),

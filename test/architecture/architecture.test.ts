@@ -45,7 +45,8 @@ test('no circles between rooms, nor between files, types included', () => {
   assert.deepEqual(circles(importsOf(sourcesIn('{src,simulation,attack,bench}'))), []);
 });
 
-const dataPlane = /^src\/traffic\/(proxy\/|worker\/|haproxy\/|(measurements|request-detail|latency|balance|data-plane)\.ts$)/;
+const dataPlane =
+  /^src\/traffic\/(proxy\/|worker\/|haproxy\/|(measurements|request-detail|latency|balance|data-plane)\.ts$)/;
 
 /** What a room may know besides itself. */
 const confined: { from: RegExp; to: RegExp; why: string }[] = [

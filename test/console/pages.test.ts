@@ -12,7 +12,7 @@ import { makeScene, pagesOf, type Scene, signIn } from './scene.ts';
 
 const axeSource = readFileSync(new URL('../../node_modules/axe-core/axe.min.js', import.meta.url), 'utf8');
 const wide = { width: 1440, height: 900 };
-const narrow = { width: 360, height: 740 };
+const narrow = { width: 390, height: 844 };
 
 async function violationsOn(page: Page): Promise<string[]> {
   if (!(await page.evaluate('typeof axe === "object"'))) await page.evaluate(axeSource);
@@ -104,7 +104,7 @@ describe('console pages', { skip: noBrowser }, () => {
     assert.deepEqual(wrong, []);
   });
 
-  test('menu, dialog, details, a new secret', async () => {
+  test('menu, palette, help, dialogs, a new secret', async () => {
     const { page } = watched;
     await page.setViewportSize(narrow);
     await page.goto(`${t.url}/console/tokens`);
@@ -112,18 +112,28 @@ describe('console pages', { skip: noBrowser }, () => {
     await page.getByRole('link', { name: 'Webhooks' }).waitFor();
     await inspect(page, 'menu');
     await page.setViewportSize(wide);
+    await page.keyboard.press('ControlOrMeta+k');
+    await page.keyboard.type('corner');
+    await page.getByRole('option', { name: 'Environment Corner shop / production' }).waitFor();
+    await inspect(page, 'palette');
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('?');
+    await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor();
+    await inspect(page, 'help');
+    await page.keyboard.press('Escape');
     await page.getByRole('button', { name: 'Revoke' }).click();
     await page.getByRole('dialog').waitFor();
     await inspect(page, 'dialog');
     await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'New token' }).click();
     await page.getByLabel('Name').fill('ci');
     await page.getByLabel('deployments:write').check();
     await page.getByRole('button', { name: 'Create token' }).click();
     await page.getByLabel('Token ci').waitFor();
     await inspect(page, 'secret');
     await page.goto(`${t.url}/console/projects/${scene.shop.project}/alerts`);
-    for (const summary of await page.locator('summary').all()) await summary.click();
-    await inspect(page, 'opened');
+    await page.getByRole('button', { name: 'Edit visitors in production' }).click();
+    await inspect(page, 'rule');
   });
 
   test('empty pages', async () => {
@@ -133,11 +143,12 @@ describe('console pages', { skip: noBrowser }, () => {
       ['', 'No activity yet.'],
       ['/deployments', 'No deployments.'],
       ['/domains', 'No domains yet.'],
-      ['/environments/production', 'No revisions yet.'],
+      ['/environments/production', 'Nothing is deployed here yet.'],
+      ['/environments/production/revisions', 'No revisions yet.'],
     ] as const) {
       await page.setViewportSize(wide);
       await page.goto(`${t.url}/console/projects/${body.id}${place}`);
-      await page.getByText(text).waitFor();
+      await page.getByText(text).first().waitFor();
       await inspect(page, `empty${place.replaceAll('/', '-')}`);
     }
   });

@@ -1,20 +1,21 @@
-import type { Alert, AlertRule } from '../../../src/client/index.ts';
+import { useState } from 'react';
+import type { AccountAlert } from '../../../src/client/index.ts';
 import { Badge } from '../components/display/badge.tsx';
 import { Ago } from '../components/display/time.tsx';
-import { NewRule } from '../components/forms/rule-forms.tsx';
+import { Link } from '../components/layout/link.tsx';
 import { PageHead, ProjectTabs } from '../components/layout/page-head.tsx';
+import { SearchBox, useTyped } from '../components/layout/search-box.tsx';
 import { Empty, More, Shown } from '../components/layout/states.tsx';
 import { Table } from '../components/layout/table.tsx';
-import { isPlotted, RuleCard } from '../components/sections/alert-rules.tsx';
+import { Alerts } from '../components/sections/alert-rules.tsx';
 import type { Params } from '../router.ts';
-import { useCan } from '../session.ts';
-import { useList } from '../use-read.ts';
+import { useList, useSteady } from '../use-read.ts';
 import { oldestFirst, useEnvironments, useProject } from './project.tsx';
 
 export function AlertsPage({ params }: { params: Params }) {
   const id = params.id!;
   const project = useProject(id);
-  const can = useCan();
+  const environments = useEnvironments(id);
   return (
     <>
       <PageHead
@@ -25,42 +26,73 @@ export function AlertsPage({ params }: { params: Params }) {
         ]}
       />
       <ProjectTabs id={id} />
-      <Alerts project={id} />
-      <Rules project={id} mayChange={can('alerts:write')} />
+      <Alerts project={id} environments={oldestFirst(environments.data ?? []).map(({ name }) => name)} />
     </>
   );
 }
 
-function Alerts({ project }: { project: string }) {
-  const alerts = useList<Alert>(`alerts/${project}`, (client, page) => client.alerts.list(project, page).page(), {
-    project,
-  });
+/** Those that fire now, of all projects; those that are over on request. */
+export function AllAlertsPage() {
+  const [state, setState] = useState<'firing' | 'resolved' | ''>('firing');
+  const typed = useTyped();
+  const { search } = typed;
+  const alerts = useSteady(
+    useList<AccountAlert>(
+      `alerts/all/${state}/${search}`,
+      (client, page) => client.overview.alerts({ ...page, ...(state && { state }), ...(search && { search }) }).page(),
+      { project: '*' },
+    ),
+  );
   return (
-    <section aria-labelledby="alerts">
-      <h2 id="alerts">Alerts</h2>
+    <>
+      <PageHead
+        title="Alerts"
+        actions={
+          <>
+            <SearchBox typed={typed} label="Search alerts by name, message or project" />
+            <select
+              aria-label="Filter by state"
+              value={state}
+              onChange={(event) => setState(event.currentTarget.value as typeof state)}
+            >
+              <option value="firing">Firing</option>
+              <option value="resolved">Resolved</option>
+              <option value="">All</option>
+            </select>
+          </>
+        }
+      />
       <Shown of={alerts}>
         {(items) =>
           items.length === 0 ? (
-            <Empty title="No alerts.">An alert appears here when the condition of a rule is met.</Empty>
+            <Empty title={state === 'firing' && search === '' ? 'Nothing is firing.' : 'No alerts found.'}>
+              Every new environment has rules for errors and for healthy instances; the Alerts of a project add others.
+            </Empty>
           ) : (
             <Table
               label="Alerts"
-              items={[...items].sort((a, b) => Number(b.state === 'firing') - Number(a.state === 'firing'))}
+              items={items}
               keyOf={({ id }) => id}
               columns={[
-                { name: 'State', cell: ({ state }) => <Badge state={state} /> },
+                { name: 'State', cell: (item) => <Badge state={item.state} /> },
                 {
                   name: 'Alert',
                   cell: ({ name, severity }) => (
                     <>
-                      {name} {severity !== 'info' && <Badge state={severity} />}
+                      <strong>{name}</strong> {severity !== 'info' && <Badge state={severity} />}
                     </>
                   ),
                 },
                 {
-                  name: 'Source',
-                  cell: ({ environment, revision, hostname }) =>
-                    [environment, revision, hostname].filter(Boolean).join(' · '),
+                  name: 'Where',
+                  cell: ({ project_id, project_name, environment, revision, hostname }) => (
+                    <>
+                      <Link to={`/projects/${project_id}/environments/${environment}/alerts`}>
+                        {project_name} / {environment}
+                      </Link>{' '}
+                      <span className="dim">{[revision, hostname].filter(Boolean).join(' · ')}</span>
+                    </>
+                  ),
                 },
                 { name: 'Message', cell: ({ message }) => message },
                 { name: 'Fired', cell: ({ fired_at }) => <Ago at={fired_at} /> },
@@ -71,41 +103,6 @@ function Alerts({ project }: { project: string }) {
         }
       </Shown>
       <More of={alerts} />
-    </section>
-  );
-}
-
-/** By environment, and within it those with a chart first. */
-const grouped = (rules: AlertRule[]): AlertRule[] =>
-  [...rules].sort(
-    (a, b) => a.environment.localeCompare(b.environment) || Number(isPlotted(b.metric)) - Number(isPlotted(a.metric)),
-  );
-
-function Rules({ project, mayChange }: { project: string; mayChange: boolean }) {
-  const environments = useEnvironments(project);
-  const rules = useList<AlertRule>(`rules/${project}`, (client, page) => client.alertRules.list(project, page).page(), {
-    project,
-  });
-  return (
-    <section aria-labelledby="rules">
-      <h2 id="rules">Alert rules</h2>
-      <Shown of={rules}>
-        {(items) =>
-          items.length === 0 ? (
-            <Empty title="No alert rules.">A rule says when an alert fires. Create one below.</Empty>
-          ) : (
-            <ul className="cards wide">
-              {grouped(items).map((rule) => (
-                <RuleCard key={rule.id} project={project} rule={rule} mayChange={mayChange} />
-              ))}
-            </ul>
-          )
-        }
-      </Shown>
-      <More of={rules} />
-      {mayChange && environments.data && (
-        <NewRule project={project} environments={oldestFirst(environments.data).map(({ name }) => name)} />
-      )}
-    </section>
+    </>
   );
 }

@@ -1,32 +1,141 @@
-import type { AuditEntry } from '../../../src/client/index.ts';
+// Who changed what, when, and what it was before.
+import { useState } from 'react';
+import type { AuditEntry, Token } from '../../../src/client/index.ts';
+import { Copyable } from '../components/display/copy.tsx';
 import { ShortIds } from '../components/display/id.tsx';
 import { Ago } from '../components/display/time.tsx';
+import { Link } from '../components/layout/link.tsx';
 import { PageHead } from '../components/layout/page-head.tsx';
+import { SearchBox, useTyped } from '../components/layout/search-box.tsx';
 import { Empty, More, Shown } from '../components/layout/states.tsx';
 import { Table } from '../components/layout/table.tsx';
-import { useList } from '../use-read.ts';
+import { useCan } from '../session.ts';
+import { useList, useSteady } from '../use-read.ts';
+
+const kinds = [
+  ['', 'Everything'],
+  ['deployments', 'Deployments'],
+  ['environments', 'Environments'],
+  ['projects', 'Projects'],
+  ['domains', 'Domains'],
+  ['alert-rules', 'Alert rules'],
+  ['webhooks', 'Webhooks'],
+  ['registries', 'Registries'],
+  ['tokens', 'Tokens'],
+  ['sessions', 'Sessions'],
+] as const;
+
+const periods = [
+  ['', 'Any time'],
+  ['1', 'Last hour'],
+  ['24', 'Last day'],
+  ['168', 'Last week'],
+  ['720', 'Last 30 days'],
+] as const;
+
+const verbs: Record<string, string> = {
+  create: 'created',
+  update: 'changed',
+  delete: 'deleted',
+  revoke: 'revoked',
+  end: 'ended',
+  rollback: 'rolled back',
+  redeploy: 'redeployed',
+  promote: 'promoted',
+  pause: 'paused',
+  resume: 'resumed',
+  abort: 'aborted',
+  verify: 'checked',
+  renew: 'renewed',
+};
+
+/** `deployments.promote` → "promoted a deployment". */
+function sentenceOf(action: string): string {
+  const [kind = '', verb = ''] = action.split('.');
+  const thing = kind.replaceAll('-', ' ').replace(/ies$/, 'y').replace(/s$/, '');
+  return `${verbs[verb] ?? verb.replaceAll('-', ' ')} ${/^[aeiou]/.test(thing) ? 'an' : 'a'} ${thing}`;
+}
 
 export function AuditPage() {
-  const entries = useList<AuditEntry>('audit', (client, page) => client.auditLog.list(page).page(), { project: '*' });
+  const can = useCan();
+  const [action, setAction] = useState('');
+  const [token, setToken] = useState('');
+  const [hours, setHours] = useState('');
+  const typed = useTyped();
+  const { search } = typed;
+  const entries = useSteady(
+    useList<AuditEntry>(
+      `audit/${action}/${token}/${hours}/${search}`,
+      (client, page) =>
+        client.auditLog
+          .list({
+            ...page,
+            ...(action && { action }),
+            ...(token && { by: token }),
+            ...(hours && {
+              since: new Date(Math.floor(Date.now() / 60_000) * 60_000 - Number(hours) * 3_600_000).toISOString(),
+            }),
+            ...(search && { search }),
+          })
+          .page(),
+      { project: '*' },
+    ),
+  );
+  const choice = (
+    label: string,
+    value: string,
+    set: (value: string) => void,
+    options: readonly (readonly [string, string])[],
+  ) => (
+    <select aria-label={label} value={value} onChange={(event) => set(event.currentTarget.value)}>
+      {options.map(([each, text]) => (
+        <option key={each} value={each}>
+          {text}
+        </option>
+      ))}
+    </select>
+  );
   return (
     <>
-      <PageHead title="Audit log" />
+      <PageHead
+        title="Audit log"
+        actions={
+          <>
+            <SearchBox typed={typed} label="Search by action, path, token or project" />
+            {can('tokens:read') && <TokenChoice value={token} onChange={setToken} />}
+            {choice('What', action, setAction, kinds)}
+            {choice('When', hours, setHours, periods)}
+          </>
+        }
+      />
       <Shown of={entries}>
         {(items) =>
           items.length === 0 ? (
-            <Empty title="No entries yet.">Every change made through the API is recorded here.</Empty>
+            <Empty title="Nothing found.">Every change made through the API is recorded here.</Empty>
           ) : (
             <Table
               label="Audit log"
               items={items}
               keyOf={({ id }) => id}
               columns={[
-                { name: 'Time', cell: ({ created_at }) => <Ago at={created_at} /> },
-                { name: 'Action', cell: ({ action }) => <code>{action}</code> },
-                { name: 'Resource', cell: ({ resource }) => <ShortIds text={resource} /> },
-                { name: 'Token', cell: ({ token_id }) => <ShortIds text={token_id} /> },
-                { name: 'IP address', cell: ({ address }) => address },
-                { name: 'Request ID', cell: ({ request_id }) => <code>{request_id}</code> },
+                { name: 'When', cell: ({ created_at }) => <Ago at={created_at} /> },
+                {
+                  name: 'Who',
+                  cell: ({ token_name, token_id, address }) => (
+                    <span title={`${token_id} from ${address}`}>{token_name ?? <ShortIds text={token_id} />}</span>
+                  ),
+                },
+                { name: 'What', cell: (entry) => <What entry={entry} /> },
+                { name: 'Change', cell: ({ changes }) => <Changes changes={changes} /> },
+                {
+                  name: 'Request',
+                  cell: ({ request_id }) => (
+                    <details className="request">
+                      <summary>id</summary>
+                      <Copyable text={request_id} label="the request id" />
+                    </details>
+                  ),
+                },
               ]}
             />
           )
@@ -34,5 +143,58 @@ export function AuditPage() {
       </Shown>
       <More of={entries} />
     </>
+  );
+}
+
+function TokenChoice({ value, onChange }: { value: string; onChange(value: string): void }) {
+  const tokens = useList<Token>('tokens', (client, page) => client.tokens.list(page).page(), { project: '*' });
+  return (
+    <select aria-label="Who" value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+      <option value="">Everybody</option>
+      {(tokens.data ?? []).map(({ id, name }) => (
+        <option key={id} value={id}>
+          {name}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+function What({ entry: { action, resource, project_id, project_name } }: { entry: AuditEntry }) {
+  const [, environment] = /\/environments\/([^/]+)/.exec(resource) ?? [];
+  const deployment = /\/deployments\/(dpl_\w+)/.exec(resource)?.[1];
+  const at = project_id && project_name ? `/projects/${project_id}` : null;
+  return (
+    <span title={`${action} ${resource}`}>
+      {sentenceOf(action)}{' '}
+      {at && (
+        <>
+          {action.startsWith('projects.') ? '' : 'in '}
+          <Link
+            to={deployment ? `${at}/deployments/${deployment}` : environment ? `${at}/environments/${environment}` : at}
+          >
+            {environment ? `${project_name} / ${environment}` : project_name}
+          </Link>
+        </>
+      )}
+    </span>
+  );
+}
+
+const shownAtOnce = 8;
+
+function Changes({ changes }: { changes: AuditEntry['changes'] }) {
+  if (changes.length === 0) return <>–</>;
+  return (
+    <ul className="audit-changes">
+      {changes.slice(0, shownAtOnce).map(({ field, from, to }) => (
+        <li key={field}>
+          <code>
+            {field} {from === null && to === null ? 'has another value' : `${from ?? 'none'} → ${to ?? 'none'}`}
+          </code>
+        </li>
+      ))}
+      {changes.length > shownAtOnce && <li className="small">and {changes.length - shownAtOnce} more</li>}
+    </ul>
   );
 }

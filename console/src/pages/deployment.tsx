@@ -1,117 +1,238 @@
-// One deployment: its progress, the traffic split, the metrics of both revisions, and the commands that change it.
-import type { Deployment } from '../../../src/client/index.ts';
-import { StepComparison } from '../components/charts/comparison.tsx';
-import { DeploymentMetrics, refreshMs } from '../components/charts/metric-charts.tsx';
-import { SplitBar, sharesOf } from '../components/charts/traffic-split.tsx';
+// One deployment: where it stands or how it ended, what its requests said in its own time, what it changed, and its logs.
+import { useMemo } from 'react';
+import type { Deployment, Metrics } from '../../../src/client/index.ts';
+import type { Mark, Tone } from '../components/charts/time-chart.tsx';
+import { TrafficChartRow } from '../components/charts/traffic-charts.tsx';
 import { Scrolled } from '../components/display/scrolled.tsx';
 import { Stepper } from '../components/display/stepper.tsx';
-import { Ago } from '../components/display/time.tsx';
+import { Ago, duration } from '../components/display/time.tsx';
 import { Timeline } from '../components/display/timeline.tsx';
 import { CanaryControls } from '../components/forms/canary-controls.tsx';
+import { DeployForm } from '../components/forms/deploy-form.tsx';
+import { DialogButton } from '../components/forms/dialog.tsx';
 import { Link } from '../components/layout/link.tsx';
-import { PageHead, ProjectTabs } from '../components/layout/page-head.tsx';
-import { Shown } from '../components/layout/states.tsx';
+import { PageHead } from '../components/layout/page-head.tsx';
+import { Empty, Shown } from '../components/layout/states.tsx';
 import { Logs } from '../components/sections/logs.tsx';
+import { Comparison } from '../components/sections/revisions.tsx';
 import type { Params } from '../router.ts';
 import { useCan } from '../session.ts';
 import { useRead } from '../use-read.ts';
+import { CanaryCard, useDeployment, useEnvironment } from './environment.tsx';
 import { useProject } from './project.tsx';
 
 export function DeploymentPage({ params }: { params: Params }) {
   const { id, dpl } = params as { id: string; dpl: string };
   const project = useProject(id);
-  const deployment = useRead<Deployment>(`deployment/${dpl}`, (client) => client.deployments.get(id, dpl), {
-    project: id,
-    // No event announces new metrics.
-    pollMs: (read) => (read.state === 'canary' ? refreshMs : null),
-  });
+  const can = useCan();
+  const deployment = useDeployment(id, dpl);
   const { data } = deployment;
+  const name = data?.environment ?? '';
   return (
     <>
       <PageHead
-        title={data ? `${data.revision} to ${data.environment}` : 'Deployment'}
+        title={data ? titleOf(data) : 'Deployment'}
         trail={[
           ['/projects', 'Projects'],
           [`/projects/${id}`, project.data?.name ?? 'Project'],
-          [`/projects/${id}/deployments`, 'Deployments'],
+          ...(data
+            ? ([
+                [`/projects/${id}/environments/${name}`, name],
+                [`/projects/${id}/environments/${name}/deployments`, 'Deployments'],
+              ] as [string, string][])
+            : []),
         ]}
-        actions={data && <CanaryControls deployment={data} />}
+        about={data && <Outcome deployment={data} />}
+        actions={
+          data &&
+          (data.finished_at === null ? (
+            <CanaryControls deployment={data} />
+          ) : (
+            can('deployments:write') && <DeployAgain deployment={data} />
+          ))
+        }
       />
-      <ProjectTabs id={id} />
-      <Shown of={deployment}>{(shown) => <Body deployment={shown} />}</Shown>
+      <Shown of={deployment} skeleton={<div className="skeleton-block" />}>
+        {(shown) => <Body deployment={shown} />}
+      </Shown>
     </>
+  );
+}
+
+/** Messages of engines begin as they like. */
+const sentence = (text: string): string =>
+  `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
+
+const isUndone = ({ state }: Deployment): boolean => state === 'failed' || state === 'canceled';
+
+function titleOf({ revision, state, kind, environment, failure }: Deployment): string {
+  if (state === 'succeeded')
+    return `${revision} was ${kind === 'rollback' ? 'rolled back to' : 'deployed to'} ${environment}`;
+  if (state === 'failed') return failure?.code === 'aborted' ? `${revision} was aborted` : `${revision} was undone`;
+  if (state === 'canceled') return `${revision} was canceled`;
+  return `${revision} to ${environment}`;
+}
+
+function Outcome({ deployment }: { deployment: Deployment }) {
+  const { finished_at, previous_revision, created_at } = deployment;
+  if (finished_at === null) return null;
+  const tookS = (Date.parse(finished_at) - Date.parse(created_at)) / 1000;
+  return (
+    <span className="dim">
+      <Ago at={finished_at} />
+      {isUndone(deployment) && previous_revision && ` · ${previous_revision} serves everybody`}
+      {!isUndone(deployment) && ` · in ${duration(tookS)}`}
+    </span>
+  );
+}
+
+function DeployAgain({ deployment: { project_id, environment, image } }: { deployment: Deployment }) {
+  const found = useEnvironment(project_id, environment);
+  if (!found.data) return null;
+  const { in_progress_deployment, locked } = found.data;
+  return (
+    <DialogButton
+      title={`Deploy to ${environment}`}
+      label="Deploy again…"
+      disabled={in_progress_deployment !== null || locked !== null}
+    >
+      {() => <DeployForm project={project_id} environments={[found.data!]} image={image} />}
+    </DialogButton>
   );
 }
 
 function Body({ deployment }: { deployment: Deployment }) {
   const can = useCan();
-  const { failure, timeline, project_id: project } = deployment;
-  const moments = timeline
-    .map(({ at, state, message }, index) => ({ key: `${index}`, at, state, text: message }))
-    .reverse();
+  const { failure, timeline, project_id: project, environment: name, revision, previous_revision, state } = deployment;
+  const environment = useEnvironment(project, name);
+  const moments = timeline.map(({ at, state: each, message }, index) => ({
+    key: `${index}`,
+    at,
+    state: each,
+    text: message,
+  }));
   return (
     <>
-      <section className="panel hero" aria-label="Progress">
-        <Stepper deployment={deployment} />
-        <Split deployment={deployment} />
-        <Facts deployment={deployment} />
-      </section>
       {failure && (
-        <section className="fault" aria-label="Failure">
+        <section className="incident down" aria-label="Failure">
           <p>
-            <strong>{failure.message}</strong> The previous revision serves all traffic.
+            <strong>{sentence(failure.message)}</strong>{' '}
+            {previous_revision ? `${previous_revision} serves all requests.` : 'Nothing was live before it.'}{' '}
+            <Link to={`/projects/${project}/environments/${name}/logs?revision=${revision}`}>Its log lines</Link>
           </p>
           {failure.log_tail.length > 0 && (
             <Scrolled label="Last log lines of the failed instance">{failure.log_tail.join('\n')}</Scrolled>
           )}
         </section>
       )}
-      {deployment.canary && <StepComparison canary={deployment.canary} deployment={deployment} />}
-      {can('alerts:read') && <DeploymentMetrics deployment={deployment} />}
-      <section aria-labelledby="timeline">
-        <h2 id="timeline">Timeline</h2>
-        <Timeline moments={moments} />
-      </section>
+      <Stepper deployment={deployment} />
+      {state === 'canary' || state === 'promoting' || state === 'starting' ? (
+        environment.data && (
+          <CanaryCard project={project} id={deployment.id} environment={environment.data} summary={null} />
+        )
+      ) : (
+        <Facts deployment={deployment} />
+      )}
+      {can('alerts:read') && <OwnMetrics deployment={deployment} />}
+      <div className="halves">
+        <section className="panel" aria-labelledby="timeline">
+          <h2 id="timeline">Timeline</h2>
+          <Timeline moments={moments} isClock />
+        </section>
+        <section className="panel" aria-labelledby="changed">
+          <h2 id="changed">{previous_revision ? `Changed from ${previous_revision}` : 'The first revision'}</h2>
+          <Comparison project={project} name={name} to={revision} />
+        </section>
+      </div>
       <Logs project={project} deployment={deployment.id} />
     </>
   );
 }
 
-function Split({ deployment: { project_id: project, environment: name } }: { deployment: Deployment }) {
-  const environment = useRead(`environment/${project}/${name}`, (client) => client.environments.get(project, name), {
-    project,
-    environment: name,
-  });
-  return environment.data ? <SplitBar shares={sharesOf(environment.data)} /> : null;
-}
-
 function Facts({ deployment }: { deployment: Deployment }) {
-  const { project_id: project, environment, image, note, strategy, canary_percent, kind, created_at } = deployment;
+  const { image, note, strategy, canary_percent, kind, created_at } = deployment;
   return (
-    <dl className="facts">
-      <dt>Environment</dt>
-      <dd>
-        <Link to={`/projects/${project}/environments/${environment}`}>{environment}</Link>
-      </dd>
-      <dt>Image</dt>
-      <dd>
-        <code>{image}</code>
-      </dd>
-      <dt>Strategy</dt>
-      <dd>
-        {kind === 'rollback' ? 'rollback' : strategy.replace('_', '-')}
-        {canary_percent !== null && `, ${canary_percent}% initial traffic`}
-      </dd>
-      <dt>Created</dt>
-      <dd>
-        <Ago at={created_at} />
-      </dd>
+    <dl className="facts across panel">
+      <div>
+        <dt>Image</dt>
+        <dd>
+          <code>{image}</code>
+        </dd>
+      </div>
+      <div>
+        <dt>Strategy</dt>
+        <dd>
+          {kind === 'rollback' ? 'rollback' : strategy.replace('_', '-')}
+          {canary_percent !== null && `, ${canary_percent} % at first`}
+        </dd>
+      </div>
+      <div>
+        <dt>Created</dt>
+        <dd>
+          <Ago at={created_at} />
+        </dd>
+      </div>
       {note && (
-        <>
+        <div>
           <dt>Note</dt>
           <dd>{note}</dd>
-        </>
+        </div>
       )}
     </dl>
+  );
+}
+
+const refreshMs = 5000;
+const marginMs = 120_000;
+const keptMs = 7 * 86_400_000;
+
+/** The measurements of its own time, also long after it has ended. */
+function OwnMetrics({ deployment }: { deployment: Deployment }) {
+  const {
+    id,
+    project_id: project,
+    environment,
+    revision,
+    previous_revision,
+    timeline,
+    created_at,
+    finished_at,
+  } = deployment;
+  const metrics = useRead<Metrics>(
+    `metrics/${id}`,
+    async (client) => {
+      const endMs = finished_at === null ? Number.POSITIVE_INFINITY : Date.parse(finished_at) + marginMs;
+      const from = new Date(Date.parse(created_at) - marginMs).toISOString();
+      const to = new Date(Math.min(Date.now(), endMs)).toISOString();
+      const all = await client.metrics.get(project, { environment, from, to });
+      return { ...all, series: all.series.filter((each) => [revision, previous_revision].includes(each.revision)) };
+    },
+    { pollMs: () => (finished_at === null ? refreshMs : null) },
+  );
+  const toneOf = useMemo(
+    () =>
+      (each: string): Tone =>
+        each === revision ? 'canary' : 'stable',
+    [revision],
+  );
+  const began = timeline.find(({ state }) => state === 'canary' || state === 'promoting');
+  const marks: Mark[] = began ? [{ at: Date.parse(began.at) / 1000, text: `${revision} gets requests` }] : [];
+  const isForgotten = finished_at !== null && Date.now() - Date.parse(finished_at) > keptMs;
+  return (
+    <section aria-label="Metrics of this deployment">
+      <Shown of={metrics} skeleton={<div className="charts skeleton-charts" />}>
+        {(data) =>
+          data.series.length === 0 ? (
+            <Empty title={isForgotten ? 'Its measurements are no longer kept.' : 'No requests were measured.'}>
+              {isForgotten
+                ? 'Measurements are kept for seven days.'
+                : 'Charts appear once the address of the environment receives requests.'}
+            </Empty>
+          ) : (
+            <TrafficChartRow metrics={data} toneOf={toneOf} marks={marks} group={id} />
+          )
+        }
+      </Shown>
+    </section>
   );
 }

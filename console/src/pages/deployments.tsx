@@ -1,13 +1,10 @@
 import { useState } from 'react';
-import type { Deployment, DeploymentState } from '../../../src/client/index.ts';
-import { Badge } from '../components/display/badge.tsx';
-import { Ago } from '../components/display/time.tsx';
-import { Link } from '../components/layout/link.tsx';
+import type { DeploymentState } from '../../../src/client/index.ts';
 import { PageHead, ProjectTabs } from '../components/layout/page-head.tsx';
-import { Empty, More, Shown } from '../components/layout/states.tsx';
-import { Table } from '../components/layout/table.tsx';
+import { SearchBox, useTyped } from '../components/layout/search-box.tsx';
+import { DeploymentTable, useDeployments } from '../components/sections/deployment-list.tsx';
 import type { Params } from '../router.ts';
-import { useList } from '../use-read.ts';
+import { useSteady } from '../use-read.ts';
 import { useProject } from './project.tsx';
 
 const filters = [
@@ -18,15 +15,33 @@ const filters = [
   ['canceled', 'Canceled'],
 ] as const satisfies [DeploymentState | '', string][];
 
+function useFilters() {
+  const [state, setState] = useState<DeploymentState | ''>('');
+  const typed = useTyped();
+  const actions = (
+    <>
+      <SearchBox typed={typed} label="Search deployments by image, note, revision or person" />
+      <select
+        aria-label="Filter by state"
+        value={state}
+        onChange={(event) => setState(event.currentTarget.value as DeploymentState | '')}
+      >
+        {filters.map(([value, text]) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </>
+  );
+  return { state, search: typed.search, actions };
+}
+
 export function DeploymentsPage({ params }: { params: Params }) {
   const id = params.id!;
   const project = useProject(id);
-  const [state, setState] = useState<DeploymentState | ''>('');
-  const deployments = useList<Deployment>(
-    `deployments/${id}/${state}`,
-    (client, page) => client.deployments.list(id, { ...page, ...(state && { state }) }).page(),
-    { project: id },
-  );
+  const { state, search, actions } = useFilters();
+  const deployments = useSteady(useDeployments({ project: id, state, search }));
   return (
     <>
       <PageHead
@@ -35,57 +50,21 @@ export function DeploymentsPage({ params }: { params: Params }) {
           ['/projects', 'Projects'],
           [`/projects/${id}`, project.data?.name ?? 'Project'],
         ]}
-        actions={
-          <select
-            aria-label="Filter by state"
-            value={state}
-            onChange={(event) => setState(event.currentTarget.value as DeploymentState | '')}
-          >
-            {filters.map(([value, text]) => (
-              <option key={value} value={value}>
-                {text}
-              </option>
-            ))}
-          </select>
-        }
+        actions={actions}
       />
       <ProjectTabs id={id} />
-      <Shown of={deployments}>
-        {(items) =>
-          items.length === 0 ? (
-            <Empty title="No deployments.">
-              Deploy an image from the <Link to={`/projects/${id}`}>overview</Link>.
-            </Empty>
-          ) : (
-            <DeploymentTable project={id} items={items} />
-          )
-        }
-      </Shown>
-      <More of={deployments} />
+      <DeploymentTable of={deployments} where={{ project: id }} />
     </>
   );
 }
 
-function DeploymentTable({ project, items }: { project: string; items: Deployment[] }) {
+export function AllDeploymentsPage() {
+  const { state, search, actions } = useFilters();
+  const deployments = useSteady(useDeployments({ state, search }));
   return (
-    <Table
-      label="Deployments"
-      items={items}
-      keyOf={({ id }) => id}
-      columns={[
-        {
-          name: 'Revision',
-          cell: ({ id, revision }) => <Link to={`/projects/${project}/deployments/${id}`}>{revision}</Link>,
-        },
-        { name: 'Environment', cell: ({ environment }) => environment },
-        { name: 'Image', cell: ({ image }) => <code>{image}</code> },
-        {
-          name: 'Strategy',
-          cell: ({ kind, strategy }) => (kind === 'rollback' ? 'rollback' : strategy.replace('_', '-')),
-        },
-        { name: 'State', cell: ({ state }) => <Badge state={state} /> },
-        { name: 'Created', cell: ({ created_at }) => <Ago at={created_at} /> },
-      ]}
-    />
+    <>
+      <PageHead title="Deployments" actions={actions} />
+      <DeploymentTable of={deployments} where={{}} />
+    </>
   );
 }

@@ -1,31 +1,63 @@
-import type { Environment, Revision } from '../../../src/client/index.ts';
+// An environment, in tabs: what it serves, what was deployed, what runs, what it prints, and its settings.
+import { useState } from 'react';
+import type { Deployment, DeploymentSummary, Environment } from '../../../src/client/index.ts';
+import {
+  marksOf,
+  type Range,
+  RangePicker,
+  ranges,
+  TrafficCharts,
+  UsageCharts,
+} from '../components/charts/traffic-charts.tsx';
 import { SplitBar, sharesOf } from '../components/charts/traffic-split.tsx';
-import { UsageCharts } from '../components/charts/usage-charts.tsx';
-import { Badge } from '../components/display/badge.tsx';
-import { HealthBadge, HealthReason } from '../components/display/health.tsx';
+import { CanarySteps, Phase, ShareBar, stepsOf, Verdict } from '../components/display/canary-progress.tsx';
+import { Copyable } from '../components/display/copy.tsx';
+import { HealthReason, StateSentence } from '../components/display/health.tsx';
 import { Ago } from '../components/display/time.tsx';
 import { ConfirmButton } from '../components/forms/actions.tsx';
+import { CanaryControls } from '../components/forms/canary-controls.tsx';
 import { DeployForm } from '../components/forms/deploy-form.tsx';
+import { DialogButton } from '../components/forms/dialog.tsx';
 import { EnvironmentSettings } from '../components/forms/environment-settings.tsx';
-import { Link } from '../components/layout/link.tsx';
-import { PageHead, ProjectTabs } from '../components/layout/page-head.tsx';
-import { Empty, More, Shown } from '../components/layout/states.tsx';
-import { Table } from '../components/layout/table.tsx';
+import { Variables } from '../components/forms/environment-state.tsx';
+import { Link, NavLink } from '../components/layout/link.tsx';
+import { PageHead } from '../components/layout/page-head.tsx';
+import { Empty, Shown } from '../components/layout/states.tsx';
+import { EnvironmentAlerts } from '../components/sections/alert-rules.tsx';
+import { DeploymentTable, useDeployments } from '../components/sections/deployment-list.tsx';
+import { EnvironmentDomains } from '../components/sections/domain-list.tsx';
 import { Instances } from '../components/sections/instances.tsx';
 import { PendingChanges } from '../components/sections/pending-changes.tsx';
+import { Revisions } from '../components/sections/revisions.tsx';
 import { navigate, type Params } from '../router.ts';
 import { useCan, useSignedIn } from '../session.ts';
-import { useList, useRead } from '../use-read.ts';
+import { useRead } from '../use-read.ts';
+import { LogsTab } from './logs.tsx';
 import { useProject } from './project.tsx';
 
-export function EnvironmentPage({ params }: { params: Params }) {
-  const { id, name } = params as { id: string; name: string };
-  const project = useProject(id);
-  const can = useCan();
-  const environment = useRead<Environment>(`environment/${id}/${name}`, (client) => client.environments.get(id, name), {
-    project: id,
+export const useEnvironment = (project: string, name: string) =>
+  useRead<Environment>(`environment/${project}/${name}`, (client) => client.environments.get(project, name), {
+    project,
     environment: name,
   });
+
+/** No event announces new measurements. */
+const canaryRefreshMs = 5000;
+
+export const useDeployment = (project: string, id: string) =>
+  useRead<Deployment>(`deployment/${id}`, (client) => client.deployments.get(project, id), {
+    project,
+    pollMs: (read) => (read.state === 'canary' ? canaryRefreshMs : null),
+  });
+
+export function EnvironmentPage({ params }: { params: Params }) {
+  const { id, name, tab = '' } = params as { id: string; name: string; tab?: string };
+  const project = useProject(id);
+  const can = useCan();
+  const environment = useEnvironment(id, name);
+  const deployments = useDeployments({ project: id, environment: name });
+  const { data } = environment;
+  const last = deployments.data?.[0] ?? null;
   return (
     <>
       <PageHead
@@ -34,26 +66,42 @@ export function EnvironmentPage({ params }: { params: Params }) {
           ['/projects', 'Projects'],
           [`/projects/${id}`, project.data?.name ?? 'Project'],
         ]}
+        about={data && <StateSentence environment={data} last={last} />}
+        actions={data && <Actions project={id} environment={data} last={last} isOverview={tab === ''} />}
       />
-      <ProjectTabs id={id} />
-      <Shown of={environment}>
-        {(data) => (
+      <Tabs base={`/projects/${id}/environments/${name}`} />
+      <Shown of={environment} skeleton={<div className="skeleton-block" />}>
+        {(shown) => (
           <>
-            <Overview project={id} environment={data} />
-            {can('deployments:read') && <Instances project={id} environment={name} />}
-            <PendingChanges project={id} environment={data} />
-            {can('deployments:write') && data.locked === null && (
-              <section className="panel" aria-labelledby="deploy">
-                <h2 id="deploy">Deploy</h2>
-                <DeployForm project={id} environments={[data]} />
-              </section>
+            <HealthReason health={shown.health} />
+            {shown.locked && (
+              <p className="incident degraded">
+                <strong>Locked</strong> <Ago at={shown.locked.at} />: {shown.locked.reason}
+              </p>
             )}
-            {can('deployments:read') && data.active_revision !== null && (
-              <UsageCharts project={id} environment={data} />
+            {tab === '' && (
+              <OverviewTab
+                project={id}
+                environment={shown}
+                deployments={deployments.data ?? []}
+                isLoaded={deployments.data !== undefined}
+              />
             )}
-            {can('deployments:read') && <Revisions project={id} environment={data} />}
-            {can('projects:write') && <EnvironmentSettings project={id} environment={data} />}
-            {can('projects:write') && <Delete project={id} name={name} />}
+            {tab === 'deployments' && can('deployments:read') && (
+              <DeploymentTable of={deployments} where={{ environment: name }} />
+            )}
+            {tab === 'revisions' && can('deployments:read') && <Revisions project={id} environment={shown} />}
+            {tab === 'instances' && can('deployments:read') && <Instances project={id} environment={name} />}
+            {tab === 'logs' && can('deployments:read') && <LogsTab project={id} name={name} />}
+            {tab === 'variables' && <Variables project={id} environment={shown} />}
+            {tab === 'domains' && can('domains:read') && <EnvironmentDomains project={id} environment={name} />}
+            {tab === 'alerts' && can('alerts:read') && <EnvironmentAlerts project={id} environment={name} />}
+            {tab === 'settings' && (
+              <>
+                <EnvironmentSettings project={id} environment={shown} />
+                {can('projects:write') && <Delete project={id} environment={shown} />}
+              </>
+            )}
           </>
         )}
       </Shown>
@@ -61,126 +109,233 @@ export function EnvironmentPage({ params }: { params: Params }) {
   );
 }
 
-function Overview({ project, environment }: { project: string; environment: Environment }) {
-  const { url, region, active_revision, in_progress_deployment: deployment, locked } = environment;
-  return (
-    <section className="panel hero" aria-label="Traffic">
-      <div className="row">
-        <HealthBadge health={environment.health} />
-      </div>
-      <HealthReason health={environment.health} />
-      <SplitBar shares={sharesOf(environment)} />
-      <dl className="facts">
-        <dt>URL</dt>
-        <dd>
-          <a href={url} target="_blank" rel="noreferrer">
-            {url}
-          </a>
-        </dd>
-        <dt>Region</dt>
-        <dd>{region}</dd>
-        <dt>Live revision</dt>
-        <dd>{active_revision ?? 'none'}</dd>
-        <dt>Logs</dt>
-        <dd>
-          <Link to={`/projects/${project}/environments/${environment.name}/logs`}>View logs</Link>
-        </dd>
-        {deployment && (
-          <>
-            <dt>In progress</dt>
-            <dd>
-              <Link to={`/projects/${project}/deployments/${deployment}`}>View deployment</Link>
-            </dd>
-          </>
-        )}
-        {locked && (
-          <>
-            <dt>Locked</dt>
-            <dd>
-              {locked.reason} (<Ago at={locked.at} />)
-            </dd>
-          </>
-        )}
-      </dl>
-    </section>
-  );
-}
-
-function Revisions({ project, environment }: { project: string; environment: Environment }) {
-  const { name } = environment;
-  const { client } = useSignedIn();
+function Tabs({ base }: { base: string }) {
   const can = useCan();
-  const revisions = useList<Revision>(
-    `revisions/${project}/${name}`,
-    (each, page) => each.revisions.list(project, name, page).page(),
-    { project, environment: name },
-  );
-  const rollback = async (revision: string) => {
-    const { id } = await client.environments.rollback(project, name, { revision });
-    navigate(`/projects/${project}/deployments/${id}`);
-  };
-  const mayRollBack = can('deployments:write') && environment.in_progress_deployment === null;
+  const tab = (path: string, name: string) => <NavLink to={`${base}/${path}`}>{name}</NavLink>;
   return (
-    <section aria-labelledby="revisions">
-      <h2 id="revisions">Revisions</h2>
-      <Shown of={revisions}>
-        {(items) =>
-          items.length === 0 ? (
-            <Empty title="No revisions yet.">The first deployment creates r1.</Empty>
-          ) : (
-            <Table
-              label="Revisions"
-              items={items}
-              keyOf={({ id }) => id}
-              columns={[
-                {
-                  name: 'Revision',
-                  cell: ({ id, deployment_id }) => (
-                    <Link to={`/projects/${project}/deployments/${deployment_id}`}>{id}</Link>
-                  ),
-                },
-                { name: 'State', cell: ({ state }) => <Badge state={state} /> },
-                { name: 'Traffic', cell: ({ traffic_percent }) => `${traffic_percent}%` },
-                { name: 'Image', cell: ({ image }) => <code>{image}</code> },
-                { name: 'Created', cell: ({ created_at }) => <Ago at={created_at} /> },
-                {
-                  name: 'Roll back',
-                  quiet: true,
-                  cell: ({ id, rollback_eligible, image }) =>
-                    rollback_eligible && mayRollBack ? (
-                      <ConfirmButton
-                        title={`Roll back to ${id}?`}
-                        about={`This creates a new revision with the image (${image}), variables and settings of ${id}, and sends it all traffic.`}
-                        verb={`Roll back to ${id}`}
-                        run={() => rollback(id)}
-                      >
-                        Roll back to {id}
-                      </ConfirmButton>
-                    ) : null,
-                },
-              ]}
+    <nav className="tabs" aria-label="Environment">
+      <ul>
+        <NavLink to={base} exact>
+          Overview
+        </NavLink>
+        {can('deployments:read') && (
+          <>
+            {tab('deployments', 'Deployments')}
+            {tab('revisions', 'Revisions')}
+            {tab('instances', 'Instances')}
+            {tab('logs', 'Logs')}
+          </>
+        )}
+        {tab('variables', 'Variables')}
+        {can('domains:read') && tab('domains', 'Domains')}
+        {can('alerts:read') && tab('alerts', 'Alerts')}
+        {tab('settings', 'Settings')}
+      </ul>
+    </nav>
+  );
+}
+
+interface ActionsProps {
+  project: string;
+  environment: Environment;
+  last: DeploymentSummary | null;
+  isOverview: boolean;
+}
+
+function Actions({ project, environment, last, isOverview }: ActionsProps) {
+  const can = useCan();
+  const { url, locked, active_revision } = environment;
+  const inProgress = last && last.finished_at === null ? last : null;
+  return (
+    <>
+      {active_revision !== null && (
+        <a className="quiet" href={url} target="_blank" rel="noreferrer">
+          Open ↗
+        </a>
+      )}
+      {inProgress && <CanaryControls deployment={inProgress} />}
+      {/* The overview of an empty environment has the form itself. */}
+      {!inProgress && can('deployments:write') && (active_revision !== null || !isOverview) && (
+        <DialogButton title={`Deploy to ${environment.name}`} label="Deploy…" disabled={locked !== null}>
+          {() => <DeployForm project={project} environments={[environment]} />}
+        </DialogButton>
+      )}
+    </>
+  );
+}
+
+interface OverviewProps {
+  project: string;
+  environment: Environment;
+  deployments: DeploymentSummary[];
+  isLoaded: boolean;
+}
+
+const recentShown = 6;
+
+function OverviewTab({ project, environment, deployments, isLoaded }: OverviewProps) {
+  const can = useCan();
+  const [range, setRange] = useState<Range>('1h');
+  const { in_progress_deployment: inProgress, active_revision } = environment;
+  const since = Date.now() - ranges[range] * 1000;
+  const marks = marksOf(deployments.filter(({ created_at }) => Date.parse(created_at) > since));
+  if (active_revision === null && inProgress === null && isLoaded) {
+    return <NothingDeployed project={project} environment={environment} />;
+  }
+  return (
+    <>
+      <PendingChanges project={project} environment={environment} />
+      {inProgress && can('deployments:read') ? (
+        <CanaryCard project={project} id={inProgress} environment={environment} summary={deployments[0] ?? null} />
+      ) : (
+        <section className="panel hero" aria-label="Traffic">
+          <SplitBar shares={sharesOf(environment)} />
+          <p className="small">
+            <a href={environment.url} target="_blank" rel="noreferrer">
+              {environment.url}
+            </a>{' '}
+            · region {environment.region}
+          </p>
+        </section>
+      )}
+      {can('alerts:read') && (
+        <section aria-label="Charts">
+          <div className="title-row">
+            <h2>Traffic</h2>
+            <RangePicker range={range} onChange={setRange} />
+          </div>
+          <TrafficCharts project={project} environment={environment} range={range} marks={marks} />
+          {can('deployments:read') && (
+            <UsageCharts project={project} environment={environment} range={range} marks={marks} />
+          )}
+        </section>
+      )}
+      {can('deployments:read') && (
+        <div className="halves">
+          <section aria-labelledby="recent">
+            <h2 id="recent">Recent deployments</h2>
+            <DeploymentTable
+              of={{
+                data: isLoaded ? deployments.slice(0, recentShown) : undefined,
+                error: undefined,
+                isReading: false,
+                hasMore: false,
+                loadMore() {},
+              }}
+              where={{ environment: environment.name }}
+              isBrief
             />
-          )
-        }
-      </Shown>
-      <More of={revisions} />
+          </section>
+          <Instances project={project} environment={environment.name} isBrief />
+        </div>
+      )}
+    </>
+  );
+}
+
+interface CanaryCardProps {
+  project: string;
+  id: string;
+  environment: Environment;
+  summary: DeploymentSummary | null;
+}
+
+/** The deployment under way: what it is, where it stands, and what the requests say of it. */
+export function CanaryCard({ project, id, environment, summary }: CanaryCardProps) {
+  const deployment = useDeployment(project, id);
+  const { data } = deployment;
+  if (!data) return <div className="panel skeleton-block" />;
+  const { canary, canary_percent, state, revision, image, note, timeline } = data;
+  const steps = canary_percent === null ? [] : stepsOf(canary_percent, environment.canary);
+  return (
+    <section className="panel canary-card" aria-label="Deployment in progress">
+      <div className="title-row">
+        <p className="row tight">
+          <Link to={`/projects/${project}/deployments/${id}`} className="strong">
+            {revision}
+          </Link>
+          <code className="dim">{image}</code>
+          <span className="dim">
+            {note && `“${note}” · `}
+            {summary?.created_by_name && `${summary.created_by_name} · `}
+            <Ago at={data.created_at} />
+          </span>
+        </p>
+        {canary ? (
+          <Phase canary={canary} of={steps.length} />
+        ) : (
+          <p className="phase">{timeline.at(-1)?.message ?? state}</p>
+        )}
+      </div>
+      <CanarySteps deployment={data} policy={environment.canary} />
+      <ShareBar shares={sharesOf(environment)} />
+      {canary && <Verdict deployment={data} canary={canary} />}
     </section>
   );
 }
 
-function Delete({ project, name }: { project: string; name: string }) {
-  const { client } = useSignedIn();
+function NothingDeployed({ project, environment }: { project: string; environment: Environment }) {
+  const can = useCan();
+  const { data } = useProject(project);
   return (
-    <section className="row" aria-label="Delete">
+    <div className="halves">
+      {can('deployments:write') && environment.locked === null && (
+        <section className="panel" aria-labelledby="first-deploy">
+          <h2 id="first-deploy">Deploy an image</h2>
+          <DeployForm project={project} environments={[environment]} />
+        </section>
+      )}
+      <Empty title="Nothing is deployed here yet.">
+        <p>
+          Once something is, it answers at{' '}
+          <a href={environment.url} target="_blank" rel="noreferrer">
+            {environment.url}
+          </a>
+          . On the command line:
+        </p>
+        <Copyable
+          text={`npx sluice deploy registry.example/shop:1.4 --project ${data?.slug ?? 'shop'}${environment.name === 'production' ? '' : ` --environment ${environment.name}`} --wait`}
+          label="the command"
+        />
+      </Empty>
+    </div>
+  );
+}
+
+function Delete({ project, environment }: { project: string; environment: Environment }) {
+  const { client } = useSignedIn();
+  const { name, replicas, active_revision, url } = environment;
+  const domains = useRead(`domains/${project}/${name}/names`, async (each) =>
+    (await each.domains.list(project, { environment: name, limit: 100 }).page()).data.map(({ hostname }) => hostname),
+  );
+  const names = domains.data ?? [];
+  return (
+    <section className="panel danger-zone" aria-labelledby="delete">
+      <h2 id="delete">Delete {name}</h2>
       <ConfirmButton
         title={`Delete ${name}?`}
-        about="This stops all its instances and deletes its revisions, variables and domains. It cannot be undone."
+        mustType={name}
+        className="quiet bad"
+        about={
+          <>
+            <p>This cannot be undone.</p>
+            <ul>
+              <li>
+                {active_revision === null
+                  ? 'No instance runs.'
+                  : `${replicas} ${replicas === 1 ? 'instance stops' : 'instances stop'}; ${url} no longer answers.`}
+              </li>
+              <li>{names.length === 0 ? 'It has no domains.' : `No longer served: ${names.join(', ')}.`}</li>
+              <li>Its revisions, variables, alert rules and logs are deleted.</li>
+            </ul>
+          </>
+        }
         verb={`Delete ${name}`}
         run={async () => {
           await client.environments.delete(project, name);
           navigate(`/projects/${project}`);
         }}
-        done={`Deleted ${name}.`}
+        done={`Deleted the environment ${name}.`}
       >
         Delete environment
       </ConfirmButton>

@@ -4,12 +4,10 @@ import { type FormEvent, useEffect, useState } from 'react';
 import type { LogEntry } from '../../../src/client/index.ts';
 import { Scrolled } from '../components/display/scrolled.tsx';
 import { Check, Input, Select, textField } from '../components/forms/form.tsx';
-import { PageHead, ProjectTabs } from '../components/layout/page-head.tsx';
 import { Empty, Shown } from '../components/layout/states.tsx';
-import { hrefOf, type Params } from '../router.ts';
+import { hrefOf } from '../router.ts';
 import { type Client, useSignedIn } from '../session.ts';
 import { useRead } from '../use-read.ts';
-import { useProject } from './project.tsx';
 
 const shownAtOnce = 300;
 const keptWhileFollowing = 2000;
@@ -49,9 +47,7 @@ const queryOf = ({ filter, mark }: View): string => {
   return fields.length === 0 ? '' : `?${new URLSearchParams(fields as [string, string][])}`;
 };
 
-export function LogsPage({ params }: { params: Params }) {
-  const { id, name } = params as { id: string; name: string };
-  const project = useProject(id);
+export function LogsTab({ project: id, name }: { project: string; name: string }) {
   const [view, setView] = useState(viewNow);
   const [isFollowing, setFollowing] = useState(false);
   const show = (next: View) => {
@@ -61,15 +57,6 @@ export function LogsPage({ params }: { params: Params }) {
   const here = `/projects/${id}/environments/${name}`;
   return (
     <>
-      <PageHead
-        title="Logs"
-        trail={[
-          ['/projects', 'Projects'],
-          [`/projects/${id}`, project.data?.name ?? 'Project'],
-          [here, name],
-        ]}
-      />
-      <ProjectTabs id={id} />
       <Filters filter={view.filter} onChange={(filter) => show({ filter, mark: null })} />
       <Check
         name="follow"
@@ -110,6 +97,7 @@ function Filters({ filter, onChange }: { filter: Filter; onChange(filter: Filter
           defaultValue={filter.revision}
           placeholder="r12"
           pattern="r[1-9][0-9]*"
+          title="a revision is r and its number, as in r12"
         />
         <Input name="instance" label="Instance" defaultValue={filter.instance} placeholder="ins_…" />
         <Select name="stream" label="Stream" defaultValue={filter.stream ?? ''} options={streams} />

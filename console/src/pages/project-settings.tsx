@@ -56,7 +56,7 @@ function ProjectDetails({ project }: { project: Project }) {
       description: textField(data, 'description') ?? null,
       labels,
     });
-    notify('Saved.');
+    notify('Saved the project.');
   };
   return (
     <section className="panel" aria-labelledby="details">
@@ -68,7 +68,7 @@ function ProjectDetails({ project }: { project: Project }) {
             name="slug"
             label="Slug"
             defaultValue={project.slug}
-            hint="Changing the slug changes the URLs of the environments."
+            hint="For new environments: existing ones keep their addresses."
           />
           <Input name="description" label="Description" defaultValue={project.description ?? ''} />
           <Input name="labels" label="Labels" defaultValue={project.labels.join(', ')} hint="Comma-separated." />
@@ -93,7 +93,15 @@ function NewEnvironment({ project }: { project: Project }) {
       <p className="hint">Existing environments: {project.environments.join(', ') || 'none'}.</p>
       <Form label="New environment" verb="Create environment" submit={submit}>
         <div className="fields">
-          <Input name="name" label="Name" placeholder="staging" hint="Lowercase letters, digits and hyphens." />
+          <Input
+            name="name"
+            label="Name"
+            placeholder="staging"
+            required
+            pattern="[a-z][a-z0-9\-]{0,22}"
+            title="must begin with a letter and have only small letters, digits and hyphens, 23 at most"
+            hint="Small letters, digits and hyphens."
+          />
           <Select
             name="region"
             label="Region"
@@ -111,10 +119,25 @@ function NewEnvironment({ project }: { project: Project }) {
 function Delete({ project }: { project: Project }) {
   const { client } = useSignedIn();
   return (
-    <section className="row" aria-label="Delete">
+    <section className="panel danger-zone" aria-labelledby="delete">
+      <h2 id="delete">Delete {project.name}</h2>
       <ConfirmButton
         title={`Delete ${project.name}?`}
-        about="This stops all environments and deletes everything in the project. It cannot be undone."
+        mustType={project.name}
+        className="quiet bad"
+        about={
+          <>
+            <p>This cannot be undone.</p>
+            <ul>
+              <li>
+                {project.environments.length === 0
+                  ? 'It has no environments.'
+                  : `All instances of ${project.environments.join(', ')} stop, and their addresses no longer answer.`}
+              </li>
+              <li>Its domains, certificates, revisions, variables, alert rules and logs are deleted.</li>
+            </ul>
+          </>
+        }
         verb="Delete project"
         run={async () => {
           await client.projects.delete(project.id);

@@ -1,15 +1,22 @@
-import type { Alert, Environment, Project } from '../../../src/client/index.ts';
-import { SplitBar, sharesOf } from '../components/charts/traffic-split.tsx';
-import { Badge } from '../components/display/badge.tsx';
-import { HealthBadge, HealthReason } from '../components/display/health.tsx';
+// A project: its environments with what each runs, what was deployed lately, and what happened.
+import type { Environment, Project, ProjectOverview } from '../../../src/client/index.ts';
+import { Sparkline } from '../components/charts/sparkline.tsx';
+import { sharesOf } from '../components/charts/traffic-split.tsx';
+import { ShareBar } from '../components/display/canary-progress.tsx';
+import { Dot, HealthReason, stateOf } from '../components/display/health.tsx';
+import { CanaryControls } from '../components/forms/canary-controls.tsx';
 import { DeployForm } from '../components/forms/deploy-form.tsx';
+import { DialogButton } from '../components/forms/dialog.tsx';
 import { Link } from '../components/layout/link.tsx';
 import { PageHead, ProjectTabs } from '../components/layout/page-head.tsx';
-import { Empty, More, Shown } from '../components/layout/states.tsx';
+import { Empty, More, Shown, SkeletonRows } from '../components/layout/states.tsx';
+import { DeploymentTable, useDeployments } from '../components/sections/deployment-list.tsx';
 import { EventTimeline } from '../components/sections/event-timeline.tsx';
+import { percent, perSecond, plural, tagOf } from '../format.ts';
 import type { Params } from '../router.ts';
 import { useCan } from '../session.ts';
 import { useList, useRead } from '../use-read.ts';
+import { LastChange } from './projects.tsx';
 
 export const useProject = (id: string) =>
   useRead<Project>(`project/${id}`, (client) => client.projects.get(id), { project: id });
@@ -19,27 +26,57 @@ export const useEnvironments = (id: string) =>
     project: id,
   });
 
-const trail: [string, string][] = [['/projects', 'Projects']];
+/** The oldest environment, usually production, comes first. */
+export const oldestFirst = (environments: Environment[]): Environment[] => [...environments].reverse();
+
+const refreshMs = 10_000;
+
+/** By its slug, which is unique among those the search finds. */
+const useProjectOverview = (project: Project | undefined) =>
+  useRead<ProjectOverview | null>(
+    `project-overview/${project?.id ?? ''}`,
+    async (client) => {
+      if (!project) return null;
+      for await (const found of client.overview.projects({ search: project.slug, limit: 100 })) {
+        if (found.id === project.id) return found;
+      }
+      return null;
+    },
+    { ...(project && { project: project.id }), pollMs: () => refreshMs },
+  );
 
 export function ProjectPage({ params }: { params: Params }) {
   const id = params.id!;
   const project = useProject(id);
   const environments = useEnvironments(id);
+  const deployments = useDeployments({ project: id });
   const can = useCan();
   return (
     <>
-      <PageHead title={project.data?.name ?? 'Project'} trail={trail} />
+      <PageHead
+        title={project.data?.name ?? 'Project'}
+        trail={[['/projects', 'Projects']]}
+        actions={
+          can('deployments:write') &&
+          environments.data &&
+          environments.data.length > 0 && (
+            <DialogButton title={`Deploy ${project.data?.name ?? ''}`} label="Deploy…">
+              {() => <DeployForm project={id} environments={oldestFirst(environments.data!)} />}
+            </DialogButton>
+          )
+        }
+      />
       <ProjectTabs id={id} />
       {project.data?.description && <p className="lead">{project.data.description}</p>}
-      {can('alerts:read') ? (
-        <WithAlerts id={id} of={environments} />
-      ) : (
-        <Environments id={id} of={environments} firing={[]} />
-      )}
-      {can('deployments:write') && environments.data && environments.data.length > 0 && (
-        <section className="panel" aria-labelledby="deploy">
-          <h2 id="deploy">Deploy</h2>
-          <DeployForm project={id} environments={oldestFirst(environments.data)} />
+      <Environments id={id} project={project.data} of={environments} />
+      {can('deployments:read') && (
+        <section aria-labelledby="recent">
+          <h2 id="recent">Recent deployments</h2>
+          <DeploymentTable
+            of={{ ...deployments, data: deployments.data?.slice(0, 6), hasMore: false }}
+            where={{ project: id }}
+            isBrief
+          />
         </section>
       )}
       {can('events:read') && (
@@ -52,24 +89,18 @@ export function ProjectPage({ params }: { params: Params }) {
   );
 }
 
-/** The oldest environment, usually production, comes first. */
-export const oldestFirst = (environments: Environment[]): Environment[] => [...environments].reverse();
-
-type EnvironmentList = ReturnType<typeof useEnvironments>;
-
-function WithAlerts({ id, of }: { id: string; of: EnvironmentList }) {
-  const firing = useList<Alert>(
-    `alerts/${id}/firing`,
-    (client, page) => client.alerts.list(id, { ...page, state: 'firing' }).page(),
-    { project: id },
-  );
-  return <Environments id={id} of={of} firing={firing.data ?? []} />;
+interface EnvironmentsProps {
+  id: string;
+  project: Project | undefined;
+  of: ReturnType<typeof useEnvironments>;
 }
 
-function Environments({ id, of, firing }: { id: string; of: EnvironmentList; firing: Alert[] }) {
+function Environments({ id, project, of }: EnvironmentsProps) {
+  const overview = useProjectOverview(project);
+  const found = new Map((overview.data?.environments ?? []).map((each) => [each.name, each]));
   return (
     <section aria-label="Environments">
-      <Shown of={of}>
+      <Shown of={of} skeleton={<SkeletonRows count={2} />}>
         {(items) =>
           items.length === 0 ? (
             <Empty title="No environments.">
@@ -82,7 +113,7 @@ function Environments({ id, of, firing }: { id: string; of: EnvironmentList; fir
                   key={environment.name}
                   project={id}
                   environment={environment}
-                  firing={firing.filter((alert) => alert.environment === environment.name)}
+                  overview={found.get(environment.name)}
                 />
               ))}
             </ul>
@@ -97,36 +128,71 @@ function Environments({ id, of, firing }: { id: string; of: EnvironmentList; fir
 interface CardProps {
   project: string;
   environment: Environment;
-  firing: Alert[];
+  overview: ProjectOverview['environments'][number] | undefined;
 }
 
-function EnvironmentCard({ project, environment, firing }: CardProps) {
-  const { name, url, health, locked, in_progress_deployment: deployment } = environment;
+function EnvironmentCard({ project, environment, overview }: CardProps) {
+  const { name, url, health, active_revision } = environment;
+  const last = overview?.last_deployment ?? null;
+  const at = `/projects/${project}/environments/${name}`;
+  const requests = overview?.requests;
   return (
-    <li className="panel">
+    <li className="panel environment-card">
       <div className="title-row">
         <h2>
-          <Link to={`/projects/${project}/environments/${name}`}>{name}</Link>
+          <Link to={at}>{name}</Link>
         </h2>
-        <p className="row">
-          <HealthBadge health={health} />
-          {locked && <Badge state="locked" />}
-          {firing.length > 0 && (
-            <Link to={`/projects/${project}/alerts`}>
-              <Badge state="firing">{firing.length === 1 ? '1 alert firing' : `${firing.length} alerts firing`}</Badge>
-            </Link>
-          )}
-          {deployment && <Link to={`/projects/${project}/deployments/${deployment}`}>Deployment in progress</Link>}
+        <p className="state">
+          <Dot health={health} last={last} /> {stateOf(environment, last)}
         </p>
+        {overview && (overview.firing_alerts ?? 0) > 0 && (
+          <Link to={`${at}/alerts`} className="alerting">
+            {plural(overview.firing_alerts!, 'alert')} firing
+          </Link>
+        )}
+        <span className="row tight end">
+          {last && last.finished_at === null && <CanaryControls deployment={last} isBrief />}
+        </span>
       </div>
       <HealthReason health={health} />
-      <SplitBar shares={sharesOf(environment)} />
-      <p className="small">
-        <a href={url} target="_blank" rel="noreferrer">
-          {url}
-        </a>
-      </p>
-      {locked && <p className="small">Locked: {locked.reason}</p>}
+      {environment.traffic.length > 0 && <ShareBar shares={sharesOf(environment)} />}
+      <dl className="facts across">
+        <div>
+          <dt>Live</dt>
+          <dd className="mono">
+            {active_revision ?? 'none'} {overview?.image && tagOf(overview.image)}
+          </dd>
+        </div>
+        <div>
+          <dt>Requests, 1 h</dt>
+          <dd className="row tight">
+            {requests?.rates.some((rate) => rate > 0) ? (
+              <>
+                <Sparkline values={requests.rates} label="Requests of the last hour" /> {perSecond(requests.rate)}
+              </>
+            ) : (
+              'none'
+            )}
+          </dd>
+        </div>
+        <div>
+          <dt>Errors</dt>
+          <dd>{requests?.error_rate == null ? '–' : percent(requests.error_rate)}</dd>
+        </div>
+        <div>
+          <dt>Last change</dt>
+          <dd>{last ? <LastChange last={last} /> : '–'}</dd>
+        </div>
+        <div>
+          <dt>Address</dt>
+          <dd>
+            <a href={url} target="_blank" rel="noreferrer">
+              {url}
+            </a>
+          </dd>
+        </div>
+      </dl>
+      {environment.locked && <p className="small">Locked: {environment.locked.reason}</p>}
     </li>
   );
 }

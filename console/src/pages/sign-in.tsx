@@ -20,7 +20,7 @@ export function SignInPage({ message }: { message: string | null }) {
           .
         </p>
         {message && (
-          <p className="fault" role="alert">
+          <p className="fault" role="status">
             {message}
           </p>
         )}
@@ -30,7 +30,8 @@ export function SignInPage({ message }: { message: string | null }) {
             label="Token"
             type="password"
             autoFocus
-            hint="Stored in this tab only, until you close it or sign out."
+            required
+            hint="Kept by the browser in a cookie that no script can read, until you sign out or for seven days without use."
           />
         </Form>
         <ThemeButton />

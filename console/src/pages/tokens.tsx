@@ -5,6 +5,7 @@ import { Badge } from '../components/display/badge.tsx';
 import { SecretOnce } from '../components/display/secret.tsx';
 import { Ago, useNow } from '../components/display/time.tsx';
 import { ConfirmButton } from '../components/forms/actions.tsx';
+import { DialogButton } from '../components/forms/dialog.tsx';
 import { Check, Field, Form, Input, Select, textField } from '../components/forms/form.tsx';
 import { PageHead } from '../components/layout/page-head.tsx';
 import { More, Shown } from '../components/layout/states.tsx';
@@ -17,10 +18,18 @@ export function TokensPage() {
   const can = useCan();
   return (
     <>
-      <PageHead title="Tokens" />
+      <PageHead
+        title="Tokens"
+        actions={
+          can('tokens:write') && (
+            <DialogButton title="New token" label="New token">
+              {() => <NewToken />}
+            </DialogButton>
+          )
+        }
+      />
       <Shown of={tokens}>{(items) => <TokenTable items={items} mayRevoke={can('tokens:write')} />}</Shown>
       <More of={tokens} />
-      {can('tokens:write') && <NewToken />}
     </>
   );
 }
@@ -118,8 +127,7 @@ function NewToken() {
     );
   };
   return (
-    <section className="panel" aria-labelledby="new">
-      <h2 id="new">New token</h2>
+    <>
       {created && (
         <SecretOnce
           label={`Token ${created.name}`}
@@ -129,7 +137,7 @@ function NewToken() {
       )}
       <Form label="New token" verb="Create token" submit={submit}>
         <div className="fields">
-          <Input name="name" label="Name" placeholder="deploy from CI" />
+          <Input name="name" label="Name" placeholder="deploy from CI" required maxLength={100} />
           <Select name="expires_at" label="Expires" options={lifetimes} />
           <Select
             name="project_ids"
@@ -161,6 +169,6 @@ function NewToken() {
           )}
         </Field>
       </Form>
-    </section>
+    </>
   );
 }

@@ -2,6 +2,7 @@ import { useState } from 'react';
 import type { EventKind, Webhook } from '../../../src/client/index.ts';
 import { Badge } from '../components/display/badge.tsx';
 import { SecretOnce } from '../components/display/secret.tsx';
+import { DialogButton } from '../components/forms/dialog.tsx';
 import { Check, Field, Form, Input, Select, textField } from '../components/forms/form.tsx';
 import { Link } from '../components/layout/link.tsx';
 import { PageHead } from '../components/layout/page-head.tsx';
@@ -25,12 +26,21 @@ export function WebhooksPage() {
   const can = useCan();
   return (
     <>
-      <PageHead title="Webhooks" />
+      <PageHead
+        title="Webhooks"
+        actions={
+          can('webhooks:write') && (
+            <DialogButton title="New webhook" label="New webhook">
+              {() => <NewWebhook />}
+            </DialogButton>
+          )
+        }
+      />
       <Shown of={webhooks}>
         {(items) =>
           items.length === 0 ? (
             <Empty title="No webhooks yet.">
-              A webhook receives signed events at a URL of yours. Create one below, then send it a test.
+              A webhook receives signed events at a URL of yours. Create one, then send it a test.
             </Empty>
           ) : (
             <Table
@@ -59,7 +69,6 @@ export function WebhooksPage() {
         }
       </Shown>
       <More of={webhooks} />
-      {can('webhooks:write') && <NewWebhook />}
     </>
   );
 }
@@ -126,8 +135,7 @@ function NewWebhook() {
     );
   };
   return (
-    <section className="panel" aria-labelledby="new">
-      <h2 id="new">New webhook</h2>
+    <>
       {created && (
         <SecretOnce
           label={`Secret of ${created.url}`}
@@ -137,7 +145,7 @@ function NewWebhook() {
       )}
       <Form label="New webhook" verb="Create webhook" submit={submit}>
         <div className="fields">
-          <Input name="url" label="URL" type="url" placeholder="https://hooks.example/sluice" />
+          <Input name="url" label="URL" type="url" required placeholder="https://hooks.example/sluice" />
           <Select
             name="project_id"
             label="Project"
@@ -155,6 +163,6 @@ function NewWebhook() {
         </div>
         <EventKinds chosen={['*']} />
       </Form>
-    </section>
+    </>
   );
 }

@@ -16,6 +16,7 @@ import type { Log } from '../../lib/log.ts';
 import type { Seal } from '../../lib/seal.ts';
 import { publish } from '../../signals/signals.ts';
 import { envelope, toApiError } from '../error-responses.ts';
+import { compareRecords, maxChanges } from './compare-records.ts';
 import {
   claimIdempotencyKey,
   completeIdempotencyKey,
@@ -149,9 +150,17 @@ async function insertAudit(
       token_id: call.caller.tokenId,
       request_id: call.requestId,
       address: call.address,
+      changes: changesOf(answer),
       created_at: clock.now(),
     });
   }
+}
+
+function changesOf({ before, body, changedSecrets = [] }: Answer<unknown>): string | null {
+  if (before === undefined) return null;
+  const hidden = changedSecrets.map((field) => ({ field, from: null, to: null }));
+  const changes = [...compareRecords(before, body), ...hidden].slice(0, maxChanges);
+  return changes.length === 0 ? null : JSON.stringify(changes);
 }
 
 const pathOf = (request: FastifyRequest): string => request.url.split('?', 1)[0]!;

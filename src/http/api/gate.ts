@@ -1,6 +1,5 @@
 // The gate that every API request passes before its body is read. It checks, in this order: no credential in the query
 // string, a valid token, the rate limit, the scope. Every response carries the state of the rate limit.
-import { hash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { RouteDeclaration } from '../../contract/declare.ts';
 import { ApiError } from '../../contract/errors.ts';
@@ -13,8 +12,8 @@ import { type RateState, retryAfterS, stateOf } from './rate-limit.ts';
 export const tokenLimit = 600;
 const addressLimit = 60;
 
-/** Finds a token by its hash, even if it is revoked or expired. */
-type FindToken = (hash: string) => Promise<FoundToken | undefined>;
+/** Finds the token that a secret stands for, even if it is revoked or expired. */
+type FindToken = (secret: string) => Promise<FoundToken | undefined>;
 
 export interface FoundToken extends Caller {
   expiresAt: number | null;
@@ -23,6 +22,8 @@ export interface FoundToken extends Caller {
 
 export interface Gate {
   admit(request: FastifyRequest, reply: FastifyReply, declaration: RouteDeclaration | null): Promise<Caller | null>;
+  /** Counts a request without a valid credential. */
+  chargeAddress(request: FastifyRequest, reply: FastifyReply): Promise<void>;
 }
 
 const credentialNames =
@@ -68,10 +69,14 @@ export function createGate(
     });
   }
 
+  const chargeNetwork = (request: FastifyRequest, reply: FastifyReply) =>
+    charge(reply, `ip ${networkOf(request.ip)}`, addressLimit);
+
   return {
+    chargeAddress: chargeNetwork,
     async admit(request, reply, declaration) {
       // Not before it is needed: parsing an address costs as much as all the rest here.
-      const chargeAddress = () => charge(reply, `ip ${networkOf(request.ip)}`, addressLimit);
+      const chargeAddress = () => chargeNetwork(request, reply);
       if (hasCredential(request.raw.url!)) {
         await chargeAddress();
         throw new ApiError('token_in_query', 'The query string contains a credential. Use the Authorization header.');
@@ -82,7 +87,7 @@ export function createGate(
         if (declaration === null || declaration.scope === 'public') return null;
         throw token;
       }
-      await charge(reply, token.tokenId, limit);
+      await charge(reply, token.sessionId ?? token.tokenId, limit);
       onUse(token.tokenId);
       const scope = declaration?.scope;
       if (scope && scope !== 'public' && !allows(token.scopes, scope)) {
@@ -104,6 +109,12 @@ function setRateHeaders(reply: FastifyReply, { limit, remaining, resetAtS }: Rat
   reply.header('ratelimit', `"default";r=${remaining};t=${resetInS}`);
 }
 
+/** A short-lived token says by itself why it is refused. */
+function asRefusal(error: unknown): ApiError {
+  if (error instanceof ApiError && error.status === 401) return error;
+  throw error;
+}
+
 async function identify(
   findToken: FindToken,
   header: string | undefined,
@@ -111,7 +122,8 @@ async function identify(
 ): Promise<FoundToken | ApiError> {
   if (header === undefined) return unauthorized('token_missing', 'Send the token as Authorization: Bearer <token>.');
   const secret = /^Bearer +([!-~]{1,200})$/i.exec(header)?.[1];
-  const token = secret === undefined ? undefined : await findToken(hash('sha256', secret));
+  const token = secret === undefined ? undefined : await findToken(secret).catch(asRefusal);
+  if (token instanceof ApiError) return token;
   if (!token) return unauthorized('token_invalid', 'Invalid token.');
   if (token.revokedAt !== null) return unauthorized('token_revoked', 'The token was revoked.');
   if (token.expiresAt !== null && token.expiresAt <= clock.now()) {

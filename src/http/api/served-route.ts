@@ -34,6 +34,10 @@ export interface Answer<T> {
   location?: string;
   /** For the audit log: the project that the resource belongs to, if the path does not contain it. */
   projectId?: string;
+  /** For the audit log: the resource as it was before, in the shape of `body`. */
+  before?: unknown;
+  /** For the audit log: fields that changed and whose values are never shown. */
+  changedSecrets?: string[];
   /** For the audit log: paths below /v1 of what else was changed in the same way. */
   alsoChanged?: string[];
 }

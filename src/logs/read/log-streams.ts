@@ -95,7 +95,7 @@ const concerns = ({ follower: { key } }: LogEventStream, changed: Changed): bool
 
 interface LogFollower {
   accountId: string;
-  /** The stream ends with this token. */
+  /** The stream ends with this token, or this session of the console. */
   tokenId: string;
   key: EnvironmentKey;
   filter: Pick<PageQuery, 'revision' | 'instance' | 'kind' | 'search'>;

@@ -1,8 +1,8 @@
 // What routers read of the routing table, and when an instance has left it everywhere.
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { forgetDeleted, loadAll, loadChanges } from '../../../src/traffic/load-routes.ts';
 import { latencyBoundsMs } from '../../../src/traffic/latency.ts';
+import { forgetDeleted, loadAll, loadChanges } from '../../../src/traffic/load-routes.ts';
 import { bucketMs } from '../../../src/traffic/measurements.ts';
 import { deleteEndedRouters } from '../../../src/traffic/router-register.ts';
 import { insertDrain, RouterWatch } from '../../../src/traffic/router-watch.ts';

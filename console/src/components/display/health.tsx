@@ -1,23 +1,69 @@
-// Whether an environment serves its visitors, since when it does not, and why.
-import type { Environment } from '../../../../src/client/index.ts';
+// Whether an environment serves its visitors, what happened to it last, and why it does not serve.
+import type { DeploymentSummary, Environment } from '../../../../src/client/index.ts';
 import { Badge } from './badge.tsx';
 import { Ago } from './time.tsx';
 
 type Health = Environment['health'];
+type Last = Pick<DeploymentSummary, 'state' | 'revision' | 'failure' | 'finished_at' | 'canary' | 'kind'>;
 
 export const isWrong = ({ state }: Health): boolean => state === 'down' || state === 'degraded';
+const wasUndone = (last: Last | null | undefined): boolean => last?.state === 'failed' || last?.state === 'canceled';
 
-/** `where`: which environment, if that is not clear from the context. Nothing is shown of one that has nothing deployed. */
-export function HealthBadge({ health, where }: { health: Health; where?: string }) {
-  if (health.state === 'idle') return null;
-  return <Badge state={health.state}>{where === undefined ? health.state : `${where}: ${health.state}`}</Badge>;
+/** Its shape says the same as its colour. */
+export function Dot({ health, last }: { health: Health; last?: Last | null }) {
+  const tone = health.state === 'healthy' && wasUndone(last) ? 'undone' : health.state;
+  return <span className={`dot ${tone}`} aria-hidden="true" />;
+}
+
+/** The state in two or three words, for lists. */
+export function stateOf(
+  { health, active_revision }: { health: Health; active_revision: string | null },
+  last: Last | null,
+): string {
+  if (health.state === 'idle') return active_revision === null ? 'nothing deployed' : 'idle';
+  if (isWrong(health)) return health.state;
+  if (last && last.finished_at === null) return 'healthy';
+  if (wasUndone(last)) return `healthy, ${last!.revision} undone`;
+  return 'healthy';
+}
+
+/** One sentence: what serves, and what happened last. */
+export function StateSentence({ environment, last }: { environment: Environment; last: Last | null }) {
+  const { health, active_revision } = environment;
+  const on = active_revision === null ? '' : ` on ${active_revision}`;
+  return (
+    <p className="state">
+      <Dot health={health} last={last} />
+      {health.state === 'idle' ? (
+        'nothing deployed yet'
+      ) : isWrong(health) ? (
+        <span className="wrong">
+          {health.state}
+          {on}
+        </span>
+      ) : last?.state === 'canary' ? (
+        `healthy${on}, ${last.revision} runs as a canary`
+      ) : last && last.finished_at === null ? (
+        `healthy${on}, ${last.revision} is being deployed`
+      ) : wasUndone(last) ? (
+        <>
+          healthy{on} · {last!.revision} {last!.failure?.code === 'aborted' ? 'aborted' : 'undone'}{' '}
+          {last!.finished_at && <Ago at={last!.finished_at} />}
+          {last!.failure && last!.failure.code !== 'aborted' && `: ${last!.failure.message}`}
+        </>
+      ) : (
+        `healthy${on}`
+      )}
+      {environment.locked && <Badge state="locked">locked</Badge>}
+    </p>
+  );
 }
 
 /** Nothing is shown of one that is as it should be. */
 export function HealthReason({ health }: { health: Health }) {
   if (!isWrong(health)) return null;
   return (
-    <p className="small">
+    <p className={`incident ${health.state}`} role="status">
       <strong>
         {health.state === 'down' ? 'Went down' : 'Became degraded'} <Ago at={health.since} />.
       </strong>{' '}

@@ -1,6 +1,5 @@
 import type { Deployment, DeploymentState } from '../../../../src/client/index.ts';
-import { Badge, labelOf } from './badge.tsx';
-import { duration, useNow } from './time.tsx';
+import { labelOf } from './badge.tsx';
 
 const path: DeploymentState[] = ['queued', 'preparing', 'starting', 'canary', 'promoting', 'succeeded'];
 
@@ -34,19 +33,6 @@ export function Stepper({ deployment }: { deployment: Deployment }) {
           </li>
         ))}
       </ol>
-      {deployment.canary && <Phase canary={deployment.canary} />}
     </div>
-  );
-}
-
-function Phase({ canary: { phase, step, percent, until } }: { canary: NonNullable<Deployment['canary']> }) {
-  const now = useNow();
-  const left = until === null ? 0 : (Date.parse(until) - now) / 1000;
-  return (
-    <p className="phase">
-      <Badge state={phase} /> Step {step}: {percent}% of traffic
-      {phase === 'baking' && until !== null && (left > 0 ? `, ${duration(left)} left` : ', evaluating')}
-      {phase === 'awaiting_approval' && ', waiting for promotion'}
-    </p>
   );
 }

@@ -36,11 +36,16 @@ const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
 
 export const dayOf = (at: string): string => day.format(new Date(at));
 
-export function Ago({ at }: { at: string }) {
+/** "3 min ago", with the time itself on hover; `isShort`: "3 min", for columns. */
+export function Ago({ at, isShort = false }: { at: string; isShort?: boolean }) {
   const nowMs = useNow();
   return (
     <time dateTime={at} title={exact.format(new Date(at))}>
-      {relative(Date.parse(at), nowMs)}
+      {isShort
+        ? relative(Date.parse(at), nowMs)
+            .replace(/ ago$/, '')
+            .replace(/^(\d+ \w+) .*/, '$1')
+        : relative(Date.parse(at), nowMs)}
     </time>
   );
 }

@@ -49,14 +49,19 @@ interface ConfirmProps extends ActionProps {
   about: ReactNode;
   /** The label of the button that confirms. */
   verb: string;
+  /** Has to be typed first: for what cannot be undone. */
+  mustType?: string;
 }
 
-export function ConfirmButton({ title, about, verb, children, run: action, done, className, disabled }: ConfirmProps) {
+export function ConfirmButton(props: ConfirmProps) {
+  const { title, about, verb, mustType, children, run: action, done, className, disabled } = props;
   const dialog = useRef<HTMLDialogElement>(null);
+  const [typed, setTyped] = useState('');
   const [busy, run] = useAction();
   const confirm = async () => {
     await run(action, done);
     dialog.current?.close();
+    setTyped('');
   };
   return (
     <>
@@ -71,12 +76,30 @@ export function ConfirmButton({ title, about, verb, children, run: action, done,
       <dialog ref={dialog} aria-label={title}>
         <h2>{title}</h2>
         <div className="about">{about}</div>
+        {mustType !== undefined && (
+          <label className="field must-type">
+            <span>
+              Type <b>{mustType}</b> to confirm
+            </span>
+            <input
+              value={typed}
+              autoComplete="off"
+              spellCheck={false}
+              onChange={(event) => setTyped(event.currentTarget.value)}
+            />
+          </label>
+        )}
         <div className="row end">
           {/* biome-ignore lint/a11y/noAutofocus: a confirmation starts with the focus on the safe choice */}
           <button type="button" className="quiet" autoFocus onClick={() => dialog.current?.close()}>
             Cancel
           </button>
-          <button type="button" className="danger" disabled={busy} onClick={confirm}>
+          <button
+            type="button"
+            className="danger"
+            disabled={busy || (mustType !== undefined && typed !== mustType)}
+            onClick={confirm}
+          >
             {verb}
           </button>
         </div>

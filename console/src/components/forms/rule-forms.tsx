@@ -1,7 +1,8 @@
+import { useState } from 'react';
 import type { AlertRule } from '../../../../src/client/index.ts';
 import { useSignedIn } from '../../session.ts';
 import { notify } from '../layout/notices.tsx';
-import { Form, Input, numberField, Select, textField } from './form.tsx';
+import { Form, fractionField, Input, numberField, Select, secondsField, TimeInput, textField } from './form.tsx';
 
 export type Metric = AlertRule['metric'];
 
@@ -16,13 +17,29 @@ const metricChoices = [
 ] as const satisfies [Metric, string][];
 export const nameOf = new Map<string, string>(metricChoices);
 
-function ConditionFields({ rule }: { rule?: AlertRule }) {
+/** In what the threshold of a metric is written; those of an error rate are percent. */
+const units: Record<Metric, string> = {
+  error_rate: '%',
+  p95_ms: 'ms',
+  request_rate: '/s',
+  healthy_instances: 'instances',
+  restarts: 'restarts',
+  certificate_days_left: 'days',
+  external: '',
+};
+
+const shown = (metric: Metric, threshold: number): number =>
+  metric === 'error_rate' ? Math.round(threshold * 1e6) / 1e4 : threshold;
+
+function ConditionFields({ metric, rule }: { metric: Metric; rule?: AlertRule }) {
   return (
     <>
       <Select
         name="comparator"
         label="Condition"
-        defaultValue={rule?.comparator ?? 'gt'}
+        defaultValue={
+          rule?.comparator ?? (metric === 'healthy_instances' || metric === 'certificate_days_left' ? 'lt' : 'gt')
+        }
         options={[
           ['gt', 'above'],
           ['lt', 'below'],
@@ -33,11 +50,27 @@ function ConditionFields({ rule }: { rule?: AlertRule }) {
         label="Threshold"
         type="number"
         step="any"
-        defaultValue={rule?.threshold ?? 0.05}
-        hint="An error rate is a fraction: 0.05 is 5%."
+        min={0}
+        required
+        unit={units[metric]}
+        defaultValue={rule ? shown(metric, rule.threshold) : metric === 'error_rate' ? 5 : 1}
       />
-      <Input name="window_s" label="Window (s)" type="number" defaultValue={rule?.window_s ?? 60} />
-      <Input name="for_s" label="Pending period (s)" type="number" defaultValue={rule?.for_s ?? 0} />
+      <TimeInput
+        name="window_s"
+        label="Window"
+        min={10}
+        max={86_400}
+        seconds={rule?.window_s ?? 60}
+        hint="How much of the past is measured. Default: 1 min."
+      />
+      <TimeInput
+        name="for_s"
+        label="Pending period"
+        min={0}
+        max={86_400}
+        seconds={rule?.for_s ?? 0}
+        hint="So long the condition must hold before it fires, and be gone before it resolves. Default: 0 s."
+      />
       <Select
         name="severity"
         label="Severity"
@@ -61,59 +94,67 @@ function ConditionFields({ rule }: { rule?: AlertRule }) {
   );
 }
 
-const conditionIn = (data: FormData) => ({
+const conditionIn = (data: FormData, metric: Metric) => ({
   comparator: textField(data, 'comparator') as AlertRule['comparator'],
-  threshold: numberField(data, 'threshold') ?? 0,
-  window_s: numberField(data, 'window_s') ?? 60,
-  for_s: numberField(data, 'for_s') ?? 0,
+  threshold: (metric === 'error_rate' ? fractionField(data, 'threshold') : numberField(data, 'threshold')) ?? 0,
+  window_s: secondsField(data, 'window_s') ?? 60,
+  for_s: secondsField(data, 'for_s') ?? 0,
   severity: textField(data, 'severity') as AlertRule['severity'],
   on_canary: textField(data, 'on_canary') as AlertRule['on_canary'],
 });
 
-export function EditRule({ project, rule }: { project: string; rule: AlertRule }) {
+export function EditRule({ project, rule, onDone }: { project: string; rule: AlertRule; onDone(): void }) {
   const { client } = useSignedIn();
+  const isMeasured = rule.metric !== 'external';
   const submit = async (data: FormData) => {
-    await client.alertRules.update(project, rule.id, { name: textField(data, 'name') ?? '', ...conditionIn(data) });
-    notify('Saved.');
+    const name = textField(data, 'name') ?? '';
+    await client.alertRules.update(project, rule.id, { name, ...(isMeasured && conditionIn(data, rule.metric)) });
+    notify(`Saved the rule ${name}.`);
+    onDone();
   };
   return (
-    <details>
-      <summary>
-        Edit
-        <span className="unseen">
-          {' '}
-          {rule.name} in {rule.environment}
-        </span>
-      </summary>
-      <Form label={`Edit ${rule.name} in ${rule.environment}`} verb="Save rule" submit={submit} keep>
-        <div className="fields">
-          <Input name="name" label="Name" defaultValue={rule.name} />
-          {rule.metric !== 'external' && <ConditionFields rule={rule} />}
-        </div>
-      </Form>
-    </details>
+    <Form label={`Edit ${rule.name} in ${rule.environment}`} verb="Save rule" submit={submit} keep>
+      <div className="fields">
+        <Input name="name" label="Name" required maxLength={100} defaultValue={rule.name} />
+        {isMeasured && <ConditionFields metric={rule.metric} rule={rule} />}
+      </div>
+    </Form>
   );
 }
 
-export function NewRule({ project, environments }: { project: string; environments: string[] }) {
+interface NewRuleProps {
+  project: string;
+  environments: string[];
+  onDone(): void;
+}
+
+export function NewRule({ project, environments, onDone }: NewRuleProps) {
   const { client } = useSignedIn();
+  const [metric, setMetric] = useState<Metric>('error_rate');
   const submit = async (data: FormData) => {
-    const metric = textField(data, 'metric') as Metric;
-    const common = { environment: textField(data, 'environment') ?? '', name: textField(data, 'name') ?? '', metric };
-    await client.alertRules.create(project, metric === 'external' ? common : { ...common, ...conditionIn(data) });
-    notify('Rule created.');
+    const name = textField(data, 'name') ?? '';
+    const common = { environment: textField(data, 'environment') ?? '', name, metric };
+    await client.alertRules.create(
+      project,
+      metric === 'external' ? common : { ...common, ...conditionIn(data, metric) },
+    );
+    notify(`Created the rule ${name}.`);
+    onDone();
   };
   return (
-    <details className="panel">
-      <summary>New rule</summary>
-      <Form label="New rule" verb="Create rule" submit={submit}>
-        <div className="fields">
-          <Input name="name" label="Name" />
-          <Select name="environment" label="Environment" options={environments.map((name) => [name, name] as const)} />
-          <Select name="metric" label="Metric" options={metricChoices} />
-          <ConditionFields />
-        </div>
-      </Form>
-    </details>
+    <Form label="New rule" verb="Create rule" submit={submit}>
+      <div className="fields">
+        <Input name="name" label="Name" required maxLength={100} />
+        <Select name="environment" label="Environment" options={environments.map((name) => [name, name] as const)} />
+        <Select
+          name="metric"
+          label="Metric"
+          options={metricChoices}
+          value={metric}
+          onChange={(event) => setMetric(event.currentTarget.value as Metric)}
+        />
+        {metric !== 'external' && <ConditionFields key={metric} metric={metric} />}
+      </div>
+    </Form>
   );
 }

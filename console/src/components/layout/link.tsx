@@ -5,10 +5,11 @@ interface LinkProps {
   to: string;
   children: ReactNode;
   className?: string;
+  title?: string;
   onNavigate?(): void;
 }
 
-export function Link({ to, children, className, onNavigate }: LinkProps) {
+export function Link({ to, children, className, title, onNavigate }: LinkProps) {
   const go = (event: MouseEvent) => {
     if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     event.preventDefault();
@@ -16,7 +17,7 @@ export function Link({ to, children, className, onNavigate }: LinkProps) {
     navigate(to);
   };
   return (
-    <a href={hrefOf(to)} className={className} onClick={go}>
+    <a href={hrefOf(to)} className={className} title={title} onClick={go}>
       {children}
     </a>
   );

@@ -4,13 +4,15 @@ import { Link, NavLink } from './link.tsx';
 
 interface PageHeadProps {
   title: string;
+  /** Beside the title: a count, a state. */
+  about?: ReactNode;
   /** Breadcrumbs. */
   trail?: [to: string, name: string][];
   actions?: ReactNode;
 }
 
 /** Focuses the title after a navigation, so that keyboards and screen readers start there. */
-export function PageHead({ title, trail = [], actions }: PageHeadProps) {
+export function PageHead({ title, about, trail = [], actions }: PageHeadProps) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     document.title = `${title} · Sluice`;
@@ -32,9 +34,12 @@ export function PageHead({ title, trail = [], actions }: PageHeadProps) {
         </nav>
       )}
       <div className="title-row">
-        <h1 ref={heading} tabIndex={-1}>
-          {title}
-        </h1>
+        <div className="title">
+          <h1 ref={heading} tabIndex={-1}>
+            {title}
+          </h1>
+          {typeof about === 'string' ? <span className="dim">{about}</span> : about}
+        </div>
         {actions && <div className="row">{actions}</div>}
       </div>
     </header>

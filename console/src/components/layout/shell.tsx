@@ -1,13 +1,16 @@
-// The frame of every page: navigation, the state of the connection, notices.
+// The frame of every page: navigation, the state of the connection, notices, the command palette.
 import { type ReactNode, useState } from 'react';
+import type { Overview } from '../../../../src/client/index.ts';
 import { useCell } from '../../cell.ts';
 import { live } from '../../live.ts';
 import { useCan, useSignedIn } from '../../session.ts';
 import { nextTheme, theme } from '../../theme.ts';
+import { useRead } from '../../use-read.ts';
 import { reachable, waitUntil } from '../../wire.ts';
 import { duration, useNow } from '../display/time.tsx';
 import { Link, NavLink } from './link.tsx';
 import { Notices } from './notices.tsx';
+import { openPalette, Palette } from './palette.tsx';
 
 export function Logo() {
   return (
@@ -37,12 +40,7 @@ export function ThemeButton() {
   );
 }
 
-const connectionLabels = {
-  connecting: 'Connecting',
-  open: 'Live',
-  lost: 'Reconnecting',
-  off: 'Not live',
-};
+const connectionLabels = { connecting: 'Connecting', open: 'Live', lost: 'Reconnecting', off: 'Not live' };
 
 function Connection() {
   const state = useCell(live);
@@ -79,70 +77,89 @@ function Banner() {
   return null;
 }
 
+/** Counts over all projects; read by the navigation and the list of projects. */
+export const useOverview = () =>
+  useRead<Overview>('overview', (client) => client.overview.get(), {
+    project: '*',
+    minGapMs: () => 1000,
+    pollMs: () => 15_000,
+  });
+
+function AlertCount() {
+  const firing = useOverview().data?.firing_alerts ?? 0;
+  if (firing === 0) return null;
+  return (
+    <span className="count">
+      {firing}
+      <span className="unseen"> firing</span>
+    </span>
+  );
+}
+
 export function Shell({ children }: { children: ReactNode }) {
   const { me } = useSignedIn();
   const can = useCan();
   const [isOpen, setOpen] = useState(false);
   const close = () => setOpen(false);
+  const place = (to: string, name: ReactNode) => (
+    <NavLink to={to} onNavigate={close}>
+      {name}
+    </NavLink>
+  );
   return (
-    <>
+    <div className="frame">
       <a className="skip" href="#main">
         Skip to content
       </a>
-      <header className="top">
-        <Link to="/projects" className="brand" onNavigate={close}>
-          <Logo />
-          Sluice
-        </Link>
-        <button
-          type="button"
-          className="bare menu"
-          aria-expanded={isOpen}
-          aria-controls="nav"
-          onClick={() => setOpen(!isOpen)}
-        >
-          Menu
+      <header className="side">
+        <div className="side-top">
+          <Link to="/projects" className="brand" onNavigate={close}>
+            <Logo />
+            Sluice
+          </Link>
+          <button
+            type="button"
+            className="bare menu"
+            aria-expanded={isOpen}
+            aria-controls="nav"
+            onClick={() => setOpen(!isOpen)}
+          >
+            Menu
+          </button>
+        </div>
+        <button type="button" className="jump" onClick={openPalette}>
+          Search or jump… <kbd>Ctrl K</kbd>
         </button>
         <nav id="nav" className={isOpen ? 'places open' : 'places'} aria-label="Main">
           <ul>
-            {can('projects:read') && (
-              <NavLink to="/projects" onNavigate={close}>
-                Projects
-              </NavLink>
-            )}
-            {can('webhooks:read') && (
-              <NavLink to="/webhooks" onNavigate={close}>
-                Webhooks
-              </NavLink>
-            )}
-            {can('tokens:read') && (
-              <NavLink to="/tokens" onNavigate={close}>
-                Tokens
-              </NavLink>
-            )}
-            {can('audit:read') && (
-              <NavLink to="/audit" onNavigate={close}>
-                Audit log
-              </NavLink>
-            )}
-            <NavLink to="/catalogue" onNavigate={close}>
-              Catalogue
-            </NavLink>
-            <li className="aside">
+            {can('projects:read') && place('/projects', 'Projects')}
+            {can('deployments:read') && place('/deployments', 'Deployments')}
+            {can('alerts:read') && place('/alerts', <>Alerts {can('projects:read') && <AlertCount />}</>)}
+            {can('domains:read') && place('/domains', 'Domains')}
+            {can('webhooks:read') && place('/webhooks', 'Webhooks')}
+            {place('/catalogue', 'Catalogue')}
+            {can('audit:read') && place('/audit', 'Audit log')}
+            {can('tokens:read') && place('/tokens', 'Tokens')}
+            {can('projects:read') && place('/registries', 'Registries')}
+            {can('projects:read') && place('/regions', 'Regions')}
+          </ul>
+          <ul className="foot">
+            {place('/session', me.name)}
+            <li className="row">
               <ThemeButton />
+              <Connection />
             </li>
-            <NavLink to="/session" onNavigate={close}>
-              {me.name}
-            </NavLink>
           </ul>
         </nav>
-        <Connection />
       </header>
-      <Banner />
-      <main id="main" tabIndex={-1}>
-        {children}
-      </main>
+      <div className="content">
+        <Banner />
+        <main id="main" tabIndex={-1}>
+          {children}
+        </main>
+      </div>
       <Notices />
-    </>
+      <Palette />
+    </div>
   );
 }

@@ -4,6 +4,7 @@ import { SluiceError } from '../../../../src/client/index.ts';
 import type { Snapshot } from '../../cached-read.ts';
 import { isTransient, textOf } from '../../errors.ts';
 import { invalidate } from '../../read-cache.ts';
+import { Copyable } from '../display/copy.tsx';
 
 const remedies: Record<string, string> = {
   network: 'It may be restarting. This page retries automatically.',
@@ -45,7 +46,7 @@ export function Fault({ error, remedy }: { error: Error; remedy?: string }) {
               About this error
             </a>
           )}{' '}
-          {requestId && <code>{requestId}</code>}
+          {requestId && <Copyable text={requestId} label="the request id" />}
         </p>
       )}
     </div>
@@ -63,11 +64,13 @@ export function Empty({ title, children }: { title: string; children: ReactNode 
 
 interface ShownProps<T> {
   of: Snapshot<T>;
+  /** Stands where the data will be, as large as it. */
+  skeleton?: ReactNode;
   children(data: T): ReactNode;
 }
 
 /** The data, even if a later read failed; without data, the error or that it is loading. */
-export function Shown<T>({ of: { data, error }, children }: ShownProps<T>) {
+export function Shown<T>({ of: { data, error }, skeleton, children }: ShownProps<T>) {
   if (data !== undefined) {
     return (
       <>
@@ -78,9 +81,10 @@ export function Shown<T>({ of: { data, error }, children }: ShownProps<T>) {
   }
   if (error === undefined) {
     return (
-      <p className="loading" role="status">
-        Loading…
-      </p>
+      <div className="loading" role="status">
+        <span className="unseen">Loading…</span>
+        {skeleton ?? <SkeletonRows count={4} />}
+      </div>
     );
   }
   return (
@@ -90,6 +94,17 @@ export function Shown<T>({ of: { data, error }, children }: ShownProps<T>) {
         Retry now
       </button>
     </>
+  );
+}
+
+export function SkeletonRows({ count }: { count: number }) {
+  return (
+    <div className="skeleton-rows" aria-hidden="true">
+      {Array.from({ length: count }, (_, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: they are all the same
+        <span key={index} />
+      ))}
+    </div>
   );
 }
 

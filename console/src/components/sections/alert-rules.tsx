@@ -1,29 +1,134 @@
-// Alert rules, each with a chart of its metric and threshold.
-import type { AlertRule, Metrics } from '../../../../src/client/index.ts';
-import { useSignedIn } from '../../session.ts';
-import { useRead } from '../../use-read.ts';
-import { Chart, milliseconds, percent, perSecond } from '../charts/chart.tsx';
-import { refreshMs, seriesOf } from '../charts/metric-charts.tsx';
+// Alerts that fired and the rules behind them: of a project, or of one of its environments.
+import { useMemo } from 'react';
+import type { Alert, AlertRule, Metrics } from '../../../../src/client/index.ts';
+import { milliseconds, percent, perSecond, secondsText } from '../../format.ts';
+import { useCan, useSignedIn } from '../../session.ts';
+import { useList, useRead } from '../../use-read.ts';
+import { TimeChart } from '../charts/time-chart.tsx';
 import { Badge } from '../display/badge.tsx';
-import { duration } from '../display/time.tsx';
+import { Ago } from '../display/time.tsx';
 import { ActionButton, ConfirmButton } from '../forms/actions.tsx';
-import { EditRule, type Metric, nameOf } from '../forms/rule-forms.tsx';
+import { DialogButton } from '../forms/dialog.tsx';
+import { EditRule, type Metric, NewRule, nameOf } from '../forms/rule-forms.tsx';
+import { Empty, More, Shown } from '../layout/states.tsx';
+import { Table } from '../layout/table.tsx';
 
 const formats: Partial<Record<Metric, (value: number) => string>> = {
   error_rate: percent,
   p95_ms: milliseconds,
   request_rate: perSecond,
 };
-const plotted = { error_rate: 0.05, p95_ms: 10, request_rate: 1 };
-export const isPlotted = (metric: Metric): metric is keyof typeof plotted => metric in plotted;
+const plotted = { error_rate: 0.01, p95_ms: 10, request_rate: 1 };
+const isPlotted = (metric: Metric): metric is keyof typeof plotted => metric in plotted;
 
-function conditionOf({ metric, comparator, threshold, window_s, for_s }: AlertRule): string {
+export function conditionOf({ metric, comparator, threshold, window_s, for_s }: AlertRule): string {
   if (metric === 'external') return 'Fired by Alertmanager';
   const limit = (formats[metric] ?? String)(threshold);
   const sign = comparator === 'gt' ? 'above' : 'below';
-  const over = isPlotted(metric) || metric === 'restarts' ? ` over ${duration(window_s)}` : '';
-  return `${nameOf.get(metric)} ${sign} ${limit}${over}${for_s > 0 ? `, for ${duration(for_s)}` : ''}`;
+  const over = isPlotted(metric) || metric === 'restarts' ? ` over ${secondsText(window_s)}` : '';
+  return `${nameOf.get(metric)} ${sign} ${limit}${over}${for_s > 0 ? `, for ${secondsText(for_s)}` : ''}`;
 }
+
+export function AlertTable({ items }: { items: Alert[] }) {
+  return (
+    <Table
+      label="Alerts"
+      items={[...items].sort((a, b) => Number(b.state === 'firing') - Number(a.state === 'firing'))}
+      keyOf={({ id }) => id}
+      columns={[
+        { name: 'State', cell: ({ state }) => <Badge state={state} /> },
+        {
+          name: 'Alert',
+          cell: ({ name, severity }) => (
+            <>
+              <strong>{name}</strong> {severity !== 'info' && <Badge state={severity} />}
+            </>
+          ),
+        },
+        {
+          name: 'Source',
+          cell: ({ environment, revision, hostname }) => [environment, revision, hostname].filter(Boolean).join(' · '),
+        },
+        { name: 'Message', cell: ({ message }) => message },
+        { name: 'Fired', cell: ({ fired_at }) => <Ago at={fired_at} /> },
+        { name: 'Resolved', cell: ({ resolved_at }) => (resolved_at ? <Ago at={resolved_at} /> : '–') },
+      ]}
+    />
+  );
+}
+
+interface AlertsProps {
+  project: string;
+  /** Without it: of all environments. */
+  environment?: string;
+  environments: string[];
+}
+
+export function Alerts({ project, environment, environments }: AlertsProps) {
+  const can = useCan();
+  const where = environment === undefined ? {} : { environment };
+  const alerts = useList<Alert>(
+    `alerts/${project}/${environment ?? ''}`,
+    (client, page) => client.alerts.list(project, { ...page, ...where }).page(),
+    { project },
+  );
+  const rules = useList<AlertRule>(
+    `rules/${project}/${environment ?? ''}`,
+    (client, page) => client.alertRules.list(project, { ...page, ...where }).page(),
+    { project },
+  );
+  const mayChange = can('alerts:write');
+  return (
+    <>
+      <section aria-label="Alerts">
+        <Shown of={alerts}>
+          {(items) =>
+            items.length === 0 ? (
+              <Empty title="No alert has fired.">An alert fires when the condition of a rule is met.</Empty>
+            ) : (
+              <AlertTable items={items} />
+            )
+          }
+        </Shown>
+        <More of={alerts} />
+      </section>
+      <section aria-labelledby="rules">
+        <div className="title-row">
+          <h2 id="rules">Alert rules</h2>
+          {mayChange && environments.length > 0 && (
+            <DialogButton title="New alert rule" label="New rule" className="quiet">
+              {(close) => <NewRule project={project} environments={environments} onDone={close} />}
+            </DialogButton>
+          )}
+        </div>
+        <Shown of={rules}>
+          {(items) =>
+            items.length === 0 ? (
+              <Empty title="No alert rules.">A rule says when an alert fires.</Empty>
+            ) : (
+              <ul className="cards wide">
+                {grouped(items).map((rule) => (
+                  <RuleCard key={rule.id} project={project} rule={rule} mayChange={mayChange} />
+                ))}
+              </ul>
+            )
+          }
+        </Shown>
+        <More of={rules} />
+      </section>
+    </>
+  );
+}
+
+export const EnvironmentAlerts = ({ project, environment }: { project: string; environment: string }) => (
+  <Alerts project={project} environment={environment} environments={[environment]} />
+);
+
+/** By environment, and within it those with a chart first. */
+const grouped = (rules: AlertRule[]): AlertRule[] =>
+  [...rules].sort(
+    (a, b) => a.environment.localeCompare(b.environment) || Number(isPlotted(b.metric)) - Number(isPlotted(a.metric)),
+  );
 
 interface RuleProps {
   project: string;
@@ -31,15 +136,21 @@ interface RuleProps {
   mayChange: boolean;
 }
 
-export function RuleCard({ project, rule, mayChange }: RuleProps) {
+function RuleCard({ project, rule, mayChange }: RuleProps) {
   const { client } = useSignedIn();
   const { metric } = rule;
+  const which = (
+    <span className="unseen">
+      {' '}
+      {rule.name} in {rule.environment}
+    </span>
+  );
   return (
     <li className="card">
       <div className="title-row">
         <h3>{rule.name}</h3>
-        <p className="row">
-          <Badge state="calm">{rule.environment}</Badge>
+        <p className="row tight">
+          <span className="dim">{rule.environment}</span>
           <Badge state={rule.severity} />
           {!rule.enabled && <Badge state="paused">disabled</Badge>}
         </p>
@@ -49,48 +160,65 @@ export function RuleCard({ project, rule, mayChange }: RuleProps) {
       </p>
       {isPlotted(metric) && <RuleChart project={project} rule={rule} metric={metric} />}
       {mayChange && (
-        <div className="row">
-          <ActionButton run={() => client.alertRules.update(project, rule.id, { enabled: !rule.enabled })}>
+        <div className="row tight">
+          <DialogButton title={`Edit ${rule.name}`} label={<>Edit{which}</>} className="quiet">
+            {(close) => <EditRule project={project} rule={rule} onDone={close} />}
+          </DialogButton>
+          <ActionButton
+            run={() => client.alertRules.update(project, rule.id, { enabled: !rule.enabled })}
+            done={`${rule.name} is ${rule.enabled ? 'disabled' : 'enabled'}.`}
+          >
             {rule.enabled ? 'Disable' : 'Enable'}
-            <span className="unseen">
-              {' '}
-              {rule.name} in {rule.environment}
-            </span>
+            {which}
           </ActionButton>
           <ConfirmButton
-            title={`Delete rule ${rule.name}?`}
-            about="Its firing alerts are resolved."
-            verb="Delete rule"
+            title={`Delete the rule ${rule.name}?`}
+            about={`It is no longer evaluated in ${rule.environment}. Its firing alerts are resolved.`}
+            verb={`Delete ${rule.name}`}
             run={() => client.alertRules.delete(project, rule.id)}
+            done={`Deleted the rule ${rule.name}.`}
           >
             Delete
-            <span className="unseen">
-              {' '}
-              {rule.name} in {rule.environment}
-            </span>
+            {which}
           </ConfirmButton>
         </div>
       )}
-      {mayChange && <EditRule project={project} rule={rule} />}
     </li>
   );
 }
 
+const refreshMs = 10_000;
+
 function RuleChart({ project, rule, metric }: { project: string; rule: AlertRule; metric: keyof typeof plotted }) {
   const { environment } = rule;
-  const metrics = useRead<Metrics>(
+  const { data } = useRead<Metrics>(
     `metrics/${project}/${environment}`,
     (client) => client.metrics.get(project, { environment }),
     { pollMs: () => refreshMs },
   );
-  if (!metrics.data) return null;
+  const times = useMemo(() => (data?.series[0]?.points ?? []).map(({ at }) => Date.parse(at) / 1000), [data]);
+  const lines = useMemo(
+    () =>
+      (data?.series ?? [])
+        .slice(0, 3)
+        .reverse()
+        .map(({ revision, points }, index, all) => ({
+          name: revision,
+          tone: index === all.length - 1 ? ('stable' as const) : ('other' as const),
+          values: points.map((point) => point[metric]),
+        })),
+    [data, metric],
+  );
+  if (times.length === 0) return null;
+  const format = formats[metric]!;
   return (
-    <Chart
+    <TimeChart
       title={`${nameOf.get(metric)}, last hour`}
-      series={seriesOf(metrics.data, metric, metrics.data.series[0]?.revision ?? null).slice(-3)}
-      format={formats[metric]!}
-      atLeast={plotted[metric]}
-      threshold={rule.threshold}
+      times={times}
+      lines={lines}
+      format={format}
+      atLeast={Math.max(plotted[metric], rule.threshold * 1.2)}
+      threshold={{ value: rule.threshold, name: format(rule.threshold) }}
     />
   );
 }

@@ -37,7 +37,14 @@ function LastCheck({ last_check: check }: Instance) {
   );
 }
 
-export function Instances({ project, environment }: { project: string; environment: string }) {
+interface InstancesProps {
+  project: string;
+  environment: string;
+  /** Without restarts and checks, for the overview. */
+  isBrief?: boolean;
+}
+
+export function Instances({ project, environment, isBrief = false }: InstancesProps) {
   const instances = useList<Instance>(
     `instances/${project}/${environment}`,
     (client, page) => client.instances.list(project, environment, page).page(),
@@ -59,10 +66,17 @@ export function Instances({ project, environment }: { project: string; environme
                 { name: 'Instance', cell: ({ id }) => <ShortIds text={id} /> },
                 { name: 'Revision', cell: ({ revision }) => revision },
                 { name: 'State', cell: (item) => <State {...item} /> },
-                { name: 'Restarts', cell: ({ restarts }) => restarts },
-                { name: 'Started', cell: ({ started_at }) => (started_at ? <Ago at={started_at} /> : '–') },
-                { name: 'Node', cell: ({ node }) => node ?? '–' },
-                { name: 'Last check', cell: (item) => <LastCheck {...item} /> },
+                ...(isBrief
+                  ? [{ name: 'Node', cell: ({ node }: Instance) => node ?? '–' }]
+                  : [
+                      { name: 'Restarts', cell: ({ restarts }: Instance) => restarts },
+                      {
+                        name: 'Started',
+                        cell: ({ started_at }: Instance) => (started_at ? <Ago at={started_at} /> : '–'),
+                      },
+                      { name: 'Node', cell: ({ node }: Instance) => node ?? '–' },
+                      { name: 'Last check', cell: (item: Instance) => <LastCheck {...item} /> },
+                    ]),
               ]}
             />
           )

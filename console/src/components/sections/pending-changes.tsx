@@ -23,7 +23,7 @@ export function PendingChanges({ project, environment }: { project: string; envi
   };
   const mayRedeploy = can('deployments:write') && in_progress_deployment === null && locked === null;
   return (
-    <section className="panel" aria-labelledby="pending">
+    <section className="panel pending" aria-labelledby="pending">
       <h2 id="pending">{pendingText(pending.length)}</h2>
       <ul className="variables">
         {pending.map((change) => (
@@ -40,7 +40,7 @@ export function PendingChanges({ project, environment }: { project: string; envi
             verb="Redeploy now"
             run={redeploy}
           >
-            Redeploy
+            Redeploy now
           </ConfirmButton>
         </div>
       )}

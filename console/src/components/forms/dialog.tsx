@@ -1,0 +1,59 @@
+// A form in a dialog, opened by a button. The browser's own dialog keeps the focus inside and closes with Escape.
+import { type ReactNode, useEffect, useRef, useState } from 'react';
+
+interface DialogProps {
+  title: string;
+  onClose(): void;
+  children: ReactNode;
+}
+
+/** Open as long as it is rendered. */
+export function Dialog({ title, onClose, children }: DialogProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    dialog.current?.showModal();
+  }, []);
+  return (
+    <dialog ref={dialog} className="wide" aria-label={title} onClose={onClose}>
+      <div className="title-row">
+        <h2>{title}</h2>
+        <button type="button" className="bare" aria-label="Close" onClick={() => dialog.current?.close()}>
+          ×
+        </button>
+      </div>
+      {children}
+    </dialog>
+  );
+}
+
+interface DialogButtonProps {
+  title: string;
+  label: ReactNode;
+  className?: string;
+  disabled?: boolean;
+  startsOpen?: boolean;
+  children(close: () => void): ReactNode;
+}
+
+export function DialogButton({
+  title,
+  label,
+  className = 'main',
+  disabled = false,
+  startsOpen = false,
+  children,
+}: DialogButtonProps) {
+  const [isOpen, setOpen] = useState(startsOpen);
+  return (
+    <>
+      <button type="button" className={className} disabled={disabled} onClick={() => setOpen(true)}>
+        {label}
+      </button>
+      {isOpen && (
+        <Dialog title={title} onClose={() => setOpen(false)}>
+          {children(() => setOpen(false))}
+        </Dialog>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,138 @@
+// Deployments, newest first: of an environment, of a project, or of all.
+import type { DeploymentSummary } from '../../../../src/client/index.ts';
+import { tagOf } from '../../format.ts';
+import { useList } from '../../use-read.ts';
+import { Badge } from '../display/badge.tsx';
+import { Ago, duration as lasting } from '../display/time.tsx';
+import { CanaryControls } from '../forms/canary-controls.tsx';
+import { Link } from '../layout/link.tsx';
+import { Empty, More, Shown } from '../layout/states.tsx';
+import { Table } from '../layout/table.tsx';
+
+interface Where {
+  project?: string;
+  environment?: string;
+  state?: DeploymentSummary['state'] | '';
+  search?: string;
+}
+
+export const useDeployments = ({ project, environment, state, search }: Where) =>
+  useList<DeploymentSummary>(
+    `deployments/${project ?? ''}/${environment ?? ''}/${state ?? ''}/${search ?? ''}`,
+    (client, page) =>
+      client.overview
+        .deployments({
+          ...page,
+          ...(project && { project_id: project }),
+          ...(environment && { environment }),
+          ...(state && { state }),
+          ...(search && { search }),
+        })
+        .page(),
+    { project: project ?? '*', ...(environment && { environment }) },
+  );
+
+/** What came of it, in words. */
+function Outcome({ item }: { item: DeploymentSummary }) {
+  const { state, canary, failure, kind, created_at, finished_at, note } = item;
+  const tookS = finished_at === null ? 0 : (Date.parse(finished_at) - Date.parse(created_at)) / 1000;
+  const text =
+    state === 'canary'
+      ? `${canary?.percent ?? 0} %, step ${canary?.step ?? 1}${canary?.phase === 'baking' ? '' : canary?.phase === 'paused' ? ', paused' : ', waits for promotion'}`
+      : state === 'succeeded'
+        ? `${kind === 'rollback' ? 'rolled back' : item.strategy === 'canary' ? 'promoted' : 'deployed'} in ${lasting(tookS)}`
+        : failure
+          ? failure.message
+          : '';
+  return (
+    <span className="outcome">
+      {text}
+      {note && <span className="dim"> “{note}”</span>}
+    </span>
+  );
+}
+
+interface TableProps {
+  of: ReturnType<typeof useDeployments>;
+  where: { environment?: string; project?: string };
+  isBrief?: boolean;
+}
+
+export function DeploymentTable({ of, where, isBrief = false }: TableProps) {
+  return (
+    <>
+      <Shown of={of}>
+        {(items) =>
+          items.length === 0 ? (
+            <Empty title="No deployments.">A deployment rolls an image out as a new revision.</Empty>
+          ) : (
+            <Table
+              label="Deployments"
+              items={items}
+              keyOf={({ id }) => id}
+              columns={[
+                ...(where.project === undefined && where.environment === undefined
+                  ? [
+                      {
+                        name: 'Project',
+                        cell: (item: DeploymentSummary) => (
+                          <Link to={`/projects/${item.project_id}`}>{item.project_name}</Link>
+                        ),
+                      },
+                    ]
+                  : []),
+                ...(where.environment === undefined
+                  ? [
+                      {
+                        name: 'Environment',
+                        cell: (item: DeploymentSummary) => (
+                          <Link to={`/projects/${item.project_id}/environments/${item.environment}`}>
+                            {item.environment}
+                          </Link>
+                        ),
+                      },
+                    ]
+                  : []),
+                {
+                  name: 'Revision',
+                  cell: ({ id, project_id, revision }) => (
+                    <Link to={`/projects/${project_id}/deployments/${id}`} className="mono">
+                      {revision}
+                    </Link>
+                  ),
+                },
+                { name: 'State', cell: ({ state }) => <Badge state={state} /> },
+                {
+                  name: 'Image',
+                  cell: ({ image }) => (
+                    <span className="mono" title={image}>
+                      {isBrief ? tagOf(image) : image}
+                    </span>
+                  ),
+                },
+                { name: 'Outcome', cell: (item) => <Outcome item={item} /> },
+                { name: 'By', cell: ({ created_by_name }) => <span className="dim">{created_by_name ?? '–'}</span> },
+                { name: 'When', cell: ({ created_at }) => <Ago at={created_at} isShort={isBrief} /> },
+                ...(isBrief
+                  ? []
+                  : [
+                      {
+                        name: 'Commands',
+                        quiet: true,
+                        cell: (item: DeploymentSummary) =>
+                          item.finished_at === null ? (
+                            <span className="row tight">
+                              <CanaryControls deployment={item} isBrief />
+                            </span>
+                          ) : null,
+                      },
+                    ]),
+              ]}
+            />
+          )
+        }
+      </Shown>
+      <More of={of} />
+    </>
+  );
+}
