@@ -18,6 +18,7 @@ import { instanceEnds } from './migrations/0014-instance-ends.ts';
 import { revisionSettings } from './migrations/0015-revision-settings.ts';
 import { logs } from './migrations/0016-logs.ts';
 import { instanceSets } from './migrations/0017-instance-sets.ts';
+import { boundedTransactions } from './migrations/0018-bounded-transactions.ts';
 
 export const migrations: Migration[] = [
   foundation,
@@ -36,6 +37,7 @@ export const migrations: Migration[] = [
   revisionSettings,
   logs,
   instanceSets,
+  boundedTransactions,
 ];
 
 export const latestVersion = migrations.length;

@@ -37,6 +37,7 @@ export function newEnvironment({ projectId, name, region, host }: NewEnvironment
     health_state: 'idle',
     health_since: nowMs,
     health_reason: null,
+    deleted_at: null,
     created_at: nowMs,
     updated_at: nowMs,
     version: 1,

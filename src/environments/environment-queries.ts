@@ -22,7 +22,11 @@ import { healthCheckOf, type RevisionSettings, resourcesOf } from './revision-se
 export type EnvironmentRow = Selectable<Tables['environment']>;
 
 export async function listEnvironments(db: Db, projectId: string, { limit, after }: Page): Promise<EnvironmentRow[]> {
-  let query = db.selectFrom('environment').selectAll().where('project_id', '=', projectId);
+  let query = db
+    .selectFrom('environment')
+    .selectAll()
+    .where('project_id', '=', projectId)
+    .where('deleted_at', 'is', null);
   if (after !== null) {
     const [createdAt, name] = after.split(' ') as [string, string];
     query = query.where((e) =>
@@ -48,6 +52,7 @@ export async function findEnvironment(db: Db, projectId: string, name: string): 
     .selectAll()
     .where('project_id', '=', projectId)
     .where('name', '=', name)
+    .where('deleted_at', 'is', null)
     .executeTakeFirst();
 }
 
@@ -80,7 +85,7 @@ export async function isHostTaken(db: Db, host: string): Promise<boolean> {
 export const insertEnvironment = preparedInsert('environment');
 
 export async function updateEnvironment(db: Db, row: EnvironmentRow): Promise<void> {
-  const { project_id, name, version, created_at, host, region, next_revision, ...settings } = row;
+  const { project_id, name, version, created_at, host, region, next_revision, deleted_at, ...settings } = row;
   // Those of the reconciler, which may change at any time.
   const { health_state, health_since, health_reason, ...changed } = settings;
   await changeOne(

@@ -18,6 +18,7 @@ import { requireProject } from '../projects/project-queries.ts';
 import type { Regions } from '../regions/regions.ts';
 import { publish } from '../signals/signals.ts';
 import { markRoutingChanged } from '../traffic/traffic-queries.ts';
+import { isSmall, markEnvironmentDeleted, ofEnvironment } from './removal.ts';
 
 const maxEnvironments = 100;
 
@@ -65,8 +66,12 @@ export function environmentLifecycleRoutes(parts: EnvironmentLifecycleParts): Se
       const key = { projectId: row.project_id, environment: row.name };
       const busy = await findInProgress(tx, key);
       if (busy) throw deploymentInProgress(busy);
-      await endAlertsOf(tx, { ids, clock }, key);
-      await environments.deleteEnvironment(tx, row);
+      if (await isSmall(tx, ofEnvironment(row))) {
+        await endAlertsOf(tx, { ids, clock }, key);
+        await environments.deleteEnvironment(tx, row);
+      } else {
+        await markEnvironmentDeleted(tx, row, clock.now());
+      }
       await markRoutingChanged(tx, key);
       publish(tx, 'environments', key);
       publish(tx, 'removals', null);

@@ -19,6 +19,7 @@ import { freeSlug, slugOf, slugTaken } from '../projects/project-slugs.ts';
 import type { Regions } from '../regions/regions.ts';
 import { publish } from '../signals/signals.ts';
 import { markRoutingChanged } from '../traffic/traffic-queries.ts';
+import { isSmall, markProjectDeleted, ofProject } from './removal.ts';
 
 const firstEnvironment = 'production';
 
@@ -47,6 +48,8 @@ export function projectLifecycleRoutes({ ids, clock, regions, maxProjects }: Pro
         description: body.description ?? null,
         labels: JSON.stringify(body.labels ?? []),
         next_sequence: 1,
+        backlog: 0,
+        deleted_at: null,
         created_at: nowMs,
         updated_at: nowMs,
         version: 1,
@@ -76,9 +79,13 @@ export function projectLifecycleRoutes({ ids, clock, regions, maxProjects }: Pro
       call.expectVersion(row.version);
       const busy = await findInProgressOf(tx, row.id);
       if (busy) throw deploymentInProgress(busy);
-      await endAlertsOf(tx, { ids, clock }, { projectId: row.id });
       await markRoutingChanged(tx, { projectId: row.id });
-      await projects.deleteProject(tx, row);
+      if (row.backlog === 0 && (await isSmall(tx, ofProject(row.id)))) {
+        await endAlertsOf(tx, { ids, clock }, { projectId: row.id });
+        await projects.deleteProject(tx, row);
+      } else {
+        await markProjectDeleted(tx, row, clock.now());
+      }
       publish(tx, 'removals', null);
       return { body: undefined };
     }),

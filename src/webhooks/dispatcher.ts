@@ -1,6 +1,9 @@
 // Sends what is due: claim as many deliveries as each endpoint has room for → send them → write the outcomes. Commits
 // and freed room wake the claiming; a timer does for what is due later. Claiming never waits for a receiver.
+import type { Db } from '../db/database.ts';
+import { expandBacklog } from '../events/event-backlog.ts';
 import { type Clock, deadlineOf } from '../lib/clock.ts';
+import type { IdSource } from '../lib/ids.ts';
 import type { Log } from '../lib/log.ts';
 import type { Loop, Loops } from '../lib/loops.ts';
 import type { Claimed, DeliveryLease, DeliveryQueue } from './delivery-queue.ts';
@@ -11,6 +14,8 @@ import type { Sender, Sent } from './send-delivery.ts';
 import { type RequestParts, Requests } from './signed-request.ts';
 
 interface DispatcherParts extends RequestParts {
+  db: Db;
+  ids: IdSource;
   queue: DeliveryQueue;
   clock: Clock;
   log: Log;
@@ -42,6 +47,8 @@ export class DeliveryDispatcher {
   readonly #flights = new Flights();
   readonly #leases = new HeldLeases();
   #claims = 0;
+  /** The account whose backlog of events was worked on last; null: there is none. */
+  #expanded: string | null = null;
   /** Where one claim cannot serve all endpoints, those behind this one come first in the next. */
   #last = '';
   /** Endpoints that got all they could take in the last claim, and how many deliveries they had then. */
@@ -92,6 +99,7 @@ export class DeliveryDispatcher {
     void this.#release(this.#flights.giveUpStale(nowMs));
     const untilMs = nowMs + leaseMs;
     await this.#renewLeases(nowMs + leaseMs / 2, untilMs);
+    await this.#expandBacklog();
     const limit = maxTaken - this.#flights.taken;
     if (limit <= 0) return;
     const loads = this.#flights.loads();
@@ -111,6 +119,13 @@ export class DeliveryDispatcher {
     if (this.#full) this.#last = lastInTurn(claimed, this.#last);
     this.#crowded = crowdedAfter(loads, claimed, nowMs);
     for (const webhookId of this.#crowded.keys()) this.#wakeIfRoom(webhookId);
+  }
+
+  /** One slice of the deliveries that are still to be inserted; the next pass goes on with the next account. */
+  async #expandBacklog(): Promise<void> {
+    const { db, ids, clock } = this.#parts;
+    this.#expanded = await expandBacklog(db, { ids, clock }, this.#expanded ?? '');
+    if (this.#expanded !== null) this.wake();
   }
 
   /** Claims again once a quarter of what an endpoint had is done: fewer are not worth a query. */

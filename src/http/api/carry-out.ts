@@ -109,15 +109,24 @@ async function commit(
   idempotent: IdempotentRequest | null,
 ): Promise<StoredResponse> {
   await route.prepare?.(call);
+  const { split, handle } = route;
+  const parts = (await split?.partsOf(call, platform.db)) ?? [call];
+  const answers: Answer<unknown>[] = [];
+  for (const part of parts.slice(0, -1)) answers.push(await inTransaction(platform.db, (tx) => handle(part, tx)));
+  return inTransaction(platform.db, async (tx) => {
+    const last = await handle(parts.at(-1)!, tx);
+    const answer = split ? split.merge([...answers, last] as Parameters<typeof split.merge>[0]) : last;
+    await insertAudit(platform, tx, route.declaration, request, call, answer);
+    const response = present(platform, route.declaration, answer);
+    if (idempotent) await completeIdempotencyKey(tx, platform.seal, idempotent, response);
+    return response;
+  });
+}
+
+async function inTransaction<T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await platform.db.transaction().execute(async (tx) => {
-        const answer = await route.handle(call, tx);
-        await insertAudit(platform, tx, route.declaration, request, call, answer);
-        const response = present(platform, route.declaration, answer);
-        if (idempotent) await completeIdempotencyKey(tx, platform.seal, idempotent, response);
-        return response;
-      });
+      return await db.transaction().execute(work);
     } catch (error) {
       if (!(error instanceof ChangedMeanwhile) || attempt === maxAttempts) throw error;
     }
