@@ -52,7 +52,7 @@ export async function isSmall(tx: Db, owner: RawBuilder<unknown>): Promise<boole
 
 async function countUpTo(tx: Db, table: keyof Tables, owner: RawBuilder<unknown>, limit: number): Promise<number> {
   const { rows } = await sql<{ count: number }>`
-    select count(*) as count from (select 1 from ${sql.table(table)} where ${owner} limit ${limit}) some`.execute(tx);
+    select count(*) as count from (select 1 from ${sql.table(table)} where ${owner} limit ${limit}) counted`.execute(tx);
   return Number(rows[0]!.count);
 }
 
