@@ -29,6 +29,7 @@ export interface Config {
   regions: RegionSetting[];
   /** Files with logins of registries, each for one account; null: the first. */
   registryConfig: { account: string | null; path: string }[];
+  registryAllow: string[];
   registryMirrors: Mirrors;
   kubernetes: KubernetesSettings;
   dockerNetworks: SubnetPool;
@@ -135,6 +136,7 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
     databaseDirectUrl: read('SLUICE_DATABASE_DIRECT_URL'),
     regions: read('SLUICE_REGIONS'),
     registryConfig: read('SLUICE_REGISTRY_CONFIG'),
+    registryAllow: read('SLUICE_REGISTRY_ALLOW'),
     registryMirrors: read('SLUICE_REGISTRY_MIRRORS'),
     kubernetes: {
       kubeconfig: read('SLUICE_KUBECONFIG'),

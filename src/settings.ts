@@ -118,6 +118,12 @@ export const settings = {
       'Docker `config.json` files with registry logins, comma-separated `account=path`. A path without an account is for the first account.',
     parse: loginFiles,
   },
+  SLUICE_REGISTRY_ALLOW: {
+    default: '',
+    about:
+      'Registries at loopback or private addresses that images may name, comma-separated, such as `registry.internal:5000`. With one account: any.',
+    parse: (v: string) => v.split(',').flatMap((item) => item.trim() || []),
+  },
   SLUICE_ADMIN_TOKEN: {
     default: '',
     about: 'The admin token. Empty: the first start creates one in `<data>/admin-token`.',

@@ -6,7 +6,7 @@ import { type Clock, deadlineOf } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import type { Log } from '../lib/log.ts';
 import type { Loop, Loops } from '../lib/loops.ts';
-import type { Claimed, DeliveryLease, DeliveryQueue } from './delivery-queue.ts';
+import { type AccountLoad, type Claimed, type DeliveryLease, type DeliveryQueue, shareOf } from './delivery-queue.ts';
 import { defaultScheduleMs, longestDelayMs } from './delivery-retry.ts';
 import { crowdedAfter, type Flight, Flights, HeldLeases } from './flights.ts';
 import { type Finished, finish, OutcomeWriter } from './outcome-writer.ts';
@@ -32,7 +32,7 @@ interface DispatcherParts extends RequestParts {
 }
 
 const claimEveryMs = 1000;
-/** The most deliveries a process holds, in flight and waiting for room. */
+/** The most deliveries a process holds, in flight and waiting for room; each account has its share of them. */
 const maxTaken = 1500;
 /** Longer than a request may take, with time to write its outcome; renewed where that is not enough. */
 const defaultLeaseMs = 30_000;
@@ -49,11 +49,12 @@ export class DeliveryDispatcher {
   #claims = 0;
   /** The account whose backlog of events was worked on last; null: there is none. */
   #expanded: string | null = null;
-  /** Where one claim cannot serve all endpoints, those behind this one come first in the next. */
-  #last = '';
+  /** Where one claim cannot serve all endpoints of an account, those behind this one come first in the next. */
+  readonly #last = new Map<string, string>();
   /** Endpoints that got all they could take in the last claim, and how many deliveries they had then. */
   #crowded = new Map<string, number>();
-  #full = false;
+  /** Accounts that had much of their share after the last claim, and how much. */
+  #full = new Map<string, number>();
   #stopping = false;
   #loop: Loop | null = null;
   #idle: (() => void) | null = null;
@@ -100,13 +101,12 @@ export class DeliveryDispatcher {
     const untilMs = nowMs + leaseMs;
     await this.#renewLeases(nowMs + leaseMs / 2, untilMs);
     await this.#expandBacklog();
-    const limit = maxTaken - this.#flights.taken;
-    if (limit <= 0) return;
     const loads = this.#flights.loads();
+    const accounts = this.#accountLoads();
     const claimed = await queue.claim({
       loads,
-      limit,
-      after: this.#last,
+      most: maxTaken,
+      accounts,
       lease: `${id}.${++this.#claims}`,
       nowMs,
       untilMs,
@@ -115,8 +115,7 @@ export class DeliveryDispatcher {
     const takenAt = this.#deadlineClock.now();
     for (const delivery of claimed) this.#flights.add(delivery, takenAt);
     for (const webhookId of new Set(claimed.map(({ webhook_id }) => webhook_id))) this.#sendWaiting(webhookId);
-    this.#full = claimed.length === limit;
-    if (this.#full) this.#last = lastInTurn(claimed, this.#last);
+    this.#noteFull(claimed, accounts);
     this.#crowded = crowdedAfter(loads, claimed, nowMs);
     for (const webhookId of this.#crowded.keys()) this.#wakeIfRoom(webhookId);
   }
@@ -131,7 +130,29 @@ export class DeliveryDispatcher {
   /** Claims again once a quarter of what an endpoint had is done: fewer are not worth a query. */
   #wakeIfRoom(webhookId: string): void {
     const hasRoom = this.#flights.takenOf(webhookId) <= (this.#crowded.get(webhookId) ?? -1) * 0.75;
-    if (hasRoom || (this.#full && this.#flights.taken <= maxTaken / 2)) this.wake();
+    if (hasRoom || (this.#full.size > 0 && this.#hasAccountRoom())) this.wake();
+  }
+
+  #hasAccountRoom(): boolean {
+    const taken = this.#flights.takenByAccount();
+    return [...this.#full].some(([account, had]) => (taken.get(account) ?? 0) <= had / 2);
+  }
+
+  #accountLoads(): Map<string, AccountLoad> {
+    const loads = this.#flights.takenByAccount();
+    return new Map(Array.from(loads, ([id, taken]) => [id, { taken, after: this.#last.get(id) ?? '' }]));
+  }
+
+  /** An account that got its whole share may have more that is due, for other endpoints. */
+  #noteFull(claimed: Claimed[], before: ReadonlyMap<string, AccountLoad>): void {
+    const got = Map.groupBy(claimed, ({ account_id }) => account_id);
+    const taken = this.#flights.takenByAccount();
+    const share = shareOf(maxTaken, new Set([...before.keys(), ...got.keys()]).size);
+    this.#full = new Map([...taken].filter(([, count]) => count >= share / 2));
+    for (const [account, own] of got) {
+      if (this.#full.has(account)) this.#last.set(account, lastInTurn(own, this.#last.get(account) ?? ''));
+      else this.#last.delete(account);
+    }
   }
 
   #sendWaiting(webhookId: string): void {

@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { registryLogins } from '../../../src/registries/registry-logins.ts';
+import { registryPolicy } from '../../../src/registries/registry-policy.ts';
 import { adminToken } from '../../helpers/app.ts';
 import { cli } from '../../helpers/cli.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';
@@ -100,4 +101,16 @@ describe('for a pull', () => {
     assert.equal(await user(files.slice(1), own), undefined);
     assert.throws(() => logins([{ account: null, path: '/nowhere.json' }]), /SLUICE_REGISTRY_CONFIG cannot read/);
   });
+});
+
+test('where there are several accounts, a registry inside is asked only if the operator lists it', async () => {
+  const { db } = t.app.store;
+  const lookup = async (name: string) => [
+    { address: { 'inside.example': '10.0.0.9', localhost: '127.0.0.1' }[name] ?? '8.8.8.8', family: 4 },
+  ];
+  const refuse = registryPolicy({ db, lookup, allowed: ['listed.example:5000'] });
+  for (const image of ['127.0.0.1:5000/shop:1', 'localhost/shop:1', '[::1]:5000/shop:1', 'inside.example/shop:1'])
+    assert.match((await refuse(image)) ?? '', /not public.*SLUICE_REGISTRY_ALLOW/, image);
+  for (const image of ['listed.example:5000/shop:1', 'registry.example/shop:1', 'nginx:1'])
+    assert.equal(await refuse(image), null, image);
 });
