@@ -33,7 +33,13 @@ const neededSettings: SettingName[] = [
 const settingGroups: { title: string; names: string[]; about?: string }[] = [
   {
     title: 'Access and secrets',
-    names: ['SLUICE_ADMIN_TOKEN', 'SLUICE_SECRET_KEY', 'SLUICE_METRICS_TOKEN', 'SLUICE_TRUSTED_PROXIES'],
+    names: [
+      'SLUICE_ADMIN_TOKEN',
+      'SLUICE_SECRET_KEY',
+      'SLUICE_METRICS_TOKEN',
+      'SLUICE_METRICS_OPEN',
+      'SLUICE_TRUSTED_PROXIES',
+    ],
     about: 'Processes that share a database need the same `SLUICE_SECRET_KEY` and `SLUICE_ADMIN_TOKEN`.',
   },
   {

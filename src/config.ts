@@ -41,6 +41,7 @@ export interface Config {
   instancePorts: { first: number; last: number };
   adminToken: string | null;
   metricsToken: string | null;
+  metricsOpen: 'on' | 'off';
   secretKey: Buffer | null;
   /** 0: any number. */
   projectsPerAccount: number;
@@ -151,6 +152,7 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
     instancePorts: read('SLUICE_INSTANCE_PORTS'),
     adminToken: read('SLUICE_ADMIN_TOKEN'),
     metricsToken: read('SLUICE_METRICS_TOKEN'),
+    metricsOpen: read('SLUICE_METRICS_OPEN'),
     secretKey: read('SLUICE_SECRET_KEY'),
     projectsPerAccount: read('SLUICE_PROJECTS_PER_ACCOUNT'),
     catalogueDir: read('SLUICE_CATALOGUE_DIR') ?? join(dataDir, 'catalogue'),

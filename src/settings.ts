@@ -132,8 +132,14 @@ export const settings = {
   SLUICE_METRICS_TOKEN: {
     default: '',
     about:
-      'Bearer token that `/metrics` requires, at least 20 characters. Empty: `/metrics` needs no token, but refuses requests through trusted proxies.',
+      'Bearer token that `/metrics` requires, at least 20 characters. Empty: `/metrics` answers requests from this machine only.',
     parse: bearerToken,
+  },
+  SLUICE_METRICS_OPEN: {
+    default: 'off',
+    about:
+      '`on`: without a token, `/metrics` answers whoever reaches the service directly, not through a trusted proxy.',
+    parse: choice(['on', 'off']),
   },
   SLUICE_SECRET_KEY: {
     default: '',

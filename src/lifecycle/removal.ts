@@ -52,11 +52,13 @@ export async function isSmall(tx: Db, owner: RawBuilder<unknown>): Promise<boole
 
 async function countUpTo(tx: Db, table: keyof Tables, owner: RawBuilder<unknown>, limit: number): Promise<number> {
   const { rows } = await sql<{ count: number }>`
-    select count(*) as count from (select 1 from ${sql.table(table)} where ${owner} limit ${limit}) counted`.execute(tx);
+    select count(*) as count from (select 1 from ${sql.table(table)} where ${owner} limit ${limit}) counted`.execute(
+    tx,
+  );
   return Number(rows[0]!.count);
 }
 
-/** Its slug is free at once, and so are the addresses of its environments. */
+/** Its slug is free at once, and so are the addresses and domains of its environments. */
 export async function markProjectDeleted(tx: Db, { id, version }: ProjectRow, nowMs: number): Promise<void> {
   await changeOne(
     tx
@@ -73,8 +75,12 @@ export async function markEnvironmentDeleted(tx: Db, row: EnvironmentRow, nowMs:
 }
 
 async function markDeleted(tx: Db, which: RawBuilder<unknown>, nowMs: number): Promise<void> {
-  await sql`update environment set deleted_at = ${nowMs}, host = project_id || ' ' || name, version = version + 1
-    where ${which}`.execute(tx);
+  const { rows } = await sql<EnvironmentName>`
+    update environment set deleted_at = ${nowMs}, host = project_id || ' ' || name, version = version + 1
+    where ${which} returning project_id, name`.execute(tx);
+  // Others may have the names at once; no certificate is asked for any more.
+  for (const environment of rows)
+    await sql`update domain set hostname = id, next_attempt_at = null where ${ofEnvironment(environment)}`.execute(tx);
 }
 
 /**

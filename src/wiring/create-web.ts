@@ -80,7 +80,7 @@ export function createWeb(common: Common, config: Config, parts: WebParts): Web 
     endsConnections: () => phase !== 'serving',
   };
   const server = createServer({ ...common, ...service, trustedProxies });
-  const metricsAccess = { token: config.metricsToken, trustedProxies };
+  const metricsAccess = { token: config.metricsToken, isOpen: config.metricsOpen === 'on', trustedProxies };
   mountServicePages(server, { ...common, ...service, metricsAccess });
   if (roles.includes('api')) mountConsole(server);
   const origin = roles.includes('catalogue') ? createOrigin(config.catalogueDir) : null;

@@ -11,6 +11,8 @@ import type { RateCells } from './rate-cells.ts';
 import { type RateState, retryAfterS, stateOf } from './rate-limit.ts';
 
 export const tokenLimit = 600;
+/** All tokens of an account together, in multiples of the limit of one. The headers say what is left of the token's. */
+export const accountFactor = 10;
 const addressLimit = 60;
 
 /** Finds a token by its hash, even if it is revoked or expired. */
@@ -68,6 +70,16 @@ export function createGate(
     });
   }
 
+  async function chargeAccount(accountId: string): Promise<void> {
+    const nowMs = clock.now();
+    const accountLimit = accountFactor * limit;
+    const taken = await cells.take(`account ${accountId}`, accountLimit, nowMs);
+    if (taken.admitted) return;
+    const waitS = retryAfterS(accountLimit, taken, nowMs);
+    const message = `Too many requests of this account: ${accountLimit} a minute over all its tokens. Try again in ${waitS} s.`;
+    throw new ApiError('rate_limited', message, { headers: { 'Retry-After': String(waitS) } });
+  }
+
   return {
     async admit(request, reply, declaration) {
       // Not before it is needed: parsing an address costs as much as all the rest here.
@@ -82,7 +94,10 @@ export function createGate(
         if (declaration === null || declaration.scope === 'public') return null;
         throw token;
       }
+      const account = Promise.allSettled([chargeAccount(token.accountId)]);
       await charge(reply, token.tokenId, limit);
+      const [charged] = await account;
+      if (charged.status === 'rejected') throw charged.reason;
       onUse(token.tokenId);
       const scope = declaration?.scope;
       if (scope && scope !== 'public' && !allows(token.scopes, scope)) {
