@@ -138,7 +138,7 @@ export const settings = {
   SLUICE_METRICS_OPEN: {
     default: 'off',
     about:
-      '`on`: without a token, `/metrics` answers whoever reaches the service directly, not through a trusted proxy.',
+      '`on`: without a token, `/metrics` answers anyone who reaches the service directly, not through a trusted proxy.',
     parse: choice(['on', 'off']),
   },
   SLUICE_SECRET_KEY: {

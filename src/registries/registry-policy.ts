@@ -1,5 +1,5 @@
 // Which registries a tenant's image may name. Where there is more than one account, those at loopback and private addresses
-// are not asked unless the operator lists them: whoever names one would learn from the answer what runs inside.
+// are not asked unless the operator lists them: a tenant who names one would learn from the answer what runs inside.
 import { isIP } from 'node:net';
 import { parseImage } from '../contract/references.ts';
 import type { Db } from '../db/database.ts';
