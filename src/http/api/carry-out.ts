@@ -204,6 +204,9 @@ interface PageQuery {
   cursor?: string;
 }
 
+/** RFC 9110, 8.8.3: each in double quotes, perhaps weak; weak ones match nothing here. */
+const entityTags = /^\s*(?:W\/)?"[^"\s]*"(?:\s*,\s*(?:W\/)?"[^"\s]*")*\s*$/;
+
 const etagOf = (version: number): string => `"v${version}"`;
 
 function readCall(
@@ -237,7 +240,12 @@ function readCall(
       return { data: data.map(presentRow), page: { next, has_more: hasMore } };
     },
     expectVersion(version) {
-      if (ifMatch === undefined || ifMatch === '*') return;
+      if (ifMatch === undefined || ifMatch.trim() === '*') return;
+      if (!entityTags.test(ifMatch)) {
+        throw new ApiError('invalid_request', 'If-Match is no list of entity tags.', {
+          details: [{ path: 'header.if-match', message: 'must be * or tags in double quotes, such as "v3"' }],
+        });
+      }
       if (ifMatch.split(',').some((tag) => tag.trim() === etagOf(version))) return;
       throw new ApiError('version_conflict', 'The resource has changed since the version in If-Match.', {
         details: [{ path: 'header.if-match', message: `the current version is ${etagOf(version)}` }],
