@@ -94,7 +94,12 @@ const settingGroups: { title: string; names: string[]; about?: string }[] = [
   { title: 'Logs of Sluice itself', names: ['SLUICE_LOG_LEVEL', 'SLUICE_LOG_FORMAT'] },
   {
     title: 'Events and webhooks',
-    names: ['SLUICE_EVENT_RETENTION_DAYS', 'SLUICE_WEBHOOK_ALLOW_CIDRS', 'SLUICE_SIGNATURE_HEADER'],
+    names: [
+      'SLUICE_EVENT_RETENTION_DAYS',
+      'SLUICE_HOST_KEPT_DAYS',
+      'SLUICE_WEBHOOK_ALLOW_CIDRS',
+      'SLUICE_SIGNATURE_HEADER',
+    ],
     about: 'See [webhooks.md](webhooks.md).',
   },
   {

@@ -50,6 +50,7 @@ export interface Config {
   webhookAllowCidrs: Range[];
   trustedProxies: Range[];
   eventRetentionDays: number;
+  hostKeptDays: number;
   signatureHeader: string;
   acmeDirectory: string | null;
   /** Names below these need no proof, with the local CA. */
@@ -160,6 +161,7 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
     webhookAllowCidrs: read('SLUICE_WEBHOOK_ALLOW_CIDRS'),
     trustedProxies: read('SLUICE_TRUSTED_PROXIES'),
     eventRetentionDays: read('SLUICE_EVENT_RETENTION_DAYS'),
+    hostKeptDays: read('SLUICE_HOST_KEPT_DAYS'),
     signatureHeader: read('SLUICE_SIGNATURE_HEADER'),
     acmeDirectory,
     localDomains: read('SLUICE_LOCAL_DOMAINS'),

@@ -167,6 +167,12 @@ export const settings = {
     about: 'Address ranges of proxies in front of Sluice, comma-separated. Their `X-Forwarded-For` is trusted.',
     parse: cidrs,
   },
+  SLUICE_HOST_KEPT_DAYS: {
+    default: '30',
+    about:
+      'Days for which the address of a deleted environment is kept for its account. `0`: any account may have it at once.',
+    parse: wholeNumber(0, 3650),
+  },
   SLUICE_EVENT_RETENTION_DAYS: {
     default: '90',
     about: 'Days to keep events, deliveries, delivery attempts and resolved alerts.',

@@ -19,6 +19,7 @@ import { revisionSettings } from './migrations/0015-revision-settings.ts';
 import { logs } from './migrations/0016-logs.ts';
 import { instanceSets } from './migrations/0017-instance-sets.ts';
 import { boundedTransactions } from './migrations/0018-bounded-transactions.ts';
+import { keptHosts } from './migrations/0019-kept-hosts.ts';
 
 export const migrations: Migration[] = [
   foundation,
@@ -38,6 +39,7 @@ export const migrations: Migration[] = [
   logs,
   instanceSets,
   boundedTransactions,
+  keptHosts,
 ];
 
 export const latestVersion = migrations.length;

@@ -94,6 +94,8 @@ export interface Tables extends RolloutTables, RoutingTables, AlertTables, Event
     updated_at: number;
     version: number;
   };
+  /** The host of a deleted environment: until then no other account gets it. */
+  kept_host: { host: string; account_id: string; until: number };
   audit: {
     id: string;
     account_id: string;

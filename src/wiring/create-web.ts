@@ -122,17 +122,26 @@ export function createWeb(common: Common, config: Config, parts: WebParts): Web 
 const hasConnections = (server: Server): Promise<boolean> =>
   new Promise((resolve) => server.getConnections((error, count) => resolve(!error && count > 0)));
 
+const dayMs = 86_400_000;
+
 /** Every route of the API. `more`: the parts that bring their own routes. */
 export function apiRoutes(
   common: Common,
   regions: Regions,
   addresses: Addresses,
-  maxProjects: number,
+  { projectsPerAccount: maxProjects, hostKeptDays }: Pick<Config, 'projectsPerAccount' | 'hostKeptDays'>,
   storedLogs: LogParts['storedLogs'],
   more: { routes: ServedRoute[] }[],
 ): ServedRoute[] {
   const openApi = openApiDocument(version);
-  const parts = { ...common, regions, urlOf: addresses.environmentUrl, maxProjects, storedLogs };
+  const parts = {
+    ...common,
+    regions,
+    urlOf: addresses.environmentUrl,
+    maxProjects,
+    hostKeptMs: hostKeptDays * dayMs,
+    storedLogs,
+  };
   return [
     ...projectRoutes(parts),
     ...projectLifecycleRoutes(parts),

@@ -114,3 +114,16 @@ test('where there are several accounts, a registry inside is asked only if the o
   for (const image of ['listed.example:5000/shop:1', 'registry.example/shop:1', 'nginx:1'])
     assert.equal(await refuse(image), null, image);
 });
+
+test('the address of a deleted project stays free for its account, and for no other', async () => {
+  const named = { name: 'Gone', slug: 'gone' };
+  const urlOf = async (id: string, token = adminToken) =>
+    new URL((await t.call('GET', `/v1/projects/${id}/environments/production`, { token })).body.url).hostname;
+  const first = (await t.call('POST', '/v1/projects', { body: named })).body.id;
+  assert.equal(await urlOf(first), 'gone-production.localhost');
+  await t.call('DELETE', `/v1/projects/${first}`);
+  const taken = (await t.call('POST', '/v1/projects', { token: foreign.token, body: named })).body.id;
+  assert.match(await urlOf(taken, foreign.token), /^gone-production-[0-9a-z]{8}\.localhost$/);
+  const again = (await t.call('POST', '/v1/projects', { body: named })).body.id;
+  assert.equal(await urlOf(again), 'gone-production.localhost');
+});
