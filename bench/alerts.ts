@@ -47,7 +47,7 @@ async function fill(tx: Db): Promise<string[]> {
   for (let n = 0; n < environments; n++) {
     const times = { created_at: nowMs, updated_at: nowMs };
     const project = { id: ids('prj'), account_id, name: `p${n}`, slug: `p-${n}`, description: null, labels: '[]' };
-    await insertProject(tx, { ...project, next_sequence: 1, ...times, version: 1 });
+    await insertProject(tx, { ...project, next_sequence: 1, backlog: 0, deleted_at: null, ...times, version: 1 });
     const named = { projectId: project.id, name: environment, region: 'local', host: `p-${n}` };
     await insertEnvironment(tx, newEnvironment(named, nowMs));
     await insertDefaultRules(tx, { ids, clock }, { projectId: project.id, environment });

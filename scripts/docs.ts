@@ -33,7 +33,13 @@ const neededSettings: SettingName[] = [
 const settingGroups: { title: string; names: string[]; about?: string }[] = [
   {
     title: 'Access and secrets',
-    names: ['SLUICE_ADMIN_TOKEN', 'SLUICE_SECRET_KEY', 'SLUICE_METRICS_TOKEN', 'SLUICE_TRUSTED_PROXIES'],
+    names: [
+      'SLUICE_ADMIN_TOKEN',
+      'SLUICE_SECRET_KEY',
+      'SLUICE_METRICS_TOKEN',
+      'SLUICE_METRICS_OPEN',
+      'SLUICE_TRUSTED_PROXIES',
+    ],
     about: 'Processes that share a database need the same `SLUICE_SECRET_KEY` and `SLUICE_ADMIN_TOKEN`.',
   },
   {
@@ -88,7 +94,12 @@ const settingGroups: { title: string; names: string[]; about?: string }[] = [
   { title: 'Logs of Sluice itself', names: ['SLUICE_LOG_LEVEL', 'SLUICE_LOG_FORMAT'] },
   {
     title: 'Events and webhooks',
-    names: ['SLUICE_EVENT_RETENTION_DAYS', 'SLUICE_WEBHOOK_ALLOW_CIDRS', 'SLUICE_SIGNATURE_HEADER'],
+    names: [
+      'SLUICE_EVENT_RETENTION_DAYS',
+      'SLUICE_HOST_KEPT_DAYS',
+      'SLUICE_WEBHOOK_ALLOW_CIDRS',
+      'SLUICE_SIGNATURE_HEADER',
+    ],
     about: 'See [webhooks.md](webhooks.md).',
   },
   {

@@ -172,12 +172,7 @@ async function buildApp(config: Config, overrides: Overrides & { log: Log }, end
     metrics,
     timeouts: overrides.timeouts ?? defaultTimeouts,
     routes: config.roles.includes('api')
-      ? apiRoutes(common, regions, addresses, config.projectsPerAccount, logs.stored, [
-          notifications,
-          alerts,
-          domains,
-          logs,
-        ])
+      ? apiRoutes(common, regions, addresses, config, logs.stored, [notifications, alerts, domains, logs])
       : [],
     deploymentMetrics: alerts.deploymentMetrics,
     remarks: rollouts.unreachable,

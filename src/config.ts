@@ -29,6 +29,7 @@ export interface Config {
   regions: RegionSetting[];
   /** Files with logins of registries, each for one account; null: the first. */
   registryConfig: { account: string | null; path: string }[];
+  registryAllow: string[];
   registryMirrors: Mirrors;
   kubernetes: KubernetesSettings;
   dockerNetworks: SubnetPool;
@@ -40,6 +41,7 @@ export interface Config {
   instancePorts: { first: number; last: number };
   adminToken: string | null;
   metricsToken: string | null;
+  metricsOpen: 'on' | 'off';
   secretKey: Buffer | null;
   /** 0: any number. */
   projectsPerAccount: number;
@@ -48,6 +50,7 @@ export interface Config {
   webhookAllowCidrs: Range[];
   trustedProxies: Range[];
   eventRetentionDays: number;
+  hostKeptDays: number;
   signatureHeader: string;
   acmeDirectory: string | null;
   /** Names below these need no proof, with the local CA. */
@@ -135,6 +138,7 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
     databaseDirectUrl: read('SLUICE_DATABASE_DIRECT_URL'),
     regions: read('SLUICE_REGIONS'),
     registryConfig: read('SLUICE_REGISTRY_CONFIG'),
+    registryAllow: read('SLUICE_REGISTRY_ALLOW'),
     registryMirrors: read('SLUICE_REGISTRY_MIRRORS'),
     kubernetes: {
       kubeconfig: read('SLUICE_KUBECONFIG'),
@@ -149,6 +153,7 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
     instancePorts: read('SLUICE_INSTANCE_PORTS'),
     adminToken: read('SLUICE_ADMIN_TOKEN'),
     metricsToken: read('SLUICE_METRICS_TOKEN'),
+    metricsOpen: read('SLUICE_METRICS_OPEN'),
     secretKey: read('SLUICE_SECRET_KEY'),
     projectsPerAccount: read('SLUICE_PROJECTS_PER_ACCOUNT'),
     catalogueDir: read('SLUICE_CATALOGUE_DIR') ?? join(dataDir, 'catalogue'),
@@ -156,6 +161,7 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
     webhookAllowCidrs: read('SLUICE_WEBHOOK_ALLOW_CIDRS'),
     trustedProxies: read('SLUICE_TRUSTED_PROXIES'),
     eventRetentionDays: read('SLUICE_EVENT_RETENTION_DAYS'),
+    hostKeptDays: read('SLUICE_HOST_KEPT_DAYS'),
     signatureHeader: read('SLUICE_SIGNATURE_HEADER'),
     acmeDirectory,
     localDomains: read('SLUICE_LOCAL_DOMAINS'),

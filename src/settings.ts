@@ -118,6 +118,12 @@ export const settings = {
       'Docker `config.json` files with registry logins, comma-separated `account=path`. A path without an account is for the first account.',
     parse: loginFiles,
   },
+  SLUICE_REGISTRY_ALLOW: {
+    default: '',
+    about:
+      'Registries at loopback or private addresses that images may name, comma-separated, such as `registry.internal:5000`. With one account: any.',
+    parse: (v: string) => v.split(',').flatMap((item) => item.trim() || []),
+  },
   SLUICE_ADMIN_TOKEN: {
     default: '',
     about: 'The admin token. Empty: the first start creates one in `<data>/admin-token`.',
@@ -126,8 +132,14 @@ export const settings = {
   SLUICE_METRICS_TOKEN: {
     default: '',
     about:
-      'Bearer token that `/metrics` requires, at least 20 characters. Empty: `/metrics` needs no token, but refuses requests through trusted proxies.',
+      'Bearer token that `/metrics` requires, at least 20 characters. Empty: `/metrics` answers requests from this machine only.',
     parse: bearerToken,
+  },
+  SLUICE_METRICS_OPEN: {
+    default: 'off',
+    about:
+      '`on`: without a token, `/metrics` answers anyone who reaches the service directly, not through a trusted proxy.',
+    parse: choice(['on', 'off']),
   },
   SLUICE_SECRET_KEY: {
     default: '',
@@ -154,6 +166,12 @@ export const settings = {
     default: '',
     about: 'Address ranges of proxies in front of Sluice, comma-separated. Their `X-Forwarded-For` is trusted.',
     parse: cidrs,
+  },
+  SLUICE_HOST_KEPT_DAYS: {
+    default: '30',
+    about:
+      'Days for which the address of a deleted environment is kept for its account. `0`: any account may have it at once.',
+    parse: wholeNumber(0, 3650),
   },
   SLUICE_EVENT_RETENTION_DAYS: {
     default: '90',

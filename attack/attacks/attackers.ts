@@ -76,6 +76,32 @@ function openSlowReader(port: number, path: string, host: string): void {
   socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
 }
 
+const webhooks = 300;
+
+/** As large as a message may be, each time with other alerts. */
+const alertmanagerMessage = (message: number): string => {
+  const at = new Date().toISOString();
+  const alerts = Array.from({ length: 1000 }, (_, n) => ({
+    ...{ status: 'firing', labels: { alertname: 'Many' }, annotations: {}, startsAt: at, endsAt: at },
+    fingerprint: (message * 1000 + n).toString(16),
+  }));
+  return JSON.stringify({ version: '4', status: 'firing', alerts });
+};
+
+const headersWith = (token: string) => ({ authorization: `Bearer ${token}`, 'content-type': 'application/json' });
+
+async function newToken(url: string, token: string): Promise<string> {
+  const body = JSON.stringify({ name: 'one of many', scopes: ['*'] });
+  const answer = await fetch(`${url}/v1/tokens`, { method: 'POST', headers: headersWith(token), body });
+  return ((await answer.json()) as { token: string }).token;
+}
+
+async function newProject({ url, attacker }: AttackerTarget): Promise<string | undefined> {
+  const headers = headersWith(attacker.tokens[next++ % attacker.tokens.length]!);
+  const answer = await fetch(`${url}/v1/projects`, { method: 'POST', headers, body: '{"name":"Comes and goes"}' });
+  return ((await answer.json()) as { id?: string }).id;
+}
+
 export const attackers: Record<string, (target: AttackerTarget) => Promise<void>> = {
   'largest bodies': (target) => {
     // One token: what goes beyond its limit is refused before it is read, and would only make room for the others.
@@ -96,6 +122,36 @@ export const attackers: Record<string, (target: AttackerTarget) => Promise<void>
     const { project, deployment } = target.attacker;
     return forEver(6, () => send(target, `/v1/projects/${project}/deployments/${deployment}/logs?tail=1000`));
   },
+  'alerts for hundreds of webhooks': async (target) => {
+    const body = JSON.stringify({ url: 'http://127.0.0.1:9/', events: ['*'] });
+    await Promise.all(Array.from({ length: webhooks }, () => send(target, '/v1/webhooks', { method: 'POST', body })));
+    let message = 0;
+    return forEver(1, () => {
+      const path = `/v1/projects/${target.attacker.project}/alerts/alertmanager`;
+      return send(target, path, { method: 'POST', body: alertmanagerMessage(message++) });
+    });
+  },
+  'a search that was quadratic': (target) => {
+    const path = `/v1/projects/${target.attacker.project}/environments/production/logs`;
+    return forEver(6, () => send(target, `${path}?limit=100&search=${encodeURIComponent('人z')}`));
+  },
+  'metrics and reference without a token': (target) =>
+    forEver(8, () => send(target, next % 2 ? '/metrics' : '/docs', { token: 'none' })),
+  'many tokens of one account': async (target) => {
+    const { url, attacker } = target;
+    const tokens = await Promise.all(Array.from({ length: 40 }, () => newToken(url, attacker.tokens[0]!)));
+    return forEver(16, () => send(target, '/v1/projects', { token: tokens[next++ % tokens.length]! }));
+  },
+  'webhooks whose DNS is silent': async (target) => {
+    const body = (n: number) => JSON.stringify({ url: `http://${n}.silent.test/`, events: ['*'] });
+    let n = 0;
+    return forEver(8, () => send(target, '/v1/webhooks', { method: 'POST', body: body(n++) }));
+  },
+  'projects that come and go': (target) =>
+    forEver(2, async () => {
+      const id = await newProject(target);
+      if (id) await send(target, `/v1/projects/${id}`, { method: 'DELETE' });
+    }),
   'HEAD of the event stream': (target) => forEver(4, () => send(target, '/v1/events/stream', { method: 'HEAD' })),
   'early hints without end': (target) => forEver(8, () => visit(target)),
 };

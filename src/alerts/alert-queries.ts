@@ -1,8 +1,10 @@
 import type { Selectable } from 'kysely';
+import { sql } from 'kysely';
 import type { Alert, AlertState } from '../contract/alerts.ts';
 import { notFound } from '../contract/errors.ts';
 import { revisionId } from '../contract/references.ts';
 import type { Db } from '../db/database.ts';
+import { deleteInSlices } from '../db/delete-slice.ts';
 import { newestFirst, type Page } from '../db/keyset-page.ts';
 import type { Tables } from '../db/tables.ts';
 import { idFloor } from '../lib/ids.ts';
@@ -32,7 +34,7 @@ export async function listAlerts(
 
 /** Deletes resolved alerts that fired before `ms`. Ids sort by time, so this reads only the start of the index. */
 export async function deleteAlertsBefore(db: Db, ms: number): Promise<void> {
-  await db.deleteFrom('alert').where('id', '<', idFloor('alr', ms)).where('resolved_at', 'is not', null).execute();
+  await deleteInSlices(db, 'alert', sql`id < ${idFloor('alr', ms)} and resolved_at is not null`);
 }
 
 export async function requireAlert(db: Db, projectId: string, id: string): Promise<AlertRow> {

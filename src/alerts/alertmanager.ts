@@ -59,6 +59,37 @@ function environmentOf(
 
 const cut = (text: string | undefined, length: number): string => (text ?? '').trim().slice(0, length).toWellFormed();
 
+/** Each alert is up to four rows: its rule, itself, its event, and what becomes of that. */
+const alertsAtOnce = 50;
+
+/** A repetition changes nothing, so each part may be committed by itself. */
+export function splitMessage(message: AlertmanagerMessage): AlertmanagerMessage[] {
+  const { alerts } = message;
+  const starts = Array.from({ length: Math.ceil(alerts.length / alertsAtOnce) || 1 }, (_, n) => n * alertsAtOnce);
+  return starts.map((start) => ({ ...message, alerts: alerts.slice(start, start + alertsAtOnce) }));
+}
+
+async function readMessage(db: Db, projectId: string, message: AlertmanagerMessage, environment: string | undefined) {
+  const environments = (await listShownEnvironments(db, projectId)).map(({ name }) => name);
+  const alerts = message.alerts.map((alert) => readAlert(alert, environments, environment));
+  const groups = [...Map.groupBy(alerts, (alert) => alert.environment)].sort(([a], [b]) => (a < b ? -1 : 1));
+  return { alerts, groups };
+}
+
+/** A message that would create too many rules is refused whole. */
+export async function refuseTooManyRules(
+  db: Db,
+  project: { id: string },
+  message: AlertmanagerMessage,
+  environment: string | undefined,
+): Promise<void> {
+  const { groups } = await readMessage(db, project.id, message, environment);
+  for (const [name, group] of groups) {
+    const { missing } = await knownRules(db, project.id, name, group);
+    if (missing.length > 0) await refuseTooMany(db, project.id, name, false, missing.length);
+  }
+}
+
 /** Returns the alerts that the message fired and resolved. */
 export async function receiveMessage(
   tx: Db,
@@ -67,9 +98,7 @@ export async function receiveMessage(
   message: AlertmanagerMessage,
   environment: string | undefined,
 ): Promise<{ fired: AlertRow[]; resolved: AlertRow[] }> {
-  const environments = (await listShownEnvironments(tx, project.id)).map(({ name }) => name);
-  const alerts = message.alerts.map((alert) => readAlert(alert, environments, environment));
-  const groups = [...Map.groupBy(alerts, (alert) => alert.environment)].sort(([a], [b]) => (a < b ? -1 : 1));
+  const { alerts, groups } = await readMessage(tx, project.id, message, environment);
   const rules = new Map<string, Map<string, AlertRuleRow>>();
   for (const [name, group] of groups) rules.set(name, await rulesFor(tx, parts, project.id, name, group));
   const ruleOf = (alert: ExternalAlert) => rules.get(alert.environment)?.get(alert.name);
@@ -101,13 +130,7 @@ async function rulesFor(
   environment: string,
   alerts: ExternalAlert[],
 ): Promise<Map<string, AlertRuleRow>> {
-  const names = [...new Set(alerts.map(({ name }) => name))].sort();
-  const known = await listRulesNamed(tx, projectId, environment, [...names, ...names.map(alternativeName)]);
-  const find = (name: string) =>
-    [name, alternativeName(name)]
-      .map((one) => known.find((rule) => rule.name === one && rule.metric === 'external'))
-      .find((rule) => rule !== undefined);
-  const missing = names.filter((name) => !find(name) && alerts.some((one) => one.isFiring && one.name === name));
+  const { names, known, find, missing } = await knownRules(tx, projectId, environment, alerts);
   if (missing.length > 0) await refuseTooMany(tx, projectId, environment, false, missing.length);
   for (const name of missing) {
     const isTaken = known.some((rule) => rule.name === name);
@@ -122,6 +145,18 @@ async function rulesFor(
     if (rule && (await lockRule(tx, rule))) rules.set(name, rule);
   }
   return rules;
+}
+
+async function knownRules(db: Db, projectId: string, environment: string, alerts: ExternalAlert[]) {
+  const names = [...new Set(alerts.map(({ name }) => name))].sort();
+  const known = await listRulesNamed(db, projectId, environment, [...names, ...names.map(alternativeName)]);
+  const find = (name: string) =>
+    [name, alternativeName(name)]
+      .map((one) => known.find((rule) => rule.name === one && rule.metric === 'external'))
+      .find((rule) => rule !== undefined);
+  const firing = new Set(alerts.filter(({ isFiring }) => isFiring).map(({ name }) => name));
+  const missing = names.filter((name) => firing.has(name) && !find(name));
+  return { names, known, find, missing };
 }
 
 /** For an external rule whose name belongs to a measured rule. */

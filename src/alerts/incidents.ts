@@ -76,18 +76,27 @@ type FiringFilter =
   | { ruleId: string; subjects?: string[] }
   | { projectId: string; environment?: string };
 
-/** Returns the alerts that were resolved. */
+/** Each is an event besides. Those of a rule that is gone or disabled which are left are resolved by the watcher. */
+const resolvedAtOnce = 50;
+
+/** Returns the alerts that were resolved: not more than one transaction takes. */
 export async function markResolved(tx: Db, { clock }: IncidentParts, which: FiringFilter): Promise<AlertRow[]> {
-  let query = tx.updateTable('alert').set({ resolved_at: clock.now() }).where('resolved_at', 'is', null);
-  if ('ids' in which) query = query.where('id', 'in', which.ids);
+  let firing = tx.selectFrom('alert').select('id').where('resolved_at', 'is', null);
+  if ('ids' in which) firing = firing.where('id', 'in', which.ids);
   else if ('ruleId' in which) {
-    query = query.where('rule_id', '=', which.ruleId);
-    if (which.subjects) query = query.where('subject', 'in', which.subjects);
+    firing = firing.where('rule_id', '=', which.ruleId);
+    if (which.subjects) firing = firing.where('subject', 'in', which.subjects);
   } else {
-    query = query.where('project_id', '=', which.projectId);
-    if (which.environment !== undefined) query = query.where('environment', '=', which.environment);
+    firing = firing.where('project_id', '=', which.projectId);
+    if (which.environment !== undefined) firing = firing.where('environment', '=', which.environment);
   }
-  return query.returningAll().execute();
+  return tx
+    .updateTable('alert')
+    .set({ resolved_at: clock.now() })
+    .where('resolved_at', 'is', null)
+    .where('id', 'in', firing.orderBy('id').limit(resolvedAtOnce))
+    .returningAll()
+    .execute();
 }
 
 /** Call it last in the transaction: events lock the project. */

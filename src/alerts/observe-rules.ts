@@ -26,6 +26,17 @@ export async function listWatchedRules(db: Db): Promise<WatchedRule[]> {
     .select(['window_s', 'for_s', 'severity', 'version'])
     .where('enabled', '=', 1)
     .where('metric', '!=', 'external')
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('environment')
+            .select('environment.name')
+            .whereRef('environment.project_id', '=', 'alert_rule.project_id')
+            .whereRef('environment.name', '=', 'alert_rule.environment')
+            .where('environment.deleted_at', 'is not', null),
+        ),
+      ),
+    )
     .execute();
 }
 

@@ -132,7 +132,7 @@ export const Deployment = Shape(
       Shape({
         code: Choice(failureCodes, 'Why.'),
         message: Text(2000, 'For people.'),
-        log_tail: List(Text(2000, 'A line.'), 50, 'The last lines of the instance that failed.'),
+        log_tail: List(Text(2000, 'A line.'), 50, 'The last lines of the instance that failed; none in events.'),
       }),
     ),
     note: Nullable(Text(500, 'For people.')),

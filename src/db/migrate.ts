@@ -20,6 +20,8 @@ import { logs } from './migrations/0016-logs.ts';
 import { instanceSets } from './migrations/0017-instance-sets.ts';
 import { canaryAnalysis } from './migrations/0018-canary-analysis.ts';
 import { consoleSessions } from './migrations/0019-console.ts';
+import { boundedTransactions } from './migrations/0020-bounded-transactions.ts';
+import { keptHosts } from './migrations/0021-kept-hosts.ts';
 
 export const migrations: Migration[] = [
   foundation,
@@ -40,6 +42,8 @@ export const migrations: Migration[] = [
   instanceSets,
   canaryAnalysis,
   consoleSessions,
+  boundedTransactions,
+  keptHosts,
 ];
 
 export const latestVersion = migrations.length;

@@ -69,6 +69,10 @@ export interface Tables extends RolloutTables, RoutingTables, AlertTables, Event
     labels: string;
     /** The sequence number of its next event. */
     next_sequence: number;
+    /** How many of its events have deliveries that are still to be inserted (event_backlog). */
+    backlog: number;
+    /** It is gone for everyone but the sweeper, which clears away what belongs to it in slices. */
+    deleted_at: number | null;
     created_at: number;
     updated_at: number;
     version: number;
@@ -98,10 +102,14 @@ export interface Tables extends RolloutTables, RoutingTables, AlertTables, Event
     health_state: HealthState;
     health_since: number;
     health_reason: string | null;
+    /** As for a project. */
+    deleted_at: number | null;
     created_at: number;
     updated_at: number;
     version: number;
   };
+  /** The host of a deleted environment: until then no other account gets it. */
+  kept_host: { host: string; account_id: string; until: number };
   audit: {
     id: string;
     account_id: string;
@@ -319,6 +327,19 @@ interface EventTables {
     created_at: number;
     /** Rises in the order of commits within an account; events of one transaction may share it. See events/event-positions.ts. */
     position: Generated<number>;
+  };
+  /** An event whose deliveries were too many for its transaction: they are inserted in slices. */
+  event_backlog: {
+    account_id: string;
+    project_id: string;
+    /** Of the event: those of a project are taken in this order. */
+    sequence: number;
+    event_id: string;
+    type: EventKind;
+    /** The webhooks up to this one have theirs. */
+    after_webhook: string;
+    /** The newest webhook of the account when the event was written. */
+    last_webhook: string;
   };
   webhook: {
     id: string;

@@ -14,6 +14,7 @@ import type { Regions } from '../regions/regions.ts';
 import {
   type DeploymentRow,
   deploymentInProgress,
+  dropUnneededVariables,
   findActiveRevision,
   findInProgress,
   insertDeployment,
@@ -102,6 +103,7 @@ export async function createDeployment(
     activated_at: null,
     retired_at: null,
   });
+  await dropUnneededVariables(tx, key, number);
   const begun = { deployment_id: row.id, at: nowMs, state: row.state, message: 'Accepted.' };
   await insertTimeline(tx, begun);
   const body = presentDeployment(row, [{ ...begun, seq: 1 }]);

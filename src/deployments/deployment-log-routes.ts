@@ -72,6 +72,7 @@ async function readStored(
   without: ReadonlySet<string>,
 ): Promise<InstanceLine[]> {
   const { entries } = await readPage(stored, keyOf(row), {
+    accountId: row.account_id,
     fromMs: sinceMs + 1,
     toMs: endOfTimeMs,
     revision: row.revision,

@@ -196,6 +196,27 @@ export async function listSuperseded(db: Db, key: EnvironmentKey): Promise<Revis
     .execute();
 }
 
+/**
+ * The copies of variables of earlier revisions that can run no more: they are the largest part of a revision. What the last
+ * one has is left, for its instances may still be there.
+ */
+export async function dropUnneededVariables(tx: Db, key: EnvironmentKey, number: number): Promise<void> {
+  await tx
+    .updateTable('revision')
+    .set({ variables_sealed: null })
+    .where('project_id', '=', key.projectId)
+    .where('environment', '=', key.environment)
+    .where('number', '<', number - 1)
+    .where('variables_sealed', 'is not', null)
+    .where((e) =>
+      e.or([
+        e('state', 'in', ['retired', 'failed']),
+        e.and([e('state', '=', 'rolled_back'), e('activated_at', 'is', null)]),
+      ]),
+    )
+    .execute();
+}
+
 /** What instances of these revisions may use, by revision. */
 export async function listResources(db: Db, key: EnvironmentKey, numbers: number[]): Promise<Map<number, Resources>> {
   const rows = await db

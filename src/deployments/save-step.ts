@@ -1,4 +1,5 @@
 // Writes one step of a rollout in one transaction: the record, its timeline, its revisions, and the events.
+import type { Deployment } from '../contract/deployments.ts';
 import type { Db } from '../db/database.ts';
 import { type EnvironmentKey, keyOf } from '../environments/environment-key.ts';
 import type { EnvironmentRow } from '../environments/environment-queries.ts';
@@ -164,12 +165,18 @@ async function insertRollbackEvent(tx: Db, parts: SaveParts, deployment: Deploym
   });
 }
 
+/** Who may read events, or gets deliveries, may not read logs for that. */
+function withoutLines(deployment: Deployment): Deployment {
+  const { failure } = deployment;
+  return failure === null ? deployment : { ...deployment, failure: { ...failure, log_tail: [] } };
+}
+
 async function insertEndEvent(tx: Db, parts: SaveParts, row: DeploymentRow): Promise<void> {
   const timeline = (await listTimelines(tx, [row.id])).get(row.id)!;
   await insertEvent(tx, parts, {
     type: row.state === 'succeeded' ? 'deployment.succeeded' : 'deployment.failed',
     accountId: row.account_id,
     projectId: row.project_id,
-    data: presentDeployment(row, timeline),
+    data: withoutLines(presentDeployment(row, timeline)),
   });
 }

@@ -1,7 +1,9 @@
 // What instances used, in the database. CPU is stored as it is counted, from the start of the instance on: how much was
 // used in between is for the reader to subtract, and a measurement that is missing or there twice does no harm.
+
 import { CompiledQuery, sql } from 'kysely';
 import { type Db, dialectOf } from '../db/database.ts';
+import { deleteInSlices } from '../db/delete-slice.ts';
 import { postgresRows, sqliteRows } from '../db/prepared.ts';
 import type { Tables } from '../db/tables.ts';
 import type { EnvironmentKey } from '../environments/environment-key.ts';
@@ -32,7 +34,7 @@ export async function insertUsage(db: Db, rows: UsageRow[]): Promise<void> {
 }
 
 export async function deleteUsageBefore(db: Db, ms: number): Promise<void> {
-  await db.deleteFrom('instance_usage').where('at', '<', ms).execute();
+  await deleteInSlices(db, 'instance_usage', sql`at < ${ms}`);
 }
 
 /** CPU as it was counted at some time. */

@@ -12,25 +12,47 @@ import type { CertificateRow, DomainRow } from './domain-queries.ts';
 /** Another process has leased the domain, or the domain is gone. */
 export class CertificateLeaseLost extends Error {}
 
-/** Leases up to `room` domains that are due, the longest due first. */
+export interface ClaimRoom {
+  /** How many domains more. */
+  total: number;
+  /** How many of one account at the same time, and how many each has now. */
+  each: number;
+  running: ReadonlyMap<string, number>;
+}
+
+const mostAccounts = 500;
+
+/** Leases domains that are due: accounts take turns, and of each the longest due comes first. */
 export async function claimDue(
   db: Db,
   owner: () => string,
-  room: number,
+  { total, each, running }: ClaimRoom,
   nowMs: number,
   leaseMs: number,
 ): Promise<DomainRow[]> {
   const leaseNow = databaseNow(db, nowMs);
-  const due = await db
+  const turns = db
     .selectFrom('domain')
-    .select('id')
+    .select(['id', 'account_id', 'next_attempt_at'])
+    .select((e) =>
+      e.fn
+        .agg<number>('row_number')
+        .over((over) => over.partitionBy('account_id').orderBy('next_attempt_at').orderBy('id'))
+        .as('turn'),
+    )
     .where('next_attempt_at', '<=', nowMs)
-    .where('lease_until', '<=', leaseNow)
+    .where('lease_until', '<=', leaseNow);
+  const inTurn = await db
+    .selectFrom(turns.as('due'))
+    .select(['id', 'account_id', 'turn'])
+    .where('turn', '<=', each)
+    .orderBy('turn')
     .orderBy('next_attempt_at')
-    .limit(room)
+    .limit(mostAccounts)
     .execute();
+  const due = inTurn.filter(({ account_id, turn }) => Number(turn) + (running.get(account_id) ?? 0) <= each);
   const claimed: DomainRow[] = [];
-  for (const { id } of due) {
+  for (const { id } of due.slice(0, total)) {
     const row = await db
       .updateTable('domain')
       .set({

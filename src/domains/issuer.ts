@@ -47,14 +47,17 @@ interface IssuerParts {
 }
 
 const claimEveryMs = 2000;
-const atOnce = 4;
+/** How many domains are worked on at once, and of one account: waiting for its DNS or its visitors delays no other. */
+const atOnce = 32;
+const atOnceEach = 4;
 const leaseMs = 30_000;
 const extendEveryMs = 10_000;
 const maxMessageLength = 2000;
 
 export class Issuer {
   readonly #parts: IssuerParts;
-  readonly #running = new Set<Promise<void>>();
+  /** With the account each belongs to. */
+  readonly #running = new Map<Promise<void>, string>();
   readonly #stopping = new AbortController();
   #loop: Loop | null = null;
   #unsubscribe: (() => void) | null = null;
@@ -77,20 +80,23 @@ export class Issuer {
     this.#stopping.abort();
     await this.#loop?.stop();
     await this.#parts.authority.close();
-    await Promise.all(this.#running);
+    await Promise.all(this.#running.keys());
   }
 
   async #claimDue(): Promise<void> {
     const { db, clock, processId } = this.#parts;
-    const room = atOnce - this.#running.size;
-    if (room === 0 || this.#stopping.signal.aborted) return;
+    const total = atOnce - this.#running.size;
+    if (total === 0 || this.#stopping.signal.aborted) return;
     const owner = () => `${processId}.${++this.#claims}`;
+    const running = new Map<string, number>();
+    for (const account of this.#running.values()) running.set(account, (running.get(account) ?? 0) + 1);
+    const room = { total, each: atOnceEach, running };
     for (const row of await claimDue(db, owner, room, clock.now(), leaseMs)) {
       const done = this.#process(row).finally(() => {
         this.#running.delete(done);
         this.#loop?.wake();
       });
-      this.#running.add(done);
+      this.#running.set(done, row.account_id);
     }
   }
 

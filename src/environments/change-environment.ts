@@ -6,6 +6,8 @@ import { canaryPolicyOf, type EnvironmentRow } from './environment-queries.ts';
 import { openSealedVariables, resourcesOf, sealVariables } from './revision-settings.ts';
 
 const maxVariables = 200;
+/** Of all names and values together. Each revision that can be rolled back to has them too. */
+const maxVariableBytes = 256 * 1024;
 
 interface NewEnvironment {
   projectId: string;
@@ -37,6 +39,7 @@ export function newEnvironment({ projectId, name, region, host }: NewEnvironment
     health_state: 'idle',
     health_since: nowMs,
     health_reason: null,
+    deleted_at: null,
     created_at: nowMs,
     updated_at: nowMs,
     version: 1,
@@ -83,7 +86,8 @@ function lockFields(row: EnvironmentRow, locked: EnvironmentChanges['locked'], n
 
 function mergeVariables(row: EnvironmentRow, changes: EnvironmentChanges['variables'], seal: Seal) {
   if (changes === undefined) return {};
-  const variables = new Map(Object.entries(openSealedVariables(row.variables_sealed, row, seal)));
+  const before = new Map(Object.entries(openSealedVariables(row.variables_sealed, row, seal)));
+  const variables = new Map(before);
   for (const [name, value] of Object.entries(changes)) {
     if (value === null) variables.delete(name);
     else variables.set(name, value);
@@ -91,9 +95,18 @@ function mergeVariables(row: EnvironmentRow, changes: EnvironmentChanges['variab
   if (variables.size > maxVariables) {
     throw quotaExceeded(`An environment has at most ${maxVariables} variables.`, 'body.variables', maxVariables);
   }
+  const bytes = sizeOf(variables);
+  // Those of before there was a limit may stay, and become smaller.
+  if (bytes > maxVariableBytes && bytes > sizeOf(before)) {
+    const message = `The variables of an environment have at most ${maxVariableBytes} bytes, names included; these have ${bytes}.`;
+    throw quotaExceeded(message, 'variables_bytes', maxVariableBytes);
+  }
   const sorted = [...variables].sort(([a], [b]) => (a < b ? -1 : 1));
   return {
     variable_names: JSON.stringify(sorted.map(([name]) => name)),
     variables_sealed: sorted.length === 0 ? null : sealVariables(Object.fromEntries(sorted), row, seal),
   };
 }
+
+const sizeOf = (variables: ReadonlyMap<string, string>): number =>
+  [...variables].reduce((sum, [name, value]) => sum + Buffer.byteLength(name) + Buffer.byteLength(value), 0);

@@ -14,6 +14,7 @@ import { changeOne } from '../db/guarded.ts';
 import type { Page } from '../db/keyset-page.ts';
 import { prepared, preparedInsert } from '../db/prepared.ts';
 import type { Tables } from '../db/tables.ts';
+import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import { isoTime } from '../lib/iso-time.ts';
 import { presentHealth, requireProject } from '../projects/project-queries.ts';
@@ -22,7 +23,11 @@ import { healthCheckOf, type RevisionSettings, resourcesOf } from './revision-se
 export type EnvironmentRow = Selectable<Tables['environment']>;
 
 export async function listEnvironments(db: Db, projectId: string, { limit, after }: Page): Promise<EnvironmentRow[]> {
-  let query = db.selectFrom('environment').selectAll().where('project_id', '=', projectId);
+  let query = db
+    .selectFrom('environment')
+    .selectAll()
+    .where('project_id', '=', projectId)
+    .where('deleted_at', 'is', null);
   if (after !== null) {
     const [createdAt, name] = after.split(' ') as [string, string];
     query = query.where((e) =>
@@ -48,6 +53,7 @@ export async function findEnvironment(db: Db, projectId: string, name: string): 
     .selectAll()
     .where('project_id', '=', projectId)
     .where('name', '=', name)
+    .where('deleted_at', 'is', null)
     .executeTakeFirst();
 }
 
@@ -80,7 +86,7 @@ export async function isHostTaken(db: Db, host: string): Promise<boolean> {
 export const insertEnvironment = preparedInsert('environment');
 
 export async function updateEnvironment(db: Db, row: EnvironmentRow): Promise<void> {
-  const { project_id, name, version, created_at, host, region, next_revision, ...settings } = row;
+  const { project_id, name, version, created_at, host, region, next_revision, deleted_at, ...settings } = row;
   // Those of the reconciler, which may change at any time.
   const { health_state, health_since, health_reason, ...changed } = settings;
   await changeOne(
@@ -200,10 +206,43 @@ export function presentEnvironment(
  * The first label of an environment's address. It gets a random suffix if it is taken: two accounts may have a project
  * with the same slug, and `a-b` + `c` gives the same label as `a` + `b-c`.
  */
-export async function freeHost(db: Db, ids: IdSource, slug: string, name: string): Promise<string> {
+export async function freeHost(
+  db: Db,
+  { ids, clock }: { ids: IdSource; clock: Clock },
+  { accountId, slug }: { accountId: string; slug: string },
+  name: string,
+): Promise<string> {
   const plain = `${slug}-${name}`;
-  if (!(await isHostTaken(db, plain))) return plain;
+  if (!(await isHostTaken(db, plain)) && !(await isKeptForOthers(db, plain, accountId, clock.now()))) return plain;
   return `${plain.slice(0, 63 - 9)}-${ids('env').slice(-8)}`;
+}
+
+/** Visitors, links and cookies of an address outlive it: what another account puts there would get them. */
+async function isKeptForOthers(db: Db, host: string, accountId: string, nowMs: number): Promise<boolean> {
+  const query = db.selectFrom('kept_host').select('host').where('host', '=', host);
+  return (await query.where('account_id', '!=', accountId).where('until', '>', nowMs).execute()).length > 0;
+}
+
+/** To be called before the environments of the project, or the one named, are deleted. */
+export async function keepHosts(
+  tx: Db,
+  { id: projectId, account_id }: { id: string; account_id: string },
+  name: string | null,
+  until: number,
+): Promise<void> {
+  let query = tx
+    .selectFrom('environment')
+    .select('host')
+    .where('project_id', '=', projectId)
+    .where('deleted_at', 'is', null);
+  if (name !== null) query = query.where('name', '=', name);
+  const kept = (await query.execute()).map(({ host }) => ({ host, account_id, until }));
+  if (kept.length === 0) return;
+  await tx
+    .insertInto('kept_host')
+    .values(kept)
+    .onConflict((conflict) => conflict.column('host').doUpdateSet({ account_id, until }))
+    .execute();
 }
 
 /** `path`: where the request names the environment. */

@@ -1,6 +1,9 @@
 // The outbox: an event and its deliveries are written in the transaction of the change they report, with the bytes that
 // will be delivered. The commit then wakes the dispatcher and the live streams.
 //
+// A transaction inserts a bounded number of deliveries. Where more would be due, it leaves the event in the backlog, from
+// which event-backlog.ts inserts them in slices. What a project has in the backlog comes before its later events.
+//
 // Each database has its own statements. On SQLite a statement costs little, so each step is one of its own. On
 // PostgreSQL a round trip costs more than the work it asks for, so an event takes two of them.
 import { CompiledQuery, type Insertable } from 'kysely';
@@ -9,6 +12,7 @@ import type { Ordering } from '../contract/webhooks.ts';
 import { type Db, dialectOf } from '../db/database.ts';
 import { keepPlan, prepared } from '../db/prepared.ts';
 import type { Tables } from '../db/tables.ts';
+import { scopeOf } from '../db/transactions.ts';
 import { type Clock, deadlineOf } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
 import { isoTime } from '../lib/iso-time.ts';
@@ -24,7 +28,7 @@ interface EventSubject {
   type: EventKind;
 }
 
-interface Subscriber {
+export interface Subscriber {
   id: string;
   ordering: Ordering;
 }
@@ -32,6 +36,8 @@ interface Subscriber {
 /** An event's number in its project, and the webhooks that get the event. */
 interface SequencedSubscribers {
   sequence: number;
+  /** Earlier events of the project wait for their deliveries: so does this one, and its subscribers are not listed. */
+  isBehind: boolean;
   subscribers: Subscriber[];
   /**
    * In the order of their ids: the webhooks with a strict order that may get events of the project, of whatever kind.
@@ -59,16 +65,17 @@ export async function insertEvent(
   const { type, accountId, projectId } = subject;
   const { takeSequence, writeEvent } = dialects[dialectOf(tx)];
   // The row lock this takes keeps the events of one project in sequence, without gaps.
-  const { sequence, subscribers, strict } = await takeSequence(tx, subject);
+  const { sequence, isBehind, subscribers, strict } = await takeSequence(tx, subject);
+  const isLater = isBehind || !takeRoom(tx, subscribers.length);
   // One is locked by taking its position.
-  if (strict.length > 1) await lockWebhooks(tx, strict);
+  if (!isLater && strict.length > 1) await lockWebhooks(tx, strict);
   const id = ids('evt');
   const nowMs = clock.now();
   const dueAt = deadlineOf(clock).now();
   const body = JSON.stringify({ id, type, created_at: isoTime(nowMs), project_id: projectId, sequence, data });
   const event = { id, account_id: accountId, project_id: projectId, type, sequence, body, created_at: nowMs };
-  const positions = await takePositions(tx, subscribers);
-  const deliveries: NewDelivery[] = subscribers.map(({ id: webhook_id }) => ({
+  const positions = isLater ? noPositions : await takePositions(tx, subscribers);
+  const deliveries: NewDelivery[] = (isLater ? [] : subscribers).map(({ id: webhook_id }) => ({
     id: ids('dlv'),
     webhook_id,
     event_id: id,
@@ -78,15 +85,57 @@ export async function insertEvent(
     due_at: dueAt,
   }));
   await writeEvent(tx, event, deliveries);
+  if (isLater) await insertBacklog(tx, subject, sequence, id);
   publish(tx, 'events', null);
 }
 
-async function lockWebhooks(tx: Db, ids: string[]): Promise<void> {
+/** How many deliveries one transaction inserts, over all its events. */
+const deliveriesPerTransaction = 100;
+const insertedIn = new WeakMap<object, number>();
+
+/** Whether the transaction may insert so many more. */
+function takeRoom(tx: Db, count: number): boolean {
+  const scope = scopeOf(tx) ?? tx;
+  const inserted = (insertedIn.get(scope) ?? 0) + count;
+  if (inserted > deliveriesPerTransaction) return false;
+  insertedIn.set(scope, inserted);
+  return true;
+}
+
+/** A webhook that is created later gets none of these events. */
+async function insertBacklog(tx: Db, { accountId, projectId, type }: EventSubject, sequence: number, eventId: string) {
+  const { last } = await tx
+    .selectFrom('webhook')
+    .select((e) => e.fn.max('id').as('last'))
+    .where('account_id', '=', accountId)
+    .executeTakeFirstOrThrow();
+  await tx
+    .insertInto('event_backlog')
+    .values({
+      account_id: accountId,
+      project_id: projectId,
+      sequence,
+      event_id: eventId,
+      type,
+      after_webhook: '',
+      last_webhook: last ?? '',
+    })
+    .execute();
+  await tx
+    .updateTable('project')
+    .set((e) => ({ backlog: e('backlog', '+', 1) }))
+    .where('id', '=', projectId)
+    .execute();
+}
+
+const noPositions: ReadonlyMap<string, number> = new Map();
+
+export async function lockWebhooks(tx: Db, ids: string[]): Promise<void> {
   await tx.selectFrom('webhook').select('id').where('id', 'in', ids).orderBy('id').forNoKeyUpdate().execute();
 }
 
 /** Locks the webhooks until the commit: their deliveries become visible in the order of their positions. */
-async function takePositions(tx: Db, subscribers: Subscriber[]): Promise<Map<string, number>> {
+export async function takePositions(tx: Db, subscribers: Subscriber[]): Promise<Map<string, number>> {
   const strict = subscribers.filter(({ ordering }) => ordering === 'strict').map(({ id }) => id);
   if (strict.length === 0) return new Map();
   const rows = await tx
@@ -116,7 +165,7 @@ async function listSubscribers(tx: Db, { accountId, projectId, type }: EventSubj
 }
 
 /** `events` is the JSON of a webhook row. */
-const includesKind = (events: string, type: EventKind): boolean =>
+export const includesKind = (events: string, type: EventKind): boolean =>
   events.includes(`"${type}"`) || events.includes('"*"');
 
 /**
@@ -127,13 +176,15 @@ const mayGetInPostgres = `w.account_id = $2 and w.state in ('enabled', 'paused')
 const includesKindInPostgres = `(strpos(w.events, $3) > 0 or strpos(w.events, '"*"') > 0)`;
 
 async function takeSequenceInSqlite(tx: Db, subject: EventSubject): Promise<SequencedSubscribers> {
-  const { sequence } = await tx
+  const { sequence, backlog } = await tx
     .updateTable('project')
     .set((e) => ({ next_sequence: e('next_sequence', '+', 1) }))
     .where('id', '=', subject.projectId)
-    .returning((e) => e('next_sequence', '-', 1).as('sequence'))
+    .returning((e) => ['backlog', e('next_sequence', '-', 1).as('sequence')])
     .executeTakeFirstOrThrow();
-  return { sequence: Number(sequence), subscribers: await listSubscribers(tx, subject), strict: [] };
+  const isBehind = backlog > 0;
+  const subscribers = isBehind ? [] : await listSubscribers(tx, subject);
+  return { sequence: Number(sequence), isBehind, subscribers, strict: [] };
 }
 
 async function writeEventInSqlite(
@@ -163,14 +214,16 @@ async function writeEventInSqlite(
 
 const taking = keepPlan(`
   with taken as (
-    update project set next_sequence = next_sequence + 1 where id = $1 returning next_sequence - 1 as sequence
+    update project set next_sequence = next_sequence + 1 where id = $1
+      returning next_sequence - 1 as sequence, backlog
   )
-  select taken.sequence, w.id, w.ordering, ${includesKindInPostgres} as subscribes
-  from taken left join webhook w on ${mayGetInPostgres} and (w.ordering = 'strict' or ${includesKindInPostgres})
+  select taken.sequence, taken.backlog, w.id, w.ordering, ${includesKindInPostgres} as subscribes
+  from taken left join webhook w on taken.backlog = 0 and ${mayGetInPostgres} and (w.ordering = 'strict' or ${includesKindInPostgres})
   order by w.id`);
 
 interface Candidate {
   sequence: number;
+  backlog: number;
   id: string | null;
   ordering: Ordering;
   subscribes: boolean;
@@ -185,6 +238,7 @@ async function takeSequenceInPostgres(
   const found = rows.flatMap(({ id, ordering, subscribes }) => (id === null ? [] : [{ id, ordering, subscribes }]));
   return {
     sequence: rows[0]!.sequence,
+    isBehind: rows[0]!.backlog > 0,
     subscribers: found.filter(({ subscribes }) => subscribes),
     strict: found.filter(({ ordering }) => ordering === 'strict').map(({ id }) => id),
   };

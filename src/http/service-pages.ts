@@ -3,13 +3,15 @@
 
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { sql } from 'kysely';
 import { type Db, dialectOf } from '../db/database.ts';
 import { unavailableReason } from '../db/database-errors.ts';
-import { isAmong, type Range } from '../lib/address.ts';
+import { isAmong, isLoopback, networkOf, parseAddress, type Range } from '../lib/address.ts';
+import { Memo } from '../lib/bounded-cache.ts';
 import type { Loops } from '../lib/loops.ts';
 import { originForm } from '../lib/request-rules.ts';
+import { memoryRateCells } from './api/rate-cells.ts';
 import { errorsPage, referencePage } from './docs-pages.ts';
 import type { HttpMetrics } from './http-metrics.ts';
 
@@ -67,16 +69,28 @@ export function mountServicePages(
     return reply.send(['ok', ...remarks(), ''].join('\n'));
   });
 
-  server.get('/metrics', async (request, reply) => {
+  const readMetrics = keepFor(async () => (await metrics.registry.metrics()) + (await deploymentMetrics()));
+  const references = new Memo<string>(10);
+  const errors = new Memo<string>(1);
+  const cells = memoryRateCells();
+  /** Few need these pages often. Who has the token of the metrics is not limited. */
+  const isTooMuch = async ({ ip }: FastifyRequest): Promise<boolean> =>
+    !(await cells.take(networkOf(ip), pagesPerMinute, Date.now())).admitted;
+  const sweeping = setInterval(() => void cells.sweep(Date.now()), 60_000).unref();
+  server.addHook('onClose', async () => clearInterval(sweeping));
+  const onRequest = async (request: FastifyRequest, reply: FastifyReply) => {
+    if (!(await isTooMuch(request))) return;
+    return reply.code(429).header('retry-after', '60').header('cache-control', 'no-store').send('too many requests\n');
+  };
+
+  server.get('/metrics', metricsAccess.token === null ? { onRequest } : {}, async (request, reply) => {
     const refusal = metricsRefusal(request, metricsAccess);
     if (refusal) {
       reply.code(refusal.status).header('cache-control', 'no-store').type('text/plain');
       if (refusal.status === 401) reply.header('www-authenticate', 'Bearer');
       return reply.send(refusal.text);
     }
-    return reply
-      .type(metrics.registry.contentType)
-      .send((await metrics.registry.metrics()) + (await deploymentMetrics()));
+    return reply.type(metrics.registry.contentType).send(await readMetrics());
   });
 
   server.get('/local-ca.pem', async (_request, reply) => {
@@ -84,13 +98,43 @@ export function mountServicePages(
     return reply.type('application/x-pem-file').send(await caPem());
   });
 
-  server.get('/docs', async (_request, reply) =>
-    reply.type(html).header('content-security-policy', policy).send(referencePage(apiUrl(), baseUrl())),
+  server.get('/docs', { onRequest }, async (_request, reply) =>
+    reply
+      .type(html)
+      .header('content-security-policy', policy)
+      .send(references.get(`${apiUrl()} ${baseUrl()}`, () => referencePage(apiUrl(), baseUrl()))),
   );
 
-  server.get('/docs/errors', async (_request, reply) =>
-    reply.type(html).header('content-security-policy', policy).send(errorsPage()),
+  server.get('/docs/errors', { onRequest }, async (_request, reply) =>
+    reply.type(html).header('content-security-policy', policy).send(errors.get('', errorsPage)),
   );
+}
+
+/** From one network, of all these pages together. */
+const pagesPerMinute = 1200;
+const restFactor = 10;
+
+/**
+ * What `compute` gives is given again for ten times as long as it took: however often it is asked for, it takes a tenth of
+ * the time. Those who come meanwhile wait for the same.
+ */
+export function keepFor(compute: () => Promise<string>, nowMs = () => performance.now()): () => Promise<string> {
+  let kept: Promise<string> | null = null;
+  let untilMs = Number.POSITIVE_INFINITY;
+  return () => {
+    if (kept && nowMs() < untilMs) return kept;
+    const startedAt = nowMs();
+    untilMs = Number.POSITIVE_INFINITY;
+    const computing = compute();
+    kept = computing;
+    const ended = () => {
+      untilMs = nowMs() + restFactor * (nowMs() - startedAt);
+    };
+    computing.then(ended, () => {
+      kept = null;
+    });
+    return computing;
+  };
 }
 
 const databaseTimeoutMs = 2000;
@@ -131,8 +175,10 @@ async function findTrouble(db: Db): Promise<string | null> {
 }
 
 interface MetricsAccess {
-  /** Null: those who reach the service directly may read them. */
+  /** Null: those on this machine may read them. */
   token: string | null;
+  /** Without a token, those who reach the service directly may read them, from wherever that is. */
+  isOpen: boolean;
   trustedProxies: readonly Range[];
 }
 
@@ -144,18 +190,20 @@ interface Refusal {
 const digest = (text: string): Buffer => hash('sha256', text, 'buffer');
 
 /** Why this request may not read the metrics, which cover every account; null: it may. */
-function metricsRefusal({ raw }: FastifyRequest, { token, trustedProxies }: MetricsAccess): Refusal | null {
+function metricsRefusal({ raw }: FastifyRequest, { token, isOpen, trustedProxies }: MetricsAccess): Refusal | null {
   if (token !== null) {
     const given = /^Bearer +(.+)$/i.exec(raw.headers.authorization ?? '')?.[1] ?? '';
     if (timingSafeEqual(digest(given), digest(token))) return null;
     return { status: 401, text: 'Send SLUICE_METRICS_TOKEN as Authorization: Bearer.\n' };
   }
-  const cameThroughProxy =
-    raw.headers['x-forwarded-for'] !== undefined && isAmong(raw.socket.remoteAddress ?? '', trustedProxies);
-  if (!cameThroughProxy) return null;
+  const remote = raw.socket.remoteAddress ?? '';
+  const cameThroughProxy = raw.headers['x-forwarded-for'] !== undefined && isAmong(remote, trustedProxies);
+  const address = parseAddress(remote);
+  const isLocal = address !== null && isLoopback(address);
+  if (!cameThroughProxy && (isLocal || isOpen)) return null;
   return {
     status: 403,
-    text: 'Metrics are not for the public. Ask the service directly, or set SLUICE_METRICS_TOKEN.\n',
+    text: 'Metrics are not for the public. Ask from this machine, or set SLUICE_METRICS_TOKEN or SLUICE_METRICS_OPEN.\n',
   };
 }
 

@@ -9,7 +9,7 @@ import { lockRow } from '../db/guarded.ts';
 import { deploymentInProgress, findInProgress } from '../deployments/deployment-queries.ts';
 import { changeEnvironment, newEnvironment } from '../environments/change-environment.ts';
 import * as environments from '../environments/environment-queries.ts';
-import { freeHost } from '../environments/environment-queries.ts';
+import { freeHost, keepHosts } from '../environments/environment-queries.ts';
 import { type ServedRoute, serve } from '../http/api/served-route.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
@@ -18,6 +18,7 @@ import { requireProject } from '../projects/project-queries.ts';
 import type { Regions } from '../regions/regions.ts';
 import { publish } from '../signals/signals.ts';
 import { markRoutingChanged } from '../traffic/traffic-queries.ts';
+import { isSmall, markEnvironmentDeleted, ofEnvironment } from './removal.ts';
 
 const maxEnvironments = 100;
 
@@ -27,10 +28,11 @@ interface EnvironmentLifecycleParts {
   seal: Seal;
   regions: Regions;
   urlOf(host: string): string;
+  hostKeptMs?: number;
 }
 
 export function environmentLifecycleRoutes(parts: EnvironmentLifecycleParts): ServedRoute[] {
-  const { ids, clock, seal, regions, urlOf } = parts;
+  const { ids, clock, seal, regions, urlOf, hostKeptMs = 0 } = parts;
   return [
     serve(createEnvironment, async (call, tx) => {
       const project = await requireProject(tx, call.caller, call.params.id);
@@ -40,7 +42,7 @@ export function environmentLifecycleRoutes(parts: EnvironmentLifecycleParts): Se
       if ((await environments.countEnvironments(tx, project.id)) >= maxEnvironments) {
         throw quotaExceeded(`A project has at most ${maxEnvironments} environments.`, 'environments', maxEnvironments);
       }
-      const host = await freeHost(tx, ids, project.slug, name);
+      const host = await freeHost(tx, { ids, clock }, { accountId: project.account_id, slug: project.slug }, name);
       const created = newEnvironment(
         { projectId: project.id, name, region: regions.choose(region), host },
         clock.now(),
@@ -65,8 +67,14 @@ export function environmentLifecycleRoutes(parts: EnvironmentLifecycleParts): Se
       const key = { projectId: row.project_id, environment: row.name };
       const busy = await findInProgress(tx, key);
       if (busy) throw deploymentInProgress(busy);
-      await endAlertsOf(tx, { ids, clock }, key);
-      await environments.deleteEnvironment(tx, row);
+      const owner = { id: row.project_id, account_id: call.caller.accountId };
+      await keepHosts(tx, owner, row.name, clock.now() + hostKeptMs);
+      if (await isSmall(tx, ofEnvironment(row))) {
+        await endAlertsOf(tx, { ids, clock }, key);
+        await environments.deleteEnvironment(tx, row);
+      } else {
+        await markEnvironmentDeleted(tx, row, clock.now());
+      }
       await markRoutingChanged(tx, key);
       publish(tx, 'environments', key);
       publish(tx, 'removals', null);

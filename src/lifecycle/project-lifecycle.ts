@@ -10,7 +10,7 @@ import { isUniqueViolation } from '../db/database-errors.ts';
 import { ChangedMeanwhile, lockRow } from '../db/guarded.ts';
 import { deploymentInProgress, findInProgressOf } from '../deployments/deployment-queries.ts';
 import { newEnvironment } from '../environments/change-environment.ts';
-import { freeHost, insertEnvironment } from '../environments/environment-queries.ts';
+import { freeHost, insertEnvironment, keepHosts } from '../environments/environment-queries.ts';
 import { type ServedRoute, serve } from '../http/api/served-route.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
@@ -19,6 +19,7 @@ import { freeSlug, slugOf, slugTaken } from '../projects/project-slugs.ts';
 import type { Regions } from '../regions/regions.ts';
 import { publish } from '../signals/signals.ts';
 import { markRoutingChanged } from '../traffic/traffic-queries.ts';
+import { isSmall, markProjectDeleted, ofProject } from './removal.ts';
 
 const firstEnvironment = 'production';
 
@@ -28,9 +29,17 @@ interface ProjectLifecycleParts {
   regions: Regions;
   /** Of an account; 0: any number. */
   maxProjects: number;
+  /** For how long a deleted environment's address is kept for its account. */
+  hostKeptMs?: number;
 }
 
-export function projectLifecycleRoutes({ ids, clock, regions, maxProjects }: ProjectLifecycleParts): ServedRoute[] {
+export function projectLifecycleRoutes({
+  ids,
+  clock,
+  regions,
+  maxProjects,
+  hostKeptMs = 0,
+}: ProjectLifecycleParts): ServedRoute[] {
   return [
     serve(createProject, async (call, tx) => {
       refuseBoundToken(call.caller);
@@ -47,6 +56,8 @@ export function projectLifecycleRoutes({ ids, clock, regions, maxProjects }: Pro
         description: body.description ?? null,
         labels: JSON.stringify(body.labels ?? []),
         next_sequence: 1,
+        backlog: 0,
+        deleted_at: null,
         created_at: nowMs,
         updated_at: nowMs,
         version: 1,
@@ -58,7 +69,7 @@ export function projectLifecycleRoutes({ ids, clock, regions, maxProjects }: Pro
         // A slug derived from the name was taken by a concurrent request: the next attempt finds the next free one.
         throw body.slug === undefined ? new ChangedMeanwhile() : slugTaken(slug);
       }
-      const host = await freeHost(tx, ids, slug, firstEnvironment);
+      const host = await freeHost(tx, { ids, clock }, { accountId: caller.accountId, slug }, firstEnvironment);
       const named = { projectId: row.id, name: firstEnvironment, region, host };
       const environment = newEnvironment(named, nowMs);
       await insertEnvironment(tx, environment);
@@ -76,9 +87,14 @@ export function projectLifecycleRoutes({ ids, clock, regions, maxProjects }: Pro
       call.expectVersion(row.version);
       const busy = await findInProgressOf(tx, row.id);
       if (busy) throw deploymentInProgress(busy);
-      await endAlertsOf(tx, { ids, clock }, { projectId: row.id });
       await markRoutingChanged(tx, { projectId: row.id });
-      await projects.deleteProject(tx, row);
+      await keepHosts(tx, row, null, clock.now() + hostKeptMs);
+      if (row.backlog === 0 && (await isSmall(tx, ofProject(row.id)))) {
+        await endAlertsOf(tx, { ids, clock }, { projectId: row.id });
+        await projects.deleteProject(tx, row);
+      } else {
+        await markProjectDeleted(tx, row, clock.now());
+      }
       publish(tx, 'removals', null);
       return { body: undefined };
     }),

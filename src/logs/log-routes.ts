@@ -62,8 +62,9 @@ const filterOf = ({ revision, instance, stream, search }: Filters) => ({
   search: search ?? null,
 });
 
-function queryOf({ query, page }: ApiCall<typeof contract.listLogs>): PageQuery {
+function queryOf({ caller, query, page }: ApiCall<typeof contract.listLogs>): PageQuery {
   return {
+    accountId: caller.accountId,
     ...filterOf(query),
     fromMs: query.since === undefined ? 0 : Date.parse(query.since),
     // Times are stored more finely than the API gives them: what was printed within the millisecond before is meant.

@@ -1,7 +1,7 @@
 // OpenTelemetry's protocol over HTTP, as JSON: https://opentelemetry.io/docs/specs/otlp/#otlphttp
 import { revisionId } from '../contract/references.ts';
 import { timeMs } from '../lib/log-lines.ts';
-import type { Receiver, ShippedLine } from './log-shipper.ts';
+import { LinesRefused, type Receiver, type ShippedLine } from './log-shipper.ts';
 import type { LogLevel } from './read/line-fields.ts';
 import type { LoggedInstance } from './store/segments.ts';
 
@@ -12,6 +12,8 @@ export interface OtlpAddress {
 
 const severityNumbers: Record<LogLevel, number> = { trace: 1, debug: 5, info: 9, warn: 13, error: 17, fatal: 21 };
 const withinMs = 10_000;
+/** Of what was sent. Others say that the address, the login or the time is wrong, which may be corrected. */
+const refusals = new Set([400, 411, 413, 414, 415, 422, 431]);
 
 const attribute = (key: string, value: string) => ({ key, value: { stringValue: value } });
 
@@ -54,7 +56,9 @@ export function otlpReceiver({ url, headers }: OtlpAddress): Receiver {
         signal: AbortSignal.any([AbortSignal.timeout(withinMs), closing.signal]),
       });
       await response.body?.cancel();
-      if (!response.ok) throw new Error(`the receiver answered ${response.status}`);
+      if (response.ok) return;
+      const said = `the receiver answered ${response.status}`;
+      throw refusals.has(response.status) ? new LinesRefused(said) : new Error(said);
     },
     close: () => closing.abort(),
   };

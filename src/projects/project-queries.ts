@@ -13,7 +13,12 @@ import { isoTime } from '../lib/iso-time.ts';
 export type ProjectRow = Selectable<Tables['project']>;
 
 const selectById = prepared((db) =>
-  db.selectFrom('project').selectAll().where('id', '=', '').where('account_id', '=', ''),
+  db
+    .selectFrom('project')
+    .selectAll()
+    .where('id', '=', '')
+    .where('account_id', '=', '')
+    .where('deleted_at', 'is', null),
 );
 
 /** undefined: there is no such project, or the caller may not see it. */
@@ -30,7 +35,11 @@ export async function requireProject(db: Db, caller: Caller, id: string): Promis
 }
 
 export async function listProjects(db: Db, caller: Caller, page: Page): Promise<ProjectRow[]> {
-  let query = db.selectFrom('project').selectAll().where('account_id', '=', caller.accountId);
+  let query = db
+    .selectFrom('project')
+    .selectAll()
+    .where('account_id', '=', caller.accountId)
+    .where('deleted_at', 'is', null);
   if (caller.projectIds !== null) query = query.where('id', 'in', [...caller.projectIds, '']);
   return newestFirst(query, page).execute();
 }
@@ -41,6 +50,7 @@ export async function hasProjects(db: Db, accountId: string, count: number): Pro
     .selectFrom('project')
     .select('id')
     .where('account_id', '=', accountId)
+    .where('deleted_at', 'is', null)
     .orderBy('id')
     .limit(1)
     .offset(count - 1)
@@ -55,6 +65,7 @@ export async function listKnownProjects(db: Db, caller: Caller, ids: string[]): 
     .selectFrom('project')
     .select('id')
     .where('account_id', '=', caller.accountId)
+    .where('deleted_at', 'is', null)
     .where('id', 'in', ids)
     .execute();
   return rows.map((row) => row.id).filter((id) => caller.projectIds === null || caller.projectIds.includes(id));
@@ -63,7 +74,7 @@ export async function listKnownProjects(db: Db, caller: Caller, ids: string[]): 
 export const insertProject = preparedInsert('project');
 
 export async function updateProject(db: Db, row: ProjectRow): Promise<void> {
-  const { id, account_id, version, created_at, next_sequence, ...changed } = row;
+  const { id, account_id, version, created_at, next_sequence, backlog, deleted_at, ...changed } = row;
   await changeOne(
     db
       .updateTable('project')
@@ -81,7 +92,12 @@ const shownFields = ['name', 'health_state', 'health_since', 'health_reason'] as
 type ShownEnvironment = Pick<Selectable<Tables['environment']>, (typeof shownFields)[number]>;
 
 const selectShown = prepared((db) =>
-  db.selectFrom('environment').select(shownFields).where('project_id', '=', '').orderBy('name'),
+  db
+    .selectFrom('environment')
+    .select(shownFields)
+    .where('project_id', '=', '')
+    .where('deleted_at', 'is', null)
+    .orderBy('name'),
 );
 
 /** What a project shows of its environments. */
@@ -94,6 +110,7 @@ const selectShownOf = prepared((db) =>
     .selectFrom('environment')
     .select(['project_id', ...shownFields])
     .where('project_id', 'in', jsonTexts(dialectOf(db)))
+    .where('deleted_at', 'is', null)
     .orderBy('name'),
 );
 

@@ -34,6 +34,7 @@ const readRoutes = (picked: RawBuilder<unknown>) =>
             cast(null as text) as address, picked.version as number, 0 as value
           from picked left join environment
             on environment.project_id = picked.project_id and environment.name = picked.environment
+              and environment.deleted_at is null
         union all
         select 'share', picked.project_id, picked.environment, null, null, revision.number, revision.traffic_percent
           from picked cross join revision
@@ -58,7 +59,7 @@ const readChanged = readRoutes(
 );
 const readPage = readRoutes(
   sql`select project_id, name as environment, 0 as version from environment
-    where (project_id, name) > (${''}, ${''}) order by project_id, name limit ${0}`,
+    where deleted_at is null and (project_id, name) > (${''}, ${''}) order by project_id, name limit ${0}`,
 );
 
 export interface RoutingChanges {

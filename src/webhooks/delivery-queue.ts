@@ -17,7 +17,7 @@ export interface DeliveryQueue {
   recover(nowMs: number, longestDelayMs: number): Promise<void>;
 
   /**
-   * Leases deliveries that are due, as many as each enabled endpoint has room for. Where the order is strict, that is
+   * Leases deliveries that are due, as many as each account and each of its enabled endpoints has room for. Where the order is strict, that is
    * the first one pending and no other: while it waits for a retry or is being sent, all behind it wait.
    */
   claim(request: ClaimRequest): Promise<Claimed[]>;
@@ -43,17 +43,30 @@ export interface DeliveryQueue {
 export interface ClaimRequest {
   /** What this process has under way, by endpoint. */
   loads: ReadonlyMap<string, Load>;
-  /** The most deliveries to claim, over all endpoints. */
-  limit: number;
-  /** Endpoints with a higher id than this come first, so that every endpoint gets its turn. */
-  after: string;
+  /** The most deliveries this process may have under way, over all accounts: `shareOf` says how many one may have. */
+  most: number;
+  /** What this process has under way, by account. */
+  accounts: ReadonlyMap<string, AccountLoad>;
   lease: string;
   nowMs: number;
   untilMs: number;
 }
 
+export interface AccountLoad {
+  taken: number;
+  /** Its endpoints with a higher id than this come first, so that each gets its turn. */
+  after: string;
+}
+
+/**
+ * How many deliveries one of `accounts` accounts may have under way. As much stays free: an account that has had nothing
+ * to send for a while finds room at once, whatever the others do.
+ */
+export const shareOf = (most: number, accounts: number): number => Math.max(1, Math.floor(most / (accounts + 1)));
+
 /** Where a delivery goes, as of the moment it was claimed. */
 export interface Receiver {
+  account_id: string;
   url: string;
   ordering: Ordering;
   secret_sealed: string;

@@ -21,7 +21,7 @@ import {
 import { requireWebhook, type WebhookRow } from './webhook-queries.ts';
 
 /** How many deliveries one replay may schedule: what one transaction takes without slowing down other requests. */
-const maxReplayed = 10_000;
+const maxReplayed = 1000;
 
 interface DeliveryRouteParts {
   ids: IdSource;

@@ -4,6 +4,7 @@ import type { Db } from '../db/database.ts';
 import type { RetentionClock } from '../db/retention-clock.ts';
 import type { AddressPolicy } from '../lib/address.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { IdSource } from '../lib/ids.ts';
 import type { Log } from '../lib/log.ts';
 import type { Loop, Loops } from '../lib/loops.ts';
 import type { Seal } from '../lib/seal.ts';
@@ -27,6 +28,7 @@ interface DeliveryWorkerParts {
   db: Db;
   /** null: SQLite. */
   databaseUrl: string | null;
+  ids: IdSource;
   clock: Clock;
   retention: RetentionClock;
   log: Log;
@@ -65,6 +67,7 @@ export class DeliveryWorker {
     this.#queue = await openQueue({ db, databaseUrl, onConnectionLost });
     this.#dispatcher = new DeliveryDispatcher({
       ...rest,
+      db,
       queue: this.#queue,
       sender: createSender({ policy, lookup, timeoutMs: timings.timeoutMs ?? timeoutMs }),
       random: Math.random,

@@ -1,9 +1,12 @@
 // Sends what is due: claim as many deliveries as each endpoint has room for → send them → write the outcomes. Commits
 // and freed room wake the claiming; a timer does for what is due later. Claiming never waits for a receiver.
+import type { Db } from '../db/database.ts';
+import { expandBacklog } from '../events/event-backlog.ts';
 import { type Clock, deadlineOf } from '../lib/clock.ts';
+import type { IdSource } from '../lib/ids.ts';
 import type { Log } from '../lib/log.ts';
 import type { Loop, Loops } from '../lib/loops.ts';
-import type { Claimed, DeliveryLease, DeliveryQueue } from './delivery-queue.ts';
+import { type AccountLoad, type Claimed, type DeliveryLease, type DeliveryQueue, shareOf } from './delivery-queue.ts';
 import { defaultScheduleMs, longestDelayMs } from './delivery-retry.ts';
 import { crowdedAfter, type Flight, Flights, HeldLeases } from './flights.ts';
 import { type Finished, finish, OutcomeWriter } from './outcome-writer.ts';
@@ -11,6 +14,8 @@ import type { Sender, Sent } from './send-delivery.ts';
 import { type RequestParts, Requests } from './signed-request.ts';
 
 interface DispatcherParts extends RequestParts {
+  db: Db;
+  ids: IdSource;
   queue: DeliveryQueue;
   clock: Clock;
   log: Log;
@@ -27,7 +32,7 @@ interface DispatcherParts extends RequestParts {
 }
 
 const claimEveryMs = 1000;
-/** The most deliveries a process holds, in flight and waiting for room. */
+/** The most deliveries a process holds, in flight and waiting for room; each account has its share of them. */
 const maxTaken = 1500;
 /** Longer than a request may take, with time to write its outcome; renewed where that is not enough. */
 const defaultLeaseMs = 30_000;
@@ -42,11 +47,14 @@ export class DeliveryDispatcher {
   readonly #flights = new Flights();
   readonly #leases = new HeldLeases();
   #claims = 0;
-  /** Where one claim cannot serve all endpoints, those behind this one come first in the next. */
-  #last = '';
+  /** The account whose backlog of events was worked on last; null: there is none. */
+  #expanded: string | null = null;
+  /** Where one claim cannot serve all endpoints of an account, those behind this one come first in the next. */
+  readonly #last = new Map<string, string>();
   /** Endpoints that got all they could take in the last claim, and how many deliveries they had then. */
   #crowded = new Map<string, number>();
-  #full = false;
+  /** Accounts that had much of their share after the last claim, and how much. */
+  #full = new Map<string, number>();
   #stopping = false;
   #loop: Loop | null = null;
   #idle: (() => void) | null = null;
@@ -92,13 +100,13 @@ export class DeliveryDispatcher {
     void this.#release(this.#flights.giveUpStale(nowMs));
     const untilMs = nowMs + leaseMs;
     await this.#renewLeases(nowMs + leaseMs / 2, untilMs);
-    const limit = maxTaken - this.#flights.taken;
-    if (limit <= 0) return;
+    await this.#expandBacklog();
     const loads = this.#flights.loads();
+    const accounts = this.#accountLoads();
     const claimed = await queue.claim({
       loads,
-      limit,
-      after: this.#last,
+      most: maxTaken,
+      accounts,
       lease: `${id}.${++this.#claims}`,
       nowMs,
       untilMs,
@@ -107,16 +115,44 @@ export class DeliveryDispatcher {
     const takenAt = this.#deadlineClock.now();
     for (const delivery of claimed) this.#flights.add(delivery, takenAt);
     for (const webhookId of new Set(claimed.map(({ webhook_id }) => webhook_id))) this.#sendWaiting(webhookId);
-    this.#full = claimed.length === limit;
-    if (this.#full) this.#last = lastInTurn(claimed, this.#last);
+    this.#noteFull(claimed, accounts);
     this.#crowded = crowdedAfter(loads, claimed, nowMs);
     for (const webhookId of this.#crowded.keys()) this.#wakeIfRoom(webhookId);
+  }
+
+  /** One slice of the deliveries that are still to be inserted; the next pass goes on with the next account. */
+  async #expandBacklog(): Promise<void> {
+    const { db, ids, clock } = this.#parts;
+    this.#expanded = await expandBacklog(db, { ids, clock }, this.#expanded ?? '');
+    if (this.#expanded !== null) this.wake();
   }
 
   /** Claims again once a quarter of what an endpoint had is done: fewer are not worth a query. */
   #wakeIfRoom(webhookId: string): void {
     const hasRoom = this.#flights.takenOf(webhookId) <= (this.#crowded.get(webhookId) ?? -1) * 0.75;
-    if (hasRoom || (this.#full && this.#flights.taken <= maxTaken / 2)) this.wake();
+    if (hasRoom || (this.#full.size > 0 && this.#hasAccountRoom())) this.wake();
+  }
+
+  #hasAccountRoom(): boolean {
+    const taken = this.#flights.takenByAccount();
+    return [...this.#full].some(([account, had]) => (taken.get(account) ?? 0) <= had / 2);
+  }
+
+  #accountLoads(): Map<string, AccountLoad> {
+    const loads = this.#flights.takenByAccount();
+    return new Map(Array.from(loads, ([id, taken]) => [id, { taken, after: this.#last.get(id) ?? '' }]));
+  }
+
+  /** An account that got its whole share may have more that is due, for other endpoints. */
+  #noteFull(claimed: Claimed[], before: ReadonlyMap<string, AccountLoad>): void {
+    const got = Map.groupBy(claimed, ({ account_id }) => account_id);
+    const taken = this.#flights.takenByAccount();
+    const share = shareOf(maxTaken, new Set([...before.keys(), ...got.keys()]).size);
+    this.#full = new Map([...taken].filter(([, count]) => count >= share / 2));
+    for (const [account, own] of got) {
+      if (this.#full.has(account)) this.#last.set(account, lastInTurn(own, this.#last.get(account) ?? ''));
+      else this.#last.delete(account);
+    }
   }
 
   #sendWaiting(webhookId: string): void {

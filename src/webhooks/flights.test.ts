@@ -5,6 +5,7 @@ import { crowdedAfter, type Flight, Flights } from './flights.ts';
 
 const claim = (webhook_id: string, n: number, more: Partial<Claimed> = {}): Claimed => ({
   id: `dlv_${webhook_id}_${n}`,
+  account_id: 'acc',
   webhook_id,
   event_id: `evt_${n}`,
   type: 'alert.fired',

@@ -15,6 +15,7 @@ export interface Flight {
 }
 
 interface Endpoint {
+  account: string;
   /** In the order in which they were sent. */
   flights: Set<Flight>;
   waiting: { claimed: Claimed; takenAt: number }[];
@@ -41,16 +42,24 @@ export class Flights {
     return this.#count + this.#waiting;
   }
 
+  /** In flight and waiting, by account. */
+  takenByAccount(): Map<string, number> {
+    const taken = new Map<string, number>();
+    for (const { account, flights, waiting } of this.#endpoints.values())
+      taken.set(account, (taken.get(account) ?? 0) + flights.size + waiting.length);
+    return taken;
+  }
+
   takenOf(webhookId: string): number {
     const endpoint = this.#endpoints.get(webhookId);
     return endpoint ? endpoint.flights.size + endpoint.waiting.length : 0;
   }
 
   add(claimed: Claimed, nowMs: number): void {
-    const { webhook_id, ordering, failures } = claimed;
+    const { webhook_id, account_id: account, ordering, failures } = claimed;
     let endpoint = this.#endpoints.get(webhook_id);
     if (!endpoint) {
-      endpoint = { flights: new Set(), waiting: [], strict: false, failures: 0 };
+      endpoint = { account, flights: new Set(), waiting: [], strict: false, failures: 0 };
       this.#endpoints.set(webhook_id, endpoint);
     }
     endpoint.strict = ordering === 'strict';

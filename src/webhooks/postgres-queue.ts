@@ -40,8 +40,8 @@ export function postgresQueue(databaseUrl: string, onConnectionLost: (error: Err
  * is needed to send them. It walks the index from one endpoint to the next, so a long queue of one endpoint costs
  * nothing.
  *
- * $1 now, $2 how many for endpoints with something under way, $3 to $5 for all others, $6 the endpoint to start behind,
- * $7 limit, $8 lease, $9 its end.
+ * $1 now, $2 how many for endpoints with something under way, $3 to $5 for all others, $6 what accounts have under way and
+ * the endpoint to start behind, $7 how much all accounts together may have, $8 lease, $9 its end.
  *
  * A claim never waits for a lock, so it is part of no deadlock. The first delivery of a strict queue is found first and
  * locked then: where another process has it locked the whole queue is left out, as the one behind must not be claimed.
@@ -59,7 +59,7 @@ const claiming = `
     select * from json_to_recordset($2::json) as b(id text, well bigint, failing bigint, probing bigint)
   ),
   endpoint as materialized (
-    select w.id, w.url, w.ordering, w.secret_sealed, w.old_secret_sealed, w.old_secret_until, w.failures,
+    select w.id, w.account_id, w.url, w.ordering, w.secret_sealed, w.old_secret_sealed, w.old_secret_until, w.failures,
       case
         when w.ordering = 'strict' and busy.id is not null then 0
         when w.failures >= ${opensAfter} then
@@ -69,10 +69,21 @@ const claiming = `
       end as want
     from waiting join webhook w on w.id = waiting.id left join busy on busy.id = w.id
     where w.state = 'enabled'
-    order by (w.id > $6::text) desc, w.id
+  ),
+  known as materialized (
+    select * from json_to_recordset($6::json) as k(id text, taken bigint, after text)
+  ),
+  account as materialized (
+    select a.id, coalesce(known.taken, 0) as taken, coalesce(known.after, '') as after
+    from (select account_id as id from endpoint where want > 0 union select id from known) a
+      left join known on known.id = a.id
   ),
   picked as materialized (
-    select p.tid from endpoint cross join lateral (
+    select of.tid from account cross join lateral (
+    select p.tid from (
+      select * from endpoint where endpoint.account_id = account.id and endpoint.want > 0
+      order by (endpoint.id > account.after) desc, endpoint.id
+    ) endpoint cross join lateral (
       select f.tid from (
         select c.ctid as tid from delivery c
         where endpoint.ordering <> 'strict' and c.webhook_id = endpoint.id and c.state = 'pending'
@@ -90,8 +101,8 @@ const claiming = `
         for update skip locked
       ) l
     ) p
-    where endpoint.want > 0
-    limit $7::bigint
+    limit greatest(0, greatest(1, $7::bigint / ((select count(*) from account) + 1)) - account.taken)
+    ) of
   ),
   taken as (
     update delivery d set lease = $8::text, lease_until = $9::bigint
@@ -101,13 +112,14 @@ const claiming = `
   )
   select t.id, t.webhook_id, t.event_id, t.type, t.attempts, t.tried, t.lease,
     coalesce(t.test_body, (select event.body from event where event.id = t.event_id)) as body,
-    e.url, e.ordering, e.secret_sealed, e.old_secret_sealed, e.old_secret_until, e.failures
+    e.account_id, e.url, e.ordering, e.secret_sealed, e.old_secret_sealed, e.old_secret_until, e.failures
   from taken t join endpoint e on e.id = t.webhook_id`;
 
-async function claim(db: Db, { loads, limit, after, lease, nowMs, untilMs }: ClaimRequest): Promise<Claimed[]> {
+async function claim(db: Db, { loads, most, accounts, lease, nowMs, untilMs }: ClaimRequest): Promise<Claimed[]> {
   const idle = wantsFor(undefined, nowMs);
   const busy = [...loads].map(([id, load]) => ({ id, ...wantsFor(load, nowMs) }));
-  const parameters = [nowMs, JSON.stringify(busy), idle.well, idle.failing, idle.probing, after, limit, lease, untilMs];
+  const known = JSON.stringify([...accounts].map(([id, load]) => ({ id, ...load })));
+  const parameters = [nowMs, JSON.stringify(busy), idle.well, idle.failing, idle.probing, known, most, lease, untilMs];
   return (await db.executeQuery<Claimed>(CompiledQuery.raw(claiming, parameters) as CompiledQuery<Claimed>)).rows;
 }
 

@@ -1,15 +1,16 @@
 // Which addresses webhooks may reach. A host name is resolved once, every address it resolves to is checked, and the
 // connection goes to a checked address, so a DNS answer that changes in between has no effect. IP addresses in the URL
 // are checked too.
-import type { LookupAddress } from 'node:dns';
-import { lookup } from 'node:dns/promises';
 import { isIP, type Socket } from 'node:net';
 import { type AddressPolicy, isLoopback, isOnlyListed, mayConnect, parseAddress, type Range } from '../lib/address.ts';
+import { createLookup, type Lookup, type ResolvedAddress } from '../lib/dns-lookup.ts';
 import { buildConnector } from '../lib/undici.ts';
 
-export type Lookup = (hostname: string) => Promise<LookupAddress[]>;
+export type { Lookup } from '../lib/dns-lookup.ts';
+export const systemLookup: Lookup = createLookup();
 
-export const systemLookup: Lookup = (hostname) => lookup(hostname, { all: true, order: 'verbatim' });
+/** A request waits for it. */
+const lookupTimeoutMs = 6000;
 
 /** The receiver is at an address that the service must not connect to. */
 export class AddressRefused extends Error {
@@ -23,13 +24,19 @@ export async function resolveAllowed(
   hostname: string,
   policy: AddressPolicy,
   resolve: Lookup,
-): Promise<LookupAddress[]> {
+): Promise<ResolvedAddress[]> {
   const bare = hostname.replace(/^\[(.*)\]$/, '$1');
   const family = isIP(bare);
-  const answers = family === 0 ? await resolve(bare) : [{ address: bare, family }];
+  const answers = family === 0 ? await inTime(bare, resolve) : [{ address: bare, family }];
   if (answers.length === 0) throw new Error(`${bare} has no address`);
   if (!answers.every(({ address }) => mayConnect(address, policy))) throw new AddressRefused(bare);
   return answers;
+}
+
+async function inTime(hostname: string, resolve: Lookup): Promise<ResolvedAddress[]> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error(`DNS does not answer for ${hostname}`)), lookupTimeoutMs);
+  return Promise.race([resolve(hostname), late]).finally(() => clearTimeout(timer));
 }
 
 interface GuardedConnector {

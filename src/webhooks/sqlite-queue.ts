@@ -16,6 +16,7 @@ import {
   type Outcome,
   outcomeFields,
   type Receiver,
+  shareOf,
 } from './delivery-queue.ts';
 import { longestProbeWaitMs, wantFor } from './endpoint-health.ts';
 
@@ -60,7 +61,7 @@ const selectWaiting = prepared((db) => ({
         select (select min(d.webhook_id) from delivery d where d.state = 'pending' and d.webhook_id > waiting.id)
         from waiting where waiting.id is not null
       )
-      select w.id, w.url, w.ordering, w.secret_sealed, w.old_secret_sealed, w.old_secret_until, w.failures, w.probe_at
+      select w.id, w.account_id, w.url, w.ordering, w.secret_sealed, w.old_secret_sealed, w.old_secret_until, w.failures, w.probe_at
       from waiting join webhook w on w.id = waiting.id where w.state = 'enabled' order by w.id`.compile(
       db,
     ) as CompiledQuery<WaitingEndpoint>,
@@ -68,16 +69,24 @@ const selectWaiting = prepared((db) => ({
 
 async function claim(db: Db, request: ClaimRequest): Promise<Claimed[]> {
   const waiting = await selectWaiting(db);
-  const first = waiting.findIndex(({ id }) => id > request.after);
-  const inTurn = first > 0 ? [...waiting.slice(first), ...waiting.slice(0, first)] : waiting;
-  const open = inTurn.map((endpoint) => ({ endpoint, want: wantOf(endpoint, request) })).filter(({ want }) => want > 0);
-  if (open.length === 0) return [];
+  const byAccount = Map.groupBy(
+    waiting.filter((endpoint) => wantOf(endpoint, request) > 0),
+    ({ account_id }) => account_id,
+  );
+  if (byAccount.size === 0) return [];
+  const share = shareOf(request.most, new Set([...byAccount.keys(), ...request.accounts.keys()]).size);
   return db.transaction().execute(async (tx) => {
     const claimed: Claimed[] = [];
-    for (const { endpoint, want } of open) {
-      const left = request.limit - claimed.length;
-      if (left <= 0) break;
-      claimed.push(...(await claimFor(tx, endpoint, Math.min(want, left), request)));
+    for (const [account, endpoints] of byAccount) {
+      const { taken, after } = request.accounts.get(account) ?? { taken: 0, after: '' };
+      let left = share - taken;
+      const first = endpoints.findIndex(({ id }) => id > after);
+      for (const endpoint of first > 0 ? [...endpoints.slice(first), ...endpoints.slice(0, first)] : endpoints) {
+        if (left <= 0) break;
+        const found = await claimFor(tx, endpoint, Math.min(wantOf(endpoint, request), left), request);
+        claimed.push(...found);
+        left -= found.length;
+      }
     }
     return claimed;
   });

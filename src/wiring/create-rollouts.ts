@@ -4,9 +4,11 @@ import { databaseLeases, onlyProcess } from '../deployments/reconcile/environmen
 import { Reconciler } from '../deployments/reconcile/reconciler.ts';
 import { UsageMeter } from '../deployments/usage-meter.ts';
 import { rangeText } from '../lib/address.ts';
+import { createLookup } from '../lib/dns-lookup.ts';
 import type { Collector } from '../logs/log-collector.ts';
 import type { Regions } from '../regions/regions.ts';
 import { registryLogins } from '../registries/registry-logins.ts';
+import { registryPolicy } from '../registries/registry-policy.ts';
 import type { CertificateSource, DataPlane, RouterPorts } from '../traffic/data-plane.ts';
 import { haproxyFilesOf } from '../traffic/haproxy/haproxy-files.ts';
 import { inProcessPlane } from '../traffic/in-process-plane.ts';
@@ -69,6 +71,7 @@ export async function createRollouts(common: Common, config: Config, parts: Roll
     ...common,
     regions,
     logins: registryLogins({ ...common, files: config.registryConfig }),
+    refuseRegistry: registryPolicy({ db, lookup: createLookup(), allowed: config.registryAllow }),
     leases,
     pullTimeoutS: config.pullTimeoutS,
     instancePorts: config.instancePorts,

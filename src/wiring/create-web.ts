@@ -83,7 +83,7 @@ export function createWeb(common: Common, config: Config, parts: WebParts): Web 
     endsConnections: () => phase !== 'serving',
   };
   const server = createServer({ ...common, ...service, trustedProxies });
-  const metricsAccess = { token: config.metricsToken, trustedProxies };
+  const metricsAccess = { token: config.metricsToken, isOpen: config.metricsOpen === 'on', trustedProxies };
   mountServicePages(server, { ...common, ...service, metricsAccess });
   if (roles.includes('api')) {
     mountSessions(server, { ...common, ...service });
@@ -128,17 +128,26 @@ export function createWeb(common: Common, config: Config, parts: WebParts): Web 
 const hasConnections = (server: Server): Promise<boolean> =>
   new Promise((resolve) => server.getConnections((error, count) => resolve(!error && count > 0)));
 
+const dayMs = 86_400_000;
+
 /** Every route of the API. `more`: the parts that bring their own routes. */
 export function apiRoutes(
   common: Common,
   regions: Regions,
   addresses: Addresses,
-  maxProjects: number,
+  { projectsPerAccount: maxProjects, hostKeptDays }: Pick<Config, 'projectsPerAccount' | 'hostKeptDays'>,
   storedLogs: LogParts['storedLogs'],
   more: { routes: ServedRoute[] }[],
 ): ServedRoute[] {
   const openApi = openApiDocument(version);
-  const parts = { ...common, regions, urlOf: addresses.environmentUrl, maxProjects, storedLogs };
+  const parts = {
+    ...common,
+    regions,
+    urlOf: addresses.environmentUrl,
+    maxProjects,
+    hostKeptMs: hostKeptDays * dayMs,
+    storedLogs,
+  };
   return [
     ...overviewRoutes({ ...parts, domainUrlOf: addresses.domainUrl }),
     ...projectRoutes(parts),

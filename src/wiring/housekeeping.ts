@@ -5,14 +5,16 @@ import { sweepIdempotencyKeys } from '../http/api/idempotency.ts';
 import type { RateCells } from '../http/api/rate-cells.ts';
 import type { Log } from '../lib/log.ts';
 import type { Loops } from '../lib/loops.ts';
+import { sweepDeleted } from '../lifecycle/removal.ts';
 import type { Regions } from '../regions/regions.ts';
+import { subscribe } from '../signals/signals.ts';
 import { deleteSessionsBefore } from '../tokens/session-queries.ts';
 import type { LastUsed } from '../tokens/token-queries.ts';
 import type { Common } from './common.ts';
 
 const dayMs = 86_400_000;
 
-interface HousekeepingParts extends Pick<Common, 'db' | 'clock' | 'retention' | 'log' | 'loops'> {
+interface HousekeepingParts extends Pick<Common, 'db' | 'ids' | 'clock' | 'retention' | 'log' | 'loops'> {
   cells: RateCells;
   lastUsed: LastUsed;
   regions: Regions;
@@ -20,10 +22,15 @@ interface HousekeepingParts extends Pick<Common, 'db' | 'clock' | 'retention' | 
 }
 
 export function startHousekeeping(parts: HousekeepingParts) {
-  const { db, clock, retention, log, loops, cells, lastUsed, regions, alertsKeptDays } = parts;
+  const { db, ids, clock, retention, log, loops, cells, lastUsed, regions, alertsKeptDays } = parts;
   const every = (intervalMs: number, name: string, step: () => Promise<void>) =>
     loops.start({ name, intervalMs, step });
+  const removal = every(60_000, 'clearing away what was deleted', async () => {
+    if (await sweepDeleted(db, { ids, clock })) removal.wake();
+  });
+  const unsubscribe = subscribe(db, 'removals', () => removal.wake());
   const running = [
+    removal,
     every(10_000, 'heartbeats', async () => reportStuck(loops, log)),
     // One each: a region whose engine hangs delays the checks of no other.
     ...regions.all().map(({ name }) => every(2_000, `health of region ${name}`, () => regions.check(name))),
@@ -38,6 +45,7 @@ export function startHousekeeping(parts: HousekeepingParts) {
   ];
   return {
     async stop(): Promise<void> {
+      unsubscribe();
       await Promise.all(running.map((loop) => loop.stop()));
       await lastUsed.flush(db).catch((error) => log.warn({ err: error }, 'last use of tokens not written'));
     },

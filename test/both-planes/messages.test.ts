@@ -130,6 +130,17 @@ function responses() {
     wire.socket.destroy();
   });
 
+  test('Expect: 100-continue without a body: where the answer closes the connection, what is behind it is not read', async () => {
+    const instance = await named('ok');
+    const router = await serveInstance(instance);
+    const wire = new Wire(router.port());
+    wire.write(getRequest('/first', 'Expect: 100-continue\r\n') + getRequest('/second', 'Connection: close\r\n'));
+    const text = await wire.untilClosed();
+    const reached = instance.seen.map(({ url }) => url);
+    const closes = /connection: close/i.test(text.slice(0, text.indexOf('\r\n\r\n')));
+    assert.deepEqual(reached, closes ? ['/first'] : ['/first', '/second']);
+  });
+
   test('connections to instances are kept', async () => {
     const instance = await named('ok');
     const router = await serveInstance(instance);

@@ -37,6 +37,8 @@ function answerTo(query: Buffer, find: (name: string, type: keyof typeof types) 
 }
 
 export interface Dns {
+  /** Its address, for a resolver. */
+  server: string;
   lookup: Lookup;
   resolveTxt: ResolveTxt;
   questions: string[];
@@ -60,8 +62,10 @@ export async function startDns(
   socket.bind(0, '127.0.0.1');
   await once(socket, 'listening');
   const resolver = new Resolver({ timeout: 2000, tries: 1 });
-  resolver.setServers([`127.0.0.1:${(socket.address() as AddressInfo).port}`]);
+  const server = `127.0.0.1:${(socket.address() as AddressInfo).port}`;
+  resolver.setServers([server]);
   return {
+    server,
     questions,
     lookup: async (name) => (await resolver.resolve4(name)).map((address) => ({ address, family: 4 })),
     resolveTxt: (name) => resolver.resolveTxt(name),

@@ -1,6 +1,8 @@
 // Who gets the metrics.
 import assert from 'node:assert/strict';
+import { networkInterfaces } from 'node:os';
 import { describe, test } from 'node:test';
+import { keepFor } from '../../src/http/service-pages.ts';
 import { sharedApp } from '../helpers/shared-app.ts';
 
 const token = 'metrics-token-0123456789';
@@ -35,5 +37,38 @@ describe('with SLUICE_METRICS_TOKEN', () => {
     }
     assert.equal((await app.call('GET', '/metrics')).status, 401, 'a token of the API is another one');
     assert.equal((await app.call('GET', '/metrics', { token })).status, 200);
+  });
+});
+
+test('however often they are asked for, they are computed a tenth of the time', async () => {
+  let nowMs = 0;
+  let computed = 0;
+  const read = keepFor(
+    async () => {
+      nowMs += 50;
+      return String(++computed);
+    },
+    () => nowMs,
+  );
+  for (let n = 0; n < 1000; n++, nowMs++) await read();
+  assert.ok(computed <= 3, `${computed} times in 1 s`);
+  const failing = keepFor(async () => Promise.reject(new Error(`away ${++computed}`)));
+  await assert.rejects(failing());
+  await assert.rejects(failing(), 'a failure is not kept');
+});
+
+describe('on another address than loopback', () => {
+  const own = Object.values(networkInterfaces())
+    .flat()
+    .find((one) => one?.family === 'IPv4' && !one.internal)?.address;
+  const at = (app: { url: string }) => app.url.replace('0.0.0.0', own!).replace('127.0.0.1', own!);
+  const closed = sharedApp({ env: { SLUICE_HOST: '0.0.0.0' } });
+  const open = sharedApp({ env: { SLUICE_HOST: '0.0.0.0', SLUICE_METRICS_OPEN: 'on' } });
+
+  test('they are for this machine, unless a setting opens them', async () => {
+    if (own === undefined) return;
+    assert.equal((await fetch(`${at(closed)}/metrics`)).status, 403);
+    assert.equal((await fetch(`${at(open)}/metrics`)).status, 200);
+    assert.equal((await fetch(`${at(closed)}/docs`)).status, 200);
   });
 });

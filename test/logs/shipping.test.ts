@@ -11,7 +11,7 @@ import { createLog } from '../../src/lib/log.ts';
 import { encodeLine, encodeLines, timeText } from '../../src/lib/log-lines.ts';
 import { S3 } from '../../src/lib/s3.ts';
 import { Shipper, shippedLines } from '../../src/logs/log-shipper.ts';
-import { otlpBody } from '../../src/logs/otlp-receiver.ts';
+import { otlpBody, otlpReceiver } from '../../src/logs/otlp-receiver.ts';
 import { syslogMessage, syslogReceiver } from '../../src/logs/syslog-receiver.ts';
 import { startApp } from '../helpers/app.ts';
 import { ca, issue } from '../helpers/router-certificates.ts';
@@ -190,6 +190,32 @@ test('while a receiver takes nothing, memory is bounded and what finds no room i
   const shipper = new Shipper(receiver, log);
   const chunk = encodeLines(Array.from({ length: 1000 }, () => line('x'.repeat(1000))));
   for (let n = 0; n < 20; n++) shipper.add(instance, chunk);
-  assert.equal(shipper.dropped, 12_000, `of 20,000 lines, 1 MB each thousand, 8 MB wait`);
+  assert.equal(shipper.dropped, 18_000, `of 20,000 lines, 1 MB each thousand, 2 MB of a project wait`);
+  const other = { ...instance, key: { ...instance.key, projectId: 'prj_2' } };
+  shipper.add(other, encodeLine(line('of another project')));
+  assert.equal(shipper.dropped, 18_000, 'which has room of its own');
   shipper.stop();
+});
+
+test('what a receiver refuses is found by halves and dropped; all else arrives, of this project and of others', async () => {
+  const taken: string[] = [];
+  const server = createHttp(async (request, response) => {
+    const text = JSON.stringify(await json(request));
+    const isRefused = text.includes('poison') || text.length > 100_000;
+    if (!isRefused) taken.push(...(text.match(/(?<="stringValue":")line \d+/g) ?? []));
+    response.writeHead(isRefused ? 413 : 200).end();
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  cleanUp.push(() => server.close());
+  const { port } = server.address() as AddressInfo;
+  const shipper = new Shipper(otlpReceiver({ url: `http://127.0.0.1:${port}/v1/logs`, headers: {} }), log);
+  cleanUp.push(() => shipper.stop());
+  const lines = Array.from({ length: 400 }, (_, n) =>
+    line(n === 77 || n === 300 ? 'poison' : `line ${n} ${'x'.repeat(300)}`),
+  );
+  shipper.add(instance, encodeLines(lines));
+  const other = { ...instance, id: 'ins_2', key: { ...instance.key, projectId: 'prj_2' } };
+  shipper.add(other, encodeLine(line('line 1000')));
+  await until('all of it', () => shipper.shipped + shipper.dropped === 401);
+  assert.deepEqual([shipper.shipped, shipper.dropped, new Set(taken).size], [399, 2, 399]);
 });

@@ -92,10 +92,13 @@ const replayVerb = verb({
     const since = readTime(text, 'since', context.io.now());
     const sluice = await connect(context);
     const only = context.flag('missing') ? ('missing' as const) : ('failed' as const);
-    const replayed = await sluice.webhooks.replay(context.args[0]!, { since, only });
+    let replayed = { scheduled: 0, has_more: true };
+    while (replayed.has_more) {
+      const { scheduled, has_more } = await sluice.webhooks.replay(context.args[0]!, { since, only });
+      replayed = { scheduled: replayed.scheduled + scheduled, has_more };
+    }
     context.out.result(replayed, () => {
       context.out.line(`${plural(replayed.scheduled, 'delivery', 'deliveries')} on the way`);
-      if (replayed.has_more) context.out.note('There are more: ask again.');
     });
     return exit.done;
   },

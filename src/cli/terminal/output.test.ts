@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { processIo, type Sink } from '../io.ts';
-import { ago, count, createOutput, hasColours, milliseconds, percent, span } from './output.ts';
+import { ago, count, createOutput, escapeControls, hasColours, milliseconds, percent, span } from './output.ts';
 
 test('colours only on a terminal that can show them, or where they are asked for', () => {
   const [terminal, pipe]: Sink[] = [{ write() {}, isTTY: true }, { write() {} }];
@@ -67,4 +67,11 @@ test('times, shares and sizes in words', () => {
   assert.deepEqual([null, 0, 0.0512].map(percent), ['-', '0.0 %', '5.1 %']);
   assert.deepEqual([null, 4.04, 120.4, 12_345].map(milliseconds), ['-', '4.0 ms', '120 ms', '12.3 s']);
   assert.deepEqual([7, 1234, 1_234_567].map(count), ['7', '1,234', '1,234,567']);
+});
+
+test('JSON holds nothing that a terminal obeys, and reads as what it was', () => {
+  const value = { text: 'a\u009b2Jb\u0085c\u202ed\u2028e\x1b[0m' };
+  const json = escapeControls(JSON.stringify(value));
+  assert.doesNotMatch(json, /[\u0000-\u001f\u007f-\u009f\u2028-\u202e]/);
+  assert.deepEqual(JSON.parse(json), value);
 });

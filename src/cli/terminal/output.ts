@@ -78,7 +78,7 @@ export function createOutput(io: Io, json: boolean, quiet: boolean): Output {
   const paint = painter(env, stdout);
   const line = (text = '') => void stdout.write(`${text}\n`);
   const result = (value: unknown, print: () => void) => {
-    if (json) line(JSON.stringify(value, null, stdout.isTTY ? 2 : undefined));
+    if (json) line(escapeControls(JSON.stringify(value, null, stdout.isTTY ? 2 : undefined)));
     else print();
   };
   const note = (text: string) => {
@@ -94,7 +94,7 @@ export function createOutput(io: Io, json: boolean, quiet: boolean): Output {
     line,
     note,
     result,
-    jsonLine: (value) => line(JSON.stringify(value)),
+    jsonLine: (value) => line(escapeControls(JSON.stringify(value))),
     list(items, columnList, empty) {
       result(items, () => {
         if (items.length === 0) return note(empty);
@@ -168,3 +168,10 @@ export const count = (number: number): string => String(number).replaceAll(/\B(?
 
 export const plural = (number: number, one: string, many = `${one}s`): string =>
   `${count(number)} ${number === 1 ? one : many}`;
+
+/** JSON leaves these as they are, but terminals obey some of them: C1, and what turns the direction of text around. */
+export const escapeControls = (json: string): string =>
+  json.replaceAll(
+    /[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );

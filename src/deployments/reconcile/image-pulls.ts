@@ -34,6 +34,8 @@ interface ImagePullParts {
   log: Log;
   clock: Clock;
   random: () => number;
+  /** Why the registry of this image may not be asked; null: it may. */
+  refuseRegistry?(image: string): Promise<string | null>;
 }
 
 export class ImagePulls {
@@ -80,6 +82,7 @@ export class ImagePulls {
       const variables = openSealedVariables(variables_sealed, { project_id, name: environment }, this.#parts.seal);
       // A rollback knows the digest that ran; the tag may point to another image by now.
       const reference = digest === null ? image : pinImage(image, digest);
+      if (engine.kind !== 'standin') await this.#refuse(image);
       const login = await this.#parts.logins.find(project_id, image);
       pull.known = await engine.prepare(reference, variables, { login, isKnown: digest !== null });
       pull.nextAt = Number.POSITIVE_INFINITY;
@@ -91,6 +94,11 @@ export class ImagePulls {
     }
   }
 
+  async #refuse(image: string): Promise<void> {
+    const reason = await this.#parts.refuseRegistry?.(image);
+    if (reason) throw new EngineError('image_denied', reason);
+  }
+
   #failed(pull: Pull, error: unknown): void {
     const { clock, log, random } = this.#parts;
     const fault = error instanceof EngineError ? error.fault : 'unavailable';
@@ -98,6 +106,7 @@ export class ImagePulls {
     if (fault === 'image_not_found' || fault === 'image_denied') {
       pull.known = { code: fault, message: reason };
       pull.nextAt = Number.POSITIVE_INFINITY;
+      log.info({ err: error, deployment: pull.deployment }, 'the image is not given out');
       return;
     }
     const trouble = pullTrouble(fault, reason);

@@ -47,6 +47,8 @@ interface ReconcilerParts {
   followLogs?: ReconcileContext['followLogs'];
   takeLogs?: ReconcileContext['takeLogs'];
   random: () => number;
+  /** Why the registry of an image may not be asked; null: it may. */
+  refuseRegistry?(image: string): Promise<string | null>;
   /** How an instance's health is checked. */
   probe?: Probe;
 }

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import type { ImageInspectInfo } from 'dockerode';
 import { type ImageReference, nameOf, parseImage, pinImage } from '../../contract/references.ts';
 import { EngineError, type ImageAccess, type RegistryAuth } from '../engine.ts';
-import { pullFault } from '../registry/registry-faults.ts';
+import { pullError } from '../registry/registry-faults.ts';
 import {
   type DockerClient,
   EngineTimeout,
@@ -122,7 +122,3 @@ async function whoIsSilent(client: DockerClient, error: unknown): Promise<never>
 
 /** As the engine expects it in its X-Registry-Auth header. */
 const authConfig = ({ server, ...login }: RegistryAuth) => ({ ...login, serveraddress: server });
-
-function pullError(reference: ImageReference, message: string, statusCode: number | null, cause?: unknown) {
-  return new EngineError(pullFault(reference, message, statusCode), message, cause);
-}

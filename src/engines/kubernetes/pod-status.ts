@@ -3,6 +3,7 @@
 import { parseImage } from '../../contract/references.ts';
 import type { EngineEnd, EngineFailure, EngineInstance } from '../engine.ts';
 import { pullFault } from '../registry/registry-faults.ts';
+import { publicReason } from '../registry/registry-reasons.ts';
 import type { Condition, ContainerStatus, Pod, Terminated } from './kube-objects.ts';
 import { containerName } from './manifests.ts';
 
@@ -132,8 +133,8 @@ function waitingFailure(reason: string | undefined, message: string | undefined,
 function pullFailure(words: string, image: string): EngineFailure {
   const reference = parseImage(image);
   const fault = reference ? pullFault(reference, words, null) : 'image_not_found';
-  // Every layer of a kubelet's message repeats the name.
-  const message = words.replaceAll(image, 'it').replace(/^rpc error: code = \w+ desc = /, '');
+  // The rest of what a kubelet says may hold what an internal page answered.
+  const message = publicReason(words) ?? '';
   switch (fault) {
     case 'image_not_found':
       return { code: fault, message: `A node found no ${image}${suffixOf(message)}. Check its name and tag.` };

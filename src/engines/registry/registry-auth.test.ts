@@ -36,3 +36,11 @@ const sent: [header: string, understood: ReturnType<typeof parseChallenges>][] =
 for (const [header, understood] of sent) {
   test(`${header || 'no header'} is understood`, () => assert.deepEqual(parseChallenges(header), understood));
 }
+
+test('a hostile header takes no time', () => {
+  const startedAt = process.cpuUsage();
+  for (const piece of ['a', 'a=', ' ', ',', '"', 'a="\\', 'bearer ', ', bearer a'])
+    parseChallenges(`Bearer realm="https://auth.example/",${piece.repeat(64_000 / piece.length)}`);
+  const { user, system } = process.cpuUsage(startedAt);
+  assert.ok(user + system < 500_000, `${(user + system) / 1000} ms`);
+});

@@ -84,10 +84,14 @@ type Challenge =
   | { scheme: 'basic' }
   | { scheme: 'bearer'; realm: string; service: string | null; scope: string | null };
 
-const challengeParameter = /([a-z_]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))/gi;
+/** Longer than any that a registry has reason to send: what follows is not read. */
+const maxChallenge = 4096;
+/** A name is tried from its beginning only, so that a long one is read once. */
+const challengeParameter = /(?<![a-z_])([a-z_]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))/gi;
 
 /** The ones that are understood; Bearer first, which registries that offer both prefer. */
-export function parseChallenges(header: string): Challenge[] {
+export function parseChallenges(whole: string): Challenge[] {
+  const header = whole.slice(0, maxChallenge);
   const starts = [...header.matchAll(/(?:^|,)\s*(basic|bearer)(?=\s|$|,)/gi)];
   const found = starts.flatMap((start, index): Challenge[] => {
     if (start[1]!.toLowerCase() === 'basic') return [{ scheme: 'basic' }];

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseImage } from '../../contract/references.ts';
 import type { EngineFault } from '../engine.ts';
-import { pullFault } from './registry-faults.ts';
+import { pullError, pullFault } from './registry-faults.ts';
+import { publicReason } from './registry-reasons.ts';
 
 // What Docker 20 to 29 and Podman say, word for word.
 const said: [fault: EngineFault, statusCode: number | null, message: string][] = [
@@ -53,4 +54,17 @@ test('the name of an image is not taken for what the registry said', () => {
   const reference = parseImage('registry.example/denied/unauthorized:v1')!;
   const message = 'manifest for registry.example/denied/unauthorized:v1 not found: manifest unknown';
   assert.equal(pullFault(reference, message, 404), 'image_not_found');
+});
+
+test('a tenant is told fixed words; what was said goes to the operator', () => {
+  const reference = parseImage('127.0.0.1:9000/team/shop:v1')!;
+  const page = 'error parsing HTTP 404 response body: invalid character: "<h1>Payroll</h1> password: hunter2"';
+  for (const [fault, statusCode, message] of [...said, ['unavailable', null, page] as const]) {
+    const error = pullError(reference, `Payroll hunter2 ${message}`, statusCode);
+    assert.equal(error.fault, fault);
+    assert.doesNotMatch(error.message, /Payroll|hunter2|10\.0\.0|\/var\/lib|Get "/);
+    assert.match((error.cause as Error).message, /Payroll hunter2/);
+  }
+  assert.equal(publicReason('received unexpected HTTP status: 503 Service Unavailable'), 'status 503');
+  assert.equal(publicReason('the secret of the page'), null);
 });

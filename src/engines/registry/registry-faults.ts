@@ -3,6 +3,7 @@
 import { type ImageReference, nameOf } from '../../contract/references.ts';
 import { EngineError, type EngineFault } from '../engine.ts';
 import type { Answer } from './registry-http.ts';
+import { publicReason } from './registry-reasons.ts';
 
 const maxMessage = 200;
 
@@ -20,22 +21,41 @@ function registryMessage({ body }: Pick<Answer, 'body'>): string {
 /** Of an answer that is not the one hoped for. */
 export function refusal(reference: ImageReference, origin: string, answer: Answer, hasLogin: boolean): EngineError {
   const image = `${nameOf(reference)}${reference.digest ? `@${reference.digest}` : `:${reference.tag}`}`;
-  const message = registryMessage(answer);
-  const words = message === '' ? '' : ` (${message})`;
   const { host } = new URL(origin);
+  // For the operator's log.
+  const said = new Error(registryMessage(answer));
   switch (true) {
     case answer.status === 401 || answer.status === 403: {
       const advice = hasLogin
         ? 'the login for this registry may not pull it'
         : 'add a login for this registry (POST /v1/registries), or check the name';
-      return new EngineError('image_denied', `${host} does not give out ${image}${words}: ${advice}`);
+      return new EngineError('image_denied', `${host} does not give out ${image}: ${advice}`, said);
     }
     case answer.status === 404:
-      return new EngineError('image_not_found', `${host} has no ${image}${words}`);
+      return new EngineError('image_not_found', `${host} has no ${image}`, said);
     case answer.status === 429:
-      return new EngineError('registry_rate_limited', `${host} accepts no more requests for now${words}`);
+      return new EngineError('registry_rate_limited', `${host} accepts no more requests for now`, said);
     default:
-      return new EngineError('registry_failing', `${host} answers with status ${answer.status}${words}`);
+      return new EngineError('registry_failing', `${host} answers with status ${answer.status}`, said);
+  }
+}
+
+/** Where an engine pulls: `text` is what it said. */
+export function pullError(reference: ImageReference, text: string, statusCode: number | null, cause?: unknown) {
+  const fault = pullFault(reference, text, statusCode);
+  const image = `${nameOf(reference)}${reference.digest ? `@${reference.digest}` : `:${reference.tag}`}`;
+  const reason = publicReason(text);
+  return new EngineError(fault, messageFor(fault, image, reference.registry, reason), new Error(text, { cause }));
+}
+
+function messageFor(fault: EngineFault, image: string, registry: string, reason: string | null): string {
+  switch (fault) {
+    case 'image_not_found':
+      return `${registry} has no ${image}${reason === null ? '' : `: ${reason}`}`;
+    case 'image_denied':
+      return `${registry} does not give out ${image}: add a login for it (POST /v1/registries), or check the name`;
+    default:
+      return `${registry}: ${reason ?? 'no usable answer'}`;
   }
 }
 

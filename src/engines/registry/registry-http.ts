@@ -4,6 +4,7 @@ import type { Socket } from 'node:net';
 import { Agent, buildConnector } from '../../lib/undici.ts';
 import { EngineError } from '../engine.ts';
 import { isLoopbackHost, isRefused } from './registry-endpoints.ts';
+import { publicReason } from './registry-reasons.ts';
 
 export interface Answer {
   status: number;
@@ -98,10 +99,14 @@ const mayPass = /^(TimeoutError|UND_ERR_HEADERS_TIMEOUT|UND_ERR_BODY_TIMEOUT|UND
 function unreachable({ host }: URL, error: unknown): EngineError {
   const { name, code = '', message } = error as Error & { code?: string };
   if (mayPass.test(name) || mayPass.test(code)) {
-    const reason = name === 'TimeoutError' ? 'no answer in time' : message || code;
+    const reason = name === 'TimeoutError' ? 'no answer in time' : (publicReason(`${code} ${message}`) ?? code);
     return new EngineError('registry_failing', `${host} does not answer as it should: ${reason}`, error);
   }
-  return new EngineError('registry_unreachable', `${host} cannot be reached: ${message || code || name}`, error);
+  return new EngineError(
+    'registry_unreachable',
+    `${host} cannot be reached: ${publicReason(`${code} ${message}`) ?? (code || name)}`,
+    error,
+  );
 }
 
 export const sha256 = (bytes: Buffer): string => `sha256:${createHash('sha256').update(bytes).digest('hex')}`;

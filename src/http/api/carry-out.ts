@@ -110,15 +110,24 @@ async function commit(
   idempotent: IdempotentRequest | null,
 ): Promise<StoredResponse> {
   await route.prepare?.(call);
+  const { split, handle } = route;
+  const parts = (await split?.partsOf(call, platform.db)) ?? [call];
+  const answers: Answer<unknown>[] = [];
+  for (const part of parts.slice(0, -1)) answers.push(await inTransaction(platform.db, (tx) => handle(part, tx)));
+  return inTransaction(platform.db, async (tx) => {
+    const last = await handle(parts.at(-1)!, tx);
+    const answer = split ? split.merge([...answers, last] as Parameters<typeof split.merge>[0]) : last;
+    await insertAudit(platform, tx, route.declaration, request, call, answer);
+    const response = present(platform, route.declaration, answer);
+    if (idempotent) await completeIdempotencyKey(tx, platform.seal, idempotent, response);
+    return response;
+  });
+}
+
+async function inTransaction<T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await platform.db.transaction().execute(async (tx) => {
-        const answer = await route.handle(call, tx);
-        await insertAudit(platform, tx, route.declaration, request, call, answer);
-        const response = present(platform, route.declaration, answer);
-        if (idempotent) await completeIdempotencyKey(tx, platform.seal, idempotent, response);
-        return response;
-      });
+      return await db.transaction().execute(work);
     } catch (error) {
       if (!(error instanceof ChangedMeanwhile) || attempt === maxAttempts) throw error;
     }
@@ -204,6 +213,9 @@ interface PageQuery {
   cursor?: string;
 }
 
+/** RFC 9110, 8.8.3: each in double quotes, perhaps weak; weak ones match nothing here. */
+const entityTags = /^\s*(?:W\/)?"[^"\s]*"(?:\s*,\s*(?:W\/)?"[^"\s]*")*\s*$/;
+
 const etagOf = (version: number): string => `"v${version}"`;
 
 function readCall(
@@ -237,7 +249,12 @@ function readCall(
       return { data: data.map(presentRow), page: { next, has_more: hasMore } };
     },
     expectVersion(version) {
-      if (ifMatch === undefined || ifMatch === '*') return;
+      if (ifMatch === undefined || ifMatch.trim() === '*') return;
+      if (!entityTags.test(ifMatch)) {
+        throw new ApiError('invalid_request', 'If-Match is no list of entity tags.', {
+          details: [{ path: 'header.if-match', message: 'must be * or tags in double quotes, such as "v3"' }],
+        });
+      }
       if (ifMatch.split(',').some((tag) => tag.trim() === etagOf(version))) return;
       throw new ApiError('version_conflict', 'The resource has changed since the version in If-Match.', {
         details: [{ path: 'header.if-match', message: `the current version is ${etagOf(version)}` }],

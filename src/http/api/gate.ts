@@ -10,6 +10,8 @@ import type { RateCells } from './rate-cells.ts';
 import { type RateState, retryAfterS, stateOf } from './rate-limit.ts';
 
 export const tokenLimit = 600;
+/** All tokens of an account together, in multiples of the limit of one. The headers say what is left of the token's. */
+export const accountFactor = 10;
 const addressLimit = 60;
 
 /** Finds the token that a secret stands for, even if it is revoked or expired. */
@@ -72,6 +74,16 @@ export function createGate(
   const chargeNetwork = (request: FastifyRequest, reply: FastifyReply) =>
     charge(reply, `ip ${networkOf(request.ip)}`, addressLimit);
 
+  async function chargeAccount(accountId: string): Promise<void> {
+    const nowMs = clock.now();
+    const accountLimit = accountFactor * limit;
+    const taken = await cells.take(`account ${accountId}`, accountLimit, nowMs);
+    if (taken.admitted) return;
+    const waitS = retryAfterS(accountLimit, taken, nowMs);
+    const message = `Too many requests of this account: ${accountLimit} a minute over all its tokens. Try again in ${waitS} s.`;
+    throw new ApiError('rate_limited', message, { headers: { 'Retry-After': String(waitS) } });
+  }
+
   return {
     chargeAddress: chargeNetwork,
     async admit(request, reply, declaration) {
@@ -87,7 +99,10 @@ export function createGate(
         if (declaration === null || declaration.scope === 'public') return null;
         throw token;
       }
+      const account = Promise.allSettled([chargeAccount(token.accountId)]);
       await charge(reply, token.sessionId ?? token.tokenId, limit);
+      const [charged] = await account;
+      if (charged.status === 'rejected') throw charged.reason;
       onUse(token.tokenId);
       const scope = declaration?.scope;
       if (scope && scope !== 'public' && !allows(token.scopes, scope)) {

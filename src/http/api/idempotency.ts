@@ -1,10 +1,12 @@
 // Idempotency keys. A request claims a row before it is carried out, and stores its response there in the transaction of
 // the change. So after a crash there is either the change with its response, or a row without a response whose lease
 // expires, and which the next attempt takes over. No change is made twice.
+
 import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
 import { ApiError } from '../../contract/errors.ts';
 import type { Db } from '../../db/database.ts';
+import { deleteInSlices } from '../../db/delete-slice.ts';
 import { changesOne } from '../../db/guarded.ts';
 import type { Seal } from '../../lib/seal.ts';
 
@@ -139,8 +141,5 @@ export async function releaseIdempotencyKey(db: Db, request: IdempotentRequest):
 }
 
 export async function sweepIdempotencyKeys(db: Db, nowMs: number): Promise<void> {
-  await db
-    .deleteFrom('idempotency')
-    .where('created_at', '<=', nowMs - keptForMs)
-    .execute();
+  await deleteInSlices(db, 'idempotency', sql`created_at <= ${nowMs - keptForMs}`);
 }

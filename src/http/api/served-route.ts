@@ -47,8 +47,28 @@ export interface ServedRoute {
   handle(call: ApiCall, db: Db): Promise<Answer<unknown>>;
   /** Runs before the transaction: for slow steps, such as network calls, that must not hold it open. */
   prepare?(call: ApiCall): Promise<void>;
+  /** For a request that would be too much for one transaction. */
+  split?: Split;
   /** Instead of handle: returns a stream that is sent until the client disconnects. */
   follow?(call: ApiCall, db: Db, header: (name: string) => string | undefined): Promise<Readable>;
+}
+
+/**
+ * The parts of a request that are carried out one after another, each in a transaction of its own. A request whose later
+ * part fails is repeated by its sender, so carrying out a part again has to change nothing.
+ */
+export interface Split<R extends RouteDeclaration = RouteDeclaration> {
+  /** Refuses the whole request, before any part of it, where it can be known that one would fail. */
+  partsOf(call: ApiCall<R>, db: Db): Promise<ApiCall<R>[]>;
+  merge(answers: Answer<ResponseOf<R>>[]): Answer<ResponseOf<R>>;
+}
+
+export function serveInParts<R extends RouteDeclaration>(
+  declaration: R,
+  handle: (call: ApiCall<R>, db: Db) => Promise<Answer<ResponseOf<R>>>,
+  split: Split<R>,
+): ServedRoute {
+  return { ...serve(declaration, handle), split: split as unknown as Split };
 }
 
 export function serve<R extends RouteDeclaration>(

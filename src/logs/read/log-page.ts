@@ -12,8 +12,8 @@ import { streamOf, timeMs, timeText } from '../../lib/log-lines.ts';
 import type { Places } from '../store/segment-bytes.ts';
 import { bitsOf, filterOf, mayContain } from '../store/segment-encoding.ts';
 import { findSegment, listSegments, type SegmentFilter, type SegmentRow } from '../store/segments.ts';
-import { readLineFields } from './line-fields.ts';
-import type { Entry, Order, ScanQuery } from './scan.ts';
+import { maxPageCharacters, type Order, type ScanQuery } from './scan.ts';
+import type { ReadEntry } from './scan-worker.ts';
 import type { Scanners } from './scanners.ts';
 
 export interface ReadParts {
@@ -26,6 +26,8 @@ export interface ReadParts {
 export const endOfTimeMs = Date.UTC(9999, 11, 31);
 
 export interface PageQuery extends SegmentFilter {
+  /** Whose share of the threads it takes. */
+  accountId: string;
   kind: string | null;
   search: string | null;
   order: Order;
@@ -42,15 +44,15 @@ interface EntryPlace {
   offset: number;
 }
 
-export type PlacedEntry = Entry & EntryPlace & { revision: number };
+export type PlacedEntry = ReadEntry & EntryPlace & { revision: number };
 
 /** A search that takes longer gives what it has found so far. */
 const maxMs = 5000;
-const mostAtOnce = 64;
+const mostAtOnce = 16;
 
 export interface LogPage {
   entries: PlacedEntry[];
-  /** Where a search that took too long has come to: the next page goes on from there. */
+  /** Where a search that took too long, or a page that became too large, has come to: the next page goes on from there. */
   stoppedAt: EntryPlace | null;
 }
 
@@ -62,17 +64,30 @@ export async function readPage(parts: ReadParts, key: EnvironmentKey, query: Pag
   // The page is full soon, or a search finds little and has a long way to go: then the threads should not wait for each other.
   let atOnce = (query.search === null ? 2 : 4) * parts.scanners.size;
   for (let next = 0; next < segments.length; atOnce = Math.min(2 * atOnce, mostAtOnce)) {
-    const edge = entries.length < query.limit ? null : entries.at(-1)!;
+    const edge = entries.length < query.limit && !isLarge(entries) ? null : entries.at(-1)!;
     if (edge && isBehind(segments[next]!, edge, query.order)) break;
     if (performance.now() > until) return { entries, stoppedAt: edgeOf(segments[next]!, query.order) };
     const round = segments.slice(next, next + atOnce);
     next += round.length;
     const wanted = edge ? { ...query, ...upTo(edge, query.order) } : query;
     const found = await Promise.all(round.map((segment) => scanSegment(parts, segment, wanted)));
-    entries = [...entries, ...found.flat()].sort(compare).slice(0, query.limit);
+    entries = thatFit([...entries, ...found.flat()].sort(compare)).slice(0, query.limit);
   }
-  return { entries, stoppedAt: null };
+  return { entries, stoppedAt: isLarge(entries) ? entries.at(-1)! : null };
 }
+
+/** The first of them, up to the one with which the page is large enough. */
+function thatFit(entries: PlacedEntry[]): PlacedEntry[] {
+  let characters = 0;
+  const last = entries.findIndex(({ text }) => {
+    characters += text.length;
+    return characters >= maxPageCharacters;
+  });
+  return last === -1 ? entries : entries.slice(0, last + 1);
+}
+
+export const isLarge = (entries: PlacedEntry[]): boolean =>
+  entries.reduce((sum, { text }) => sum + text.length, 0) >= maxPageCharacters;
 
 async function segmentsFor(db: Db, key: EnvironmentKey, query: PageQuery): Promise<SegmentRow[]> {
   const { after, order } = query;
@@ -104,7 +119,10 @@ export async function scanSegment(
 ): Promise<PlacedEntry[]> {
   const bytes = await readBytes(parts, segment);
   if (!bytes || isWithout(bytes, query.search)) return [];
-  const entries = await parts.scanners.scan(bytes, segment.raw_bytes, { ...scanQueryOf(segment, query), ...more });
+  const entries = await parts.scanners.scan(query.accountId, bytes, segment.raw_bytes, {
+    ...scanQueryOf(segment, query),
+    ...more,
+  });
   const { instance_id: instance, seq, revision } = segment;
   return entries.map((entry) => ({ ...entry, instance, seq, revision }));
 }
@@ -169,7 +187,7 @@ export function parseResumeId(id: string): { atMs: number; place: Omit<EntryPlac
 }
 
 export function presentEntry(entry: PlacedEntry): LogEntry {
-  const { level, message, loggedAt } = readLineFields(entry.text);
+  const { level, message, loggedAt } = entry.fields;
   return {
     id: entryId(entry),
     at: isoTime(timeMs(entry.time)),

@@ -13,6 +13,7 @@ import { listChangedSegments, listSegments, type SegmentRow } from '../store/seg
 import {
   comparePlaces,
   endOfTimeMs,
+  isLarge,
   type PageQuery,
   type PlacedEntry,
   presentEntry,
@@ -167,12 +168,20 @@ class LogEventStream extends FollowStream {
   }
 
   #scan(row: SegmentRow): Promise<PlacedEntry[]> {
-    const { filter, fromMs } = this.follower;
+    const { accountId, filter, fromMs } = this.follower;
     const { toByte, lastOffset } = this.#seenOf(row);
     return scanSegment(
       this.#parts,
       row,
-      { ...filter, fromMs: fromMs ?? 0, toMs: endOfTimeMs, order: 'oldest', limit: entriesAtOnce, after: null },
+      {
+        accountId,
+        ...filter,
+        fromMs: fromMs ?? 0,
+        toMs: endOfTimeMs,
+        order: 'oldest',
+        limit: entriesAtOnce,
+        after: null,
+      },
       { within: { fromByte: toByte, toByte: row.raw_bytes }, beyond: { time: null, offset: lastOffset } },
     );
   }
@@ -188,7 +197,8 @@ class LogEventStream extends FollowStream {
   }
 
   #note(row: SegmentRow, found: PlacedEntry[]): void {
-    if (found.length < entriesAtOnce) this.#markRead(row);
+    const isCut = found.length === entriesAtOnce || isLarge(found);
+    if (!isCut) this.#markRead(row);
     else this.#seen.set(row.instance_id, { ...this.#seenOf(row), lastOffset: found.at(-1)!.offset });
   }
 

@@ -1,7 +1,9 @@
-// The thread that decompresses and searches segments, so that a search holds up nothing else.
+// The thread that decompresses and searches segments, and reads the fields of what it finds, so that none of this holds up
+// anything else.
 import { parentPort } from 'node:worker_threads';
 import { decompress } from '../store/segment-encoding.ts';
-import { type ScanQuery, scan } from './scan.ts';
+import { type LineFields, readLineFields } from './line-fields.ts';
+import { type Entry, type ScanQuery, scan } from './scan.ts';
 
 export interface ScanJob {
   id: number;
@@ -10,9 +12,15 @@ export interface ScanJob {
   query: ScanQuery;
 }
 
-parentPort!.on('message', ({ id, bytes, rawBytes, query }: ScanJob) => {
+export interface ReadEntry extends Entry {
+  fields: LineFields;
+}
+
+parentPort?.on('message', ({ id, bytes, rawBytes, query }: ScanJob) => {
   try {
-    parentPort!.postMessage({ id, entries: scan(decompress(bytes, rawBytes), query) });
+    const entries = scan(decompress(bytes, rawBytes), query);
+    const read: ReadEntry[] = entries.map((entry) => ({ ...entry, fields: readLineFields(entry.text) }));
+    parentPort!.postMessage({ id, entries: read });
   } catch (error) {
     parentPort!.postMessage({ id, failure: (error as Error).message });
   }

@@ -77,3 +77,22 @@ test('a line that was stored in pieces is one text', () => {
   const long = `${'x'.repeat(16_383)}ä${'y'.repeat(100)}`;
   assert.deepEqual(textsOf(linesOf(long, 'next')), [long, 'next']);
 });
+
+test('text beyond ASCII and long repetitions are found by reading the bytes once', () => {
+  const megabytes = linesOf(...Array.from({ length: 160 }, () => '人'.repeat(5000)), `${'人'.repeat(100)}Z`);
+  const repeated = linesOf(...Array.from({ length: 160 }, () => 'ab'.repeat(7500)));
+  const continued = linesOf(...Array.from({ length: 20_000 }, (_, n) => ` at ${n} z`), 'other');
+  const startedAt = process.cpuUsage();
+  assert.deepEqual(textsOf(megabytes, { search: '人z' }), [`${'人'.repeat(100)}Z`]);
+  assert.deepEqual(textsOf(repeated, { search: `${'ab'.repeat(98)}ac` }), []);
+  assert.ok(textsOf(continued, { search: 'z' }).length < 60, 'entries of up to 500 lines');
+  const { user, system } = process.cpuUsage(startedAt);
+  // It was minutes for the first of these alone.
+  assert.ok(user + system < 5_000_000, `${(user + system) / 1000} ms`);
+});
+
+test('a page has a bounded size', () => {
+  const raw = linesOf(...Array.from({ length: 200 }, () => 'x'.repeat(15_000)));
+  const found = textsOf(raw, { limit: 1001 });
+  assert.ok(found.length > 10 && found.length < 100, `${found.length} entries of 15,000 characters`);
+});

@@ -1,5 +1,5 @@
 // Finds the entries of one segment that a reader asks for. A text is searched for in the raw bytes; only the lines around a
-// match are parsed.
+// match are parsed. The time this takes grows with the bytes and with nothing else, whatever the text and the lines are.
 import { newline, textOffset, timeLength } from '../../lib/log-lines.ts';
 
 export type Order = 'newest' | 'oldest';
@@ -33,14 +33,17 @@ function scanAll(raw: Buffer, query: ScanQuery): Entry[] {
   const places = query.search === null ? groupEntries(raw) : search(raw, query.search);
   if (query.order === 'newest') places.reverse();
   const found: Entry[] = [];
+  let characters = 0;
   const seen = new Set<number>();
   for (const place of places) {
-    if (found.length === query.limit) break;
+    if (found.length === query.limit || characters >= maxPageCharacters) break;
     const lines = typeof place === 'number' ? entryAround(raw, place) : place;
     if (seen.has(lines.start) || !isWanted(raw, lines, query)) continue;
     seen.add(lines.start);
     const entry = readEntry(raw, lines);
-    if (query.search === null || isMatch(entry.text, query.search)) found.push(entry);
+    if (query.search !== null && !isMatch(entry.text, query.search)) continue;
+    found.push(entry);
+    characters += entry.text.length;
   }
   return found;
 }
@@ -58,10 +61,37 @@ function isWanted(raw: Buffer, { start }: EntryLines, { from, to, kind, beyond, 
 const ignoresCase = (text: string): boolean => text === text.toLowerCase();
 
 const isMatch = (text: string, wanted: string): boolean =>
-  (ignoresCase(wanted) ? text.toLowerCase() : text).includes(wanted);
+  includes(ignoresCase(wanted) ? text.toLowerCase() : text, wanted);
 
-/** Where the lines begin that contain the text, oldest first. */
+/** Knuth, Morris and Pratt: no character of the text is looked at more than twice, also where both repeat themselves. */
+function includes(text: string, wanted: string): boolean {
+  if (wanted.length < 8) return text.includes(wanted);
+  const borders = [0];
+  for (let at = 1, border = 0; at < wanted.length; at++) {
+    while (border > 0 && wanted[at] !== wanted[border]) border = borders[border - 1]!;
+    if (wanted[at] === wanted[border]) border++;
+    borders.push(border);
+  }
+  for (let at = 0, matched = 0; at < text.length; at++) {
+    while (matched > 0 && text[at] !== wanted[matched]) matched = borders[matched - 1]!;
+    if (text[at] === wanted[matched]) matched++;
+    if (matched === wanted.length) return true;
+  }
+  return false;
+}
+
+/** From so many matches on it is cheaper to take the whole segment apart than to look around each of them. */
+const manyMatches = 50;
+
+/** Where the lines begin that contain the text, oldest first; where they are many, the entries that these are part of. */
 function search(raw: Buffer, text: string): (number | EntryLines)[] {
+  const starts = startsOfMatches(raw, text);
+  if (starts.length <= manyMatches) return starts;
+  const matching = new Set(starts);
+  return groupEntries(raw).filter(({ lines }) => lines.some((place, index) => index % 2 === 0 && matching.has(place)));
+}
+
+function startsOfMatches(raw: Buffer, text: string): number[] {
   const next = ignoresCase(text) && /[a-z\u0080-\uffff]/.test(text) ? finderOfAnyCase(raw, text) : finder(raw, text);
   const starts: number[] = [];
   for (let at = next(0); at !== -1; ) {
@@ -83,13 +113,18 @@ function finder(raw: Buffer, text: string): Finder {
   return (from) => raw.indexOf(wanted, from);
 }
 
-/** Bytes as characters, one each, so that places are the same. What it finds too much, `isMatch` leaves out. */
+const maxAnchor = 16;
+
+/**
+ * Bytes as characters, one each, so that places are the same. It looks for the longest part of the text that is ASCII:
+ * letters beyond have capitals of other bytes. What it finds too much, `isMatch` leaves out.
+ */
 function finderOfAnyCase(raw: Buffer, text: string): Finder {
   const bytes = raw.toString('latin1');
-  const wanted = Buffer.from(text).toString('latin1');
-  // Letters beyond ASCII have capitals of other bytes: they are left to `isMatch`.
-  const pattern = wanted.replaceAll(/[\x80-\xff]+/g, '\0').replaceAll(/[.*+?^${}()|[\]\\/]/g, '\\$&');
-  const expression = new RegExp(pattern.replaceAll('\0', '[\\x80-\\xff]+'), 'gi');
+  const parts = text.match(/[\x00-\x7f]+/g) ?? [];
+  const anchor = parts.reduce((longest, part) => (part.length > longest.length ? part : longest), '');
+  const literal = anchor.slice(0, maxAnchor).replaceAll(/[.*+?^${}()|[\]\\/]/g, '\\$&');
+  const expression = new RegExp(literal === '' ? '[\\x80-\\xff]' : literal, 'gi');
   return (from) => {
     expression.lastIndex = from;
     return expression.exec(bytes)?.index ?? -1;
@@ -111,6 +146,8 @@ export interface Entry {
 const carriageReturn = 0x0d;
 const maxLines = 500;
 const maxTextLength = 20_000;
+/** The texts of a page together, roughly: from then on nothing more fits on it. */
+export const maxPageCharacters = 1024 * 1024;
 const beginnings = ['at ', 'Caused by', 'Suppressed: '].map((text) => Buffer.from(text));
 
 /** An entry as the places of its lines. */

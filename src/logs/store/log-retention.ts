@@ -1,5 +1,7 @@
 // Keeps the logs of an environment within their size and age: the oldest segments go first.
+import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
+import { deleteInSlices } from '../../db/delete-slice.ts';
 import type { RetentionClock } from '../../db/retention-clock.ts';
 import { type EnvironmentKey, keyOf } from '../../environments/environment-key.ts';
 import type { Places } from './segment-bytes.ts';
@@ -38,15 +40,11 @@ async function dropOld(parts: RetentionParts): Promise<void> {
     await drop(parts, rows);
   }
   // How far a log was collected is needed while its instance may still be there.
-  await parts.db
-    .deleteFrom('log_stream')
-    .where('updated_at', '<', before - dayMs)
-    .where((e) =>
-      e.not(
-        e.exists(e.selectFrom('instance').select('instance.id').whereRef('instance.id', '=', 'log_stream.instance_id')),
-      ),
-    )
-    .execute();
+  await deleteInSlices(
+    parts.db,
+    'log_stream',
+    sql`updated_at < ${before - dayMs} and not exists (select 1 from instance where instance.id = instance_id)`,
+  );
 }
 
 async function dropExcess(parts: RetentionParts, key: EnvironmentKey, excess: number): Promise<void> {

@@ -40,7 +40,10 @@ export function createHttp1Server(
     else serveRequest(context, request, response);
   });
   server.on('checkContinue', (request, response) => {
-    if (!isBehindRefused(context, request)) serveRequest(context, request, response, true);
+    if (isBehindRefused(context, request)) return;
+    // Node closes the connection after a response without 100, and this one never sends it: nothing behind it is read.
+    if (!hasBody(request)) context.closing.add(request.socket);
+    serveRequest(context, request, response, true);
   });
   server.on('checkExpectation', (request, response) => {
     if (!isBehindRefused(context, request)) refuseRequest(context, request, response, errorResponses.badExpectation);
@@ -64,6 +67,9 @@ async function challenge(
   if (await answerChallenge(certificates, context.log, request, response)) return;
   serveRequest(context, request, response);
 }
+
+const hasBody = ({ headers }: IncomingMessage): boolean =>
+  headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 
 /** An upgrade to HTTP/2 is ignored: passed on to an instance, it would let requests bypass the routing. */
 const isUpgrade = ({ headers }: IncomingMessage): boolean => !/\bh2c?\b/i.test(headers.upgrade ?? '');

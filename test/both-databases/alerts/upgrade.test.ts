@@ -9,7 +9,6 @@ import { deployments } from '../../../src/db/migrations/0002-deployments.ts';
 import { webhooks } from '../../../src/db/migrations/0003-webhooks.ts';
 import { openDatabase } from '../../../src/db/open-database.ts';
 import { newEnvironment } from '../../../src/environments/change-environment.ts';
-import { insertProject } from '../../../src/projects/project-queries.ts';
 import { isolatedEnv } from '../../helpers/app.ts';
 
 test('environments that are there already get their two rules and keep their port', async () => {
@@ -33,13 +32,14 @@ test('environments that are there already get their two rules and keep their por
   });
   const [id, account_id] = ['prj_01k9xw3v5qfk2t8m7c4b6d9e0h', 'acc_01k9xw3v5qfk2t8m7c4b6d9e0h'];
   await db.insertInto('account').values({ id: account_id, name: 'a', created_at: 1 }).execute();
-  await insertProject(db, {
-    ...{ id, account_id, name: 'Shop', slug: 'shop', description: null, labels: '[]', next_sequence: 1 },
-    ...{ created_at: 1, updated_at: 1, version: 1 },
-  });
+  const project = { id, account_id, name: 'Shop', slug: 'shop', description: null, labels: '[]', next_sequence: 1 };
+  await old
+    .insertInto('project')
+    .values({ ...project, created_at: 1, updated_at: 1, version: 1 })
+    .execute();
   for (const name of ['production', 'staging']) {
     const row = newEnvironment({ projectId: id, name, region: 'local', host: `shop-${name}` }, 1);
-    const { port_set, resources, health_state, health_since, health_reason, ...known } = row;
+    const { port_set, resources, health_state, health_since, health_reason, deleted_at, ...known } = row;
     await old.insertInto('environment').values(known).execute();
   }
   await migrate(db, dialect);

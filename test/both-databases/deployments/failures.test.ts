@@ -28,6 +28,9 @@ describe('failing', () => {
       assert.equal((await shop.visit()).revision, 'r1');
       assert.equal((await shop.revision('r2')).state, 'failed');
       if (code === 'crashed') assert.match(failed.failure!.log_tail.join('\n'), /exit code 1/);
+      const ended = (await eventsOf(t.app.store.db, shop)).findLast(({ type }) => type === 'deployment.failed');
+      const told = ended!.data.failure;
+      assert.deepEqual([told.code, told.log_tail], [code, []], 'lines of logs are in no event');
       await until('no instance of it', async () => {
         const rows = await instancesOf(t.app.store.db, shop);
         return rows.every((row) => row.revision === 1) ? true : undefined;

@@ -10,6 +10,29 @@ const t = sharedApp({ tokenLimit: 1_000_000 }); // these tests poll more than a 
 const open = (settings?: object) => Shop.open(t.url, settings);
 
 describe('revisions', () => {
+  test('a revision that can run no more keeps no copy of its variables', async () => {
+    const shop = await open({ retention: 1, variables: { A: 'one' } });
+    for (const n of [1, 2, 3, 4]) await shop.released(image(n));
+    const failing = await shop.deploy(image(5));
+    await shop.reaches(failing.id, 'succeeded');
+    const rows = await t.app.store.db
+      .selectFrom('revision')
+      .select(['number', 'state', 'variables_sealed'])
+      .where('project_id', '=', shop.project)
+      .orderBy('number')
+      .execute();
+    assert.deepEqual(
+      rows.map(({ number, state, variables_sealed }) => [Number(number), state, variables_sealed !== null]),
+      [
+        [1, 'retired', false],
+        [2, 'retired', false],
+        [3, 'retired', true],
+        [4, 'superseded', true],
+        [5, 'active', true],
+      ],
+    );
+  });
+
   test('listed newest first; a rollback restores image and variables as a new revision', async () => {
     const shop = await open({ variables: { A: 'one' } });
     await shop.released(image(1));

@@ -14,6 +14,7 @@ import { sharedApp } from '../../helpers/shared-app.ts';
 // Its own issuer rests.
 const t = sharedApp({ env: { SLUICE_ROLES: 'api' } });
 const hourMs = 3600_000;
+const room = { total: 5, each: 5, running: new Map<string, number>() };
 const order = { order_directory: 'somewhere', order_url: 'https://ca.example/order/1', order_key_sealed: 'sealed' };
 
 test('one process at a time, and only the latest writes', async () => {
@@ -23,7 +24,7 @@ test('one process at a time, and only the latest writes', async () => {
     body: { hostname: 'leases.example', environment: 'production' },
   });
   assert.equal(added.status, 201, JSON.stringify(added.body));
-  const claim = (owner: string, offMs = 0) => claimDue(db, () => owner, 5, Date.now() + offMs, 30_000);
+  const claim = (owner: string, offMs = 0) => claimDue(db, () => owner, room, Date.now() + offMs, 30_000);
   const [first] = await claim('one.1');
   assert.ok(first);
   assert.deepEqual(await claim('other.1'), []);
@@ -39,4 +40,32 @@ test('one process at a time, and only the latest writes', async () => {
   await saveOrder(db, second!, order);
   const row = await db.selectFrom('domain').selectAll().where('id', '=', first.id).executeTakeFirstOrThrow();
   assert.deepEqual([row.order_url, row.lease_owner], [order.order_url, 'other.3']);
+});
+
+test('accounts take turns: 300 domains of one do not delay the one of another', async () => {
+  const { db } = t.app.store;
+  const [like] = await db.selectFrom('domain').selectAll().limit(1).execute();
+  await db.updateTable('domain').set({ next_attempt_at: null }).execute();
+  const add = (account_id: string, n: number, dueAt: number) => ({
+    ...like!,
+    ...{ id: `dom_${account_id}_${n}`, account_id, hostname: `${account_id}-${n}.example`, next_attempt_at: dueAt },
+    ...{ lease_owner: null, lease_until: 0 },
+  });
+  const many = Array.from({ length: 300 }, (_, n) => add('a', n, 1));
+  for (let i = 0; i < many.length; i += 50)
+    await db
+      .insertInto('domain')
+      .values(many.slice(i, i + 50))
+      .execute();
+  await db
+    .insertInto('domain')
+    .values([add('b', 0, 2), add('c', 0, 3)])
+    .execute();
+  let claims = 0;
+  const claim = (running: Map<string, number>) =>
+    claimDue(db, () => `turns.${++claims}`, { total: 10, each: 4, running }, Date.now(), 30_000);
+  const accounts = (await claim(new Map())).map(({ account_id }) => account_id);
+  assert.deepEqual(accounts, ['a', 'b', 'c', 'a', 'a', 'a']);
+  assert.deepEqual(await claim(new Map([['a', 4]])), [], 'no more of one that has its share');
+  await db.deleteFrom('domain').where('account_id', 'in', ['a', 'b', 'c']).execute();
 });

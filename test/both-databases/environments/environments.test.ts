@@ -114,3 +114,15 @@ test('a variable’s value is encrypted in the database', async () => {
   assert.ok(rows.some((row) => row.variables_sealed?.startsWith('v1.')));
   assert.ok(!JSON.stringify(rows).includes('hunter2'));
 });
+
+test('the bytes of all variables of an environment are bounded, and the error says so', async () => {
+  const path = `${base}/production`;
+  const large = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, n) => [`LARGE_${n}`, 'x'.repeat(60_000)]));
+  assert.equal((await t.call('PATCH', path, { body: { variables: large(4) } })).status, 200);
+  const { status, body } = await t.call('PATCH', path, { body: { variables: large(5) } });
+  assert.deepEqual([status, body.error.code, body.error.details[0].path], [422, 'quota_exceeded', 'variables_bytes']);
+  assert.match(body.error.message, /at most 262144 bytes/);
+  const none = Object.fromEntries(Object.keys(large(4)).map((name) => [name, null]));
+  assert.equal((await t.call('PATCH', path, { body: { variables: none } })).status, 200);
+});

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { startApp } from '../../helpers/app.ts';
+import { cli } from '../../helpers/cli.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';
 
 const t = sharedApp();
@@ -60,5 +61,26 @@ describe('spec: limits', () => {
       assert.ok(status >= 400);
       for (const name of ['limit', 'remaining', 'reset']) assert.match(headers.get(`x-ratelimit-${name}`)!, /^\d+$/);
     }
+  });
+
+  test('all tokens of an account together have ten times the limit of one; another account is not concerned', async () => {
+    let nowMs = Math.ceil(Date.now() / 60_000) * 60_000;
+    const limited = await startApp({ clock: { now: () => nowMs }, tokenLimit: 30 });
+    const other = JSON.parse((await cli(['account', 'create', 'Other', '--json'], limited.env)).stdout).token;
+    const create = () => limited.call('POST', '/v1/tokens', { body: { name: 'one of many', scopes: ['*'] } });
+    const tokens = (await Promise.all(Array.from({ length: 12 }, create))).map(({ body }) => body.token);
+    const asked = tokens.flatMap((token) =>
+      Array.from({ length: 30 }, () => limited.call('GET', '/v1/token', { token })),
+    );
+    const results = await Promise.all(asked);
+    const refused = results.filter(({ status }) => status === 429);
+    assert.equal(refused.length, 12 * 30 - (300 - 12));
+    assert.match(refused[0]!.body.error.message, /of this account: 300 a minute over all its tokens/);
+    assert.equal(refused[0]!.headers.get('x-ratelimit-limit'), '30', 'as the specification has it');
+    assert.match(refused[0]!.headers.get('retry-after')!, /^\d+$/);
+    assert.equal((await limited.call('GET', '/v1/token', { token: other })).status, 200);
+    nowMs += 120_000;
+    assert.equal((await limited.call('GET', '/v1/token', { token: tokens[0] })).status, 200);
+    await limited.stop();
   });
 });

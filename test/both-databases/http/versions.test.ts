@@ -43,6 +43,10 @@ for (const { method, path, versioned } of routes) {
     const body = method === 'PATCH' ? (changes[path] ?? {}) : undefined;
     const etag = (await t.call('GET', at)).headers.get('etag')!;
     assert.match(etag, /^"v\d+"$/);
+    for (const malformed of ['v1', '"v1', etag.slice(1), '"v1" "v2"']) {
+      const refused = await t.call(method, at, { body, headers: { 'if-match': malformed } });
+      assert.deepEqual([refused.status, refused.body.error?.code], [400, 'invalid_request'], malformed);
+    }
     const stale = await t.call(method, at, { body, headers: { 'if-match': '"v999"' } });
     assert.equal(stale.status, 412);
     assert.equal(stale.body.error.code, 'version_conflict');

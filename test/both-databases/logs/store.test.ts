@@ -107,13 +107,21 @@ for (const [here, open] of Object.entries(kinds) as [keyof typeof kinds, () => S
       const counted = {
         size: scanners.size,
         scan: (...args: Parameters<Scanners['scan']>) => {
-          taken.push(args[1]);
+          taken.push(args[2]);
           return scanners.scan(...args);
         },
       } as Scanners;
       const search = async (text: string) => {
         taken.length = 0;
-        const query = { ...everything, kind: null, search: text, order: 'newest' as const, limit: 10, after: null };
+        const query = {
+          accountId: 'acc',
+          ...everything,
+          kind: null,
+          search: text,
+          order: 'newest' as const,
+          limit: 10,
+          after: null,
+        };
         const { entries } = await readPage({ db, places, scanners: counted }, key, query);
         return { found: entries.map(({ text }) => text), taken: taken.length };
       };

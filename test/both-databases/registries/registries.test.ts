@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { registryLogins } from '../../../src/registries/registry-logins.ts';
+import { registryPolicy } from '../../../src/registries/registry-policy.ts';
 import { adminToken } from '../../helpers/app.ts';
 import { cli } from '../../helpers/cli.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';
@@ -100,4 +101,29 @@ describe('for a pull', () => {
     assert.equal(await user(files.slice(1), own), undefined);
     assert.throws(() => logins([{ account: null, path: '/nowhere.json' }]), /SLUICE_REGISTRY_CONFIG cannot read/);
   });
+});
+
+test('where there are several accounts, a registry inside is asked only if the operator lists it', async () => {
+  const { db } = t.app.store;
+  const lookup = async (name: string) => [
+    { address: { 'inside.example': '10.0.0.9', localhost: '127.0.0.1' }[name] ?? '8.8.8.8', family: 4 },
+  ];
+  const refuse = registryPolicy({ db, lookup, allowed: ['listed.example:5000'] });
+  for (const image of ['127.0.0.1:5000/shop:1', 'localhost/shop:1', '[::1]:5000/shop:1', 'inside.example/shop:1'])
+    assert.match((await refuse(image)) ?? '', /not public.*SLUICE_REGISTRY_ALLOW/, image);
+  for (const image of ['listed.example:5000/shop:1', 'registry.example/shop:1', 'nginx:1'])
+    assert.equal(await refuse(image), null, image);
+});
+
+test('the address of a deleted project stays free for its account, and for no other', async () => {
+  const named = { name: 'Gone', slug: 'gone' };
+  const urlOf = async (id: string, token = adminToken) =>
+    new URL((await t.call('GET', `/v1/projects/${id}/environments/production`, { token })).body.url).hostname;
+  const first = (await t.call('POST', '/v1/projects', { body: named })).body.id;
+  assert.equal(await urlOf(first), 'gone-production.localhost');
+  await t.call('DELETE', `/v1/projects/${first}`);
+  const taken = (await t.call('POST', '/v1/projects', { token: foreign.token, body: named })).body.id;
+  assert.match(await urlOf(taken, foreign.token), /^gone-production-[0-9a-z]{8}\.localhost$/);
+  const again = (await t.call('POST', '/v1/projects', { body: named })).body.id;
+  assert.equal(await urlOf(again), 'gone-production.localhost');
 });

@@ -33,7 +33,16 @@ async function newProject(): Promise<string> {
     .values({ id: 'acc', name: 'acc', created_at: startMs })
     .onConflict((conflict) => conflict.column('id').doNothing())
     .execute();
-  const rest = { name: id, slug: id, description: null, labels: '[]', next_sequence: 1, ...times };
+  const rest = {
+    name: id,
+    slug: id,
+    description: null,
+    labels: '[]',
+    next_sequence: 1,
+    backlog: 0,
+    deleted_at: null,
+    ...times,
+  };
   await db
     .insertInto('project')
     .values({ id, account_id: 'acc', ...rest })

@@ -92,8 +92,8 @@ let claims = 0;
 export const claim = (nowMs = startMs, more: Partial<ClaimRequest> = {}) =>
   queue.claim({
     loads: new Map(),
-    limit: 1000,
-    after: '',
+    most: 2000,
+    accounts: new Map(),
     lease: `lease ${++claims}`,
     nowMs,
     untilMs: nowMs + leaseMs,

@@ -38,6 +38,7 @@ describe('claim', () => {
         webhook_id: webhook,
         event_id: eventId,
         type: 'alert.fired',
+        account_id: 'acc',
         attempts: 0,
         tried: 0,
         lease: 'mine',
@@ -80,12 +81,26 @@ describe('claim', () => {
     assert.deepEqual([again!.id, again!.lease], [id, 'next']);
   });
 
+  test('accounts take turns: one with many endpoints leaves room for the others, and gets no more than its share', async () => {
+    for (let n = 0; n < 100; n++) await newDeliveries(await newWebhook({ account_id: 'acc a' }), 2);
+    const other = await newWebhook({ account_id: 'acc b' });
+    const [first] = await newDeliveries(other, 1);
+    const claimed = await claim(startMs, { most: 60, accounts: new Map([['acc a', { taken: 5, after: '' }]]) });
+    const of = (account: string) => claimed.filter(({ account_id }) => account_id === account).map(({ id }) => id);
+    assert.deepEqual(of('acc b'), [first]);
+    assert.equal(of('acc a').length, 60 / 3 - 5);
+    const none = await claim(startMs, { most: 60, accounts: new Map([['acc a', { taken: 30, after: '' }]]) });
+    assert.deepEqual(none, []);
+  });
+
   test('no more than the limit; endpoints behind the one named come first', async () => {
     const webhooks = [await newWebhook(), await newWebhook(), await newWebhook()];
     for (const webhook of webhooks) await newDeliveries(webhook, 2);
     const [first, second, third] = webhooks.toSorted();
     const inTurn = async (after: string, limit: number) =>
-      (await claim(startMs, { after, limit })).map(({ webhook_id }) => webhook_id).sort();
+      (await claim(startMs, { most: 2 * limit, accounts: new Map([['acc', { taken: 0, after }]]) }))
+        .map(({ webhook_id }) => webhook_id)
+        .sort();
     assert.deepEqual(await inTurn(first!, 2), [second, second]);
     assert.deepEqual(await inTurn(second!, 3), [first, third, third]);
   });
@@ -289,7 +304,7 @@ describe('renew', () => {
     const [first, second, third] = [lost, released, done].map((id) => claimed.find((one) => one.id === id)!);
     await queue.release([second!]);
     await queue.complete([outcomeOf(third!)]);
-    const [taken] = await claim(startMs + leaseMs, { limit: 1 });
+    const [taken] = await claim(startMs + leaseMs, { most: 2 });
     const before = await Promise.all([lost, released, done].map((id) => find(id!)));
     assert.equal(taken!.id, lost);
     await queue.renew([first!, second!, third!], startMs + 9 * leaseMs);

@@ -41,7 +41,7 @@ test('giving up ends the lease: an outcome that comes later is refused', async (
 test('of a deleted endpoint nothing is left', async () => {
   const webhook = await newWebhook();
   const [id] = await newDeliveries(webhook, 3);
-  const [claimed] = await claim(startMs, { limit: 1 });
+  const [claimed] = await claim(startMs, { most: 2 });
   await queue.complete([outcomeOf(claimed!)]);
   await db.updateTable('webhook').set({ state: 'deleted' }).where('id', '=', webhook).execute();
   let rounds = 0;
