@@ -186,16 +186,16 @@ export const declareUpdate = <P extends TObject, B extends TObject, R extends TS
   fields: RouteFields<P> & { body: B; response: R },
 ) => declare({ errors: [], ...fields, method: 'PATCH', query: none, status: 200, versioned: true });
 
-export const declareDelete = <P extends TObject>(fields: RouteFields<P>) =>
+export const declareDelete = <P extends TObject>(fields: RouteFields<P> & { versioned?: boolean }) =>
   declare({
     errors: [],
+    versioned: true,
     ...fields,
     method: 'DELETE',
     query: none,
     body: undefined,
     status: 204,
     response: undefined,
-    versioned: true,
   });
 
 /** A POST without a body: a command on an existing resource. */

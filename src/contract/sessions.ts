@@ -35,4 +35,5 @@ export const endSession = declareDelete({
   scope: null,
   params: Shape({ ses: Id('ses', 'The session.') }),
   errors: ['session_not_found'],
+  versioned: false, // nothing about a session changes but its end
 });

@@ -245,6 +245,10 @@ export async function keepHosts(
     .execute();
 }
 
+export async function deleteKeptHostsBefore(db: Db, ms: number): Promise<void> {
+  await db.deleteFrom('kept_host').where('until', '<', ms).execute();
+}
+
 /** `path`: where the request names the environment. */
 export const environmentUnknown = (name: string, path = 'body.environment') =>
   new ApiError('environment_unknown', `The project has no environment ${name}.`, {

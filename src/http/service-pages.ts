@@ -2,7 +2,7 @@
 // catalogue.
 
 import { hash, timingSafeEqual } from 'node:crypto';
-import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { sql } from 'kysely';
 import { type Db, dialectOf } from '../db/database.ts';
@@ -84,7 +84,10 @@ export function mountServicePages(
   };
 
   server.get('/metrics', metricsAccess.token === null ? { onRequest } : {}, async (request, reply) => {
-    const refusal = metricsRefusal(request, metricsAccess);
+    const refusal = metricsRefusal(
+      { headers: request.headers, remote: request.socket.remoteAddress ?? '' },
+      metricsAccess,
+    );
     if (refusal) {
       reply.code(refusal.status).header('cache-control', 'no-store').type('text/plain');
       if (refusal.status === 401) reply.header('www-authenticate', 'Bearer');
@@ -174,7 +177,7 @@ async function findTrouble(db: Db): Promise<string | null> {
   return rows[0]!.writes ? null : 'it takes no writes';
 }
 
-interface MetricsAccess {
+export interface MetricsAccess {
   /** Null: those on this machine may read them. */
   token: string | null;
   /** Without a token, those who reach the service directly may read them, from wherever that is. */
@@ -190,14 +193,16 @@ interface Refusal {
 const digest = (text: string): Buffer => hash('sha256', text, 'buffer');
 
 /** Why this request may not read the metrics, which cover every account; null: it may. */
-function metricsRefusal({ raw }: FastifyRequest, { token, isOpen, trustedProxies }: MetricsAccess): Refusal | null {
+export function metricsRefusal(
+  { headers, remote }: { headers: IncomingHttpHeaders; remote: string },
+  { token, isOpen, trustedProxies }: MetricsAccess,
+): Refusal | null {
   if (token !== null) {
-    const given = /^Bearer +(.+)$/i.exec(raw.headers.authorization ?? '')?.[1] ?? '';
+    const given = /^Bearer +(.+)$/i.exec(headers.authorization ?? '')?.[1] ?? '';
     if (timingSafeEqual(digest(given), digest(token))) return null;
     return { status: 401, text: 'Send SLUICE_METRICS_TOKEN as Authorization: Bearer.\n' };
   }
-  const remote = raw.socket.remoteAddress ?? '';
-  const cameThroughProxy = raw.headers['x-forwarded-for'] !== undefined && isAmong(remote, trustedProxies);
+  const cameThroughProxy = headers['x-forwarded-for'] !== undefined && isAmong(remote, trustedProxies);
   const address = parseAddress(remote);
   const isLocal = address !== null && isLoopback(address);
   if (!cameThroughProxy && (isLocal || isOpen)) return null;

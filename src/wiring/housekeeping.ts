@@ -1,6 +1,7 @@
 // What has to be done now and then.
 import { deleteAlertsBefore } from '../alerts/alert-queries.ts';
 import { deleteUsageBefore, usageKeptForMs } from '../deployments/usage-queries.ts';
+import { deleteKeptHostsBefore } from '../environments/environment-queries.ts';
 import { sweepIdempotencyKeys } from '../http/api/idempotency.ts';
 import type { RateCells } from '../http/api/rate-cells.ts';
 import type { Log } from '../lib/log.ts';
@@ -38,6 +39,7 @@ export function startHousekeeping(parts: HousekeepingParts) {
     every(60_000, 'rate limit cells', () => cells.sweep(clock.now())),
     every(60_000, 'old usage', async () => deleteUsageBefore(db, (await retention.now()) - usageKeptForMs)),
     every(600_000, 'idempotency keys', async () => sweepIdempotencyKeys(db, await retention.now())),
+    every(3_600_000, 'addresses kept for their account', async () => deleteKeptHostsBefore(db, await retention.now())),
     every(3_600_000, 'old sessions', async () => deleteSessionsBefore(db, (await retention.now()) - dayMs)),
     every(3_600_000, 'old alerts', async () =>
       deleteAlertsBefore(db, (await retention.now()) - alertsKeptDays * dayMs),

@@ -102,7 +102,7 @@ describe('console', { skip: noBrowser }, () => {
       await heading(page, 'production');
       const project = /prj_\w+/.exec(page.url())![0];
       const set = (body: object) => call(t.url, 'PATCH', `/v1/projects/${project}/environments/production`, { body });
-      await set({ ...quick, canary: { advance: 'manual', bake_s: 1, steps: [60] } });
+      await set({ ...quick, canary: { advance: 'manual', warmup_s: 0, bake_s: 1, steps: [60] } });
 
       // Deploy: the page of an empty environment asks for an image.
       await hands.fill(page, page.getByRole('textbox', { name: 'Image' }), 'registry.example/tea:1.0');

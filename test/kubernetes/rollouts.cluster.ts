@@ -50,7 +50,7 @@ describe('on Kubernetes', { timeout: 900_000 }, () => {
     shop = await Shop.open(await service.url, {
       replicas: 2,
       drain_s: 1,
-      canary: { bake_s: 2, min_requests: 0 },
+      canary: { warmup_s: 0, bake_s: 2, min_requests: 0 },
       health_check: { path: '/', interval_s: 1, healthy_after: 1, start_timeout_s: 60 },
     });
     await patient(shop).released(images[0]!);

@@ -13,7 +13,7 @@ export type SoakedSite = Site & Releases;
 const settings = {
   replicas: 2,
   drain_s: 1,
-  canary: { bake_s: 4, min_requests: 5 },
+  canary: { warmup_s: 0, bake_s: 4, min_requests: 5 },
   health_check: { interval_s: 1, healthy_after: 1 },
 };
 const names = ['shop', 'blog', 'wiki', 'news'];

@@ -43,7 +43,9 @@ test('kill -9 of the service under load, a canary after its return, a stop', { t
     const project = await call(url, 'POST', '/v1/projects', { body: { name: 'Shop' } });
     const deployments = `/v1/projects/${project.body.id}/deployments`;
     const environment = `/v1/projects/${project.body.id}/environments/production`;
-    await call(url, 'PATCH', environment, { body: { canary: { bake_s: 2, min_requests: 20 }, drain_s: 1 } });
+    await call(url, 'PATCH', environment, {
+      body: { canary: { warmup_s: 0, bake_s: 2, min_requests: 20 }, drain_s: 1 },
+    });
     await deploy(url, deployments, { image: 'shop:v1' });
     const port = Number(settings.SLUICE_ROUTER_PORT);
     // A connection that stays open would hold up the stop.

@@ -18,7 +18,7 @@ const requests = Number(process.env.SLUICE_TEST_REQUESTS ?? 1500);
 
 const rollout = { strategy: 'canary', canary_percent: 20 };
 const replicas = 2;
-const policy = { replicas, drain_s: 1, canary: { bake_s: 2, steps: [50], min_requests: 10 } };
+const policy = { replicas, drain_s: 1, canary: { warmup_s: 0, bake_s: 2, steps: [50], min_requests: 10 } };
 
 const imageOf = (kill: number) => `shop:after-${kill}`;
 

@@ -179,7 +179,7 @@ export interface Analysis {
     /** Odds from which it is undone. */
     needed: number;
   };
-  /** Stable has had enough requests to compare with, and does no better by an amount that matters. */
+  /** Stable has had enough requests to compare with, and does no better. */
   isNoWorse: boolean;
   /** An instance of the canary that has most of the errors, while the others are no worse than stable. */
   outlier: string | null;
@@ -234,12 +234,12 @@ export function judge(
   return result('inconclusive', `Too few requests to tell: ${numbers}.${remark}`);
 }
 
-/** By an amount that matters, whatever the limits are. */
+/** By a factor that matters, however small the numbers are. */
 function differs({ failed, recent }: Measured): boolean {
   const [ours, theirs] = [p95Of(recent, 'canary'), p95Of(recent, 'stable')];
   return (
-    isWorseRate(clamped(failed.canary), failed.stable, null, worseRate) ||
-    (ours !== null && theirs !== null && isWorseP95(ours, theirs))
+    rateOf(clamped(failed.canary)) > worseRate.times * rateOf(failed.stable) ||
+    (ours !== null && theirs !== null && ours >= worseP95.times * theirs)
   );
 }
 

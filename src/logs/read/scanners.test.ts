@@ -14,8 +14,9 @@ const raw = encodeLines([{ time: timeText(1000), stream: 'stdout', text: '{"leve
 test('one account waits for another by no more than a segment, however many it has asked for', async () => {
   const scanners = new Scanners();
   const ended: string[] = [];
+  const compressed = await compress(raw);
   const scan = async (account: string) => {
-    const entries = await scanners.scan(account, new Uint8Array(await compress(raw)), raw.length, query);
+    const entries = await scanners.scan(account, new Uint8Array(compressed), raw.length, query);
     ended.push(account);
     return entries;
   };

@@ -74,3 +74,28 @@ test('a deadline that a clock ten hours ahead has written is brought back: the r
   await rows.set({ deadline_at: Date.now() - 1000 }).execute();
   assert.equal((await shop.reaches(id, 'failed')).failure?.code, 'approval_timeout');
 });
+
+test('time in which a canary was not measured is no part of its bake', async () => {
+  offMs = 0;
+  const { shop, id } = await canaryOf({ advance: 'auto', bake_s: 60 });
+  const before = Date.parse((await shop.deployment(id)).canary!.until!);
+  // As if the service had been down for two hours.
+  await t.app.store.db
+    .updateTable('deployment')
+    .set((e) => ({
+      measured_at: e('measured_at', '-', 2 * hourMs),
+      step_until: e('step_until', '-', 2 * hourMs),
+      deadline_at: e('deadline_at', '-', 2 * hourMs),
+    }))
+    .where('id', '=', id)
+    .execute();
+  const resumed = await until('the bake to go on', async () => {
+    const deployment = await shop.deployment(id);
+    return deployment.timeline.some(({ message }) => message.startsWith('It was not measured for')) && deployment;
+  });
+  assert.equal(resumed.state, 'canary');
+  assert.equal(resumed.timeline.at(-1)!.message, 'It was not measured for 120 min: the bake goes on where it stopped.');
+  const end = Date.parse(resumed.canary!.until!);
+  assert.ok(end >= before - 1000 && end <= before + 20_000, `${end - before} ms`);
+  await aborted(shop, id);
+});

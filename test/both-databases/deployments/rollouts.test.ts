@@ -145,7 +145,10 @@ describe('rolling out', () => {
     await shop.set({ variables: { STANDIN_ERROR_PATH: '/cart' } });
     const { id } = await shop.deploy(image(2), { strategy: 'canary', canary_percent: 50 });
     await shop.reaches(id, 'canary');
-    for (let n = 0; n < 600; n++) await shop.visit(undefined, n % 25 === 0 ? `/cart/${n}` : `/page/${n % 7}`);
+    for (let n = 0; n < 600; n += 25) {
+      const pages = Array.from({ length: 24 }, (_, page) => shop.visit(undefined, `/page/${page % 7}`));
+      await Promise.all([shop.visit(undefined, `/cart/${n}`), ...pages]);
+    }
     const failed = await shop.reaches(id, 'failed');
     assert.match(
       failed.failure!.message,
@@ -203,6 +206,34 @@ describe('rolling out', () => {
     await load.stop();
     await shop.api('POST', `/deployments/${id}/abort`);
     await shop.reaches(id, 'canceled');
+  });
+
+  test('an abort whose previous revision has died leaves the new one serving, and says so', async () => {
+    const shop = await open({ variables: { STANDIN_EXIT_ON: '/exit' }, canary: { advance: 'manual', bake_s: 600 } });
+    await shop.released(image(1));
+    await shop.set({ variables: { STANDIN_EXIT_ON: null } });
+    const { id } = await shop.deploy(image(2), { strategy: 'canary', canary_percent: 50 });
+    await shop.reaches(id, 'canary');
+    const stable = await until('a visitor of the previous revision', async () => {
+      const { revision, cookie } = await shop.visit();
+      return revision === 'r1' && cookie;
+    });
+    // Each time it dies it is left alone for twice as long; after the fifth for eight seconds.
+    for (let round = 0; round < 5; round++) {
+      await until('it to run', async () => (await shop.visit(stable)).revision === 'r1');
+      await shop.visit(stable, '/exit').catch(() => {});
+      await until('the other to stand in', async () => (await shop.visit(stable)).revision === 'r2');
+    }
+    assert.equal((await shop.api('POST', `/deployments/${id}/abort`)).status, 200);
+    await t.app.store.db.updateTable('deployment').set({ deadline_at: Date.now() }).where('id', '=', id).execute();
+    const ended = await shop.reaches(id, 'canceled');
+    assert.match(
+      ended.timeline.at(-1)!.message,
+      /^The previous revision has no healthy instance: this one goes on serving/,
+    );
+    const { active_revision, traffic } = await shop.environment();
+    assert.deepEqual([active_revision, traffic], ['r2', [{ revision: 'r2', percent: 100 }]]);
+    assert.equal((await shop.visit(stable)).revision, 'r2');
   });
 
   test('pause, resume, promote and abort by hand; 409 in states that do not allow them', async () => {

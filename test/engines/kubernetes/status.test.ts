@@ -19,9 +19,9 @@ const rows: [name: string, state: string, code: string | null, words: RegExp | n
   ['create-error', 'created', 'start_failed', /cannot be created.*etc\/passwd.*Check the command, the user/],
   ['config-error', 'created', 'start_failed', /secret .* not found\. .*deploy again/],
   ['invalid-image', 'created', 'image_not_found', /is no name of an image.*Correct it/],
-  ['pull-error', 'created', 'image_not_found', /it: not found\. Check its name and tag/],
-  ['pull-back-off', 'created', 'image_not_found', /not found\. Check its name and tag/],
-  ['pull-denied', 'created', 'image_denied', /401 Unauthorized\. Add a login/],
+  ['pull-error', 'created', 'image_not_found', /^A node found no .*\. Check its name and tag/],
+  ['pull-back-off', 'created', 'image_not_found', /^A node found no .*\. Check its name and tag/],
+  ['pull-denied', 'created', 'image_denied', /status 401\. Add a login/],
   ['registry-away', 'created', 'registry_unreachable', /connection refused\. Check that the nodes reach/],
   ['unschedulable', 'created', 'unschedulable', /Insufficient memory.*Add nodes/],
 ];
