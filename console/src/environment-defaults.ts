@@ -16,7 +16,7 @@ export const defaults = {
     max_client_error_rate: null,
     max_p95_ms: null,
     approval_timeout_s: 86_400,
-    warmup_s: 5,
+    warmup_s: 60,
     on_inconclusive: 'promote',
   },
 } as const;
