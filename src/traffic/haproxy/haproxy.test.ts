@@ -49,8 +49,8 @@ test('sessions that wait for the head of a response; one whose body is under way
     `rq[f=c40000h,i=0,an=8000h,rx=,wx=,ax=] rp[f=80400000h,i=0,an=${analysers}h,rx=55s,wx=,ax=] scf=[8,0h,fd=16] exp=55s`;
   const text = [session('4s', '1400000'), session('1m2s', '1400000'), session('9s', '4000000'), ''].join('\n');
   assert.deepEqual(readSessions(text), [
-    { backend: 'b3', ageMs: 4000 },
-    { backend: 'b3', ageMs: 62_000 },
+    { backend: 'b3', ageMs: 3000 },
+    { backend: 'b3', ageMs: 61_000 },
   ]);
 });
 

@@ -152,7 +152,8 @@ export function readSessions(text: string): { backend: string; ageMs: number }[]
   return text.split('\n').flatMap((line) => {
     const [, backend, age, flags] = / be=(\S+) .* age=(\S+) .* rp\[[^\]]*an=([0-9a-f]+)h/.exec(line) ?? [];
     if (!backend || (Number.parseInt(flags!, 16) & waitsForResponse) === 0) return [];
-    return [{ backend, ageMs: readAge(age!) }];
+    // Ages are differences of whole seconds: one may be up to a second too many.
+    return [{ backend, ageMs: Math.max(0, readAge(age!) - 1000) }];
   });
 }
 

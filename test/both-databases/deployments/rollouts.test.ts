@@ -145,7 +145,8 @@ describe('rolling out', () => {
     await shop.set({ variables: { STANDIN_ERROR_PATH: '/cart' } });
     const { id } = await shop.deploy(image(2), { strategy: 'canary', canary_percent: 50 });
     await shop.reaches(id, 'canary');
-    for (let n = 0; n < 600; n += 25) {
+    const isOver = async () => (await shop.deployment(id)).state !== 'canary';
+    for (let n = 0; n < 5000 && (n % 250 > 0 || !(await isOver())); n += 25) {
       const pages = Array.from({ length: 24 }, (_, page) => shop.visit(undefined, `/page/${page % 7}`));
       await Promise.all([shop.visit(undefined, `/cart/${n}`), ...pages]);
     }
