@@ -2,6 +2,7 @@
 // how soon one that is worse is found.
 import { type CanaryPolicy, environmentDefaults } from '../../src/contract/environments.ts';
 import { judge, Measured } from '../../src/deployments/rules/analysis.ts';
+import { buckets } from '../../src/traffic/balance.ts';
 import { emptyLatency, latencyIndexOf } from '../../src/traffic/latency.ts';
 import { type Answered, type Detail, groupCount, routeCount } from '../../src/traffic/request-detail.ts';
 
@@ -20,8 +21,6 @@ export interface Behaviour {
   tail?: number;
   /** How many times slower it is in the first minute. */
   cold?: number;
-  /** Every request of this share waits for ever. */
-  hanging?: number;
 }
 
 export interface World {
@@ -74,7 +73,6 @@ function poisson(random: Random, mean: number): number {
 
 const normal = (random: Random): number => Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
 
-const buckets = 10_000;
 const paths = 40;
 
 function emptyAnswered(): Answered & { latency: number[]; detail: Detail } {

@@ -30,7 +30,8 @@ export async function measureStep(db: Db, row: DeploymentRow, policy: CanaryPoli
   if (row.step_since === null) return new Measured();
   const first = bucketOf(row.step_since);
   const key = `${row.id} ${row.step_since} ${row.step_until} ${policy.max_p95_ms}`;
-  const settled = settledSteps.get(key) ?? { from: first, measured: new Measured(await latencyBefore(db, row, first)) };
+  const settled =
+    settledSteps.get(key) ?? keep(key, { from: first, measured: new Measured(await latencyBefore(db, row, first)) });
   const rows = await listTraffic(db, { ...keyOf(row), revision: null }, settled.from, Number.MAX_SAFE_INTEGER);
   const windows = windowsOf(rows, row);
   const latest = windows.at(-1)?.at ?? first;
@@ -58,10 +59,11 @@ async function latencyBefore(db: Db, row: DeploymentRow, first: number): Promise
   return answeredBy(await listTraffic(db, of, first - comparedMs, first), row.previous_revision).latency;
 }
 
-function keep(key: string, settled: Settled): void {
+function keep(key: string, settled: Settled): Settled {
   settledSteps.delete(key);
   settledSteps.set(key, settled);
   if (settledSteps.size > mostKept) settledSteps.delete(settledSteps.keys().next().value!);
+  return settled;
 }
 
 /** What was counted before the step began, in the window in which it did. */
