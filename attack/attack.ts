@@ -6,6 +6,8 @@ export interface Outcome {
   /** What did not hold, one line each. */
   broken: string[];
   note?: string;
+  /** Figures, with a head. */
+  table?: string[][];
 }
 
 export interface Attack {
@@ -38,8 +40,9 @@ export function tableOf(rows: Row[]): string[] {
     `${name.padEnd(width)} ${tried.padStart(6)} ${held.padStart(6)} ${seconds.padStart(6)}  ${note}`.trimEnd();
   return [
     line('attack', 'tried', 'held', 's', ''),
-    ...rows.flatMap(({ name, tried, broken, seconds, note = '' }) => [
+    ...rows.flatMap(({ name, tried, broken, seconds, note = '', table = [] }) => [
       line(name, String(tried), String(tried - broken.length), seconds.toFixed(1), note),
+      ...table.map(([what, ...cells]) => `  ${what!.padEnd(32)}${cells.map((cell) => cell.padStart(12)).join('')}`),
       ...broken.slice(0, 10).map((what) => `  ✖ ${what}`),
     ]),
   ];

@@ -208,7 +208,7 @@ async function flood(): Promise<void> {
   const parts = {
     ...tailParts(app, join(app.dataDir, 'logs')),
     log: app.app.log,
-    onLines: (_: unknown, lines: Buffer) => {
+    onLines: (_account: string, _instance: unknown, lines: Buffer) => {
       bytes += lines.length;
     },
   };

@@ -1,5 +1,5 @@
-// The bundle that the service and the command line run from, made by the install. Where the sources have changed since,
-// it is made again first, so that what runs is what is there.
+// The bundle that the service and the command line run from: dist/service in a checkout, made by the install and made again
+// first where the sources have changed since, so that what runs is what is there; dist/package in what `npm pack` packs.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { enableCompileCache } from 'node:module';
@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const bundle = join(root, 'dist/service');
+const builtHere = join(root, 'dist/service');
 const stampFile = join(root, 'dist/service.stamp');
 
 /** Of the sources as they are now: how many, and when one of them last changed. null: this install has none. */
@@ -49,6 +49,7 @@ export async function runBundled(name) {
       process.exit(1);
     }
   }
+  const bundle = existsSync(builtHere) ? builtHere : join(root, 'dist/package');
   enableCompileCache(join(bundle, 'compiled'));
   await import(pathToFileURL(join(bundle, `${name}.js`)).href);
 }

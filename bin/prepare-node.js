@@ -3,12 +3,17 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, symlinkSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { bundledNode, isNewEnough, oldestNode } from './node-version.js';
 
 function fail(why) {
   process.stderr.write(`\nsluice: ${why}\n\n`);
   process.exit(1);
 }
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+if (!existsSync(join(root, 'node_modules/rolldown')))
+  fail('a checkout is built on install, which takes the development packages too: npm ci --include=dev');
 
 const node = bundledNode();
 if (node === null) {

@@ -1,5 +1,5 @@
-// npm run bare [-- start|test …]: the commands of the README in a new, minimal Debian with nothing but Node.js 20 and npm.
-// It needs root and debootstrap. The root is a mount point, as dockerd wants one, and is gone afterwards.
+// npm run bare [-- start|test|image …]: the commands of the README in a new, minimal Debian with nothing but Node.js 20 and
+// npm; and the container image on that Debian, as deploy/Containerfile says. It needs root and debootstrap. The root is a mount point, as dockerd wants one, and is gone afterwards.
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
@@ -36,8 +36,23 @@ function mirror(): string {
   return url;
 }
 
+const bootstrap = (root: string): void => run('debootstrap', ['--variant=minbase', release, root, mirror()]);
+
+/** The tests of the image, with the base that deploy/Containerfile describes. */
+function tryImage(): boolean {
+  const base = mkdtempSync(join(tmpdir(), 'sluice-base-'));
+  try {
+    bootstrap(base);
+    const env = { ...process.env, CI: 'true', SLUICE_TEST_IMAGE_BASE: base };
+    const args = ['--test', 'test/deploy/package.test.ts'];
+    return spawnSync(process.execPath, args, { env, cwd: installDir, stdio: 'inherit' }).status === 0;
+  } finally {
+    rmSync(base, { recursive: true, force: true });
+  }
+}
+
 function makeRoot(root: string): void {
-  run('debootstrap', ['--variant=minbase', release, root, mirror()]);
+  bootstrap(root);
   run('mount', ['--bind', root, root]);
   run('mount', ['-t', 'proc', 'proc', join(root, 'proc')]);
   for (const name of ['sys', 'dev']) run('mount', ['--rbind', '--make-rslave', `/${name}`, join(root, name)]);
@@ -89,6 +104,11 @@ async function tryStart(root: string): Promise<boolean> {
 
 const wanted = process.argv.slice(2);
 const isWanted = (name: string): boolean => wanted.length === 0 || wanted.includes(name);
+if (isWanted('image') && !tryImage()) {
+  console.log('\nthe image fails on a minimal Debian');
+  process.exit(1);
+}
+if (wanted.length === 1 && isWanted('image')) process.exit(0);
 const root = mkdtempSync(join(tmpdir(), 'sluice-bare-'));
 let succeeded = true;
 try {

@@ -1,8 +1,9 @@
-// npm run build [-- console|service|client …]. All of them are built by the install, in a few seconds: the console into
-// console/dist, with each text also stored compressed; the service into dist/service; and the client into dist/client, as
-// JavaScript with declarations for projects that use it.
+// npm run build [-- console|service|client|package|samples …]. The install builds the first three, in a few seconds: the
+// console into console/dist, with each text also stored compressed; the service into dist/service; and the client into
+// dist/client, as JavaScript with declarations for projects that use it. `npm pack` also builds dist/package: the service as
+// it is packed. The samples are part of the sources.
 import { execFileSync } from 'node:child_process';
-import { existsSync, globSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { globSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliCompressSync, gzipSync, constants as zlib } from 'node:zlib';
 import { sourceStamp, writeStamp } from '../bin/bundle.js';
@@ -43,12 +44,27 @@ async function buildService(): Promise<void> {
   if (stamp !== null) writeStamp(stamp);
 }
 
-/** TypeScript is not there in an install for production, where nobody imports the client. */
 async function buildClient(): Promise<void> {
   const tsc = join(installDir, 'node_modules/.bin/tsc');
-  if (existsSync(tsc)) execFileSync(tsc, ['-p', join(installDir, 'src/client/tsconfig.json')], { stdio: 'inherit' });
+  execFileSync(tsc, ['-p', join(installDir, 'src/client/tsconfig.json')], { stdio: 'inherit' });
 }
 
-const parts = { console: buildConsole, service: buildService, client: buildClient };
-const chosen = process.argv.slice(2);
-for (const [name, build] of Object.entries(parts)) if (chosen.length === 0 || chosen.includes(name)) await build();
+async function buildPackage(): Promise<void> {
+  const { packService } = await import('./bundle-service.ts');
+  await packService();
+}
+
+async function buildSamples(): Promise<void> {
+  await (await import('./sample-streams.ts')).buildSamples();
+}
+
+const parts = {
+  console: buildConsole,
+  service: buildService,
+  client: buildClient,
+  package: buildPackage,
+  samples: buildSamples,
+};
+const builtByInstall = ['console', 'service', 'client'];
+const chosen = process.argv.length > 2 ? process.argv.slice(2) : builtByInstall;
+for (const [name, build] of Object.entries(parts)) if (chosen.includes(name)) await build();

@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import {
   chmodSync,
+  copyFileSync,
   existsSync,
   globSync,
   mkdirSync,
@@ -16,33 +17,26 @@ import {
   rmSync,
   statSync,
   symlinkSync,
+  writeFileSync,
 } from 'node:fs';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join, relative, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
-import { type BuildOptions, build, type Plugin } from 'rolldown';
-import { entries, installDir } from '../src/lib/install.ts';
+import { type BuildOptions, build } from 'rolldown';
+import { entries, installDir, packedDir } from '../src/lib/install.ts';
+import { encodeSourceLines } from '../src/lib/source-lines.ts';
 
 const dist = join(installDir, 'dist');
 const current = join(dist, 'service');
 /** The one in use, and the one that a running service may still be using. */
 const keptBuilds = 2;
 
-/** What dockerode loads for builds and for SSH, neither of which the service uses: three quarters of its size. */
-const unused = ['ssh2', '@grpc/grpc-js', '@grpc/proto-loader', 'protobufjs'];
-
-const leaveOut: Plugin = {
-  name: 'leave-out',
-  resolveId: (source) => (unused.includes(source) ? { id: `\0${source}` } : null),
-  load: (id) => (unused.includes(id.slice(1)) ? 'module.exports = {};' : null),
-};
-
 const options = {
   platform: 'node',
   cwd: installDir,
-  plugins: [leaveOut],
   // Found at run time where they are installed, or not at all.
-  external: [/^node:/, '@ffmpeg-installer/ffmpeg', 'pg-native', 'cpu-features', /\.node$/],
+  external: [/^node:/, 'pg-native', /\.node$/],
   logLevel: 'warn',
 } satisfies BuildOptions;
 
@@ -51,11 +45,7 @@ export async function bundleService(): Promise<void> {
   const folder = mkdtempSync(join(dist, 'new-service-'));
   chmodSync(folder, 0o755); // the service may run as another user
   try {
-    await build({
-      ...options,
-      input: Object.fromEntries(Object.entries(entries).map(([name, source]) => [name, join(installDir, source)])),
-      output: { dir: folder, format: 'esm', sourcemap: true, chunkFileNames: '[name]-[hash].js' },
-    });
+    await bundleEntries(folder);
     const { name, isNew } = keep(folder, 'service');
     const link = `${folder}.link`;
     symlinkSync(name, link);
@@ -64,6 +54,50 @@ export async function bundleService(): Promise<void> {
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** What it bundles, by file. */
+async function bundleEntries(folder: string): Promise<string[]> {
+  const { output } = await build({
+    ...options,
+    input: Object.fromEntries(Object.entries(entries).map(([name, source]) => [name, join(installDir, source)])),
+    output: { dir: folder, format: 'esm', sourcemap: true, chunkFileNames: '[name]-[hash].js' },
+  });
+  writeSourceLines(folder);
+  return output.flatMap((chunk) => ('moduleIds' in chunk ? chunk.moduleIds : []));
+}
+
+/**
+ * The same into dist/package, a folder without links for `npm pack`, with what the service reads as files of other
+ * packages, so that the package depends on none. Their licences come along.
+ */
+export async function packService(): Promise<void> {
+  const folder = `${packedDir}.${process.pid}`;
+  rmSync(folder, { recursive: true, force: true });
+  const modules = await bundleEntries(folder);
+  for (const map of globSync('*.map', { cwd: folder })) rmSync(join(folder, map));
+  const player = createRequire(import.meta.url).resolve('hls.js/dist/hls.min.js');
+  copyFileSync(player, join(folder, basename(player)));
+  const packages = new Set([player, ...modules].flatMap((file) => packageFolder(file) ?? []));
+  // The console is built from these.
+  for (const name of ['react', 'react-dom', 'scheduler', 'uplot']) packages.add(join(installDir, 'node_modules', name));
+  writeFileSync(join(folder, 'LICENCES.txt'), licencesOf([...packages].sort()));
+  rmSync(packedDir, { recursive: true, force: true });
+  renameSync(folder, packedDir);
+}
+
+/** null: a file of our own. */
+function packageFolder(file: string): string | null {
+  return /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0] ?? null;
+}
+
+function licencesOf(folders: string[]): string {
+  const texts = folders.map((folder) => {
+    const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+    const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
+    return `${name} ${version} (${license})\n\n${file ? readFileSync(join(folder, file), 'utf8').trim() : ''}\n`;
+  });
+  return `This package contains code of these packages, under their licences:\n\n${texts.join(`\n${'-'.repeat(80)}\n\n`)}`;
 }
 
 /**
@@ -91,9 +125,20 @@ export async function bundleModules(): Promise<string> {
         codeSplitting: { groups: [{ name: 'all', test: /./ }] },
       },
     });
+    writeSourceLines(folder);
+    for (const map of globSync('**/*.map', { cwd: folder })) rmSync(join(folder, map));
     return join(dist, keep(folder, 'modules').name);
   } finally {
     rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Beside each file: which line of which source a line of it comes from, for stacks (src/lib/source-stacks.ts). */
+function writeSourceLines(folder: string): void {
+  const nameOf = (source: string) => relative(installDir, resolve(folder, source));
+  for (const map of globSync('*.js.map', { cwd: folder })) {
+    const lines = encodeSourceLines(JSON.parse(readFileSync(join(folder, map), 'utf8')), nameOf);
+    writeFileSync(join(folder, map.replace(/\.map$/, '.lines')), lines);
   }
 }
 

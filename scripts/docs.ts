@@ -1,10 +1,11 @@
-// npm run docs: writes the pages of docs/ that are lists of what the code declares. A test fails while they differ.
+// npm run docs [-- --examples]: writes the pages of docs/ that are lists of what the code declares. A test fails while they differ.
 import { writeFileSync } from 'node:fs';
 import { routes } from '../src/contract/api.ts';
 import { errorCatalogue } from '../src/contract/errors.ts';
 import { type EventKind, eventCatalogue, eventSchemas } from '../src/contract/events.ts';
 import { scopeCatalogue } from '../src/contract/scopes.ts';
 import { settings } from '../src/settings.ts';
+import { cliPage } from './cli-docs.ts';
 
 type SettingName = keyof typeof settings;
 
@@ -44,7 +45,13 @@ const settingGroups: { title: string; names: string[]; about?: string }[] = [
   },
   {
     title: 'Processes',
-    names: ['SLUICE_ROLES', 'SLUICE_ROUTER_WORKERS', 'SLUICE_DRAIN_S', 'SLUICE_DATABASE_DIRECT_URL'],
+    names: [
+      'SLUICE_ROLES',
+      'SLUICE_ROUTER_WORKERS',
+      'SLUICE_DRAIN_S',
+      'SLUICE_WATCHDOG_S',
+      'SLUICE_DATABASE_DIRECT_URL',
+    ],
     about: 'See [operating.md](operating.md) for several processes, upgrades and PgBouncer.',
   },
   {
@@ -70,7 +77,7 @@ const settingGroups: { title: string; names: string[]; about?: string }[] = [
   },
   {
     title: 'Docker',
-    names: ['SLUICE_INSTANCE_PORTS', 'SLUICE_DOCKER_*'],
+    names: ['SLUICE_INSTANCE_PORTS', 'SLUICE_DOCKER_*', 'SLUICE_IMAGES_KEPT_HOURS'],
     about:
       '`SLUICE_REGIONS` takes `docker:` (the local socket), `docker:/path/of.sock` or `docker:tcp://host:2376?certs=/folder`, and ' +
       'several hosts joined by `+`. `auto` chooses Docker if its socket answers at the first start, otherwise the stand-in; later ' +
@@ -93,13 +100,19 @@ const settingGroups: { title: string; names: string[]; about?: string }[] = [
   },
   { title: 'Logs of Sluice itself', names: ['SLUICE_LOG_LEVEL', 'SLUICE_LOG_FORMAT'] },
   {
-    title: 'Events and webhooks',
+    title: 'How long things are kept',
     names: [
       'SLUICE_EVENT_RETENTION_DAYS',
+      'SLUICE_DEPLOYMENT_RETENTION_DAYS',
+      'SLUICE_DEPLOYMENT_RETENTION_COUNT',
+      'SLUICE_AUDIT_RETENTION_DAYS',
       'SLUICE_HOST_KEPT_DAYS',
-      'SLUICE_WEBHOOK_ALLOW_CIDRS',
-      'SLUICE_SIGNATURE_HEADER',
     ],
+    about: 'Logs and images have settings of their own. See [operating.md](operating.md#how-long-things-are-kept).',
+  },
+  {
+    title: 'Webhooks',
+    names: ['SLUICE_WEBHOOK_ALLOW_CIDRS', 'SLUICE_SIGNATURE_HEADER'],
     about: 'See [webhooks.md](webhooks.md).',
   },
   {
@@ -114,6 +127,7 @@ const settingGroups: { title: string; names: string[]; about?: string }[] = [
       'SLUICE_CONNECTIONS_PER_ADDRESS',
       'SLUICE_STALL_TIMEOUT_S',
       'SLUICE_PROJECTS_PER_ACCOUNT',
+      'SLUICE_QUOTAS',
     ],
     about: 'What happens beyond a limit: [operating.md](operating.md#limits-for-one-client-or-account).',
   },
@@ -199,4 +213,8 @@ export function generatedDocs(): Record<string, string> {
   };
 }
 
-if (import.meta.main) for (const [path, content] of Object.entries(generatedDocs())) writeFileSync(path, content);
+if (import.meta.main) {
+  for (const [path, content] of Object.entries(generatedDocs())) writeFileSync(path, content);
+  writeFileSync('docs/cli.md', await cliPage());
+  if (process.argv.includes('--examples')) await (await import('./record-examples.ts')).recordExamples();
+}

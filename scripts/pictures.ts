@@ -1,4 +1,5 @@
 // npm run pictures: the pictures in the README, taken of the real service: a canary in the console and on the terminal.
+// npm run pictures -- console: every page of the console in every state, to look at (scripts/pictures/console.ts).
 import { spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import type { Browser } from 'playwright-core';
@@ -7,6 +8,7 @@ import { adminToken, startApp } from '../test/helpers/app.ts';
 import { buildConsole, launchBrowser } from '../test/helpers/browser.ts';
 import { Shop } from '../test/helpers/shop.ts';
 import { until } from '../test/helpers/wait.ts';
+import { takeConsole } from './pictures/console.ts';
 import { pageOf, screenOf } from './pictures/screen.ts';
 
 const folder = 'docs/pictures';
@@ -34,29 +36,37 @@ async function takeTerminal(browser: Browser, command: string, output: string): 
   await page.locator('pre').screenshot({ path: `${folder}/terminal.png` });
 }
 
-buildConsole();
-mkdirSync(folder, { recursive: true });
-const t = await startApp({ tokenLimit: 1_000_000 });
-const browser = await launchBrowser();
-try {
-  const shop = await Shop.open(t.url, { canary: { bake_s: 120, max_error_rate: 0.2 }, replicas: 2 });
-  await shop.api('PATCH', '', { name: 'Shop', slug: 'shop' });
-  await shop.released('registry.example/shop:1.3');
-  await shop.set({ variables: { STANDIN_LATENCY_MS: '8', STANDIN_ERROR_RATE: '0.01' } });
-  const visitors = setInterval(() => void shop.visit().catch(() => {}), 40);
-  const args = ['deploy', 'registry.example/shop:1.4', '--canary', '25', '--wait'];
-  const terminal = onTerminal(t.url, args);
-  const id = await until('the deployment', async () => (await shop.environment()).in_progress_deployment ?? undefined);
-  await shop.reaches(id, 'canary');
-  const page = await browser.newPage({ viewport: { width: 1160, height: 668 }, deviceScaleFactor: 1.25 });
-  await signIn(page, t.url, `/projects/${shop.project}/deployments/${id}`);
-  await new Promise((resolve) => setTimeout(resolve, watchedMs));
-  await page.screenshot({ path: `${folder}/console.png` });
-  await takeTerminal(browser, `npx sluice ${args.join(' ')}`, terminal.output());
-  clearInterval(visitors);
-  terminal.stop();
-} finally {
-  await browser.close();
-  await t.stop();
+async function takeReadme(): Promise<void> {
+  buildConsole();
+  mkdirSync(folder, { recursive: true });
+  const t = await startApp({ tokenLimit: 1_000_000 });
+  const browser = await launchBrowser();
+  try {
+    const shop = await Shop.open(t.url, { canary: { bake_s: 120, max_error_rate: 0.2 }, replicas: 2 });
+    await shop.api('PATCH', '', { name: 'Shop', slug: 'shop' });
+    await shop.released('registry.example/shop:1.3');
+    await shop.set({ variables: { STANDIN_LATENCY_MS: '8', STANDIN_ERROR_RATE: '0.01' } });
+    const visitors = setInterval(() => void shop.visit().catch(() => {}), 40);
+    const args = ['deploy', 'registry.example/shop:1.4', '--canary', '25', '--wait'];
+    const terminal = onTerminal(t.url, args);
+    const id = await until(
+      'the deployment',
+      async () => (await shop.environment()).in_progress_deployment ?? undefined,
+    );
+    await shop.reaches(id, 'canary');
+    const page = await browser.newPage({ viewport: { width: 1160, height: 668 }, deviceScaleFactor: 1.25 });
+    await signIn(page, t.url, `/projects/${shop.project}/deployments/${id}`);
+    await new Promise((resolve) => setTimeout(resolve, watchedMs));
+    await page.screenshot({ path: `${folder}/console.png` });
+    await takeTerminal(browser, `npx sluice ${args.join(' ')}`, terminal.output());
+    clearInterval(visitors);
+    terminal.stop();
+  } finally {
+    await browser.close();
+    await t.stop();
+  }
 }
+
+const [what, ...words] = process.argv.slice(2);
+await (what === 'console' ? takeConsole(words) : takeReadme());
 process.exit(0);

@@ -1,6 +1,9 @@
 // npm run soak [-- events kills]: deliveries, on SQLite, then on PostgreSQL. By default 100,000 events and ten times kill -9.
 // npm run soak -- planes: no failure of the control plane or the database fails a visitor's request, at full size.
 // npm run soak -- haproxy [requests]: HAProxy under load over reloads, share changes and certificate swaps; 100,000 by default.
+// npm run soak -- faults [words]: every fault of a service's own under load; see docs/soak.md.
+// npm run soak -- year [--months N] [--deployments N]: a year of an ordinary team on a moved clock; see docs/soak.md.
+// npm run soak -- canaries [--rollouts N]: real rollouts of canaries that are equal and worse, on both data planes.
 // npm run soak -- chaos [--minutes N] [--seed N]: everything at once; see docs/soak.md.
 import { spawnSync } from 'node:child_process';
 import { startPostgres } from '../test/helpers/postgres.ts';
@@ -51,6 +54,17 @@ if (part === 'chaos') {
   installMissing([...dockerPrograms, 'haproxy']);
   const { chaos } = await import('../test/soak/chaos.ts');
   process.exitCode = await chaos(rest);
+} else if (part === 'faults') {
+  installMissing(['haproxy']);
+  const { faultsRun } = await import('../test/soak/faults-run.ts');
+  process.exit(await faultsRun(rest));
+} else if (part === 'year') {
+  const { year } = await import('../test/soak/year.ts');
+  process.exit(await year(rest));
+} else if (part === 'canaries') {
+  installMissing(['haproxy']);
+  const { canaries } = await import('../test/soak/canaries.ts');
+  process.exitCode = await canaries(rest);
 } else if (part === 'planes') {
   process.exitCode = soakPlanes();
 } else if (part === 'haproxy') {

@@ -6,17 +6,16 @@ import { chmodSync, existsSync, globSync, mkdtempSync, rmSync, statfsSync, statS
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createTemplate, startPostgres } from '../test/helpers/postgres.ts';
+import { createSqliteTemplate } from '../test/helpers/sqlite.ts';
 import { bundleModules } from './bundle-service.ts';
 import { installMissing, onPath, testPrograms } from './packages.ts';
 import { changedSince, testsReaching } from './test/changed.ts';
 import { TestMemory } from './test/memory.ts';
-import { type Job, type Pass, planJobs } from './test/plan.ts';
+import { type Job, nextJob, type Pass, planJobs } from './test/plan.ts';
 import { type Failure, type FileResult, runJob } from './test/run-job.ts';
 import { installTestTools } from './test-tools.ts';
 
 const strict = process.env.CI === 'true';
-/** Tests wait as well as compute. */
-const processes = availableParallelism() + 2;
 /** More files than these that pass only when they run again make the run red. */
 const mostFlaky = 2;
 
@@ -72,10 +71,10 @@ function check(program: string, args: string[]): Promise<boolean> {
 
 const seconds = (value: number): string => `${value.toFixed(1).padStart(6)} s`;
 
-function report(pass: Pass, { file, seconds: took, passed, skipped, failures }: FileResult): void {
+function report(pass: Pass, { file, seconds: took, processorSeconds, passed, skipped, failures }: FileResult): void {
   const counts = `${passed.length} passed${skipped.length > 0 ? `, ${skipped.length} skipped` : ''}`;
   const where = pass === 'sqlite' ? file : `${file} (${pass})`;
-  console.log(`${failures.length > 0 ? '✖' : '✔'} ${seconds(took)}  ${where}: ${counts}`);
+  console.log(`${failures.length > 0 ? '✖' : '✔'} ${seconds(took)} ${seconds(processorSeconds)}  ${where}: ${counts}`);
   for (const failure of failures) printFailure(failure);
 }
 
@@ -83,21 +82,31 @@ function printFailure({ file, test, message }: Failure): void {
   console.log(`✖ ${file}: ${test}\n  ${message.replaceAll('\n', '\n  ')}`);
 }
 
-/** Starts the longest first, so that no core is left without work at the end. */
-async function runAll(jobs: Job[], envOf: Record<Pass, Record<string, string>>, atOnce: number, memory: TestMemory) {
+/** Starts the longest first, so that no processor is left without work at the end. */
+async function runAll(
+  jobs: Job[],
+  envOf: Record<Pass, Record<string, string>>,
+  memory: TestMemory,
+  next: (queue: readonly Job[], running: readonly Job[]) => Job | undefined,
+) {
   const results: { pass: Pass; result: FileResult }[] = [];
   const queue = [...jobs];
-  const work = async () => {
-    for (let job = queue.shift(); job; job = queue.shift()) {
-      const { pass } = job;
-      for (const result of await runJob(job, envOf[pass])) {
-        report(pass, result);
-        results.push({ pass, result });
-        memory.noteDuration(pass, result.file, result.seconds);
-      }
+  const running = new Map<Job, Promise<void>>();
+  const carryOut = async (job: Job) => {
+    for (const result of await runJob(job, envOf[job.pass])) {
+      report(job.pass, result);
+      results.push({ pass: job.pass, result });
+      memory.noteCost(job.pass, result.file, result);
     }
+    running.delete(job);
   };
-  await Promise.all(Array.from({ length: atOnce }, work));
+  while (queue.length > 0 || running.size > 0) {
+    const job = next(queue, [...running.keys()]);
+    if (job) {
+      queue.splice(queue.indexOf(job), 1);
+      running.set(job, carryOut(job));
+    } else await Promise.race(running.values());
+  }
   return results;
 }
 
@@ -115,10 +124,13 @@ async function main(): Promise<number> {
   if (isAll) process.env.SLUICE_TEST_MODULES = await bundleModules();
   const memory = new TestMemory();
   const missing = onPath('haproxy') ? null : 'haproxy is not installed';
-  const jobs = planJobs(files, memory.durationOf).filter(({ pass }) => pass !== 'haproxy' || !missing);
+  const jobs = planJobs(files, memory.costOf).filter(({ pass }) => pass !== 'haproxy' || !missing);
   const postgres = await startPostgres({ isDurable: false });
   try {
-    const common = { SLUICE_TEST_POSTGRES: '', SLUICE_TEST_DATA_PLANE: '' };
+    const common = {
+      ...{ SLUICE_TEST_POSTGRES: '', SLUICE_TEST_DATA_PLANE: '' },
+      SLUICE_TEST_SQLITE_TEMPLATE: await createSqliteTemplate(mkdtempSync(join(tmpdir(), 'sluice-template-'))),
+    };
     const envOf: Record<Pass, Record<string, string>> = {
       sqlite: common,
       postgres: {
@@ -128,15 +140,16 @@ async function main(): Promise<number> {
       },
       haproxy: { ...common, SLUICE_TEST_DATA_PLANE: 'haproxy' },
     };
-    const results = await runAll(jobs, envOf, processes, memory);
+    const processors = availableParallelism();
+    const results = await runAll(jobs, envOf, memory, (queue, running) => nextJob(queue, running, processors));
     const failed = results.filter(({ result }) => result.failures.length > 0);
     const again = failed.length <= 2 * mostFlaky ? failed : [];
     if (again.length > 0) console.log(`\nonce more, alone: ${again.map(({ result }) => result.file).join(', ')}`);
     const retried = await runAll(
-      again.map(({ pass, result }) => ({ pass, files: [result.file], estimateS: 0 })),
+      again.map(({ pass, result }) => ({ pass, files: [result.file], estimateS: 0, demand: 1 })),
       envOf,
-      1,
       memory,
+      (queue, running) => (running.length === 0 ? queue[0] : undefined),
     );
     return summarize({ results, retried, checked: (await checks).every(Boolean), missing, memory, startedMs });
   } finally {

@@ -181,7 +181,7 @@ export const sharesNameWhatServes: CommitInvariant = {
 };
 
 export const abortsTakeTraffic: CommitInvariant = {
-  name: 'a share does not rise for what is being aborted while what was there before can serve',
+  name: 'a share does not rise for what is being aborted beyond its part of what can serve',
   tables: ['revision'],
   check({ before, after }) {
     const [earlier, now] = [sharesOf(before), sharesOf(after)];
@@ -191,8 +191,13 @@ export const abortsTakeTraffic: CommitInvariant = {
       const key = revisionKey(row, row.revision);
       const share = now.get(key) ?? 0;
       if (row.state !== 'aborting' || !wasAborting.has(row.id) || share <= (earlier.get(key) ?? 0)) return null;
-      const canServe = healthyOf(after, row).some(({ revision }) => revision === row.previous_revision);
-      return canServe ? `r${row.revision} of ${environmentOf(row)} is being aborted and gets ${share} %` : null;
+      const healthy = healthyOf(after, row);
+      const own = healthy.filter(({ revision }) => revision === row.revision).length;
+      const canServe = healthy.some(({ revision }) => revision === row.previous_revision);
+      const isTooMuch = row.cause === 'analysis' || row.cause === 'alert' || share > (100 * own) / healthy.length + 1;
+      return canServe && isTooMuch
+        ? `r${row.revision} of ${environmentOf(row)} is being aborted and gets ${share} %`
+        : null;
     });
   },
 };
@@ -210,6 +215,77 @@ export const rolloutsKeepWhatServes: CommitInvariant = {
       const replicas = leastReplicas.get(key) ?? 0;
       const serving = healthyOf(after, row).length;
       return serving >= replicas ? null : `${row.id} drains in ${key}: ${serving} of ${replicas} serve`;
+    });
+  },
+};
+
+export const stepsAreJudgedAlone: CommitInvariant = {
+  name: 'a step of a canary is judged by its own requests',
+  tables: ['deployment'],
+  check({ before, after }) {
+    const known = new Map(before.deployment.map((row) => [row.id, row]));
+    return firstOf(after.deployment, (row) => {
+      const earlier = known.get(row.id);
+      if (!earlier || row.canary_step === earlier.canary_step || row.step_since !== earlier.step_since) return null;
+      return `step ${row.canary_step} of ${row.id} is judged by what was measured since step ${earlier.canary_step} began`;
+    });
+  },
+};
+
+/** Requests that failed, and had none to compare with that did. */
+const enoughFailed = 3;
+
+export const failuresAreNotPromoted: CommitInvariant = {
+  name: 'a canary of which everything failed, and nothing of stable, is promoted by people only',
+  tables: ['deployment'],
+  check({ before, after }) {
+    const known = new Map(before.deployment.map((row) => [row.id, row]));
+    return firstOf(after.deployment, (row) => {
+      const earlier = known.get(row.id);
+      if (earlier?.state !== 'canary' || row.state !== 'promoting' || earlier.canary_step !== 1) return null;
+      const said = after.deployment_timeline.findLast(({ deployment_id }) => deployment_id === row.id);
+      if (said?.message.startsWith('Promoted by')) return null;
+      const of = (revision: number | null) =>
+        before.traffic.find((one) => environmentOf(one) === environmentOf(row) && one.revision === revision);
+      const [canary, stable] = [of(row.revision), of(row.previous_revision)];
+      if (!canary || canary.requests < enoughFailed || canary.errors < canary.requests || stable?.errors !== 0)
+        return null;
+      return `${row.id} is promoted, though all ${canary.requests} requests to r${row.revision} failed`;
+    });
+  },
+};
+
+export const oneEventPerChangeOfAlert: CommitInvariant = {
+  name: 'an alert fires and is resolved with one event each',
+  tables: ['alert', 'event'],
+  check({ after }) {
+    const seen = new Map<string, number>();
+    for (const { type, alert } of after.event) {
+      if (alert !== null) seen.set(`${alert} ${type}`, (seen.get(`${alert} ${type}`) ?? 0) + 1);
+    }
+    return firstOf(after.alert, ({ id, resolved_at }) => {
+      const fired = seen.get(`${id} alert.fired`) ?? 0;
+      const resolved = seen.get(`${id} alert.resolved`) ?? 0;
+      const isRight = fired === 1 && resolved === (resolved_at === null ? 0 : 1);
+      return isRight ? null : `${id} has ${fired} events for firing and ${resolved} for being resolved`;
+    });
+  },
+};
+
+export const removedUnderTheLease: CommitInvariant = {
+  name: 'an instance is removed under the lease of its environment',
+  tables: ['instance'],
+  check({ before, after, leased }) {
+    if (leased !== null || after.environment_lease.length === 0) return null;
+    const there = new Set(after.instance.map(({ id }) => id));
+    const environments = new Set(
+      after.environment
+        .filter(({ deleted_at }) => deleted_at === null)
+        .map(({ project_id, name }) => environmentOf({ project_id, environment: name })),
+    );
+    return firstOf(before.instance, (row) => {
+      if (there.has(row.id) || !environments.has(environmentOf(row))) return null;
+      return `${row.id} of ${environmentOf(row)} was removed without the lease`;
     });
   },
 };

@@ -1,6 +1,9 @@
 // A control process, built from the same parts as the app: the API, the reconciler, the dispatcher of deliveries, the
 // watcher of alerts, and what is done now and then.
+
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { Registry } from 'prom-client';
+import { Quotas } from '../src/accounts/quotas.ts';
 import { alertRoutes } from '../src/alerts/alert-routes.ts';
 import { Watcher } from '../src/alerts/watcher.ts';
 import type { Db } from '../src/db/database.ts';
@@ -34,9 +37,11 @@ import { sqliteQueue } from '../src/webhooks/sqlite-queue.ts';
 import { webhookRoutes } from '../src/webhooks/webhook-routes.ts';
 import type { Common } from '../src/wiring/common.ts';
 import { startHousekeeping } from '../src/wiring/housekeeping.ts';
+import { startRetention } from '../src/wiring/retention.ts';
 import { SimulatedDataPlane } from './data-plane.ts';
 import type { SimulatedEngine } from './engine.ts';
 import type { Receivers } from './receivers.ts';
+import type { Visits } from './visits.ts';
 import type { Machine, World } from './world.ts';
 
 export const seal = createSeal(Buffer.alloc(32, 7));
@@ -51,6 +56,9 @@ export interface ProcessParts {
   /** Whether other processes use the database too, as they may on PostgreSQL. */
   isShared: boolean;
   leases: LeaseTimes;
+  /** How many ports there are for instances. */
+  ports: number;
+  visits: Visits;
 }
 
 export interface LeaseTimes {
@@ -79,6 +87,15 @@ export interface ControlProcess {
   request(request: ApiRequest): Promise<ApiResponse>;
 }
 
+/** A process remembers what it has counted. */
+const quotasWithoutLimits = () =>
+  new Quotas({
+    setting: { all: {}, accounts: new Map() },
+    projectsPerAccount: 0,
+    ports: 10_000,
+    requestsPerMinute: 1_000_000,
+  });
+
 async function commonOf({ machine, db, log, isShared }: ProcessParts): Promise<Common> {
   const ids = createIds(machine.clock);
   machine.processId = ids('run');
@@ -88,8 +105,16 @@ async function commonOf({ machine, db, log, isShared }: ProcessParts): Promise<C
   const clock = isShared ? (await postgresClock({ db, clock: own, log, loops })).clock : singleProcessClock(own);
   if (!isShared) machine.deadlinesAheadMs = machine.clockOffsetMs;
   const retention = new RetentionClock(db, clock);
-  return { db, dialect: 'sqlite', seal, ids, clock, retention, log, loops, processId };
+  return { db, dialect: 'sqlite', seal, ids, clock, retention, log, loops, quotas: quotasWithoutLimits(), processId };
 }
+
+/** So few deployments that they are swept while others are under way. */
+const keptInSimulation = {
+  eventRetentionDays: 30,
+  deploymentRetentionDays: 30,
+  deploymentRetentionCount: 20,
+  auditRetentionDays: 30,
+};
 
 export async function startControlProcess(
   parts: ProcessParts,
@@ -113,7 +138,7 @@ export async function startControlProcess(
       ? databaseLeases(common.db, common.processId, common.clock, leases.environmentMs)
       : onlyProcess(common.db),
     pullTimeoutS: 900,
-    instancePorts: { first: 20_000, last: 29_999 },
+    instancePorts: { first: 20_000, last: 19_999 + parts.ports },
     random: Math.random,
     routers: new RouterWatch({ ...common, leaseMs: leases.routerMs }),
     probe: (target) => engines[0]!.probe(machine, target),
@@ -122,7 +147,8 @@ export async function startControlProcess(
   await startDeliveries(common, machine, receivers, isShared);
   new Watcher(common).start();
   const lastUsed = new LastUsed(machine.clock);
-  startHousekeeping({ ...common, cells: memoryRateCells(), lastUsed, regions, alertsKeptDays: 30 });
+  startHousekeeping({ ...common, cells: memoryRateCells(), lastUsed, regions });
+  startRetention({ ...common, registry: new Registry() }, keptInSimulation);
   const routes = routesOf(common, regions);
   return { machine, request: (request) => serve(common, routes, request) };
 }
@@ -171,7 +197,7 @@ export interface RouterProcess {
 export async function startRouterProcess(world: World, parts: ProcessParts): Promise<RouterProcess> {
   const { machine, leases } = parts;
   const common = await commonOf(parts);
-  const dataPlane = new SimulatedDataPlane(world, machine, common.processId);
+  const dataPlane = new SimulatedDataPlane(world, machine, common.processId, parts.visits);
   const agent = new RouterAgent({ ...common, dataPlane, domain: 'sim.test', leaseMs: leases.routerMs });
   await agent.listen();
   agent.start();

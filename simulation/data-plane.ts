@@ -1,20 +1,29 @@
 // A router's data plane: it keeps the table it was given, sends visitors by it, and counts what they got. A table that it
 // is given is in force some time later, as with workers and proxies that are processes of their own.
+
+import { monotonicOf } from '../src/lib/clock.ts';
+import { buckets, seesCanary } from '../src/traffic/balance.ts';
 import {
   type DataPlane,
   type EnvironmentRoutes,
   type MeasuredBatch,
   type RouterObserver,
   routesKey,
-  type Share,
 } from '../src/traffic/data-plane.ts';
 import { TrafficCounter } from '../src/traffic/measurements.ts';
 import type { SimulatedEngine } from './engine.ts';
 import type { Random } from './random.ts';
+import type { Visits } from './visits.ts';
 import type { Machine, World } from './world.ts';
 
 const applyMs = [1, 60] as const;
 const slowApplyMs = [200, 3000] as const;
+
+/** Those that come again, with a cookie. */
+const knownVisitors = Array.from({ length: 40 }, (_, i) => (i * 2477 + 131) % buckets);
+const patterns = ['/', '/cart/*', '/about'] as const;
+/** Visitors that get no answer go away after this long. */
+const patienceMs = 6000;
 
 export class SimulatedDataPlane implements DataPlane {
   readonly #table = new Map<string, EnvironmentRoutes>();
@@ -22,6 +31,7 @@ export class SimulatedDataPlane implements DataPlane {
   readonly #world: World;
   readonly #machine: Machine;
   readonly #id: string;
+  readonly #visits: Visits;
   /** When each instance that it sent visitors to left its table. */
   readonly leftAt = new Map<string, number>();
   #version = 0;
@@ -30,11 +40,12 @@ export class SimulatedDataPlane implements DataPlane {
   /** When the latest of the changes that it was given is in force: each waits for the one before. */
   #appliedAt = 0;
 
-  constructor(world: World, machine: Machine, id: string) {
+  constructor(world: World, machine: Machine, id: string, visits: Visits) {
     this.#world = world;
     this.#machine = machine;
     this.#id = id;
-    this.#counter = new TrafficCounter(machine.clock);
+    this.#visits = visits;
+    this.#counter = new TrafficCounter(machine.clock, monotonicOf(machine.clock));
   }
 
   observe(observer: RouterObserver): void {
@@ -80,19 +91,52 @@ export class SimulatedDataPlane implements DataPlane {
 
   /** Some visitors of every environment. */
   visit(engines: readonly SimulatedEngine[], random: Random, count: number): void {
-    const nowMs = this.#machine.clock.now();
-    for (const { project, environment, shares } of this.#table.values()) {
+    for (const routes of this.#table.values()) {
       for (let i = 0; i < count; i++) {
-        const share = shareFor(shares, random.next() * 100);
-        const target = share && random.pick(share.targets);
-        if (!share || !target) continue;
-        const { instance, host, port } = target;
-        const engine = engines.find((one) => one.find(instance));
-        const got = engine?.visit(instance, host, port, random.next()) ?? 'no_answer';
-        const counter = this.#counter.of(project, environment, share.revision);
-        counter.countRequest(nowMs, random.between(1, 200), got === 'good' ? 'ok' : 'error');
+        const isKnown = random.chance(0.6);
+        this.#visit(routes, isKnown ? random.pick(knownVisitors) : random.whole(0, buckets - 1), engines, random);
       }
     }
+  }
+
+  /** As the proxies do it: the side that the visitor belongs to or, where that has no instance, the other. */
+  #visit(
+    { project, environment, shares }: EnvironmentRoutes,
+    bucket: number,
+    engines: readonly SimulatedEngine[],
+    random: Random,
+  ): void {
+    const [stable, canary = null] = shares;
+    if (!stable) return;
+    const isOnCanary = canary !== null && seesCanary(bucket, canary.revision, canary.percent);
+    const [wanted, other] = isOnCanary ? [canary, stable] : [stable, canary];
+    const of = { project_id: project, environment };
+    if (canary !== null) this.#visits.noteSide(of, canary, bucket, isOnCanary);
+    const side = wanted.targets.length > 0 ? wanted : other;
+    const target = side && random.pick(side.targets);
+    if (!side || !target) return;
+    const { clock } = this.#machine;
+    const counter = this.#counter.of(project, environment, side.revision);
+    const unit = canary === null ? null : { bucket, pattern: random.pick(patterns), instance: target.instance };
+    const got = engines.find((one) => one.find(target.instance))?.visit(target, bucket, random.next()) ?? 'no_answer';
+    this.#visits.noteSent(of, side.revision);
+    const tookMs = random.between(1, 200);
+    if (got !== 'hangs') {
+      counter.countRequest(clock.now(), tookMs, got === 'good' ? 'ok' : 'error', unit);
+      return;
+    }
+    const request = counter.open(clock.monotonic!());
+    this.#world.after(this.#machine, patienceMs, 'a visitor goes away', () => {
+      counter.close(request);
+      counter.countRequest(clock.now(), patienceMs, 'abandoned', unit);
+    });
+  }
+
+  /** Who sends visitors to this address. */
+  targetAt(host: string, port: number): string | undefined {
+    if (!this.#isOpen) return undefined;
+    const targets = [...this.#table.values()].flatMap(({ shares }) => shares.flatMap((share) => share.targets));
+    return targets.find((target) => target.host === host && target.port === port)?.instance;
   }
 
   /** The instances that it sends visitors to. */
@@ -115,6 +159,7 @@ export class SimulatedDataPlane implements DataPlane {
   #replace(routes: EnvironmentRoutes): void {
     const key = routesKey(routes);
     const before = this.#table.get(key);
+    this.#visits.noteShares(routes);
     if (routes.hosts.length > 0) this.#table.set(key, routes);
     else this.#table.delete(key);
     const kept = new Set(targetsOf(this.#table.get(key)));
@@ -124,13 +169,3 @@ export class SimulatedDataPlane implements DataPlane {
 
 const targetsOf = (routes: EnvironmentRoutes | undefined): string[] =>
   routes?.shares.flatMap(({ targets }) => targets.map(({ instance }) => instance)) ?? [];
-
-/** The one at this point of the percentages; another where it has no instance, as the proxy does. */
-function shareFor(shares: readonly Share[], point: number): Share | undefined {
-  let left = point;
-  const chosen = shares.find((share) => {
-    left -= share.percent;
-    return left < 0;
-  });
-  return chosen && chosen.targets.length > 0 ? chosen : shares.find(({ targets }) => targets.length > 0);
-}

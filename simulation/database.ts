@@ -18,6 +18,7 @@ import type { Tables } from '../src/db/tables.ts';
 import { trackTransactions } from '../src/db/transactions.ts';
 import type { OfEnvironment } from './facts.ts';
 import type { Outside } from './outside.ts';
+import { noteWritten, watchSignals } from './signal-watch.ts';
 import type { Entry, Machine, World } from './world.ts';
 
 /** A transaction, or one statement that is its own. */
@@ -51,6 +52,10 @@ export interface SimulatedDatabase {
   /** Called after each commit with the process that made it, the tables it wrote to, and the lease it was made under. */
   onCommit: CommitListener;
   isDiskFull: boolean;
+  /** Called when signals of a transaction were published; the message says what is wrong with that. */
+  onSignal: (message: string | null) => void;
+  /** A process found that another has its lease by now. */
+  onLeaseLost: () => void;
   connect(machine: Machine): Db;
   close(): void;
 }
@@ -59,6 +64,8 @@ export class SharedDatabase implements SimulatedDatabase {
   readonly reader: Handle;
   onCommit: CommitListener = () => {};
   isDiskFull = false;
+  onSignal: (message: string | null) => void = () => {};
+  onLeaseLost: () => void = () => {};
   readonly #world: World;
   readonly #outside: Outside;
   readonly #writer: Handle;
@@ -87,6 +94,7 @@ export class SharedDatabase implements SimulatedDatabase {
     machine.onCrash.push(() => this.#forget(machine));
     const db = new Kysely<Tables>({ dialect: turnsDialect(this, machine) });
     trackTransactions(db);
+    watchSignals(db, (message) => this.onSignal(message));
     return db;
   }
 
@@ -95,12 +103,17 @@ export class SharedDatabase implements SimulatedDatabase {
   }
 
   write<R>(turn: Turn, query: CompiledQuery): Promise<QueryResult<R>> {
+    // Here, where the transaction that it belongs to is known; what is deleted is told to nobody.
+    const changed = /^\s*delete/i.test(query.sql) ? undefined : writtenTable(query.sql);
+    if (changed !== undefined) noteWritten(changed);
     const run = () => {
       this.#use(turn);
       const table = writtenTable(query.sql);
       if (table !== undefined) turn.written.add(table);
       turn.leased ??= leaseNamedIn(query);
-      return this.#writer.run<R>(inSqlite(query));
+      const result = this.#writer.run<R>(inSqlite(query));
+      if (query.sql.startsWith('update "environment_lease"') && result.numAffectedRows === 0n) this.onLeaseLost();
+      return result;
     };
     return this.#call(turn.machine, 'statement', labelOf(query), run, () => this.#end(turn));
   }

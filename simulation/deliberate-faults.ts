@@ -5,12 +5,21 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
-export interface DeliberateFault {
-  /** What the code does wrong then. */
-  what: string;
+interface Edit {
   file: string;
   from: string;
   to: string;
+}
+
+export interface DeliberateFault extends Edit {
+  /** What the code does wrong then. */
+  what: string;
+  /** A second place that has to change. */
+  also?: Edit;
+  /** Tests that should know, beside the simulation. */
+  tests?: string[];
+  /** Why nothing finds it, where that is so. */
+  survives?: string;
 }
 
 export const deliberateFaults: Record<string, DeliberateFault> = {
@@ -73,12 +82,16 @@ export const deliberateFaults: Record<string, DeliberateFault> = {
     file: 'src/deployments/traffic-shares.ts',
     from: 'await lockDeployment(tx, deployment);',
     to: '',
+    survives:
+      'It takes an abort between two statements of a pass, and the next pass, a moment later, puts the shares right.',
   },
   'rest-shares-on-what-was': {
     what: 'Traffic moves to a revision for instances that are gone by then.',
     file: 'src/deployments/traffic-shares.ts',
     from: 'await lockHealthy(tx, instances);',
     to: '',
+    survives:
+      'One of 500 seeds found it when it was in the code: it takes the last healthy instance to end between two statements.',
   },
   'drain-one-too-many': {
     what: 'A rolling deployment takes one more old instance away than new ones are healthy.',
@@ -104,6 +117,136 @@ export const deliberateFaults: Record<string, DeliberateFault> = {
     from: 'status !== null && status >= 200 && status < 300;',
     to: 'status !== null;',
   },
+  'one-bucket-too-many': {
+    what: 'A canary is seen by one visitor in ten thousand more than its share.',
+    file: 'src/traffic/balance.ts',
+    from: 'Math.round((percent * buckets) / 100);',
+    to: 'Math.round((percent * buckets) / 100) + 1;',
+    tests: ['src/traffic/balance.test.ts'],
+  },
+  'visitors-move-back': {
+    what: 'Raising the percentage of a canary takes other visitors in.',
+    file: 'src/traffic/balance.ts',
+    from: '(bucket + canaryOffset(revision)) % buckets < canaryLimit(percent);',
+    to: '(bucket + canaryOffset(revision + percent)) % buckets < canaryLimit(percent);',
+    tests: ['src/traffic/balance.test.ts'],
+  },
+  'judge-by-earlier-steps': {
+    what: 'A later step of a canary is judged by the requests of the first one, too.',
+    file: 'src/deployments/save-step.ts',
+    from: '...(step.begins && (await',
+    to: '...(step.begins && row.canary_step === 0 && (await',
+  },
+  'keep-what-is-proved-bad': {
+    what: 'A canary that is proved to be worse is not undone.',
+    file: 'src/deployments/rules/rollout.ts',
+    from: "if (analysis.verdict === 'bad') {",
+    to: "if (analysis.verdict === 'bad' && policy.autoRollback === null) {",
+    tests: ['src/deployments/rules/rollout.test.ts'],
+  },
+  'promote-what-failed-alone': {
+    what: 'A canary that had errors where stable had none is promoted when the step ends.',
+    file: 'src/deployments/rules/rollout.ts',
+    from: 'if (!failedAlone) return goOn(',
+    to: 'if (failedAlone !== null) return goOn(',
+    tests: ['src/deployments/rules/rollout.test.ts'],
+  },
+  'leave-unhealthy-routed': {
+    what: 'Routers are not told that an instance is healthy, or not healthy any more.',
+    file: 'src/deployments/reconcile/refresh-instances.ts',
+    from: `throw new ChangedMeanwhile();
+    await markRoutingChanged(tx, keyOf(row));`,
+    to: 'throw new ChangedMeanwhile();',
+  },
+  'never-unhealthy': {
+    what: 'An instance that fails its health check goes on as healthy.',
+    file: 'src/deployments/reconcile/refresh-instances.ts',
+    from: "if (seen === 'unhealthy' && row.state === 'healthy')",
+    to: "if (seen === 'unhealthy' && row.state === 'starting')",
+  },
+  'route-whoever-runs': {
+    what: 'The routing table has instances that are not healthy.',
+    file: 'src/traffic/load-routes.ts',
+    from: "and instance.host <> '' and (instance.state = 'healthy' or",
+    to: "and instance.host <> '' and (instance.state <> 'starting' or",
+  },
+  'reuse-ports-at-once': {
+    what: 'The port of an instance that is gone is given to the next one that needs it.',
+    file: 'src/deployments/ports.ts',
+    from: 'sql.lit(quarantineMs)',
+    to: 'sql.lit(-1)',
+    also: {
+      file: 'src/deployments/ports.ts',
+      from: ".where('freed_version', '<=', await routers.leastInForce())",
+      to: '',
+    },
+  },
+  'signal-before-the-commit': {
+    what: 'Signals are delivered while their transaction is still open.',
+    file: 'src/signals/signals.ts',
+    from: 'if (!scope) deliver(hubOf(db), batch);',
+    to: 'deliver(hubOf(scope?.root ?? db), batch, scope);',
+  },
+  'drop-signals': {
+    what: 'What was published in a transaction is dropped when it is committed.',
+    file: 'src/signals/signals.ts',
+    from: 'scope.onCommit.push(() => deliver(hubOf(scope.root), batch, scope));',
+    to: '',
+  },
+  'resolve-without-event': {
+    what: 'An alert is resolved without its event.',
+    file: 'src/alerts/watcher.ts',
+    from: 'await insertAlertEvents(tx, this.#parts, await markResolved(tx, this.#parts, { ids: [id] }));',
+    to: 'await markResolved(tx, this.#parts, { ids: [id] });',
+  },
+  'count-twice': {
+    what: 'Counts that are stored again are added to those that are there.',
+    file: 'src/traffic/traffic-queries.ts',
+    from: 'do update\n    set requests = excluded.requests,',
+    to: 'do update\n    set requests = traffic.requests + excluded.requests,',
+  },
+  'remove-without-the-lease': {
+    what: 'The row of an instance that ended is removed without the lease of its environment.',
+    file: 'src/deployments/reconcile/refresh-instances.ts',
+    from: `await lease.write(async (tx) => {
+    await endInstance(`,
+    to: `const bare = (lease as unknown as { bare?: EnvironmentLease['write'] }).bare ?? lease.write;
+  await bare(async (tx) => {
+    await endInstance(`,
+    also: {
+      file: 'src/deployments/reconcile/environment-leases.ts',
+      from: 'return {\n      write: (work) =>',
+      to: 'return {\n      ...{ bare: (work: never) => db.transaction().execute(work) },\n      write: (work) =>',
+    },
+  },
+  'abort-for-ever': {
+    what: 'An abort whose previous revision does not come back never ends.',
+    file: 'src/deployments/rules/rollout.ts',
+    from: "const to = rollout.cause === 'abort' ? 'canceled' : 'failed';\n  const isLate = nowMs >= rollout.deadlineAt;",
+    to: "const to = rollout.cause === 'abort' ? 'canceled' : 'failed';\n  const isLate = nowMs < 0;",
+    tests: ['src/deployments/rules/rollout.test.ts'],
+  },
+  'abort-into-nothing': {
+    what: 'At its deadline an abort moves traffic to the previous revision, also if that has no instance.',
+    file: 'src/deployments/rules/rollout.ts',
+    from: 'if (isLate && rollout.hasPrevious && seen.previous.healthy === 0 && seen.target.healthy > 0) {',
+    to: 'if (isLate && rollout.hasPrevious && seen.previous.healthy < 0) {',
+    tests: ['src/deployments/rules/rollout.test.ts'],
+  },
+  'share-to-nobody': {
+    what: 'All traffic moves back when an abort begins, whether or not the previous revision has an instance.',
+    file: 'src/deployments/rules/desired.ts',
+    from: 'if (previousHealthy === 0) return 100;',
+    to: 'if (previousHealthy === 0) return 0;',
+    tests: ['src/deployments/rules/desired.test.ts'],
+  },
+  'leave-the-bad-share': {
+    what: 'A canary that is being aborted keeps its share.',
+    file: 'src/deployments/rules/desired.ts',
+    from: 'return { target: restored ? 0 : s.targetExisting, previous, targetPercent: shareWhileAborting(s, previous) };',
+    to: 'return { target: restored ? 0 : s.targetExisting, previous, targetPercent: s.percent };',
+    tests: ['src/deployments/rules/desired.test.ts'],
+  },
   'ignore-idempotency-keys': {
     what: 'A request that is sent again is carried out again.',
     file: 'src/http/api/carry-out.ts',
@@ -114,23 +257,38 @@ export const deliberateFaults: Record<string, DeliberateFault> = {
 
 const project = resolve(import.meta.dirname, '..');
 
-/** The file with the fault in it. Throws where the code has changed so much that the fault does not fit any more. */
-export function patched({ file, from, to }: DeliberateFault): string {
-  const parts = readFileSync(join(project, file), 'utf8').split(from);
-  if (parts.length !== 2) throw new Error(`${file} has “${from}” ${parts.length - 1} times, not once`);
-  return parts.join(to);
+/** The files with the fault in them, by name. Throws where the code has changed so much that the fault does not fit any more. */
+export function patched({ also, ...first }: DeliberateFault): Map<string, string> {
+  const texts = new Map<string, string>();
+  for (const { file, from, to } of also ? [first, also] : [first]) {
+    const parts = (texts.get(file) ?? readFileSync(join(project, file), 'utf8')).split(from);
+    if (parts.length !== 2) throw new Error(`${file} has “${from}” ${parts.length - 1} times, not once`);
+    texts.set(file, parts.join(to));
+  }
+  return texts;
 }
 
 /** A copy of the code with the fault in it; `clean` removes it. */
 function copyWithFault(fault: DeliberateFault): { folder: string; clean(): void } {
-  const text = patched(fault);
+  const texts = patched(fault);
   const folder = mkdtempSync(join(tmpdir(), 'sluice-fault-'));
   for (const part of ['src', 'simulation', 'package.json']) {
     cpSync(join(project, part), join(folder, part), { recursive: true });
   }
   symlinkSync(join(project, 'node_modules'), join(folder, 'node_modules'));
-  writeFileSync(join(folder, fault.file), text);
+  for (const [file, text] of texts) writeFileSync(join(folder, file), text);
   return { folder, clean: () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+/** Runs the tests that should know on a copy with the fault; true: one of them fails. */
+export function testsFind(fault: DeliberateFault): boolean {
+  const { folder, clean } = copyWithFault(fault);
+  try {
+    const { status } = spawnSync(process.execPath, ['--test', ...(fault.tests ?? [])], { cwd: folder });
+    return status !== 0;
+  } finally {
+    clean();
+  }
 }
 
 /** Runs the simulation on the copy until an invariant breaks. Gives its closing line. */

@@ -11,12 +11,15 @@ import type { Tables } from '../src/db/tables.ts';
 import { trackTransactions } from '../src/db/transactions.ts';
 import { type CommitListener, type SimulatedDatabase, writtenTable } from './database.ts';
 import type { Faults } from './faults.ts';
+import { watchSignals } from './signal-watch.ts';
 import type { Machine, World } from './world.ts';
 
 export class EmbeddedDatabase implements SimulatedDatabase {
   readonly reader: Handle;
   onCommit: CommitListener = () => {};
   isDiskFull = false;
+  onSignal: (message: string | null) => void = () => {};
+  onLeaseLost: () => void = () => {};
   readonly #faults: Faults;
   readonly #path: string;
   readonly #opened = new Set<DatabaseSync>();
@@ -34,6 +37,7 @@ export class EmbeddedDatabase implements SimulatedDatabase {
     const db = new Kysely<Tables>({ dialect });
     readDirectly(db, dialect.read);
     trackTransactions(db);
+    watchSignals(db, (message) => this.onSignal(message));
     return db;
   }
 

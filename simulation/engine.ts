@@ -1,8 +1,12 @@
 // The engine of a region, and the registry behind it. What an image does is in its name: `sim/crash:7` ends soon after
-// its start. Instances outlive every control process, as containers do.
+// its start, `sim/errors:1` fails half of its requests, `sim/broken:1` all of them, `sim/hangs:1` does not answer a third,
+// `sim/rare:1` one in twelve, `sim/clustered:1` fails always for some visitors, the first instance of `sim/lemon:1` fails all
+// requests, `sim/sickens:1` fails its health check for a while, and what `sim/gone:1` started ends some time after its first start
+// and is started no more. Instances outlive every control process, as containers do.
 import { createHash } from 'node:crypto';
 import type { ProbeResult } from '../src/deployments/reconcile/health-checks.ts';
 import { type Engine, EngineError, type EngineInstance, type InstanceSpec } from '../src/engines/engine.ts';
+import type { Target } from '../src/traffic/data-plane.ts';
 import type { Outside } from './outside.ts';
 import type { Machine, World } from './world.ts';
 
@@ -10,6 +14,13 @@ export const imageKinds = [
   'ok',
   'slow',
   'errors',
+  'rare',
+  'lemon',
+  'broken',
+  'hangs',
+  'clustered',
+  'sickens',
+  'gone',
   'crash',
   'never',
   'bad',
@@ -29,7 +40,14 @@ export interface SimulatedInstance {
   startedAt: number;
   /** When it begins to answer; null: never. */
   answersAt: number | null;
+  /** From when to when it fails everything that it is asked. */
+  sick: { from: number; to: number } | null;
 }
+
+export type Visited = 'good' | 'error' | 'no_answer' | 'hangs';
+
+/** All instances have the address of this host, and ports that they are given. */
+export const engineHost = '10.0.0.1';
 
 /** Why an instance is no more. */
 export type Ending = 'stopped' | 'forgotten' | 'exited';
@@ -38,6 +56,8 @@ const callMs = [1, 60] as const;
 const slowCallMs = [100, 1500] as const;
 const pullMs = [20, 3000] as const;
 const givesUpAfterMs = 10_000;
+/** How long an image of which nothing starts any more could be started. */
+const goneAfterMs = 8000;
 
 export class SimulatedEngine {
   readonly region: string;
@@ -50,9 +70,13 @@ export class SimulatedEngine {
   /** Called before an instance is stopped because a control process asked for it. */
   onStop: (instance: SimulatedInstance, by: string) => void = () => {};
   onChange: () => void = () => {};
+  onStart: (instance: SimulatedInstance) => void = () => {};
   readonly #world: World;
   readonly #outside: Outside;
-  #ports = 20_000;
+  /** By set: when the first of its instances was started. */
+  readonly #firstStart = new Map<string, number>();
+  /** By set: the instance of it that fails, where one does. */
+  readonly #lemons = new Map<string, string>();
 
   constructor(world: World, outside: Outside, region: string) {
     this.#world = world;
@@ -76,7 +100,7 @@ export class SimulatedEngine {
       });
     return {
       kind: 'docker',
-      publishesOn: null,
+      publishesOn: [engineHost],
       probe: () => call('probe', () => {}),
       prepare: (image) => call(`pull ${image}`, () => this.#pull(image), pullMs),
       keep: (set, members) =>
@@ -113,10 +137,36 @@ export class SimulatedEngine {
   }
 
   /** Whether a visitor gets an answer, and a good one. */
-  visit(id: string, host: string, port: number, chance: number): 'good' | 'error' | 'no_answer' {
+  visit({ instance: id, host, port }: Target, bucket: number, chance: number): Visited {
     const instance = this.instances.get(id);
     if (!instance || instance.host !== host || instance.port !== port || !this.#answers(instance)) return 'no_answer';
-    return kindOf(instance.spec.image) === 'errors' && chance < 0.5 ? 'error' : 'good';
+    if (this.#isSick(instance)) return 'error';
+    switch (kindOf(instance.spec.image)) {
+      case 'errors':
+        return chance < 0.5 ? 'error' : 'good';
+      case 'rare':
+        return chance < 0.08 ? 'error' : 'good';
+      case 'lemon':
+        return this.#lemons.get(instance.set) === id ? 'error' : 'good';
+      case 'broken':
+        return 'error';
+      case 'hangs':
+        return chance < 0.3 ? 'hangs' : 'good';
+      case 'clustered':
+        return bucket % 10 === 3 ? 'error' : 'good';
+      default:
+        return 'good';
+    }
+  }
+
+  /** How long it has failed every health check by now; 0: it does not. */
+  sickForMs(id: string): number {
+    const instance = this.instances.get(id);
+    return instance?.state === 'running' && this.#isSick(instance) ? this.#world.now - instance.sick!.from : 0;
+  }
+
+  #isSick({ sick }: SimulatedInstance): boolean {
+    return sick !== null && sick.from <= this.#world.now && this.#world.now < sick.to;
   }
 
   /** Does not answer for some time. */
@@ -160,22 +210,34 @@ export class SimulatedEngine {
     const known = this.instances.get(spec.id);
     if (known && known.state !== 'created') return;
     const world = this.#world;
+    const firstStart = this.#firstStart.get(set) ?? world.now;
+    this.#firstStart.set(set, firstStart);
+    if (kind === 'gone' && world.now - firstStart > goneAfterMs)
+      throw new EngineError('start_failed', 'its image is not there any more');
+    const port = spec.hostPort!;
+    if ([...this.instances.values()].some((one) => one.port === port && one.state === 'running'))
+      throw new EngineError('port_taken', `port ${port} is in use`);
     const answersAfterMs = kind === 'slow' ? world.random.between(1000, 6000) : world.random.between(20, 800);
+    const answersAt = world.now + answersAfterMs;
+    const sickFrom = answersAt + world.random.between(2000, 12_000);
     const instance: SimulatedInstance = {
       set,
       spec,
       state: 'running',
       exitCode: null,
-      host: '10.0.0.1',
-      // Ports are used again, as those of a machine are.
-      port: 20_000 + (this.#ports++ % 40),
+      host: engineHost,
+      port,
       startedAt: world.now,
-      answersAt: kind === 'never' ? null : world.now + answersAfterMs,
+      answersAt: kind === 'never' ? null : answersAt,
+      sick: kind === 'sickens' ? { from: sickFrom, to: sickFrom + world.random.between(4000, 20_000) } : null,
     };
-    while ([...this.instances.values()].some((one) => one.port === instance.port && one.state === 'running')) {
-      instance.port++;
-    }
+    this.onStart(instance);
     this.instances.set(spec.id, instance);
+    if (!this.#lemons.has(set)) this.#lemons.set(set, spec.id);
+    if (kind === 'gone') {
+      const leftMs = Math.max(0, firstStart + goneAfterMs - world.now);
+      world.after(null, leftMs + world.random.between(0, 8000), `${spec.id} ends`, () => this.exit(instance, 1));
+    }
     if (kind === 'crash') {
       world.after(null, world.random.between(100, 4000), `${spec.id} ends`, () => this.exit(instance, 1));
     }
@@ -217,7 +279,8 @@ export class SimulatedEngine {
       (one) => one.host === host && one.port === port && this.#answers(one),
     );
     if (!instance) return { ok: false, fault: 'no_connection', message: 'connection refused' };
-    if (kindOf(instance.spec.image) === 'bad') return { ok: false, fault: 'bad_answer', message: '/ answered 500' };
+    if (kindOf(instance.spec.image) === 'bad' || this.#isSick(instance))
+      return { ok: false, fault: 'bad_answer', message: '/ answered 500' };
     return { ok: true };
   }
 }

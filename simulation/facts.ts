@@ -14,6 +14,8 @@ export interface EventFact {
   body: string;
   /** Of deployment.… events. */
   deployment: string | null;
+  /** Of alert.… events. */
+  alert: string | null;
 }
 
 export interface DeliveryFact {
@@ -43,7 +45,11 @@ export interface Facts {
   environment_lease: readonly { project_id: string; environment: string; owner: string; until: number }[];
   webhook: readonly WebhookFact[];
   delivery: readonly DeliveryFact[];
-  deployment_timeline: readonly { deployment_id: string; seq: number }[];
+  deployment_timeline: readonly { deployment_id: string; seq: number; message: string }[];
+  alert: readonly { id: string; resolved_at: number | null }[];
+  instance_port: readonly { port: number; instance_id: string }[];
+  /** What all routers have stored of each revision. */
+  traffic: readonly { project_id: string; environment: string; revision: number; requests: number; errors: number }[];
   /** All of them, oldest first. */
   event: readonly EventFact[];
 }
@@ -60,7 +66,11 @@ const reading: Record<Exclude<Table, 'event'>, string> = {
   environment_lease: 'select * from environment_lease order by project_id, environment',
   webhook: 'select id, state, ordering, description, version from webhook order by id',
   delivery: 'select id, webhook_id, event_id, state, position, test_body from delivery order by id',
-  deployment_timeline: 'select deployment_id, seq from deployment_timeline order by deployment_id, seq',
+  deployment_timeline: 'select deployment_id, seq, message from deployment_timeline order by deployment_id, seq',
+  alert: 'select id, resolved_at from alert order by id',
+  instance_port: 'select port, instance_id from instance_port order by port',
+  traffic: `select project_id, environment, revision, sum(requests) as requests, sum(errors) as errors from traffic
+    group by project_id, environment, revision order by project_id, environment, revision`,
 };
 
 export const noFacts: Facts = {
@@ -74,6 +84,9 @@ export const noFacts: Facts = {
   webhook: [],
   delivery: [],
   deployment_timeline: [],
+  alert: [],
+  instance_port: [],
+  traffic: [],
   event: [],
 };
 
@@ -86,6 +99,8 @@ const cascade: readonly Table[] = [
   'instance',
   'instance_set',
   'deployment_timeline',
+  'alert',
+  'traffic',
 ];
 
 export class FactReader {
@@ -112,13 +127,14 @@ export class FactReader {
 
   #readEvents(): readonly EventFact[] {
     const rows = this.#rows<EventFact & { place: number }>(
-      `select rowid as place, id, project_id, type, sequence, body, null as deployment from event
+      `select rowid as place, id, project_id, type, sequence, body, null as deployment, null as alert from event
         where rowid > ? order by rowid`,
       this.#lastEvent,
     );
     for (const { place, ...event } of rows) {
       this.#lastEvent = place;
       if (event.type.startsWith('deployment.')) event.deployment = JSON.parse(event.body).data.id;
+      if (event.type.startsWith('alert.')) event.alert = JSON.parse(event.body).data.id;
       this.#events.push(event);
     }
     return [...this.#events];

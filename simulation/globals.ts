@@ -89,5 +89,11 @@ function randomBytesOf(world: World) {
     (world.current?.random ?? world.random).fill(bytes);
     return bytes;
   };
-  return { randomBytes: (size: number) => fill(Buffer.alloc(size)), randomFillSync: fill };
+  /** Without `high`, `low` is the bound, and 0 the least. */
+  const randomInt = (low: number, high?: number) => {
+    const { next } = world.current?.random ?? world.random;
+    const [from, to] = high === undefined ? [0, low] : [low, high];
+    return from + Math.floor(next() * (to - from));
+  };
+  return { randomBytes: (size: number) => fill(Buffer.alloc(size)), randomFillSync: fill, randomInt };
 }

@@ -20,6 +20,7 @@ import { Outside } from './outside.ts';
 import { People } from './people.ts';
 import { Random } from './random.ts';
 import { Receivers } from './receivers.ts';
+import { Visits } from './visits.ts';
 import { Machine, World } from './world.ts';
 
 /** The place of a process: it is started again where it crashed. */
@@ -59,6 +60,9 @@ export class Installation {
   readonly leases: LeaseTimes;
   readonly engines: SimulatedEngine[];
   readonly receivers: Receivers;
+  readonly visits = new Visits();
+  /** Few, in some: then they have to be used again. */
+  readonly ports: number;
   readonly control: Slot<ControlProcess>[];
   readonly routers: Slot<RouterProcess>[];
   readonly client: Client;
@@ -79,6 +83,7 @@ export class Installation {
       environmentMs: this.world.random.pick([6000, 20_000] as const),
       routerMs: this.world.random.pick([4000, 15_000] as const),
     };
+    this.ports = this.world.random.pick([24, 400, 400] as const);
     this.engines = [new SimulatedEngine(this.world, this.outside, 'here')];
     this.receivers = new Receivers(this.world, this.outside, this.faults);
     const controls = this.isShared ? this.world.random.pick([1, 2, 2, 3, 3] as const) : 1;
@@ -113,7 +118,8 @@ export class Installation {
   startControl(slot: Slot<ControlProcess>): void {
     const { machine, db } = this.#boot(slot, () => this.startControl(slot));
     this.world.after(machine, this.world.random.between(5, 300), 'start', () => {
-      const parts = { machine, db, log: this.#log(machine), isShared: this.isShared, leases: this.leases };
+      const { isShared, leases, ports, visits } = this;
+      const parts = { machine, db, log: this.#log(machine), isShared, leases, ports, visits };
       startControlProcess(parts, this.engines, this.receivers)
         .then((process) => {
           slot.process = process;
@@ -130,7 +136,8 @@ export class Installation {
   startRouter(slot: Slot<RouterProcess>): void {
     const { machine, db } = this.#boot(slot, () => this.startRouter(slot));
     this.world.after(machine, this.world.random.between(5, 300), 'start', () => {
-      const parts = { machine, db, log: this.#log(machine), isShared: true, leases: this.leases };
+      const { leases, ports, visits } = this;
+      const parts = { machine, db, log: this.#log(machine), isShared: true, leases, ports, visits };
       startRouterProcess(this.world, parts)
         .then((process) => {
           slot.process = process;
@@ -162,6 +169,8 @@ export class Installation {
               leftAt: process.dataPlane.leftAt,
               beatAt: process.machine.beatAt,
               liveSince: process.machine.liveSince,
+              calmSince: process.machine.calmSince,
+              targetAt: (host: string, port: number) => process.dataPlane.targetAt(host, port),
             },
           ]
         : [],
@@ -215,7 +224,8 @@ export class Installation {
     const { world } = this;
     world.after(null, world.random.between(200, 900), 'visitors', () => {
       for (const { process } of this.routers) {
-        if (process && !process.machine.isPaused) process.dataPlane.visit(this.engines, world.random, 6);
+        if (process && !process.machine.isPaused)
+          process.dataPlane.visit(this.engines, world.random, this.people.visitorsAtOnce);
       }
       this.#sendVisitors();
     });

@@ -2,6 +2,7 @@
 import type { Client } from './client.ts';
 import * as everyCommit from './commit-invariants.ts';
 import type { LeaseTimes } from './control-process.ts';
+import { Coverage } from './coverage.ts';
 import type { SimulatedDatabase } from './database.ts';
 import type { SimulatedEngine, SimulatedInstance } from './engine.ts';
 import {
@@ -17,15 +18,21 @@ import {
 import { findLostVersion, findLostWrite, findWrongWrite } from './ledger.ts';
 import {
   arrivedWithEqualBytes,
+  findCountedTwice,
   findLateRollout,
   findOldOrphan,
+  findReusedPort,
+  findRoutedUnfit,
   findUnrest,
   findUnsentSuccess,
+  findUntoldSick,
   isStoppedTooEarly,
   type LiveRouter,
   overtakes,
+  type PortHistory,
 } from './moment-invariants.ts';
 import type { Receivers } from './receivers.ts';
+import type { Visits } from './visits.ts';
 import type { Machine, World } from './world.ts';
 
 export interface Breach {
@@ -39,6 +46,8 @@ export interface Watched {
   readonly database: SimulatedDatabase;
   readonly engines: readonly SimulatedEngine[];
   readonly receivers: Receivers;
+  readonly visits: Visits;
+  readonly isShared: boolean;
   readonly client: Client;
   readonly leases: LeaseTimes;
   /** Control processes; null: down, or still starting. */
@@ -70,6 +79,10 @@ export class Judge {
   readonly #drainingSince = new Map<string, number>();
   /** By deployment: its deadline in virtual time, however wrong the clock was that it was written by. */
   readonly #deadlines = new Map<string, number>();
+  readonly coverage = new Coverage();
+  readonly #unfitSince = new Map<string, number>();
+  readonly #ports: PortHistory = new Map();
+  #steps = 0;
   /** By environment: what it was set to, and since when. */
   readonly #settings = new Map<string, Settings[]>();
 
@@ -88,7 +101,11 @@ export class Judge {
     for (const engine of engines) {
       engine.onChange = () => this.#noteOrphans();
       engine.onStop = (instance) => this.#beforeStop(instance);
+      engine.onStart = ({ spec, host, port }) => this.#beforeStart(spec.id, host, port);
     }
+    watched.visits.onWrong = (invariant, message) => this.complain(invariant, message);
+    database.onSignal = (message) => this.#ask('a signal follows its commit, and every commit', message);
+    database.onLeaseLost = () => this.coverage.reach('a lease was lost when it was to be confirmed');
   }
 
   /** What holds at every moment. */
@@ -103,6 +120,19 @@ export class Judge {
         'no instance or set without a row for longer than a sweep',
         findOldOrphan(this.#orphanSince, machines, upSince, leases.routerMs, nowMs),
       );
+    }
+    if (++this.#steps % 20 === 0) {
+      for (const router of this.#watched.liveRouters()) {
+        this.#ask(
+          'no visitor is sent to an instance that is not healthy',
+          findRoutedUnfit(router, this.#unfitSince, nowMs),
+        );
+      }
+    }
+    if (this.#steps % 20 === 0 && control.length === 1) {
+      const sickForMs = (id: string) => Math.max(...engines.map((engine) => engine.sickForMs(id)));
+      const message = findUntoldSick(this.facts, sickForMs, calmSince, nowMs);
+      this.#ask('an instance that fails its health check is not healthy', message);
     }
     this.#ask('a rollout ends before its deadlines', findLateRollout(this.facts, this.#deadlines, calmSince, nowMs));
   }
@@ -145,6 +175,16 @@ export class Judge {
     this.#ask('no instance is stopped before routers and requests have left it', isStoppedTooEarly(stopped));
   }
 
+  /** Visitors who are sent to another instance at this address would reach this one. */
+  #beforeStart(id: string, host: string, port: number): void {
+    const { world, leases } = this.#watched;
+    const counted = this.#watched.liveRouters().filter(({ beatAt }) => world.now - beatAt < leases.routerMs);
+    const router = counted.find((one) => (one.targetAt(host, port) ?? id) !== id);
+    const other = router?.targetAt(host, port);
+    const message = router ? `${id} starts at ${port}, where ${router.name} sends visitors of ${other}` : null;
+    this.#ask('no instance starts at an address that is routed to another', message);
+  }
+
   complain(invariant: string, message: string): void {
     this.breach ??= { invariant, message };
   }
@@ -166,6 +206,7 @@ export class Judge {
       leastReplicas: changed.has('instance') ? this.#least(({ replicas }) => replicas, longestPassMs) : new Map(),
     };
     this.facts = facts;
+    this.coverage.note(commit);
     const asked = new Set<CommitInvariant>();
     for (const table of changed) for (const invariant of this.#byTable.get(table) ?? []) asked.add(invariant);
     for (const invariant of asked) {
@@ -177,7 +218,17 @@ export class Judge {
       this.#ask('a delivery that succeeded has arrived', message);
     }
     if (changed.has('instance') || changed.has('instance_set')) this.#noteOrphans();
-    if (changed.has('instance')) this.#noteDrains();
+    if (changed.has('instance')) {
+      this.#noteDrains();
+      this.#noteUnfit(commit);
+    }
+    // An embedded database goes by the clock of its process, which may jump.
+    if ((changed.has('instance') || changed.has('instance_port')) && this.#watched.isShared) {
+      this.#ask('a port rests before it is used again', findReusedPort(facts, this.#ports, this.#watched.world.now));
+    }
+    if (changed.has('traffic')) {
+      this.#ask('a request is counted once', findCountedTwice(facts, this.#watched.visits.sent));
+    }
   }
 
   #noteDrains(): void {
@@ -187,6 +238,17 @@ export class Judge {
       if (!this.#drainingSince.has(id)) this.#drainingSince.set(id, this.#watched.world.now);
     }
     for (const id of this.#drainingSince.keys()) if (!draining.has(id)) this.#drainingSince.delete(id);
+  }
+
+  #noteUnfit({ before, after }: Commit): void {
+    const now = this.#watched.world.now;
+    const healthy = new Set(after.instance.filter(({ state }) => state === 'healthy').map(({ id }) => id));
+    for (const { id, state } of before.instance) {
+      if (state === 'healthy' && !healthy.has(id) && !this.#unfitSince.has(id)) this.#unfitSince.set(id, now);
+    }
+    for (const id of healthy) this.#unfitSince.delete(id);
+    // Where an environment has no healthy instance, visitors are sent to the one that was healthy last.
+    for (const { id, is_fallback } of after.instance) if (is_fallback === 1) this.#unfitSince.delete(id);
   }
 
   #noteDeadlines({ deployment }: Facts, { deadlinesAheadMs }: Machine): void {

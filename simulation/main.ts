@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { readCoverage } from './coverage.ts';
 import { deliberateFaults, runWithFault } from './deliberate-faults.ts';
 import type { Part } from './part.ts';
 import { openWorkplace, type Result, runSeed, today } from './run.ts';
@@ -50,6 +51,8 @@ const { values } = parseArgs({
     first: { type: 'boolean', default: false },
     /** By how many milliseconds clocks may jump. */
     'clock-jump': { type: 'string', default: String(today.switches.clockJumpMs) },
+    /** Prints which states and transitions were reached, and fails where one never was. */
+    coverage: { type: 'boolean', default: false },
     /** Puts a deliberate fault into a copy of the code and simulates that: a name, or `all`. */
     fault: { type: 'string' },
   },
@@ -70,7 +73,15 @@ async function simulate(): Promise<number> {
   if (from === to || values.first) await runHere(from, to, onResult);
   else await runInParts({ from, to, steps, switches }, onResult);
   close(results, (performance.now() - startedAt) / 1000);
-  return results.some(({ breach }) => breach) ? 1 : 0;
+  const isCovered = !values.coverage || showCoverage(results);
+  return results.some(({ breach }) => breach) || !isCovered ? 1 : 0;
+}
+
+function showCoverage(results: Result[]): boolean {
+  const { lines, missing } = readCoverage(results.map(({ coverage }) => coverage));
+  for (const line of lines) console.log(line);
+  for (const name of missing) console.log(`never reached: ${name}`);
+  return missing.length === 0;
 }
 
 /** In order, up to the first that breaks an invariant. */

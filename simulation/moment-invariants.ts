@@ -3,6 +3,7 @@
 import { kindOf, type SimulatedInstance } from './engine.ts';
 import { type Commit, type DeliveryFact, type EventFact, environmentOf, type Facts, firstOf } from './facts.ts';
 import type { Arrival, Receivers } from './receivers.ts';
+import { revisionOf } from './visits.ts';
 
 /** What arrives is what was stored with the event, every time. */
 export function arrivedWithEqualBytes(
@@ -50,6 +51,10 @@ export interface LiveRouter {
   /** Its last heartbeat, and since when no two of them were further apart than its lease. */
   beatAt: number;
   liveSince: number;
+  /** Since when no fault has touched its process. */
+  calmSince: number;
+  /** The instance that it sends visitors to at this address. */
+  targetAt(host: string, port: number): string | undefined;
 }
 
 interface Stopped {
@@ -83,6 +88,68 @@ export function isStoppedTooEarly(stopped: Stopped): string | null {
 /** One that was silent for longer than its lease meanwhile has not been waited for. */
 const counts = ({ beatAt, liveSince }: LiveRouter, { nowMs, leaseMs, drainingSince }: Stopped): boolean =>
   nowMs - beatAt < leaseMs && (drainingSince === null || liveSince <= drainingSince);
+
+/** Routers ask for changes every second, and have them in force up to three seconds later. */
+const unroutedWithinMs = 8000;
+
+/** `unfitSince`: when instances stopped being healthy. A router that no fault has touched since then does not send visitors there. */
+export function findRoutedUnfit(
+  { name, targets, calmSince }: Pick<LiveRouter, 'name' | 'targets' | 'calmSince'>,
+  unfitSince: ReadonlyMap<string, number>,
+  nowMs: number,
+): string | null {
+  return firstOf(targets, (id) => {
+    const since = unfitSince.get(id);
+    if (since === undefined) return null;
+    const ms = nowMs - Math.max(since, calmSince);
+    return ms > unroutedWithinMs
+      ? `${name} routes to ${id}, which has not been healthy for ${Math.round(ms)} ms`
+      : null;
+  });
+}
+
+/** Three checks a second apart, each with a time limit of one, and the pass that writes what they say. */
+const toldSickWithinMs = 10_000;
+
+/** `sickForMs`: how long an instance has failed every health check; `checksSince`: since when no fault touched who checks. */
+export function findUntoldSick(
+  { instance }: Pick<Facts, 'instance'>,
+  sickForMs: (id: string) => number,
+  checksSince: number,
+  nowMs: number,
+): string | null {
+  return firstOf(instance, ({ id, state }) => {
+    const ms = Math.min(sickForMs(id), nowMs - checksSince);
+    return state === 'healthy' && ms > toldSickWithinMs
+      ? `${id} is healthy, and has failed its health check for ${Math.round(ms)} ms`
+      : null;
+  });
+}
+
+/** Ports of instances that are gone are not given to others for five minutes. */
+const portRestsMs = 5 * 60_000 - 15_000;
+
+/** Who had each port, and when that one was last there. */
+export type PortHistory = Map<number, { instance: string; thereAt: number }>;
+
+/** Notes who has which port; gives what was reused too early. */
+export function findReusedPort({ instance, instance_port }: Facts, history: PortHistory, nowMs: number): string | null {
+  const there = new Set(instance.map(({ id }) => id));
+  return firstOf(instance_port, ({ port, instance_id }) => {
+    const before = history.get(port);
+    if (there.has(instance_id)) history.set(port, { instance: instance_id, thereAt: nowMs });
+    if (before === undefined || before.instance === instance_id || nowMs - before.thereAt >= portRestsMs) return null;
+    return `${instance_id} has port ${port}, which ${before.instance} had ${Math.round(nowMs - before.thereAt)} ms ago`;
+  });
+}
+
+/** No more requests are stored than visitors have sent. */
+export const findCountedTwice = ({ traffic }: Facts, sent: ReadonlyMap<string, number>): string | null =>
+  firstOf(traffic, (row) => {
+    const all = sent.get(revisionOf(row, row.revision)) ?? 0;
+    const of = `r${row.revision} of ${environmentOf(row)}`;
+    return row.requests <= all ? null : `${row.requests} requests are stored of ${of}, and ${all} were sent`;
+  });
 
 /** A sweep every ten seconds, every second while routers are waited for, and the time that the sweep itself takes. */
 const sweptWithinMs = 17_000;
@@ -174,8 +241,8 @@ function notKept({ facts, instances }: Calm): string | null {
     const active = facts.revision.find((row) => row.state === 'active' && environmentOf(row) === key);
     const rows = facts.instance.filter((row) => environmentOf(row) === key);
     if (!active) return rows.length === 0 ? null : `${key} has instances and no active revision`;
-    // Its instances come and go for ever.
-    if (kindOf(active.image) === 'crash') return null;
+    // Its instances come and go for ever, or none can be started any more.
+    if (['crash', 'gone', 'sickens'].includes(kindOf(active.image))) return null;
     const good = rows.filter(({ id, state, revision }) => {
       const isRunning = instances.get(id)?.state === 'running';
       return isRunning && state === 'healthy' && revision === active.number;

@@ -15,7 +15,14 @@ interface Project {
 const imageWeights: Record<ImageKind, number> = {
   ok: 12,
   slow: 3,
-  errors: 2,
+  errors: 1,
+  rare: 0.5,
+  lemon: 0.5,
+  broken: 1,
+  hangs: 1,
+  clustered: 1,
+  sickens: 1.5,
+  gone: 1,
   crash: 1.5,
   never: 1,
   bad: 1,
@@ -62,6 +69,38 @@ const whenBusy: Record<EnvironmentOperation, number> = {
   wait: 10,
 };
 
+/** What patient people try out, and what of it their canaries are made of: what a run at random would hardly come across. */
+const plots = {
+  any: null,
+  approval: ['ok', 'slow'],
+  quiet: ['ok', 'rare', 'errors', 'broken'],
+  lemon: ['lemon'],
+  failing: ['broken', 'errors', 'hangs', 'clustered', 'ok'],
+  sick: ['sickens', 'ok'],
+  orphaned: ['ok'],
+} as const satisfies Record<string, readonly ImageKind[] | null>;
+type Plot = keyof typeof plots;
+
+/** People who let a rollout go on by itself, mostly. */
+const whenWatching: Record<EnvironmentOperation, number> = {
+  ...whenBusy,
+  tune: 0.2,
+  deploy: 0.2,
+  promote: 0.3,
+  pause: 0.3,
+  resume: 1,
+  abort: 0.6,
+  rollback: 0.1,
+  deleteEnvironment: 0.05,
+  wait: 20,
+};
+
+/** By plot, where it is not that. */
+const whenWatchingIn: Partial<Record<Plot, Record<EnvironmentOperation, number>>> = {
+  approval: { ...whenWatching, promote: 4, pause: 2, resume: 6, wait: 8 },
+  orphaned: { ...whenWatching, abort: 5, promote: 0, wait: 12 },
+};
+
 const otherOperations = {
   createProject: 1,
   deleteProject: 0.4,
@@ -69,6 +108,7 @@ const otherOperations = {
   createWebhook: 3,
   changeWebhook: 2,
   deleteWebhook: 0.5,
+  createAlertRule: 2,
 } as const;
 
 const maxProjects = 3;
@@ -83,6 +123,9 @@ export class People {
   readonly #isBusy: (of: OfEnvironment) => boolean;
   readonly #projects: Project[] = [];
   readonly #webhooks: string[] = [];
+  /** They leave rollouts alone, and do one thing every few seconds. */
+  readonly #arePatient: boolean;
+  readonly #plot: Plot;
 
   /** `isBusy`: whether a deployment is in progress there. */
   constructor(world: World, client: Client, isBusy: (of: OfEnvironment) => boolean) {
@@ -90,10 +133,18 @@ export class People {
     this.#world = world;
     this.#random = world.random;
     this.#client = client;
+    this.#arePatient = world.random.chance(0.6);
+    this.#plot = this.#arePatient ? world.random.pick(Object.keys(plots) as Plot[]) : 'any';
+  }
+
+  /** How many visitors come to an environment each time. */
+  get visitorsAtOnce(): number {
+    return this.#plot === 'quiet' && this.isActive ? Number(this.#random.chance(0.4)) : 6;
   }
 
   start(): void {
-    this.#world.after(null, this.#random.between(5, 300), 'somebody', () => {
+    const mostMs = this.#arePatient && this.#projects.length > 0 ? 2500 : 300;
+    this.#world.after(null, this.#random.between(5, mostMs), 'somebody', () => {
       if (!this.isActive) return;
       this.#act();
       this.start();
@@ -116,6 +167,7 @@ export class People {
       createWebhook: () => this.#createWebhook(),
       changeWebhook: () => this.#changeWebhook(),
       deleteWebhook: () => this.#deleteWebhook(),
+      createAlertRule: () => this.#createAlertRule(project),
     };
     acts[this.#random.weighted(otherOperations)]();
   }
@@ -134,11 +186,12 @@ export class People {
       wait: () => {},
     };
     const isBusy = this.#isBusy({ project_id: project.id, environment });
-    acts[this.#random.weighted(isBusy ? whenBusy : whenIdle)]();
+    const busy = this.#arePatient ? (whenWatchingIn[this.#plot] ?? whenWatching) : whenBusy;
+    acts[this.#random.weighted(isBusy ? busy : whenIdle)]();
   }
 
   #createProject(): void {
-    if (this.#projects.length >= maxProjects) return;
+    if (this.#projects.length >= (this.#arePatient ? 1 : maxProjects)) return;
     const write = this.#client.mark('project');
     this.#client.write(write, { route: 'projects.create', body: { name: write.mark } }, ({ body }) => {
       write.projectId = body.id;
@@ -179,7 +232,7 @@ export class People {
   #settings() {
     const random = this.#random;
     return {
-      replicas: random.whole(1, 3),
+      replicas: this.#plot === 'lemon' ? 3 : this.#plot === 'orphaned' ? 1 : random.whole(1, 3),
       drain_s: random.whole(0, 3),
       auto_rollback: random.chance(0.8),
       health_check: {
@@ -189,27 +242,44 @@ export class People {
         start_timeout_s: random.whole(4, 15),
       },
       canary: {
-        advance: random.pick(['auto', 'manual'] as const),
-        bake_s: random.whole(1, 4),
+        advance:
+          this.#plot === 'approval'
+            ? ('manual' as const)
+            : random.pick(this.#arePatient ? (['auto'] as const) : (['auto', 'manual'] as const)),
+        bake_s: this.#arePatient && this.#plot !== 'approval' ? random.whole(3, 8) : random.whole(1, 4),
         steps: random.chance(0.5) ? [50] : [],
         min_requests: random.whole(0, 10),
         max_error_rate: 0.2,
         approval_timeout_s: random.whole(5, 20),
-        warmup_s: 0,
+        warmup_s: random.pick([0, 0, 2]),
+        on_inconclusive: random.pick(['promote', 'promote', 'abort', 'hold'] as const),
       },
     };
   }
 
   #deploy(project: Project, environment: string): void {
     const random = this.#random;
-    const strategy = random.pick(['rolling', 'canary', 'blue_green'] as const);
+    const isFirst = !project.deployments.has(environment);
+    const kinds = plots[this.#plot];
+    const strategy =
+      kinds !== null
+        ? isFirst
+          ? 'rolling'
+          : 'canary'
+        : random.pick(
+            this.#arePatient
+              ? (['rolling', 'canary', 'canary', 'canary'] as const)
+              : (['rolling', 'canary', 'blue_green'] as const),
+          );
+    const first: ImageKind = this.#plot === 'orphaned' ? 'gone' : 'ok';
+    const kind = kinds === null ? random.weighted(imageWeights) : isFirst ? first : random.pick<ImageKind>(kinds);
     const write = this.#client.mark('deployment', project.id, environment);
     const body = {
       environment,
-      image: `sim/${random.weighted(imageWeights)}:${random.whole(1, 9)}`,
+      image: `sim/${kind}:${random.whole(1, 9)}`,
       strategy,
       note: write.mark,
-      ...(strategy === 'canary' && { canary_percent: random.pick([5, 10, 30]) }),
+      ...(strategy === 'canary' && { canary_percent: this.#plot === 'lemon' ? 60 : random.pick([5, 10, 30, 50]) }),
     };
     this.#client.write(write, { route: 'deployments.create', params: { id: project.id }, body }, (response) => {
       project.deployments.set(environment, response.body.id);
@@ -239,6 +309,22 @@ export class People {
     this.#client.willDelete(`${project.id} ${name}`);
     project.environments.delete(name);
     this.#client.send({ route: 'environments.delete', params: { id: project.id, name } });
+  }
+
+  /** One that fires soon. */
+  #createAlertRule({ id, environments }: Project): void {
+    const environment = this.#random.pick([...environments]);
+    if (environment === undefined) return;
+    const measured = this.#random.pick([
+      { metric: 'healthy_instances', comparator: 'lt', threshold: 3 },
+      { metric: 'error_rate', comparator: 'gt', threshold: 0.05 },
+      { metric: 'restarts', comparator: 'gt', threshold: 0 },
+    ] as const);
+    const times = { window_s: this.#random.whole(10, 20), for_s: this.#random.whole(0, 3) };
+    const name = `rule ${this.#random.whole(1, 1000)}`;
+    const on_canary = this.#random.pick(['abort', 'none', 'none'] as const);
+    const body = { environment, name, severity: 'warning', on_canary, ...measured, ...times };
+    this.#client.send({ route: 'alert-rules.create', params: { id }, body });
   }
 
   #createWebhook(): void {

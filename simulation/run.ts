@@ -32,6 +32,8 @@ export interface Result {
   /** What happened last, if an invariant is broken. */
   recent: string[];
   counts: Record<string, number>;
+  /** How often each state and transition was reached. */
+  coverage: Record<string, number>;
 }
 
 /** What goes wrong. */
@@ -40,7 +42,7 @@ export const today: Pick<Options, 'switches'> = {
 };
 
 /** Longer than any deadline that a rollout here can wait for. */
-const calmLimitMs = 10 * 60_000;
+const calmLimitMs = 40 * 60_000;
 
 export interface Workplace {
   /** A database with all tables, to copy for every run. */
@@ -125,6 +127,7 @@ export async function runSeed({ template, folder }: Workplace, { seed, steps, sw
     seconds: Math.round((world.now - startedAt) / 1000),
     trace: (world.trace >>> 0).toString(16).padStart(8, '0'),
     breach,
+    coverage: judge.coverage.counts,
     recent: breach ? world.recent.slice(-200) : [],
     counts: {
       checks,

@@ -1,12 +1,14 @@
 // Builds the control plane: every part by hand, in order. `overrides` is the whole dependency injection.
 import type { FastifyInstance } from 'fastify';
+import { Quotas } from './accounts/quotas.ts';
 import type { Config } from './config.ts';
 import { openDatabaseClock } from './db/database-clock.ts';
 import { isPooled } from './db/postgres-url.ts';
 import { RetentionClock } from './db/retention-clock.ts';
 import { type ResolveTxt, systemResolveTxt } from './domains/dns-checks.ts';
-import { createGate } from './http/api/gate.ts';
+import { accountFactor, accountKey, createGate, tokenLimit } from './http/api/gate.ts';
 import { databaseRateCells, memoryRateCells } from './http/api/rate-cells.ts';
+import { weighed } from './http/api/rate-limit.ts';
 import { createMetrics } from './http/http-metrics.ts';
 import { defaultTimeouts, type ServerTimeouts } from './http/server.ts';
 import { type Clock, systemClock, type Timers } from './lib/clock.ts';
@@ -18,7 +20,7 @@ import type { ProcessLock } from './lib/process-lock.ts';
 import { StopSteps } from './lib/stop-steps.ts';
 import { startSample } from './sample.ts';
 import { connectProcesses } from './signals/process-signals.ts';
-import { lockDataDir, openStoreWhenReachable, type Store } from './store.ts';
+import { lockDataDir, lockDataDirWhenFree, openStoreWhenReachable, type Store } from './store.ts';
 import { ensureAdminToken } from './tokens/admin-token.ts';
 import { findTokenOf } from './tokens/console-sessions.ts';
 import { LastUsed } from './tokens/token-queries.ts';
@@ -32,6 +34,7 @@ import { createRollouts, type RouterWorkers } from './wiring/create-rollouts.ts'
 import { apiRoutes, createWeb, type Web } from './wiring/create-web.ts';
 import { startHousekeeping } from './wiring/housekeeping.ts';
 import { openRegions } from './wiring/open-regions.ts';
+import { startRetention } from './wiring/retention.ts';
 
 export interface Overrides extends NotificationOverrides {
   /** A socket that is open already, in place of the address of the settings. */
@@ -128,12 +131,19 @@ async function buildApp(config: Config, overrides: Overrides & { log: Log }, end
   const { work, rest } = ending;
   const loops = createLoops(log, overrides.timers);
   const ids = createIds(ownClock);
-  const store = await openStoreAlone(config, log, ending);
+  const isSupervised = overrides.apiSocket !== undefined;
+  const store = await openStoreAlone(config, isSupervised, log, ending);
   const { db, dialect } = store;
   const { clock, stop: stopClock } = await openDatabaseClock(dialect, { db, clock: ownClock, log, loops });
   rest.add('clock', stopClock);
   const retention = new RetentionClock(db, clock);
-  const common: Common = { ...store, ids, clock, retention, log, loops, processId: ids('run') };
+  const quotas = new Quotas({
+    setting: config.quotas,
+    projectsPerAccount: config.projectsPerAccount,
+    ports: config.instancePorts.last - config.instancePorts.first + 1,
+    requestsPerMinute: accountFactor * (overrides.tokenLimit ?? tokenLimit),
+  });
+  const common: Common = { ...store, ids, clock, retention, log, loops, quotas, processId: ids('run') };
   const admin = { db, ids, clock, dataDir: config.dataDir, configured: config.adminToken };
   const newAdminToken = config.roles.includes('api') ? await ensureAdminToken(admin) : null;
   const { regions, lines } = await openRegions(config, common, overrides.standinInProcess ?? false);
@@ -158,6 +168,7 @@ async function buildApp(config: Config, overrides: Overrides & { log: Log }, end
     onMeasured: alerts.measured,
     followLogs: logs.follow,
     takeLogs: logs.take,
+    metrics: metrics.registry,
   });
   work.add('rollouts', () => rollouts.stop());
   work.add('logs', () => logs.stop());
@@ -166,16 +177,22 @@ async function buildApp(config: Config, overrides: Overrides & { log: Log }, end
   work.add('webhooks', () => notifications.stop());
   work.add('alerts', () => alerts.stop());
 
-  const { gate, cells, lastUsed } = createAccess(common, overrides.tokenLimit);
+  const { gate, cells, lastUsed, requestsOf } = createAccess(common, overrides.tokenLimit);
   const web = createWeb(common, config, {
     gate,
     metrics,
     timeouts: overrides.timeouts ?? defaultTimeouts,
     routes: config.roles.includes('api')
-      ? apiRoutes(common, regions, addresses, config, logs.stored, [notifications, alerts, domains, logs])
+      ? apiRoutes({ ...common, requestsOf }, regions, addresses, config, logs.stored, [
+          notifications,
+          alerts,
+          domains,
+          logs,
+        ])
       : [],
     deploymentMetrics: alerts.deploymentMetrics,
     remarks: rollouts.unreachable,
+    countRouters: rollouts.countRouters,
     caPem: domains.caPem,
   });
   await web.listen(overrides.apiSocket ?? { host: config.host, port: config.port });
@@ -198,9 +215,10 @@ async function buildApp(config: Config, overrides: Overrides & { log: Log }, end
     cells,
     lastUsed,
     regions,
-    alertsKeptDays: config.eventRetentionDays,
   });
   work.add('housekeeping', () => housekeeping.stop());
+  const retentionLoops = startRetention({ ...common, registry: metrics.registry }, config);
+  work.add('retention', () => retentionLoops.stop());
   const needsSample = config.roles.includes('catalogue') && config.sample;
   const sample = needsSample ? startSample(config, clock, log) : null;
   work.add('sample', () => sample?.stop());
@@ -245,7 +263,7 @@ function leaving(web: Web, streams: { closeStreams(): void }): Ending['clients']
 }
 
 /** Who may call the API, and how often. */
-function createAccess({ db, dialect, seal, clock }: Common, tokenLimit: number | undefined) {
+function createAccess({ db, dialect, seal, clock, quotas }: Common, limit: number | undefined) {
   const cells = dialect === 'sqlite' ? memoryRateCells() : databaseRateCells(db);
   const lastUsed = new LastUsed(clock);
   const gate = createGate(
@@ -253,9 +271,14 @@ function createAccess({ db, dialect, seal, clock }: Common, tokenLimit: number |
     cells,
     clock,
     (tokenId) => lastUsed.note(tokenId),
-    tokenLimit,
+    (accountId) => quotas.limitOf(accountId, 'requests_per_minute'),
+    limit,
   );
-  return { gate, cells, lastUsed };
+  const requestsOf = async (accountId: string) => {
+    const nowMs = clock.now();
+    return weighed(await cells.read(accountKey(accountId), nowMs), nowMs);
+  };
+  return { gate, cells, lastUsed, requestsOf };
 }
 
 /** What happens in one process is told to the others, on a connection that needs a session of its own. */
@@ -269,8 +292,10 @@ function connectToOthers(common: Common, { databaseUrl, databaseDirectUrl }: Con
   stopSteps.add('signals', () => processes.stop());
 }
 
-async function openStoreAlone(config: Config, log: Log, ending: Ending): Promise<Store> {
-  if (config.databaseUrl === null) ending.lock = lockDataDir(config.dataDir);
+async function openStoreAlone(config: Config, isSupervised: boolean, log: Log, ending: Ending): Promise<Store> {
+  const { dataDir } = config;
+  if (config.databaseUrl === null)
+    ending.lock = isSupervised ? await lockDataDirWhenFree(dataDir, log) : lockDataDir(dataDir);
   const store = await openStoreWhenReachable(config, log);
   ending.rest.add('database', () => store.close());
   return store;

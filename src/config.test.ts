@@ -87,3 +87,11 @@ test('a setting that does not exist is found', () => {
     'SLUICE_PROT',
   ]);
 });
+
+test('the kubeconfig is the one of the settings, else the first there is of $KUBECONFIG, else that in the home', () => {
+  const of = (env: Record<string, string>) => readConfig(env, false).kubernetes.kubeconfig;
+  assert.ok(of({}).endsWith('/.kube/config'));
+  assert.equal(of({ KUBECONFIG: '/nowhere/a:/nowhere/b' }), '/nowhere/a');
+  assert.equal(of({ KUBECONFIG: `/nowhere/a:${import.meta.filename}` }), import.meta.filename);
+  assert.equal(of({ KUBECONFIG: '/nowhere/a', SLUICE_KUBECONFIG: '/etc/of-mine' }), '/etc/of-mine');
+});

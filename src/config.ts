@@ -1,8 +1,9 @@
 // The environment becomes a plain object here, once; every mistake in it is told in a line of its own.
 import { join } from 'node:path';
+import type { QuotaSetting } from './accounts/quota-settings.ts';
 import type { SubnetPool } from './engines/docker/subnets.ts';
 import type { RegionSetting } from './engines/engine-settings.ts';
-import type { KubernetesSettings } from './engines/kubernetes/kubernetes-settings.ts';
+import { type KubernetesSettings, usualKubeconfig } from './engines/kubernetes/kubernetes-settings.ts';
 import type { Mirrors } from './engines/registry/registry-endpoints.ts';
 import type { Range } from './lib/address.ts';
 import { type S3Store, storeAt } from './lib/s3-address.ts';
@@ -45,11 +46,15 @@ export interface Config {
   secretKey: Buffer | null;
   /** 0: any number. */
   projectsPerAccount: number;
+  quotas: QuotaSetting;
   catalogueDir: string;
   sample: boolean;
   webhookAllowCidrs: Range[];
   trustedProxies: Range[];
   eventRetentionDays: number;
+  deploymentRetentionDays: number;
+  deploymentRetentionCount: number;
+  auditRetentionDays: number;
   hostKeptDays: number;
   signatureHeader: string;
   acmeDirectory: string | null;
@@ -71,6 +76,10 @@ export interface Config {
   routerWorkers: number;
   /** For how long requests under way may go on in a process that is to end. */
   drainS: number;
+  /** How long an image that nothing refers to stays on its engine. */
+  imagesKeptHours: number;
+  /** 0: a process that hangs is not replaced. */
+  watchdogS: number;
   /** FFMPEG and PATH: where to look for the encoder of the sample streams. */
   ffmpeg: string | null;
   searchPath: string | null;
@@ -141,7 +150,7 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
     registryAllow: read('SLUICE_REGISTRY_ALLOW'),
     registryMirrors: read('SLUICE_REGISTRY_MIRRORS'),
     kubernetes: {
-      kubeconfig: read('SLUICE_KUBECONFIG'),
+      kubeconfig: read('SLUICE_KUBECONFIG') ?? usualKubeconfig(env.KUBECONFIG),
       allowExec: read('SLUICE_KUBERNETES_EXEC'),
       namespaces: namespace ? { kind: 'one', name: namespace } : { kind: 'per-project', prefix },
       routers: read('SLUICE_KUBERNETES_ROUTERS'),
@@ -156,11 +165,15 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
     metricsOpen: read('SLUICE_METRICS_OPEN'),
     secretKey: read('SLUICE_SECRET_KEY'),
     projectsPerAccount: read('SLUICE_PROJECTS_PER_ACCOUNT'),
+    quotas: read('SLUICE_QUOTAS'),
     catalogueDir: read('SLUICE_CATALOGUE_DIR') ?? join(dataDir, 'catalogue'),
     sample: read('SLUICE_SAMPLE'),
     webhookAllowCidrs: read('SLUICE_WEBHOOK_ALLOW_CIDRS'),
     trustedProxies: read('SLUICE_TRUSTED_PROXIES'),
     eventRetentionDays: read('SLUICE_EVENT_RETENTION_DAYS'),
+    deploymentRetentionDays: read('SLUICE_DEPLOYMENT_RETENTION_DAYS'),
+    deploymentRetentionCount: read('SLUICE_DEPLOYMENT_RETENTION_COUNT'),
+    auditRetentionDays: read('SLUICE_AUDIT_RETENTION_DAYS'),
     hostKeptDays: read('SLUICE_HOST_KEPT_DAYS'),
     signatureHeader: read('SLUICE_SIGNATURE_HEADER'),
     acmeDirectory,
@@ -176,6 +189,8 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
     roles: read('SLUICE_ROLES'),
     routerWorkers: read('SLUICE_ROUTER_WORKERS'),
     drainS: read('SLUICE_DRAIN_S'),
+    watchdogS: read('SLUICE_WATCHDOG_S'),
+    imagesKeptHours: read('SLUICE_IMAGES_KEPT_HOURS'),
     ffmpeg: env.FFMPEG ?? null,
     searchPath: env.PATH ?? null,
     logsMb: read('SLUICE_LOGS_MB'),

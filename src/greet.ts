@@ -1,5 +1,8 @@
+import { existsSync } from 'node:fs';
+import { delimiter, join, relative } from 'node:path';
 import type { App } from './app.ts';
 import { adminTokenPath } from './data-dir.ts';
+import { installDir } from './lib/install.ts';
 
 /** People read this, so it is not in the form of the log. Where nobody looks it may be kept, so it has no secret in it then. */
 export function greet(app: App, routerLine: string | null, isTerminal: boolean): void {
@@ -26,12 +29,22 @@ function firstSteps(app: App, token: string, isTerminal: boolean): string[] {
     '',
     ...(isTerminal ? shown : [`The admin token is in ${path}`]),
     '',
+    ...(app.config.roles.includes('api') ? [`In a browser, sign in with it at ${app.apiUrl()}/console`, ''] : []),
     'A first request:',
     '',
     `  curl ${app.apiUrl()}/v1/projects -H "Authorization: Bearer ${isTerminal ? token : `$(cat '${path}')`}" \\`,
     `    -H 'Content-Type: application/json' -d '{"name": "My shop"}'`,
     '',
-    'Or, in another terminal in this folder: npx sluice projects create "My shop"',
+    `Or, in another terminal in this folder: ${commandLine(process.cwd(), app.config.searchPath)} projects create "My shop"`,
     '',
   ];
+}
+
+/** Where the program is not found, npx would run a package of that name from the registry, whatever that is. */
+function commandLine(folder: string, searchPath: string | null): string {
+  if (relative(installDir, folder) === '' || existsSync(join(folder, 'node_modules/.bin/sluice'))) return 'npx sluice';
+  // npx adds its own folder to the path of what it runs, not to that of another terminal.
+  const lasting = (searchPath ?? '').split(delimiter).filter((entry) => !entry.includes('node_modules'));
+  if (lasting.some((entry) => existsSync(join(entry, 'sluice')))) return 'sluice';
+  return `node ${join(installDir, 'bin/sluice.js')}`;
 }

@@ -5,6 +5,7 @@ import { recordAddress } from './data-dir.ts';
 import { greet } from './greet.ts';
 import { type ListenAt, portOf } from './lib/connections.ts';
 import { explainStart } from './lib/start-error.ts';
+import { startHeartbeat, waitForSuccessors } from './lib/supervised.ts';
 import type { ChildReport, ControlOrder, ControlSettings } from './supervisor/supervisor-protocol.ts';
 
 type Env = Record<string, string | undefined>;
@@ -84,7 +85,18 @@ class ControlProcess {
       else if (order === 'retire') void this.#retire();
     });
     process.on('SIGTERM', () => void this.#stop('SIGTERM'));
-    process.on('disconnect', () => void this.#stop('the supervisor is gone'));
+    process.on('disconnect', () => {
+      // Until it has ended, the next supervisor may find its port in use.
+      void waitForSuccessors(this.#orders.supervisorSocket);
+      void this.#stop('the supervisor is gone');
+    });
+    startHeartbeat(() => this.#trouble);
+  }
+
+  /** A step of a background loop cannot be ended from outside: where one hangs, only a new process goes on. */
+  get #trouble(): string | null {
+    const [stuck] = this.#stopping ? [] : this.#app.loops.stuck();
+    return stuck ? `the loop "${stuck.name}" hangs for ${Math.round(stuck.forMs / 1000)} s` : null;
   }
 
   async #release(): Promise<void> {
@@ -117,7 +129,8 @@ class ControlProcess {
     this.#stopping = true;
     this.#app.log.info({ reason }, 'stopping');
     this.#recorded?.forget();
-    await this.#app.release({ moveOver: this.#orders.socketsOutlive });
+    // Connections that come now are for the next process, if there is to be one.
+    await this.#app.release({ moveOver: this.#orders.socketsOutlive || !process.connected });
     await say({ released: true });
     await this.#end();
   }

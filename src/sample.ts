@@ -1,25 +1,17 @@
-// The first start of an empty catalogue makes its sample streams, behind the running service.
+// The first start of an empty catalogue publishes its sample streams, behind the running service.
 import type { Config } from './config.ts';
 import type { Clock } from './lib/clock.ts';
 import type { Log } from './lib/log.ts';
 
 export function startSample(config: Config, clock: Clock, log: Log): { stop(): Promise<void> } {
-  const abort = new AbortController();
   const running = (async () => {
-    // Loaded here, so that a start does not wait for all it takes to make media.
-    const { buildSample, needsSample } = await import('./catalogue/sample.ts');
+    // Loaded here, so that a start does not wait for it.
+    const { needsSample, placeSample } = await import('./catalogue/sample.ts');
     if (!needsSample(config.catalogueDir)) return;
-    const { findSampleFfmpeg } = await import('./catalogue/media/ffmpeg.ts');
-    const ffmpeg = await findSampleFfmpeg(config.ffmpeg ?? undefined, config.searchPath ?? undefined);
-    await buildSample(config.catalogueDir, { ffmpeg, now: () => new Date(clock.now()), signal: abort.signal });
+    await placeSample(config.catalogueDir, () => new Date(clock.now()));
     log.info({ site: config.catalogueDir }, 'the sample streams are ready');
   })().catch((error) => {
-    if (!abort.signal.aborted) log.warn({ err: error }, 'the sample streams could not be made');
+    log.warn({ err: error }, 'the sample streams could not be published');
   });
-  return {
-    async stop() {
-      abort.abort();
-      await running;
-    },
-  };
+  return { stop: () => running };
 }

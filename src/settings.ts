@@ -1,6 +1,7 @@
 // Every setting, its default and its check, once.
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
+import { quotaSettings } from './accounts/quota-settings.ts';
 import { postgresUrl } from './db/postgres-url.ts';
 import { engineSettings } from './engines/engine-settings.ts';
 import {
@@ -151,6 +152,7 @@ export const settings = {
     about: 'Maximum number of projects per account. `0`: no limit.',
     parse: wholeNumber(0, 1_000_000),
   },
+  ...quotaSettings,
   SLUICE_CATALOGUE_DIR: {
     default: '',
     about: 'Directory of the published catalogue. Empty: `<data>/catalogue`.',
@@ -176,6 +178,23 @@ export const settings = {
   SLUICE_EVENT_RETENTION_DAYS: {
     default: '90',
     about: 'Days to keep events, deliveries, delivery attempts and resolved alerts.',
+    parse: days,
+  },
+  SLUICE_DEPLOYMENT_RETENTION_DAYS: {
+    default: '90',
+    about:
+      'Days to keep deployments with their timelines and revisions. What is live, can be rolled back to, or among the last 20 stays.',
+    parse: days,
+  },
+  SLUICE_DEPLOYMENT_RETENTION_COUNT: {
+    default: '1000',
+    about:
+      'Deployments of one environment to keep at most. Older ones are deleted even if they are younger than the days above.',
+    parse: wholeNumber(20, 1_000_000),
+  },
+  SLUICE_AUDIT_RETENTION_DAYS: {
+    default: '365',
+    about: 'Days to keep rows of the audit log, and tokens after they have expired or were revoked.',
     parse: days,
   },
   SLUICE_SIGNATURE_HEADER: {
@@ -243,6 +262,17 @@ export const settings = {
     default: 'auto',
     about: 'Number of router processes. `auto`: one per CPU core.',
     parse: (value: string) => (value === 'auto' ? availableParallelism() : wholeNumber(1, 256)(value)),
+  },
+  SLUICE_IMAGES_KEPT_HOURS: {
+    default: '1',
+    about:
+      'Docker: hours after which an image that Sluice pulled and nothing needs is removed. On a full disk, at once.',
+    parse: wholeNumber(0, 8760),
+  },
+  SLUICE_WATCHDOG_S: {
+    default: '30',
+    about: 'Seconds after which a process of the service that hangs is replaced. `0`: never.',
+    parse: wholeNumber(0, 86_400),
   },
   SLUICE_DRAIN_S: {
     default: '300',

@@ -12,7 +12,7 @@ import { continuePositions } from './events/event-positions.ts';
 import type { Log } from './lib/log.ts';
 import { type ProcessLock, takeProcessLock } from './lib/process-lock.ts';
 import { createSeal, type Seal } from './lib/seal.ts';
-import { StartError } from './lib/start-error.ts';
+import { StartTrouble } from './lib/start-error.ts';
 
 /** PostgreSQL does not answer. That is no mistake in the settings: it may answer in a moment. */
 export class DatabaseUnreachable extends Error {
@@ -90,15 +90,40 @@ async function migratePostgres({ databaseDirectUrl, dataDir }: Config, url: stri
 function explained(error: unknown, { databaseUrl, dataDir }: Config): unknown {
   if (!isUnavailable(error)) return error;
   if (databaseUrl !== null) return new DatabaseUnreachable(error as Error);
-  return new StartError(`The database in ${dataDir} cannot be opened: ${(error as Error).message}`);
+  return new StartTrouble(`The database in ${dataDir} cannot be opened: ${(error as Error).message}`);
 }
 
 /** SQLite is for one process, which holds this lock while it works on the database. */
 export function lockDataDir(dir: string): ProcessLock {
-  makeDataDir(dir);
-  const lock = takeProcessLock(join(dir, 'process.lock'));
+  const lock = tryLock(dir);
   if (lock) return lock;
   throw dataDirInUse(dir);
+}
+
+/** null: another process has it. */
+function tryLock(dir: string): ProcessLock | null {
+  makeDataDir(dir);
+  try {
+    return takeProcessLock(join(dir, 'process.lock'));
+  } catch (error) {
+    throw new StartTrouble(`The database in ${dir} cannot be opened: ${(error as Error).message}`);
+  }
+}
+
+/** The control process of a supervisor that was killed gives it up as soon as its loops have finished their step. */
+const lockWithinMs = 60_000;
+const lockRetryMs = 50;
+
+/** For a process whose supervisor has made sure that no other service runs on the directory. */
+export async function lockDataDirWhenFree(dir: string, log: Log): Promise<ProcessLock> {
+  const giveUpAt = performance.now() + lockWithinMs;
+  for (let isFirst = true; ; isFirst = false) {
+    const lock = tryLock(dir);
+    if (lock) return lock;
+    if (performance.now() > giveUpAt) throw dataDirInUse(dir);
+    if (isFirst) log.warn('waiting for another process to give up the data directory');
+    await new Promise((resolve) => setTimeout(resolve, lockRetryMs));
+  }
 }
 
 const firstRetryMs = 500;

@@ -7,7 +7,7 @@ import { call } from '../../test/helpers/app.ts';
 import { fitting, type Schema } from '../../test/helpers/schema-values.ts';
 import type { Attack } from '../attack.ts';
 import { type Target, tokenOf } from '../target.ts';
-import type { Tenant } from './attackers.ts';
+import type { Tenant } from './attacker-calls.ts';
 
 type Ids = Record<string, string>;
 

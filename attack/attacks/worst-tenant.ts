@@ -1,23 +1,28 @@
-// A tenant does its worst, and another one must hardly notice: its 99th percentiles stay below five times what they are
-// undisturbed, all its requests succeed, and the service does not grow by 100 MB.
+// A tenant does its worst, and another one must hardly notice: the 99th percentiles of what it does stay below five times what
+// they are undisturbed, all of it succeeds, and the service neither grows by 100 MB nor stands still for long.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { Agent, request } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import type { Attack, Outcome } from '../attack.ts';
 import { type Target, tokenOf } from '../target.ts';
 import { attackers } from './attackers.ts';
+import { type Seen, watch, works } from './bystander.ts';
 
 const entry = fileURLToPath(new URL('./attacker-process.ts', import.meta.url));
 const megabyte = 1024 * 1024;
-const maxGrowth = 100 * megabyte;
-/** The short form has one service for all attacks, and may run beside anything. */
-const shortMaxGrowth = 200 * megabyte;
 const maxFactor = 5;
-/** Below this, differences say something about the machine and nothing about the service. */
-const leastMs = 10;
-/** What the short form allows: it may run beside anything. */
-const shortLimitMs = 10_000;
+const watchedMs = 12_000;
+
+interface Limits {
+  growth: number;
+  standstillMs: number;
+  /** The least that a percentile may reach. */
+  leastMs: number;
+}
+
+const limits: Limits = { growth: 100 * megabyte, standstillMs: 250, leastMs: 0 };
+/** One service for all attacks, beside whatever else the machine does. */
+const shortLimits: Limits = { growth: 200 * megabyte, standstillMs: 10_000, leastMs: 10_000 };
 
 const undisturbed = new WeakMap<Target, Seen>();
 
@@ -31,96 +36,70 @@ export const worstTenantAttacks: Attack[] = Object.keys(attackers).map((name) =>
   name: `a tenant at its worst: ${name}`,
   isMeasured: true,
   async run(target, short) {
-    const forMs = short ? 1000 : 15_000;
+    const forMs = short ? 1000 : watchedMs;
+    if (!short) await target.settled();
     const before = await undisturbedOf(target, forMs);
     const { url, routerPort } = target;
     // Tokens of its own, with all of their rate: none is left of it afterwards.
     const newToken = () => tokenOf(url, target.attacker, { scopes: ['*'] });
     const tokens = await Promise.all(target.attacker.tokens.map(newToken));
     const attacker = { ...target.attacker, tokens };
+    const size = short ? 0.02 : target.size;
     const worst = spawn(process.execPath, [entry, name], {
-      env: { PATH: process.env.PATH, WORST: JSON.stringify({ url, routerPort, attacker }) },
+      env: { PATH: process.env.PATH, WORST: JSON.stringify({ url, routerPort, attacker, size }) },
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     try {
-      await once(worst.stdout, 'data');
+      const preparedAt = Date.now();
+      await Promise.race([
+        once(worst.stdout, 'data'),
+        once(worst, 'exit').then(() => Promise.reject(new Error('the attacker ended before it began'))),
+      ]);
       const during = await watch(target, forMs);
       // What this one leaves behind is not the next one's.
       undisturbed.set(target, { ...before, mostBytes: Math.max(before.mostBytes, during.mostBytes) });
-      return judge(before, during, short);
+      return judge({ target, before, during, preparedAt }, short ? shortLimits : limits);
     } finally {
       worst.kill('SIGKILL');
     }
   },
 }));
 
-function judge(before: Seen, during: Seen, short: boolean): Outcome {
-  const broken = [...during.failures];
-  const notes: string[] = [];
-  for (const [what, pick] of [
-    ['API', (seen: Seen) => seen.apiMs],
-    ['router', (seen: Seen) => seen.routerMs],
-  ] as const) {
-    const usual = percentile(pick(before), 0.99);
-    const now = percentile(pick(during), 0.99);
-    notes.push(`${what} p99 ${usual.toFixed(0)} → ${now.toFixed(0)} ms`);
-    const limit = short ? shortLimitMs : maxFactor * Math.max(usual, leastMs);
-    if (now > limit) broken.push(`${what}: p99 ${now.toFixed(0)} ms, undisturbed ${usual.toFixed(0)} ms`);
+interface Measured {
+  target: Target;
+  before: Seen;
+  during: Seen;
+  /** From when on the attacker prepared its attack, which may disturb as well. */
+  preparedAt: number;
+}
+
+function judge({ target, before, during, preparedAt }: Measured, { growth, standstillMs, leastMs }: Limits): Outcome {
+  const broken = [...new Set(during.failures)];
+  const table = [['', 'undisturbed', 'attacked', 'limit']];
+  const compare = (what: string, unit: string, [usual, now, limit]: [number | null, number, number]) => {
+    const cell = (value: number) => `${value.toFixed(0)} ${unit}`;
+    table.push([what, usual === null ? '' : cell(usual), cell(now), cell(limit)]);
+    if (now > limit) broken.push(`${what}: ${cell(now)}, ${cell(limit)} are allowed`);
+  };
+  for (const work of works) {
+    const [usual, now] = [before, during].map((seen) => percentile(seen.tookMs.get(work.name) ?? [], 0.99)) as [
+      number,
+      number,
+    ];
+    const limit = Math.max(leastMs, maxFactor * Math.max(usual, work.leastMs));
+    compare(`${work.name}, p99`, 'ms', [usual, now, limit]);
   }
-  const growth = during.mostBytes - before.mostBytes;
-  notes.push(`${growth < 0 ? '' : '+'}${Math.round(growth / megabyte)} MB`);
-  if (growth > (short ? shortMaxGrowth : maxGrowth))
-    broken.push(`the service grew by ${Math.round(growth / megabyte)} MB`);
-  return { tried: during.apiMs.length + during.routerMs.length, broken, note: notes.join(', ') };
-}
-
-const localAddress = '127.0.0.3';
-const pauseMs = 25;
-
-interface Seen {
-  apiMs: number[];
-  routerMs: number[];
-  failures: string[];
-  /** The most memory that the service had meanwhile. */
-  mostBytes: number;
-}
-
-/** How long the requests of the other tenant take, to the API and to what it has deployed. */
-async function watch(target: Target, forMs: number): Promise<Seen> {
-  const seen: Seen = { apiMs: [], routerMs: [], failures: [], mostBytes: 0 };
-  const agent = new Agent({ keepAlive: true });
-  const { url, routerPort, bystander } = target;
-  const until = performance.now() + forMs;
-  const ask = async (into: number[], what: string, at: () => { url: string; headers: Record<string, string> }) => {
-    while (performance.now() < until) {
-      const startedAt = performance.now();
-      const asked = at();
-      const status = await get(asked.url, asked.headers, agent).catch((error: Error) => error.message);
-      into.push(performance.now() - startedAt);
-      if (status !== 200) seen.failures.push(`${what}: ${status}`);
-      seen.mostBytes = Math.max(seen.mostBytes, target.residentBytes());
-      await new Promise((resolve) => setTimeout(resolve, pauseMs));
-    }
-  };
-  let sent = 0;
-  const api = () => {
-    const token = bystander.tokens[sent++ % bystander.tokens.length]!;
-    return { url: `${url}/v1/projects`, headers: { authorization: `Bearer ${token}` } };
-  };
-  const visit = () => ({ url: `http://127.0.0.1:${routerPort}/`, headers: { host: bystander.host } });
-  await Promise.all([ask(seen.apiMs, 'API', api), ask(seen.routerMs, 'router', visit)]);
-  agent.destroy();
-  return seen;
-}
-
-function get(url: string, headers: Record<string, string>, agent: Agent): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const sent = request(url, { headers, agent, localAddress, timeout: 30_000 }, (response) => {
-      response.resume().on('end', () => resolve(response.statusCode!));
-    });
-    sent.on('timeout', () => sent.destroy(new Error('no answer in 30 s')));
-    sent.on('error', reject).end();
-  });
+  const megabytes = ({ mostBytes }: Seen) => mostBytes / megabyte;
+  compare('memory', 'MB', [megabytes(before), megabytes(during), megabytes(before) + growth / megabyte]);
+  const longest = (sinceMs: number, beforeMs: number) =>
+    target
+      .standstills(sinceMs)
+      .filter(({ at }) => at < beforeMs)
+      .reduce((most, { ms }) => Math.max(most, ms), 0);
+  const standstill = longest(preparedAt, Number.POSITIVE_INFINITY);
+  compare('longest standstill of the loop', 'ms', [longest(before.sinceMs, preparedAt), standstill, standstillMs]);
+  const tried = [...during.tookMs.values()].reduce((sum, all) => sum + all.length, 0);
+  return { tried, broken, table };
 }
 
 function percentile(values: number[], share: number): number {

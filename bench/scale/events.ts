@@ -52,7 +52,7 @@ export async function measureDeliveries(installation: Installation, count: numbe
     let done = 0;
     for (let claims = 0; ; claims++) {
       const nowMs = clock.now();
-      const request = { loads: new Map(), most: 3000, accounts: new Map(), lease: `${name}.${claims}` };
+      const request = { loads: new Map(), most: 3000, atOnce: 2000, accounts: new Map(), lease: `${name}.${claims}` };
       const claimed = await queue.claim({ ...request, nowMs, untilMs: nowMs + 30_000 });
       for (let i = 0; i < claimed.length; i += 200) {
         await queue.complete(claimed.slice(i, i + 200).map((one) => outcomeOf(one, nowMs)));

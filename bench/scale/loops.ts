@@ -135,7 +135,7 @@ export async function measureAlerts({ app, count, server, clock, ids }: Installa
   for (let i = 0; i < 3; i++) {
     evaluations.push(
       await costOf(server, async () => {
-        await watcher.look();
+        await watcher.evaluateDue();
         return count;
       }),
     );

@@ -7,6 +7,7 @@ import { PageHead } from './components/layout/page-head.tsx';
 import { Shell } from './components/layout/shell.tsx';
 import { Empty } from './components/layout/states.tsx';
 import { followChanges } from './live.ts';
+import { AccountPage } from './pages/account.tsx';
 import { AlertsPage, AllAlertsPage } from './pages/alerts.tsx';
 import { AuditPage } from './pages/audit.tsx';
 import { CataloguePage } from './pages/catalogue.tsx';
@@ -15,6 +16,7 @@ import { DeploymentPage } from './pages/deployment.tsx';
 import { AllDeploymentsPage, DeploymentsPage } from './pages/deployments.tsx';
 import { AllDomainsPage, DomainsPage } from './pages/domains.tsx';
 import { EnvironmentPage } from './pages/environment.tsx';
+import { EventsPage } from './pages/events.tsx';
 import { ProjectPage } from './pages/project.tsx';
 import { ProjectSettingsPage } from './pages/project-settings.tsx';
 import { ProjectsPage } from './pages/projects.tsx';
@@ -42,12 +44,14 @@ const routes: [pattern: string, page: ComponentType<{ params: Params }>][] = [
   ['/deployments', AllDeploymentsPage],
   ['/alerts', AllAlertsPage],
   ['/domains', AllDomainsPage],
+  ['/events', EventsPage],
   ['/registries', RegistriesPage],
   ['/regions', RegionsPage],
   ['/webhooks', WebhooksPage],
   ['/webhooks/:whk', WebhookPage],
   ['/webhooks/:whk/deliveries/:dlv', DeliveryPage],
   ['/tokens', TokensPage],
+  ['/account', AccountPage],
   ['/audit', AuditPage],
   ['/catalogue', CataloguePage],
   ['/session', SessionPage],

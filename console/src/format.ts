@@ -15,7 +15,7 @@ export const perSecond = (value: number): string =>
   value > 0 && value < 0.1
     ? `${Number((value * 60).toFixed(1))}/min`
     : `${value < 10 ? short(value) : grouped.format(Math.round(value))}/s`;
-const mebibyte = 1024 * 1024;
+export const mebibyte = 1024 * 1024;
 export const bytes = (value: number): string =>
   value >= 1024 * mebibyte ? `${short(value / 1024 / mebibyte)} GiB` : `${short(value / mebibyte)} MiB`;
 export const cpus = (value: number): string => `${Number(value.toFixed(value < 0.1 ? 3 : 2))} CPU`;

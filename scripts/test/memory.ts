@@ -3,11 +3,13 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
-import type { Pass } from './plan.ts';
+import type { Cost, Pass } from './plan.ts';
 
 interface Remembered {
   /** Seconds, by pass and file. */
   durations: Record<string, number>;
+  /** Seconds of processor time, likewise. */
+  processor: Record<string, number>;
   /** By `file: test`: how often it has passed since it was flaky. */
   flaky: Record<string, number>;
 }
@@ -21,10 +23,14 @@ const keyOf = (pass: Pass, file: string): string => `${pass} ${file}`;
 export class TestMemory {
   readonly #now: Remembered = read();
 
-  durationOf = (pass: Pass, file: string): number | undefined => this.#now.durations[keyOf(pass, file)];
+  costOf = (pass: Pass, file: string): Cost | undefined => {
+    const seconds = this.#now.durations[keyOf(pass, file)];
+    return seconds === undefined ? undefined : { seconds, processorSeconds: this.#now.processor[keyOf(pass, file)] };
+  };
 
-  noteDuration(pass: Pass, file: string, seconds: number): void {
+  noteCost(pass: Pass, file: string, { seconds, processorSeconds = 0 }: Cost): void {
     this.#now.durations[keyOf(pass, file)] = Math.round(seconds * 10) / 10;
+    this.#now.processor[keyOf(pass, file)] = Math.round(processorSeconds * 10) / 10;
   }
 
   noteFlaky(test: string): void {
@@ -53,8 +59,8 @@ export class TestMemory {
 
 function read(): Remembered {
   try {
-    return { durations: {}, flaky: {}, ...JSON.parse(readFileSync(path, 'utf8')) };
+    return { durations: {}, processor: {}, flaky: {}, ...JSON.parse(readFileSync(path, 'utf8')) };
   } catch {
-    return { durations: {}, flaky: {} };
+    return { durations: {}, processor: {}, flaky: {} };
   }
 }

@@ -1,4 +1,5 @@
 // Which test files run together in one process, and in which order the processes start. Pure.
+import { dirname } from 'node:path';
 
 /** `sqlite` also means with the built-in router: the defaults. */
 export type Pass = 'sqlite' | 'postgres' | 'haproxy';
@@ -7,9 +8,17 @@ export interface Job {
   pass: Pass;
   files: string[];
   estimateS: number;
+  /** How many processors it keeps busy, on average. */
+  demand: number;
 }
 
-export type DurationOf = (pass: Pass, file: string) => number | undefined;
+/** What a file took the last time. */
+export interface Cost {
+  seconds: number;
+  processorSeconds?: number;
+}
+
+export type CostOf = (pass: Pass, file: string) => Cost | undefined;
 
 /** Long enough to make loading the service a small part, short enough to leave no core without work at the end. */
 const jobS = 40;
@@ -31,21 +40,37 @@ export const passesOf = (file: string): Pass[] => {
 };
 
 /** Files of one process load much the same: those of one folder, and everything that is pure. */
-const kindOf = (file: string): string => (file.startsWith('src/') ? 'src' : file.split('/').slice(0, 3).join('/'));
+const kindOf = (file: string): string => (file.startsWith('src/') ? 'src' : dirname(file));
 
-export function planJobs(files: string[], durationOf: DurationOf): Job[] {
+/** Of the processor time, that which is not counted: PostgreSQL's, Docker's, and that of children that are killed. */
+const uncounted: Record<Pass, number> = { sqlite: 1.2, postgres: 1.6, haproxy: 1.4 };
+/** Where nothing is remembered. */
+const usualDemand = 0.55;
+/** A file that only waits still starts and ends. */
+const leastDemand = 0.15;
+
+const demandOf = (pass: Pass, { seconds, processorSeconds }: Cost): number =>
+  processorSeconds === undefined
+    ? usualDemand
+    : Math.max(leastDemand, (uncounted[pass] * processorSeconds) / Math.max(seconds, 0.1));
+
+export function planJobs(files: string[], costOf: CostOf): Job[] {
   const jobs: Job[] = [];
   const open = new Map<string, Job>();
   for (const file of files) {
     for (const pass of passesOf(file)) {
-      const estimateS = durationOf(pass, file) ?? guess(file);
+      const cost = costOf(pass, file) ?? { seconds: guess(file) };
+      const estimateS = cost.seconds;
+      const demand = demandOf(pass, cost);
       const kind = `${pass} ${kindOf(file)}`;
       const job = open.get(kind);
       if (job && job.estimateS + estimateS <= jobS && job.files.length < mostFiles) {
+        const totalS = job.estimateS + estimateS;
+        job.demand = totalS > 0 ? (job.demand * job.estimateS + demand * estimateS) / totalS : demand;
         job.files.push(file);
-        job.estimateS += estimateS;
+        job.estimateS = totalS;
       } else {
-        const next = { pass, files: [file], estimateS };
+        const next = { pass, files: [file], estimateS, demand };
         jobs.push(next);
         // A long file alone closes no group that shorter ones can still join.
         if (!job || estimateS < jobS / 2) open.set(kind, next);
@@ -53,4 +78,17 @@ export function planJobs(files: string[], durationOf: DurationOf): Job[] {
     }
   }
   return jobs.sort((a, b) => b.estimateS - a.estimateS);
+}
+
+/** Tests wait as well as compute, so a little more is started than there are processors for. */
+const overcommit = 1.3;
+/** However little they seem to compute: what their services and browsers do is counted only in part. */
+const mostPerProcessor = 2.5;
+
+/** The next one to start beside those that run: the longest that leaves them their processor time. Undefined: none now. */
+export function nextJob(queue: readonly Job[], running: readonly Job[], processors: number): Job | undefined {
+  if (running.length === 0) return queue[0];
+  if (running.length >= mostPerProcessor * processors) return undefined;
+  const free = overcommit * processors - running.reduce((sum, { demand }) => sum + demand, 0);
+  return queue.find(({ demand }) => demand <= free);
 }

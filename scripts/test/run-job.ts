@@ -12,6 +12,8 @@ export interface Failure {
 export interface FileResult {
   file: string;
   seconds: number;
+  /** Of the test process and of the children that it has waited for. */
+  processorSeconds: number;
   /** Names of the tests. */
   passed: string[];
   skipped: string[];
@@ -23,7 +25,10 @@ const timeoutMs = 600_000;
 
 export async function runJob({ files }: Pick<Job, 'files'>, env: Record<string, string>): Promise<FileResult[]> {
   const results = new Map(
-    files.map((file) => [file, { file, seconds: 0, passed: [], skipped: [], failures: [] } as FileResult]),
+    files.map((file) => [
+      file,
+      { file, seconds: 0, processorSeconds: 0, passed: [], skipped: [], failures: [] } as FileResult,
+    ]),
   );
   const ended = new Set<string>();
   const stream = run({
@@ -41,7 +46,12 @@ export async function runJob({ files }: Pick<Job, 'files'>, env: Record<string, 
   let current = files[0]!;
   const orphans: Failure[] = [];
   for await (const { type, data } of stream) {
-    if (type === 'test:stderr' || type === 'test:stdout') printed += data.message;
+    if (type === 'test:stderr' || type === 'test:stdout') {
+      printed += data.message;
+      const [, file, took] = /^processor time of (\S+): ([\d.]+)$/m.exec(data.message) ?? [];
+      const counted = results.get(file ?? '');
+      if (counted) counted.processorSeconds = Number(took);
+    }
     // Its suites are named by their files.
     if (type === 'test:start' && data.nesting === 0 && results.has(data.name)) current = data.name;
     if (type !== 'test:pass' && type !== 'test:fail') continue;

@@ -35,7 +35,23 @@ function* equalWorlds(): Generator<[string, World]> {
       { errorRate },
     );
   }
-  yield equal('independent errors 1 %', { perSecond: 200, share: 0.1, visitors: 40_000 }, { errorRate: 0.01 });
+  for (const share of [0.01, 0.1, 0.5]) {
+    yield equal('independent errors 1 %', { perSecond: 0.5, share, visitors: null }, { errorRate: 0.01 });
+    yield equal('independent errors 1 %', { perSecond: 200, share, visitors: 40_000 }, { errorRate: 0.01 });
+  }
+  for (const errorRate of [0.01, 0.2]) {
+    for (const [visitors, failingVisitors] of [
+      [null, 0],
+      [400, 0.02],
+    ] as const) {
+      const place = { perSecond: 20, share: 0.1, visitors };
+      const also = failingVisitors === 0 ? '' : ` and ${percent(failingVisitors)} always fail`;
+      const behaviour = { errorRate, failingVisitors };
+      yield equal(`independent errors ${percent(errorRate)}${also}, judged every second`, place, behaviour, {
+        looks: 10,
+      });
+    }
+  }
   for (const [visitors, failingVisitors] of [
     [400, 0.02],
     [400, 0.2],
@@ -54,13 +70,12 @@ function* equalWorlds(): Generator<[string, World]> {
     yield equal('heavy-tailed latency', place, { tail: 50 });
     yield equal('cold start, three times slower', place, {}, { canary: { cold: 3 }, policy: {} });
   }
-  for (const instances of [2, 4])
-    yield equal(
-      `one bad instance of ${instances}`,
-      { ...usual, share: 0.3 },
-      {},
-      { canary: { badInstance: true }, instances },
-    );
+  for (const instances of [2, 4]) {
+    const bad = { badInstance: true };
+    for (const place of [{ ...usual, share: 0.3 }, usual, known])
+      yield equal(`one bad instance of ${instances}`, place, {}, { canary: bad, instances });
+    yield equal(`one bad instance of ${instances} on each side`, usual, bad, { instances });
+  }
   const [lower, higher] = [
     { medianMs: 20, tail: 5 },
     { medianMs: 24, tail: 5 / 1.2 },

@@ -4,7 +4,7 @@ import { type CanaryPolicy, environmentDefaults } from '../../src/contract/envir
 import { judge, Measured } from '../../src/deployments/rules/analysis.ts';
 import { buckets } from '../../src/traffic/balance.ts';
 import { emptyLatency, latencyIndexOf } from '../../src/traffic/latency.ts';
-import { type Answered, type Detail, groupCount, routeCount } from '../../src/traffic/request-detail.ts';
+import { type Answered, addToDetail, type Detail, noDetail, type Unit } from '../../src/traffic/request-detail.ts';
 
 /** How one revision answers. */
 export interface Behaviour {
@@ -36,6 +36,8 @@ export interface World {
   /** In some phases both sides are several times slower. */
   slowPhases?: number;
   windows?: number;
+  /** How often it is judged in each window; 1 unless told, at its end. */
+  looks?: number;
   policy?: Partial<CanaryPolicy>;
 }
 
@@ -73,42 +75,22 @@ function poisson(random: Random, mean: number): number {
 
 const normal = (random: Random): number => Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
 
-const paths = 40;
+/** As many kinds of path, `/a/a` to `/h/e`. */
+const patterns = [...'abcdefgh'].flatMap((first) => [...'abcde'].map((second) => `/${first}/${second}`));
 
-function emptyAnswered(): Answered & { latency: number[]; detail: Detail } {
-  return {
-    requests: 0,
-    errors: 0,
-    clientErrors: 0,
-    latency: emptyLatency(),
-    detail: { groups: {}, routes: {}, instances: {}, failing: [], abandoned: 0, waiting: [] },
-  };
+interface Side extends Answered {
+  latency: number[];
+  detail: Detail;
 }
 
-type Side = ReturnType<typeof emptyAnswered>;
+const nobody = (): Side => ({ requests: 0, errors: 0, clientErrors: 0, latency: emptyLatency(), detail: noDetail() });
 
-function count(side: Side, bucket: number, path: number, instance: string, failed: boolean, tookMs: number): void {
-  const { groups, routes, instances, failing } = side.detail;
+function count(side: Side, unit: Unit, failed: boolean, tookMs: number): void {
   const latency = latencyIndexOf(tookMs);
-  const groupAt = bucket % groupCount;
-  const routeAt = path % routeCount;
-  groups[groupAt] ??= { requests: 0, failed: 0, clientErrors: 0, latency: emptyLatency() };
-  routes[routeAt] ??= { requests: 0, failed: 0, groups: [0, 0], example: null };
-  instances[instance] ??= { requests: 0, failed: 0 };
-  const [group, route, own] = [groups[groupAt], routes[routeAt], instances[instance]];
   side.requests++;
   side.latency[latency]!++;
-  group.requests++;
-  group.latency[latency]!++;
-  route.requests++;
-  own.requests++;
-  if (!failed) return;
-  side.errors++;
-  group.failed++;
-  route.failed++;
-  route.groups[groupAt >> 5]! |= 1 << (groupAt & 31);
-  own.failed++;
-  if (failing.length < 4 && !failing.includes(bucket)) failing.push(bucket);
+  if (failed) side.errors++;
+  addToDetail(side.detail, unit, failed ? 'error' : 'ok', latency);
 }
 
 const tookMs = ({ medianMs = 20, tail = 5 }: Behaviour, random: Random): number =>
@@ -125,7 +107,7 @@ function latencyOf(stable: Behaviour, random: Random): number[] {
 export function runRollout(world: World, seed: number): Ended {
   const random = randomFrom(seed * 2_654_435_761);
   const policy = { ...environmentDefaults.canary, ...world.policy };
-  const { share, visitors, instances = 1, windows = 30 } = world;
+  const { share, visitors, instances = 1, windows = 30, looks = 1 } = world;
   const offset = Math.floor(random() * buckets);
   const limit = Math.round(share * buckets);
   const isCanary = (bucket: number) => (bucket + offset) % buckets < limit;
@@ -137,18 +119,25 @@ export function runRollout(world: World, seed: number): Ended {
   let replaced: string | null = null;
   let slowUntil = -1;
   for (let w = 0; w < windows; w++) {
-    const sides = { canary: emptyAnswered(), stable: emptyAnswered() };
+    const sides = { canary: nobody(), stable: nobody() };
     const blip = world.blips !== undefined && random() < 0.1 ? world.blips : 0;
     if (world.slowPhases !== undefined && random() < 0.1) slowUntil = w + 3;
     const slower = w < slowUntil ? world.slowPhases! : 1;
     const requests = poisson(random, world.perSecond * 10);
+    const lookEvery = Math.ceil(requests / looks);
     for (let n = 0; n < requests; n++) {
+      if (n > 0 && n % lookEvery === 0) {
+        const soFar = measured.copy();
+        soFar.add({ at: w * 10_000, ...sides }, policy, w >= warmWindows);
+        if (judge(soFar, policy, 1, replaced).verdict === 'bad')
+          return { verdict: 'bad', afterWindows: w + 1, requests: soFar.canary.requests, replaced: replaced !== null };
+      }
       const person = visitors === null ? -1 : Math.floor(random() * visitors);
       const bucket = person === -1 ? Math.floor(random() * buckets) : people[person]!;
       const name = isCanary(bucket) ? 'canary' : 'stable';
       const behaviour = world[name];
       const instance = Math.floor(random() * instances);
-      const path = Math.floor(random() * paths);
+      const path = Math.floor(random() * patterns.length);
       const id = `${name}${instance}${replaced !== null && replaced === `${name}${instance}` ? 'new' : ''}`;
       const isBadInstance = behaviour.badInstance === true && instance === 0 && !id.endsWith('new');
       const failed =
@@ -157,7 +146,8 @@ export function runRollout(world: World, seed: number): Ended {
         (isBadInstance && random() < 0.5) ||
         path < (behaviour.deadPaths ?? 0);
       const cold = w < 6 && name === 'canary' ? (world.canary.cold ?? 1) : 1;
-      count(sides[name], bucket, path, id, failed, tookMs(behaviour, random) * cold * slower);
+      const unit = { bucket, pattern: patterns[path]!, instance: id };
+      count(sides[name], unit, failed, tookMs(behaviour, random) * cold * slower);
     }
     measured.add({ at: w * 10_000, ...sides }, policy, w >= warmWindows);
     const analysis = judge(measured, policy, 1, replaced);

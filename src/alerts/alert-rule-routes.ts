@@ -93,7 +93,7 @@ function changingRoutes(parts: IncidentParts): ServedRoute[] {
         throw isUniqueViolation(error) ? ruleExists(call.body.name!) : error;
       });
       if (changed.enabled === 0) await endAlertsOfRule(tx, row.id);
-      return { body: presentAlertRule(changed), version: changed.version };
+      return { body: presentAlertRule(changed), before: presentAlertRule(row), version: changed.version };
     }),
 
     serve(contract.deleteAlertRule, async (call, tx) => {
@@ -102,7 +102,7 @@ function changingRoutes(parts: IncidentParts): ServedRoute[] {
       call.expectVersion(row.version);
       await deleteAlertRule(tx, row);
       await endAlertsOfRule(tx, row.id);
-      return { body: undefined };
+      return { body: undefined, before: presentAlertRule(row) };
     }),
   ];
 

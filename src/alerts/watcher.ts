@@ -54,7 +54,11 @@ export class Watcher {
   }
 
   start(): void {
-    this.#loop = this.#parts.loops.start({ name: 'alerts', intervalMs: evaluateEveryMs, step: () => this.look() });
+    this.#loop = this.#parts.loops.start({
+      name: 'alerts',
+      intervalMs: evaluateEveryMs,
+      step: () => this.evaluateDue(),
+    });
   }
 
   async stop(): Promise<void> {
@@ -62,7 +66,7 @@ export class Watcher {
   }
 
   /** Evaluates the rules that are due. */
-  async look(): Promise<void> {
+  async evaluateDue(): Promise<void> {
     const { db, clock } = this.#parts;
     const nowMs = clock.now();
     this.#since = Math.min(this.#since, nowMs);
@@ -241,8 +245,8 @@ function alertMessage({ metric, comparator, threshold, window_s }: Rule, subject
   const messages: Record<AlertMetric, string> = {
     error_rate: `The error rate of ${subject} is ${percent(value)} ${over}, ${side} ${percent(threshold)}.`,
     p95_ms: `The p95 latency of ${subject} is ${value} ms ${over}, ${side} ${threshold} ms.`,
-    request_rate: `The request rate is ${value} per second ${over}, ${side} ${threshold}.`,
-    healthy_instances: `The active revision has ${value} healthy instances, ${side} ${threshold}.`,
+    request_rate: `The request rate is ${Number(value.toPrecision(3))} per second ${over}, ${side} ${threshold}.`,
+    healthy_instances: `The active revision has ${value} healthy ${value === 1 ? 'instance' : 'instances'}, ${side} ${threshold}.`,
     restarts: `Instances ended by themselves ${value} times ${over}, ${side} ${threshold}.`,
     certificate_days_left: `The certificate of ${subject} expires in ${value} days, ${side} ${threshold}.`,
     external: 'An external system fired this alert.',

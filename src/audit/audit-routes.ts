@@ -1,17 +1,18 @@
-import { type SqlBool, sql } from 'kysely';
+import { sql } from 'kysely';
 import { ApiError } from '../contract/errors.ts';
 import { type AuditEntry, listAuditLog } from '../contract/service.ts';
 import type { Db } from '../db/database.ts';
-import { newestFirst } from '../db/keyset-page.ts';
+import { searchNewestFirst } from '../db/search.ts';
 import { type ApiCall, type ServedRoute, serve } from '../http/api/served-route.ts';
 import { idFloor } from '../lib/ids.ts';
 import { isoTime } from '../lib/iso-time.ts';
 
 export function auditRoutes(): ServedRoute[] {
   return [
-    serve(listAuditLog, async (call, db) => ({
-      body: call.paginate(await listEntries(db, call), (row) => row.id, present),
-    })),
+    serve(listAuditLog, async (call, db) => {
+      const { rows, searchedTo } = await listEntries(db, call);
+      return { body: call.paginate(rows, (row) => row.id, present, searchedTo) };
+    }),
   ];
 }
 
@@ -41,14 +42,8 @@ function listEntries(db: Db, { caller, query, page }: ApiCall<typeof listAuditLo
     const isWhole = query.action.includes('.');
     entries = entries.where('action', isWhole ? '=' : 'like', isWhole ? query.action : `${query.action}.%`);
   }
-  for (const word of (query.search ?? '').toLowerCase().split(/\s+/).filter(Boolean).slice(0, 10)) {
-    const pattern = `%${word.replaceAll(/[\\%_]/g, '\\$&')}%`;
-    const like = [sql`audit.action`, sql`audit.resource`, tokenName, projectName].map(
-      (text) => sql<SqlBool>`lower(${text}) like ${pattern} escape '\\'`,
-    );
-    entries = entries.where(sql<SqlBool>`(${sql.join(like, sql` or `)})`);
-  }
-  return newestFirst(entries, page).execute();
+  const texts = [sql`audit.action`, sql`audit.resource`, tokenName, projectName];
+  return searchNewestFirst(entries, query.search, texts, page);
 }
 
 function timeOf(name: string, text: string): number {
@@ -59,7 +54,7 @@ function timeOf(name: string, text: string): number {
   });
 }
 
-type Row = Awaited<ReturnType<typeof listEntries>>[number];
+type Row = Awaited<ReturnType<typeof listEntries>>['rows'][number];
 
 const present = ({ account_id, created_at, changes, ...row }: Row): AuditEntry => ({
   ...row,

@@ -269,7 +269,9 @@ async function buildLocked(options: BuildOptions): Promise<BuildResult> {
 
   for (const each of stage) await placeMedia(paths, each, records.get(each.line.id));
   await appendLedger(paths.ledger, ledger.completeBytes, [...forgotten, ...lines]);
-  if (tombstones.length > 0) await placeTombstones(paths, history);
+  // A site of an older release keeps none; as long as nothing new is published it stays as it is.
+  const isWithdrawn = history.some((line) => line.type !== 'publish');
+  if (tombstones.length > 0 || (lines.length > 0 && isWithdrawn)) await placeTombstones(paths, history);
   const texts = await placeTexts(paths, next, published, document);
   await rm(paths.staging, { recursive: true, force: true });
   const sources = manifest.streams.flatMap((entry) => [entry.source, ...sideFilesOf(entry)]);

@@ -63,7 +63,12 @@ export interface StreamFacts {
   thumbnails: string;
   /** WebVTT, whole. */
   captions?: { language: string; name: string; default: boolean; forced: boolean; path: string }[];
-  /** Where viewers have a choice; the main one first. */
+  /** Of the largest picture; not in what was published before there were these two. */
+  width?: number;
+  height?: number;
+  /** Size of each progressive file. */
+  bytes?: Record<string, number>;
+  /** The main one first; only where viewers have a choice, or the language is known. */
   audio?: { language: string | null; name: string }[];
   /** A WebVTT track of chapters. */
   chapters?: string;

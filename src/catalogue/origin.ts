@@ -8,7 +8,8 @@ import { allowedMethods, cacheControl, classOf, commonHeaders, preflightHeaders,
 import { hasForms, isText } from './site-texts.ts';
 
 export interface Origin {
-  handle(request: IncomingMessage, response: ServerResponse): void;
+  /** With `missing`, it answers where there is no such file. */
+  handle(request: IncomingMessage, response: ServerResponse, missing?: () => void): void;
   /** Waits for large files that are being sent. */
   close(): Promise<void>;
 }
@@ -28,20 +29,21 @@ const preflight = [...rules.commonHeaders, 'Cache-Control', 'no-store', ...prefl
 export function createOrigin(root: string): Origin {
   const files = new StaticFiles(root, rules);
 
-  const serve = (request: IncomingMessage, response: ServerResponse): void => {
+  const serve = (request: IncomingMessage, response: ServerResponse, missing?: () => void): void => {
     const send = (file: StoredFile | null) => {
-      if (file === null) files.sendError(request, response, 404);
-      else files.send(request, response, file);
+      if (file !== null) files.send(request, response, file);
+      else if (missing) missing();
+      else files.sendError(request, response, 404);
     };
     const path = requestPath(request.url);
     if (path === null) send(null);
     else files.find(request, path, send);
   };
 
-  const handle = (request: IncomingMessage, response: ServerResponse): void => {
+  const handle = (request: IncomingMessage, response: ServerResponse, missing?: () => void): void => {
     const { method } = request;
     if (!hasOneHost(request)) files.sendError(request, response, 400, ['Connection', 'close']);
-    else if (method === 'GET' || method === 'HEAD') serve(request, response);
+    else if (method === 'GET' || method === 'HEAD') serve(request, response, missing);
     else {
       // Discards the body, so that the connection can be used again.
       request.resume();

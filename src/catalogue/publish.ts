@@ -51,6 +51,18 @@ function captionFacts({ encoded }: StagedStream, at: (name: string) => string): 
   return { captions: encoded.captions.map(({ file, ...about }) => ({ ...about, path: at(file) })) };
 }
 
+/** What people want to know before they watch: how fine the picture is, and what a file costs to load. */
+function sizeFacts(
+  before: StreamFacts | undefined,
+  { encoded, files }: StagedStream,
+): Pick<StreamFacts, 'width' | 'height' | 'bytes'> {
+  const isLarger = encoded.width > (before?.width ?? 0);
+  const { width = 0, height = 0 } = (isLarger ? encoded : before) ?? {};
+  const added = encoded.progressive.map(({ label }) => [label, files[progressiveName(label)]!.size] as const);
+  const bytes = { ...before?.bytes, ...Object.fromEntries(added) };
+  return { ...(width > 0 ? { width, height } : {}), ...(Object.keys(bytes).length > 0 ? { bytes } : {}) };
+}
+
 function factsOf(id: string, record: StreamRecord | undefined, staged: StagedStream): StreamFacts {
   const at = (name: string) => `/media/${id}/${name}`;
   const added = staged.encoded.progressive.map(({ label }) => [label, at(progressiveName(label))] as const);
@@ -62,6 +74,7 @@ function factsOf(id: string, record: StreamRecord | undefined, staged: StagedStr
     hls: record?.facts.hls ?? (staged.encoded.hls === null ? null : at(MULTIVARIANT_NAME)),
     poster: record?.facts.poster ?? at(POSTER_NAME),
     thumbnails: record?.facts.thumbnails ?? at('thumbs.vtt'),
+    ...sizeFacts(record?.facts, staged),
     ...(record?.facts.captions ? { captions: record.facts.captions } : captionFacts(staged, at)),
     ...(staged.encoded.audio.length > 0 ? { audio: staged.encoded.audio } : {}),
     ...(record?.facts.audio ? { audio: record.facts.audio } : {}),

@@ -7,7 +7,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
-import { installDir } from '../lib/install.ts';
+import { installDir, packedDir } from '../lib/install.ts';
 import { HEALTH_PATH } from './site-paths.ts';
 
 /** Above this size brotli's best quality takes seconds, for about one percent. */
@@ -69,10 +69,17 @@ export function parseSums(text: string): { digests: Map<string, string>; faults:
 }
 
 const galleryFolder = join(installDir, 'src/catalogue/gallery');
-const galleryNames = ['index.html', 'gallery.css', 'gallery.js', 'player.js', 'text.js', 'icon.svg'];
+const scripts = ['gallery.js', 'player.js', 'menus.js', 'chapters.js', 'text.js'];
+const galleryNames = ['index.html', 'gallery.css', ...scripts, 'icon.svg'];
 
 /** hls.js, as its package ships it. */
-const player = () => createRequire(import.meta.url).resolve('hls.js/dist/hls.min.js');
+function player(): string {
+  try {
+    return createRequire(import.meta.url).resolve('hls.js/dist/hls.min.js');
+  } catch {
+    return join(packedDir, 'hls.min.js');
+  }
+}
 
 /** The files that the gallery is made of, where they are installed. */
 export const gallerySources = () => [player(), ...galleryNames.map((name) => join(galleryFolder, name))];

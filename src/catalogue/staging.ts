@@ -52,6 +52,12 @@ async function digestAll(folder: string, signal?: AbortSignal): Promise<Record<s
   return Object.fromEntries(names.map((name) => [name, files.get(name)!]));
 }
 
+/** Adds the compressed forms of its texts, and gives what is in it, flushed to disk. */
+export async function completeFolder(folder: string, signal?: AbortSignal): Promise<Record<string, PublishedFile>> {
+  await addCompressed(folder);
+  return digestAll(folder, signal);
+}
+
 async function readStaged(folder: string): Promise<StagedStream | null> {
   try {
     const done = JSON.parse(await readFile(join(folder, 'done.json'), 'utf8')) as Omit<StagedStream, 'folder'>;
@@ -84,8 +90,7 @@ export async function stageStream(
       (source) => encodeStream(ffmpeg, { ...recipe, source, folder: target }, progress),
       progress.signal,
     );
-    await addCompressed(target);
-    const files = await digestAll(target, progress.signal);
+    const files = await completeFolder(target, progress.signal);
     await replaceFile(join(partial, 'done.json'), JSON.stringify({ encoded, files }));
     await rename(partial, folder);
     return { folder: join(folder, 'files'), encoded, files };

@@ -6,6 +6,7 @@ import { connect } from './connect.ts';
 import type { CommandContext } from './frame/command.ts';
 import { didYouMean } from './frame/suggest.ts';
 import { CliError, exit, UsageError } from './io.ts';
+import { findLink } from './link.ts';
 
 const listed = 10;
 
@@ -18,10 +19,15 @@ interface EnvironmentTarget extends ProjectTarget {
   environment: string;
 }
 
-/** The project of --project or SLUICE_PROJECT, or the only one there is. */
+/** What names the project, if anything does: --project, SLUICE_PROJECT, or the link of the folder. */
+export function namedProject({ io, text }: Pick<CommandContext<'project'>, 'io' | 'text'>): string | undefined {
+  return text('project') ?? (io.env.SLUICE_PROJECT || undefined) ?? findLink(io)?.project;
+}
+
+/** The project that is named, or the only one there is. */
 export async function chooseProject(context: CommandContext<'project'>): Promise<ProjectTarget> {
   const sluice = await connect(context as CommandContext);
-  const named = context.text('project') ?? (context.io.env.SLUICE_PROJECT || undefined);
+  const named = namedProject(context);
   return { sluice, project: named === undefined ? await onlyProject(sluice) : await findProject(sluice, named) };
 }
 
@@ -52,13 +58,20 @@ async function onlyProject(sluice: Sluice): Promise<Project> {
 
 const some = (names: string[]): string => names.slice(0, listed).join(', ') + (names.length > listed ? ', …' : '');
 
-/** The environment of --env, or production, or the only one. */
+/** The environment of --env, or of the folder's link where its project is meant, or production, or the only one. */
 export async function chooseEnvironment(
   context: CommandContext<'project' | 'env'>,
   named?: string,
 ): Promise<EnvironmentTarget> {
   const here = await chooseProject(context);
-  return { ...here, environment: environmentOf(here.project, named ?? context.text('env')) };
+  const linked =
+    named === undefined && context.text('env') === undefined ? linkedEnvironment(context, here.project) : undefined;
+  return { ...here, environment: environmentOf(here.project, named ?? context.text('env') ?? linked) };
+}
+
+function linkedEnvironment({ io }: Pick<CommandContext<never>, 'io'>, { id, slug }: Project): string | undefined {
+  const link = findLink(io);
+  return link !== null && [id, slug].includes(link.project) ? (link.environment ?? undefined) : undefined;
 }
 
 export function environmentOf({ slug, environments }: Project, named: string | undefined): string {
@@ -76,16 +89,13 @@ interface DeploymentTarget extends ProjectTarget {
   deployment: Deployment;
 }
 
-/** The deployment with that id, or the one in progress; where `orLatest`, else the latest. */
+/** The deployment that is named (see findDeployment), or the one in progress; where `orLatest`, else the latest. */
 export async function chooseDeployment(
   context: CommandContext<'project' | 'env'>,
   id: string | undefined,
   orLatest = false,
 ): Promise<DeploymentTarget> {
-  if (id !== undefined) {
-    const here = await chooseProject(context);
-    return { ...here, deployment: await here.sluice.deployments.get(here.project.id, id) };
-  }
+  if (id !== undefined) return findDeployment(context, id);
   const { sluice, project, environment } = await chooseEnvironment(context);
   const { in_progress_deployment: running } = await sluice.environments.get(project.id, environment);
   if (running !== null) return { sluice, project, deployment: await sluice.deployments.get(project.id, running) };
@@ -97,6 +107,40 @@ export async function chooseDeployment(
     'Name one, or create one: sluice deployments, sluice deploy IMAGE',
   );
 }
+
+const looksAtDeployments = 1000;
+
+/** By its id, by the beginning of an id, with or without `dpl_`, or by its revision: `r19` of the environment. */
+async function findDeployment(context: CommandContext<'project' | 'env'>, named: string): Promise<DeploymentTarget> {
+  if (revisionPattern.test(named)) {
+    const { sluice, project, environment } = await chooseEnvironment(context);
+    const revision = await sluice.revisions.get(project.id, environment, named);
+    return { sluice, project, deployment: await sluice.deployments.get(project.id, revision.deployment_id) };
+  }
+  const here = await chooseProject(context);
+  if (/^dpl_[0-9a-z]{26}$/.test(named))
+    return { ...here, deployment: await here.sluice.deployments.get(here.project.id, named) };
+  const begin = `dpl_${named.replace(/^dpl_/, '')}`;
+  if (!/^dpl_[0-9a-z]{1,25}$/.test(begin))
+    throw new UsageError(`${named} is neither a deployment's id, nor the beginning of one, nor a revision such as r7.`);
+  const found: Deployment[] = [];
+  let looked = 0;
+  for await (const deployment of here.sluice.deployments.list(here.project.id)) {
+    if (deployment.id.startsWith(begin)) found.push(deployment);
+    // Newest first, and ids sort by time.
+    else if (deployment.id < begin || ++looked >= looksAtDeployments) break;
+  }
+  if (found.length === 1) return { ...here, deployment: found[0]! };
+  if (found.length > 1)
+    throw new UsageError(`${found.length} deployments begin with ${named}: ${some(found.map(({ id }) => id))}`);
+  throw new CliError(
+    exit.notFound,
+    `${here.project.slug} has no deployment that begins with ${named}.`,
+    'See: sluice deployments',
+  );
+}
+
+export const revisionPattern = /^r[1-9]\d{0,9}$/;
 
 /** The first items of a list, at most `limit`. */
 export async function take<T>(items: AsyncIterable<T>, limit: number): Promise<T[]> {

@@ -10,8 +10,10 @@ import { commands, names, resolveName } from './commands.ts';
 import { commandHelp, overview } from './frame/help.ts';
 import { parseCommand } from './frame/parse.ts';
 import { didYouMean } from './frame/suggest.ts';
+import { findLink } from './link.ts';
 
 async function main(words: string[], io: Io): Promise<number> {
+  if (words.length === 0 && isProjectKnown(io)) return runCommand('status', ['--brief'], io);
   const [first = '--help', ...rest] = words;
   const asksHelp = ['--help', '-h', 'help'].includes(first);
   if (asksHelp && rest.length === 0) {
@@ -29,6 +31,16 @@ async function main(words: string[], io: Io): Promise<number> {
     return exit.usage;
   }
   return runCommand(name, asksHelp ? [...rest.slice(1), '--help'] : rest, io);
+}
+
+/** A broken link is reported by the command that reads it. */
+function isProjectKnown({ env, cwd }: Io): boolean {
+  if (env.SLUICE_PROJECT) return true;
+  try {
+    return findLink({ cwd }) !== null;
+  } catch {
+    return true;
+  }
 }
 
 async function runCommand(name: string, words: string[], io: Io): Promise<number> {
@@ -72,6 +84,7 @@ function reasonOf(error: unknown, name: string, found: FoundService | null): Exp
 }
 
 function exitCodeOf({ code, status }: SluiceError): number {
+  if (code === 'invalid_request') return exit.usage;
   if (code === 'aborted') return exit.interrupted;
   if (status === 401 || status === 403) return exit.notAllowed;
   if (status === 404) return exit.notFound;
@@ -84,11 +97,17 @@ function explainAnswer(error: SluiceError, found: FoundService | null): Explaine
   const code = exitCodeOf(error);
   const asked = found ? [`Asked ${found.url}, found by ${found.from}.`] : [];
   const where = code === exit.notAllowed || code === exit.unreachable ? asked : [];
-  const lines = [clean(error.message), ...adviceFor(error), ...where];
+  const lines = [clean(error.message), ...detailLines(error), ...adviceFor(error), ...where];
   if (error.requestId !== null)
     lines.push(`Request ${error.requestId} (${error.code}); see ${error.docs ?? 'the log'}`);
   return { code, lines };
 }
+
+/** Which field, and what is wrong with it, unless the message says the same already. */
+const detailLines = ({ details, message }: SluiceError): string[] =>
+  details
+    .filter((detail) => !message.includes(detail.message))
+    .map((detail) => `${clean(detail.path).replace(/^(body|query|params)\./, '')}: ${clean(detail.message)}`);
 
 /** What to do, as commands of this command line; the page behind `docs` says it for the API. */
 function adviceFor({ code, status, retryAfterS, details }: SluiceError): string[] {

@@ -1,5 +1,6 @@
 // Every route of the API as a method of the client. Only types are imported from the contract, so that the client has no
 // dependency at run time. A test checks that this table and the contract have the same routes.
+import type * as account from '../contract/account.ts';
 import type * as alertRules from '../contract/alert-rules.ts';
 import type * as alerts from '../contract/alerts.ts';
 import type * as deliveries from '../contract/deliveries.ts';
@@ -123,6 +124,7 @@ export const operations = {
     revoke: removeWith<typeof tokens.revokeToken>('/tokens/{tok}'),
   },
   token: { get: get<typeof tokens.whoAmI>('/token') },
+  account: { get: get<typeof account.getAccount>('/account') },
   sessions: {
     list: list<typeof sessions.listSessions>('/sessions'),
     end: remove<typeof sessions.endSession>('/sessions/{ses}'),

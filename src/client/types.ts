@@ -51,6 +51,8 @@ export type Delivery = ItemOf<All['deliveries']['list']>;
 export type DeliveryDetail = Answer<All['deliveries']['get']>;
 export type Registry = Answer<All['registries']['get']>;
 export type CreateRegistry = Input<All['registries']['create']>;
+export type Account = Answer<All['account']['get']>;
+
 export type Token = Answer<All['tokens']['get']>;
 export type NewToken = Answer<All['tokens']['create']>;
 export type CreateToken = Input<All['tokens']['create']>;

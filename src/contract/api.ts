@@ -1,4 +1,5 @@
 // Every route of the API, in the order the reference shows them.
+import * as account from './account.ts';
 import * as alertRules from './alert-rules.ts';
 import * as alerts from './alerts.ts';
 import type { RouteDeclaration } from './declare.ts';
@@ -90,6 +91,7 @@ export const routes: RouteDeclaration[] = [
   tokens.getToken,
   tokens.revokeToken,
   tokens.whoAmI,
+  account.getAccount,
   sessions.listSessions,
   sessions.endSession,
   service.listRegions,

@@ -21,6 +21,13 @@ export const Id = (prefix: string, description: string) =>
 export const Text = (maxLength: number, description: string, minLength = 0) =>
   Type.String({ minLength, maxLength, pattern: minLength > 0 ? '\\S' : '^', description });
 
+/** What lists are searched for. */
+export const Words = Text(
+  200,
+  'Only what contains each of these words in one of the names that are shown; upper and lower case of ASCII letters are the same. ' +
+    'A request searches some thousand items: a page with few items or none may have a `next` that goes on.',
+);
+
 export const Time = (description: string) =>
   Type.String({ format: 'date-time', maxLength: 35, description, examples: ['2026-11-15T08:30:00.000Z'] });
 
@@ -108,8 +115,10 @@ export interface RouteDeclaration<
   response: R;
   /** Media type of the response if it is not JSON. */
   media?: 'text/event-stream';
-  /** The response has an ETag; PATCH and DELETE of that resource respect If-Match. */
+  /** The response has an ETag with a version; PATCH and DELETE of that resource respect If-Match. */
   versioned?: boolean;
+  /** The response has an ETag, and is 304 for a client that names it in If-None-Match. */
+  conditional?: boolean;
   /** In addition to those of every route. */
   errors: readonly ErrorCode[];
 }
@@ -172,10 +181,10 @@ export const declareList = <P extends TObject, I extends TSchema, const F extend
     errors: [...errors, 'invalid_cursor'],
   });
 
-/** One resource, with its ETag if it can be changed. */
+/** One resource, with its ETag. */
 export const declareGet = <P extends TObject, R extends TSchema>(
   fields: RouteFields<P> & { response: R; versioned?: boolean },
-) => declare({ errors: [], ...fields, method: 'GET', query: none, body: undefined, status: 200 });
+) => declare({ errors: [], ...fields, method: 'GET', query: none, body: undefined, status: 200, conditional: true });
 
 /** A POST that creates something. */
 export const declareCreate = <P extends TObject, B extends TObject, R extends TSchema>(

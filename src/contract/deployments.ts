@@ -15,11 +15,15 @@ import {
   Shape,
   Text,
   Time,
+  Words,
 } from './declare.ts';
 import { EnvironmentName, projectParams } from './projects.ts';
 
 export const strategies = ['rolling', 'canary', 'blue_green'] as const;
 export type Strategy = (typeof strategies)[number];
+
+export const pulls = ['always', 'missing'] as const;
+export type Pull = (typeof pulls)[number];
 
 export const deploymentStates = [
   'queued',
@@ -99,7 +103,14 @@ export const Deployment = Shape(
     revision: RevisionId,
     previous_revision: Nullable(RevisionId),
     image: Image('The image as requested.'),
-    digest: Nullable(Text(100, 'The digest that the image had when it was pulled; exactly this image runs.')),
+    digest: Nullable(
+      Text(
+        100,
+        'The digest that the image had when it was pulled, or its id where it is `local`; exactly this image runs.',
+      ),
+    ),
+    local: Type.Boolean({ description: 'The image was not pulled: the engine had it, and `digest` is its id there.' }),
+    pull: Choice(pulls, 'Whether a registry was asked for the image although the engine had one of that name.'),
     strategy: Choice(strategies, 'How traffic moves.'),
     canary_percent: Nullable(Int(1, 99, 'Initial traffic of a canary, in percent.')),
     state: Choice(deploymentStates, 'Its current state.'),
@@ -162,7 +173,18 @@ export const rolloutChoices = {
 };
 
 const CreateDeployment = Shape(
-  { environment: EnvironmentName, image: Image('`registry/name:tag`, a digest is allowed.'), ...rolloutChoices },
+  {
+    environment: EnvironmentName,
+    image: Image('`registry/name:tag`, a digest is allowed.'),
+    pull: Type.Optional(
+      Choice(
+        pulls,
+        'Default `always`. `missing`: an image of that name that the engine has is used as it is; only the account that ' +
+          'runs the service may use what was not pulled for it.',
+      ),
+    ),
+    ...rolloutChoices,
+  },
   { $id: 'CreateDeployment' },
 );
 
@@ -188,6 +210,7 @@ export const listDeployments = declareList({
   filters: {
     environment: Type.Optional(EnvironmentName),
     state: Type.Optional(Choice(deploymentStates, 'Only those in this state.')),
+    search: Type.Optional(Words),
   },
   item: Deployment,
   errors: ['project_not_found'],

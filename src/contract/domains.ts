@@ -12,6 +12,7 @@ import {
   Shape,
   Text,
   Time,
+  Words,
 } from './declare.ts';
 import { EnvironmentName, projectParams } from './projects.ts';
 
@@ -96,7 +97,7 @@ export const listDomains = declareList({
   summary: 'List domains of a project',
   scope: 'domains:read',
   params: projectParams,
-  filters: { environment: Type.Optional(EnvironmentName) },
+  filters: { environment: Type.Optional(EnvironmentName), search: Type.Optional(Words) },
   item: Domain,
   errors: ['project_not_found'],
 });

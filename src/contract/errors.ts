@@ -190,7 +190,7 @@ export const errorCatalogue = {
   },
   quota_exceeded: {
     status: 422,
-    means: 'The account or project has reached its limit. `error.details` names the limit.',
+    means: 'The account or project has reached its limit. `error.details` names the limit; `GET /account` shows all.',
     remedy: 'Delete what you no longer need.',
   },
   rate_limited: {

@@ -14,15 +14,11 @@ import {
   Rate,
   Shape,
   Text,
+  Words,
 } from './declare.ts';
 import { Deployment, deploymentStates, Image, RevisionId } from './deployments.ts';
 import { Domain } from './domains.ts';
 import { EnvironmentName, Health, healthFields, healthStates, Project } from './projects.ts';
-
-const Words = Text(
-  200,
-  'Only what contains each of these words in one of the names that are shown; upper and lower case of ASCII letters are the same.',
-);
 
 const whose = {
   project_id: Id('prj', 'Its project.'),

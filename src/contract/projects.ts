@@ -14,6 +14,7 @@ import {
   Shape,
   Text,
   Time,
+  Words,
 } from './declare.ts';
 
 /** How well an environment serves its visitors; the worst first. */
@@ -109,6 +110,7 @@ export const listProjects = declareList({
   summary: 'List projects',
   scope: 'projects:read',
   params: none,
+  filters: { search: Type.Optional(Words) },
   item: Project,
 });
 

@@ -48,8 +48,27 @@ export function nameOf({ registry, repository }: ImageReference): string {
   return `${registry}/${repository}`;
 }
 
+const localMark = 'local:';
+/** Images that only an engine has, under a name that says their id and keeps them from being pruned. No registry has that name. */
+const keptName = 'sluice.local/image';
+
+/** How the digest of a revision is stored whose image was taken from the engine as it was, by its id there. */
+export const localDigest = (imageId: string): string => `${localMark}${imageId}`;
+
+/** The id of an image that was taken from the engine; null: it was pulled. */
+export const imageIdOf = (digest: string): string | null =>
+  digest.startsWith(localMark) ? digest.slice(localMark.length) : null;
+
+/** The id in the name under which such an image is kept; null for every other reference. */
+export function keptImageId(image: string): string | null {
+  const hex = new RegExp(`^${keptName.replaceAll('.', '\\.')}:([0-9a-f]{64})$`).exec(image)?.[1];
+  return hex === undefined ? null : `sha256:${hex}`;
+}
+
 /** Exactly this image, whatever its tag points to now: the full name with the digest. Throws if `image` is not a reference. */
 export function pinImage(image: string, digest: string): string {
+  const imageId = imageIdOf(digest);
+  if (imageId !== null) return `${keptName}:${imageId.replace(/^sha256:/, '')}`;
   const reference = parseImage(image);
   if (!reference) throw new TypeError(`${image} is not an image reference`);
   return `${nameOf(reference)}@${digest}`;

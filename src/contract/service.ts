@@ -1,5 +1,18 @@
 import { Type } from 'typebox';
-import { Choice, declareGet, declareList, Id, List, Nullable, none, type Of, Shape, Text, Time } from './declare.ts';
+import {
+  Choice,
+  declareGet,
+  declareList,
+  Id,
+  List,
+  Nullable,
+  none,
+  type Of,
+  Shape,
+  Text,
+  Time,
+  Words,
+} from './declare.ts';
 import { RegionName } from './projects.ts';
 
 export const Region = Shape(
@@ -80,7 +93,7 @@ export const listAuditLog = declareList({
     ),
     since: Type.Optional(Time('Only those from this time on.')),
     until: Type.Optional(Time('Only those before this time.')),
-    search: Type.Optional(Text(200, 'Only those with each of these words in action, path, token or project.')),
+    search: Type.Optional(Words),
   },
   item: AuditEntry,
 });

@@ -12,6 +12,7 @@ import {
   Shape,
   Text,
   Time,
+  Words,
 } from './declare.ts';
 import { scopes } from './scopes.ts';
 
@@ -76,6 +77,7 @@ export const listTokens = declareList({
   summary: 'List tokens',
   scope: 'tokens:read',
   params: none,
+  filters: { search: Type.Optional(Words) },
   item: Token,
 });
 

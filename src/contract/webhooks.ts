@@ -15,6 +15,7 @@ import {
   Shape,
   Text,
   Time,
+  Words,
 } from './declare.ts';
 import { eventKinds } from './events.ts';
 
@@ -99,6 +100,7 @@ export const listWebhooks = declareList({
   summary: 'List webhooks',
   scope: 'webhooks:read',
   params: none,
+  filters: { search: Type.Optional(Words) },
   item: Webhook,
 });
 

@@ -30,8 +30,11 @@ export const isForeignKeyViolation = (error: unknown): boolean =>
 
 /** The server takes no writes: a standby, or a primary that became one. */
 const readOnly = '25006';
+/** What the disk of the server has no room for (PostgreSQL); of this machine (SQLite). */
+const diskFull = '53100';
+const sqliteFull = 13;
 const connectionCodes =
-  /^(08...|57P0[123]|53300|25P03|25006|57014|ECONNREFUSED|ECONNRESET|ENOTFOUND|EPIPE|ETIMEDOUT|EAI_AGAIN|ENOENT)$/;
+  /^(08...|57P0[123]|53100|53300|25P03|25006|57014|ECONNREFUSED|ECONNRESET|ENOTFOUND|EPIPE|ETIMEDOUT|EAI_AGAIN|ENOENT)$/;
 const connectionMessages =
   /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|rolled back by SQLite/;
 
@@ -53,8 +56,9 @@ export function unavailableReason(error: unknown): string {
   if (isReadOnly(error)) return 'it takes no writes';
   if (isLocked(error)) return 'another process has locked it';
   const errcode = field(error, 'errcode');
-  if (typeof errcode === 'number') return `SQLite error ${errcode}`;
   const code = field(error, 'code');
+  if ((typeof errcode === 'number' && (errcode & 0xff) === sqliteFull) || code === diskFull) return 'its disk is full';
+  if (typeof errcode === 'number') return `SQLite error ${errcode}`;
   if (code === 'ECONNREFUSED' || code === 'ENOENT') return 'it refuses connections';
   const message = field(error, 'message');
   const isLate = typeof message === 'string' && /timeout/.test(message);

@@ -11,5 +11,7 @@ export const dialectOf = (db: Db): DialectName =>
 export interface Database {
   db: Db;
   dialect: DialectName;
+  /** Gives up to so many free pages of the file back to the disk, and how many those were. Missing on PostgreSQL. */
+  shrink?(pages: number): Promise<number>;
   close(): Promise<void>;
 }

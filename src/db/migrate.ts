@@ -22,6 +22,10 @@ import { canaryAnalysis } from './migrations/0018-canary-analysis.ts';
 import { consoleSessions } from './migrations/0019-console.ts';
 import { boundedTransactions } from './migrations/0020-bounded-transactions.ts';
 import { keptHosts } from './migrations/0021-kept-hosts.ts';
+import { pulls } from './migrations/0022-pulls.ts';
+import { fallbackInstances } from './migrations/0023-fallback-instances.ts';
+import { quotas } from './migrations/0024-quotas.ts';
+import { longLives } from './migrations/0025-long-lives.ts';
 
 export const migrations: Migration[] = [
   foundation,
@@ -44,6 +48,10 @@ export const migrations: Migration[] = [
   consoleSessions,
   boundedTransactions,
   keptHosts,
+  pulls,
+  fallbackInstances,
+  quotas,
+  longLives,
 ];
 
 export const latestVersion = migrations.length;
@@ -128,4 +136,21 @@ async function migrateWithin(tx: AnyDb, dialect: DialectName, known: readonly Mi
       .execute();
   }
   return { from: current, to: known.length, applied: known.slice(current).map(({ name }) => name) };
+}
+
+/** Reads only: what `migrate` would do. */
+export async function pendingMigrations(db: AnyDb): Promise<{ from: number; to: number; pending: string[] }> {
+  const row = await db
+    .selectFrom('migration')
+    .select((e) => e.fn.max('version').as('version'))
+    .executeTakeFirst();
+  const from = Number(row?.version ?? 0);
+  return { from, to: latestVersion, pending: migrations.slice(from).map(({ name }) => name) };
+}
+
+/** For what reads the tables of exactly this version. */
+export async function requireVersion(db: AnyDb): Promise<void> {
+  const { from, to } = await pendingMigrations(db);
+  if (from !== to)
+    throw new StartError(`The database is at version ${from}, and this Sluice needs ${to}: use that of the service.`);
 }

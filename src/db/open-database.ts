@@ -22,7 +22,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     const db = new Kysely<Tables>({ dialect });
     readDirectly(db, dialect.read);
     trackTransactions(db, dialect.runInTransaction);
-    return { db, dialect: 'sqlite', close: () => db.destroy() };
+    return { db, dialect: 'sqlite', shrink: dialect.shrink, close: () => db.destroy() };
   }
   // Imported here so that a start on SQLite does not load it.
   const { openPool } = await import('./postgres-pool.ts');

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -7,6 +7,7 @@ import { after, before, test } from 'node:test';
 import { Kysely, sql } from 'kysely';
 import { isUnavailable } from './database-errors.ts';
 import { sqliteDialect } from './sqlite-driver.ts';
+import { Handle, Writer } from './sqlite-writer.ts';
 
 interface Schema {
   item: { id: number; owner: string };
@@ -193,4 +194,21 @@ test('however many wait for the lock, all fail after the limit, and the next wri
   assert.ok(performance.now() - begun < 10_000, 'each waited for itself');
   lock.release();
   await db.insertInto('item').values({ id: 910, owner: 'late' }).execute();
+});
+
+test('a connection that is lost while its file cannot be opened is opened again by a later transaction', async () => {
+  const folder = mkdtempSync(join(dir, 'lost-'));
+  const path = join(folder, 'a.db');
+  const writer = new Writer(
+    () => new Handle(path, false),
+    () => {},
+  );
+  const savepoint = await writer.begin();
+  renameSync(folder, `${folder}.away`);
+  writer.handle.close();
+  writer.rollback(savepoint);
+  await assert.rejects(writer.begin(), 'it cannot be opened');
+  renameSync(`${folder}.away`, folder);
+  await writer.commit(await writer.begin());
+  await writer.close();
 });

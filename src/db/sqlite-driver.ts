@@ -74,6 +74,19 @@ class SqliteDriver implements Driver {
     return this.#writer.runInTransaction<R>(query).rows;
   }
 
+  async shrink(pages: number): Promise<number> {
+    const savepoint = await this.#writer.begin();
+    let released: number;
+    try {
+      released = this.#writer.handle.releasePages(pages);
+    } catch (error) {
+      this.#writer.rollback(savepoint);
+      throw error;
+    }
+    await this.#writer.commit(savepoint);
+    return released;
+  }
+
   async acquireConnection(): Promise<Connection> {
     return new Connection(this.#writer, this.#reader.handle);
   }
@@ -112,6 +125,8 @@ interface SqliteDialect extends Dialect {
   read: RunDirectly;
   /** Only while the transaction of the caller is open: there is one at a time. */
   runInTransaction: RunDirectly;
+  /** Gives up to so many free pages of the file back to the disk, and how many those were. */
+  shrink(pages: number): Promise<number>;
 }
 
 export function sqliteDialect(path: string): SqliteDialect {
@@ -123,6 +138,7 @@ export function sqliteDialect(path: string): SqliteDialect {
     createQueryCompiler: () => new SqliteQueryCompiler(),
     read: (query) => driver.read(query),
     runInTransaction: (query) => driver.runInTransaction(query),
+    shrink: (pages) => driver.shrink(pages),
   };
 }
 

@@ -51,6 +51,7 @@ export class Writer {
     await this.#lock();
     const name = `s${this.#begun++ % nameCount}`;
     try {
+      this.#ensureOpen();
       if (!this.handle.database.isTransaction && !this.#tryBegin()) await this.#beginWhenUnlocked();
       this.handle.control(`savepoint ${name}`);
       return { name, isOpen: true };
@@ -122,7 +123,7 @@ export class Writer {
   /** Waits for pending commits. No transaction may begin afterwards. */
   async close(): Promise<void> {
     while (this.#flush) await this.#flush;
-    this.handle.database.close();
+    this.handle.close();
   }
 
   #planFlush(): void {
@@ -134,24 +135,30 @@ export class Writer {
     this.#flush = null;
     try {
       if (this.handle.database.isTransaction) this.handle.control('commit');
-      this.#onCommit();
-      this.#settle(null);
     } catch (error) {
       this.#abandonGroup(error);
-    } finally {
-      this.#unlock();
+      return this.#unlock();
     }
+    this.#settle(null); // it has happened, whatever else fails
+    this.#unlock();
+    this.#onCommit();
   }
 
-  /** What the group wrote is undone. A connection that cannot even do that is replaced by a new one. */
+  /**
+   * What the group wrote is undone. A connection that cannot even do that is replaced by a new one: by the next transaction,
+   * if the file cannot be opened now.
+   */
   #abandonGroup(error: unknown): void {
     try {
       if (this.handle.database.isTransaction) this.handle.database.exec('rollback');
     } catch {
       this.handle.close();
-      this.handle = this.#reopen();
     }
     this.#settle(error);
+  }
+
+  #ensureOpen(): void {
+    if (!this.handle.database.isOpen) this.handle = this.#reopen();
   }
 
   #settle(error: unknown): void {
@@ -187,6 +194,8 @@ export class Handle {
   constructor(path: string, readOnly: boolean) {
     if (!readOnly && path !== ':memory:') keepDatabasePrivate(path);
     this.database = new DatabaseSync(path, { readOnly, timeout: 5000 });
+    // Only a new file takes this: from an older one, room that has become free goes back with its next restore.
+    if (!readOnly) this.database.exec('pragma auto_vacuum = incremental');
     if (!readOnly) this.database.exec('pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on');
     // The writer waits for the lock of another process itself, without holding up everything else in this one.
     if (!readOnly) this.database.exec('pragma busy_timeout = 0');
@@ -203,6 +212,14 @@ export class Handle {
 
   control(sql: 'begin immediate' | 'commit' | `${'savepoint' | 'release' | 'rollback to'} ${string}`): void {
     this.#statement(sql).statement.run();
+  }
+
+  /** Gives how many went back to the disk. */
+  releasePages(count: number): number {
+    const free = () => Number(this.database.prepare('pragma freelist_count').get()!.freelist_count);
+    const before = free();
+    this.database.exec(`pragma incremental_vacuum(${count})`);
+    return before - free();
   }
 
   /** Also where it is in the middle of something. */

@@ -4,7 +4,14 @@
 import type { Generated } from 'kysely';
 import type { AlertMetric, Comparator, OnCanary, Severity } from '../contract/alert-rules.ts';
 import type { DeliveryState, DeliveryType } from '../contract/deliveries.ts';
-import type { CanaryPhase, DeploymentState, FailureCode, RollbackCause, Strategy } from '../contract/deployments.ts';
+import type {
+  CanaryPhase,
+  DeploymentState,
+  FailureCode,
+  Pull,
+  RollbackCause,
+  Strategy,
+} from '../contract/deployments.ts';
 import type { DomainProof, DomainState } from '../contract/domains.ts';
 import type { EventKind } from '../contract/events.ts';
 import type { EndReason } from '../contract/instances.ts';
@@ -88,6 +95,7 @@ export interface Tables extends RolloutTables, RoutingTables, AlertTables, Event
     /** 0: `port` is the default, and an image that exposes one port decides. */
     port_set: number;
     variable_names: string;
+    /** Which variable_set, or, from before there were any, the sealed variables themselves. */
     variables_sealed: string | null;
     health_check: string;
     resources: string;
@@ -108,6 +116,13 @@ export interface Tables extends RolloutTables, RoutingTables, AlertTables, Event
     updated_at: number;
     version: number;
   };
+  /** The variables of an environment, or of revisions of it. `id`: a keyed digest of what they are. */
+  variable_set: { project_id: string; environment: string; id: string; sealed: string; bytes: number };
+  /**
+   * What is too much to count when it is asked for. Of projects and environments it is what an account has at most
+   * (accounts/quotas.ts).
+   */
+  account_usage: { account_id: string; resource: 'log_bytes' | 'projects' | 'environments'; used: number };
   /** The host of a deleted environment: until then no other account gets it. */
   kept_host: { host: string; account_id: string; until: number };
   audit: {
@@ -156,6 +171,7 @@ interface RolloutTables {
     strategy: Strategy;
     canary_percent: number | null;
     state: DeploymentState;
+    pull: Generated<Pull>;
     /** When the state began, and when it must have ended at the latest. */
     state_since: number;
     deadline_at: number | null;
@@ -234,6 +250,8 @@ interface RolloutTables {
     checked_at: number | null;
     check_ok: number | null;
     check_message: string | null;
+    /** 1: unhealthy only because it could not be reached; it gets requests while no instance of its environment is healthy. */
+    is_fallback: Generated<number>;
   };
   /** An instance that ended although it should have run. */
   instance_end: {
@@ -260,6 +278,8 @@ interface RolloutTables {
     host: string;
     port: number;
     instance_id: string;
+    /** Whose instance it is or was; null: from before this was kept. */
+    account_id: string | null;
     /** When the instance was found to be gone; null: it is there. */
     freed_at: number | null;
     /** A version of the routing table without the instance. */
@@ -304,13 +324,22 @@ interface RoutingTables {
   /** The routing version at which an environment last changed. Stays when the environment is deleted. */
   routing: { project_id: string; environment: string; version: number };
   /** A router, the version it has in force, and a count that rises as long as it lives. */
-  router: { id: string; version: number; beat: number };
+  router: {
+    id: string;
+    version: number;
+    beat: number;
+    /** After which beat, and for how long, processes have waited for the next one in vain, one after another. */
+    silent_beat: Generated<number>;
+    silent_ms: Generated<number>;
+  };
   /** An instance that left the table at this version. */
   instance_drain: {
     instance_id: string;
     version: number;
     /** When every live router had that version in force; null: not yet. */
     unrouted_at: number | null;
+    /** For how long processes have waited since then, one after another. */
+    unrouted_ms: Generated<number>;
   };
 }
 

@@ -36,13 +36,24 @@ export function trackTransactions(db: Db, runDirectly: RunDirectly | null = null
           scopes.set(tx, scope);
           return work(tx);
         });
-        for (const then of scope.onCommit) then();
+        runAll(scope.onCommit);
         return result;
       } finally {
         scope.runDirectly = null;
-        for (const then of scope.onEnd) then();
+        runAll(scope.onEnd);
       }
     };
     return builder;
   };
+}
+
+/** A commit that happened is reported as one, also where what follows it fails. Each runs, whatever the others do. */
+export function runAll(callbacks: (() => void)[]): void {
+  for (const run of callbacks) {
+    try {
+      run();
+    } catch (error) {
+      process.emitWarning(error as Error);
+    }
+  }
 }

@@ -2,6 +2,7 @@
 import type { CanaryPolicy } from '../contract/environments.ts';
 import type { Db } from '../db/database.ts';
 import { keyOf } from '../environments/environment-key.ts';
+import { type Clock, databaseOf } from '../lib/clock.ts';
 import { bucketMs, bucketOf } from '../traffic/measurements.ts';
 import { type Answered, combineDetail, type Detail, decodeDetail, encodeDetail } from '../traffic/request-detail.ts';
 import { listTraffic, type TrafficRow } from '../traffic/traffic-queries.ts';
@@ -11,6 +12,9 @@ import { Measured, nothingAnswered, type Window } from './rules/analysis.ts';
 /** A router that could not store what it counted for longer than this is too late. */
 const settledAfterMs = 5 * 60_000;
 const mostKept = 1000;
+/** By how much clocks of routers may be ahead. What seems to be later was counted before a clock was set back. */
+const aheadMs = 2 * 60_000;
+const comingFrom = (clock: Clock): number => databaseOf(clock).now() + aheadMs;
 
 /** Windows that do not change any more, summed. */
 interface Settled {
@@ -26,13 +30,13 @@ const settledSteps = new Map<string, Settled>();
  * Routers count in windows of ten seconds. What they had counted in the first of them before the step began is taken off:
  * it may be why the canary was paused.
  */
-export async function measureStep(db: Db, row: DeploymentRow, policy: CanaryPolicy): Promise<Measured> {
+export async function measureStep(db: Db, clock: Clock, row: DeploymentRow, policy: CanaryPolicy): Promise<Measured> {
   if (row.step_since === null) return new Measured();
   const first = bucketOf(row.step_since);
   const key = `${row.id} ${row.step_since} ${row.step_until} ${policy.max_p95_ms}`;
   const settled =
     settledSteps.get(key) ?? keep(key, { from: first, measured: new Measured(await latencyBefore(db, row, first)) });
-  const rows = await listTraffic(db, { ...keyOf(row), revision: null }, settled.from, Number.MAX_SAFE_INTEGER);
+  const rows = await listCounted(db, { ...keyOf(row), revision: null }, settled.from, comingFrom(clock));
   const windows = windowsOf(rows, row);
   const latest = windows.at(-1)?.at ?? first;
   const warmFrom = row.step_until === null ? 0 : row.step_until - policy.bake_s * 1000;
@@ -52,11 +56,19 @@ export async function measureStep(db: Db, row: DeploymentRow, policy: CanaryPoli
   return measured;
 }
 
+/** Decoded once, however often it is looked at. */
+type Counted = Omit<TrafficRow, 'detail'> & { detail: Detail | null };
+
+async function listCounted(...of: Parameters<typeof listTraffic>): Promise<Counted[]> {
+  const rows = await listTraffic(...of);
+  return rows.map((row) => ({ ...row, detail: row.detail === null ? null : decodeDetail(row.detail) }));
+}
+
 const comparedMs = 5 * 60_000;
 
 async function latencyBefore(db: Db, row: DeploymentRow, first: number): Promise<readonly number[]> {
   const of = { ...keyOf(row), revision: row.previous_revision };
-  return answeredBy(await listTraffic(db, of, first - comparedMs, first), row.previous_revision).latency;
+  return answeredBy(await listCounted(db, of, first - comparedMs, first), row.previous_revision).latency;
 }
 
 function keep(key: string, settled: Settled): Settled {
@@ -76,7 +88,7 @@ type StoredAnswered = Omit<Answered, 'detail'> & { detail?: string };
 
 /** To be stored when the step begins. */
 export async function baselineOf(db: Db, row: DeploymentRow, nowMs: number): Promise<string> {
-  const rows = await listTraffic(db, { ...keyOf(row), revision: null }, bucketOf(nowMs), Number.MAX_SAFE_INTEGER);
+  const rows = await listCounted(db, { ...keyOf(row), revision: null }, bucketOf(nowMs), nowMs + aheadMs);
   const stored = ({ detail, ...answered }: Answered): StoredAnswered => ({
     ...answered,
     ...(detail && { detail: encodeDetail(detail) }),
@@ -88,7 +100,7 @@ export async function baselineOf(db: Db, row: DeploymentRow, nowMs: number): Pro
   return JSON.stringify(baseline);
 }
 
-function windowsOf(rows: TrafficRow[], row: DeploymentRow): Window[] {
+function windowsOf(rows: Counted[], row: DeploymentRow): Window[] {
   const first = bucketOf(row.step_since!);
   const before = row.step_baseline === null ? null : (JSON.parse(row.step_baseline) as Baseline);
   const times = [...new Set(rows.map(({ at }) => at))].sort((a, b) => a - b);
@@ -100,11 +112,11 @@ function windowsOf(rows: TrafficRow[], row: DeploymentRow): Window[] {
   });
 }
 
-function answeredBy(rows: TrafficRow[], revision: number | null): Answered {
+function answeredBy(rows: Counted[], revision: number | null): Answered {
   const own = rows.filter((measured) => measured.revision === revision);
   if (own.length === 0) return nothingAnswered();
-  const sum = (count: (measured: TrafficRow) => number) => own.reduce((total, measured) => total + count(measured), 0);
-  const details = own.flatMap(({ detail }) => (detail === null ? [] : [decodeDetail(detail)]));
+  const sum = (count: (measured: Counted) => number) => own.reduce((total, measured) => total + count(measured), 0);
+  const details = own.flatMap(({ detail }) => detail ?? []);
   return {
     requests: sum(({ requests }) => requests),
     errors: sum(({ errors }) => errors),
@@ -129,12 +141,12 @@ function since(all: Answered, before: StoredAnswered): Answered {
 }
 
 /** What each router last said of requests that wait, unless that is long ago. */
-function waitingAt(rows: TrafficRow[], revision: number | null, latest: number): number[] {
-  const newest = new Map<string, TrafficRow>();
+function waitingAt(rows: Counted[], revision: number | null, latest: number): number[] {
+  const newest = new Map<string, Counted>();
   for (const row of rows) {
     if (row.revision !== revision || row.at < latest - bucketMs || row.detail === null) continue;
     if (row.at >= (newest.get(row.router)?.at ?? 0)) newest.set(row.router, row);
   }
-  const waiting = [...newest.values()].map(({ detail }) => decodeDetail(detail!).waiting);
+  const waiting = [...newest.values()].map(({ detail }) => detail!.waiting);
   return waiting.reduce((sum, one) => one.map((count, n) => count + (sum[n] ?? 0)), [] as number[]);
 }

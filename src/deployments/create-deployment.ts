@@ -1,12 +1,18 @@
 // Creates a deployment in one local transaction: revision number, revision, record, timeline, event. It asks no engine
 // and no registry.
 
-import type { Deployment, Strategy } from '../contract/deployments.ts';
+import type { Quotas } from '../accounts/quotas.ts';
+import type { Deployment, Pull, Strategy } from '../contract/deployments.ts';
 import { ApiError } from '../contract/errors.ts';
 import type { Caller } from '../contract/scopes.ts';
 import type { Db } from '../db/database.ts';
 import type { EnvironmentRow } from '../environments/environment-queries.ts';
-import { type RevisionSettings, revisionSettingsOf } from '../environments/revision-settings.ts';
+import {
+  dropUnusedVariables,
+  type RevisionSettings,
+  requireVariables,
+  revisionSettingsOf,
+} from '../environments/revision-settings.ts';
 import { insertEvent } from '../events/outbox.ts';
 import { type Clock, deadlineOf } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
@@ -30,6 +36,7 @@ interface NewDeployment {
   image: string;
   /** Known already where an earlier revision is restored, else null. */
   digest: string | null;
+  pull?: Pull;
   strategy: Strategy;
   canaryPercent: number | null;
   note: string | null;
@@ -66,16 +73,35 @@ export interface CreateParts {
   ids: IdSource;
   clock: Clock;
   regions: Regions;
+  quotas: Quotas;
 }
 
-export async function createDeployment(
+interface Created {
+  row: DeploymentRow;
+  body: Deployment;
+}
+
+export function createDeployment(
+  tx: Db,
+  parts: CreateParts,
+  caller: Caller,
+  environment: EnvironmentRow,
+  order: NewDeployment,
+): Promise<Created> {
+  if (environment.locked_reason !== null) throw locked(environment);
+  // The environment may be one that runs nothing yet.
+  return parts.quotas.within(tx, caller.accountId, ['instances', 'memory_mb'], () =>
+    insertNew(tx, parts, caller, environment, order),
+  );
+}
+
+async function insertNew(
   tx: Db,
   { ids, clock, regions }: CreateParts,
   caller: Caller,
   environment: EnvironmentRow,
   order: NewDeployment,
-): Promise<{ row: DeploymentRow; body: Deployment }> {
-  if (environment.locked_reason !== null) throw locked(environment);
+): Promise<Created> {
   const key = { projectId: environment.project_id, environment: environment.name };
   // Taking the number locks the environment: a request at the same time waits here, and then sees this deployment.
   const number = await takeRevisionNumber(tx, key);
@@ -103,7 +129,9 @@ export async function createDeployment(
     activated_at: null,
     retired_at: null,
   });
+  await requireVariables(tx, order.settings.variables_sealed, environment);
   await dropUnneededVariables(tx, key, number);
+  await dropUnusedVariables(tx, environment);
   const begun = { deployment_id: row.id, at: nowMs, state: row.state, message: 'Accepted.' };
   await insertTimeline(tx, begun);
   const body = presentDeployment(row, [{ ...begun, seq: 1 }]);
@@ -133,6 +161,7 @@ function newRow(
     previous_revision: null,
     image: order.image,
     digest: order.digest,
+    pull: order.pull ?? 'always',
     strategy: order.strategy,
     canary_percent: order.canaryPercent,
     state: 'queued',

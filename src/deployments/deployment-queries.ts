@@ -1,5 +1,5 @@
 // Deployments, their timelines and revisions in the database.
-import type { Selectable } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import type { DeploymentState } from '../contract/deployments.ts';
 import type { Resources } from '../contract/environments.ts';
 import { ApiError, notFound } from '../contract/errors.ts';
@@ -7,6 +7,7 @@ import type { Caller } from '../contract/scopes.ts';
 import type { Db } from '../db/database.ts';
 import { changeOne } from '../db/guarded.ts';
 import { newestFirst, type Page } from '../db/keyset-page.ts';
+import { type Found, searchNewestFirst } from '../db/search.ts';
 import type { Tables } from '../db/tables.ts';
 import { type EnvironmentKey, keyOf, keyText } from '../environments/environment-key.ts';
 import { resourcesOf } from '../environments/revision-settings.ts';
@@ -42,18 +43,21 @@ export async function findInProgress(db: Db, key: EnvironmentKey): Promise<Deplo
 interface DeploymentFilter {
   environment?: string | undefined;
   state?: DeploymentState | undefined;
+  search?: string | undefined;
 }
 
 export async function listDeployments(
   db: Db,
   projectId: string,
-  { environment, state }: DeploymentFilter,
+  { environment, state, search }: DeploymentFilter,
   page: Page,
-): Promise<DeploymentRow[]> {
+): Promise<Found<DeploymentRow>> {
   let query = db.selectFrom('deployment').selectAll().where('project_id', '=', projectId);
   if (environment !== undefined) query = query.where('environment', '=', environment);
   if (state !== undefined) query = query.where('state', '=', state);
-  return newestFirst(query, page).execute();
+  const by = sql`(select t.name from token t where t.id = deployment.created_by)`;
+  const named = [sql`deployment.image`, sql`deployment.note`, sql`deployment.environment`, sql`deployment.id`];
+  return searchNewestFirst(query, search, [...named, sql`'r' || deployment.revision`, by], page);
 }
 
 /** All changes of a deployment go through here: only from the version that was read, else ChangedMeanwhile. */
@@ -154,32 +158,34 @@ export async function findActiveRevision(db: Db, key: EnvironmentKey): Promise<R
   return revisionsOf(db, key).where('state', '=', 'active').executeTakeFirst();
 }
 
-/** The active revision, the one that the deployment in progress rolls out, and those that still have instances. */
+/**
+ * The active revision, the one that the deployment in progress rolls out, and those that still have instances. By their
+ * numbers: an environment may have had many thousand others.
+ */
 export async function listCurrentRevisions(db: Db, key: EnvironmentKey): Promise<RevisionRow[]> {
   return revisionsOf(db, key)
-    .where((e) =>
-      e.or([
-        e('state', '=', 'active'),
-        e(
-          'number',
-          'in',
+    .where('number', 'in', (e) =>
+      e
+        .selectFrom('revision as live')
+        .select('live.number')
+        .where('live.project_id', '=', key.projectId)
+        .where('live.environment', '=', key.environment)
+        .where('live.state', '=', 'active')
+        .union(
           e
             .selectFrom('deployment')
-            .select('deployment.revision')
+            .select('deployment.revision as number')
             .where('deployment.project_id', '=', key.projectId)
             .where('deployment.environment', '=', key.environment)
             .where('deployment.finished_at', 'is', null),
-        ),
-        e(
-          'number',
-          'in',
+        )
+        .union(
           e
             .selectFrom('instance')
-            .select('instance.revision')
+            .select('instance.revision as number')
             .where('instance.project_id', '=', key.projectId)
             .where('instance.environment', '=', key.environment),
         ),
-      ]),
     )
     .execute();
 }
@@ -197,8 +203,8 @@ export async function listSuperseded(db: Db, key: EnvironmentKey): Promise<Revis
 }
 
 /**
- * The copies of variables of earlier revisions that can run no more: they are the largest part of a revision. What the last
- * one has is left, for its instances may still be there.
+ * Earlier revisions that can run no more need their variables no longer, which are the largest part of a revision. What the
+ * last one has is left, for its instances may still be there.
  */
 export async function dropUnneededVariables(tx: Db, key: EnvironmentKey, number: number): Promise<void> {
   await tx
@@ -250,7 +256,7 @@ export async function listEnvironmentsToKeep(db: Db): Promise<EnvironmentKey[]> 
   const rows = await db
     .selectFrom('revision')
     .select(['project_id', 'environment'])
-    .where('state', 'in', ['pending', 'canary', 'active'])
+    .where(sql<boolean>`state in ('pending', 'canary', 'active')`) // as in the index revision_current
     .union((e) => e.selectFrom('instance').select(['project_id', 'environment']))
     .union((e) => e.selectFrom('instance_set').select(['project_id', 'environment']))
     .execute();

@@ -9,7 +9,7 @@ import type { Db } from '../db/database.ts';
 import { keyOf } from '../environments/environment-key.ts';
 import { canaryPolicyOf, environmentUnknown, findEnvironment } from '../environments/environment-queries.ts';
 import { type ServedRoute, serve } from '../http/api/served-route.ts';
-import { deadlineOf } from '../lib/clock.ts';
+import { type Clock, deadlineOf } from '../lib/clock.ts';
 import type { Seal } from '../lib/seal.ts';
 import { requireProject } from '../projects/project-queries.ts';
 import { publish } from '../signals/signals.ts';
@@ -45,20 +45,21 @@ function deploymentRecordRoutes(parts: CreateParts): ServedRoute[] {
   return [
     serve(contract.listDeployments, async (call, db) => {
       const project = await requireProject(db, call.caller, call.params.id);
-      const rows = await listDeployments(db, project.id, call.query, call.page);
-      const shown = new Map((await loadDeployments(db, rows)).map((body) => [body.id, body]));
+      const { rows, searchedTo } = await listDeployments(db, project.id, call.query, call.page);
+      const shown = new Map((await loadDeployments(db, parts.clock, rows)).map((body) => [body.id, body]));
       return {
         body: call.paginate(
           rows,
           (row) => row.id,
           (row) => shown.get(row.id)!,
+          searchedTo,
         ),
       };
     }),
 
     serve(contract.createDeployment, async (call, tx) => {
       const project = await requireProject(tx, call.caller, call.params.id);
-      const { image, ...choices } = call.body;
+      const { image, pull = 'always', ...choices } = call.body;
       refuseBadImage(image);
       const rollout = rolloutChoicesOf(choices);
       const environment = await findEnvironment(tx, project.id, call.body.environment);
@@ -67,6 +68,7 @@ function deploymentRecordRoutes(parts: CreateParts): ServedRoute[] {
         kind: 'deploy',
         image,
         digest: null,
+        pull,
         ...rollout,
         settings: environment,
         restoredFrom: null,
@@ -77,7 +79,7 @@ function deploymentRecordRoutes(parts: CreateParts): ServedRoute[] {
 
     serve(contract.getDeployment, async (call, db) => {
       const row = await requireDeployment(db, call.caller, call.params);
-      return { body: (await loadDeployments(db, [row]))[0]!, version: row.version };
+      return { body: (await loadDeployments(db, parts.clock, [row]))[0]!, version: row.version };
     }),
   ];
 }
@@ -138,9 +140,22 @@ function command(
     const step = await stepOf({ row, rollout: rolloutOf(row, policy), policy, caller: call.caller }, tx);
     const saved = step ? await saveStep(tx, parts, environment, row, step, percentsOf(row, policy)) : row;
     publish(tx, 'environments', keyOf(row));
-    return { body: (await loadDeployments(tx, [saved]))[0]!, version: saved.version };
+    const body = (await loadDeployments(tx, parts.clock, [saved]))[0]!;
+    return { body, before: asItStood(row, body), version: saved.version };
   });
 }
+
+/** For the audit log: what a command changes of a deployment at once. */
+const asItStood = (row: DeploymentRow, now: contract.Deployment): contract.Deployment => ({
+  ...now,
+  state: row.state,
+  canary: now.canary && {
+    ...now.canary,
+    phase: row.canary_phase ?? now.canary.phase,
+    step: row.canary_step,
+    percent: row.canary_percent_now,
+  },
+});
 
 async function tokenName(tx: Db, caller: Caller): Promise<string> {
   return (await findToken(tx, caller, caller.tokenId))?.name ?? caller.tokenId;
@@ -157,22 +172,22 @@ const unhealthy = (row: DeploymentRow) =>
   });
 
 /** Deployments as the API shows them, with their timelines and what was measured of canaries. */
-async function loadDeployments(db: Db, rows: DeploymentRow[]): Promise<contract.Deployment[]> {
+async function loadDeployments(db: Db, clock: Clock, rows: DeploymentRow[]): Promise<contract.Deployment[]> {
   const timelines = await listTimelines(
     db,
     rows.map((row) => row.id),
   );
   return Promise.all(
-    rows.map(async (row) => presentDeployment(row, timelines.get(row.id)!, await loadCanary(db, row))),
+    rows.map(async (row) => presentDeployment(row, timelines.get(row.id)!, await loadCanary(db, clock, row))),
   );
 }
 
-async function loadCanary(db: Db, row: DeploymentRow): Promise<CanaryState | null> {
+async function loadCanary(db: Db, clock: Clock, row: DeploymentRow): Promise<CanaryState | null> {
   if (row.canary_phase === null) return null;
   const environment = await findEnvironment(db, row.project_id, row.environment);
   if (!environment) return null;
   const canary = canaryPolicyOf(environment);
-  const traffic = await measureStep(db, row, canary);
+  const traffic = await measureStep(db, clock, row, canary);
   const analysis = judge(traffic, canary, percentsOf(row, { canary }).length, row.replaced_instance);
   return { traffic, analysis };
 }

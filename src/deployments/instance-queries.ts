@@ -3,7 +3,7 @@
 // A row is inserted before its set is created or its instance is started, and deleted after that is gone. So whatever
 // an engine has without a row is an orphan. An instance that ended although it should have run leaves a row of its end
 // in place of its own, so that what starts, routes and stops instances never sees it.
-import type { Insertable, Selectable } from 'kysely';
+import type { ExpressionBuilder, Insertable, Selectable } from 'kysely';
 import type { EndReason } from '../contract/instances.ts';
 import { type Db, dialectOf } from '../db/database.ts';
 import { ChangedMeanwhile, changesOne, insertGuarded } from '../db/guarded.ts';
@@ -43,10 +43,10 @@ export async function markInstance(
   from: InstanceState[],
   to: InstanceState,
   nowMs: number,
+  isFallback = false,
 ): Promise<boolean> {
-  return changesOne(
-    db.updateTable('instance').set({ state: to, state_since: nowMs }).where('id', '=', id).where('state', 'in', from),
-  );
+  const marked = { state: to, state_since: nowMs, is_fallback: isFallback ? 1 : 0 };
+  return changesOne(db.updateTable('instance').set(marked).where('id', '=', id).where('state', 'in', from));
 }
 
 /**
@@ -71,7 +71,7 @@ export async function setInstanceStateSince(db: Db, ids: string[], nowMs: number
   await db.updateTable('instance').set({ state_since: nowMs }).where('id', 'in', ids).execute();
 }
 
-type Found = Pick<InstanceRow, 'host' | 'port' | 'node' | 'started_at'>;
+type Found = Pick<InstanceRow, 'host' | 'port' | 'node' | 'started_at' | 'is_fallback'>;
 
 /** Where its engine runs it, and since when. */
 export async function setInstanceFound(db: Db, id: string, found: Partial<Found>): Promise<void> {
@@ -88,17 +88,21 @@ export type RoutedRow = Pick<InstanceRow, 'id' | 'project_id' | 'environment' | 
 
 /** False: it is not routed any more, or somewhere else by now. */
 export async function unrouteInstance(db: Db, { id, host, port }: RoutedRow, nowMs: number): Promise<boolean> {
-  const unhealthy = db.updateTable('instance').set({ state: 'unhealthy', state_since: nowMs }).where('id', '=', id);
-  return changesOne(unhealthy.where('state', '=', 'healthy').where('host', '=', host).where('port', '=', port));
+  const gone = { state: 'unhealthy' as const, state_since: nowMs, is_fallback: 0 };
+  const unrouted = db.updateTable('instance').set(gone).where('id', '=', id).where(mayBeRouted);
+  return changesOne(unrouted.where('host', '=', host).where('port', '=', port));
 }
 
-/** Those of a region that visitors are sent to. */
+const mayBeRouted = (e: ExpressionBuilder<Tables, 'instance'>) =>
+  e.or([e('state', '=', 'healthy'), e('is_fallback', '=', 1)]);
+
+/** Those of a region that visitors are sent to, or would be. */
 export async function listRouted(db: Db, region: string): Promise<RoutedRow[]> {
   return db
     .selectFrom('instance')
     .select(['id', 'project_id', 'environment', 'host', 'port'])
     .where('region', '=', region)
-    .where('state', '=', 'healthy')
+    .where(mayBeRouted)
     .orderBy('id')
     .execute();
 }

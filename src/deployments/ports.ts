@@ -7,6 +7,7 @@
 // be reused.
 import { randomInt } from 'node:crypto';
 import { sql } from 'kysely';
+import { countPorts } from '../accounts/account-usage.ts';
 import type { Db } from '../db/database.ts';
 import { databaseNow } from '../db/database-clock.ts';
 import type { RouterWatch } from '../traffic/router-watch.ts';
@@ -28,20 +29,37 @@ interface PortPlace {
   range: PortRange;
 }
 
+/** Whose instances they are for, and how many ports they may have in all; null: any number. */
+export interface PortOwner {
+  accountId: string;
+  most: number | null;
+}
+
 /** Where an instance is to be reached that is yet to be started; null: on one of several hosts. */
 export const hostOf = (hosts: readonly string[]): string | null => (hosts.length === 1 ? hosts[0]! : null);
 
-/** In the transaction that writes the instances. Gives fewer ports than instances where no more are free. */
-export async function takePorts(tx: Db, { hosts, range }: PortPlace, instances: string[]): Promise<number[]> {
+/**
+ * In the transaction that writes the instances. Gives fewer ports than instances where no more are free, or the account has as
+ * many as it may.
+ */
+export async function takePorts(
+  tx: Db,
+  { hosts, range }: PortPlace,
+  instances: string[],
+  owner: PortOwner | null = null,
+): Promise<number[]> {
   const given = await lockGiven(tx, hosts, range);
   const rows = await tx.selectFrom('instance_port').select('port').where('host', 'in', hosts).execute();
-  const ports = nextPorts(range, given, new Set(rows.map(({ port }) => Number(port))), instances.length);
+  const room = owner === null || owner.most === null ? instances.length : await roomOf(tx, owner.accountId, owner.most);
+  const count = Math.min(instances.length, room);
+  const ports = nextPorts(range, given, new Set(rows.map(({ port }) => Number(port))), count);
   if (ports.length === 0) return [];
   for (const host of hosts) {
     const taken = ports.map((port, i) => ({
       host,
       port,
       instance_id: instances[i]!,
+      account_id: owner?.accountId ?? null,
       freed_at: null,
       freed_version: 0,
     }));
@@ -54,6 +72,9 @@ export async function takePorts(tx: Db, { hosts, range }: PortPlace, instances: 
     .execute();
   return ports;
 }
+
+const roomOf = async (tx: Db, accountId: string, most: number): Promise<number> =>
+  Math.max(0, most - (await countPorts(tx, accountId)));
 
 const givenName = (host: string): string => `instance_port ${host}`;
 
@@ -86,7 +107,14 @@ export async function exchangePort(
   refused: number | null,
   nowMs: number,
 ): Promise<number | null> {
-  const [port] = await takePorts(tx, place, [instance]);
+  const project = tx
+    .selectFrom('instance')
+    .innerJoin('project', 'project.id', 'instance.project_id')
+    .select('account_id')
+    .where('instance.id', '=', instance);
+  const accountId = (await project.executeTakeFirst())?.account_id;
+  // One for another: its account needs no room for it.
+  const [port] = await takePorts(tx, place, [instance], accountId === undefined ? null : { accountId, most: null });
   if (port === undefined) return null;
   await tx
     .updateTable('instance_port')

@@ -1,6 +1,6 @@
 // Deployments and revisions as the API and the events show them. No I/O.
 import type { Deployment } from '../contract/deployments.ts';
-import { revisionId } from '../contract/references.ts';
+import { imageIdOf, revisionId } from '../contract/references.ts';
 import type { Revision } from '../contract/revisions.ts';
 import { healthCheckOf, resourcesOf } from '../environments/revision-settings.ts';
 import { isoTime, isoTimeOrNull } from '../lib/iso-time.ts';
@@ -41,7 +41,8 @@ export function presentDeployment(
     revision: revisionId(row.revision),
     previous_revision: revisionIdOrNull(row.previous_revision),
     image: row.image,
-    digest: row.digest,
+    ...presentDigest(row.digest),
+    pull: row.pull,
     strategy: row.strategy,
     canary_percent: row.canary_percent,
     state: row.state,
@@ -70,6 +71,11 @@ export function presentDeployment(
   };
 }
 
+function presentDigest(digest: string | null): { digest: string | null; local: boolean } {
+  const imageId = digest === null ? null : imageIdOf(digest);
+  return { digest: imageId ?? digest, local: imageId !== null };
+}
+
 export function presentRevision(row: RevisionRow): Revision {
   const reason = ineligibleReason(row);
   return {
@@ -78,7 +84,7 @@ export function presentRevision(row: RevisionRow): Revision {
     environment: row.environment,
     deployment_id: row.deployment_id,
     image: row.image,
-    digest: row.digest,
+    ...presentDigest(row.digest),
     port: row.port,
     health_check: healthCheckOf(row),
     resources: resourcesOf(row),

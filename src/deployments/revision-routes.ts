@@ -23,14 +23,15 @@ import { ineligibleReason, presentRevision } from './present-deployment.ts';
 
 export function revisionRoutes(parts: CreateParts & { seal: Seal }): ServedRoute[] {
   const compareSettings = comparePending(parts.seal);
-  const compareRevisions = (
+  const compareRevisions = async (
+    db: Db,
     environment: EnvironmentRow,
     from: RevisionRow | null,
     to: RevisionRow,
-  ): PendingChange[] => {
+  ): Promise<PendingChange[]> => {
     const image = { field: 'image', from: from?.image ?? null, to: to.image };
     if (!from) return [{ ...image, change: 'added' }];
-    const settings = compareSettings({ ...to, name: environment.name }, from);
+    const settings = await compareSettings(db, { ...to, name: environment.name }, from);
     return from.image === to.image && from.digest === to.digest
       ? settings
       : [{ ...image, change: 'changed' }, ...settings];
@@ -55,7 +56,7 @@ export function revisionRoutes(parts: CreateParts & { seal: Seal }): ServedRoute
         call.query.from === undefined
           ? await findPreviousRevision(db, key, to.deployment_id)
           : await requireRevision(db, key, call.query.from);
-      const changes = compareRevisions(environment, from ?? null, to);
+      const changes = await compareRevisions(db, environment, from ?? null, to);
       return { body: { from: from ? revisionId(from.number) : null, to: revisionId(to.number), changes } };
     }),
 

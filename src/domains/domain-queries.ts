@@ -1,11 +1,12 @@
 // Domains and their certificates in the database, and as the API shows them.
-import type { Selectable } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import type { Certificate, Domain } from '../contract/domains.ts';
 import { notFound } from '../contract/errors.ts';
 import type { Caller } from '../contract/scopes.ts';
 import type { Db } from '../db/database.ts';
 import { changeOne } from '../db/guarded.ts';
-import { newestFirst, type Page } from '../db/keyset-page.ts';
+import type { Page } from '../db/keyset-page.ts';
+import { type Found, searchNewestFirst } from '../db/search.ts';
 import type { Tables } from '../db/tables.ts';
 import { isoTime, isoTimeOrNull } from '../lib/iso-time.ts';
 import { requireProject } from '../projects/project-queries.ts';
@@ -21,12 +22,12 @@ type ShownCertificate = Pick<CertificateRow, (typeof shown)[number]>;
 export async function listDomains(
   db: Db,
   projectId: string,
-  environment: string | undefined,
+  { environment, search }: { environment?: string | undefined; search?: string | undefined },
   page: Page,
-): Promise<DomainRow[]> {
+): Promise<Found<DomainRow>> {
   let query = db.selectFrom('domain').selectAll().where('project_id', '=', projectId);
   if (environment !== undefined) query = query.where('environment', '=', environment);
-  return newestFirst(query, page).execute();
+  return searchNewestFirst(query, search, [sql`domain.hostname`, sql`domain.environment`, sql`domain.state`], page);
 }
 
 export async function requireDomain(db: Db, caller: Caller, params: { id: string; dom: string }): Promise<DomainRow> {

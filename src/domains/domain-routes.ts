@@ -1,3 +1,4 @@
+import type { Quotas } from '../accounts/quotas.ts';
 import { deleteDomainRules, insertDomainRule } from '../alerts/default-rules.ts';
 import * as contract from '../contract/domains.ts';
 import { ApiError, quotaExceeded } from '../contract/errors.ts';
@@ -34,6 +35,7 @@ interface DomainParts {
   db: Db;
   ids: IdSource;
   clock: Clock;
+  quotas: Quotas;
   reserved: ReservedNames;
   rules: OwnershipRules;
   /** For the DNS check; null: the local CA issues certificates, which needs no DNS. */
@@ -50,10 +52,10 @@ function readingRoutes({ urlOf }: DomainParts): ServedRoute[] {
   return [
     serve(contract.listDomains, async (call, db) => {
       const project = await requireProject(db, call.caller, call.params.id);
-      const rows = await listDomains(db, project.id, call.query.environment, call.page);
+      const { rows, searchedTo } = await listDomains(db, project.id, call.query, call.page);
       const certificates = await findCertificates(db, rows);
       const present = (row: DomainRow) => presentDomain(row, certificates.get(row.certificate_id ?? '') ?? null, urlOf);
-      return { body: call.paginate(rows, (row) => row.id, present) };
+      return { body: call.paginate(rows, (row) => row.id, present, searchedTo) };
     }),
 
     serve(contract.getDomain, async (call, db) => {
@@ -64,7 +66,7 @@ function readingRoutes({ urlOf }: DomainParts): ServedRoute[] {
 }
 
 function changingRoutes(parts: DomainParts): ServedRoute[] {
-  const { db: root, ids, clock, reserved, rules, urlOf } = parts;
+  const { db: root, ids, clock, quotas, reserved, rules, urlOf } = parts;
   const proved = proofByRecord(parts);
   return [
     serve(
@@ -82,7 +84,7 @@ function changingRoutes(parts: DomainParts): ServedRoute[] {
           environment,
           proof: needsNoProof(hostname, rules) ? 'not_needed' : proved.has(call) ? 'txt_record' : null,
         });
-        await takeHostname(tx, row);
+        await quotas.within(tx, row.account_id, ['domains'], () => takeHostname(tx, row));
         await insertDomainRule(tx, { ids, clock }, { projectId: project.id, environment, hostname });
         await markRoutingChanged(tx, { projectId: project.id, environment });
         publish(tx, 'domains', { hostname });
@@ -105,11 +107,12 @@ function changingRoutes(parts: DomainParts): ServedRoute[] {
       const row = await requireDomain(tx, call.caller, call.params);
       call.expectVersion(row.version);
       const { project_id: projectId, environment, hostname } = row;
+      const before = presentDomain(row, await findCertificate(tx, row), urlOf);
       await deleteDomain(tx, row);
       await deleteDomainRules(tx, { projectId, environment, hostname });
       await markRoutingChanged(tx, { projectId, environment });
       publish(tx, 'domains', { hostname });
-      return { body: undefined };
+      return { body: undefined, before };
     }),
   ];
 }

@@ -47,17 +47,23 @@ interface IssuerParts {
 }
 
 const claimEveryMs = 2000;
-/** How many domains are worked on at once, and of one account: waiting for its DNS or its visitors delays no other. */
+/** How many certificates are issued at once. A domain that waits for its DNS does not count: silence holds up no other. */
 const atOnce = 32;
+/** How many domains of one account are worked on at once, those that wait for their DNS included. */
 const atOnceEach = 4;
 const leaseMs = 30_000;
 const extendEveryMs = 10_000;
 const maxMessageLength = 2000;
 
+interface Running {
+  accountId: string;
+  waitsForDns: boolean;
+  done: Promise<void>;
+}
+
 export class Issuer {
   readonly #parts: IssuerParts;
-  /** With the account each belongs to. */
-  readonly #running = new Map<Promise<void>, string>();
+  readonly #running = new Set<Running>();
   readonly #stopping = new AbortController();
   #loop: Loop | null = null;
   #unsubscribe: (() => void) | null = null;
@@ -80,27 +86,29 @@ export class Issuer {
     this.#stopping.abort();
     await this.#loop?.stop();
     await this.#parts.authority.close();
-    await Promise.all(this.#running.keys());
+    await Promise.all(Array.from(this.#running, ({ done }) => done));
   }
 
   async #claimDue(): Promise<void> {
     const { db, clock, processId } = this.#parts;
-    const total = atOnce - this.#running.size;
-    if (total === 0 || this.#stopping.signal.aborted) return;
+    const issuing = [...this.#running].filter(({ waitsForDns }) => !waitsForDns).length;
+    const total = atOnce - issuing;
+    if (total <= 0 || this.#stopping.signal.aborted) return;
     const owner = () => `${processId}.${++this.#claims}`;
-    const running = new Map<string, number>();
-    for (const account of this.#running.values()) running.set(account, (running.get(account) ?? 0) + 1);
-    const room = { total, each: atOnceEach, running };
+    const ofAccount = new Map<string, number>();
+    for (const { accountId } of this.#running) ofAccount.set(accountId, (ofAccount.get(accountId) ?? 0) + 1);
+    const room = { total, each: atOnceEach, running: ofAccount };
     for (const row of await claimDue(db, owner, room, clock.now(), leaseMs)) {
-      const done = this.#process(row).finally(() => {
-        this.#running.delete(done);
+      const running: Running = { accountId: row.account_id, waitsForDns: false, done: Promise.resolve() };
+      this.#running.add(running);
+      running.done = this.#process(row, running).finally(() => {
+        this.#running.delete(running);
         this.#loop?.wake();
       });
-      this.#running.set(done, row.account_id);
     }
   }
 
-  async #process(row: DomainRow): Promise<void> {
+  async #process(row: DomainRow, running: Running): Promise<void> {
     const { db, clock, log } = this.#parts;
     const lost = new AbortController();
     const beat = setInterval(
@@ -116,12 +124,12 @@ export class Issuer {
       const isEarly = current !== null && row.renew_asked === 0 && clock.now() < current.renew_at;
       if (isEarly) await this.#askAdvice(row, current);
       else if (this.#parts.authority.signs(row)) await this.#store(row, await this.#obtain(row, current, signal));
-      else await this.#settleUnsigned(row, current);
+      else await this.#settleUnsigned(row, current, running);
     } catch (error) {
       if (error instanceof CertificateLeaseLost || lost.signal.aborted) return;
       // Without a certificate it may be proved by its record all the same, and is routed then.
       if (this.#parts.authority.signs(row) && !this.#stopping.signal.aborted)
-        await this.#isProved(row).catch(() => false);
+        await this.#isProved(row, running).catch(() => false);
       await (this.#stopping.signal.aborted ? release(db, row) : this.#fail(row, error)).catch((failed) =>
         // The domain is tried again when its lease expires.
         log.warn({ err: failed, hostname: row.hostname }, 'failed to write the outcome of a certificate request'),
@@ -132,16 +140,22 @@ export class Issuer {
   }
 
   /** The local CA does not sign the name of the domain: it needs its proof, and then no more. */
-  async #settleUnsigned(row: DomainRow, current: CertificateRow | null): Promise<void> {
+  async #settleUnsigned(row: DomainRow, current: CertificateRow | null, running: Running): Promise<void> {
     const { db, clock } = this.#parts;
-    if (!(await this.#isProved(row))) throw new NotIssued(`Not proved to be yours yet: add ${recordToAdd(row)}.`);
+    if (!(await this.#isProved(row, running)))
+      throw new NotIssued(`Not proved to be yours yet: add ${recordToAdd(row)}.`);
     if (current !== null) throw new NotIssued('The local CA does not sign names that someone can own.');
     await markCertificateless(db, row, clock.now());
   }
 
-  async #isProved(row: DomainRow): Promise<boolean> {
+  async #isProved(row: DomainRow, running: Running): Promise<boolean> {
     if (row.proof !== null) return true;
-    if (!(await isProvedByRecord(row, this.#parts.resolveTxt))) return false;
+    running.waitsForDns = true;
+    this.#loop?.wake();
+    const isProved = await isProvedByRecord(row, this.#parts.resolveTxt).finally(() => {
+      running.waitsForDns = false;
+    });
+    if (!isProved) return false;
     await markProved(this.#parts.db, row);
     return true;
   }

@@ -68,6 +68,8 @@ export interface ImageAccess {
    * registry decides, even if the engine has the image: it may be another tenant's.
    */
   isKnown: boolean;
+  /** An image of that name that the engine has is used as it is, and its digest is a `localDigest`. */
+  mayBeLocal?: boolean;
 }
 
 /** `created`: not started yet; `keep` starts it. */
@@ -92,7 +94,7 @@ export interface ListeningPorts {
 
 /** An image that was pulled. */
 export interface PreparedImage {
-  /** `sha256:…`. */
+  /** `sha256:…`, or a `localDigest`. */
   digest: string;
   /** The TCP ports that it declares (EXPOSE), where the engine can tell. */
   exposed?: number[];
@@ -175,8 +177,20 @@ export class EngineError extends Error {
   }
 }
 
+/** Where an image was asked for that an engine has, and this one can have none: the same error, and what to do. */
+export function needsRegistry(error: unknown, why: string): unknown {
+  if (!(error instanceof EngineError) || error.fault === 'unavailable') return error;
+  return new EngineError(error.fault, `${error.message.replace(/\.$/, '')}; ${why}`, error, error.failure);
+}
+
 /** Where an instance ended by itself; null: the engine was away, anything may have changed. */
 export type EngineChange = Pick<InstanceLabels, 'project' | 'environment'> | null;
+
+/** What a removal of images has freed. */
+export interface RemovedImages {
+  images: number;
+  bytes: number;
+}
 
 /** One of several machines of an engine. */
 interface EngineHost {
@@ -228,6 +242,13 @@ export interface Engine {
   usage?(ids: string[]): Promise<Map<string, InstanceUsage>>;
   /** Reports changes as they happen, where the engine does; returns what ends it. Nothing may rely on it alone. */
   watch?(onChange: (change: EngineChange) => void): () => void;
+  /**
+   * Removes images that it pulled, that are none of `kept` (digests or ids), that no container uses, and that nothing has
+   * needed for `idleMs`. Where its disk is nearly full, and with `isUrgent`, at once.
+   */
+  removeImages?(kept: ReadonlySet<string>, idleMs: number, isUrgent: boolean): Promise<RemovedImages>;
+  /** The images that this service pulled and that are still there. */
+  countImages?(): Promise<RemovedImages>;
   /** Its machines, where it is made of several. */
   hosts?(): EngineHost[];
   close(): Promise<void>;

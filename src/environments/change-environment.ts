@@ -3,7 +3,7 @@ import { type EnvironmentChanges, environmentDefaults } from '../contract/enviro
 import { ApiError, quotaExceeded } from '../contract/errors.ts';
 import type { Seal } from '../lib/seal.ts';
 import { canaryPolicyOf, type EnvironmentRow } from './environment-queries.ts';
-import { openSealedVariables, resourcesOf, sealVariables } from './revision-settings.ts';
+import { resourcesOf, sealVariables, type VariableSet } from './revision-settings.ts';
 
 const maxVariables = 200;
 /** Of all names and values together. Each revision that can be rolled back to has them too. */
@@ -46,15 +46,25 @@ export function newEnvironment({ projectId, name, region, host }: NewEnvironment
   };
 }
 
+interface Changed {
+  row: EnvironmentRow;
+  /** To be stored after the row; null: its variables are as they were, or there are none. */
+  variables: VariableSet | null;
+}
+
+/** `before`: the variables that the environment has, where they are changed. */
 export function changeEnvironment(
   row: EnvironmentRow,
   changes: EnvironmentChanges,
+  before: Record<string, string>,
   seal: Seal,
   nowMs: number,
-): EnvironmentRow {
+): Changed {
   const canary = { ...canaryPolicyOf(row), ...changes.canary };
   refuseFallingSteps(canary.steps);
-  return {
+  const merged = changes.variables && mergeVariables(before, changes.variables);
+  const variables = merged ? sealVariables(merged, row, seal) : null;
+  const changed: EnvironmentRow = {
     ...row,
     replicas: changes.replicas ?? row.replicas,
     port: changes.port ?? row.port,
@@ -65,10 +75,14 @@ export function changeEnvironment(
     health_check: JSON.stringify({ ...JSON.parse(row.health_check), ...changes.health_check }),
     resources: JSON.stringify({ ...resourcesOf(row), ...changes.resources }),
     canary: JSON.stringify(canary),
-    ...mergeVariables(row, changes.variables, seal),
+    ...(merged && {
+      variable_names: JSON.stringify(Object.keys(merged)),
+      variables_sealed: variables?.stored ?? null,
+    }),
     ...lockFields(row, changes.locked, nowMs),
     updated_at: nowMs,
   };
+  return { row: changed, variables };
 }
 
 function refuseFallingSteps(steps: number[]): void {
@@ -84,10 +98,12 @@ function lockFields(row: EnvironmentRow, locked: EnvironmentChanges['locked'], n
   return { locked_reason: locked.reason, locked_at: row.locked_at ?? nowMs };
 }
 
-function mergeVariables(row: EnvironmentRow, changes: EnvironmentChanges['variables'], seal: Seal) {
-  if (changes === undefined) return {};
-  const before = new Map(Object.entries(openSealedVariables(row.variables_sealed, row, seal)));
-  const variables = new Map(before);
+/** Sorted by name. */
+function mergeVariables(
+  before: Record<string, string>,
+  changes: NonNullable<EnvironmentChanges['variables']>,
+): Record<string, string> {
+  const variables = new Map(Object.entries(before));
   for (const [name, value] of Object.entries(changes)) {
     if (value === null) variables.delete(name);
     else variables.set(name, value);
@@ -97,15 +113,11 @@ function mergeVariables(row: EnvironmentRow, changes: EnvironmentChanges['variab
   }
   const bytes = sizeOf(variables);
   // Those of before there was a limit may stay, and become smaller.
-  if (bytes > maxVariableBytes && bytes > sizeOf(before)) {
+  if (bytes > maxVariableBytes && bytes > sizeOf(new Map(Object.entries(before)))) {
     const message = `The variables of an environment have at most ${maxVariableBytes} bytes, names included; these have ${bytes}.`;
     throw quotaExceeded(message, 'variables_bytes', maxVariableBytes);
   }
-  const sorted = [...variables].sort(([a], [b]) => (a < b ? -1 : 1));
-  return {
-    variable_names: JSON.stringify(sorted.map(([name]) => name)),
-    variables_sealed: sorted.length === 0 ? null : sealVariables(Object.fromEntries(sorted), row, seal),
-  };
+  return Object.fromEntries([...variables].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 const sizeOf = (variables: ReadonlyMap<string, string>): number =>

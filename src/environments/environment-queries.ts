@@ -1,5 +1,5 @@
 // Environments in the database, and as the API shows them.
-import type { Selectable } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import {
   type CanaryPolicy,
   type Environment,
@@ -143,7 +143,7 @@ export async function findLive(db: Db, projectId: string, names: string[]): Prom
     .select(['port', 'variables_sealed', 'health_check', 'resources'])
     .where('project_id', '=', projectId)
     .where('environment', 'in', names)
-    .where((e) => e.or([e('state', 'in', ['active', 'pending', 'canary']), e('traffic_percent', '>', 0)]))
+    .where((e) => e.or([e('state', 'in', ['active', 'pending', 'canary']), sql<boolean>`traffic_percent > 0`]))
     .orderBy('number')
     .execute();
   for (const { environment, number, state, traffic_percent, ...settings } of revisions) {

@@ -1,3 +1,4 @@
+import type { Quotas } from '../accounts/quotas.ts';
 import * as contract from '../contract/environments.ts';
 import type { Db } from '../db/database.ts';
 import { type ServedRoute, serve } from '../http/api/served-route.ts';
@@ -16,25 +17,26 @@ import {
   requireEnvironment,
   updateEnvironment,
 } from './environment-queries.ts';
-import { comparePending } from './revision-settings.ts';
+import { comparePending, dropUnusedVariables, openVariables, storeVariables } from './revision-settings.ts';
 
 interface EnvironmentParts {
   clock: Clock;
   seal: Seal;
+  quotas: Quotas;
   urlOf(host: string): string;
 }
 
-export function environmentRoutes({ clock, seal, urlOf }: EnvironmentParts): ServedRoute[] {
+export function environmentRoutes({ clock, seal, quotas, urlOf }: EnvironmentParts): ServedRoute[] {
   const pendingChanges = comparePending(seal);
-  const presentLive = (row: EnvironmentRow, live: Live) =>
+  const presentLive = async (db: Db, row: EnvironmentRow, live: Live) =>
     presentEnvironment(
       row,
       urlOf,
       live,
-      live.settings ? pendingChanges(withPort(row, live.settings), live.settings) : [],
+      live.settings ? await pendingChanges(db, withPort(row, live.settings), live.settings) : [],
     );
   const present = async (db: Db, row: EnvironmentRow) =>
-    presentLive(row, (await findLive(db, row.project_id, [row.name])).get(row.name)!);
+    presentLive(db, row, (await findLive(db, row.project_id, [row.name])).get(row.name)!);
   return [
     serve(contract.listEnvironments, async (call, db) => {
       const project = await requireProject(db, call.caller, call.params.id);
@@ -44,7 +46,9 @@ export function environmentRoutes({ clock, seal, urlOf }: EnvironmentParts): Ser
         project.id,
         rows.map((row) => row.name),
       );
-      return { body: call.paginate(rows, pageKeyOf, (row) => presentLive(row, live.get(row.name)!)) };
+      const shown = new Map<string, contract.Environment>();
+      for (const row of rows) shown.set(row.name, await presentLive(db, row, live.get(row.name)!));
+      return { body: call.paginate(rows, pageKeyOf, ({ name }) => shown.get(name)!) };
     }),
 
     serve(contract.getEnvironment, async (call, db) => {
@@ -56,8 +60,13 @@ export function environmentRoutes({ clock, seal, urlOf }: EnvironmentParts): Ser
       const row = await requireEnvironment(tx, call.caller, call.params);
       call.expectVersion(row.version);
       const before = await present(tx, row);
-      const changed = changeEnvironment(row, call.body, seal, clock.now());
-      await updateEnvironment(tx, changed);
+      const had = call.body.variables ? await openVariables(tx, row.variables_sealed, row, seal) : {};
+      const { row: changed, variables } = changeEnvironment(row, call.body, had, seal, clock.now());
+      await quotas.within(tx, call.caller.accountId, resourcesIn(call.body), async () => {
+        await updateEnvironment(tx, changed);
+        if (variables) await storeVariables(tx, row, variables);
+        if (call.body.variables) await dropUnusedVariables(tx, row);
+      });
       publish(tx, 'environments', { projectId: row.project_id, environment: row.name });
       return {
         body: await present(tx, changed),
@@ -68,6 +77,13 @@ export function environmentRoutes({ clock, seal, urlOf }: EnvironmentParts): Ser
     }),
   ];
 }
+
+/** What may be more of after these changes. */
+export const resourcesIn = ({ replicas, resources, variables }: contract.EnvironmentChanges) => [
+  ...(replicas === undefined ? [] : (['instances', 'memory_mb'] as const)),
+  ...(resources?.memory_mb === undefined ? [] : (['memory_mb'] as const)),
+  ...(variables === undefined ? [] : (['variables_bytes'] as const)),
+];
 
 /** Variables that had a value and have another one. */
 const replaced = ({ variables }: contract.Environment, changes: contract.EnvironmentChanges): string[] =>

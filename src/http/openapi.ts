@@ -53,6 +53,10 @@ function operation(route: RouteDeclaration, schemas: Json): Json {
     statuses.set(status, [...(statuses.get(status) ?? []), code]);
   }
   const responses: Json = { [route.status]: success(route, schemas) };
+  if (route.conditional) {
+    const headers = { ...commonHeaders, ETag: ref('ETag') };
+    responses[304] = { description: 'It is as the client has it already.', headers };
+  }
   for (const status of [...statuses.keys()].sort()) responses[status] = { $ref: `#/components/responses/E${status}` };
   return {
     operationId: route.name,
@@ -127,6 +131,15 @@ function parametersOf(route: RouteDeclaration): Json[] {
       schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[ -~]+$' },
     });
   }
+  if (route.conditional) {
+    parameters.push({
+      name: 'If-None-Match',
+      in: 'header',
+      required: false,
+      description: 'The response is 304 without a body if the resource still has this `ETag`.',
+      schema: { type: 'string', maxLength: 200, pattern: '^(\\*|(W/)?".*")$' },
+    });
+  }
   if (route.versioned && (route.method === 'PATCH' || route.method === 'DELETE')) {
     parameters.push({
       name: 'If-Match',
@@ -149,7 +162,7 @@ function located(schema: TObject, location: 'path' | 'query'): Json[] {
 
 function success(route: RouteDeclaration, schemas: Json): Json {
   const headers: Json = { ...commonHeaders };
-  if (route.versioned && route.status !== 204) headers.ETag = ref('ETag');
+  if (route.conditional || (route.versioned && route.status !== 204)) headers.ETag = ref('ETag');
   if (route.status === 201) headers.Location = ref('Location');
   return {
     description: route.summary,
@@ -175,8 +188,8 @@ const headerComponents = {
     schema: { type: 'string', maxLength: 40, pattern: '^req_[0-9a-z]{26}$' },
   },
   ETag: {
-    description: 'The version of the resource.',
-    schema: { type: 'string', maxLength: 40, pattern: '^"v[0-9]+"$' },
+    description: 'The version of the resource, if it can be changed, and a digest of what is shown of it.',
+    schema: { type: 'string', maxLength: 60, pattern: '^"(v[0-9]+)?([.]?[0-9A-Za-z_-]+)?"$' },
   },
   Location: {
     description: 'The address of the created resource.',

@@ -74,6 +74,8 @@ export function createServer(given: ServerParts): FastifyInstance {
     frameworkErrors: (error, request, reply) => void failBeforeRouting(parts, error, request, reply),
     clientErrorHandler: (error, socket) => failConnection(parts, error, socket),
   });
+  // Node reads it and Fastify does not know it: it would answer 400 before anything else is looked at.
+  server.addHttpMethod('QUERY', { overrideExisting: true });
   // An Expect header other than 100-continue is ignored.
   server.server.on('checkExpectation', (request, response) => server.server.emit('request', request, response));
   server.decorateRequest('caller', null);
@@ -131,7 +133,8 @@ function mountApi(api: FastifyInstance, parts: ServerContext): void {
   }));
   api.setNotFoundHandler((request) => {
     const path = request.url.split('?', 1)[0]!;
-    const methods = known.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method as string);
+    const matching = known.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method as string);
+    const methods = [...new Set(matching)];
     if (methods.length === 0) throw new ApiError('route_not_found', 'There is no such path.');
     const allow = methods.includes('GET') ? ['HEAD', ...methods] : methods;
     throw new ApiError('method_not_allowed', `This path takes ${allow.join(', ')}.`, {
@@ -182,12 +185,18 @@ async function failBeforeRouting(
   fail(parts, thrown, request, reply);
 }
 
+/** A change is worth a line, and so is what was refused or failed. That somebody looked is not. */
+function levelOf(method: string, status: number): 'debug' | 'info' {
+  return ['GET', 'HEAD', 'OPTIONS'].includes(method) && status < 400 ? 'debug' : 'info';
+}
+
 function record(parts: ServerParts, request: FastifyRequest, reply: FastifyReply): void {
   const seconds = (performance.now() - request.startedAt) / 1000;
   const route = request.routeOptions.url ?? 'none';
   parts.metrics.observe(request.method, route, reply.statusCode, seconds);
-  if (!parts.log.isLevelEnabled('info')) return;
-  parts.log.info(
+  const level = levelOf(request.method, reply.statusCode);
+  if (!parts.log.isLevelEnabled(level)) return;
+  parts.log[level](
     {
       request_id: request.id,
       method: request.method,

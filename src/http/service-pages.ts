@@ -4,16 +4,18 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { sql } from 'kysely';
-import { type Db, dialectOf } from '../db/database.ts';
-import { unavailableReason } from '../db/database-errors.ts';
+import type { Db } from '../db/database.ts';
 import { isAmong, isLoopback, networkOf, parseAddress, type Range } from '../lib/address.ts';
 import { Memo } from '../lib/bounded-cache.ts';
 import type { Loops } from '../lib/loops.ts';
 import { originForm } from '../lib/request-rules.ts';
 import { memoryRateCells } from './api/rate-cells.ts';
-import { errorsPage, referencePage } from './docs-pages.ts';
+import { docsPage, errorsPage, guidePage, referencePage, searchPage, welcomePage } from './docs-pages.ts';
 import type { HttpMetrics } from './http-metrics.ts';
+import { readinessChecks, readinessOf } from './readiness.ts';
+
+const pagePolicy =
+  "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
 interface ServicePageParts {
   db: Db;
@@ -24,6 +26,8 @@ interface ServicePageParts {
   deploymentMetrics(): Promise<string>;
   /** What `/readyz` says besides, though it is ready. */
   remarks(): string[];
+  /** How many routers of this process have a routing table in force; null: it has none to do with. */
+  countRouters(): number | null;
   /** The root certificate of the local CA; null: certificates come from an ACME directory. */
   caPem: (() => Promise<string>) | null;
   baseUrl(): string;
@@ -40,6 +44,7 @@ export function mountServicePages(
     metricsAccess,
     deploymentMetrics,
     remarks,
+    countRouters,
     caPem,
     baseUrl,
     apiUrl,
@@ -47,10 +52,8 @@ export function mountServicePages(
   }: ServicePageParts,
 ): void {
   const html = 'text/html; charset=utf-8';
-  const policy =
-    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-  const findDatabaseTrouble = databaseCheck(db);
+  const readiness = readinessOf({ db, countRouters });
   const stuckLines = () =>
     loops.stuck().map(({ name, forMs }) => `loop stuck: ${name}, its step began ${Math.round(forMs / 1000)} s ago\n`);
 
@@ -60,14 +63,31 @@ export function mountServicePages(
     return lines.length === 0 ? reply.send('ok\n') : reply.code(503).send(lines.join(''));
   });
 
-  server.get('/readyz', async (_request, reply) => {
+  server.get<{ Querystring: { verbose?: string } }>('/readyz', async ({ query }, reply) => {
     reply.header('cache-control', 'no-store').type('text/plain');
     if (isStopping()) return reply.code(503).header('retry-after', '5').send('stopping\n');
-    const trouble = await findDatabaseTrouble();
-    const lines = [...(trouble === null ? [] : [`database unavailable: ${trouble}\n`]), ...stuckLines()];
-    if (lines.length > 0) return reply.code(503).header('retry-after', '2').send(lines.join(''));
-    return reply.send(['ok', ...remarks(), ''].join('\n'));
+    const [reads, writes, routes] = await Promise.all(readinessChecks.map((name) => readiness[name]()));
+    const trouble = { reads, writes, routes };
+    const database = reads ?? writes ?? null;
+    const lines = [...(database === null ? [] : [`database unavailable: ${database}\n`]), ...stuckLines()];
+    const named = readinessChecks.map((name) => `${name}: ${trouble[name] ?? 'ok'}\n`);
+    if (lines.length > 0)
+      return reply
+        .code(503)
+        .header('retry-after', '2')
+        .send([...lines, ...named].join(''));
+    const details = query.verbose === undefined ? [] : named;
+    return reply.send(['ok\n', ...remarks().map((line) => `${line}\n`), ...details].join(''));
   });
+
+  for (const name of readinessChecks) {
+    server.get(`/readyz/${name}`, async (_request, reply) => {
+      reply.header('cache-control', 'no-store').type('text/plain');
+      if (isStopping()) return reply.code(503).header('retry-after', '5').send('stopping\n');
+      const trouble = await readiness[name]();
+      return trouble === null ? reply.send('ok\n') : reply.code(503).header('retry-after', '2').send(`${trouble}\n`);
+    });
+  }
 
   const readMetrics = keepFor(async () => (await metrics.registry.metrics()) + (await deploymentMetrics()));
   const references = new Memo<string>(10);
@@ -101,17 +121,33 @@ export function mountServicePages(
     return reply.type('application/x-pem-file').send(await caPem());
   });
 
-  server.get('/docs', { onRequest }, async (_request, reply) =>
-    reply
-      .type(html)
-      .header('content-security-policy', policy)
-      .send(references.get(`${apiUrl()} ${baseUrl()}`, () => referencePage(apiUrl(), baseUrl()))),
+  const pages = new Memo<string>(100);
+  const sendPage = (reply: FastifyReply, text: string) =>
+    reply.type(html).header('content-security-policy', pagePolicy).send(text);
+
+  server.get('/docs', { onRequest }, async (_request, reply) => sendPage(reply, pages.get('', docsPage)));
+
+  server.get('/docs/reference', { onRequest }, async (_request, reply) =>
+    sendPage(
+      reply,
+      references.get(`${apiUrl()} ${baseUrl()}`, () => referencePage(apiUrl(), baseUrl())),
+    ),
   );
 
-  server.get('/docs/errors', { onRequest }, async (_request, reply) =>
-    reply.type(html).header('content-security-policy', policy).send(errors.get('', errorsPage)),
-  );
+  server.get('/docs/errors', { onRequest }, async (_request, reply) => sendPage(reply, errors.get('', errorsPage)));
+
+  server.get<{ Params: { '*': string } }>('/docs/guides/*', { onRequest }, async ({ params }, reply) => {
+    const text = guidePage(params['*']);
+    return text === null ? reply.callNotFound() : sendPage(reply, text);
+  });
+
+  server.get<{ Querystring: { q?: string | string[] } }>('/docs/search', { onRequest }, async ({ query }, reply) => {
+    const words = Array.isArray(query.q) ? query.q.join(' ') : (query.q ?? '');
+    return sendPage(reply, searchPage(words.slice(0, mostQueryLength)));
+  });
 }
+
+const mostQueryLength = 200;
 
 /** From one network, of all these pages together. */
 const pagesPerMinute = 1200;
@@ -138,43 +174,6 @@ export function keepFor(compute: () => Promise<string>, nowMs = () => performanc
     });
     return computing;
   };
-}
-
-const databaseTimeoutMs = 2000;
-
-/**
- * The check of the database for `/readyz`: null if it answers, else what is wrong with it. One query is under way at a time
- * however many requests come: a silent database must not use up the connections.
- */
-function databaseCheck(db: Db): () => Promise<string | null> {
-  let asking: Promise<string | null> | null = null;
-  let askedAt = 0;
-  const ask = () => {
-    askedAt = performance.now();
-    asking = findTrouble(db)
-      .catch(unavailableReason)
-      .finally(() => {
-        asking = null;
-      });
-    return asking;
-  };
-  return () => {
-    const answer = asking ?? ask();
-    const { promise: late, resolve } = Promise.withResolvers<string>();
-    const leftMs = Math.max(0, askedAt + databaseTimeoutMs - performance.now());
-    const timer = setTimeout(resolve, leftMs, 'no answer');
-    return Promise.race([answer, late]).finally(() => clearTimeout(timer));
-  };
-}
-
-async function findTrouble(db: Db): Promise<string | null> {
-  if (dialectOf(db) === 'sqlite') {
-    await sql`select 1`.execute(db);
-    return null;
-  }
-  const { rows } = await sql<{ writes: boolean }>`
-    select current_setting('transaction_read_only') = 'off' as writes`.execute(db);
-  return rows[0]!.writes ? null : 'it takes no writes';
 }
 
 export interface MetricsAccess {
@@ -214,17 +213,43 @@ export function metricsRefusal(
 
 const servicePaths = /^\/(?:v1|docs|console|livez|readyz|metrics|local-ca\.pem)(?:[/?]|$)/;
 
+/** What the service offers beside the catalogue; relations of RFC 8631. The gallery shows links that have a title. */
+const serviceLinks = [
+  '</console>; rel="related"; title="Console"',
+  '</docs>; rel="service-doc"; title="API reference"',
+  '</v1/openapi.json>; rel="service-desc"; title="OpenAPI"',
+].join(', ');
+
+/** Stands at `/` while the catalogue has published nothing. */
+function sendWelcome({ method }: IncomingMessage, response: ServerResponse): void {
+  const page = welcomePage();
+  response.writeHead(200, {
+    'content-type': 'text/html; charset=utf-8',
+    'content-length': Buffer.byteLength(page),
+    'content-security-policy': pagePolicy,
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+  });
+  response.end(method === 'HEAD' ? undefined : page);
+}
+
+/** The gallery, and the document that it reads: as plain files on another server they come without these links. */
+const linkedPaths = new Set(['/', '/index.html', '/api/streams.json']);
+
 /** Puts the catalogue's handler in front of the server's own listener, so that its responses bypass Fastify. */
 export function mountSite(
   server: Server,
-  handle: (request: IncomingMessage, response: ServerResponse) => void,
+  handle: (request: IncomingMessage, response: ServerResponse, missing?: () => void) => void,
   endsConnections: () => boolean,
+  hasApi: boolean,
 ): void {
   const [service] = server.listeners('request') as RequestListener[];
   server.removeAllListeners('request');
   server.on('request', (request, response) => {
-    if (servicePaths.test(originForm(request.url!))) return service!(request, response as never);
+    const path = originForm(request.url!);
+    if (servicePaths.test(path)) return service!(request, response as never);
+    if (hasApi && linkedPaths.has(path)) response.setHeader('link', serviceLinks);
     if (endsConnections()) response.shouldKeepAlive = false;
-    handle(request, response);
+    handle(request, response, hasApi && path === '/' ? () => sendWelcome(request, response) : undefined);
   });
 }

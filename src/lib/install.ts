@@ -1,5 +1,7 @@
-// Where the files of this install are. The service runs from the bundle in dist/service, or straight from src/: both are
-// two folders below the root of the install, and every chunk of the bundle lies directly in its folder.
+// Where the files of this install are. The service runs from the bundle in dist/service (in a package: dist/package), or
+// straight from src/: each is two folders below the root of the install, and every chunk of a bundle lies directly in its
+// folder.
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -17,5 +19,11 @@ export const entries = {
   cli: 'src/cli/main.ts',
 } as const;
 
-export const entryPath = (name: keyof typeof entries): string =>
-  join(installDir, runsFromSource ? entries[name] : `dist/service/${name}.js`);
+/** Of a package: its bundle, and what it takes from other packages as files. */
+export const packedDir = join(installDir, 'dist/package');
+
+export function entryPath(name: keyof typeof entries): string {
+  if (runsFromSource) return join(installDir, entries[name]);
+  const builtHere = join(installDir, 'dist/service');
+  return join(existsSync(builtHere) ? builtHere : packedDir, `${name}.js`);
+}

@@ -6,15 +6,18 @@ export interface ProcessLock {
   release(): void;
 }
 
-/** null: another process holds it. */
+const sqliteBusy = 5;
+
+/** null: another process holds it. Throws where the disk does not let anyone take it. */
 export function takeProcessLock(path: string): ProcessLock | null {
   keepPrivate(path);
   const lock = new DatabaseSync(path, { timeout: 0 });
   try {
     lock.exec('pragma journal_mode = delete; pragma locking_mode = exclusive; begin exclusive');
-  } catch {
+  } catch (error) {
     lock.close();
-    return null;
+    if ((error as { errcode?: number }).errcode === sqliteBusy) return null;
+    throw error;
   }
   return { release: () => lock.close() };
 }

@@ -75,7 +75,8 @@ export type Conditions = Partial<
 
 const seconds = (ms: number) => Math.floor(ms / 1000);
 
-function lists(header: string, etag: string, weakly: boolean): boolean {
+/** Whether a header of conditions lists the tag. */
+export function listsTag(header: string, etag: string, weakly: boolean): boolean {
   if (header.trim() === '*') return true;
   return header.split(',').some((part) => {
     const tag = part.trim();
@@ -90,12 +91,12 @@ function unchangedSince(header: string, mtimeMs: number): boolean | null {
 
 export function evaluate(headers: Conditions, { etag, mtimeMs }: Validators): 'send' | 'not-modified' | 'failed' {
   if (headers['if-match'] !== undefined) {
-    if (!lists(headers['if-match'], etag, false)) return 'failed';
+    if (!listsTag(headers['if-match'], etag, false)) return 'failed';
   } else if (headers['if-unmodified-since'] !== undefined) {
     if (unchangedSince(headers['if-unmodified-since'], mtimeMs) === false) return 'failed';
   }
   if (headers['if-none-match'] !== undefined) {
-    return lists(headers['if-none-match'], etag, true) ? 'not-modified' : 'send';
+    return listsTag(headers['if-none-match'], etag, true) ? 'not-modified' : 'send';
   }
   const since = headers['if-modified-since'];
   return since !== undefined && unchangedSince(since, mtimeMs) === true ? 'not-modified' : 'send';

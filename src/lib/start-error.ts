@@ -8,13 +8,14 @@ export class StartError extends Error {
   }
 }
 
-const wrongSettings = 78;
+/** The machine does not let it start at the moment, for example because the disk is full. A later start may succeed. */
+export class StartTrouble extends StartError {}
+
+export const wrongSettings = 78;
 
 /** What to print about a start that failed, and the exit code it ends with. */
 export function explainStart(error: unknown): { lines: string[]; exitCode: number } {
+  if (error instanceof StartTrouble) return { lines: error.lines, exitCode: 1 };
   if (error instanceof StartError) return { lines: error.lines, exitCode: wrongSettings };
-  const { code, message, stack } = error as NodeJS.ErrnoException;
-  const isPort = message.startsWith('listen ') && ['EADDRINUSE', 'EACCES', 'EADDRNOTAVAIL'].includes(String(code));
-  const ports = 'Is another one running? Ports: SLUICE_PORT, SLUICE_ROUTER_PORT, SLUICE_ROUTER_TLS_PORT.';
-  return { lines: [isPort ? `${message}. ${ports}` : String(stack)], exitCode: 1 };
+  return { lines: [String((error as Error).stack)], exitCode: 1 };
 }

@@ -1,5 +1,6 @@
 // Creating and deleting an environment spans features: its alert rules come with it; its alerts, routes and instances
 // go with it.
+import type { Quotas } from '../accounts/quotas.ts';
 import { insertDefaultRules } from '../alerts/default-rules.ts';
 import { endAlertsOf } from '../alerts/incidents.ts';
 import { createEnvironment, deleteEnvironment } from '../contract/environments.ts';
@@ -10,6 +11,7 @@ import { deploymentInProgress, findInProgress } from '../deployments/deployment-
 import { changeEnvironment, newEnvironment } from '../environments/change-environment.ts';
 import * as environments from '../environments/environment-queries.ts';
 import { freeHost, keepHosts } from '../environments/environment-queries.ts';
+import { storeVariables } from '../environments/revision-settings.ts';
 import { type ServedRoute, serve } from '../http/api/served-route.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
@@ -18,7 +20,7 @@ import { requireProject } from '../projects/project-queries.ts';
 import type { Regions } from '../regions/regions.ts';
 import { publish } from '../signals/signals.ts';
 import { markRoutingChanged } from '../traffic/traffic-queries.ts';
-import { isSmall, markEnvironmentDeleted, ofEnvironment } from './removal.ts';
+import { isSmall, markEnvironmentDeleted, ofEnvironment, publishDomainsOf } from './removal.ts';
 
 const maxEnvironments = 100;
 
@@ -26,13 +28,14 @@ interface EnvironmentLifecycleParts {
   ids: IdSource;
   clock: Clock;
   seal: Seal;
+  quotas: Quotas;
   regions: Regions;
   urlOf(host: string): string;
   hostKeptMs?: number;
 }
 
 export function environmentLifecycleRoutes(parts: EnvironmentLifecycleParts): ServedRoute[] {
-  const { ids, clock, seal, regions, urlOf, hostKeptMs = 0 } = parts;
+  const { ids, clock, seal, quotas, regions, urlOf, hostKeptMs = 0 } = parts;
   return [
     serve(createEnvironment, async (call, tx) => {
       const project = await requireProject(tx, call.caller, call.params.id);
@@ -47,12 +50,15 @@ export function environmentLifecycleRoutes(parts: EnvironmentLifecycleParts): Se
         { projectId: project.id, name, region: regions.choose(region), host },
         clock.now(),
       );
-      const row = changeEnvironment(created, changes, seal, clock.now());
-      try {
-        await environments.insertEnvironment(tx, row);
-      } catch (error) {
-        throw isUniqueViolation(error) ? environmentExists(name) : error;
-      }
+      const { row, variables } = changeEnvironment(created, changes, {}, seal, clock.now());
+      await quotas.within(tx, call.caller.accountId, ['environments', 'variables_bytes'], async () => {
+        try {
+          await environments.insertEnvironment(tx, row);
+        } catch (error) {
+          throw isUniqueViolation(error) ? environmentExists(name) : error;
+        }
+        if (variables) await storeVariables(tx, row, variables);
+      });
       await insertDefaultRules(tx, { ids, clock }, { projectId: project.id, environment: name });
       return {
         body: environments.presentEnvironment(row, urlOf),
@@ -69,6 +75,7 @@ export function environmentLifecycleRoutes(parts: EnvironmentLifecycleParts): Se
       if (busy) throw deploymentInProgress(busy);
       const owner = { id: row.project_id, account_id: call.caller.accountId };
       await keepHosts(tx, owner, row.name, clock.now() + hostKeptMs);
+      await publishDomainsOf(tx, ofEnvironment(row));
       if (await isSmall(tx, ofEnvironment(row))) {
         await endAlertsOf(tx, { ids, clock }, key);
         await environments.deleteEnvironment(tx, row);
@@ -78,7 +85,8 @@ export function environmentLifecycleRoutes(parts: EnvironmentLifecycleParts): Se
       await markRoutingChanged(tx, key);
       publish(tx, 'environments', key);
       publish(tx, 'removals', null);
-      return { body: undefined };
+      const { name, region, replicas } = row;
+      return { body: undefined, before: { name, region, replicas } };
     }),
   ];
 }

@@ -1,13 +1,13 @@
 // Creating and deleting a project spans features: its first environment, that environment's alert rules, and what has
 // to end or be cleaned up when it goes.
+import type { Quotas } from '../accounts/quotas.ts';
 import { insertDefaultRules } from '../alerts/default-rules.ts';
 import { endAlertsOf } from '../alerts/incidents.ts';
-import { ApiError, quotaExceeded } from '../contract/errors.ts';
+import { ApiError } from '../contract/errors.ts';
 import { createProject, deleteProject } from '../contract/projects.ts';
 import type { Caller } from '../contract/scopes.ts';
-import type { Db } from '../db/database.ts';
 import { isUniqueViolation } from '../db/database-errors.ts';
-import { ChangedMeanwhile, lockRow } from '../db/guarded.ts';
+import { ChangedMeanwhile } from '../db/guarded.ts';
 import { deploymentInProgress, findInProgressOf } from '../deployments/deployment-queries.ts';
 import { newEnvironment } from '../environments/change-environment.ts';
 import { freeHost, insertEnvironment, keepHosts } from '../environments/environment-queries.ts';
@@ -19,7 +19,7 @@ import { freeSlug, slugOf, slugTaken } from '../projects/project-slugs.ts';
 import type { Regions } from '../regions/regions.ts';
 import { publish } from '../signals/signals.ts';
 import { markRoutingChanged } from '../traffic/traffic-queries.ts';
-import { isSmall, markProjectDeleted, ofProject } from './removal.ts';
+import { isSmall, markProjectDeleted, ofProject, publishDomainsOf } from './removal.ts';
 
 const firstEnvironment = 'production';
 
@@ -27,8 +27,7 @@ interface ProjectLifecycleParts {
   ids: IdSource;
   clock: Clock;
   regions: Regions;
-  /** Of an account; 0: any number. */
-  maxProjects: number;
+  quotas: Quotas;
   /** For how long a deleted environment's address is kept for its account. */
   hostKeptMs?: number;
 }
@@ -37,13 +36,12 @@ export function projectLifecycleRoutes({
   ids,
   clock,
   regions,
-  maxProjects,
+  quotas,
   hostKeptMs = 0,
 }: ProjectLifecycleParts): ServedRoute[] {
   return [
     serve(createProject, async (call, tx) => {
       refuseBoundToken(call.caller);
-      await requireRoom(tx, call.caller, maxProjects);
       const { body, caller } = call;
       const region = regions.choose(body.region);
       const slug = body.slug ?? (await freeSlug(tx, ids, caller.accountId, slugOf(body.name)));
@@ -62,17 +60,19 @@ export function projectLifecycleRoutes({
         updated_at: nowMs,
         version: 1,
       };
-      try {
-        await projects.insertProject(tx, row);
-      } catch (error) {
-        if (!isUniqueViolation(error)) throw error;
-        // A slug derived from the name was taken by a concurrent request: the next attempt finds the next free one.
-        throw body.slug === undefined ? new ChangedMeanwhile() : slugTaken(slug);
-      }
-      const host = await freeHost(tx, { ids, clock }, { accountId: caller.accountId, slug }, firstEnvironment);
-      const named = { projectId: row.id, name: firstEnvironment, region, host };
-      const environment = newEnvironment(named, nowMs);
-      await insertEnvironment(tx, environment);
+      const environment = await quotas.within(tx, caller.accountId, ['projects', 'environments'], async () => {
+        try {
+          await projects.insertProject(tx, row);
+        } catch (error) {
+          if (!isUniqueViolation(error)) throw error;
+          // A slug derived from the name was taken by a concurrent request: the next attempt finds the next free one.
+          throw body.slug === undefined ? new ChangedMeanwhile() : slugTaken(slug);
+        }
+        const host = await freeHost(tx, { ids, clock }, { accountId: caller.accountId, slug }, firstEnvironment);
+        const first = newEnvironment({ projectId: row.id, name: firstEnvironment, region, host }, nowMs);
+        await insertEnvironment(tx, first);
+        return first;
+      });
       await insertDefaultRules(tx, { ids, clock }, { projectId: row.id, environment: firstEnvironment });
       return {
         body: projects.presentProject(row, [environment]),
@@ -89,6 +89,7 @@ export function projectLifecycleRoutes({
       if (busy) throw deploymentInProgress(busy);
       await markRoutingChanged(tx, { projectId: row.id });
       await keepHosts(tx, row, null, clock.now() + hostKeptMs);
+      await publishDomainsOf(tx, ofProject(row.id));
       if (row.backlog === 0 && (await isSmall(tx, ofProject(row.id)))) {
         await endAlertsOf(tx, { ids, clock }, { projectId: row.id });
         await projects.deleteProject(tx, row);
@@ -96,16 +97,10 @@ export function projectLifecycleRoutes({
         await markProjectDeleted(tx, row, clock.now());
       }
       publish(tx, 'removals', null);
-      return { body: undefined };
+      const { name, slug, description, labels } = row;
+      return { body: undefined, before: { name, slug, description, labels: JSON.parse(labels) } };
     }),
   ];
-}
-
-async function requireRoom(tx: Db, { accountId }: Caller, maxProjects: number): Promise<void> {
-  if (maxProjects === 0) return;
-  await lockRow(tx, 'account', accountId);
-  if (!(await projects.hasProjects(tx, accountId, maxProjects))) return;
-  throw quotaExceeded(`An account has at most ${maxProjects} projects.`, 'projects', maxProjects);
 }
 
 function refuseBoundToken(caller: Caller): void {

@@ -28,6 +28,7 @@ const belongings = [
   'log_stream',
   'instance_end',
   'revision',
+  'variable_set',
   'deployment',
 ] as const satisfies (keyof Tables)[];
 
@@ -56,6 +57,12 @@ async function countUpTo(tx: Db, table: keyof Tables, owner: RawBuilder<unknown>
     tx,
   );
   return Number(rows[0]!.count);
+}
+
+/** Routers stop presenting the certificates of its domains. A project has at most 1,000 domains. */
+export async function publishDomainsOf(tx: Db, owner: RawBuilder<unknown>): Promise<void> {
+  const { rows } = await sql<{ hostname: string }>`select hostname from domain where ${owner}`.execute(tx);
+  for (const { hostname } of rows) publish(tx, 'domains', { hostname });
 }
 
 /** Its slug is free at once, and so are the addresses and domains of its environments. */

@@ -132,8 +132,13 @@ async function listInstancesToCollect(db: Db, owner: string | null): Promise<Ins
 
 interface CollectionParts extends TailParts {
   log: Log;
-  /** Gets what was collected, before it is stored. */
-  onLines(instance: LoggedInstance, lines: Buffer): void;
+  /** Gets what was collected, before it is stored, and whose it is. */
+  onLines(accountId: string, instance: LoggedInstance, lines: Buffer): void;
+}
+
+async function accountOf(db: Db, projectId: string): Promise<string> {
+  const project = db.selectFrom('project').select('account_id').where('id', '=', projectId);
+  return (await project.executeTakeFirst())?.account_id ?? '';
 }
 
 /** The first lines after a while are stored soon, so that they are seen; more of them in rounds. */
@@ -187,13 +192,14 @@ export class Collection {
     const { db, clock, onLines } = this.#parts;
     const stream = await openStream(db, this.instance, clock.now());
     if (!stream) return;
+    const accountId = await accountOf(db, this.instance.key.projectId);
     const position = stream.position === null ? null : parsePosition(stream.position);
     const tail = new Tail(this.#parts, this.instance, stream, position);
     const failing = new AbortController();
     const until = AbortSignal.any([signal, failing.signal]);
     try {
       for await (const lines of this.#engine.follow!(this.instance.id, position, until)) {
-        onLines(this.instance, lines);
+        onLines(accountId, this.instance, lines);
         await tail.add(lines);
         this.#writeSoon(tail, (error) => failing.abort(error));
       }

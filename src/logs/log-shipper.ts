@@ -1,5 +1,5 @@
 // Also sends what instances print to one receiver, by syslog or OTLP. Lines wait in queues of bounded size, one for each
-// project, which take turns: one that prints a lot loses its own lines and nobody else's. While the receiver is away or slow,
+// account, which take turns: one that prints a lot loses its own lines and nobody else's. While the receiver is away or slow,
 // lines that do not fit are dropped, counted and logged: collecting and storing never wait for it. Where it refuses what it
 // is sent, that is split until what it refuses is found, and dropped.
 import { setTimeout as pause } from 'node:timers/promises';
@@ -24,7 +24,7 @@ interface Waiting {
 }
 
 const maxWaitingBytes = 8 * 1024 * 1024;
-/** Of one project: a quarter. */
+/** Of one account: a quarter. */
 const maxOwnBytes = maxWaitingBytes / 4;
 /** A receiver that refuses whatever it is sent is not asked about every single line. */
 const maxRefusals = 50;
@@ -42,7 +42,7 @@ const countLines = (lines: Buffer): number => {
 export class Shipper {
   readonly receiver: Receiver;
   readonly #log: Log;
-  /** By project, in the order of their turns. */
+  /** By account, in the order of their turns. */
   readonly #queues = new Map<string, Waiting[]>();
   readonly #ownBytes = new Map<string, number>();
   readonly #stopping = new AbortController();
@@ -58,18 +58,17 @@ export class Shipper {
     this.#log = log;
   }
 
-  add(instance: LoggedInstance, lines: Buffer): void {
-    const { projectId } = instance.key;
-    const ownBytes = this.#ownBytes.get(projectId) ?? 0;
+  add(owner: string, instance: LoggedInstance, lines: Buffer): void {
+    const ownBytes = this.#ownBytes.get(owner) ?? 0;
     if (this.#waitingBytes + lines.length > maxWaitingBytes || ownBytes + lines.length > maxOwnBytes) {
       this.#drop(countLines(lines), 'too many wait');
       return;
     }
-    const queue = this.#queues.get(projectId) ?? [];
-    this.#queues.set(projectId, queue);
+    const queue = this.#queues.get(owner) ?? [];
+    this.#queues.set(owner, queue);
     // A copy: the collector changes times in its own.
     queue.push({ instance, lines: Buffer.from(lines) });
-    this.#ownBytes.set(projectId, ownBytes + lines.length);
+    this.#ownBytes.set(owner, ownBytes + lines.length);
     this.#waitingBytes += lines.length;
     this.#sending ??= this.#sendAll().finally(() => {
       this.#sending = null;
@@ -89,22 +88,22 @@ export class Shipper {
     while (!this.#stopping.signal.aborted) {
       const next = this.#queues.entries().next().value;
       if (!next) return;
-      const [projectId, queue] = next;
+      const [owner, queue] = next;
       const batch = batchOf(queue);
       await this.#sendBatch(batch.flatMap(({ instance, lines }) => [...shippedLines(instance, lines)]));
-      this.#remove(projectId, queue, batch);
+      this.#remove(owner, queue, batch);
     }
   }
 
-  /** The project's next turn is behind those of all others. */
-  #remove(projectId: string, queue: Waiting[], batch: Waiting[]): void {
+  /** The account's next turn is behind those of all others. */
+  #remove(owner: string, queue: Waiting[], batch: Waiting[]): void {
     const bytes = batch.reduce((sum, { lines }) => sum + lines.length, 0);
     this.#waitingBytes -= bytes;
-    this.#ownBytes.set(projectId, this.#ownBytes.get(projectId)! - bytes);
+    this.#ownBytes.set(owner, this.#ownBytes.get(owner)! - bytes);
     queue.splice(0, batch.length);
-    this.#queues.delete(projectId);
-    if (queue.length > 0) this.#queues.set(projectId, queue);
-    else this.#ownBytes.delete(projectId);
+    this.#queues.delete(owner);
+    if (queue.length > 0) this.#queues.set(owner, queue);
+    else this.#ownBytes.delete(owner);
   }
 
   /** Resolves once all of it is shipped or dropped. */

@@ -1,5 +1,5 @@
 // What spans all projects of an account, read with a few queries however many projects a page shows.
-import { type Expression, type RawBuilder, type SelectQueryBuilder, type SqlBool, sql } from 'kysely';
+import { type RawBuilder, type SelectQueryBuilder, type SqlBool, sql } from 'kysely';
 import type { Severity } from '../contract/alert-rules.ts';
 import type { AlertState } from '../contract/alerts.ts';
 import type { DeploymentState } from '../contract/deployments.ts';
@@ -8,30 +8,11 @@ import { type OverviewSort, sparkPoints } from '../contract/overview.ts';
 import { type HealthState, healthStates } from '../contract/projects.ts';
 import type { Caller } from '../contract/scopes.ts';
 import type { Db } from '../db/database.ts';
-import { newestFirst, type Page } from '../db/keyset-page.ts';
+import type { Page } from '../db/keyset-page.ts';
+import { containsWord, type Found, searchNewestFirst, wordsOf } from '../db/search.ts';
 import type { Tables } from '../db/tables.ts';
 import type { ProjectRow } from '../projects/project-queries.ts';
 import { bucketMs } from '../traffic/measurements.ts';
-
-/** `%` and `_` stand for themselves. */
-const containing = (word: string): string => `%${word.replaceAll(/[\\%_]/g, '\\$&')}%`;
-
-const wordsOf = (search: string | undefined): string[] =>
-  (search ?? '').toLowerCase().split(/\s+/).filter(Boolean).slice(0, 10);
-
-const like = (column: Expression<unknown>, word: string) =>
-  sql<SqlBool>`lower(${column}) like ${containing(word)} escape '\\'`;
-
-/** Each word has to be in one of the texts. */
-function matching(search: string | undefined, texts: readonly Expression<unknown>[]): Expression<SqlBool>[] {
-  return wordsOf(search).map(
-    (word) =>
-      sql<SqlBool>`(${sql.join(
-        texts.map((text) => like(text, word)),
-        sql` or `,
-      )})`,
-  );
-}
 
 /** Only what the caller may see. */
 function visible<T extends keyof Tables, Row>(
@@ -72,9 +53,9 @@ export interface ProjectFilter {
 
 /** The images that serve now, the names of environments: a word may be in any of them. */
 const inEnvironments = (word: string) => sql<SqlBool>`exists (select 1 from environment e
-    where e.project_id = project.id and ${like(sql`e.name`, word)})
+    where e.project_id = project.id and ${containsWord(sql`e.name`, word)})
   or exists (select 1 from revision r where r.project_id = project.id and r.state in ('active', 'canary')
-    and ${like(sql`r.image`, word)})`;
+    and ${containsWord(sql`r.image`, word)})`;
 
 export async function listOverviewProjects(
   db: Db,
@@ -85,7 +66,7 @@ export async function listOverviewProjects(
   const { by, direction } = orders[sort];
   let query = visible(db.selectFrom('project').selectAll(), caller, 'id');
   for (const word of wordsOf(search)) {
-    const own = [sql`project.name`, sql`project.slug`, sql`project.labels`].map((text) => like(text, word));
+    const own = [sql`project.name`, sql`project.slug`, sql`project.labels`].map((text) => containsWord(text, word));
     query = query.where(sql<SqlBool>`(${sql.join([...own, inEnvironments(word)], sql` or `)})`);
   }
   if (health !== undefined) query = query.where(healthRank, '=', healthStates.indexOf(health));
@@ -286,17 +267,14 @@ export async function listAllDeployments(
   caller: Caller,
   { project_id, environment, state, search }: DeploymentFilter,
   page: Page,
-): Promise<DeploymentSummaryRow[]> {
+): Promise<Found<DeploymentSummaryRow>> {
   let query = visible(summaries(db), caller, 'project_id');
   if (project_id !== undefined) query = query.where('project_id', '=', project_id);
   if (environment !== undefined) query = query.where('environment', '=', environment);
   if (state !== undefined) query = query.where('state', '=', state);
   const texts = [sql`deployment.image`, sql`deployment.note`, sql`deployment.environment`, sql`deployment.id`];
   const revision = sql`'r' || deployment.revision`;
-  for (const each of matching(search, [...texts, revision, projectName('deployment'), creatorName])) {
-    query = query.where(each);
-  }
-  return newestFirst(query, page).execute();
+  return searchNewestFirst(query, search, [...texts, revision, projectName('deployment'), creatorName], page);
 }
 
 interface AlertFilter {
@@ -311,14 +289,12 @@ export async function listAllAlerts(db: Db, caller: Caller, { state, severity, s
   if (state !== undefined) query = query.where('resolved_at', state === 'firing' ? 'is' : 'is not', null);
   if (severity !== undefined) query = query.where('severity', '=', severity);
   const texts = [sql`alert.name`, sql`alert.message`, sql`alert.environment`, projectName('alert')];
-  for (const each of matching(search, texts)) query = query.where(each);
-  return newestFirst(query, page).execute();
+  return searchNewestFirst(query, search, texts, page);
 }
 
 export async function listAllDomains(db: Db, caller: Caller, search: string | undefined, page: Page) {
   const named = db.selectFrom('domain').selectAll().select(projectName('domain').as('project_name'));
-  let query = visible(named, caller, 'project_id');
+  const query = visible(named, caller, 'project_id');
   const texts = [sql`domain.hostname`, sql`domain.environment`, projectName('domain')];
-  for (const each of matching(search, texts)) query = query.where(each);
-  return newestFirst(query, page).execute();
+  return searchNewestFirst(query, search, texts, page);
 }

@@ -36,22 +36,22 @@ export function overviewRoutes(parts: OverviewParts): ServedRoute[] {
     }),
 
     serve(contract.listAllDeployments, async (call, db) => {
-      const rows = await queries.listAllDeployments(db, call.caller, call.query, call.page);
-      return { body: call.paginate(rows, (row) => row.id, presentSummary) };
+      const { rows, searchedTo } = await queries.listAllDeployments(db, call.caller, call.query, call.page);
+      return { body: call.paginate(rows, (row) => row.id, presentSummary, searchedTo) };
     }),
 
     serve(contract.listAllAlerts, async (call, db) => {
-      const rows = await queries.listAllAlerts(db, call.caller, call.query, call.page);
+      const { rows, searchedTo } = await queries.listAllAlerts(db, call.caller, call.query, call.page);
       const present = ({ project_name, ...row }: AlertRow & { project_name: string }) => ({
         ...presentAlert(row),
         project_id: row.project_id,
         project_name,
       });
-      return { body: call.paginate(rows, (row) => row.id, present) };
+      return { body: call.paginate(rows, (row) => row.id, present, searchedTo) };
     }),
 
     serve(contract.listAllDomains, async (call, db) => {
-      const rows = await queries.listAllDomains(db, call.caller, call.query.search, call.page);
+      const { rows, searchedTo } = await queries.listAllDomains(db, call.caller, call.query.search, call.page);
       const certificates = await findCertificates(db, rows);
       return {
         body: call.paginate(
@@ -62,6 +62,7 @@ export function overviewRoutes(parts: OverviewParts): ServedRoute[] {
             project_id: row.project_id,
             project_name: row.project_name,
           }),
+          searchedTo,
         ),
       };
     }),

@@ -1,12 +1,13 @@
 // Projects in the database, and as the API shows them.
-import type { Selectable } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import { notFound } from '../contract/errors.ts';
 import { healthStates, type Project } from '../contract/projects.ts';
 import type { Caller } from '../contract/scopes.ts';
 import { type Db, dialectOf } from '../db/database.ts';
 import { changeOne } from '../db/guarded.ts';
-import { newestFirst, type Page } from '../db/keyset-page.ts';
+import type { Page } from '../db/keyset-page.ts';
 import { jsonTexts, prepared, preparedInsert } from '../db/prepared.ts';
+import { type Found, searchNewestFirst } from '../db/search.ts';
 import type { Tables } from '../db/tables.ts';
 import { isoTime } from '../lib/iso-time.ts';
 
@@ -34,28 +35,19 @@ export async function requireProject(db: Db, caller: Caller, id: string): Promis
   return row;
 }
 
-export async function listProjects(db: Db, caller: Caller, page: Page): Promise<ProjectRow[]> {
+export async function listProjects(
+  db: Db,
+  caller: Caller,
+  search: string | undefined,
+  page: Page,
+): Promise<Found<ProjectRow>> {
   let query = db
     .selectFrom('project')
     .selectAll()
     .where('account_id', '=', caller.accountId)
     .where('deleted_at', 'is', null);
   if (caller.projectIds !== null) query = query.where('id', 'in', [...caller.projectIds, '']);
-  return newestFirst(query, page).execute();
-}
-
-/** Whether the account has so many projects, or more. */
-export async function hasProjects(db: Db, accountId: string, count: number): Promise<boolean> {
-  const last = await db
-    .selectFrom('project')
-    .select('id')
-    .where('account_id', '=', accountId)
-    .where('deleted_at', 'is', null)
-    .orderBy('id')
-    .limit(1)
-    .offset(count - 1)
-    .executeTakeFirst();
-  return last !== undefined;
+  return searchNewestFirst(query, search, [sql`name`, sql`slug`, sql`description`, sql`labels`], page);
 }
 
 /** The ids among these that are projects the caller may see. */

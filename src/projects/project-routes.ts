@@ -16,11 +16,11 @@ import { slugTaken } from './project-slugs.ts';
 export function projectRoutes({ clock }: { clock: Clock }): ServedRoute[] {
   return [
     serve(contract.listProjects, async (call, db) => {
-      const rows = await listProjects(db, call.caller, call.page);
+      const { rows, searchedTo } = await listProjects(db, call.caller, call.query.search, call.page);
       const shown = rows.slice(0, call.page.limit).map((row) => row.id);
       const shownIn = await listShownEnvironmentsOf(db, shown);
       const present = (row: ProjectRow) => presentProject(row, shownIn.get(row.id)!);
-      return { body: call.paginate(rows, (row) => row.id, present) };
+      return { body: call.paginate(rows, (row) => row.id, present, searchedTo) };
     }),
 
     serve(contract.getProject, async (call, db) => {

@@ -66,7 +66,7 @@ export function registryRoutes({ ids, clock, seal }: RegistryParts): ServedRoute
       const row = await requireRegistry(tx, call.caller, call.params.reg);
       call.expectVersion(row.version);
       await deleteRegistry(tx, row);
-      return { body: undefined };
+      return { body: undefined, before: presentRegistry(row) };
     }),
   ];
 }

@@ -3,7 +3,7 @@
 // NOTIFY. A signal carries no state and can get lost between processes: every subscriber also polls from time to
 // time.
 import type { Db } from '../db/database.ts';
-import { scopeOf, type TransactionScope } from '../db/transactions.ts';
+import { runAll, scopeOf, type TransactionScope } from '../db/transactions.ts';
 
 export interface Topics {
   /** An event was written: followers of the stream read on, its deliveries are due. */
@@ -81,9 +81,10 @@ export function subscribe<T extends Topic>(db: Db, topic: T, listener: Listener<
 }
 
 function deliver(hub: Hub, batch: Batch, scope?: TransactionScope): void {
+  const notices: (() => void)[] = [];
   for (const [topic, signals] of batch) {
     const list = [...signals.values()];
-    for (const listener of hub.listeners.get(topic) ?? []) listener(list);
+    for (const listener of hub.listeners.get(topic) ?? []) notices.push(() => listener(list));
   }
-  hub.forward?.(batch, scope);
+  runAll([...notices, () => hub.forward?.(batch, scope)]);
 }

@@ -29,42 +29,62 @@ export class Child {
   readonly name: string;
   readonly entry: string;
   readonly ended: Promise<Ending>;
-  readonly #process: ChildProcess;
+  /** null: it could not be started at all. */
+  readonly #process: ChildProcess | null;
   readonly #reported = new Set<string>();
   readonly #listeners = new Set<() => void>();
   #failure: string | null = null;
   #ending: Ending | null = null;
+  /** When it said last that it is well. */
+  #wellAt = performance.now();
+  #trouble: string | null = null;
 
+  /** Never throws: one that cannot be started is one that has ended, and is started again like any other. */
   constructor({ name, entry, flags = [], env, sockets }: ChildOptions) {
     this.name = name;
     this.entry = entry;
-    this.#process = spawn(process.execPath, [...flags, ...process.execArgv, entry], {
-      env,
-      stdio: ['ignore', 'inherit', 'inherit', ...sockets, 'ipc'],
-    });
-    this.#process.on('message', (report: ChildReport) => {
-      if (report.failed !== undefined) this.#failure = report.failed;
-      for (const key of Object.keys(report)) this.#reported.add(key);
-      this.#notify();
-    });
     const { promise, resolve } = Promise.withResolvers<Ending>();
+    this.ended = promise;
     const end = (exitCode: number | null, signal: string | null) => {
       this.#ending ??= { exitCode, signal, failure: this.#failure };
       this.#notify();
       resolve(this.#ending);
     };
-    this.#process.on('exit', end);
-    // It could not be started at all, for example because an installation is replacing the program at this moment.
-    this.#process.on('error', (error) => {
-      if (this.#process.pid !== undefined) return;
+    // Its program may be missing or half written at this moment, while an installation replaces it. Some of these errors
+    // are thrown (ETXTBSY), others are events (ENOENT, EAGAIN).
+    const failToStart = (error: Error) => {
       this.#failure = error.message;
       end(null, null);
-    });
-    this.ended = promise;
+    };
+    let started: ChildProcess | null = null;
+    try {
+      started = spawn(process.execPath, [...flags, ...process.execArgv, entry], {
+        env,
+        stdio: ['ignore', 'inherit', 'inherit', ...sockets, 'ipc'],
+      });
+      started.on('message', (report: ChildReport) => this.#hear(report));
+      started.on('exit', end);
+      started.on('error', (error) => {
+        if (started?.pid === undefined) failToStart(error);
+      });
+    } catch (error) {
+      failToStart(error as Error);
+    }
+    this.#process = started;
   }
 
   get pid(): number | undefined {
-    return this.#process.pid;
+    return this.#process?.pid;
+  }
+
+  /** For how long it has not said that it is well, and what it said instead; null: nothing. */
+  get silence(): { forMs: number; trouble: string | null } {
+    return { forMs: performance.now() - this.#wellAt, trouble: this.#trouble };
+  }
+
+  /** This process could not listen to it meanwhile. */
+  forgiveSilence(): void {
+    this.#wellAt = performance.now();
   }
 
   get hasEnded(): boolean {
@@ -100,11 +120,11 @@ export class Child {
 
   /** Does nothing if it has ended. */
   send(message: object, socket?: object): void {
-    if (this.#process.connected) this.#process.send(message, socket as SendHandle | undefined, {}, () => {});
+    if (this.#process?.connected) this.#process.send(message, socket as SendHandle | undefined, {}, () => {});
   }
 
   kill(signal: NodeJS.Signals): void {
-    if (this.#process.pid !== undefined) this.#process.kill(signal);
+    if (this.#process?.pid !== undefined) this.#process.kill(signal);
   }
 
   /** It was told to end, and is killed if it does not. */
@@ -116,8 +136,16 @@ export class Child {
 
   /** The supervisor may end before it does. */
   leaveBehind(): void {
-    this.#process.unref();
-    this.#process.channel?.unref();
+    this.#process?.unref();
+    this.#process?.channel?.unref();
+  }
+
+  #hear(report: ChildReport): void {
+    if (report.failed !== undefined) this.#failure = report.failed;
+    if (report.trouble === undefined) this.#wellAt = performance.now();
+    this.#trouble = report.trouble ?? null;
+    for (const key of Object.keys(report)) this.#reported.add(key);
+    this.#notify();
   }
 
   #notify(): void {

@@ -1,19 +1,21 @@
 // The processes of the service: one control process, and the router workers. Starting, replacing and ending them is here;
 // when to do which is up to the supervisor.
+import { existsSync } from 'node:fs';
 import type { Config } from '../config.ts';
 import { readOrMakeSecretKey } from '../data-dir.ts';
 import { entryPath } from '../lib/install.ts';
 import { createSeal, type Seal } from '../lib/seal.ts';
 import { haproxyFilesOf } from '../traffic/haproxy/haproxy-files.ts';
 import { stopMaster } from '../traffic/haproxy/haproxy-process.ts';
-import { agentSocketPath } from '../traffic/worker/agent-protocol.ts';
-import { workerSettings } from '../wiring/worker-settings.ts';
+import { agentSocketPath, tablePathIn } from '../traffic/worker/agent-protocol.ts';
+import { routingDirOf, workerSettings } from '../wiring/worker-settings.ts';
 import { Child, type ChildOptions } from './child.ts';
 import { replaceBeside, replaceControl } from './hand-over.ts';
 import { Keeper } from './keeper.ts';
 import type { Sockets } from './sockets.ts';
 import type { SupervisorLog } from './supervisor-log.ts';
 import type { ControlOrder, ControlSettings } from './supervisor-protocol.ts';
+import { supervisorSocketPath } from './supervisor-socket.ts';
 
 type Env = Record<string, string | undefined>;
 
@@ -53,10 +55,11 @@ export class Fleet {
     this.#agentSocket = agentSocketPath(config.dataDir);
     const isRouter = config.roles.includes('router') && config.haproxy === null;
     this.#seal = isRouter ? createSeal(config.secretKey ?? readOrMakeSecretKey(config.dataDir)) : null;
-    this.#control = new Keeper(() => this.#startControl({ waits: false }), log);
+    const watchdogMs = config.watchdogS * 1000;
+    this.#control = new Keeper(() => this.#startControl({ waits: false }), log, watchdogMs);
     this.#workers = Array.from({ length: isRouter ? config.routerWorkers : 0 }, (_, index) => {
       const start = () => this.#startWorker(`w${index + 1}`);
-      return { keeper: new Keeper(start, log), start };
+      return { keeper: new Keeper(start, log, watchdogMs), start };
     });
   }
 
@@ -69,9 +72,21 @@ export class Fleet {
     this.#control.keep(first);
   }
 
-  /** Resolves when all of them accept requests. */
+  /** After the first one has failed. Resolves when one is ready; each that fails is started again. */
+  async retryControl(): Promise<void> {
+    this.#control.start();
+    await this.#control.firstReady;
+  }
+
+  /** Resolves when all of them accept requests, or right away where there are none. */
   async startWorkers(): Promise<void> {
-    await Promise.all(this.#workers.map(({ keeper }) => keeper.start().waitFor('ready')));
+    for (const { keeper } of this.#workers) keeper.start();
+    await Promise.all(this.#workers.map(({ keeper }) => keeper.firstReady));
+  }
+
+  /** Whether the router workers have a table to go by if the control process gives them none. */
+  get servesWithoutControl(): boolean {
+    return this.#workers.length > 0 && existsSync(tablePathIn(routingDirOf(this.#parts.config.dataDir)));
   }
 
   greet(): void {
@@ -129,6 +144,7 @@ export class Fleet {
       routerWorkers: ports && { agentSocket: this.#agentSocket, ports },
       routerLine: this.#parts.routerLine,
       waits,
+      supervisorSocket: supervisorSocketPath(this.#parts.config.dataDir),
       socketsOutlive: outlive,
     };
     const env = { SLUICE_CONTROL: JSON.stringify(orders) };
@@ -143,7 +159,13 @@ export class Fleet {
 
   #startWorker(name: string): Child {
     const { config, sockets } = this.#parts;
-    const place = { name, workers: config.routerWorkers, agentSocket: this.#agentSocket, drainS: config.drainS };
+    const place = {
+      name,
+      workers: config.routerWorkers,
+      agentSocket: this.#agentSocket,
+      supervisorSocket: supervisorSocketPath(config.dataDir),
+      drainS: config.drainS,
+    };
     return this.#start({
       name: `router worker ${name}`,
       entry: workerEntry,

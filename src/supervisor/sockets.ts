@@ -1,6 +1,7 @@
 // The listening sockets, opened here or received from systemd. They are bound and never accepted from: that is what the
 // children do, which inherit them. As long as the supervisor holds one, the kernel keeps connections waiting while a child
-// is replaced.
+// is replaced. A port in use is an error of the settings, unless our own orphans serve on it: it is then shared with them
+// until they end.
 import { lookup } from 'node:dns/promises';
 import net from 'node:net';
 import { getSystemErrorMap } from 'node:util';
@@ -44,14 +45,20 @@ export interface Sockets {
 
 type Env = Record<string, string | undefined>;
 
-export async function openSockets(config: Config, env: Env, pid: number): Promise<Sockets> {
+/** `hasOrphans`: whether processes of a killed supervisor still serve on these ports. It is asked only if one is in use. */
+export async function openSockets(
+  config: Config,
+  env: Env,
+  pid: number,
+  hasOrphans: () => Promise<boolean>,
+): Promise<Sockets> {
   const ports = { api: config.port, router: config.routerPort, routerTls: config.routerTlsPort };
   const received = receivedSockets(env, pid, ports);
   const of: Sockets['of'] = { api: null, router: null, routerTls: null };
   for (const name of socketNames) {
     // HAProxy opens its own, which outlive this process.
     if (name !== 'api' && (!config.roles.includes('router') || config.haproxy !== null)) continue;
-    of[name] = received.get(name) ?? (await bind(config.host, ports[name]));
+    of[name] = received.get(name) ?? (await bindUnlessTaken(name, config.host, ports[name], hasOrphans));
   }
   const open = Object.values(of).filter((socket) => socket !== null);
   return {
@@ -61,9 +68,62 @@ export async function openSockets(config: Config, env: Env, pid: number): Promis
   };
 }
 
-async function bind(host: string, port: number): Promise<Socket> {
+/** For ports that HAProxy opens itself: it would share one with anything else that allows it, and serve half of the visits. */
+export async function refuseTakenPorts(config: Config, hasOrphans: () => Promise<boolean>): Promise<void> {
+  const ports = { router: config.routerPort, routerTls: config.routerTlsPort };
+  for (const name of ['router', 'routerTls'] as const) {
+    (await bindUnlessTaken(name, config.host, ports[name], hasOrphans)).handle.close();
+  }
+}
+
+const settingOf: Record<SocketName, string> = {
+  api: 'SLUICE_PORT',
+  router: 'SLUICE_ROUTER_PORT',
+  routerTls: 'SLUICE_ROUTER_TLS_PORT',
+};
+
+async function bindUnlessTaken(
+  name: SocketName,
+  host: string,
+  port: number,
+  hasOrphans: () => Promise<boolean>,
+): Promise<Socket> {
+  try {
+    // Two sockets may share a port if both say so, and this one says no: it finds out whether there is another one.
+    if (port !== 0) (await bind(host, port, exclusive)).handle.close();
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== 'EADDRINUSE' || !(await hasOrphans())) throw portError(name, host, port, error as Error);
+  }
+  return bind(host, port, shared).catch((error) => {
+    throw portError(name, host, port, error);
+  });
+}
+
+function portError(name: SocketName, host: string, port: number, error: Error): Error {
+  const setting = settingOf[name];
+  switch ((error as NodeJS.ErrnoException).code) {
+    case 'EADDRINUSE':
+      return new StartError(
+        `${setting}: port ${port} is in use by another program. Stop that, or choose another port.`,
+      );
+    case 'EACCES':
+      return new StartError(`${setting}: port ${port} is not allowed to this user. Choose one above 1023.`);
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+      return new StartError(`SLUICE_HOST: ${host} is no address of this machine.`);
+    default:
+      return error;
+  }
+}
+
+/** What libuv calls UV_TCP_REUSEPORT. */
+const shared = 2;
+const exclusive = 0;
+
+async function bind(host: string, port: number, flags: number): Promise<Socket> {
   const { address, family } = net.isIP(host) ? { address: host, family: net.isIP(host) } : await lookup(host);
-  const handle = createHandle(address, port, family, -1, 0);
+  const handle = createHandle(address, port, family, -1, flags);
   if (typeof handle === 'number') throw systemError(handle, `${host}:${port}`);
   return describe(handle, `${host}:${port}`);
 }

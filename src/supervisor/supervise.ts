@@ -6,15 +6,15 @@ import { dirname } from 'node:path';
 import { isatty } from 'node:tty';
 import { type Config, readConfig } from '../config.ts';
 import { makeDataDir } from '../data-dir.ts';
-import { explainStart, StartError } from '../lib/start-error.ts';
+import { explainStart, StartError, wrongSettings } from '../lib/start-error.ts';
 import { type ChosenPlane, choosePlane } from '../traffic/haproxy/choose-plane.ts';
 import { haproxyFilesOf } from '../traffic/haproxy/haproxy-files.ts';
-import { stopMaster } from '../traffic/haproxy/haproxy-process.ts';
+import { runningMaster, stopMaster } from '../traffic/haproxy/haproxy-process.ts';
 import { ChildFailed } from './child.ts';
 import { Fleet } from './fleet.ts';
-import { openReloadSocket, type ReloadOutcome, type ReloadSocket } from './reload-socket.ts';
-import { openSockets, type Sockets } from './sockets.ts';
+import { openSockets, refuseTakenPorts, type Sockets } from './sockets.ts';
 import { createSupervisorLog, type SupervisorLog } from './supervisor-log.ts';
+import { openSupervisorSocket, type ReloadOutcome, type SupervisorSocket } from './supervisor-socket.ts';
 
 type Env = Record<string, string | undefined>;
 
@@ -37,14 +37,18 @@ export async function supervise(env: Env, isTerminal: boolean): Promise<number> 
     const config = { ...settings, haproxy: plane.haproxy };
     makeDataDir(config.dataDir);
     const log = createSupervisorLog(config.logLevel, config.logFormat);
-    const reloads = await openReloads(config.dataDir, log);
+    const door = await openDoor(config.dataDir, log);
+    const hasOrphans = async () => (await door?.orphans.showUp()) ?? false;
     try {
+      const haproxyFiles = haproxyFilesOf(config.dataDir);
       // One that a killed service left behind holds the ports.
-      if (plane.haproxy === null) await stopMaster(haproxyFilesOf(config.dataDir), leftoverMs);
-      const sockets = await openSockets(config, env, process.pid);
-      return await new Supervisor({ config, sockets, env, plane, log, reloads }).run(isTerminal);
+      if (plane.haproxy === null) await stopMaster(haproxyFiles, leftoverMs);
+      else if (config.roles.includes('router') && runningMaster(haproxyFiles) === null)
+        await refuseTakenPorts(config, hasOrphans);
+      const sockets = await openSockets(config, env, process.pid, hasOrphans);
+      return await new Supervisor({ config, sockets, env, plane, log, door }).run(isTerminal);
     } finally {
-      reloads?.close();
+      door?.close();
     }
   } catch (error) {
     const { lines, exitCode } = explainStart(error);
@@ -54,8 +58,8 @@ export async function supervise(env: Env, isTerminal: boolean): Promise<number> 
 }
 
 /** null: it cannot be opened, and the service does without. */
-function openReloads(dataDir: string, log: SupervisorLog): Promise<ReloadSocket | null> {
-  return openReloadSocket(dataDir).catch((error) => {
+function openDoor(dataDir: string, log: SupervisorLog): Promise<SupervisorSocket | null> {
+  return openSupervisorSocket(dataDir).catch((error) => {
     if (error instanceof StartError) throw error;
     log.warn({ reason: error.message }, '`sluice reload` cannot reach this service; SIGHUP can');
     return null;
@@ -69,6 +73,9 @@ function childEnv({ LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES, NOTIFY_SOCKET, ...en
   return { ...(compiled && { NODE_COMPILE_CACHE: dirname(compiled) }), ...env };
 }
 
+/** The supervisor ends by a signal. */
+const never = new Promise<number>(() => {});
+
 const waited = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms).unref());
 
 interface SupervisorParts {
@@ -77,20 +84,22 @@ interface SupervisorParts {
   env: Env;
   plane: ChosenPlane;
   log: SupervisorLog;
-  reloads: ReloadSocket | null;
+  door: SupervisorSocket | null;
 }
 
 class Supervisor {
   readonly #sockets: Sockets;
   readonly #log: SupervisorLog;
   readonly #fleet: Fleet;
+  readonly #door: SupervisorSocket | null;
   #reloads: Promise<unknown> = Promise.resolve();
   #state: 'starting' | 'serving' | 'stopping' = 'starting';
 
-  constructor({ config, sockets, env, plane, log, reloads }: SupervisorParts) {
+  constructor({ config, sockets, env, plane, log, door }: SupervisorParts) {
     this.#sockets = sockets;
     this.#log = log;
-    if (reloads) reloads.reload = () => this.#reload();
+    this.#door = door;
+    if (door) door.reload = () => this.#reload();
     // Decided once: a control process that starts later goes by it, whatever is installed by then.
     const decided = { SLUICE_DATA_PLANE: plane.haproxy === null ? 'builtin' : `haproxy:${plane.haproxy}` };
     const parts = { config, sockets, env: { ...childEnv(env), ...decided }, log: this.#log };
@@ -107,21 +116,36 @@ class Supervisor {
 
   /** Resolves only if the start fails: the service then ends with the exit code of the control process. */
   async #start(): Promise<number> {
+    const fleet = this.#fleet;
+    const control = fleet.startControl();
+    // They load while it does, get their table as soon as it has one, and go on without it if it waits for its database.
+    const workers = fleet.startWorkers();
     try {
-      const control = this.#fleet.startControl();
-      // They load while it does, get their table as soon as it has one, and go on without it if it waits for its database.
-      const workers = this.#fleet.startWorkers().catch(() => {}); // one that fails is started again
       await control;
-      if (this.#state === 'starting') this.#state = 'serving';
-      await Promise.race([workers, waited(greetWithinMs)]);
-      this.#fleet.greet();
     } catch (error) {
-      if (this.#state === 'starting') {
-        this.#fleet.killAll();
-        return (error as { exitCode?: number }).exitCode ?? 1;
+      if (this.#state === 'stopping') return never;
+      const { exitCode } = error as { exitCode?: number };
+      // Settings that are wrong do not become right by themselves.
+      if (exitCode === wrongSettings || !fleet.servesWithoutControl) {
+        fleet.killAll();
+        return exitCode ?? 1;
       }
+      const message = 'visitors are served as before; the control process is started until it succeeds';
+      this.#log.error({ reason: (error as Error).message }, message);
+      void workers.then(() => this.#releaseOrphans());
+      await fleet.retryControl();
     }
-    return new Promise(() => {});
+    if (this.#state === 'starting') this.#state = 'serving';
+    void workers.then(() => this.#releaseOrphans());
+    await Promise.race([workers, waited(greetWithinMs)]);
+    fleet.greet();
+    return never;
+  }
+
+  /** Those that take their place accept requests. */
+  #releaseOrphans(): void {
+    const processes = this.#door?.orphans.release() ?? 0;
+    if (processes > 0) this.#log.info({ processes }, 'took over from the processes of a supervisor that was killed');
   }
 
   /** The first signal stops in order; a second one ends at once. */
@@ -162,8 +186,8 @@ class Supervisor {
       this.#log.info({}, 'reloaded: the service runs what is on disk now');
       return { ok: true, message: 'The service runs what is on disk now.' };
     } catch (error) {
-      if (!(error instanceof ChildFailed)) throw error;
-      const message = `Not reloaded: ${error.message}. The old processes keep serving.`;
+      const reason = error instanceof ChildFailed ? error.message : String((error as Error).stack);
+      const message = `Not reloaded: ${reason}. The old processes keep serving.`;
       this.#log.error({}, message);
       return { ok: false, message };
     }

@@ -1,4 +1,5 @@
 // What the supervisor and its children say to each other.
+import type { Heartbeat } from '../lib/supervised.ts';
 
 /** In SLUICE_CONTROL, as JSON: how a control process is to start. Its listening socket is file descriptor 3. */
 export interface ControlSettings {
@@ -8,6 +9,8 @@ export interface ControlSettings {
   routerLine: string | null;
   /** Whether to load everything, say `standby`, and wait for the order to start. */
   waits: boolean;
+  /** Where it waits for the next supervisor if this one is killed. */
+  supervisorSocket: string;
   /** Whether systemd keeps the sockets open when the service stops, so that clients may come back to the next one. */
   socketsOutlive: boolean;
 }
@@ -23,8 +26,11 @@ export interface ControlOrder {
   order: 'start' | 'greet' | 'release' | 'retire' | 'resume';
 }
 
-/** What a child of the supervisor reports; `failed` before it ends, with the reason. */
-export interface ChildReport {
+/**
+ * What a child of the supervisor reports: the answers to orders; every second that it is well, or what is wrong with it
+ * (lib/supervised.ts); `failed` before it ends, with the reason.
+ */
+export interface ChildReport extends Heartbeat {
   standby?: true;
   ready?: true;
   released?: true;

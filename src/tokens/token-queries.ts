@@ -1,10 +1,12 @@
 // Tokens in the database, and when they were last used.
-import type { Selectable } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import type { Caller, Scope } from '../contract/scopes.ts';
 import type { Token } from '../contract/tokens.ts';
 import { type Db, dialectOf } from '../db/database.ts';
-import { newestFirst, type Page } from '../db/keyset-page.ts';
+import { deleteInSlices } from '../db/delete-slice.ts';
+import type { Page } from '../db/keyset-page.ts';
 import { prepared } from '../db/prepared.ts';
+import { type Found, searchNewestFirst } from '../db/search.ts';
 import type { Tables } from '../db/tables.ts';
 import type { FoundToken } from '../http/api/gate.ts';
 import { Memo } from '../lib/bounded-cache.ts';
@@ -79,8 +81,19 @@ function visibleTokens(db: Db, caller: Caller) {
   );
 }
 
-export async function listTokens(db: Db, caller: Caller, page: Page): Promise<TokenRow[]> {
-  return withProjects(db, await newestFirst(visibleTokens(db, caller), page).execute());
+export async function listTokens(
+  db: Db,
+  caller: Caller,
+  search: string | undefined,
+  page: Page,
+): Promise<Found<TokenRow>> {
+  const { rows, searchedTo } = await searchNewestFirst(
+    visibleTokens(db, caller),
+    search,
+    [sql`token.name`, sql`token.scopes`, sql`token.id`],
+    page,
+  );
+  return { rows: await withProjects(db, rows), searchedTo };
 }
 
 export async function findToken(db: Db, caller: Caller, id: string): Promise<TokenRow | undefined> {
@@ -112,16 +125,6 @@ export async function insertToken(db: Db, row: TokenRow): Promise<void> {
   }
 }
 
-export async function countTokens(db: Db, accountId: string): Promise<number> {
-  const row = await db
-    .selectFrom('token')
-    .select((e) => e.fn.countAll<number>().as('count'))
-    .where('account_id', '=', accountId)
-    .where('revoked_at', 'is', null)
-    .executeTakeFirstOrThrow();
-  return Number(row.count);
-}
-
 /** How long a token may be used, as it stands. Until the transaction ends nobody revokes it. */
 export async function lockLifetime(
   tx: Db,
@@ -147,6 +150,16 @@ export async function markTokensRevoked(tx: Db, ids: string[], nowMs: number): P
 export async function listChildren(tx: Db, ids: string[]): Promise<string[]> {
   const rows = await tx.selectFrom('token').select('id').where('parent_id', 'in', ids).orderBy('id').execute();
   return rows.map(({ id }) => id);
+}
+
+/** Those that made others stay until these have gone. */
+export async function deleteEndedTokensBefore(db: Db, ms: number): Promise<void> {
+  await deleteInSlices(
+    db,
+    'token',
+    sql`kind = 'user' and (revoked_at < ${ms} or expires_at < ${ms})
+      and not exists (select 1 from token child where child.parent_id = token.id)`,
+  );
 }
 
 async function markTokensUsed(db: Db, ids: string[], nowMs: number): Promise<void> {

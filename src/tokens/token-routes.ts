@@ -1,8 +1,8 @@
-import { ApiError, notFound, quotaExceeded } from '../contract/errors.ts';
+import type { Quotas } from '../accounts/quotas.ts';
+import { ApiError, notFound } from '../contract/errors.ts';
 import { allows, type Caller, type Scope } from '../contract/scopes.ts';
 import * as contract from '../contract/tokens.ts';
 import type { Db } from '../db/database.ts';
-import { lockRow } from '../db/guarded.ts';
 import { unauthorized } from '../http/api/gate.ts';
 import { type ApiCall, type ServedRoute, serve } from '../http/api/served-route.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -12,7 +12,6 @@ import { publish } from '../signals/signals.ts';
 import { createToken } from './create-token.ts';
 import { endSessionsOf } from './session-queries.ts';
 import {
-  countTokens,
   findToken,
   listChildren,
   listTokens,
@@ -22,32 +21,27 @@ import {
   type TokenRow,
 } from './token-queries.ts';
 
-const maxTokens = 1000;
+interface TokenParts {
+  ids: IdSource;
+  clock: Clock;
+  quotas: Quotas;
+}
 
-export function tokenRoutes({ ids, clock }: { ids: IdSource; clock: Clock }): ServedRoute[] {
+export function tokenRoutes({ ids, clock, quotas }: TokenParts): ServedRoute[] {
   return [
     serve(contract.listTokens, async (call, db) => {
-      const rows = await listTokens(db, call.caller, call.page);
-      return { body: call.paginate(rows, (row) => row.id, presentToken) };
+      const { rows, searchedTo } = await listTokens(db, call.caller, call.query.search, call.page);
+      return { body: call.paginate(rows, (row) => row.id, presentToken, searchedTo) };
     }),
 
     serve(contract.createToken, async (call, tx) => {
       await refuseMoreThanOwn(call, tx);
-      await lockRow(tx, 'account', call.caller.accountId);
-      if ((await countTokens(tx, call.caller.accountId)) >= maxTokens) {
-        throw quotaExceeded(`An account has at most ${maxTokens} tokens that are not revoked.`, 'tokens', maxTokens);
-      }
-      const { row, secret } = await createToken(
-        tx,
-        { ids, clock },
-        {
-          accountId: call.caller.accountId,
-          name: call.body.name,
-          scopes: call.body.scopes,
-          projectIds: requestedProjects(call),
-          parentId: call.caller.tokenId,
-          expiresAt: earlier(readExpiry(call.body.expires_at, clock.now()), await ownExpiry(tx, call.caller)),
-        },
+      const { accountId, tokenId: parentId } = call.caller;
+      const { name, scopes } = call.body;
+      const projectIds = requestedProjects(call);
+      const expiresAt = earlier(readExpiry(call.body.expires_at, clock.now()), await ownExpiry(tx, call.caller));
+      const { row, secret } = await quotas.within(tx, accountId, ['tokens'], () =>
+        createToken(tx, { ids, clock }, { accountId, name, scopes, projectIds, parentId, expiresAt }),
       );
       return {
         body: { ...presentToken(row), token: secret },
@@ -67,7 +61,8 @@ export function tokenRoutes({ ids, clock }: { ids: IdSource; clock: Clock }): Se
       refuseUpwards(call.caller, row);
       const revoked = await revokeToken(tx, row.id, call.query.cascade === 'true', clock.now());
       const others = revoked.filter((id) => id !== row.id).map((id) => `/tokens/${id}`);
-      return { body: undefined, alsoChanged: others };
+      const { name, scopes, project_ids, expires_at } = presentToken(row);
+      return { body: undefined, before: { name, scopes, project_ids, expires_at }, alsoChanged: others };
     }),
 
     serve(contract.whoAmI, async (call, db) => {

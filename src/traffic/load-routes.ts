@@ -44,7 +44,9 @@ const readRoutes = (picked: RawBuilder<unknown>) =>
             instance.port
           from picked cross join instance
           where instance.project_id = picked.project_id and instance.environment = picked.environment
-            and instance.state = 'healthy' and instance.host <> ''
+            and instance.host <> '' and (instance.state = 'healthy' or (instance.is_fallback = 1 and not exists (
+              select 1 from instance as other where other.project_id = picked.project_id
+                and other.environment = picked.environment and other.state = 'healthy')))
         union all
         select 'domain', picked.project_id, picked.environment, domain.hostname, null, 0,
             case when domain.certificate_id is null then 0 else 1 end

@@ -156,3 +156,17 @@ describe('counting', () => {
     assert.deepEqual([requests, errors], [1, 1]);
   });
 });
+
+test('requests that go on waiting are reported once, so that taking everything ends', () => {
+  const clock = { now: () => 5000 };
+  const counter = new TrafficCounter(clock, clock);
+  const revision = counter.of('p', 'e', 1);
+  revision.countRequest(5000, 1, 'ok', { bucket: 1, pattern: '/', instance: 'i' });
+  revision.open(0);
+  let taken = 0;
+  for (let batch = counter.take(); batch !== null && taken < 5; batch = counter.take()) {
+    taken++;
+    batch.settle(true);
+  }
+  assert.equal(taken, 1);
+});

@@ -91,6 +91,11 @@ export class RevisionCounter {
     this.#onChange = onChange;
   }
 
+  isOf(project: string, environment: string, revision: number): boolean {
+    const of = this.#of;
+    return of.revision === revision && of.project === project && of.environment === environment;
+  }
+
   #at(nowMs: number): Bucket {
     let bucket = this.#current;
     if (bucket === null || nowMs < bucket.at || nowMs >= bucket.at + bucketMs) {
@@ -168,9 +173,13 @@ export class RevisionCounter {
     const long = agesMs.filter((age) => age >= abandonedAfterMs);
     if (long.length === 0 && !this.#hasWaiting) return;
     this.#hasWaiting = long.length > 0;
+    const waiting = histogramOf(long);
+    // A reader that takes changes until there are none would never end otherwise.
+    const known = this.#current?.at === bucketOf(nowMs) ? this.#current.detail?.waiting : undefined;
+    if (known?.length === waiting.length && waiting.every((count, i) => count === known[i])) return;
     const bucket = this.#at(nowMs);
     bucket.detail ??= noDetail();
-    bucket.detail.waiting = histogramOf(long);
+    bucket.detail.waiting = waiting;
   }
 
   /** Drops stored buckets from before this time; true where no bucket is left. */
@@ -197,6 +206,8 @@ export class TrafficCounter {
   readonly #clock: Clock;
   readonly #monotonic: Clock | null;
   readonly #revisions = new Map<string, RevisionCounter>();
+  /** Requests of a busy revision follow each other. */
+  #last: RevisionCounter | null = null;
   #waiting: Bucket[] = [];
   #dropped = 0;
 
@@ -207,6 +218,11 @@ export class TrafficCounter {
   }
 
   of(project: string, environment: string, revision: number): RevisionCounter {
+    const last = this.#last;
+    if (last?.isOf(project, environment, revision)) {
+      last.retired = false;
+      return last;
+    }
     const key = `${project}/${environment}/${revision}`;
     let counter = this.#revisions.get(key);
     if (!counter) {
@@ -214,6 +230,7 @@ export class TrafficCounter {
       this.#revisions.set(key, counter);
     }
     counter.retired = false;
+    this.#last = counter;
     return counter;
   }
 
@@ -251,7 +268,9 @@ export class TrafficCounter {
     }
     const before = this.#clock.now() - bucketMs - keepMs;
     for (const [key, counter] of this.#revisions) {
-      if (counter.forgetBefore(before) && counter.retired) this.#revisions.delete(key);
+      if (!counter.forgetBefore(before) || !counter.retired) continue;
+      this.#revisions.delete(key);
+      if (this.#last === counter) this.#last = null;
     }
   }
 }

@@ -36,7 +36,8 @@ export const abandonedAfterMs = 2000;
 export interface Unit {
   /** Of the visitor (traffic/balance.ts). */
   bucket: number;
-  path: string;
+  /** The kind of path (`routePattern`). */
+  pattern: string;
   instance: string;
 }
 
@@ -76,14 +77,13 @@ export const noDetail = (): Detail => ({
   waiting: [],
 });
 
-function placesOf(detail: Detail, { bucket, path, instance }: Unit) {
-  const pattern = routePattern(path);
+function placesOf(detail: Detail, { bucket, pattern, instance }: Unit) {
   const group = groupOf(bucket);
   const route = routeOf(pattern);
   detail.groups[group] ??= { requests: 0, failed: 0, clientErrors: 0, latency: emptyLatency() };
   detail.routes[route] ??= { requests: 0, failed: 0, groups: [0, 0], example: null };
   detail.instances[instance] ??= { requests: 0, failed: 0 };
-  return { pattern, group: detail.groups[group], route: detail.routes[route], instance: detail.instances[instance] };
+  return { group: detail.groups[group], route: detail.routes[route], instance: detail.instances[instance] };
 }
 
 export function addToDetail(detail: Detail, unit: Unit, outcome: Outcome, latency: number): void {
@@ -98,13 +98,13 @@ export function addToDetail(detail: Detail, unit: Unit, outcome: Outcome, latenc
 }
 
 export function addFailure(detail: Detail, unit: Unit): void {
-  const { pattern, group, route, instance } = placesOf(detail, unit);
+  const { group, route, instance } = placesOf(detail, unit);
   group.failed++;
   route.failed++;
   instance.failed++;
   const bit = groupOf(unit.bucket);
   route.groups[bit >> 5]! |= 1 << (bit & 31);
-  route.example ??= pattern;
+  route.example ??= unit.pattern;
   if (detail.failing.length < failingKept && !detail.failing.includes(unit.bucket)) detail.failing.push(unit.bucket);
 }
 

@@ -1,6 +1,7 @@
 // Draining by acknowledgement: an instance may be stopped when every live router has a table in force without it. A
 // router lives as long as its beat rises. A router whose beat stands still for the time of its lease does not count:
-// whether that time is over is measured by the watching process, so it does not matter whether clocks agree.
+// whether that time is over is measured by the watching process, so it does not matter whether clocks agree. What was
+// measured is stored every second, and another process goes on from there: none has to live as long as a lease or a drain.
 import type { Selectable } from 'kysely';
 import type { Db } from '../db/database.ts';
 import type { Tables } from '../db/tables.ts';
@@ -12,13 +13,16 @@ type RouterRow = Selectable<Tables['router']>;
 const longestStepMs = 1000;
 /** The row of a router that ended without saying so is deleted after this many times its lease. */
 const sweepAfterLeases = 10;
+const storedEveryMs = 1000;
 
 /** In the transaction that takes an instance out of the table: the version of the table without it. */
 export async function insertDrain(tx: Db, instanceId: string, version: number): Promise<void> {
   await tx
     .insertInto('instance_drain')
     .values({ instance_id: instanceId, version, unrouted_at: null })
-    .onConflict((conflict) => conflict.column('instance_id').doUpdateSet({ version, unrouted_at: null }))
+    .onConflict((conflict) =>
+      conflict.column('instance_id').doUpdateSet({ version, unrouted_at: null, unrouted_ms: 0 }),
+    )
     .execute();
 }
 
@@ -30,8 +34,8 @@ interface WatchParts {
 
 export class RouterWatch {
   readonly #parts: WatchParts;
-  /** By instance: since when this process knows that no router sends it requests. */
-  readonly #unroutedSince = new Map<string, number>();
+  /** By instance: since when no router sends it requests, as far as processes have watched. */
+  readonly #unrouted = new Map<string, { since: number; storedMs: number }>();
   readonly #silent = new Map<string, { beat: number; silentMs: number }>();
   #checkedAt: number | null = null;
 
@@ -40,37 +44,46 @@ export class RouterWatch {
   }
 
   /**
-   * For how long no live router has sent requests to a draining instance, as far as this process can tell: a time that
+   * For how long no live router has sent requests to a draining instance, as processes have measured it: a time of day that
    * another has stored may be by a clock that was wrong. Null: a router may still send some.
    */
   async unroutedForMs(instanceId: string): Promise<number | null> {
-    if (!this.#unroutedSince.has(instanceId)) {
-      if (!(await this.#isUnrouted(instanceId))) return null;
-      this.#unroutedSince.set(instanceId, this.#monotonicMs());
+    const known = this.#unrouted.get(instanceId) ?? (await this.#findUnrouted(instanceId));
+    if (!known) return null;
+    this.#unrouted.set(instanceId, known);
+    const ms = Math.floor(this.#monotonicMs() - known.since);
+    if (ms - known.storedMs >= storedEveryMs) {
+      known.storedMs = ms;
+      await this.#parts.db
+        .updateTable('instance_drain')
+        .set({ unrouted_ms: ms })
+        .where('instance_id', '=', instanceId)
+        .where('unrouted_ms', '<', ms)
+        .execute();
     }
-    return this.#monotonicMs() - this.#unroutedSince.get(instanceId)!;
+    return ms;
   }
 
-  async #isUnrouted(instanceId: string): Promise<boolean> {
+  async #findUnrouted(instanceId: string): Promise<{ since: number; storedMs: number } | null> {
     const { db, clock } = this.#parts;
     const drain = await db
       .selectFrom('instance_drain')
-      .select(['version', 'unrouted_at'])
+      .select(['version', 'unrouted_at', 'unrouted_ms'])
       .where('instance_id', '=', instanceId)
       .executeTakeFirst();
-    if (drain?.unrouted_at) return true;
-    const version = drain?.version ?? 0;
-    const live = this.#live(await db.selectFrom('router').selectAll().execute());
-    if (live.some((router) => router.version < version)) return false;
-    const unrouted_at = clock.now();
-    await db.updateTable('instance_drain').set({ unrouted_at }).where('instance_id', '=', instanceId).execute();
-    return true;
+    const storedMs = drain?.unrouted_ms ?? 0;
+    if (!drain?.unrouted_at) {
+      const version = drain?.version ?? 0;
+      if ((await this.#listLive()).some((router) => router.version < version)) return null;
+      const unrouted_at = clock.now();
+      await db.updateTable('instance_drain').set({ unrouted_at }).where('instance_id', '=', instanceId).execute();
+    }
+    return { since: this.#monotonicMs() - storedMs, storedMs };
   }
 
   /** The lowest version that a live router has in force; without any, higher than all. */
   async leastInForce(): Promise<number> {
-    const live = this.#live(await this.#parts.db.selectFrom('router').selectAll().execute());
-    return Math.min(Number.MAX_SAFE_INTEGER, ...live.map(({ version }) => version));
+    return Math.min(Number.MAX_SAFE_INTEGER, ...(await this.#listLive()).map(({ version }) => version));
   }
 
   /** Deletes the rows of routers that ended long ago, and forgets instances that are gone. */
@@ -78,8 +91,8 @@ export class RouterWatch {
     const { db, leaseMs } = this.#parts;
     const drains = await db.selectFrom('instance_drain').select('instance_id').execute();
     const draining = new Set(drains.map(({ instance_id }) => instance_id));
-    for (const id of this.#unroutedSince.keys()) if (!draining.has(id)) this.#unroutedSince.delete(id);
-    this.#live(await db.selectFrom('router').selectAll().execute());
+    for (const id of this.#unrouted.keys()) if (!draining.has(id)) this.#unrouted.delete(id);
+    await this.#listLive();
     for (const [id, { beat, silentMs }] of this.#silent) {
       if (silentMs < leaseMs * sweepAfterLeases) continue;
       await db.deleteFrom('router').where('id', '=', id).where('beat', '=', beat).execute();
@@ -90,17 +103,31 @@ export class RouterWatch {
     return monotonicOf(this.#parts.clock).now();
   }
 
-  #live(rows: RouterRow[]): RouterRow[] {
+  async #listLive(): Promise<RouterRow[]> {
+    const { db, leaseMs } = this.#parts;
+    const rows = await db.selectFrom('router').selectAll().execute();
     const nowMs = this.#monotonicMs();
     const passedMs = Math.min(Math.max(0, nowMs - (this.#checkedAt ?? nowMs)), longestStepMs);
     this.#checkedAt = nowMs;
     const ids = new Set(rows.map(({ id }) => id));
     for (const id of this.#silent.keys()) if (!ids.has(id)) this.#silent.delete(id);
-    return rows.filter(({ id, beat }) => {
+    for (const { id, beat, silent_beat, silent_ms } of rows) {
       const known = this.#silent.get(id);
-      const silentMs = known?.beat === beat ? known.silentMs + passedMs : 0;
+      const storedMs = silent_beat === beat ? silent_ms : 0;
+      const silentMs = Math.max(storedMs, known?.beat === beat ? known.silentMs + passedMs : 0);
       this.#silent.set(id, { beat, silentMs });
-      return silentMs < this.#parts.leaseMs;
-    });
+      if (silentMs - storedMs >= storedEveryMs) await this.#storeSilence(id, beat, Math.floor(silentMs));
+    }
+    return rows.filter(({ id }) => this.#silent.get(id)!.silentMs < leaseMs);
+  }
+
+  async #storeSilence(id: string, beat: number, silent_ms: number): Promise<void> {
+    await this.#parts.db
+      .updateTable('router')
+      .set({ silent_beat: beat, silent_ms })
+      .where('id', '=', id)
+      .where('beat', '=', beat)
+      .where((e) => e.or([e('silent_beat', '!=', beat), e('silent_ms', '<', silent_ms)]))
+      .execute();
   }
 }

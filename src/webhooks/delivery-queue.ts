@@ -45,6 +45,8 @@ export interface ClaimRequest {
   loads: ReadonlyMap<string, Load>;
   /** The most deliveries this process may have under way, over all accounts: `shareOf` says how many one may have. */
   most: number;
+  /** The most deliveries of one account in this claim: claiming and sending them is done in one piece. */
+  atOnce: number;
   /** What this process has under way, by account. */
   accounts: ReadonlyMap<string, AccountLoad>;
   lease: string;

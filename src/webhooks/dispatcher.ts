@@ -34,6 +34,9 @@ interface DispatcherParts extends RequestParts {
 const claimEveryMs = 1000;
 /** The most deliveries a process holds, in flight and waiting for room; each account has its share of them. */
 const maxTaken = 1500;
+/** What a claim may take, and at least of each account: nothing else is done until all of it is on its way. */
+const claimedAtOnce = 100;
+const leastAtOnce = 10;
 /** Longer than a request may take, with time to write its outcome; renewed where that is not enough. */
 const defaultLeaseMs = 30_000;
 const stopWithinMs = 5000;
@@ -53,6 +56,8 @@ export class DeliveryDispatcher {
   readonly #last = new Map<string, string>();
   /** Endpoints that got all they could take in the last claim, and how many deliveries they had then. */
   #crowded = new Map<string, number>();
+  /** How many accounts the last claim served: the next one divides itself among as many. */
+  #served = 1;
   /** Accounts that had much of their share after the last claim, and how much. */
   #full = new Map<string, number>();
   #stopping = false;
@@ -103,9 +108,11 @@ export class DeliveryDispatcher {
     await this.#expandBacklog();
     const loads = this.#flights.loads();
     const accounts = this.#accountLoads();
+    const atOnce = Math.max(leastAtOnce, Math.floor(claimedAtOnce / this.#served));
     const claimed = await queue.claim({
       loads,
       most: maxTaken,
+      atOnce,
       accounts,
       lease: `${id}.${++this.#claims}`,
       nowMs,
@@ -115,7 +122,7 @@ export class DeliveryDispatcher {
     const takenAt = this.#deadlineClock.now();
     for (const delivery of claimed) this.#flights.add(delivery, takenAt);
     for (const webhookId of new Set(claimed.map(({ webhook_id }) => webhook_id))) this.#sendWaiting(webhookId);
-    this.#noteFull(claimed, accounts);
+    if (this.#noteTurns(claimed, accounts, atOnce)) this.wake();
     this.#crowded = crowdedAfter(loads, claimed, nowMs);
     for (const webhookId of this.#crowded.keys()) this.#wakeIfRoom(webhookId);
   }
@@ -143,16 +150,24 @@ export class DeliveryDispatcher {
     return new Map(Array.from(loads, ([id, taken]) => [id, { taken, after: this.#last.get(id) ?? '' }]));
   }
 
-  /** An account that got its whole share may have more that is due, for other endpoints. */
-  #noteFull(claimed: Claimed[], before: ReadonlyMap<string, AccountLoad>): void {
+  /**
+   * An account that got its whole share, or as much as one claim takes, may have more that is due, for other endpoints:
+   * these come first in its next turn. Gives whether that is to be at once.
+   */
+  #noteTurns(claimed: Claimed[], before: ReadonlyMap<string, AccountLoad>, atOnce: number): boolean {
     const got = Map.groupBy(claimed, ({ account_id }) => account_id);
     const taken = this.#flights.takenByAccount();
     const share = shareOf(maxTaken, new Set([...before.keys(), ...got.keys()]).size);
+    this.#served = Math.max(1, got.size);
     this.#full = new Map([...taken].filter(([, count]) => count >= share / 2));
+    let hasMore = false;
     for (const [account, own] of got) {
-      if (this.#full.has(account)) this.#last.set(account, lastInTurn(own, this.#last.get(account) ?? ''));
+      const isCut = own.length >= atOnce;
+      hasMore ||= isCut;
+      if (isCut || this.#full.has(account)) this.#last.set(account, lastInTurn(own, this.#last.get(account) ?? ''));
       else this.#last.delete(account);
     }
+    return hasMore;
   }
 
   #sendWaiting(webhookId: string): void {

@@ -41,7 +41,7 @@ export function postgresQueue(databaseUrl: string, onConnectionLost: (error: Err
  * nothing.
  *
  * $1 now, $2 how many for endpoints with something under way, $3 to $5 for all others, $6 what accounts have under way and
- * the endpoint to start behind, $7 how much all accounts together may have, $8 lease, $9 its end.
+ * the endpoint to start behind, $7 how much all accounts together may have, $8 lease, $9 its end, $10 the most of an account.
  *
  * A claim never waits for a lock, so it is part of no deadlock. The first delivery of a strict queue is found first and
  * locked then: where another process has it locked the whole queue is left out, as the one behind must not be claimed.
@@ -101,7 +101,7 @@ const claiming = `
         for update skip locked
       ) l
     ) p
-    limit greatest(0, greatest(1, $7::bigint / ((select count(*) from account) + 1)) - account.taken)
+    limit greatest(0, least($10::bigint, greatest(1, $7::bigint / ((select count(*) from account) + 1)) - account.taken))
     ) of
   ),
   taken as (
@@ -115,11 +115,13 @@ const claiming = `
     e.account_id, e.url, e.ordering, e.secret_sealed, e.old_secret_sealed, e.old_secret_until, e.failures
   from taken t join endpoint e on e.id = t.webhook_id`;
 
-async function claim(db: Db, { loads, most, accounts, lease, nowMs, untilMs }: ClaimRequest): Promise<Claimed[]> {
+async function claim(db: Db, request: ClaimRequest): Promise<Claimed[]> {
+  const { loads, most, atOnce, accounts, lease, nowMs, untilMs } = request;
   const idle = wantsFor(undefined, nowMs);
   const busy = [...loads].map(([id, load]) => ({ id, ...wantsFor(load, nowMs) }));
   const known = JSON.stringify([...accounts].map(([id, load]) => ({ id, ...load })));
-  const parameters = [nowMs, JSON.stringify(busy), idle.well, idle.failing, idle.probing, known, most, lease, untilMs];
+  const wants = [JSON.stringify(busy), idle.well, idle.failing, idle.probing];
+  const parameters = [nowMs, ...wants, known, most, lease, untilMs, atOnce];
   return (await db.executeQuery<Claimed>(CompiledQuery.raw(claiming, parameters) as CompiledQuery<Claimed>)).rows;
 }
 

@@ -49,8 +49,8 @@ interface WaitingEndpoint extends Receiver {
 }
 
 /**
- * Every enabled endpoint with something pending, in the order of their ids. The query walks the index from one endpoint
- * to the next, so a long queue of one endpoint costs nothing.
+ * Every enabled endpoint with something due, in the order of their ids. The query walks the index from one endpoint to the
+ * next, so a long queue of one endpoint costs nothing. Parameters: now, now.
  */
 const selectWaiting = prepared((db) => ({
   compile: () =>
@@ -62,13 +62,13 @@ const selectWaiting = prepared((db) => ({
         from waiting where waiting.id is not null
       )
       select w.id, w.account_id, w.url, w.ordering, w.secret_sealed, w.old_secret_sealed, w.old_secret_until, w.failures, w.probe_at
-      from waiting join webhook w on w.id = waiting.id where w.state = 'enabled' order by w.id`.compile(
-      db,
-    ) as CompiledQuery<WaitingEndpoint>,
+      from waiting join webhook w on w.id = waiting.id where w.state = 'enabled' and exists (
+        select 1 from delivery d where d.webhook_id = w.id and d.state = 'pending' and d.due_at <= ${0} and d.lease_until <= ${0}
+      ) order by w.id`.compile(db) as CompiledQuery<WaitingEndpoint>,
 }));
 
 async function claim(db: Db, request: ClaimRequest): Promise<Claimed[]> {
-  const waiting = await selectWaiting(db);
+  const waiting = await selectWaiting(db, request.nowMs, request.nowMs);
   const byAccount = Map.groupBy(
     waiting.filter((endpoint) => wantOf(endpoint, request) > 0),
     ({ account_id }) => account_id,
@@ -79,7 +79,7 @@ async function claim(db: Db, request: ClaimRequest): Promise<Claimed[]> {
     const claimed: Claimed[] = [];
     for (const [account, endpoints] of byAccount) {
       const { taken, after } = request.accounts.get(account) ?? { taken: 0, after: '' };
-      let left = share - taken;
+      let left = Math.min(share - taken, request.atOnce);
       const first = endpoints.findIndex(({ id }) => id > after);
       for (const endpoint of first > 0 ? [...endpoints.slice(first), ...endpoints.slice(0, first)] : endpoints) {
         if (left <= 0) break;

@@ -1,12 +1,13 @@
 // Webhooks in the database, and as the API shows them.
-import type { Selectable } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import { notFound } from '../contract/errors.ts';
 import type { Caller } from '../contract/scopes.ts';
 import type { Webhook } from '../contract/webhooks.ts';
 import type { Db } from '../db/database.ts';
 import { changeOne } from '../db/guarded.ts';
-import { newestFirst, type Page } from '../db/keyset-page.ts';
+import type { Page } from '../db/keyset-page.ts';
 import { preparedInsert } from '../db/prepared.ts';
+import { type Found, searchNewestFirst } from '../db/search.ts';
 import type { Tables } from '../db/tables.ts';
 import { isoTime, isoTimeOrNull } from '../lib/iso-time.ts';
 
@@ -24,25 +25,21 @@ function visible(db: Db, caller: Caller) {
   return caller.projectIds === null ? query : query.where('project_id', 'in', [...caller.projectIds, '']);
 }
 
-export async function listWebhooks(db: Db, caller: Caller, page: Page): Promise<WebhookRow[]> {
-  const query = visible(db, caller);
-  return newestFirst(query, page).execute();
+export async function listWebhooks(
+  db: Db,
+  caller: Caller,
+  search: string | undefined,
+  page: Page,
+): Promise<Found<WebhookRow>> {
+  const project = sql`(select p.name from project p where p.id = webhook.project_id)`;
+  const texts = [sql`webhook.url`, sql`webhook.description`, sql`webhook.events`, sql`webhook.state`, project];
+  return searchNewestFirst(visible(db, caller), search, texts, page);
 }
 
 export async function requireWebhook(db: Db, caller: Caller, id: string): Promise<WebhookRow> {
   const row = await visible(db, caller).where('id', '=', id).executeTakeFirst();
   if (!row) throw notFound('whk', id);
   return row;
-}
-
-export async function countWebhooks(db: Db, accountId: string): Promise<number> {
-  const row = await db
-    .selectFrom('webhook')
-    .select((e) => e.fn.countAll<number>().as('count'))
-    .where('account_id', '=', accountId)
-    .where('state', '!=', 'deleted')
-    .executeTakeFirstOrThrow();
-  return Number(row.count);
 }
 
 export const insertWebhook = preparedInsert('webhook');

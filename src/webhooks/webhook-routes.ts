@@ -1,8 +1,8 @@
+import type { Quotas } from '../accounts/quotas.ts';
 import type { Of } from '../contract/declare.ts';
-import { ApiError, quotaExceeded } from '../contract/errors.ts';
+import { ApiError } from '../contract/errors.ts';
 import { allows, type Caller } from '../contract/scopes.ts';
 import * as contract from '../contract/webhooks.ts';
-import { lockRow } from '../db/guarded.ts';
 import { type ServedRoute, serve } from '../http/api/served-route.ts';
 import type { AddressPolicy } from '../lib/address.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -15,7 +15,6 @@ import { well } from './endpoint-health.ts';
 import { AddressRefused, type Lookup, resolveAllowed } from './receiver-addresses.ts';
 import { newSecret, OpenedSecrets, sealSecret } from './signed-request.ts';
 import {
-  countWebhooks,
   insertWebhook,
   listWebhooks,
   presentWebhook,
@@ -24,13 +23,13 @@ import {
   type WebhookRow,
 } from './webhook-queries.ts';
 
-const maxWebhooks = 1000;
 const defaultOverlapS = 86_400;
 
 interface WebhookParts {
   ids: IdSource;
   clock: Clock;
   seal: Seal;
+  quotas: Quotas;
   policy: AddressPolicy;
   lookup: Lookup;
 }
@@ -39,15 +38,15 @@ export function webhookRoutes(parts: WebhookParts): ServedRoute[] {
   return [...registrationRoutes(parts), rotationRoute(parts), ...deliveryRoutes(parts)];
 }
 
-function registrationRoutes({ ids, clock, seal, policy, lookup }: WebhookParts): ServedRoute[] {
+function registrationRoutes({ ids, clock, seal, quotas, policy, lookup }: WebhookParts): ServedRoute[] {
   const checkSubscription = async ({ caller, body }: { caller: Caller; body: { url?: string; events?: unknown } }) => {
     if (body.url !== undefined || body.events !== undefined) requireReader(caller);
     await refuseAddress(body.url, policy, lookup);
   };
   return [
     serve(contract.listWebhooks, async (call, db) => {
-      const rows = await listWebhooks(db, call.caller, call.page);
-      return { body: call.paginate(rows, (row) => row.id, presentWebhook) };
+      const { rows, searchedTo } = await listWebhooks(db, call.caller, call.query.search, call.page);
+      return { body: call.paginate(rows, (row) => row.id, presentWebhook, searchedTo) };
     }),
 
     serve(
@@ -56,12 +55,10 @@ function registrationRoutes({ ids, clock, seal, policy, lookup }: WebhookParts):
         const { body, caller } = call;
         if (body.project_id == null) refuseBoundToken(caller);
         else await requireProject(tx, caller, body.project_id);
-        await lockRow(tx, 'account', caller.accountId);
-        if ((await countWebhooks(tx, caller.accountId)) >= maxWebhooks) throw tooMany();
         const id = ids('whk');
         const secret = newSecret();
         const row = newRow(id, caller.accountId, body, sealSecret(seal, id, secret), clock.now());
-        await insertWebhook(tx, row);
+        await quotas.within(tx, caller.accountId, ['webhooks'], () => insertWebhook(tx, row));
         return {
           body: { ...presentWebhook(row), secret },
           version: row.version,
@@ -85,7 +82,11 @@ function registrationRoutes({ ids, clock, seal, policy, lookup }: WebhookParts):
         const changed = changesTo(row, call.body, clock.now());
         await updateWebhook(tx, row, changed);
         publish(tx, 'deliveries', null);
-        return { body: presentWebhook({ ...row, ...changed }), version: row.version + 1 };
+        return {
+          body: presentWebhook({ ...row, ...changed }),
+          before: presentWebhook(row),
+          version: row.version + 1,
+        };
       },
       checkSubscription,
     ),
@@ -95,7 +96,7 @@ function registrationRoutes({ ids, clock, seal, policy, lookup }: WebhookParts):
       call.expectVersion(row.version);
       await updateWebhook(tx, row, { state: 'deleted', secret_sealed: '', old_secret_sealed: null });
       publish(tx, 'removals', null);
-      return { body: undefined };
+      return { body: undefined, before: presentWebhook(row) };
     }),
   ];
 }
@@ -115,7 +116,8 @@ function rotationRoute({ clock, seal }: WebhookParts): ServedRoute {
       updated_at: nowMs,
     };
     await updateWebhook(tx, row, changed);
-    return { body: { ...presentWebhook(row), secret }, version: row.version + 1 };
+    const shown = { ...presentWebhook(row), secret };
+    return { body: shown, before: shown, changedSecrets: ['secret'], version: row.version + 1 };
   });
 }
 
@@ -206,5 +208,3 @@ function refuseBoundToken(caller: Caller): void {
     details: [{ path: 'body.project_id', message: 'must be one of the projects this token is bound to' }],
   });
 }
-
-const tooMany = () => quotaExceeded(`An account has at most ${maxWebhooks} webhooks.`, 'webhooks', maxWebhooks);

@@ -1,3 +1,4 @@
+import type { Quotas } from '../accounts/quotas.ts';
 import type { Db } from '../db/database.ts';
 import type { DialectName } from '../db/dialect.ts';
 import type { RetentionClock } from '../db/retention-clock.ts';
@@ -18,6 +19,8 @@ export interface Common {
   retention: RetentionClock;
   log: Log;
   loops: Loops;
+  /** What each account may have. */
+  quotas: Quotas;
   /** Unlike that of any other process. */
   processId: string;
 }

@@ -58,8 +58,8 @@ export function createLogs(common: Common, config: Config, regions: Regions, reg
     regions,
     memory,
     owner: dialect === 'sqlite' ? null : processId,
-    onLines(instance, lines) {
-      for (const shipper of shippers) shipper.add(instance, lines);
+    onLines(accountId, instance, lines) {
+      for (const shipper of shippers) shipper.add(accountId, instance, lines);
     },
     onStored(bytes) {
       storedBytes += bytes;

@@ -1,5 +1,7 @@
 // What carries out deployments: the router that visitors send requests to, and the reconciler behind it.
+import type { Registry } from 'prom-client';
 import type { Config } from '../config.ts';
+import { ImageCollector } from '../deployments/image-collector.ts';
 import { databaseLeases, onlyProcess } from '../deployments/reconcile/environment-leases.ts';
 import { Reconciler } from '../deployments/reconcile/reconciler.ts';
 import { UsageMeter } from '../deployments/usage-meter.ts';
@@ -9,6 +11,7 @@ import type { Collector } from '../logs/log-collector.ts';
 import type { Regions } from '../regions/regions.ts';
 import { registryLogins } from '../registries/registry-logins.ts';
 import { registryPolicy } from '../registries/registry-policy.ts';
+import { listAccounts } from '../tokens/admin-token.ts';
 import type { CertificateSource, DataPlane, RouterPorts } from '../traffic/data-plane.ts';
 import { haproxyFilesOf } from '../traffic/haproxy/haproxy-files.ts';
 import { inProcessPlane } from '../traffic/in-process-plane.ts';
@@ -29,6 +32,8 @@ import { routingDirOf } from './worker-settings.ts';
 export interface Rollouts {
   /** Lines about regions whose instances the router of this process cannot reach. */
   unreachable(): string[];
+  /** How many routers of this process have a routing table in force; null: it has none to do with. */
+  countRouters(): number | null;
   start(): void;
   stop(): Promise<void>;
 }
@@ -48,6 +53,7 @@ interface RolloutParts {
   onMeasured(router: string, measurements: Measurement[]): void;
   followLogs: Collector['follow'];
   takeLogs: Collector['take'];
+  metrics: Registry;
 }
 
 export async function createRollouts(common: Common, config: Config, parts: RolloutParts): Promise<Rollouts> {
@@ -55,42 +61,48 @@ export async function createRollouts(common: Common, config: Config, parts: Roll
   const { addresses, regions, certificates, workers, onMeasured } = parts;
   const leaseMs = config.routerLeaseS * 1000;
   if (dialect === 'sqlite') await deleteEndedRouters(db);
-  const router = config.roles.includes('router')
-    ? new RouterAgent({
-        ...common,
-        dataPlane: await openDataPlane(common, config, certificates, workers),
-        domain: config.routerDomain,
-        leaseMs,
-        onMeasured,
-      })
-    : null;
+  const dataPlane = config.roles.includes('router') ? await openDataPlane(common, config, certificates, workers) : null;
+  const router =
+    dataPlane && new RouterAgent({ ...common, dataPlane, domain: config.routerDomain, leaseMs, onMeasured });
   if (router) addresses.router = await router.listen();
   const leases = dialect === 'sqlite' ? onlyProcess(db) : databaseLeases(db, processId, clock);
   const meter = new UsageMeter({ ...common, regions, holds: leases.holds });
+  const images = new ImageCollector({
+    ...common,
+    regions,
+    registry: parts.metrics,
+    imagesKeptMs: config.imagesKeptHours * 3_600_000,
+  });
   const reconciler = new Reconciler({
     ...common,
     regions,
     logins: registryLogins({ ...common, files: config.registryConfig }),
+    // The first account is the one that runs the service. What others pulled, or built, is not for tenants.
+    mayUseLocal: async (accountId) => (await listAccounts(db))[0]?.id === accountId,
     refuseRegistry: registryPolicy({ db, lookup: createLookup(), allowed: config.registryAllow }),
     leases,
     pullTimeoutS: config.pullTimeoutS,
     instancePorts: config.instancePorts,
     random: Math.random,
     routers: new RouterWatch({ db, clock, leaseMs }),
+    onDiskFull: images.onDiskFull,
     followLogs: parts.followLogs,
     takeLogs: parts.takeLogs,
   });
   const reach = router && new RegionReach({ ...common, regions: config.regions.map(({ name }) => name) });
   return {
     unreachable: () => reach?.lines() ?? [],
+    countRouters: () => dataPlane?.routers().length ?? null,
     start() {
       router?.start();
       reach?.start();
       if (!config.roles.includes('worker')) return;
       reconciler.start();
       meter.start();
+      images.start();
     },
     async stop() {
+      await images.stop();
       await meter.stop();
       await reconciler.stop();
       await reach?.stop();

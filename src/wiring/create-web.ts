@@ -1,6 +1,8 @@
 // What the service's own port serves: the API, the reference, health and metrics, the console, and the catalogue.
+
 import type { Server } from 'node:http';
 import type { FastifyInstance } from 'fastify';
+import { accountRoutes } from '../accounts/account-routes.ts';
 import { auditRoutes } from '../audit/audit-routes.ts';
 import { createOrigin } from '../catalogue/origin.ts';
 import { addressOf, type Config } from '../config.ts';
@@ -23,6 +25,7 @@ import {
   portOf,
   trackConnections,
 } from '../lib/connections.ts';
+import { capConnections, readOpenFileLimit } from '../lib/open-files.ts';
 import { environmentLifecycleRoutes } from '../lifecycle/environment-lifecycle.ts';
 import { projectLifecycleRoutes } from '../lifecycle/project-lifecycle.ts';
 import { overviewRoutes } from '../overview/overview-routes.ts';
@@ -46,6 +49,8 @@ interface WebParts {
   deploymentMetrics(): Promise<string>;
   /** What `/readyz` says besides, though it is ready. */
   remarks(): string[];
+  /** How many routers of this process have a routing table in force; null: it has none to do with. */
+  countRouters(): number | null;
   /** The root of the local CA; null: there is none. */
   caPem: (() => Promise<string>) | null;
 }
@@ -90,10 +95,13 @@ export function createWeb(common: Common, config: Config, parts: WebParts): Web 
     mountConsole(server);
   }
   const origin = roles.includes('catalogue') ? createOrigin(config.catalogueDir) : null;
-  if (origin) mountSite(server.server, origin.handle, service.endsConnections);
-  limitConnections(config, trustedProxies, [server.server]);
+  if (origin) mountSite(server.server, origin.handle, service.endsConnections, roles.includes('api'));
+  const connections = capConnections(config.connections, 2, readOpenFileLimit());
+  if (connections < config.connections / 2)
+    common.log.warn({ connections }, 'far fewer API connections than set: see `ulimit -n`');
+  limitConnections({ ...config, connections }, trustedProxies, [server.server]);
   cutOffStalledReaders(server.server, config.stallTimeoutS * 1000);
-  const connections = trackConnections(server.server);
+  const tracked = trackConnections(server.server);
   let closedAt = 0;
   return {
     server,
@@ -109,15 +117,15 @@ export function createWeb(common: Common, config: Config, parts: WebParts): Web 
       for (let waitedMs = 0; waitedMs < moveOverMs && (await hasConnections(server.server)); waitedMs += pollMs)
         await new Promise((resolve) => setTimeout(resolve, pollMs));
       closedAt = performance.now();
-      connections.stopAccepting();
+      tracked.stopAccepting();
     },
     refuse() {
       phase = 'stopping';
-      void connections.closeWhenIdle();
+      void tracked.closeWhenIdle();
     },
     async finish(drainMs) {
       const force = setTimeout(() => server.server.closeAllConnections(), drainMs);
-      await connections.closeWhenIdle(phase === 'moving' ? closedAt + lastRequestMs : 0);
+      await tracked.closeWhenIdle(phase === 'moving' ? closedAt + lastRequestMs : 0);
       clearTimeout(force);
       await server.close();
       await origin?.close();
@@ -132,19 +140,18 @@ const dayMs = 86_400_000;
 
 /** Every route of the API. `more`: the parts that bring their own routes. */
 export function apiRoutes(
-  common: Common,
+  common: Common & { requestsOf(accountId: string): Promise<number> },
   regions: Regions,
   addresses: Addresses,
-  { projectsPerAccount: maxProjects, hostKeptDays }: Pick<Config, 'projectsPerAccount' | 'hostKeptDays'>,
+  { hostKeptDays }: Pick<Config, 'hostKeptDays'>,
   storedLogs: LogParts['storedLogs'],
   more: { routes: ServedRoute[] }[],
 ): ServedRoute[] {
-  const openApi = openApiDocument(version);
+  let openApi: Record<string, unknown> | null = null;
   const parts = {
     ...common,
     regions,
     urlOf: addresses.environmentUrl,
-    maxProjects,
     hostKeptMs: hostKeptDays * dayMs,
     storedLogs,
   };
@@ -159,9 +166,13 @@ export function apiRoutes(
     ...more.flatMap(({ routes }) => routes),
     ...registryRoutes(parts),
     ...tokenRoutes(parts),
+    ...accountRoutes(parts),
     ...sessionRoutes(parts),
     ...regionRoutes(regions),
     ...auditRoutes(),
-    serve(getOpenApi, async () => ({ body: openApi })),
+    serve(getOpenApi, async () => {
+      openApi ??= openApiDocument(version);
+      return { body: openApi };
+    }),
   ];
 }

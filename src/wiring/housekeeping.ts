@@ -1,29 +1,21 @@
-// What has to be done now and then.
-import { deleteAlertsBefore } from '../alerts/alert-queries.ts';
-import { deleteUsageBefore, usageKeptForMs } from '../deployments/usage-queries.ts';
-import { deleteKeptHostsBefore } from '../environments/environment-queries.ts';
-import { sweepIdempotencyKeys } from '../http/api/idempotency.ts';
+// What has to be done now and then. What is deleted for its age: retention.ts.
 import type { RateCells } from '../http/api/rate-cells.ts';
 import type { Log } from '../lib/log.ts';
 import type { Loops } from '../lib/loops.ts';
 import { sweepDeleted } from '../lifecycle/removal.ts';
 import type { Regions } from '../regions/regions.ts';
 import { subscribe } from '../signals/signals.ts';
-import { deleteSessionsBefore } from '../tokens/session-queries.ts';
 import type { LastUsed } from '../tokens/token-queries.ts';
 import type { Common } from './common.ts';
 
-const dayMs = 86_400_000;
-
-interface HousekeepingParts extends Pick<Common, 'db' | 'ids' | 'clock' | 'retention' | 'log' | 'loops'> {
+interface HousekeepingParts extends Pick<Common, 'db' | 'ids' | 'clock' | 'log' | 'loops'> {
   cells: RateCells;
   lastUsed: LastUsed;
   regions: Regions;
-  alertsKeptDays: number;
 }
 
 export function startHousekeeping(parts: HousekeepingParts) {
-  const { db, ids, clock, retention, log, loops, cells, lastUsed, regions, alertsKeptDays } = parts;
+  const { db, ids, clock, log, loops, cells, lastUsed, regions } = parts;
   const every = (intervalMs: number, name: string, step: () => Promise<void>) =>
     loops.start({ name, intervalMs, step });
   const removal = every(60_000, 'clearing away what was deleted', async () => {
@@ -37,13 +29,6 @@ export function startHousekeeping(parts: HousekeepingParts) {
     ...regions.all().map(({ name }) => every(2_000, `health of region ${name}`, () => regions.check(name))),
     every(10_000, 'last use of tokens', () => lastUsed.flush(db)),
     every(60_000, 'rate limit cells', () => cells.sweep(clock.now())),
-    every(60_000, 'old usage', async () => deleteUsageBefore(db, (await retention.now()) - usageKeptForMs)),
-    every(600_000, 'idempotency keys', async () => sweepIdempotencyKeys(db, await retention.now())),
-    every(3_600_000, 'addresses kept for their account', async () => deleteKeptHostsBefore(db, await retention.now())),
-    every(3_600_000, 'old sessions', async () => deleteSessionsBefore(db, (await retention.now()) - dayMs)),
-    every(3_600_000, 'old alerts', async () =>
-      deleteAlertsBefore(db, (await retention.now()) - alertsKeptDays * dayMs),
-    ),
   ];
   return {
     async stop(): Promise<void> {

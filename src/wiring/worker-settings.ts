@@ -13,6 +13,7 @@ interface WorkerPlace {
   /** How many workers there are: they share the connections. */
   workers: number;
   agentSocket: string;
+  supervisorSocket: string;
   drainS: number;
 }
 

@@ -26,7 +26,7 @@ const orderStartingWith = (first: string): string[][] => {
   return readOrder(line);
 };
 const layers = orderStartingWith('lib');
-const features = orderStartingWith('audit');
+const features = orderStartingWith('accounts');
 const featureNames = features.flat();
 /** The layers, with the features in their place. */
 const order = layers.flatMap((level) => (level.includes('features') ? features : [level]));

@@ -100,7 +100,10 @@ function bodies() {
         if (method === 'POST') raw.write(frame(frameTypes.data, 0, 1, Buffer.from('half')));
         await until('it is asked', () => instance.seen.length === 1);
         raw.write(frame(frameTypes.reset, 0, 1, Buffer.from([0, 0, 0, code])));
-        await until('the connection to the instance closes', () => instance.seen[0]!.socket.destroyed);
+        await until(
+          `the connection to the instance closes (${method}, code ${code})`,
+          () => instance.seen[0]!.socket.destroyed,
+        );
         if (method === 'POST') assert.deepEqual(ended, [], 'a half is not passed on as a whole');
         raw.headers(3, requestLines());
         assert.equal(await raw.outcome(3), 'status 200', 'the session goes on');

@@ -27,7 +27,9 @@ function messages() {
     assert.equal(seen['x-forwarded-proto'], 'https');
     assert.equal(seen['x-forwarded-port'], String(tls));
     assert.equal(seen['transfer-encoding'], undefined);
-    assert.deepEqual(await counted(1), { requests: 1, errors: 0, clientErrors: 0 });
+    await ask({ path: '/a?b=%20c', headers: { cookie: ['a=1', 'b=2'], 'x-kept': ['one', 'two'] } });
+    assert.deepEqual(instance.seen[1]!.headers, seen, 'the same for a client that sends none of what is removed');
+    assert.deepEqual(await counted(1), { requests: 2, errors: 0, clientErrors: 0 });
   });
 
   test('responses: headers, several cookies, trailers, 103, HEAD, 204, 304, 404, error responses', async () => {

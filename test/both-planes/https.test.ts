@@ -29,7 +29,9 @@ function requests() {
     assert.equal(headers['x-forwarded-proto'], 'https');
     assert.equal(headers['x-forwarded-port'], String(router.tls));
     assert.equal(headers.forwarded, `for=127.0.0.1;proto=https;host="${host}"`);
-    assert.deepEqual(await router.counted(1), { requests: 1, errors: 0, clientErrors: 0 });
+    await askTls(router.tls, {});
+    assert.deepEqual(instance.seen[1]!.headers, headers, 'the same for a client that sends none of them');
+    assert.deepEqual(await router.counted(1), { requests: 2, errors: 0, clientErrors: 0 });
   });
 
   test('10 MB up and down', async () => {

@@ -41,6 +41,8 @@ function headers() {
     assert.equal(headers.forwarded, `for=127.0.0.1;proto=http;host="${host}:8000"`);
     assert.equal(headers['x-forwarded-user'], undefined);
     assert.equal(headers['x-real-ip'], undefined);
+    await ask(router.port(), { host: `${host}:8000` });
+    assert.deepEqual(instance.seen[1]!.headers, headers, 'the same for a client that sends none of them');
   });
 
   test('hop-by-hop headers of a response end here too; several cookies arrive', async () => {

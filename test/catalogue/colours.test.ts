@@ -22,7 +22,7 @@ async function makeStrips(folder: string, name: string, filters: string, output:
   const hex = (rgb: readonly number[]) => rgb.map((value) => value.toString(16).padStart(2, '0')).join('');
   const parts = strips.map((rgb, i) => `color=c=0x${hex(rgb)}:s=${width! / 3}x${height}:r=25:d=0.2,format=gbrp[c${i}]`);
   const graph = `${parts.join(';')};[c0][c1][c2]hstack=3,${filters}`;
-  await writeSource(join(folder, name), ['-filter_complex', graph, ...output], systemFfmpeg);
+  await writeSource(join(folder, name), ['-filter_complex', graph, ...output]);
 }
 
 /** What is in a picture, without a conversion by ffmpeg: red, green and blue of each strip. */

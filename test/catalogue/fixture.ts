@@ -1,10 +1,10 @@
 // What the catalogue's scenarios share: a folder of their own, short generated sources, and a site built from them with a
-// real encoder. The ffmpeg that comes with the install writes most sources: it starts in a tenth of the time that a system's
-// takes to load its libraries. `SLUICE_TEST_FFMPEG` names another build, to test what it makes of them as well.
+// real encoder. Wherever a test is not about what encoders make of sources, an encode that any test has seen before is
+// taken from there (remembered-encodes.ts). `encoders` are for the others; `SLUICE_TEST_FFMPEG` adds one of them.
 
 import { execFile, spawn } from 'node:child_process';
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
-import { mkdtemp, readFile, rm, utimes, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, utimes, writeFile } from 'node:fs/promises';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -12,14 +12,15 @@ import { dirname, extname, join } from 'node:path';
 import { after } from 'node:test';
 import { promisify } from 'node:util';
 import { type BuildEvent, type BuildResult, buildCatalogue } from '../../src/catalogue/build.ts';
-import { type Ffmpeg, findFfmpeg, findSampleFfmpeg } from '../../src/catalogue/media/ffmpeg.ts';
+import { type Ffmpeg, findFfmpeg } from '../../src/catalogue/media/ffmpeg.ts';
 import type { HlsLayout } from '../../src/catalogue/media/package-hls.ts';
 import { type SitePaths, sitePathsOf } from '../../src/catalogue/site-paths.ts';
 import { compressedForms, galleryFiles } from '../../src/catalogue/site-texts.ts';
 import type { Patience } from '../../src/catalogue/sources.ts';
+import { rememberedFfmpeg, rememberedFile } from './remembered-encodes.ts';
 
 export const execute = promisify(execFile);
-export const cliPath = join(import.meta.dirname, '../../src/cli/main.ts');
+export const cliPath = join(import.meta.dirname, '../../bin/sluice.js');
 
 /** Where to leave what must be undone: a test's context, or the list below. */
 export interface Cleanup {
@@ -43,8 +44,12 @@ export async function makeFolder(t: Cleanup): Promise<string> {
   return folder;
 }
 
-export const systemFfmpeg = () => findFfmpeg(undefined, process.env.PATH);
-export const bundledFfmpeg = () => findSampleFfmpeg(undefined, '');
+let found: Promise<Ffmpeg> | undefined;
+
+export function systemFfmpeg(): Promise<Ffmpeg> {
+  found ??= findFfmpeg(undefined, process.env.PATH);
+  return found;
+}
 
 /** Every encoder that has to make the same of a source. */
 export const encoders: [which: string, find: () => Promise<Ffmpeg>][] = [['the system’s ffmpeg', systemFfmpeg]];
@@ -67,18 +72,12 @@ export interface SourceOptions {
 /** For large or long sources whose codec does not matter: H.264 takes three times as long to write. */
 export const quickCodec = ['-c:v', 'mpeg4', '-q:v', '5'];
 
-/** By the arguments they were made with: most tests of a file ask for the same ones. */
-const madeSources = new Map<string, Buffer>();
-
 /** Has ffmpeg write a source, as if it had been complete for a while; the same arguments give the same bytes again. */
-export async function writeSource(path: string, args: string[], find = bundledFfmpeg): Promise<string> {
-  const key = [...args, extname(path)].join(' ');
-  const made = madeSources.get(key);
-  if (made) await writeFile(path, made);
-  else {
-    await execute((await find()).path, ['-v', 'error', '-y', ...args, path]);
-    madeSources.set(key, await readFile(path));
-  }
+export async function writeSource(path: string, args: string[]): Promise<string> {
+  const make = async (to: string) => execute((await systemFfmpeg()).path, ['-v', 'error', '-y', ...args, to]);
+  // What names a file of its test's folder is made of more than its arguments.
+  if (args.some((arg) => arg.includes(tmpdir()))) await make(path);
+  else await writeFile(path, await rememberedFile([...args, extname(path)], make));
   // A build of the command line waits for files that were written to a moment ago.
   await utimes(path, Date.now() / 1000 - 60, Date.now() / 1000 - 60);
   return path;
@@ -122,7 +121,7 @@ export interface TestBuild {
 
 /** In its site lies the gallery, which takes longer to compress than a short film to encode; nothing else is published. */
 export async function makeBuild(t: Cleanup, ffmpeg?: Ffmpeg): Promise<TestBuild> {
-  const build = buildIn(await makeFolder(t), ffmpeg ?? (await systemFfmpeg()));
+  const build = buildIn(await makeFolder(t), ffmpeg ?? (await rememberedFfmpeg()));
   packedGallery ??= packGallery();
   for (const [path, bytes] of await packedGallery) {
     mkdirSync(dirname(join(build.paths.site, path)), { recursive: true });
@@ -163,8 +162,13 @@ function buildIn(folder: string, encoder: Ffmpeg): TestBuild {
   };
 }
 
-/** Builds a site when the first test of a suite asks for it; each test gets a copy of the whole folder, to do with as it likes. */
-export function sharedSite(make: (build: TestBuild) => Promise<unknown>): (t: Cleanup) => Promise<TestBuild> {
+/**
+ * Builds a site when the first test of a suite asks for it; each test gets a copy of the whole folder, to do with as it
+ * likes, and with another encoder if it names one.
+ */
+export function sharedSite(
+  make: (build: TestBuild) => Promise<unknown>,
+): (t: Cleanup, another?: Ffmpeg) => Promise<TestBuild> {
   const cleanup = collectCleanup();
   after(cleanup.undoAll);
   const makeOnce = async () => {
@@ -173,12 +177,12 @@ export function sharedSite(make: (build: TestBuild) => Promise<unknown>): (t: Cl
     return build;
   };
   let made: Promise<TestBuild> | undefined;
-  return async (t) => {
+  return async (t, another) => {
     made ??= makeOnce();
     const { folder, encoder } = await made;
     const copy = await makeFolder(t);
     cpSync(folder, copy, { recursive: true, preserveTimestamps: true });
-    return buildIn(copy, encoder);
+    return buildIn(copy, another ?? encoder);
   };
 }
 
@@ -208,9 +212,11 @@ export interface CliResult {
   stderr: string;
 }
 
+const { path: usualEncoder } = await rememberedFfmpeg();
+
 /** Runs `sluice catalogue …` as a process of its own. */
 export function runCli(args: string[], options: { env?: NodeJS.ProcessEnv; limitBlocks?: number } = {}) {
-  const env = { ...process.env, ...options.env };
+  const env = { ...process.env, FFMPEG: usualEncoder, ...options.env };
   const words = [cliPath, 'catalogue', ...args];
   // Under a limit for the size of files, a write fails as it does on a full disk.
   const limited = ['-c', `ulimit -f ${options.limitBlocks}; exec "$@"`, 'sh', process.execPath, ...words];

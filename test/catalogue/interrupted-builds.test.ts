@@ -1,7 +1,7 @@
 // A disk that fills, two file systems, Ctrl-C: one line each, before work is lost, and nothing is left running.
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readdir, readFile, readlink, rm, rmdir, symlink } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, readlink, rm, rmdir, symlink, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -16,6 +16,7 @@ import {
   makeSource,
   quickCodec,
   runCli,
+  systemFfmpeg,
   writeManifest,
 } from './fixture.ts';
 
@@ -77,6 +78,15 @@ test('a site on another file system than its state is told before anything is en
   assert.deepEqual((await verifySite({ paths: build.paths })).faults, []);
 });
 
+/** An encoder that tells its version and does nothing else. */
+async function makeRefusingEncoder(folder: string): Promise<string> {
+  const path = join(folder, 'refusing-ffmpeg');
+  const { path: real } = await systemFfmpeg();
+  const script = `#!/bin/sh\ncase "$*" in *-version*) exec "${real}" "$@";; esac\necho 'not now' >&2\nexit 1\n`;
+  await writeFile(path, script, { mode: 0o755 });
+  return path;
+}
+
 /** Programs that run in a folder. */
 async function runningIn(folder: string): Promise<string[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
@@ -84,24 +94,37 @@ async function runningIn(folder: string): Promise<string[]> {
   return folders.filter((each) => each.startsWith(folder));
 }
 
-test('Ctrl-C ends a build and its ffmpeg at once', async (t) => {
+test('Ctrl-C ends a build and its ffmpeg at once, and what is encoded by then is kept', async (t) => {
   const folder = await makeFolder(t);
-  await makeSource(folder, 'a.mp4', { seconds: 60 });
-  const manifest = await writeManifest(folder, [stream]);
+  await makeSource(folder, 'a.mp4', { seconds: 0.5 });
+  await makeSource(folder, 'b.mp4', { seconds: 20 });
+  const film = '{ id: b, title: B, source: b.mp4, progressive: [36p] }';
+  const manifest = await writeManifest(folder, [stream, film]);
   const site = join(folder, 'site');
-  const run = runCli(['build', manifest, '--dir', site], { env: { FFMPEG: await makeSlowEncoder(folder) } });
-  await until('the encode', async () => (await runningIn(`${site}.state`)).length > 0);
+  const words = ['build', manifest, '--dir', site, '--jobs', '1'];
+  const run = runCli(words, { env: { FFMPEG: await makeSlowEncoder(folder) } });
+  await until('the second encode', async () => /b: encoding/.test(run.said.stdout));
+  await until('its ffmpeg', async () => (await runningIn(`${site}.state`)).length > 0);
   const startedMs = performance.now();
   run.child.kill('SIGINT');
   const { code, stderr } = await run.ended;
   assert.equal(code, 130);
-  assert.equal(stderr, 'sluice catalogue: interrupted; the site is as it was, and the next build goes on from here\n');
+  assert.equal(
+    stderr,
+    'sluice catalogue: interrupted; the site is as it was, what is encoded is kept, and the next build goes on from there\n',
+  );
   assert.ok(performance.now() - startedMs < 10_000);
   assert.deepEqual(await runningIn(`${site}.state`), []);
+  // Only one that was not kept would need an encoder.
+  const shorter = await writeManifest(folder, [stream]);
+  await utimes(shorter, Date.now() / 1000 - 60, Date.now() / 1000 - 60);
+  const next = await runCli(words, { env: { FFMPEG: await makeRefusingEncoder(folder) } }).ended;
+  assert.equal(next.code, 0, next.stderr);
+  assert.match(next.stdout, /published a\n/);
 });
 
 test('a build that was stopped between its files and its ledger is healed, though no encode gives the same bytes twice', async (t) => {
-  const build = await makeBuild(t);
+  const build = await makeBuild(t, await systemFfmpeg());
   await makeSource(build.folder, 'a.mp4', { seconds: 2, size: '160x90', filters: noise, output: quickCodec });
   await writeManifest(build.folder, [stream]);
   await build.build();

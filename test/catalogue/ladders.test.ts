@@ -6,12 +6,13 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import * as hlsParser from 'hls-parser';
-import { sampleManifest } from '../../src/catalogue/sample.ts';
+import { sampleRenditions } from '../../scripts/sample-streams.ts';
 import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
 import { type Cleanup, makeBuild, makeSource, quickCodec, type SourceOptions, writeManifest } from './fixture.ts';
 import { ended, launchPlayer, openPlayer, play, ready } from './player.ts';
 import { startOrigin } from './servers.ts';
 
+const sampleManifest = `renditions:\n${sampleRenditions.map((each) => `  - ${JSON.stringify(each)}\n`).join('')}streams:\n`;
 const SLOWEST_VARIANT = 192_000;
 
 async function documentedManifest(): Promise<string> {
@@ -83,6 +84,7 @@ test('every rung of both ladders plays to its end in a browser, also after a cha
     const build = await buildLadder(t, manifest, { seconds: 2, size, output: quickCodec });
     const { page, wrong } = await openPlayer(browser, t, `${await startOrigin(t, build.paths.site)}/#/a`);
     await ready(page);
+    await page.click('#settings-open');
     await page.selectOption('#quality', { index: rungs.length });
     await play(page);
     await ended(page);

@@ -1,12 +1,12 @@
 // Captions, languages, loudness and chapters: from the source and from files beside it, in the document and in HLS.
 import assert from 'node:assert/strict';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import * as hlsParser from 'hls-parser';
 import { listFiles } from '../../src/catalogue/files.ts';
 import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
-import { encoders, execute, makeBuild, systemFfmpeg, writeManifest, writeSource } from './fixture.ts';
+import { encoders, execute, makeBuild, writeManifest, writeSource } from './fixture.ts';
 
 hlsParser.setOptions({ strictMode: true, silent: true, allowClosedCaptionsNone: true });
 
@@ -44,7 +44,7 @@ async function makeFilm(folder: string): Promise<void> {
     ...['-metadata:s:a:2', 'language=eng', '-disposition:a:2', 'visual_impaired', '-metadata:s:s:0', 'language=ger'],
   ];
   const codecs = ['-c:v', 'libx264', '-preset', 'ultrafast', '-c:a', 'flac', '-c:s', 'srt'];
-  await writeSource(join(folder, 'film.mkv'), [...inputs, ...maps, ...about, ...codecs], systemFfmpeg);
+  await writeSource(join(folder, 'film.mkv'), [...inputs, ...maps, ...about, ...codecs]);
 }
 
 /** Integrated loudness and true peak, by a meter that is not the filter that changed them. */
@@ -91,7 +91,9 @@ for (const [which, find] of encoders) {
         { language: 'es', name: 'Español' },
         { language: 'en', name: 'English, Audio description' },
       ]);
-      assert.equal(spanish!.audio, undefined);
+      assert.deepEqual(spanish!.audio, [{ language: 'es', name: 'Español' }]);
+      assert.deepEqual([film!.width, film!.height], [64, 36]);
+      assert.deepEqual(film!.bytes, { '36p': (await stat(join(build.paths.site, film!.progressive['36p']!))).size });
       const media = (path: string) => join(build.paths.site, 'media', path);
       const text = (path: string) => readFile(media(path), 'utf8');
       assert.equal(

@@ -2,15 +2,17 @@
 // that are mirrored, sound that goes on, captions inside the picture.
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
+import { totalmem } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { runFfmpeg } from '../../src/catalogue/media/ffmpeg.ts';
 import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
 import {
   encoders,
   execute,
   makeBuild,
+  makeFolder,
   makeSource,
-  systemFfmpeg,
   type TestBuild,
   writeManifest,
   writeSource,
@@ -100,14 +102,10 @@ for (const [which, find] of encoders) {
       // Two frames a second for a while, then sixty.
       const slow =
         'testsrc2=s=64x36:r=2:d=22[a];testsrc2=s=64x36:r=60:d=2[b];[a]settb=1/1000[c];[b]settb=1/1000[d];[c][d]concat';
-      await writeSource(join(folder, 'rates.mkv'), ['-filter_complex', slow, '-vsync', 'vfr', ...quick], systemFfmpeg);
+      await writeSource(join(folder, 'rates.mkv'), ['-filter_complex', slow, '-vsync', 'vfr', ...quick]);
       // Film with flags: a frame lasts two fields, the next three.
       const flags = "testsrc2=s=64x36:r=24000/1001:d=2,settb=1/120000,setpts='(floor(N/2)*5+mod(N,2)*2)*2002'";
-      await writeSource(
-        join(folder, 'flags.mkv'),
-        ['-f', 'lavfi', '-i', flags, '-vsync', 'vfr', ...quick],
-        systemFfmpeg,
-      );
+      await writeSource(join(folder, 'flags.mkv'), ['-f', 'lavfi', '-i', flags, '-vsync', 'vfr', ...quick]);
       // Film whose fields were spread over the frames of video.
       const fields = 'testsrc2=s=320x240:r=24000/1001:d=4,telecine=pattern=23';
       const interlaced = ['-flags', '+ildct+ilme', '-x264opts', 'tff=1'];
@@ -191,4 +189,14 @@ test('a picture of more than 8K is refused before it is decoded', async (t) => {
   await writeSource(join(build.folder, 'a.mkv'), huge);
   await writeManifest(build.folder, ['{ id: a, title: T, source: a.mkv, progressive: [36p] }']);
   await assert.rejects(build.build(), /a\.mkv has more than 36 million pixels in a frame; scale it down/);
+});
+
+test('ffmpeg may use part of the memory, and is stopped once it gets nowhere', async (t) => {
+  const path = join(await makeFolder(t), 'ffmpeg');
+  await writeFile(path, '#!/bin/sh\nulimit -v >&2\ncase "$*" in *hang*) exec sleep 100;; esac\n', { mode: 0o755 });
+  const program = { path, version: 'ffmpeg 5' };
+  const kilobytes = Number(await runFfmpeg(program, []));
+  const share = Math.min(32 * 1024 ** 3, Math.max(4 * 1024 ** 3, totalmem() * 0.75)) / 1024;
+  assert.ok(Math.abs(kilobytes - share) <= 1, `${kilobytes} kB`);
+  await assert.rejects(runFfmpeg(program, ['hang'], { quietMs: 300 }), /got nowhere for 0 minutes and was stopped/);
 });

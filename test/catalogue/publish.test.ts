@@ -15,6 +15,7 @@ import {
   makeSource,
   runCli,
   sharedSite,
+  systemFfmpeg,
   type TestBuild,
   tinyRenditions,
   writeManifest,
@@ -172,6 +173,21 @@ test('a withdrawal outlives the ledger: an older one restored beside the site do
   assert.deepEqual([...notes, ...faults], []);
 });
 
+test('a site from before withdrawals were kept in it gets them with the next stream that is published', async (t) => {
+  const build = await publishOne(t);
+  const { paths } = build;
+  await withdrawStream({ paths, id: 'a', purge: false, now: () => new Date() });
+  const kept = join(paths.site, 'api/withdrawn.json');
+  const told = await readFile(kept, 'utf8');
+  for (const suffix of ['', '.br', '.gz']) await rm(kept + suffix, { force: true });
+  await writeManifest(build.folder, []);
+  await build.build();
+  assert.ok(!existsSync(kept), 'a build with nothing new changes nothing');
+  await writeManifest(build.folder, [stream('b', 'two.mp4')]);
+  await build.build();
+  assert.equal(await readFile(kept, 'utf8'), told);
+});
+
 test('the day of the document never goes back, although a clock does', async (t) => {
   const build = await publishOne(t);
   await writeManifest(build.folder, [stream('a', 'one.mp4'), stream('b', 'two.mp4')]);
@@ -242,9 +258,9 @@ test('a lost ledger or a lost file is told, and not papered over', async (t) => 
   await assert.rejects(build.build(), /media\/a\/36p\.mp4 was published and is missing/);
 });
 
-/** Two more streams, and an encoder with which the second of them takes some seconds. */
+/** Two more streams, and an encoder with which the second of them takes some seconds: the one that the command line finds. */
 async function longBuild(t: TestContext) {
-  const build = await publishOne(t);
+  const build = await publishOne(t, await systemFfmpeg());
   await makeSource(build.folder, 'long.mp4', { seconds: 6, filters: 'noise=alls=80:allf=t' });
   const manifest = await writeManifest(build.folder, [
     stream('a', 'one.mp4'),

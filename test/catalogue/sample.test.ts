@@ -1,53 +1,64 @@
 import assert from 'node:assert/strict';
-import { chmod, cp, mkdir, symlink } from 'node:fs/promises';
+import { mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { BuildEvent } from '../../src/catalogue/build.ts';
-import { findFfmpeg, makeRunnable } from '../../src/catalogue/media/ffmpeg.ts';
-import { buildSample, needsSample } from '../../src/catalogue/sample.ts';
-import { sitePathsOf } from '../../src/catalogue/site-paths.ts';
+import { findFfmpeg } from '../../src/catalogue/media/ffmpeg.ts';
+import { needsSample, placeSample } from '../../src/catalogue/sample.ts';
+import { DOCUMENT_PATH, sitePathsOf } from '../../src/catalogue/site-paths.ts';
 import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
-import { bundledFfmpeg, execute, makeFolder, makeSource, runCli, systemFfmpeg, writeManifest } from './fixture.ts';
+import { makeFolder, makeSource, runCli, systemFfmpeg, writeManifest } from './fixture.ts';
 
-test('a fresh machine gets its sample streams from the ffmpeg that came with the install', async (t) => {
+const now = () => new Date('2026-01-02T03:04:05Z');
+
+test('a fresh machine gets its sample streams without ffmpeg, also after a crash in the middle', async (t) => {
   const site = join(await makeFolder(t), 'catalogue');
+  const paths = sitePathsOf(site);
   assert.ok(needsSample(site));
-  const ffmpeg = await bundledFfmpeg();
-  const stop = new AbortController();
-  const report = (event: BuildEvent) => {
-    if (event.kind === 'start') stop.abort();
-  };
-  await assert.rejects(buildSample(site, { ffmpeg, now: () => new Date(), signal: stop.signal, report }));
-  // Stopped in the middle: there is an empty catalogue already, and the next start goes on.
-  assert.deepEqual((await verifySite({ paths: sitePathsOf(site) })).faults, []);
-  assert.ok(needsSample(site));
-  const { document } = await buildSample(site, { ffmpeg, now: () => new Date() });
+  await placeSample(site, now);
   assert.ok(!needsSample(site));
-  assert.equal(document.streams.length, 3);
-  assert.equal(document.streams.filter((stream) => stream.hls === null).length, 1);
-  const { faults } = await verifySite({ paths: sitePathsOf(site) });
-  assert.deepEqual(faults, []);
+  const { streams, updated } = JSON.parse(await readFile(join(site, DOCUMENT_PATH), 'utf8'));
+  assert.equal(updated, '2026-01-02');
+  assert.deepEqual(
+    streams.map((stream: { id: string; hls: string | null }) => [stream.id, stream.hls !== null]),
+    [
+      ['sample-cells', true],
+      ['sample-set', true],
+      ['sample-card', false],
+    ],
+  );
+  assert.deepEqual((await verifySite({ paths, decoder: await systemFfmpeg() })).faults, []);
+  // As after a crash between the ledger and the document.
+  await rm(join(site, 'api'), { recursive: true });
+  await placeSample(site, now);
+  const { faults, notes } = await verifySite({ paths });
+  assert.deepEqual([...faults, ...notes], []);
+  assert.equal((await readFile(paths.ledger, 'utf8')).trim().split('\n').length, 3, 'nothing is in the ledger twice');
 });
 
-test('a program that npm unpacked without its mode is made runnable', async (t) => {
-  const path = join(await makeFolder(t), 'ffmpeg');
-  await cp((await bundledFfmpeg()).path, path);
-  await chmod(path, 0o644);
-  assert.equal(makeRunnable(path), path);
-  assert.match((await execute(path, ['-version'])).stdout, /^ffmpeg version /);
+test('samples stay away from a site whose ledger knows other streams', async (t) => {
+  const folder = await makeFolder(t);
+  const paths = sitePathsOf(join(folder, 'site'));
+  await makeSource(folder, 'a.mp4');
+  const manifest = await writeManifest(folder, ['{ id: a, title: A, source: a.mp4, progressive: [36p], hls: no }']);
+  assert.equal((await runCli(['build', manifest, '--dir', paths.site]).ended).code, 0);
+  await rm(paths.site, { recursive: true });
+  await placeSample(paths.site, now);
+  assert.ok(needsSample(paths.site));
 });
 
 test('FFMPEG comes before PATH, and a foreign file is opened by a current ffmpeg only', async (t) => {
   const folder = await makeFolder(t);
   await mkdir(join(folder, 'bin'));
-  await symlink((await systemFfmpeg()).path, join(folder, 'bin/ffmpeg'));
-  assert.equal((await findFfmpeg(undefined, join(folder, 'bin'))).path, join(folder, 'bin/ffmpeg'));
   const { path } = await systemFfmpeg();
+  await symlink(path, join(folder, 'bin/ffmpeg'));
+  assert.equal((await findFfmpeg(undefined, join(folder, 'bin'))).path, join(folder, 'bin/ffmpeg'));
   assert.equal((await findFfmpeg(path, join(folder, 'bin'))).path, path);
   await assert.rejects(findFfmpeg('/nowhere/ffmpeg', ''), /\/nowhere\/ffmpeg cannot be run/);
   await assert.rejects(findFfmpeg(undefined, ''), /^\S*Error: ffmpeg was not found; install it with: \S+ .*ffmpeg/);
-  const old = await bundledFfmpeg();
-  await assert.rejects(findFfmpeg(old.path, ''), /too old to open foreign files safely; install a current one with: /);
+  const old = join(folder, 'old-ffmpeg');
+  const versions = 'ffmpeg version 4.4.5\nlibavcodec     58.134.100 / 58.134.100';
+  await writeFile(old, `#!/bin/sh\necho '${versions}'\n`, { mode: 0o755 });
+  await assert.rejects(findFfmpeg(old, ''), /too old to open foreign files safely; install a current one with: /);
   // A build with nothing else stops with that one line, before it opens anything.
   await makeSource(folder, 'a.mp4');
   const manifest = await writeManifest(folder, ['{ id: a, title: A, source: a.mp4, progressive: [36p] }']);

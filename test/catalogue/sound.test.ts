@@ -6,6 +6,8 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import * as hlsParser from 'hls-parser';
 import { languageTag } from '../../src/catalogue/media/describe-input.ts';
+import { readFragments } from '../../src/catalogue/media/fragments.ts';
+import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
 import { encoders, execute, makeBuild, writeManifest, writeSource } from './fixture.ts';
 
 const FRAME_S = 1 / 25;
@@ -88,6 +90,92 @@ for (const [which, find] of encoders) {
       assert.doesNotMatch(await main('plain'), /LANGUAGE/);
       const heard = await pitch(join(build.paths.site, 'media/two/36p.mp4'));
       assert.ok(Math.abs(heard - 900) < 20, String(heard));
+    });
+
+    test('six channels are offered as 5.1 beside stereo, with one set of video fragments for both', async (t) => {
+      const build = await makeBuild(t, await find());
+      const { folder } = build;
+      const six =
+        'aevalsrc=0.1*sin(1800*t)|0.1*sin(2400*t)|0.1*sin(6000*t)|0|0.1*sin(3000*t)|0.1*sin(3600*t):c=5.1:d=2';
+      const inputs = ['testsrc2=s=64x36:r=10:d=2', six, 'sine=300:d=2'].flatMap((each) => ['-f', 'lavfi', '-i', each]);
+      const maps = ['-map', '0', '-map', '1', '-map', '2', '-metadata:s:a:0', 'language=eng'];
+      const codecs = ['-metadata:s:a:1', 'language=spa', '-c:v', 'libx264', '-preset', 'ultrafast', '-c:a', 'flac'];
+      await writeSource(join(folder, 'six.mkv'), [...inputs, ...maps, ...codecs]);
+      await writeManifest(folder, ['{ id: six, title: T, source: six.mkv, progressive: [36p], loudness: -20 }']);
+      await build.build();
+      assert.deepEqual((await verifySite({ paths: build.paths, decoder: build.encoder })).faults, []);
+      const media = (name: string) => join(build.paths.site, 'media/six', name);
+      const main = hlsParser.parse(await readFile(media('hls/main.m3u8'), 'utf8')) as hlsParser.types.MasterPlaylist;
+      const variants = main.variants.filter((variant) => !variant.isIFrameOnly);
+      assert.deepEqual(
+        variants.map(({ uri, audio }) => [uri, audio.map(({ groupId, name, channels }) => [groupId, name, channels])]),
+        [
+          ['audio-32', '2', '2'],
+          ['audio-surround', '6', '2'],
+        ].map(([group, english, spanish]) => [
+          'v-36p.m3u8',
+          [
+            [group, 'English', english],
+            [group, 'Español', spanish],
+          ],
+        ]),
+      );
+      assert.ok(variants[1]!.bandwidth > variants[0]!.bandwidth);
+      // The fourth is for low tones, of which there are none; the third is the loudest pitch of the source, and in its place.
+      const channel = async (number: number) => {
+        const pan = `pan=mono|c0=c${number},volumedetect`;
+        const args = ['-hide_banner', '-nostats', '-i', media('hls/a-surround.mp4'), '-af', pan, '-f', 'null', '-'];
+        return Number(/max_volume: (-?[\d.]+) dB/.exec((await execute('ffmpeg', args)).stderr)![1]);
+      };
+      assert.ok((await channel(2)) > -25 && (await channel(3)) < -60, `${await channel(2)} ${await channel(3)}`);
+      assert.equal((await readFragments(media('hls/a-surround.mp4'))).track.channels, 6);
+    });
+
+    test('sound alone becomes a stream that shows its cover art, or a plain ground, to its last moment', async (t) => {
+      const build = await makeBuild(t, await find());
+      const { folder } = build;
+      const tone = (hertz: number) => ['-f', 'lavfi', '-i', `sine=${hertz}:d=2.3`];
+      const cover = [
+        '-f',
+        'lavfi',
+        '-i',
+        'color=c=0xc83232:s=120x120:r=25:d=0.04',
+        '-map',
+        '0',
+        '-map',
+        '1',
+        '-frames:v',
+        '1',
+      ];
+      const art = ['-c:v', 'mjpeg', '-disposition:v', 'attached_pic'];
+      await writeSource(join(folder, 'song.m4a'), [...tone(300), ...cover, ...art, '-c:a', 'aac']);
+      await writeSource(join(folder, 'song.mp3'), [...tone(500), ...cover, ...art, '-c:a', 'libmp3lame']);
+      await writeSource(join(folder, 'voice.wav'), tone(700));
+      await writeSource(join(folder, 'voice.flac'), tone(900));
+      const names = ['song.m4a', 'song.mp3', 'voice.wav', 'voice.flac'];
+      await writeManifest(
+        folder,
+        names.map(
+          (name, i) => `{ id: s${i}, title: T, source: ${name}, progressive: [36p], hls: ${i === 1 ? 'no' : 'yes'} }`,
+        ),
+      );
+      const { document } = await build.build({ jobs: 2 });
+      const told = build.events.filter(({ kind }) => kind === 'note');
+      assert.deepEqual(told, [], 'the cover is what is shown');
+      assert.deepEqual((await verifySite({ paths: build.paths, decoder: build.encoder })).faults, []);
+      for (const [i, { id, duration_s }] of document.streams.entries()) {
+        assert.ok(duration_s >= 2.3 && duration_s <= 2.61, `${names[i]}: ${duration_s}`);
+        const path = join(build.paths.site, 'media', id, '36p.mp4');
+        assert.ok(Math.abs((await pitch(path)) - 300 - 200 * i) < 20, names[i]);
+        const last = ['-v', 'error', '-sseof', '-0.3', '-i', path, '-frames:v', '1', '-vf', 'scale=1:1,format=rgb24'];
+        const { stdout } = await execute('ffmpeg', [...last, '-f', 'rawvideo', '-'], { encoding: 'buffer' });
+        const [red, green] = stdout as unknown as Buffer;
+        const expected = i < 2 ? [200, 50] : [23, 34];
+        assert.ok(
+          Math.abs(red! - expected[0]!) < 8 && Math.abs(green! - expected[1]!) < 8,
+          `${names[i]}: ${red} ${green}`,
+        );
+      }
     });
   });
 }

@@ -10,7 +10,7 @@ import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
 import { verifyStage } from '../../src/catalogue/verify/verify-stream.ts';
 import { damageOf, readLines, reseal } from './damage.ts';
 import { inside, outside } from './damages.ts';
-import { makeBuild, makeSource, runCli, sharedSite, writeManifest } from './fixture.ts';
+import { makeBuild, makeSource, runCli, sharedSite, systemFfmpeg, writeManifest } from './fixture.ts';
 
 describe('verify', () => {
   const publish = sharedSite(async (build) => {
@@ -83,7 +83,7 @@ describe('verify', () => {
   });
 
   test('what an encoder left damaged, with exit code 0, is not published; the next build encodes it again', async (t) => {
-    const build = await makeBuild(t);
+    const build = await makeBuild(t, await systemFfmpeg());
     await makeSource(build.folder, 'a.mp4');
     await makeSource(build.folder, 'b.mp4', { hue: 90 });
     const stream = (id: string) => `{ id: ${id}, title: ${id}, source: ${id}.mp4, progressive: [36p] }`;

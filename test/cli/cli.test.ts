@@ -234,6 +234,7 @@ test('no output has colours away from a terminal; FORCE_COLOR brings them, NO_CO
 test('doctor looks at the database of the settings as it is, while the service runs on it', async () => {
   const { stdout } = await cli(['doctor'], { ...t.env, ...known });
   assert.match(stdout, new RegExp(`^ok +database +${onPostgres ? 'PostgreSQL' : 'SQLite'}, at version \\d+$`, 'm'));
+  assert.match(stdout, /^ok +database size +\d+ MB.*: \d+ deployments, .*\d+ audit rows/m);
   assert.match(stdout, /^ok +region local +the stand-in, .*, as set$/m);
 });
 

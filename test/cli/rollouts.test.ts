@@ -13,9 +13,9 @@ async function open(settings: object = {}): Promise<{ shop: Shop; env: Record<st
   return { shop, env: { ...envOf(t.url), SLUICE_PROJECT: shop.project } };
 }
 
-test('deploy --wait: the timeline as it comes, exit code 0 when it serves', async () => {
+test('deploy: the timeline as it comes, exit code 0 when it serves', async () => {
   const { shop, env } = await open();
-  const { code, stdout, stderr } = await cli(['deploy', 'shop:1', '--wait', '--note', 'first'], env);
+  const { code, stdout, stderr } = await cli(['deploy', 'shop:1', '--note', 'first'], env);
   assert.equal(code, 0, stderr);
   assert.match(stdout, /^✔ succeeded: r1 serves all of production, after \d+ s\n {2}http:\S+\n$/);
   for (const state of ['queued', 'starting', 'promoting', 'succeeded'])
@@ -23,11 +23,11 @@ test('deploy --wait: the timeline as it comes, exit code 0 when it serves', asyn
   assert.doesNotMatch(stdout + stderr, /\x1b/);
   assert.equal((await shop.visit()).image, 'shop:1');
 
-  const json = await cli(['deploy', 'shop:2', '--wait', '--json'], env);
+  const json = await cli(['deploy', 'shop:2', '--json'], env);
   assert.deepEqual([JSON.parse(json.stdout).state, json.code], ['succeeded', 0]);
   const quiet = await cli(['deploy', 'shop:3', '--wait', '--quiet'], env);
   assert.equal(quiet.stderr, '');
-  const later = await cli(['deploy', 'shop:4'], env);
+  const later = await cli(['deploy', 'shop:4', '--detach'], env);
   const [id] = /^dpl_\w+/.exec(later.stdout)!;
   assert.equal((await cli(['deployments', 'watch', id], env)).code, 0);
   assert.match((await cli(['deployments', 'show'], env)).stdout, new RegExp(`id +${id}[\\s\\S]*revision +r3 → r4`));
@@ -36,7 +36,7 @@ test('deploy --wait: the timeline as it comes, exit code 0 when it serves', asyn
   assert.match((await cli(['status'], env)).stdout, /production +healthy +serving +r4 100 % +shop:4/);
 });
 
-test('deploy --wait of an image that never gets healthy: exit code 1, why, its last words, and what serves', async () => {
+test('deploy of an image that never gets healthy: exit code 1, why, its last words above that, and what serves', async () => {
   const { env } = await open({ health_check: { start_timeout_s: 5 } });
   assert.equal((await cli(['deploy', 'shop:1', '--wait'], env)).code, 0);
   await cli(['env', 'variables', 'STANDIN_UNHEALTHY=1'], env);
@@ -44,21 +44,21 @@ test('deploy --wait of an image that never gets healthy: exit code 1, why, its l
   assert.equal(code, 1);
   assert.match(
     stdout,
-    /^✖ failed: port_not_listening: .+\n {2}│ instance ins_\w+ of shop:2 started\n {2}r1 still serves production/,
+    /^ {2}│ instance ins_\w+ of shop:2 started\n✖ failed: port_not_listening: .+\n {2}r1 still serves production.*; its log: sluice logs r2\n$/,
   );
 });
 
 test('a canary: pause, resume, promote; abort; rollback', async () => {
   const { shop, env } = await open({ canary: { advance: 'manual', bake_s: 1 } });
   await cli(['deploy', 'shop:1', '--wait'], env);
-  const canary = JSON.parse((await cli(['deploy', 'shop:2', '--canary', '25', '--json'], env)).stdout);
+  const canary = JSON.parse((await cli(['deploy', 'shop:2', '--canary', '25', '--detach', '--json'], env)).stdout);
   await shop.reaches(canary.id, 'canary');
   assert.match((await cli(['pause'], env)).stdout, /r2 is canary, paused at 25 %/);
   assert.match((await cli(['status'], env)).stdout, /canary 25 %, paused +r1 75 %, r2 25 %/);
   assert.match((await cli(['resume'], env)).stdout, /r2 is canary, baking at 25 %/);
   assert.equal((await cli(['promote', '--wait'], env)).code, 0);
 
-  const third = JSON.parse((await cli(['deploy', 'shop:3', '--strategy', 'canary', '--json'], env)).stdout);
+  const third = JSON.parse((await cli(['deploy', 'shop:3', '--strategy', 'canary', '--detach', '--json'], env)).stdout);
   await shop.reaches(third.id, 'canary');
   const busy = await cli(['deploy', 'shop:4'], env);
   assert.equal(busy.code, 1);

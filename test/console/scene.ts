@@ -14,6 +14,8 @@ export async function signIn(page: Page, url: string, path = '', token = adminTo
   await page.getByRole('button', { name: 'Sign in' }).click();
 }
 
+export type Pages = Record<string, [path: string, text: string]>;
+
 export interface Scene {
   shop: Shop;
   canary: Deployment;
@@ -107,14 +109,95 @@ export async function makeScene(t: TestApp): Promise<Scene> {
   return { shop, canary, failed, webhook: webhook.id, delivery, close: async () => receiver.close() };
 }
 
+export interface Troubles {
+  pages: Pages;
+  close(): void;
+}
+
+/** Two more projects: one is down and has a domain that waits for its DNS record, the canary of the other was undone. */
+export async function makeTroubles(t: TestApp): Promise<Troubles> {
+  const check = { interval_s: 1, unhealthy_after: 2, path: '/' };
+  const down = await Shop.open(t.url, { replicas: 2, health_check: check, variables: { STANDIN_FAIL_ON: '/fail' } });
+  const undone = await Shop.open(t.url, { canary: { bake_s: 600, min_requests: 5 } });
+  await down.api('PATCH', '', { name: 'Billing', slug: 'billing' });
+  await undone.api('PATCH', '', { name: 'Mail', slug: 'mail' });
+  await Promise.all([down.released('registry.example/billing:4.1.0'), undone.released('registry.example/mail:1.2.0')]);
+  // Also those that are started in place of what failed.
+  const visits = setInterval(() => void down.visit(undefined, '/fail').catch(() => {}), 1000);
+  await down.api('POST', '/domains', { hostname: 'billing.example.com', environment: 'production' });
+
+  const variables = { STANDIN_ERROR_RATE: '1', QUEUE_URL: 'amqp://queue' };
+  await undone.set({ variables, resources: { memory_mb: 256 } });
+  const { id } = await undone.deploy('registry.example/mail:1.3.0', { strategy: 'canary', canary_percent: 50 });
+  await undone.reaches(id, 'canary');
+  const load = undone.load(2);
+  await undone.reaches(id, 'failed');
+  await load.stop();
+  await undone.set({ variables: { STANDIN_ERROR_RATE: null } });
+  await until('billing to be down', async () => (await down.environment()).health.state === 'down' || undefined);
+  return {
+    pages: {
+      undone: [`/projects/${undone.project}/deployments/${id}`, 'r2 was undone'],
+      undone_environment: [`/projects/${undone.project}/environments/production`, 'Recent deployments'],
+      down_environment: [`/projects/${down.project}/environments/production`, 'is healthy'],
+      waiting_domain: [`/projects/${down.project}/domains`, 'Show that it is yours'],
+    },
+    close: () => clearInterval(visits),
+  };
+}
+
+const insertedAtOnce = 100;
+const dayMs = 86_400_000;
+
+/** Projects beside those that are there, in the image of the oldest, which has deployed something; each was deployed `deployments` times. */
+export async function addProjects({ app }: TestApp, count: number, deployments = 0): Promise<void> {
+  const { db } = app.store;
+  const oldest = db.selectFrom('project').selectAll().orderBy('id').limit(1);
+  const project = await oldest.executeTakeFirstOrThrow();
+  const ofOldest = { project_id: project.id };
+  const environment = await db
+    .selectFrom('environment')
+    .selectAll()
+    .where('project_id', '=', ofOldest.project_id)
+    .executeTakeFirstOrThrow();
+  const deployment = await db
+    .selectFrom('deployment')
+    .selectAll()
+    .where('project_id', '=', ofOldest.project_id)
+    .where('state', '=', 'succeeded')
+    .executeTakeFirst();
+  const now = Date.now();
+  for (let from = 0; from < count; from += insertedAtOnce) {
+    const numbers = Array.from({ length: Math.min(insertedAtOnce, count - from) }, (_, n) => from + n);
+    const idOf = (n: number) => `prj_01${String(n).padStart(24, '0')}`;
+    const slugOf = (n: number) => `p-${String(n).padStart(4, '0')}`;
+    await db
+      .insertInto('project')
+      .values(numbers.map((n) => ({ ...project, id: idOf(n), name: `Project ${slugOf(n).slice(2)}`, slug: slugOf(n) })))
+      .execute();
+    await db
+      .insertInto('environment')
+      .values(
+        numbers.map((n) => ({
+          ...environment,
+          ...{ project_id: idOf(n), host: `${slugOf(n)}-production`, health_state: 'idle' as const },
+        })),
+      )
+      .execute();
+    for (let round = 0; deployment && round < deployments; round++) {
+      const rows = numbers.map((n) => ({
+        ...deployment,
+        ...{ id: `dpl_01${String(round * count + n).padStart(24, '0')}`, project_id: idOf(n), revision: round + 1 },
+        ...{ image: `registry.example/p${n}:1.${round}`, previous_revision: round === 0 ? null : round },
+        ...{ created_at: now - (deployments - round) * dayMs, finished_at: now - (deployments - round) * dayMs + 9000 },
+      }));
+      await db.insertInto('deployment').values(rows).execute();
+    }
+  }
+}
+
 /** Every page, with a text that is on it once it has loaded. */
-export function pagesOf({
-  shop,
-  canary,
-  failed,
-  webhook,
-  delivery,
-}: Scene): Record<string, [path: string, text: string]> {
+export function pagesOf({ shop, canary, failed, webhook, delivery }: Scene): Pages {
   const project = `/projects/${shop.project}`;
   return {
     projects: ['/projects', 'Corner shop'],
@@ -136,12 +219,14 @@ export function pagesOf({
     webhook: [`/webhooks/${webhook}`, 'Replay'],
     delivery: [`/webhooks/${webhook}/deliveries/${delivery}`, 'thank you'],
     tokens: ['/tokens', 'New token'],
+    events: ['/events', 'Corner shop'],
     audit: ['/audit', 'created a deployment'],
     all_deployments: ['/deployments', 'registry.example/shop:1.4'],
     all_alerts: ['/alerts', 'spares'],
     all_domains: ['/domains', 'shop.test'],
     registries: ['/registries', 'No registry logins.'],
     regions: ['/regions', 'standin'],
+    account: ['/account', 'no limit'],
     catalogue: ['/catalogue', 'Catalogue'],
     session: ['/session', 'Scopes'],
     missing: ['/nowhere', 'Page not found'],

@@ -95,4 +95,5 @@ test('the first admin token is shown to people at a terminal, and to nobody else
   assert.match(greeting(app, null, true).join('\n'), /slc_secret/);
   assert.doesNotMatch(greeting(app, null, false).join('\n'), /slc_secret/);
   assert.match(greeting(app, null, false).join('\n'), /The admin token is in \/data\/admin-token/);
+  assert.match(greeting(app, null, false).join('\n'), /sign in with it at http:\/\/127\.0\.0\.1:8080\/console/);
 });

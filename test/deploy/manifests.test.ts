@@ -1,4 +1,4 @@
-// The manifests of deploy/kubernetes without a cluster: what they promise each other, the code and the cluster.
+// The manifests of deploy/ without a cluster and without Compose: what they promise each other, the code and the cluster.
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -129,7 +129,7 @@ test('probes ask for pages that exist, on ports that are open', () => {
   ]);
   const pages = read('src/http/service-pages.ts');
   for (const { path, port } of probes(control)) {
-    assert.ok(pages.includes(`server.get('${path}'`), path);
+    assert.match(pages, new RegExp(`server\\.get(<.*>)?\\('${path}'`));
     assert.equal(port, 'api');
   }
   const config = configOf(router);
@@ -190,4 +190,33 @@ test('routers have no account; the control plane has the rights that the engine 
   assert.deepEqual(configOf(control).kubernetes.namespaces, { kind: 'one', name: role.metadata.namespace });
   const ofAll = objectsOf('namespace-per-project').find(({ kind }) => kind === 'ClusterRole');
   assert.deepEqual(rightsOf(ofAll), { ...inOne, namespaces });
+});
+
+test('compose.yaml: valid settings, the database where it is, all data in volumes, and time to drain', () => {
+  const { services, volumes } = parse(read('deploy/compose.yaml'));
+  const given: Record<string, string> = { POSTGRES_PASSWORD: 'secret' };
+  const filled = (text: string) =>
+    text.replaceAll(/\$\{(\w+)(?::([-?])([^}]*))?\}/g, (_, name, operator, rest) => {
+      const value = given[name] ?? (operator === '-' ? rest : undefined);
+      assert.ok(value !== undefined, name);
+      return value;
+    });
+  const { sluice, postgres } = services;
+  for (const name of Object.keys(sluice.environment)) assert.ok(name in settings, name);
+  const environment = Object.fromEntries(
+    Object.entries<string>(sluice.environment).map(([name, value]) => [name, filled(value)]),
+  );
+  const config = readConfig({ ...environment, SLUICE_DATA_DIR: '/data' }, false);
+  const database = new URL(config.databaseUrl!);
+  assert.equal(database.username, postgres.environment.POSTGRES_USER);
+  assert.equal(database.password, filled(postgres.environment.POSTGRES_PASSWORD));
+  assert.ok(postgres.ports[0].startsWith(`${database.host}:`));
+  assert.equal(globSync(join('deploy', sluice.build.context, sluice.build.dockerfile)).length, 1);
+  assert.match(read('deploy/Containerfile'), /SLUICE_DATA_DIR=\/data/);
+  const kept = [...sluice.volumes, ...postgres.volumes].map((mount: string) => mount.split(':')[0]!);
+  assert.deepEqual(
+    kept.filter((name) => !name.startsWith('/')),
+    Object.keys(volumes),
+  );
+  assert.ok(Number.parseInt(sluice.stop_grace_period, 10) > Number(settings.SLUICE_DRAIN_S.default));
 });

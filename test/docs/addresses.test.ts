@@ -28,7 +28,7 @@ for (const { env, base, api } of cases) {
         body: '{"name":"Shop"}',
       });
       assert.equal(created.headers.get('location'), `${api}/v1/projects/${(await created.json()).id}`);
-      const reference = await (await fetch(`${local}/docs`)).text();
+      const reference = await (await fetch(`${local}/docs/reference`)).text();
       assert.ok(reference.includes(`href="${base ?? local}/api/streams.json"`));
       assert.ok(reference.includes(`curl ${api}/v1/projects`));
     } finally {

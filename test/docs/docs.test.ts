@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { cliPage } from '../../scripts/cli-docs.ts';
 import { generatedDocs } from '../../scripts/docs.ts';
 import { routes } from '../../src/contract/api.ts';
 import { errorCatalogue } from '../../src/contract/errors.ts';
@@ -19,6 +20,7 @@ const otherVariables = new Set([
     'SLUICE_PROJECT',
     'SLUICE_TEST_POSTGRES',
     'SLUICE_TEST_TRACE',
+    'SLUICE_TEST_PICTURES',
     'SLUICE_TEST_KUBECONFIG',
     'SLUICE_TEST_REGISTRY',
   ],
@@ -29,6 +31,9 @@ if (!onPostgres) {
   for (const [path, content] of Object.entries(generatedDocs())) {
     test(`${path} is what the code declares (npm run docs)`, () => assert.equal(read(path), content));
   }
+
+  test('docs/cli.md lists the commands as they are declared (npm run docs)', async () =>
+    assert.equal(read('docs/cli.md'), await cliPage()));
 
   test('every setting that code or docs name is declared', () => {
     for (const path of [...sources, ...globSync('docs/**/*.md'), 'README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md']) {

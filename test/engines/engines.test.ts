@@ -157,9 +157,7 @@ describe('Docker', { skip: dockerMissing, timeout: 120_000 }, () => {
       Object.values((await container(spec).inspect()).NetworkSettings.Networks)[0]!.IPAddress;
     const fetches = async (address: string) => {
       const ask = `printf 'GET / HTTP/1.0\\r\\n\\r\\n' | /bin/busybox timeout 4 /bin/busybox nc ${address} 8080`;
-      const exec = await container(mine).exec({ Cmd: ['/bin/busybox', 'sh', '-c', ask], AttachStdout: true });
-      const output = await exec.start({ hijack: true });
-      return Buffer.concat(await output.toArray()).includes('200 OK');
+      return (await container(mine).run(['/bin/busybox', 'sh', '-c', ask])).output.includes('200 OK');
     };
     assert.equal(await fetches(await addressOf(sibling)), true, 'of its own project');
     assert.equal(await fetches(await addressOf(theirs)), false, 'of another project');

@@ -4,10 +4,10 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { after, describe, test } from 'node:test';
+import { after, before, describe, test } from 'node:test';
 import { EngineError, type EngineFault } from '../../src/engines/engine.ts';
 import { createRegistry } from '../../src/engines/registry/registry.ts';
-import { dockerMissing, startRegistry } from '../helpers/docker.ts';
+import { dockerMissing, startRegistry, type TestRegistry } from '../helpers/docker.ts';
 import { freePort } from '../helpers/free-port.ts';
 import { pushList, pushTo } from '../helpers/push.ts';
 
@@ -21,11 +21,15 @@ const isFault = (fault: EngineFault, words: RegExp) => (error: unknown) => {
 const registry = createRegistry({ timeoutMs: 10_000 });
 after(() => registry.close());
 
-describe('a real registry', { skip: dockerMissing }, async () => {
-  const open = await startRegistry();
-  const closed = await startRegistry({ closed: true });
-  after(() => Promise.all([open.stop(), closed.stop()]));
-  const login = closed.auth && { ...closed.auth, server: closed.host };
+describe('a real registry', { skip: dockerMissing }, () => {
+  let open: TestRegistry;
+  let closed: TestRegistry;
+  before(async () => {
+    open = await startRegistry();
+    closed = await startRegistry({ closed: true });
+  });
+  after(() => Promise.all([open?.stop(), closed?.stop()]));
+  const login = () => ({ ...closed.auth!, server: closed.host });
 
   test('a tag becomes its digest, and a digest itself', async () => {
     const digest = await pushTo(open, 'team/shop', 'v1', {});
@@ -58,8 +62,8 @@ describe('a real registry', { skip: dockerMissing }, async () => {
     await assert.rejects(registry.resolve(image, null), isFault('image_denied', /add a login/));
     const wrong = { username: 'sluice', password: 'wrong', server: closed.host };
     await assert.rejects(registry.resolve(image, wrong), isFault('image_denied', /login .* may not pull/));
-    assert.deepEqual(await registry.resolve(image, login!), { digest });
-    assert.equal((await registry.config(image, digest, login!)).user, 'app');
+    assert.deepEqual(await registry.resolve(image, login()), { digest });
+    assert.equal((await registry.config(image, digest, login())).user, 'app');
   });
 
   test('a mirror is asked first, without the login, and may lack the image or be away', async () => {
@@ -73,7 +77,7 @@ describe('a real registry', { skip: dockerMissing }, async () => {
     const mirrored = createRegistry({ mirrors });
     after(() => mirrored.close());
     assert.deepEqual(await mirrored.resolve(`${host}/mirrored:v1`, null), { digest });
-    assert.deepEqual(await mirrored.resolve(`${closed.host}/mirrored:v2`, login!), { digest: own });
+    assert.deepEqual(await mirrored.resolve(`${closed.host}/mirrored:v2`, login()), { digest: own });
   });
 
   test('one that is away is unreachable', async () => {

@@ -62,17 +62,13 @@ async function pushLarge({ client }: TestDocker, registry: TestRegistry): Promis
     writeFileSync(join(folder, 'bytes'), randomBytes(layerBytes));
     const layer = execFileSync('tar', ['-cf', '-', '-C', folder, '.'], { maxBuffer: 2 * layerBytes });
     const repo = `${registry.host}/large`;
-    await finish(await client.importImage(Readable.from([layer]), { repo, tag: 'v1' }));
+    await client.importImage(Readable.from([layer]), { repo, tag: 'v1' });
     const image = client.getImage(`${repo}:v1`);
-    await finish(await image.push({ authconfig: { username: '', password: '', serveraddress: '' } }));
+    await image.push({ username: '', password: '', serveraddress: '' });
     await image.remove({ force: true });
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-async function finish(stream: NodeJS.ReadableStream): Promise<void> {
-  for await (const chunk of stream) assert.doesNotMatch(String(chunk), /"error"/);
 }
 
 /** The same registry at another address, whose answers take their time. */

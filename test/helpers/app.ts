@@ -1,6 +1,6 @@
 // The real app on a free port with a data directory and a database of its own: SQLite, or a new database on the
 // PostgreSQL that the test command started.
-import { mkdtempSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type App, createApp, type Overrides } from '../../src/app.ts';
@@ -11,8 +11,8 @@ import { createDatabase } from './postgres.ts';
 
 export const postgresUrl = process.env.SLUICE_TEST_POSTGRES || null;
 export const onPostgres = postgresUrl !== null;
-/** A migrated database, which saves each app the migrations. */
-const template = process.env.SLUICE_TEST_POSTGRES_TEMPLATE;
+/** A migrated database, which saves each app the migrations: its name on that server, and a file of SQLite. */
+const { SLUICE_TEST_POSTGRES_TEMPLATE: template, SLUICE_TEST_SQLITE_TEMPLATE: sqliteTemplate } = process.env;
 
 export const adminToken = 'test-admin-token-0123456789';
 
@@ -52,12 +52,13 @@ export interface IsolatedEnv {
 }
 
 /**
- * The settings of an app that touches nothing but a new folder and, on PostgreSQL, a new database: without a table where
- * the test is about migrations.
+ * The settings of an app that touches nothing but a new folder and, on PostgreSQL, a new database. `isMigrated: false`
+ * where the test is about migrations, or about an empty folder.
  */
 export async function isolatedEnv({ isMigrated = true } = {}): Promise<IsolatedEnv> {
   const dataDir = mkdtempSync(join(tmpdir(), 'sluice-test-'));
   const database = postgresUrl ? await createDatabase(postgresUrl, isMigrated ? template : undefined) : null;
+  if (!database && isMigrated && sqliteTemplate) copyFileSync(sqliteTemplate, join(dataDir, 'sluice.db'));
   const instancePorts = await reserveInstancePorts();
   const env: Record<string, string> = {
     SLUICE_DATA_DIR: dataDir,

@@ -8,9 +8,9 @@ import { createWriteStream, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls';
-import Docker from 'dockerode';
 import { dockerPrograms, onPath } from '../../scripts/packages.ts';
 import { suspend } from './children.ts';
+import { TestDockerClient } from './docker-client.ts';
 import { forgetContainerd, limitMs, makeBridge, makeHome, removeHome, sbin } from './docker-leftovers.ts';
 import { freePort } from './free-port.ts';
 import { until } from './wait.ts';
@@ -27,7 +27,7 @@ function missing(): string | false {
 export interface TestDocker {
   /** For SLUICE_REGIONS: `local=docker:${socket}`. */
   socket: string;
-  client: Docker;
+  client: TestDockerClient;
   /** Stops it in order, and its containers with it. */
   pause(): Promise<void>;
   /** Ends dockerd at once; its containers run on, and it finds them again at the next start or ends them. */
@@ -47,7 +47,7 @@ export async function startDocker(): Promise<TestDocker> {
   const home = await makeHome('docker');
   const bridge = makeBridge(home);
   const socket = join(home, 'docker.sock');
-  const client = new Docker({ socketPath: socket });
+  const client = await TestDockerClient.open(socket);
   const undo: (() => unknown)[] = [];
 
   const start = async () => {

@@ -54,6 +54,7 @@ interface TestHaproxyOptions {
   trustedProxies?: string[];
   log?: Log;
   onJoining?(router: RouterState): void;
+  onLeft?(id: string): void;
 }
 
 export async function startHaproxy(options: TestHaproxyOptions = {}): Promise<TestHaproxy> {
@@ -107,7 +108,7 @@ async function open(
     joining: async (router) => options.onJoining?.(router),
     catchUp: async () => {},
     moved: () => {},
-    left: () => {},
+    left: (id) => options.onLeft?.(id),
   });
   await plane.load(version, inOneBatch([...table.values()]));
   await plane.listen();
@@ -170,7 +171,7 @@ async function open(
   };
 }
 
-function serialAt(port: number, servername: string): Promise<string | null> {
+export function serialAt(port: number, servername: string): Promise<string | null> {
   return new Promise((resolve) => {
     const socket = connect({ port, host: '127.0.0.1', servername, rejectUnauthorized: false }, () => {
       resolve(socket.getPeerCertificate().serialNumber);

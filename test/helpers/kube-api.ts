@@ -119,7 +119,9 @@ export async function startKubeApi(): Promise<KubeApi> {
       });
       return void response.writeHead(200, { 'content-type': 'application/json' }).flushHeaders();
     }
-    const isCollection = /\/(pods|replicasets|secrets|namespaces|networkpolicies)$/.test(url.pathname);
+    const isCollection = /\/(pods|replicasets|secrets|namespaces|networkpolicies|poddisruptionbudgets)$/.test(
+      url.pathname,
+    );
     const found = objects.get(url.pathname);
     const answer: Answer =
       chosen?.answer ??

@@ -8,6 +8,7 @@ export const engineCalls: Record<string, string[]> = {
   'pods/log': ['get'],
   secrets: ['create', 'patch'],
   'networking.k8s.io/networkpolicies': ['create', 'patch'],
+  'policy/poddisruptionbudgets': ['create', 'patch'],
   /** Only with a namespace for each project. */
   namespaces: ['get', 'create', 'patch'],
 };

@@ -37,11 +37,11 @@ class MovedTime {
     return new Watcher({ db: store.db, clock: this.clock, ids: this.ids, log, loops: createLoops(log) });
   }
 
-  look(): Promise<unknown> {
-    return Promise.all(this.watchers.map((watcher) => watcher.look()));
+  evaluateAlerts(): Promise<unknown> {
+    return Promise.all(this.watchers.map((watcher) => watcher.evaluateDue()));
   }
 
-  /** Lets time pass second by second, looking every five; returns after how many ms `done` was true, or null. */
+  /** Lets time pass second by second, and evaluates the alerts every five; returns after how many ms `done` was true, or null. */
   async pass(
     seconds: number,
     each: () => Promise<void> = async () => {},
@@ -52,7 +52,7 @@ class MovedTime {
       await each();
       this.nowMs += 1000;
       if (second % 5 !== 4) continue;
-      await this.look();
+      await this.evaluateAlerts();
       if (await done()) return this.nowMs - begun;
     }
     return null;

@@ -13,10 +13,12 @@ import { main, type Service, startService } from './service.ts';
 
 export interface RoutedService {
   db: Db;
+  dataDir: string;
   ports: { http: number; tls: number };
   service: Service;
   /** Process ids of the workers that run now. */
   workers(): number[];
+  control(): number[];
   /** Starts it once more, after it has ended. */
   startAgain(): void;
 }
@@ -24,9 +26,21 @@ export interface RoutedService {
 /** Two workers; all of it ends with the test file. */
 export async function startRoutedService(
   targets: Target[],
-  { entry = main, databaseUrl = null }: { entry?: string; databaseUrl?: string | null } = {},
+  {
+    entry = main,
+    program = process.execPath,
+    databaseUrl = null,
+    dataDir = mkdtempSync(join(tmpdir(), 'sluice-routed-')),
+    more = {},
+  }: {
+    entry?: string;
+    program?: string;
+    databaseUrl?: string | null;
+    dataDir?: string;
+    more?: Record<string, string>;
+  } = {},
 ): Promise<RoutedService> {
-  const place = { dataDir: mkdtempSync(join(tmpdir(), 'sluice-routed-')), secretKey: Buffer.alloc(32, 9) };
+  const place = { dataDir, secretKey: Buffer.alloc(32, 9) };
   const { db } = await seedEnvironment(place, databaseUrl);
   await routeTo(db, 1, targets);
   const ports = { http: await freePort(), tls: await freePort() };
@@ -38,20 +52,28 @@ export async function startRoutedService(
     SLUICE_ROUTER_PORT: String(ports.http),
     SLUICE_ROUTER_TLS_PORT: String(ports.tls),
     SLUICE_LOG_LEVEL: 'info',
+    ...more,
   };
   const routed: RoutedService = {
     db,
+    dataDir,
     ports,
-    service: startService(env, entry),
+    service: startService(env, entry, program),
     workers: () => childrenOf(routed.service.child.pid!, 'router-worker.js'),
+    control: () => childrenOf(routed.service.child.pid!, 'control.js'),
     startAgain() {
-      routed.service = startService(env, entry);
+      routed.service = startService(env, entry, program);
+      started.push(routed.service);
     },
   };
+  /** What one of them left behind when it was killed ends here, too. */
+  const started = [routed.service];
   after(async () => {
-    routed.service.killAll();
-    await routed.service.exited;
-    rmSync(place.dataDir, { recursive: true, force: true });
+    for (const service of started) {
+      service.killAll();
+      await service.exited;
+    }
+    rmSync(dataDir, { recursive: true, force: true });
   });
   await routed.service.url;
   return routed;

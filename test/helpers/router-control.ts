@@ -134,7 +134,7 @@ export interface Load {
   stop(): Promise<void>;
 }
 
-/** Requests in so many rows, with short pauses that leave the machine to others, until it is stopped. */
+/** Requests in so many rows, with short pauses that leave the machine to others, until it is stopped or the test ends. */
 export function startLoad(rows: number, request: () => Promise<{ status: number }>): Load {
   let running = true;
   const load: Load = { failed: [], stop };
@@ -154,5 +154,6 @@ export function startLoad(rows: number, request: () => Promise<{ status: number 
     running = false;
     await Promise.all(all);
   }
+  after(stop);
   return load;
 }

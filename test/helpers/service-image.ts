@@ -1,19 +1,10 @@
-// The container image of the service, built by deploy/Containerfile from what is installed here, on a base that is made of
-// this system's own files: no registry is asked, and nothing is compiled or installed.
+// The container image of the service, built by deploy/Containerfile from its package, on a base that is made of this
+// system's own files, unless a minimal Debian is given: no registry is asked, and nothing is compiled or installed.
 import { execFileSync, spawn } from 'node:child_process';
-import {
-  chmodSync,
-  copyFileSync,
-  lstatSync,
-  mkdirSync,
-  mkdtempSync,
-  readlinkSync,
-  realpathSync,
-  rmSync,
-  symlinkSync,
-} from 'node:fs';
+import { chmodSync, copyFileSync, lstatSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import type { TestDocker } from './docker.ts';
 
@@ -21,40 +12,36 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const base = 'debian-here:latest';
 const image = 'sluice:test';
 
-/** Returns its name. */
-export async function buildServiceImage({ client }: TestDocker): Promise<string> {
+/** A root that debootstrap made, as the recipe in deploy/Containerfile says: npm run bare -- image. */
+const minimalDebian = process.env.SLUICE_TEST_IMAGE_BASE;
+
+/** From what `npm pack` has made; returns its name. */
+export async function buildServiceImage({ client }: TestDocker, packed: string): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-base-'));
   try {
-    fillBase(folder);
-    const files = tarOf(['--directory', folder, '.']);
-    await follow(await client.importImage(files, { repo: 'debian-here', tag: 'latest' }));
+    if (!minimalDebian) fillBase(folder);
+    const files = tarOf(['--directory', minimalDebian ?? folder, '.']);
+    await client.importImage(files, { repo: 'debian-here', tag: 'latest' });
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
   const options = { dockerfile: 'Containerfile', t: image, buildargs: { BASE: base } };
-  await follow(await client.buildImage(tarOf(context()), options));
+  await client.buildImage(tarOf(context(packed)), options);
   return image;
 }
 
-const tarOf = (args: string[]): NodeJS.ReadableStream =>
+const tarOf = (args: string[]): Readable =>
   spawn('tar', ['--create', '--owner=0', '--group=0', ...args], { stdio: ['ignore', 'pipe', 'inherit'] }).stdout;
 
 const modules = realpathSync(join(root, 'node_modules'));
-const nodePackage = `node-linux-${process.arch}`;
+const node = `node_modules/node-linux-${process.arch}/bin/node`;
 
-/** As `docker build` sends it from a checkout in which `npm ci --omit=dev` has run, but for its two largest packages. */
-function context(): string[] {
-  // Nothing here encodes, so ffmpeg is left out, and node is in the base: Docker reads what it copies four times.
-  return [
-    ...['--exclude=*.map', '--exclude=hls.js/src', '--exclude=compiled'],
-    ...['--directory', root, 'package.json', 'LICENSE', 'bin', 'console/dist', 'src/cli/overview.txt'],
-    ...['src/catalogue/gallery', 'dist/service', ...bundles()],
-    ...['--directory', dirname(modules), 'node_modules/.bin/node', 'node_modules/hls.js'],
-    ...['--directory', join(root, 'deploy'), 'Containerfile'],
-  ];
-}
-
-const bundles = (): string[] => [`dist/${readlinkSync(join(root, 'dist/service'))}`];
+/** What .dockerignore leaves of a checkout. */
+const context = (packed: string): string[] => [
+  ...['--directory', dirname(packed), basename(packed), '--directory', dirname(modules), node],
+  // Docker wants it at the root of what it is sent.
+  ...['--directory', join(root, 'deploy'), 'Containerfile'],
+];
 
 /** What is in every Debian, however small: apt itself needs them. */
 const inEveryDebian = new Set([
@@ -91,15 +78,7 @@ function fillBase(folder: string): void {
   }
   mkdirSync(join(folder, 'tmp'));
   chmodSync(join(folder, 'tmp'), 0o1777);
-  const node = join(modules, nodePackage, 'bin/node');
   const programs = ['/bin/sh', '/usr/bin/install', '/bin/sleep'];
-  for (const path of [...programs, ...librariesOf([...programs, node]), '/etc/os-release']) put(path);
-  put(node, `/opt/sluice/node_modules/${nodePackage}/bin`);
-}
-
-async function follow(stream: NodeJS.ReadableStream): Promise<void> {
-  let text = '';
-  for await (const chunk of stream) text += chunk;
-  const failed = text.split('\n').find((line) => line.includes('"error"'));
-  if (failed) throw new Error(failed);
+  for (const path of [...programs, ...librariesOf([...programs, join(dirname(modules), node)]), '/etc/os-release'])
+    put(path);
 }

@@ -24,8 +24,9 @@ export interface Service {
   exited: Promise<[code: number | null, signal: string | null]>;
 }
 
-export function startService(env: Record<string, string>, entry = main): Service {
-  const child = spawn(process.execPath, [entry], {
+/** `program`: a Node.js to run it with. */
+export function startService(env: Record<string, string>, entry = main, program = process.execPath): Service {
+  const child = spawn(program, [entry], {
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true, // its processes are a group, and can be killed as one

@@ -137,7 +137,7 @@ export class Shop {
   }
 
   /** Visits until it is stopped; returns every visit that failed. The pauses leave the machine to what is tested. */
-  load(clients = 4, pauseMs = 25): { visits(): number; stop(): Promise<{ visits: number; failed: string[] }> } {
+  load(clients = 4, pauseMs = 40): { visits(): number; stop(): Promise<{ visits: number; failed: string[] }> } {
     let stopped = false;
     let visits = 0;
     const failed: string[] = [];

@@ -11,6 +11,8 @@ import { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { pino } from 'pino';
 import { createSeal, type Seal } from '../../src/lib/seal.ts';
+import type { ChildReport } from '../../src/supervisor/supervisor-protocol.ts';
+import { supervisorSocketPath } from '../../src/supervisor/supervisor-socket.ts';
 import type {
   CertificateSource,
   EnvironmentRoutes,
@@ -94,6 +96,7 @@ export function openWorkers(secretKey = Buffer.alloc(32, 7)): TestWorkers {
       const settings: WorkerSettings = {
         name: `w${++count}`,
         agentSocket,
+        supervisorSocket: supervisorSocketPath(dataDir),
         routingDir: join(dataDir, 'routing'),
         routingKey: routingKey(seal).toString('base64'),
         drainS,
@@ -115,7 +118,10 @@ export function openWorkers(secretKey = Buffer.alloc(32, 7)): TestWorkers {
       for (const stream of [child.stdout!, child.stderr!]) stream.on('data', (chunk) => (output += chunk));
       const exited = once(child, 'exit') as TestWorker['exited'];
       const failed = exited.then(([code, signal]) => Promise.reject(new Error(`ended: ${code ?? signal}\n${output}`)));
-      const ready = Promise.race([once(child, 'message'), failed]);
+      const said = new Promise<void>((resolve) => {
+        child.on('message', (report: ChildReport) => void (report.ready && resolve()));
+      });
+      const ready = Promise.race([said, failed]);
       ready.catch(() => {}); // a test that waits for it is told
       return { child, ready, exited, output: () => output };
     },

@@ -149,11 +149,11 @@ test('a receiver that cuts the connection gets what comes after it', async () =>
   const receiver = syslogReceiver({ transport: 'tcp', host: '127.0.0.1', port: syslog.port });
   const shipper = new Shipper(receiver, log);
   cleanUp.push(() => shipper.stop());
-  shipper.add(instance, encodeLine(line('before')));
+  shipper.add('acc_1', instance, encodeLine(line('before')));
   await until('the first', () => syslog.messages().length === 1);
   syslog.cut();
   await until('a line on the next connection', () => {
-    shipper.add(instance, encodeLine(line('after')));
+    shipper.add('acc_1', instance, encodeLine(line('after')));
     return syslog.messages().some((message) => message.endsWith(' after'));
   });
 });
@@ -180,7 +180,7 @@ test('datagrams', async () => {
   const receiver = syslogReceiver({ transport: 'udp', host: '127.0.0.1', port: socket.address().port });
   const shipper = new Shipper(receiver, log);
   const arrived = once(socket, 'message');
-  shipper.add(instance, encodeLine(line('by datagram')));
+  shipper.add('acc_1', instance, encodeLine(line('by datagram')));
   assert.match(String((await arrived)[0]), /^<14>1 .* by datagram$/);
   shipper.stop();
 });
@@ -189,10 +189,10 @@ test('while a receiver takes nothing, memory is bounded and what finds no room i
   const receiver = { name: 'otlp' as const, send: () => new Promise<void>(() => {}), close: () => {} };
   const shipper = new Shipper(receiver, log);
   const chunk = encodeLines(Array.from({ length: 1000 }, () => line('x'.repeat(1000))));
-  for (let n = 0; n < 20; n++) shipper.add(instance, chunk);
+  for (let n = 0; n < 20; n++) shipper.add('acc_1', instance, chunk);
   assert.equal(shipper.dropped, 18_000, `of 20,000 lines, 1 MB each thousand, 2 MB of a project wait`);
   const other = { ...instance, key: { ...instance.key, projectId: 'prj_2' } };
-  shipper.add(other, encodeLine(line('of another project')));
+  shipper.add('acc_2', other, encodeLine(line('of another account')));
   assert.equal(shipper.dropped, 18_000, 'which has room of its own');
   shipper.stop();
 });
@@ -213,9 +213,9 @@ test('what a receiver refuses is found by halves and dropped; all else arrives, 
   const lines = Array.from({ length: 400 }, (_, n) =>
     line(n === 77 || n === 300 ? 'poison' : `line ${n} ${'x'.repeat(300)}`),
   );
-  shipper.add(instance, encodeLines(lines));
+  shipper.add('acc_1', instance, encodeLines(lines));
   const other = { ...instance, id: 'ins_2', key: { ...instance.key, projectId: 'prj_2' } };
-  shipper.add(other, encodeLine(line('line 1000')));
+  shipper.add('acc_2', other, encodeLine(line('line 1000')));
   await until('all of it', () => shipper.shipped + shipper.dropped === 401);
   assert.deepEqual([shipper.shipped, shipper.dropped, new Set(taken).size], [399, 2, 399]);
 });

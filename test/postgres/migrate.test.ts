@@ -22,7 +22,7 @@ let server: TestPostgres;
 let isolated: Awaited<ReturnType<typeof isolatedEnv>>;
 before(async () => {
   server = await startPostgres();
-  isolated = await isolatedEnv();
+  isolated = await isolatedEnv({ isMigrated: false });
 });
 after(async () => {
   await server?.stop();

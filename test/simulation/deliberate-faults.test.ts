@@ -5,7 +5,9 @@ import { test } from 'node:test';
 import { deliberateFaults, patched, runWithFault } from '../../simulation/deliberate-faults.ts';
 
 test('every deliberate fault fits the code', () => {
-  for (const fault of Object.values(deliberateFaults)) assert.ok(patched(fault).includes(fault.to));
+  for (const fault of Object.values(deliberateFaults)) {
+    assert.ok(patched(fault).get(fault.file)!.includes(fault.to), fault.what);
+  }
 });
 
 for (const name of ['acknowledge-before-commit', 'event-outside-the-transaction', 'stop-before-the-routers-moved']) {

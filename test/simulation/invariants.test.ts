@@ -1,19 +1,32 @@
 // Each invariant can fail: it accepts what is right and names what is wrong.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
 import * as invariants from '../../simulation/commit-invariants.ts';
+import { expected, readCoverage } from '../../simulation/coverage.ts';
 import type { SimulatedInstance } from '../../simulation/engine.ts';
 import { type Commit, type Facts, noFacts } from '../../simulation/facts.ts';
 import { findLostVersion, findLostWrite, findWrongWrite, type Write } from '../../simulation/ledger.ts';
 import {
   arrivedWithEqualBytes,
+  findCountedTwice,
   findLateRollout,
   findOldOrphan,
+  findReusedPort,
+  findRoutedUnfit,
   findUnrest,
   findUnsentSuccess,
+  findUntoldSick,
   isStoppedTooEarly,
   overtakes,
+  type PortHistory,
 } from '../../simulation/moment-invariants.ts';
+import { noteWritten, watchSignals } from '../../simulation/signal-watch.ts';
+import { Visits } from '../../simulation/visits.ts';
+import { openDatabase } from '../../src/db/open-database.ts';
+import { publish } from '../../src/signals/signals.ts';
 
 type Rows = { [Table in keyof Facts]?: readonly object[] };
 
@@ -130,7 +143,10 @@ test('only the holder of the lease changes instances', () => {
 
 test('no instance is stopped before routers and requests have left it', () => {
   const spec = { id: 'i', project: 'p', environment: 'e' };
-  const router = { name: 'router', targets: new Set(['i']), leftAt: new Map(), beatAt: 10_000, liveSince: 0 };
+  const router = {
+    ...{ name: 'router', targets: new Set(['i']), leftAt: new Map(), beatAt: 10_000, liveSince: 0, calmSince: 0 },
+    targetAt: () => undefined,
+  };
   const stopped = (more: Partial<typeof router>, drainingSince: number | null = 5000) =>
     isStoppedTooEarly({
       instance: { spec, state: 'running' } as SimulatedInstance,
@@ -167,7 +183,7 @@ test('every delivery arrives at least once, in order, with equal bytes', () => {
   const delivery = (id: string, position: number, state = 'pending') => ({ id, webhook_id: 'w', position, state });
   const none = { byDelivery: new Map() };
   const stored = { ...delivery('b', 2), event_id: 'e', test_body: null };
-  const event = { id: 'e', project_id: 'p', type: 't', sequence: 1, deployment: null };
+  const event = { id: 'e', project_id: 'p', type: 't', sequence: 1, deployment: null, alert: null };
   assert.equal(arrivedWithEqualBytes(arrival, stored, { ...event, body: 'x' }, none), null);
   assert.match(arrivedWithEqualBytes(arrival, stored, { ...event, body: 'y' }, none)!, /other bytes/);
   assert.equal(overtakes(arrival, facts({ delivery: [delivery('a', 1, 'failed'), delivery('b', 2)] })), null);
@@ -215,4 +231,129 @@ test('everything calms down', () => {
   );
   assert.match(findUnrest({ ...calm, routers: [{ name: 'router', targets: new Set() }] })!, /old table/);
   assert.match(findUnrest({ ...calm, facts: facts({ ...kept, deployment: [deployment({})] }) })!, /is starting/);
+});
+
+test('a step of a canary is judged by its own requests', () => {
+  const { check } = invariants.stepsAreJudgedAlone;
+  const step = (canary_step: number, step_since: number) => ({ deployment: [deployment({ canary_step, step_since })] });
+  assert.equal(check(commit(step(1, 5), step(2, 9))), null);
+  assert.match(check(commit(step(1, 5), step(2, 5)))!, /step 2 of d is judged by what was measured since step 1/);
+});
+
+test('a canary of which everything failed, and nothing of stable, is promoted by people only', () => {
+  const { check } = invariants.failuresAreNotPromoted;
+  const row = (state: string) => deployment({ state, revision: 2, previous_revision: 1, canary_step: 1 });
+  const promoted = (stableErrors: number, canaryErrors: number, message = 'Too few requests to tell.') => {
+    const of = (number: number, errors: number) => ({ ...at, revision: number, requests: 5, errors });
+    const before = { deployment: [row('canary')], traffic: [of(1, stableErrors), of(2, canaryErrors)] };
+    const said = [{ deployment_id: 'd', seq: 1, message }];
+    return check(commit(before, { deployment: [row('promoting')], deployment_timeline: said }));
+  };
+  assert.match(promoted(0, 5)!, /d is promoted, though all 5 requests to r2 failed/);
+  assert.deepEqual([promoted(0, 4), promoted(1, 5), promoted(0, 5, 'Promoted by ci.')], [null, null, null]);
+});
+
+test('an instance that fails its health check is not healthy', () => {
+  const healthy = facts({ instance: [instance('i', 1, 'healthy')] });
+  const sick = (ms: number) => () => ms;
+  assert.match(findUntoldSick(healthy, sick(12_000), 0, 60_000)!, /i is healthy, and has failed .* 12000 ms/);
+  assert.equal(findUntoldSick(healthy, sick(9000), 0, 60_000), null);
+  assert.equal(findUntoldSick(healthy, sick(12_000), 55_000, 60_000), null, 'a fault has touched who checks');
+  assert.equal(findUntoldSick(facts({ instance: [instance('i', 1, 'unhealthy')] }), sick(12_000), 0, 60_000), null);
+});
+
+test('alerts have one event for each of their changes', () => {
+  const { check } = invariants.oneEventPerChangeOfAlert;
+  const alert = (resolved_at: number | null) => ({ alert: [{ id: 'a', resolved_at }] });
+  const event = (...types: string[]) => ({ event: types.map((type) => ({ type, alert: 'a', deployment: null })) });
+  assert.equal(check(commit({}, { ...alert(null), ...event('alert.fired') })), null);
+  assert.equal(check(commit({}, { ...alert(9), ...event('alert.fired', 'alert.resolved') })), null);
+  assert.match(check(commit({}, { ...alert(9), ...event('alert.fired') }))!, /0 for being resolved/);
+  assert.match(check(commit({}, { ...alert(null), ...event('alert.fired', 'alert.fired') }))!, /2 events for firing/);
+});
+
+test('an instance is removed under the lease of its environment', () => {
+  const { check } = invariants.removedUnderTheLease;
+  const environment = (deleted_at: number | null) => ({
+    environment: [{ project_id: 'p', name: 'e', deleted_at }],
+    environment_lease: [{ ...at, owner: 'run_1', until: 9 }],
+  });
+  const removed = (deletedAt: number | null) =>
+    commit({ instance: [instance('i', 1, 'healthy')] }, { ...environment(deletedAt), instance: [] });
+  assert.match(check(removed(null))!, /i of p e was removed without the lease/);
+  assert.equal(check({ ...removed(null), leased: at }), null);
+  assert.equal(check(removed(5)), null, 'its environment is being deleted');
+});
+
+test('no visitor is sent to an instance that is not healthy', () => {
+  const router = { name: 'router', targets: new Set(['i']), calmSince: 0 };
+  const unfit = new Map([['i', 1000]]);
+  assert.equal(findRoutedUnfit(router, unfit, 9000), null);
+  assert.match(findRoutedUnfit(router, unfit, 9001)!, /router routes to i, .* 8001 ms/);
+  assert.equal(findRoutedUnfit({ ...router, calmSince: 2000 }, unfit, 9001), null, 'a fault has touched it');
+});
+
+test('a port rests before it is used again', () => {
+  const history: PortHistory = new Map();
+  const has = (port: number, id: string) =>
+    facts({ instance: [instance(id, 1, 'healthy')], instance_port: [{ port, instance_id: id }] });
+  assert.equal(findReusedPort(has(1, 'a'), history, 0), null);
+  assert.equal(findReusedPort(has(2, 'b'), history, 1000), null);
+  assert.match(findReusedPort(has(1, 'b'), history, 60_000)!, /b has port 1, which a had 60000 ms ago/);
+  assert.equal(findReusedPort(has(2, 'c'), history, 400_000), null);
+});
+
+test('a request is counted once', () => {
+  const stored = (requests: number) => facts({ traffic: [{ ...at, revision: 1, requests }] });
+  const sent = new Map([['p e 1', 20]]);
+  assert.equal(findCountedTwice(stored(20), sent), null);
+  assert.match(findCountedTwice(stored(21), sent)!, /21 requests are stored of r1 of p e, and 20 were sent/);
+});
+
+test('a canary is seen by its share of the visitors, and none of them moves back', () => {
+  const visits = new Visits();
+  const wrong: string[] = [];
+  visits.onWrong = (invariant) => wrong.push(invariant);
+  const table = (percent: number) =>
+    visits.noteShares({
+      ...{ project: 'p', environment: 'e', hosts: [] },
+      shares: [
+        { revision: 1, percent: 100 - percent, targets: [] },
+        { revision: 2, percent, targets: [] },
+      ],
+    });
+  table(10);
+  assert.deepEqual(wrong, []);
+  table(0.005); // not a whole number of buckets
+  visits.noteSide(at, { revision: 2, percent: 10 }, 77, true);
+  visits.noteSide(at, { revision: 2, percent: 5 }, 77, false);
+  assert.deepEqual(wrong.splice(0), ['a canary is seen by its share of the visitors']);
+  visits.noteSide(at, { revision: 2, percent: 30 }, 77, false);
+  assert.deepEqual(wrong, ['no visitor moves back']);
+});
+
+test('a signal follows its commit', async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'sluice-signals-'));
+  after(() => rmSync(dataDir, { recursive: true }));
+  const { db, close } = await openDatabase({
+    url: null,
+    dataDir,
+    onConnectionLost: () => {},
+  });
+  const seen: (string | null)[] = [];
+  watchSignals(db, (message) => seen.push(message));
+  await db.transaction().execute(async (tx) => publish(tx, 'routing', null));
+  assert.deepEqual(seen.splice(0), [null]);
+  await db.transaction().execute(async () => publish(db, 'routing', null));
+  assert.deepEqual(seen.splice(0), ['a signal routing was published before the commit']);
+  await db.transaction().execute(async () => noteWritten('routing'));
+  assert.deepEqual(seen, ['routing was written, and no signal routing published']);
+  await close();
+});
+
+test('what no seed reaches is missing in the coverage', () => {
+  const all = Object.fromEntries(expected.map((name) => [name, 1]));
+  assert.deepEqual(readCoverage([all]).missing, []);
+  const { 'verdict bad': _, ...rest } = all;
+  assert.deepEqual(readCoverage([rest, { 'verdict good': 2 }]).missing, ['verdict bad']);
 });

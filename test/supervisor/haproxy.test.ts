@@ -1,7 +1,8 @@
 // The service with HAProxy as its data plane: visitors notice neither a killed service nor a rollout after its return.
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { haproxyFilesOf } from '../../src/traffic/haproxy/haproxy-files.ts';
 import { runningMaster, stopMaster } from '../../src/traffic/haproxy/haproxy-process.ts';
@@ -82,13 +83,18 @@ test('kill -9 of the service under load, a canary after its return, a stop', { t
 test('a start that fails after HAProxy was asked for ends, and gives up its ports', { timeout: 120_000 }, async () => {
   const { env, clean } = await isolatedEnv();
   const port = await freePort();
-  const taken = createServer().listen(0, '127.0.0.1');
-  await once(taken, 'listening');
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-broken-haproxy-'));
+  const broken = join(folder, 'haproxy');
+  writeFileSync(
+    broken,
+    '#!/bin/sh\ncase "$*" in *-v*) exec haproxy "$@";; esac\necho "[ALERT] it does not work" >&2\nexit 1\n',
+  );
+  chmodSync(broken, 0o755);
   const settings = {
     ...env,
-    SLUICE_DATA_PLANE: 'haproxy',
+    SLUICE_DATA_PLANE: `haproxy:${broken}`,
     SLUICE_PORT: String(port),
-    SLUICE_ROUTER_PORT: String((taken.address() as AddressInfo).port),
+    SLUICE_ROUTER_PORT: String(await freePort()),
     SLUICE_ROUTER_TLS_PORT: String(await freePort()),
   };
   const service = startService(settings);
@@ -99,7 +105,7 @@ test('a start that fails after HAProxy was asked for ends, and gives up its port
     assert.ok(await refusesConnections(port));
   } finally {
     service.killAll();
-    taken.close();
+    rmSync(folder, { recursive: true });
     await stopMaster(haproxyFilesOf(env.SLUICE_DATA_DIR!), 0);
     await clean();
   }

@@ -1,5 +1,6 @@
 // HAProxy as the data plane: what it does beyond the conformance suite, with a real HAProxy.
 import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
@@ -14,7 +15,7 @@ import type {
 import { reload } from '../../src/traffic/haproxy/haproxy-process.ts';
 import { ask as command, follow } from '../../src/traffic/haproxy/haproxy-socket.ts';
 import { suspend } from '../helpers/children.ts';
-import { startHaproxy, type TestHaproxy } from '../helpers/haproxy.ts';
+import { serialAt, startHaproxy, type TestHaproxy } from '../helpers/haproxy.ts';
 import { Wire } from '../helpers/raw-http.ts';
 import { ask, deadTarget, getRequest, host, named, route, share } from '../helpers/router.ts';
 import { issue } from '../helpers/router-certificates.ts';
@@ -221,6 +222,27 @@ describe('HAProxy', () => {
     await until('the third certificate', () => servesTls(next.tls, third));
   });
 
+  test('the certificate of an environment that is deleted goes with it, also while no process looks after HAProxy', async () => {
+    const { source, renew } = testCertificates();
+    const router = await startHaproxy({ certificates: source });
+    const shares = share(1, 100, await named('one'));
+    await serve(router, shares);
+    const first = await renew(host);
+    router.plane.expireCertificates([host]);
+    await until('the certificate', () => servesTls(router.tls, first));
+    source.stored.delete(host);
+    await router.change([{ ...route([]), hosts: [] }]);
+    await until('no certificate', async () => !(await servesTls(router.tls, first)));
+    const other = 'other.localhost';
+    const second = await renew(other);
+    router.plane.expireCertificates([other]);
+    await until('the other certificate', async () => (await serialAt(router.tls, other)) === second);
+    source.stored.delete(other);
+    const next = await router.restart();
+    await until('no certificate after the restart', async () => (await serialAt(next.tls, other)) === null);
+    await until('its key is gone, too', () => readdirSync(next.files.certificates).length === 0);
+  });
+
   test('what a process that was killed left half done stops no certificate', async () => {
     const { source, renew } = testCertificates();
     const router = await startHaproxy({ certificates: source });
@@ -354,6 +376,19 @@ describe('HAProxy', () => {
       if (!other || other.id === id) return false;
       return (await ask(router.port)).body === 'one';
     });
+  });
+
+  test('a worker that ended while nobody watched takes its row along', async () => {
+    const left: string[] = [];
+    const router = await startHaproxy({ onLeft: (id) => left.push(id) });
+    await serve(router, share(1, 100, await named('one')));
+    const { id } = router.plane.routers()[0]!;
+    await router.stop(0);
+    const next = await router.restart();
+    assert.deepEqual(left, [id]);
+    assert.equal((await ask(next.port)).body, 'one');
+    await next.restart();
+    assert.deepEqual(left, [id], 'once, and not the one that runs on');
   });
 
   test('an environment that is gone answers 404, and its backends are free again', async () => {

@@ -6,8 +6,9 @@ import { once } from 'node:events';
 import { readdirSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { after, describe, test } from 'node:test';
 import type { TLSSocket } from 'node:tls';
+import { openSupervisorSocket } from '../../src/supervisor/supervisor-socket.ts';
 import { onMessages, sendMessage, type ToWorker } from '../../src/traffic/worker/agent-protocol.ts';
 import { suspend } from '../helpers/children.ts';
 import { Wire } from '../helpers/raw-http.ts';
@@ -167,7 +168,7 @@ function ends() {
     await until('it said goodbye', () => agent.left.length === 1);
   });
 
-  test('a worker whose supervisor has ended ends too', async () => {
+  test('a worker whose supervisor is killed serves on until the next one has others in its place', async () => {
     const workers = openWorkers();
     const agent = await openPlane(workers);
     await agent.load(route([share(1, 100, await named('app'))]));
@@ -175,6 +176,13 @@ function ends() {
     const worker = workers.start();
     await worker.ready;
     worker.child.disconnect();
+    await until('it says so', () => worker.output().includes('serving on until the next one takes over'));
+    assert.equal(await get(workers), 'app');
+    const next = await openSupervisorSocket(workers.dataDir);
+    after(() => next.close());
+    assert.ok(await next.orphans.showUp());
+    assert.equal(await get(workers), 'app');
+    assert.equal(next.orphans.release(), 1);
     assert.deepEqual(await worker.exited, [0, null]);
   });
 }

@@ -71,6 +71,7 @@ export function AllAlertsPage() {
           ) : (
             <Table
               label="Alerts"
+              isFlowing
               items={items}
               keyOf={({ id }) => id}
               columns={[

@@ -7,7 +7,7 @@ import { Ago } from '../components/display/time.tsx';
 import { Link } from '../components/layout/link.tsx';
 import { PageHead } from '../components/layout/page-head.tsx';
 import { SearchBox, useTyped } from '../components/layout/search-box.tsx';
-import { Empty, More, Shown } from '../components/layout/states.tsx';
+import { Empty, More, NothingFound, Shown } from '../components/layout/states.tsx';
 import { Table } from '../components/layout/table.tsx';
 import { useCan } from '../session.ts';
 import { useList, useSteady } from '../use-read.ts';
@@ -111,10 +111,15 @@ export function AuditPage() {
       <Shown of={entries}>
         {(items) =>
           items.length === 0 ? (
-            <Empty title="Nothing found.">Every change made through the API is recorded here.</Empty>
+            search === '' ? (
+              <Empty title="Nothing found.">Every change made through the API is recorded here.</Empty>
+            ) : (
+              <NothingFound of={entries} />
+            )
           ) : (
             <Table
               label="Audit log"
+              isFlowing
               items={items}
               keyOf={({ id }) => id}
               columns={[
@@ -122,11 +127,16 @@ export function AuditPage() {
                 {
                   name: 'Who',
                   cell: ({ token_name, token_id, address }) => (
-                    <span title={`${token_id} from ${address}`}>{token_name ?? <ShortIds text={token_id} />}</span>
+                    <span className="by" title={`${token_id} from ${address}`}>
+                      {token_name ?? <ShortIds text={token_id} />}
+                    </span>
                   ),
                 },
                 { name: 'What', cell: (entry) => <What entry={entry} /> },
-                { name: 'Change', cell: ({ changes }) => <Changes changes={changes} /> },
+                {
+                  name: 'Change',
+                  cell: ({ changes }) => (changes.length === 0 ? null : <Changes changes={changes} />),
+                },
                 {
                   name: 'Request',
                   cell: ({ request_id }) => (
@@ -181,17 +191,46 @@ function What({ entry: { action, resource, project_id, project_name } }: { entry
   );
 }
 
-const shownAtOnce = 8;
+/** A value of a record, which comes as JSON, as people write it. */
+function readable(json: string): string {
+  const parsed = parsedOr(json, json);
+  if (Array.isArray(parsed)) return parsed.length === 0 ? 'none' : parsed.join(', ');
+  return typeof parsed === 'boolean' ? (parsed ? 'yes' : 'no') : String(parsed);
+}
+
+/** Long values are cut, and then are no JSON. */
+function parsedOr(json: string, otherwise: unknown): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return otherwise;
+  }
+}
+
+function Change({ from, to }: Pick<AuditEntry['changes'][number], 'from' | 'to'>) {
+  if (from === null && to === null) return 'has another value';
+  if (from === null) return <code>{readable(to!)}</code>;
+  return (
+    <>
+      <del>{readable(from)}</del>
+      {to !== null && (
+        <>
+          {' → '}
+          <code>{readable(to)}</code>
+        </>
+      )}
+    </>
+  );
+}
+
+const shownAtOnce = 6;
 
 function Changes({ changes }: { changes: AuditEntry['changes'] }) {
-  if (changes.length === 0) return <>–</>;
   return (
     <ul className="audit-changes">
       {changes.slice(0, shownAtOnce).map(({ field, from, to }) => (
         <li key={field}>
-          <code>
-            {field} {from === null && to === null ? 'has another value' : `${from ?? 'none'} → ${to ?? 'none'}`}
-          </code>
+          <span className="dim">{field}</span> <Change from={from} to={to} />
         </li>
       ))}
       {changes.length > shownAtOnce && <li className="small">and {changes.length - shownAtOnce} more</li>}

@@ -30,9 +30,11 @@ export function CataloguePage() {
       <Shown of={streams}>
         {(items) =>
           items.length === 0 ? (
-            <Empty title="No streams.">
-              Nothing has been published, or another process serves the catalogue. To publish, describe streams in{' '}
-              <code>catalogue.yaml</code> and run <code>sluice catalogue build</code>.
+            <Empty title="No streams." command="npx sluice catalogue build">
+              <p>
+                Nothing has been published, or another process serves the catalogue. To publish, describe streams in{' '}
+                <code>catalogue.yaml</code> and build them:
+              </p>
             </Empty>
           ) : (
             <ul className="cards">

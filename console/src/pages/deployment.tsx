@@ -3,6 +3,7 @@ import { useMemo } from 'react';
 import type { Deployment, Metrics } from '../../../src/client/index.ts';
 import type { Mark, Tone } from '../components/charts/time-chart.tsx';
 import { TrafficChartRow } from '../components/charts/traffic-charts.tsx';
+import { wasUndone } from '../components/display/health.tsx';
 import { Scrolled } from '../components/display/scrolled.tsx';
 import { Stepper } from '../components/display/stepper.tsx';
 import { Ago, duration } from '../components/display/time.tsx';
@@ -15,16 +16,16 @@ import { PageHead } from '../components/layout/page-head.tsx';
 import { Empty, Shown } from '../components/layout/states.tsx';
 import { Logs } from '../components/sections/logs.tsx';
 import { Comparison } from '../components/sections/revisions.tsx';
+import { useDeployment, useEnvironment } from '../environments.ts';
 import type { Params } from '../router.ts';
 import { useCan } from '../session.ts';
 import { useRead } from '../use-read.ts';
-import { CanaryCard, useDeployment, useEnvironment } from './environment.tsx';
+import { CanaryCard } from './environment.tsx';
 import { useProject } from './project.tsx';
 
 export function DeploymentPage({ params }: { params: Params }) {
   const { id, dpl } = params as { id: string; dpl: string };
   const project = useProject(id);
-  const can = useCan();
   const deployment = useDeployment(id, dpl);
   const { data } = deployment;
   const name = data?.environment ?? '';
@@ -44,12 +45,7 @@ export function DeploymentPage({ params }: { params: Params }) {
         ]}
         about={data && <Outcome deployment={data} />}
         actions={
-          data &&
-          (data.finished_at === null ? (
-            <CanaryControls deployment={data} />
-          ) : (
-            can('deployments:write') && <DeployAgain deployment={data} />
-          ))
+          data && (data.finished_at === null ? <CanaryControls deployment={data} /> : <Next deployment={data} />)
         }
       />
       <Shown of={deployment} skeleton={<div className="skeleton-block" />}>
@@ -65,10 +61,17 @@ const sentence = (text: string): string =>
 
 const isUndone = ({ state }: Deployment): boolean => state === 'failed' || state === 'canceled';
 
-function titleOf({ revision, state, kind, environment, failure }: Deployment): string {
+const reached = (timeline: Deployment['timeline'], ...states: Deployment['state'][]) =>
+  timeline.find(({ state }) => states.includes(state));
+
+const tookRequests = (timeline: Deployment['timeline']): boolean =>
+  reached(timeline, 'canary', 'promoting') !== undefined;
+
+function titleOf({ revision, state, kind, environment, failure, timeline }: Deployment): string {
   if (state === 'succeeded')
     return `${revision} was ${kind === 'rollback' ? 'rolled back to' : 'deployed to'} ${environment}`;
-  if (state === 'failed') return failure?.code === 'aborted' ? `${revision} was aborted` : `${revision} was undone`;
+  if (state === 'failed' && failure?.code === 'aborted') return `${revision} was aborted`;
+  if (state === 'failed') return tookRequests(timeline) ? `${revision} was undone` : `${revision} was not deployed`;
   if (state === 'canceled') return `${revision} was canceled`;
   return `${revision} to ${environment}`;
 }
@@ -86,18 +89,30 @@ function Outcome({ deployment }: { deployment: Deployment }) {
   );
 }
 
-function DeployAgain({ deployment: { project_id, environment, image } }: { deployment: Deployment }) {
+/** See what it is, or deploy what comes after it. */
+function Next({ deployment }: { deployment: Deployment }) {
+  const { project_id, environment, image } = deployment;
+  const can = useCan();
   const found = useEnvironment(project_id, environment);
   if (!found.data) return null;
-  const { in_progress_deployment, locked } = found.data;
+  const { in_progress_deployment, locked, active_revision, url } = found.data;
   return (
-    <DialogButton
-      title={`Deploy to ${environment}`}
-      label="Deploy again…"
-      disabled={in_progress_deployment !== null || locked !== null}
-    >
-      {() => <DeployForm project={project_id} environments={[found.data!]} image={image} />}
-    </DialogButton>
+    <>
+      {active_revision === deployment.revision && (
+        <a className="quiet" href={url} target="_blank" rel="noreferrer">
+          Open ↗
+        </a>
+      )}
+      {can('deployments:write') && (
+        <DialogButton
+          title={`Deploy to ${environment}`}
+          label={isUndone(deployment) ? 'Deploy again…' : 'Deploy…'}
+          disabled={in_progress_deployment !== null || locked !== null}
+        >
+          {() => <DeployForm project={project_id} environments={[found.data!]} image={image} />}
+        </DialogButton>
+      )}
+    </>
   );
 }
 
@@ -109,31 +124,36 @@ function Body({ deployment }: { deployment: Deployment }) {
     key: `${index}`,
     at,
     state: each,
-    text: message,
+    text: shortDigest(message),
   }));
+  const isUnderWay = ['canary', 'promoting', 'starting'].includes(state);
   return (
     <>
       {failure && (
         <section className="incident down" aria-label="Failure">
           <p>
-            <strong>{sentence(failure.message)}</strong>{' '}
+            <strong>{sentence(failure.message)}</strong> <Exposure deployment={deployment} />{' '}
             {previous_revision ? `${previous_revision} serves all requests.` : 'Nothing was live before it.'}{' '}
-            <Link to={`/projects/${project}/environments/${name}/logs?revision=${revision}`}>Its log lines</Link>
+            {reached(timeline, 'starting') && (
+              <Link to={`/projects/${project}/environments/${name}/logs?revision=${revision}`}>Its log lines</Link>
+            )}
           </p>
-          {failure.log_tail.length > 0 && (
+          {failure.log_tail.length > 0 && !wasUndone(failure.code) && (
             <Scrolled label="Last log lines of the failed instance">{failure.log_tail.join('\n')}</Scrolled>
           )}
         </section>
       )}
-      <Stepper deployment={deployment} />
-      {state === 'canary' || state === 'promoting' || state === 'starting' ? (
+      {deployment.finished_at === null && state !== 'canary' && <Stepper deployment={deployment} />}
+      {isUnderWay ? (
         environment.data && (
           <CanaryCard project={project} id={deployment.id} environment={environment.data} summary={null} />
         )
       ) : (
         <Facts deployment={deployment} />
       )}
-      {can('alerts:read') && <OwnMetrics deployment={deployment} />}
+      {can('alerts:read') && tookRequests(timeline) && (
+        <OwnMetrics deployment={deployment} url={environment.data?.url} />
+      )}
       <div className="halves">
         <section className="panel" aria-labelledby="timeline">
           <h2 id="timeline">Timeline</h2>
@@ -144,9 +164,21 @@ function Body({ deployment }: { deployment: Deployment }) {
           <Comparison project={project} name={name} to={revision} />
         </section>
       </div>
-      <Logs project={project} deployment={deployment.id} />
+      {reached(timeline, 'starting') && <Logs project={project} deployment={deployment.id} />}
     </>
   );
+}
+
+/** The whole of it is in the details of the revision. */
+const shortDigest = (text: string): string => text.replace(/(sha256:[0-9a-f]{12})[0-9a-f]{52}/g, '$1…');
+
+/** For how long visitors met what went wrong. */
+function Exposure({ deployment: { revision, timeline } }: { deployment: Deployment }) {
+  const began = reached(timeline, 'canary', 'promoting');
+  const ended = reached(timeline, 'aborting', 'failed', 'canceled');
+  if (!began || !ended) return null;
+  const seconds = Math.max(1, (Date.parse(ended.at) - Date.parse(began.at)) / 1000);
+  return <>{`${revision} had requests for ${duration(seconds)}.`}</>;
 }
 
 function Facts({ deployment }: { deployment: Deployment }) {
@@ -187,7 +219,7 @@ const marginMs = 120_000;
 const keptMs = 7 * 86_400_000;
 
 /** The measurements of its own time, also long after it has ended. */
-function OwnMetrics({ deployment }: { deployment: Deployment }) {
+function OwnMetrics({ deployment, url }: { deployment: Deployment; url: string | undefined }) {
   const {
     id,
     project_id: project,
@@ -215,7 +247,7 @@ function OwnMetrics({ deployment }: { deployment: Deployment }) {
         each === revision ? 'canary' : 'stable',
     [revision],
   );
-  const began = timeline.find(({ state }) => state === 'canary' || state === 'promoting');
+  const began = reached(timeline, 'canary', 'promoting');
   const marks: Mark[] = began ? [{ at: Date.parse(began.at) / 1000, text: `${revision} gets requests` }] : [];
   const isForgotten = finished_at !== null && Date.now() - Date.parse(finished_at) > keptMs;
   return (
@@ -223,7 +255,10 @@ function OwnMetrics({ deployment }: { deployment: Deployment }) {
       <Shown of={metrics} skeleton={<div className="charts skeleton-charts" />}>
         {(data) =>
           data.series.length === 0 ? (
-            <Empty title={isForgotten ? 'Its measurements are no longer kept.' : 'No requests were measured.'}>
+            <Empty
+              title={isForgotten ? 'Its measurements are no longer kept.' : 'No requests were measured.'}
+              command={!isForgotten && url ? `curl -i ${url}` : undefined}
+            >
               {isForgotten
                 ? 'Measurements are kept for seven days.'
                 : 'Charts appear once the address of the environment receives requests.'}

@@ -53,7 +53,7 @@ export function DeploymentsPage({ params }: { params: Params }) {
         actions={actions}
       />
       <ProjectTabs id={id} />
-      <DeploymentTable of={deployments} where={{ project: id }} />
+      <DeploymentTable of={deployments} where={{ project: id, search }} />
     </>
   );
 }
@@ -64,7 +64,7 @@ export function AllDeploymentsPage() {
   return (
     <>
       <PageHead title="Deployments" actions={actions} />
-      <DeploymentTable of={deployments} where={{}} />
+      <DeploymentTable of={deployments} where={{ search }} />
     </>
   );
 }

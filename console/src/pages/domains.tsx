@@ -4,7 +4,7 @@ import { Ago } from '../components/display/time.tsx';
 import { Link } from '../components/layout/link.tsx';
 import { PageHead, ProjectTabs } from '../components/layout/page-head.tsx';
 import { SearchBox, useTyped } from '../components/layout/search-box.tsx';
-import { Empty, More, Shown } from '../components/layout/states.tsx';
+import { Empty, More, NothingFound, Shown } from '../components/layout/states.tsx';
 import { Table } from '../components/layout/table.tsx';
 import { Domains } from '../components/sections/domain-list.tsx';
 import type { Params } from '../router.ts';
@@ -53,9 +53,13 @@ export function AllDomainsPage() {
       <Shown of={domains}>
         {(items) =>
           items.length === 0 ? (
-            <Empty title={search === '' ? 'No domains yet.' : 'Nothing found.'}>
-              Domains are added on the page of a project.
-            </Empty>
+            search === '' ? (
+              <Empty title="No domains yet." command="npx sluice domains add shop.example --project shop">
+                Domains are added on the page of a project.
+              </Empty>
+            ) : (
+              <NothingFound of={domains} />
+            )
           ) : (
             <Table
               label="Domains"
@@ -64,9 +68,21 @@ export function AllDomainsPage() {
               columns={[
                 {
                   name: 'Domain',
-                  cell: ({ hostname, project_id }) => <Link to={`/projects/${project_id}/domains`}>{hostname}</Link>,
+                  cell: ({ hostname, project_id }) => (
+                    <Link to={`/projects/${project_id}/domains`} className="name">
+                      {hostname}
+                    </Link>
+                  ),
                 },
-                { name: 'State', cell: ({ state }) => <Badge state={state}>{states[state]}</Badge> },
+                {
+                  name: 'State',
+                  cell: ({ state, proof }) =>
+                    state === 'failed' && proof === null ? (
+                      <Badge state="pending">{states.pending}</Badge>
+                    ) : (
+                      <Badge state={state}>{states[state]}</Badge>
+                    ),
+                },
                 {
                   name: 'Leads to',
                   cell: ({ project_id, project_name, environment }) => (
@@ -77,7 +93,7 @@ export function AllDomainsPage() {
                 },
                 {
                   name: 'Certificate renews',
-                  cell: ({ certificate }) => (certificate ? <Ago at={certificate.renew_at} /> : '–'),
+                  cell: ({ certificate }) => certificate && <Ago at={certificate.renew_at} />,
                 },
                 { name: 'Last error', cell: ({ last_error }) => last_error ?? '' },
               ]}

@@ -1,6 +1,6 @@
 // An environment, in tabs: what it serves, what was deployed, what runs, what it prints, and its settings.
 import { useState } from 'react';
-import type { Deployment, DeploymentSummary, Environment } from '../../../src/client/index.ts';
+import type { DeploymentSummary, Environment } from '../../../src/client/index.ts';
 import {
   marksOf,
   type Range,
@@ -26,29 +26,15 @@ import { Empty, Shown } from '../components/layout/states.tsx';
 import { EnvironmentAlerts } from '../components/sections/alert-rules.tsx';
 import { DeploymentTable, useDeployments } from '../components/sections/deployment-list.tsx';
 import { EnvironmentDomains } from '../components/sections/domain-list.tsx';
-import { Instances } from '../components/sections/instances.tsx';
+import { Instances, RunningInstances } from '../components/sections/instances.tsx';
 import { PendingChanges } from '../components/sections/pending-changes.tsx';
 import { Revisions } from '../components/sections/revisions.tsx';
+import { useDeployment, useEnvironment } from '../environments.ts';
 import { navigate, type Params } from '../router.ts';
 import { useCan, useSignedIn } from '../session.ts';
 import { useRead } from '../use-read.ts';
 import { LogsTab } from './logs.tsx';
 import { useProject } from './project.tsx';
-
-export const useEnvironment = (project: string, name: string) =>
-  useRead<Environment>(`environment/${project}/${name}`, (client) => client.environments.get(project, name), {
-    project,
-    environment: name,
-  });
-
-/** No event announces new measurements. */
-const canaryRefreshMs = 5000;
-
-export const useDeployment = (project: string, id: string) =>
-  useRead<Deployment>(`deployment/${id}`, (client) => client.deployments.get(project, id), {
-    project,
-    pollMs: (read) => (read.state === 'canary' ? canaryRefreshMs : null),
-  });
 
 export function EnvironmentPage({ params }: { params: Params }) {
   const { id, name, tab = '' } = params as { id: string; name: string; tab?: string };
@@ -157,7 +143,7 @@ function Actions({ project, environment, last, isOverview }: ActionsProps) {
       {/* The overview of an empty environment has the form itself. */}
       {!inProgress && can('deployments:write') && (active_revision !== null || !isOverview) && (
         <DialogButton title={`Deploy to ${environment.name}`} label="Deploy…" disabled={locked !== null}>
-          {() => <DeployForm project={project} environments={[environment]} />}
+          {() => <DeployForm project={project} environments={[environment]} {...(last && { image: last.image })} />}
         </DialogButton>
       )}
     </>
@@ -179,8 +165,30 @@ function OverviewTab({ project, environment, deployments, isLoaded }: OverviewPr
   const { in_progress_deployment: inProgress, active_revision } = environment;
   const since = Date.now() - ranges[range] * 1000;
   const marks = marksOf(deployments.filter(({ created_at }) => Date.parse(created_at) > since));
-  if (active_revision === null && inProgress === null && isLoaded) {
-    return <NothingDeployed project={project} environment={environment} />;
+  const tried = deployments[0]?.revision ?? null;
+  const recent = (
+    <section aria-labelledby="recent">
+      <h2 id="recent">Recent deployments</h2>
+      <DeploymentTable
+        of={{
+          data: isLoaded ? deployments.slice(0, recentShown) : undefined,
+          error: undefined,
+          isReading: false,
+          hasMore: false,
+          loadMore() {},
+        }}
+        where={{ environment: environment.name }}
+        isBrief
+      />
+    </section>
+  );
+  if (active_revision === null && inProgress === null) {
+    return (
+      <>
+        <NothingDeployed project={project} environment={environment} />
+        {deployments.length > 0 && recent}
+      </>
+    );
   }
   return (
     <>
@@ -204,29 +212,16 @@ function OverviewTab({ project, environment, deployments, isLoaded }: OverviewPr
             <h2>Traffic</h2>
             <RangePicker range={range} onChange={setRange} />
           </div>
-          <TrafficCharts project={project} environment={environment} range={range} marks={marks} />
+          <TrafficCharts project={project} environment={environment} range={range} marks={marks} tried={tried} />
           {can('deployments:read') && (
-            <UsageCharts project={project} environment={environment} range={range} marks={marks} />
+            <UsageCharts project={project} environment={environment} range={range} marks={marks} tried={tried} />
           )}
         </section>
       )}
       {can('deployments:read') && (
         <div className="halves">
-          <section aria-labelledby="recent">
-            <h2 id="recent">Recent deployments</h2>
-            <DeploymentTable
-              of={{
-                data: isLoaded ? deployments.slice(0, recentShown) : undefined,
-                error: undefined,
-                isReading: false,
-                hasMore: false,
-                loadMore() {},
-              }}
-              where={{ environment: environment.name }}
-              isBrief
-            />
-          </section>
-          <Instances project={project} environment={environment.name} isBrief />
+          {recent}
+          <RunningInstances project={project} environment={environment} range={range} />
         </div>
       )}
     </>
@@ -269,7 +264,7 @@ export function CanaryCard({ project, id, environment, summary }: CanaryCardProp
       </div>
       <CanarySteps deployment={data} policy={environment.canary} />
       <ShareBar shares={sharesOf(environment)} />
-      {canary && <Verdict deployment={data} canary={canary} />}
+      {canary && <Verdict deployment={data} canary={canary} policy={environment.canary} />}
     </section>
   );
 }
@@ -294,7 +289,7 @@ function NothingDeployed({ project, environment }: { project: string; environmen
           . On the command line:
         </p>
         <Copyable
-          text={`npx sluice deploy registry.example/shop:1.4 --project ${data?.slug ?? 'shop'}${environment.name === 'production' ? '' : ` --environment ${environment.name}`} --wait`}
+          text={`npx sluice deploy registry.example/shop:1.4 --project ${data?.slug ?? 'shop'} --env ${environment.name}`}
           label="the command"
         />
       </Empty>

@@ -1,6 +1,6 @@
 // What instances of an environment print: searched, filtered, followed. The address says what is shown, so that it can be
 // sent to others; the time of a line is a link to it.
-import { type FormEvent, useEffect, useState } from 'react';
+import { type FormEvent, type ReactNode, useEffect, useState } from 'react';
 import type { LogEntry } from '../../../src/client/index.ts';
 import { Scrolled } from '../components/display/scrolled.tsx';
 import { Check, Input, Select, textField } from '../components/forms/form.tsx';
@@ -11,7 +11,7 @@ import { useRead } from '../use-read.ts';
 
 const shownAtOnce = 300;
 const keptWhileFollowing = 2000;
-const clock = new Intl.DateTimeFormat(undefined, { dateStyle: 'short', timeStyle: 'medium' });
+const clock = new Intl.DateTimeFormat(undefined, { dateStyle: 'short', timeStyle: 'medium', hour12: false });
 const streams = [
   ['', 'All'],
   ['stdout', 'stdout'],
@@ -57,16 +57,17 @@ export function LogsTab({ project: id, name }: { project: string; name: string }
   const here = `/projects/${id}/environments/${name}`;
   return (
     <>
-      <Filters filter={view.filter} onChange={(filter) => show({ filter, mark: null })} />
-      <Check
-        name="follow"
-        label="Follow"
-        checked={isFollowing}
-        onChange={(event) => {
-          show({ ...view, mark: null });
-          setFollowing(event.currentTarget.checked);
-        }}
-      />
+      <Filters filter={view.filter} onChange={(filter) => show({ filter, mark: null })}>
+        <Check
+          name="follow"
+          label="Follow"
+          checked={isFollowing}
+          onChange={(event) => {
+            show({ ...view, mark: null });
+            setFollowing(event.currentTarget.checked);
+          }}
+        />
+      </Filters>
       <Entries
         key={queryOf(view)}
         project={id}
@@ -79,7 +80,13 @@ export function LogsTab({ project: id, name }: { project: string; name: string }
   );
 }
 
-function Filters({ filter, onChange }: { filter: Filter; onChange(filter: Filter): void }) {
+interface FiltersProps {
+  filter: Filter;
+  onChange(filter: Filter): void;
+  children: ReactNode;
+}
+
+function Filters({ filter, onChange, children }: FiltersProps) {
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const data = new FormData(event.currentTarget);
@@ -88,23 +95,26 @@ function Filters({ filter, onChange }: { filter: Filter; onChange(filter: Filter
     onChange(Object.fromEntries(given));
   };
   return (
-    <form className="panel" aria-label="Filter" onSubmit={submit}>
-      <div className="fields">
-        <Input name="search" label="Search" defaultValue={filter.search} maxLength={200} />
-        <Input
-          name="revision"
-          label="Revision"
-          defaultValue={filter.revision}
-          placeholder="r12"
-          pattern="r[1-9][0-9]*"
-          title="a revision is r and its number, as in r12"
-        />
-        <Input name="instance" label="Instance" defaultValue={filter.instance} placeholder="ins_…" />
-        <Select name="stream" label="Stream" defaultValue={filter.stream ?? ''} options={streams} />
-      </div>
-      <div className="row">
-        <button type="submit">Search</button>
-      </div>
+    <form className="toolbar" aria-label="Filter" onSubmit={submit}>
+      <Input
+        name="search"
+        label="Search"
+        defaultValue={filter.search}
+        placeholder="Text in the lines"
+        maxLength={200}
+      />
+      <Input
+        name="revision"
+        label="Revision"
+        defaultValue={filter.revision}
+        placeholder="r12"
+        pattern="r[1-9][0-9]*"
+        title="a revision is r and its number, as in r12"
+      />
+      <Input name="instance" label="Instance" defaultValue={filter.instance} placeholder="ins_…" />
+      <Select name="stream" label="Stream" defaultValue={filter.stream ?? ''} options={streams} />
+      <button type="submit">Search</button>
+      {children}
     </form>
   );
 }

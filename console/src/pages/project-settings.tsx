@@ -4,10 +4,11 @@ import { Form, Input, Select, textField } from '../components/forms/form.tsx';
 import { notify } from '../components/layout/notices.tsx';
 import { PageHead, ProjectTabs } from '../components/layout/page-head.tsx';
 import { Fault, Shown } from '../components/layout/states.tsx';
+import { plural } from '../format.ts';
 import { navigate, type Params } from '../router.ts';
 import { useCan, useSignedIn } from '../session.ts';
-import { useList } from '../use-read.ts';
-import { useProject } from './project.tsx';
+import { useList, useRead } from '../use-read.ts';
+import { useEnvironments, useProject } from './project.tsx';
 
 export function ProjectSettingsPage({ params }: { params: Params }) {
   const id = params.id!;
@@ -56,7 +57,7 @@ function ProjectDetails({ project }: { project: Project }) {
       description: textField(data, 'description') ?? null,
       labels,
     });
-    notify('Saved the project.');
+    notify(`Saved ${textField(data, 'name') ?? project.name}.`);
   };
   return (
     <section className="panel" aria-labelledby="details">
@@ -118,6 +119,15 @@ function NewEnvironment({ project }: { project: Project }) {
 
 function Delete({ project }: { project: Project }) {
   const { client } = useSignedIn();
+  const environments = useEnvironments(project.id);
+  const domains = useRead(
+    `domains/${project.id}/names`,
+    async (each) => (await each.domains.list(project.id, { limit: 100 }).page()).data.map(({ hostname }) => hostname),
+    { project: project.id },
+  );
+  const running = (environments.data ?? []).filter(({ active_revision }) => active_revision !== null);
+  const instances = running.reduce((sum, { replicas }) => sum + replicas, 0);
+  const names = domains.data ?? [];
   return (
     <section className="panel danger-zone" aria-labelledby="delete">
       <h2 id="delete">Delete {project.name}</h2>
@@ -130,11 +140,12 @@ function Delete({ project }: { project: Project }) {
             <p>This cannot be undone.</p>
             <ul>
               <li>
-                {project.environments.length === 0
-                  ? 'It has no environments.'
-                  : `All instances of ${project.environments.join(', ')} stop, and their addresses no longer answer.`}
+                {running.length === 0
+                  ? 'Nothing runs in it.'
+                  : `${plural(instances, 'instance')} of ${running.map(({ name }) => name).join(', ')} ${instances === 1 ? 'stops' : 'stop'}, and ${running.length === 1 ? 'its address no longer answers' : 'their addresses no longer answer'}.`}
               </li>
-              <li>Its domains, certificates, revisions, variables, alert rules and logs are deleted.</li>
+              <li>{names.length === 0 ? 'It has no domains.' : `No longer served: ${names.join(', ')}.`}</li>
+              <li>Its certificates, revisions, variables, alert rules and logs are deleted.</li>
             </ul>
           </>
         }

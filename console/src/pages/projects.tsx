@@ -5,7 +5,7 @@ import { Sparkline } from '../components/charts/sparkline.tsx';
 import { sharesOf } from '../components/charts/traffic-split.tsx';
 import { ShareBar } from '../components/display/canary-progress.tsx';
 import { Copyable } from '../components/display/copy.tsx';
-import { Dot, stateOf } from '../components/display/health.tsx';
+import { Dot, endOf, stateOf } from '../components/display/health.tsx';
 import { Ago } from '../components/display/time.tsx';
 import { CanaryControls } from '../components/forms/canary-controls.tsx';
 import { DialogButton } from '../components/forms/dialog.tsx';
@@ -93,7 +93,7 @@ export function ProjectsPage() {
                 />
               </>
             )}
-            {can('projects:write') && (
+            {can('projects:write') && !(isFirstRun && !isNew) && (
               <DialogButton title="New project" label="New project" startsOpen={isNew}>
                 {() => <NewProject />}
               </DialogButton>
@@ -254,6 +254,12 @@ function ProjectRow({ project }: { project: ProjectOverview }) {
       <th scope="row">
         <div>
           <Link to={at}>{project.name}</Link>{' '}
+          {firing > 0 && (
+            <Link to={`${at}/alerts`} className="count">
+              {firing}
+              <span className="unseen"> {firing === 1 ? 'alert' : 'alerts'} firing</span>
+            </Link>
+          )}{' '}
           <span className="environments-of">
             {main && <Link to={`${at}/environments/${main.name}`}>{main.name}</Link>}
             {others.map(({ name, health }) => (
@@ -263,12 +269,6 @@ function ProjectRow({ project }: { project: ProjectOverview }) {
               </span>
             ))}
           </span>
-          {firing > 0 && (
-            <Link to={`${at}/alerts`} className="count">
-              {firing}
-              <span className="unseen"> {firing === 1 ? 'alert' : 'alerts'} firing</span>
-            </Link>
-          )}
         </div>
       </th>
       <td data-label="State">
@@ -314,7 +314,12 @@ function ProjectRow({ project }: { project: ProjectOverview }) {
           {last && (
             <>
               <Ago at={last.finished_at ?? last.created_at} isShort />
-              {last.created_by_name && ` · ${last.created_by_name}`}
+              {last.created_by_name && (
+                <span className="by-whom">
+                  {' · '}
+                  <span className="by">{last.created_by_name}</span>
+                </span>
+              )}
             </>
           )}
         </div>
@@ -354,7 +359,7 @@ export function LastChange({ last }: { last: Last }) {
       : state === 'succeeded'
         ? `${revision} ${kind === 'rollback' ? 'rolled back' : 'deployed'}`
         : state === 'failed' || state === 'canceled'
-          ? `${revision} ${failure?.code === 'aborted' ? 'aborted' : state}${failure && failure.code !== 'aborted' ? `: ${failure.message}` : ''}`
+          ? `${revision} ${endOf(last)}${failure && failure.code !== 'aborted' ? `: ${failure.message}` : ''}`
           : `${revision} ${doing[state] ?? state}`;
   return (
     <Link
@@ -461,7 +466,7 @@ function FirstRun() {
       </ol>
       <p className="small">The same on the command line:</p>
       <Copyable text="npx sluice projects create shop" label="the command" />
-      <Copyable text="npx sluice deploy registry.example/shop:1.4 --project shop --wait" label="the command" />
+      <Copyable text="npx sluice deploy registry.example/shop:1.4 --project shop" label="the command" />
     </section>
   );
 }

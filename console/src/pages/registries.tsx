@@ -29,7 +29,10 @@ export function RegistriesPage() {
       <Shown of={registries}>
         {(items) =>
           items.length === 0 ? (
-            <Empty title="No registry logins.">
+            <Empty
+              title="No registry logins."
+              command="npx sluice registries add ghcr.io --user ann --password-stdin < token"
+            >
               <p>Public images need none. A login lets Sluice pull private images from a registry.</p>
               {add}
             </Empty>
@@ -53,6 +56,7 @@ export function RegistriesPage() {
                     can('projects:write') && (
                       <ConfirmButton
                         title={`Remove the login at ${host}?`}
+                        mustType={host}
                         about={`Images of ${host} that need ${username} can no longer be pulled. What runs goes on.`}
                         verb="Remove login"
                         run={() => client.registries.delete(id)}

@@ -8,27 +8,47 @@ import { ConfirmButton } from '../components/forms/actions.tsx';
 import { DialogButton } from '../components/forms/dialog.tsx';
 import { Check, Field, Form, Input, Select, textField } from '../components/forms/form.tsx';
 import { PageHead } from '../components/layout/page-head.tsx';
-import { More, Shown } from '../components/layout/states.tsx';
+import { SearchBox, useTyped } from '../components/layout/search-box.tsx';
+import { More, NothingFound, Shown } from '../components/layout/states.tsx';
 import { Table } from '../components/layout/table.tsx';
 import { useCan, useSignedIn } from '../session.ts';
-import { useList } from '../use-read.ts';
+import { useList, useSteady } from '../use-read.ts';
 
 export function TokensPage() {
-  const tokens = useList<Token>('tokens', (client, page) => client.tokens.list(page).page(), { project: '*' });
+  const typed = useTyped();
+  const { search } = typed;
+  const tokens = useSteady(
+    useList<Token>(
+      `tokens/${search}`,
+      (client, page) => client.tokens.list({ ...page, ...(search && { search }) }).page(),
+      { project: '*' },
+    ),
+  );
   const can = useCan();
   return (
     <>
       <PageHead
         title="Tokens"
         actions={
-          can('tokens:write') && (
-            <DialogButton title="New token" label="New token">
-              {() => <NewToken />}
-            </DialogButton>
-          )
+          <>
+            <SearchBox typed={typed} label="Search tokens by name or scope" />
+            {can('tokens:write') && (
+              <DialogButton title="New token" label="New token">
+                {() => <NewToken />}
+              </DialogButton>
+            )}
+          </>
         }
       />
-      <Shown of={tokens}>{(items) => <TokenTable items={items} mayRevoke={can('tokens:write')} />}</Shown>
+      <Shown of={tokens}>
+        {(items) =>
+          items.length === 0 ? (
+            <NothingFound of={tokens} />
+          ) : (
+            <TokenTable items={items} mayRevoke={can('tokens:write')} />
+          )
+        }
+      </Shown>
       <More of={tokens} />
     </>
   );
@@ -77,6 +97,7 @@ function RevokeButton({ token: { id, name }, isOwn }: { token: Token; isOwn: boo
   return (
     <ConfirmButton
       title={`Revoke ${name}?`}
+      mustType={name}
       about={
         <>
           <p>

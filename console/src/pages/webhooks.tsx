@@ -6,12 +6,13 @@ import { DialogButton } from '../components/forms/dialog.tsx';
 import { Check, Field, Form, Input, Select, textField } from '../components/forms/form.tsx';
 import { Link } from '../components/layout/link.tsx';
 import { PageHead } from '../components/layout/page-head.tsx';
-import { Empty, More, Shown } from '../components/layout/states.tsx';
+import { SearchBox, useTyped } from '../components/layout/search-box.tsx';
+import { Empty, More, NothingFound, Shown } from '../components/layout/states.tsx';
 import { Table } from '../components/layout/table.tsx';
 import { useCan, useSignedIn } from '../session.ts';
-import { useList } from '../use-read.ts';
+import { useList, useSteady } from '../use-read.ts';
 
-const kinds: Record<EventKind, string> = {
+export const eventKindNames: Record<EventKind, string> = {
   'deployment.created': 'Deployment created',
   'deployment.succeeded': 'Deployment succeeded',
   'deployment.failed': 'Deployment failed or canceled',
@@ -22,26 +23,44 @@ const kinds: Record<EventKind, string> = {
 };
 
 export function WebhooksPage() {
-  const webhooks = useList<Webhook>('webhooks', (client, page) => client.webhooks.list(page).page(), { project: '*' });
+  const typed = useTyped();
+  const { search } = typed;
+  const webhooks = useSteady(
+    useList<Webhook>(
+      `webhooks/${search}`,
+      (client, page) => client.webhooks.list({ ...page, ...(search && { search }) }).page(),
+      { project: '*' },
+    ),
+  );
   const can = useCan();
   return (
     <>
       <PageHead
         title="Webhooks"
         actions={
-          can('webhooks:write') && (
-            <DialogButton title="New webhook" label="New webhook">
-              {() => <NewWebhook />}
-            </DialogButton>
-          )
+          <>
+            <SearchBox typed={typed} label="Search webhooks by URL, description, event or project" />
+            {can('webhooks:write') && (
+              <DialogButton title="New webhook" label="New webhook">
+                {() => <NewWebhook />}
+              </DialogButton>
+            )}
+          </>
         }
       />
       <Shown of={webhooks}>
         {(items) =>
           items.length === 0 ? (
-            <Empty title="No webhooks yet.">
-              A webhook receives signed events at a URL of yours. Create one, then send it a test.
-            </Empty>
+            search === '' ? (
+              <Empty
+                title="No webhooks yet."
+                command="npx sluice webhooks create https://hooks.example/sluice --events deployment.failed"
+              >
+                A webhook receives signed events at a URL of yours. Create one, then send it a test.
+              </Empty>
+            ) : (
+              <NothingFound of={webhooks} />
+            )
           ) : (
             <Table
               label="Webhooks"
@@ -92,7 +111,7 @@ export function EventKinds({ chosen }: { chosen: readonly string[] }) {
             defaultChecked={chosen.includes('*')}
             label="All events, including future kinds"
           />
-          {Object.entries(kinds).map(([kind, text]) => (
+          {Object.entries(eventKindNames).map(([kind, text]) => (
             <Check
               key={kind}
               name={name}

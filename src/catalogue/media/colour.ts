@@ -103,5 +103,12 @@ export function toBt709(colour: Colour, lines: number, precise: boolean): string
   return [`scale=in_color_matrix=${matrix}:out_color_matrix=bt709:in_range=${range}:out_range=tv`, format, tagged];
 }
 
+/** What sound without a picture is shown with. */
+export const plainGround = (width: number, height: number, fps: number) => [
+  `color=c=0x17222b:s=${width}x${height}:r=${fps}`,
+  'format=yuv420p',
+  tagged,
+];
+
 /** JPEG files have the matrix of BT.601 and full range, and no way to say anything else. */
 export const TO_JPEG = 'in_color_matrix=bt709:out_color_matrix=bt601:in_range=tv:out_range=pc';

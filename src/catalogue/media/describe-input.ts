@@ -30,6 +30,8 @@ export interface Description {
   audio: AudioTrack | null;
   /** Whether there is a video track; cover art is none. */
   hasPicture: boolean;
+  /** Number of the track with the cover art. */
+  cover: number | null;
   colour: Colour;
 }
 
@@ -55,10 +57,12 @@ function audioIn(text: string): AudioTrack | null {
   return chosen === undefined ? null : { index: Number(chosen[1]), language: languageTag(chosen[2]) };
 }
 
-const videoIn = (text: string) =>
-  [...text.matchAll(/^ {2,4}Stream #0:\d+.*: Video: [^,]+, (\w+)(?:\(([^)]*)\))?.*$/gm)].find(
-    ([line]) => !line.includes('(attached pic)'),
-  );
+const isCover = (line: string) => line.includes('(attached pic)');
+
+function videosIn(text: string): { video?: RegExpExecArray | undefined; cover?: RegExpExecArray | undefined } {
+  const lines = [...text.matchAll(/^ {2,4}Stream #0:(\d+).*: Video: [^,]+, (\w+)(?:\(([^)]*)\))?.*$/gm)];
+  return { video: lines.find(([line]) => !isCover(line)), cover: lines.find(([line]) => isCover(line)) };
+}
 
 const notColours = /^(tv|pc|progressive|.*first.*|.*coded.*|.*bpc|left|center|topleft|top|bottomleft|bottom)$/;
 
@@ -72,13 +76,14 @@ function peakIn(text: string): number {
 
 /** `yuv420p10le(tv, bt2020nc/bt2020/smpte2084)`: pixel format, range, then matrix, primaries and transfer, or one for all. */
 function colourIn(text: string): Colour {
-  const stream = videoIn(text);
-  const parts = (stream?.[2] ?? '').split(', ');
+  const { video, cover } = videosIn(text);
+  const stream = video ?? cover;
+  const parts = (stream?.[3] ?? '').split(', ');
   const names = (parts.find((part) => part !== '' && !notColours.test(part)) ?? 'unknown').split('/');
   const [matrix = 'unknown', primaries = matrix, transfer = matrix] = names;
   return {
-    pixels: stream?.[1] ?? 'unknown',
-    full: parts.includes('pc') || /^yuvj/.test(stream?.[1] ?? ''),
+    pixels: stream?.[2] ?? 'unknown',
+    full: parts.includes('pc') || /^yuvj/.test(stream?.[2] ?? ''),
     matrix,
     primaries,
     transfer,
@@ -141,13 +146,14 @@ function chaptersIn(text: string): Description['chapters'] {
 }
 
 export function describeInput(text: string): Description {
-  const hasPicture = videoIn(text) !== undefined;
+  const { video, cover } = videosIn(text);
   return {
     chapters: chaptersIn(text),
     tracks: tracksIn(text),
     durationS: durationIn(text),
     audio: audioIn(text),
-    hasPicture,
+    hasPicture: video !== undefined,
+    cover: cover === undefined ? null : Number(cover[1]),
     colour: colourIn(text),
   };
 }

@@ -6,16 +6,16 @@
 //
 // The track of thumbnails is here too: it has to agree with how the command lays them out on their sheets.
 import type { Preset } from '../manifest.ts';
-import { colourTags, TO_JPEG, toBt709 } from './colour.ts';
+import { colourTags, plainGround, TO_JPEG, toBt709 } from './colour.ts';
 import type { AudioTrack } from './describe-input.ts';
 import { COMPLAINT_LEVEL, sourceInput } from './ffmpeg.ts';
-import type { SourceFacts } from './probe-source.ts';
+import { framesIn, type SourceFacts } from './probe-source.ts';
 import { framesSkipped, groupFrames, type Rung, rateOf, secondFrames, sizeIn } from './rungs.ts';
 import type { SourceFile } from './source-file.ts';
 import { vttClock } from './timed-text.ts';
 
 /** Raised when a change here makes other bytes from the same source and manifest. */
-export const RECIPE_REVISION = 3;
+export const RECIPE_REVISION = 5;
 
 export interface Sound extends AudioTrack {
   /** As viewers choose it. */
@@ -25,7 +25,12 @@ export interface Sound extends AudioTrack {
   characteristics: string[];
   /** A filter that brings it to the loudness that is asked for. */
   loudness: string | null;
+  /** The same for its 5.1 channels. */
+  surroundLoudness: string | null;
 }
+
+/** HLS offers these as 5.1, too, beside the two channels that every device can play. */
+export const hasSurround = ({ channels }: Pick<Sound, 'channels'>) => channels >= 6;
 
 export interface EncodePlan {
   source: SourceFile;
@@ -51,6 +56,7 @@ export const progressiveName = (label: string) => `${label}.mp4`;
 export const videoName = (label: string) => `hls/v-${label}.mp4`;
 /** `place`: of the track among those of the stream; zero is the main one. */
 export const audioName = (kbps: number, place = 0) => `hls/a-${kbps}${place === 0 ? '' : `-${place}`}.mp4`;
+export const surroundName = (place: number) => `hls/a-surround${place === 0 ? '' : `-${place}`}.mp4`;
 export const IFRAME_NAME = 'hls/iframes.mp4';
 export const POSTER_NAME = 'poster.jpg';
 
@@ -100,17 +106,46 @@ function fieldFilters({ facts, everyField }: EncodePlan): string[] {
   return facts.interlaced ? [`yadif=mode=${everyField ? 1 : 0}:deint=all`] : [];
 }
 
+/** The picture at its constant rate, in BT.709; a still one is shown until the sound ends. */
+function pictureFilters(plan: EncodePlan): string[] {
+  const { facts } = plan;
+  const fps = rateOf(facts.rate);
+  const shownFrames = `trim=end_frame=${framesIn(plan.seconds, facts.rate)}`;
+  if (facts.picture.kind === 'ground') return [...plainGround(facts.width, facts.height, fps), shownFrames];
+  const colours = toBt709(facts.colour, Math.min(facts.width, facts.height), facts.precise);
+  const constant = `fps=${facts.rate.num}/${facts.rate.den}:start_time=0`;
+  if (facts.picture.kind === 'cover')
+    return [...colours, 'loop=loop=-1:size=1:start=0', `setpts=N/${fps}/TB`, constant, shownFrames];
+  const held = plan.heldFrames > 0 ? [`tpad=stop_mode=clone:stop=${plan.heldFrames}`] : [];
+  return [...fieldFilters(plan), ...colours, constant, ...held];
+}
+
+function pictureInput({ picture }: SourceFacts): string {
+  if (picture.kind === 'ground') return '';
+  return picture.kind === 'cover' ? `[0:${picture.index}]` : '[0:V:0]';
+}
+
+export const SURROUND_LAYOUT = '5.1';
+
+/** Channels that are mixed into fewer must not add up to more than those can hold. */
+export const toLayout = (layout: string) =>
+  `aresample=${SAMPLE_RATE}:async=1:first_pts=0:rematrix_maxval=1.0,aformat=sample_rates=${SAMPLE_RATE}:channel_layouts=${layout}`;
+
+/** A sound as it is published: exactly as long as the picture. */
+function soundFilters(layout: string, loudness: string | null, seconds: number): string[] {
+  const samples = Math.round(seconds * SAMPLE_RATE);
+  const adjusted = loudness === null ? [] : [loudness, `aresample=${SAMPLE_RATE}`];
+  return [toLayout(layout), ...adjusted, `apad=whole_len=${samples}`, `atrim=end_sample=${samples}`];
+}
+
+const surrounds = ({ hls, sounds }: EncodePlan) =>
+  hls.length === 0 ? [] : [...sounds.entries()].filter(([, sound]) => hasSurround(sound));
+
 function filterGraph(plan: EncodePlan, rungs: Rung[], audioCopies: number): string {
   const { facts } = plan;
   const chains = videoChains(plan, rungs);
-  const start = [
-    ...fieldFilters(plan),
-    ...toBt709(facts.colour, Math.min(facts.width, facts.height), facts.precise),
-    `fps=${facts.rate.num}/${facts.rate.den}:start_time=0`,
-    ...(plan.heldFrames > 0 ? [`tpad=stop_mode=clone:stop=${plan.heldFrames}`] : []),
-    `split=${chains.length}`,
-  ];
-  const graph = [`[0:V:0]${start.join(',')}${chains.map((chain) => `[in_${chain.name}]`).join('')}`];
+  const start = [...pictureFilters(plan), `split=${chains.length}`];
+  const graph = [`${pictureInput(facts)}${start.join(',')}${chains.map((chain) => `[in_${chain.name}]`).join('')}`];
   for (const chain of chains) graph.push(`[in_${chain.name}]${chain.filters.join(',')}[${chain.name}]`);
   const groups = audioGroups(plan.hls);
   for (const [place, sound] of plan.sounds.entries()) {
@@ -118,17 +153,12 @@ function filterGraph(plan: EncodePlan, rungs: Rung[], audioCopies: number): stri
     if (copies === 0) continue;
     const prefix = place === 0 ? 'a' : `s${place}_`;
     const labels = Array.from({ length: copies }, (_, i) => `[${prefix}${i}]`).join('');
-    const samples = Math.round(plan.seconds * SAMPLE_RATE);
-    const filters = [
-      // Six channels that are mixed into two must not add up to more than either can hold.
-      `aresample=${SAMPLE_RATE}:async=1:first_pts=0:rematrix_maxval=1.0`,
-      `aformat=sample_rates=${SAMPLE_RATE}:channel_layouts=stereo`,
-      ...(sound.loudness === null ? [] : [sound.loudness, `aresample=${SAMPLE_RATE}`]),
-      `apad=whole_len=${samples}`,
-      `atrim=end_sample=${samples}`,
-      `asplit=${copies}${labels}`,
-    ];
-    graph.push(`[0:${sound.index}]${filters.join(',')}`);
+    const stereo = soundFilters('stereo', sound.loudness, plan.seconds);
+    graph.push(`[0:${sound.index}]${stereo.join(',')},asplit=${copies}${labels}`);
+  }
+  for (const [place, sound] of surrounds(plan)) {
+    const six = soundFilters(SURROUND_LAYOUT, sound.surroundLoudness, plan.seconds);
+    graph.push(`[0:${sound.index}]${six.join(',')}[m${place}]`);
   }
   return graph.join(';');
 }
@@ -170,15 +200,28 @@ function rungArgs(plan: EncodePlan, rung: Rung, i: number, audio: string | null,
 
 const bare = ['-map_metadata', '-1', '-map_chapters', '-1', '-fflags', '+bitexact', '-flags:v', '+bitexact'];
 
+const trackEnd = [
+  ...['-flags:a', '+bitexact+global_header', '-map_metadata', '-1', '-map_chapters', '-1', '-fflags', '+bitexact'],
+  ...['-f', 'mp4', '-movflags', 'delay_moov+default_base_moof', '-frag_duration', '1000000'],
+];
+
+/** AAC needs some 64 kbit/s for each further pair of channels, and a browser's decoder takes 512 at most. */
+const surroundKbps = (groups: number[]) => Math.min(512, Math.round(Math.max(...groups) * 2.5));
+
+function surroundArgs(plan: EncodePlan): string[] {
+  const rate = `${surroundKbps(audioGroups(plan.hls))}k`;
+  return surrounds(plan).flatMap(([place]) => [
+    ...['-map', `[m${place}]`, '-c:a', 'aac', '-b:a', rate, ...trackEnd, surroundName(place)],
+  ]);
+}
+
 /** The sound in other languages: tracks of their own, so that one set of video fragments serves them all. */
 function otherSoundArgs(plan: EncodePlan): string[] {
   return plan.sounds
     .slice(1)
     .flatMap((_, i) =>
       audioGroups(plan.hls).flatMap((kbps, group) => [
-        ...['-map', `[s${i + 1}_${group}]`, '-c:a', 'aac', '-b:a', `${kbps}k`, '-flags:a', '+bitexact+global_header'],
-        ...['-map_metadata', '-1', '-map_chapters', '-1', '-fflags', '+bitexact', '-f', 'mp4'],
-        ...['-movflags', 'delay_moov+default_base_moof', '-frag_duration', '1000000', audioName(kbps, i + 1)],
+        ...['-map', `[s${i + 1}_${group}]`, '-c:a', 'aac', '-b:a', `${kbps}k`, ...trackEnd, audioName(kbps, i + 1)],
       ]),
     );
 }
@@ -251,6 +294,7 @@ export function encodeArgs(plan: EncodePlan): string[] {
     graph,
     ...outputs,
     ...otherSoundArgs(plan),
+    ...surroundArgs(plan),
     ...extraArgs(plan),
   ];
 }

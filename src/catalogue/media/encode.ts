@@ -5,13 +5,17 @@ import { join } from 'node:path';
 import { CatalogueError } from '../catalogue-error.ts';
 import type { Deinterlace, Preset, Rendition } from '../manifest.ts';
 import { MediaFormatError } from './boxes.ts';
+import type { SourceTrack } from './describe-input.ts';
 import {
   audioGroups,
   audioName,
   type EncodePlan,
   encodeArgs,
+  hasSurround,
   progressiveName,
   type Sound,
+  SURROUND_LAYOUT,
+  surroundName,
   TICK_BYTES,
   thumbnailSheet,
   thumbnailTrack,
@@ -32,7 +36,7 @@ import {
 import { chooseRungs, type Rung, rateOf } from './rungs.ts';
 import type { SourceFile } from './source-file.ts';
 import { chapterCues, formatVtt, parseChapters } from './timed-text.ts';
-import { chooseSounds, gatherCaptions, loudnessFilter, type WrittenCaption } from './tracks.ts';
+import { chooseSounds, gatherCaptions, languageName, loudnessFilter, type WrittenCaption } from './tracks.ts';
 
 export interface EncodeTask {
   source: SourceFile;
@@ -66,7 +70,10 @@ export interface Encoded {
   hls: Rendition[] | null;
   leftOut: string[];
   captions: PublishedCaption[];
-  /** Only where viewers have a choice. */
+  /** Of the largest picture; zero as above. */
+  width: number;
+  height: number;
+  /** Only where viewers have a choice, or the language is known. */
   audio: { language: string | null; name: string }[];
   chapters: boolean;
 }
@@ -109,9 +116,12 @@ async function probeFor(ffmpeg: Ffmpeg, task: EncodeTask, signal?: AbortSignal):
 const SOUND_PADDING_S = 0.1;
 const LONGEST_HOLD_S = 4 * 3600;
 
+const soundEnd = (sounds: Sound[], packets: PacketTimes) =>
+  Math.max(0, ...sounds.map(({ index }) => packets.endsS.get(index) ?? 0));
+
 /** How often the last frame has to be shown again until the sound ends. */
 function heldFrames(source: SourceFile, facts: SourceFacts, sounds: Sound[], packets: PacketTimes): number {
-  const soundEndS = Math.max(0, ...sounds.map(({ index }) => packets.endsS.get(index) ?? 0));
+  const soundEndS = soundEnd(sounds, packets);
   const moreS = soundEndS - packets.videoEndS;
   if (moreS <= SOUND_PADDING_S) return 0;
   if (moreS > LONGEST_HOLD_S)
@@ -123,8 +133,12 @@ function heldFrames(source: SourceFile, facts: SourceFacts, sounds: Sound[], pac
 }
 
 /** What a source has and its stream will not have. */
-function notCarriedOver({ tracks, captionsInside }: SourceFacts, carried: number[]): string[] {
-  const picture = tracks.find((track) => track.kind === 'video' && !track.roles.includes('attached pic'));
+function notCarriedOver({ tracks, captionsInside, picture: shown }: SourceFacts, carried: number[]): string[] {
+  const isPicture = (track: SourceTrack) =>
+    shown.kind === 'cover'
+      ? track.index === shown.index
+      : track.kind === 'video' && !track.roles.includes('attached pic');
+  const picture = tracks.find(isPicture);
   const others = tracks.filter((track) => track !== picture && !carried.includes(track.index));
   const named = others.map(({ index, kind, codec, language }) => {
     const what = [codec, ...(language === null || language === 'und' ? [] : [language])].join(', ');
@@ -202,17 +216,23 @@ export async function encodeStream(ffmpeg: Ffmpeg, task: EncodeTask, progress: E
   const { leftOut } = files;
   const nothing = { captions: [], audio: [], chapters: false };
   if (files.rungs.length + ladder.length === 0)
-    return { fps: 0, duration_s: 0, progressive: [], hls: null, leftOut, ...nothing };
+    return { fps: 0, duration_s: 0, width: 0, height: 0, progressive: [], hls: null, leftOut, ...nothing };
   const judge = new SourceJudge(source.name, task.allowDamaged);
-  const packets = await readPackets(ffmpeg, source, { signal, onComplaint: judge.onComplaint });
+  const isStill = probed.picture.kind !== 'video';
+  const main = isStill ? `0:${probed.audio!.index}` : undefined;
+  const packets = await readPackets(ffmpeg, source, { signal, onComplaint: judge.onComplaint }, main);
   judge.checkPackets(packets, probed.declaredS);
   const everyField = probed.interlaced && task.deinterlace === 'double';
   const facts = withRate(probed, packets, everyField);
   const { language, audio: languages } = task;
   const chosen = chooseSounds(source, probed, { languages, language, all: ladder.length > 0 });
   const sounds = await toLoudness(ffmpeg, task, chosen, signal);
-  const held = heldFrames(source, facts, sounds, packets);
-  const seconds = (framesIn(judge.videoEndS, facts.rate) + held) / rateOf(facts.rate);
+  const held = isStill ? 0 : heldFrames(source, facts, sounds, packets);
+  // A picture that stands still is shown to the last moment of the sound.
+  const frames = isStill
+    ? Math.ceil(soundEnd(sounds, packets) * rateOf(facts.rate))
+    : framesIn(judge.videoEndS, facts.rate);
+  const seconds = (frames + held) / rateOf(facts.rate);
   const sheet = task.extras ? thumbnailSheet(facts, seconds) : null;
   await mkdir(join(folder, 'hls'), { recursive: true });
   const outputs = { progressive: files.rungs, hls: ladder, extras: sheet };
@@ -253,21 +273,25 @@ export async function encodeStream(ffmpeg: Ffmpeg, task: EncodeTask, progress: E
     hls: task.hls === null ? null : shown.map((rung) => rung.rendition),
     leftOut,
     captions: await writeCaptionFiles(folder, captions),
-    audio: sounds.length > 1 ? sounds.map(({ language, name }) => ({ language, name })) : [],
+    ...sizeOf([...files.rungs, ...shown]),
+    audio: publishedSounds(sounds),
     chapters,
   };
 }
 
 async function toLoudness(
   ffmpeg: Ffmpeg,
-  { source, loudness }: EncodeTask,
+  { source, loudness, hls }: EncodeTask,
   sounds: Sound[],
   signal?: AbortSignal,
 ): Promise<Sound[]> {
   if (loudness === null) return sounds;
   const adjusted: Sound[] = [];
-  for (const sound of sounds)
-    adjusted.push({ ...sound, loudness: await loudnessFilter(ffmpeg, source, sound, loudness, signal) });
+  for (const sound of sounds) {
+    const filterFor = (layout: string) => loudnessFilter(ffmpeg, source, sound, { lufs: loudness, layout }, signal);
+    const surroundLoudness = hls !== null && hasSurround(sound) ? await filterFor(SURROUND_LAYOUT) : null;
+    adjusted.push({ ...sound, loudness: await filterFor('stereo'), surroundLoudness });
+  }
   return adjusted;
 }
 
@@ -295,6 +319,17 @@ async function writeChapters(
   const cues = chapterCues(text === null ? chapters : parseChapters(text), durationS);
   if (cues.length > 0) await writeFile(join(folder, CHAPTERS_NAME), formatVtt(cues));
   return cues.length > 0;
+}
+
+function sizeOf(rungs: Rung[]): { width: number; height: number } {
+  const { width, height } = rungs.reduce((best, rung) => (rung.width > best.width ? rung : best));
+  return { width, height };
+}
+
+function publishedSounds(sounds: Sound[]): Encoded['audio'] {
+  if (sounds.length > 1) return sounds.map(({ language, name }) => ({ language, name }));
+  const language = sounds[0]?.language ?? null;
+  return language === null ? [] : [{ language, name: languageName(language) }];
 }
 
 interface MeasuredPicture {
@@ -353,6 +388,8 @@ async function checkOutputs(folder: string, plan: EncodePlan, picture: MeasuredP
   }
   const tracks = plan.hls.map((rung) => videoName(rung.rendition.label));
   for (const kbps of audioGroups(plan.hls)) for (const place of plan.sounds.keys()) tracks.push(audioName(kbps, place));
+  for (const [place, sound] of plan.sounds.entries())
+    if (plan.hls.length > 0 && hasSurround(sound)) tracks.push(surroundName(place));
   for (const name of tracks) check(name, (await measureTrack(folder, name)).seconds);
 }
 

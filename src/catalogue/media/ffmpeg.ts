@@ -1,10 +1,9 @@
-// Finding and running ffmpeg, within limits of memory, pixels and time. Only its command line is used, and only options
-// that both a build of 2018, which makes the samples, and today's know. ffmpeg goes on after most errors and ends with code 0, so the lines it writes are the only sign that a picture
-// was made up or that part of the film is missing.
+// Finding and running ffmpeg, within limits of memory, pixels and time. Only its command line is used. ffmpeg goes on after
+// most errors and ends with code 0, so the lines it writes are the only sign that a picture was made up or that part of
+// the film is missing.
 import { execFile, spawn } from 'node:child_process';
-import { accessSync, chmodSync, constants, copyFileSync, mkdtempSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { tmpdir, totalmem } from 'node:os';
+import { accessSync, constants } from 'node:fs';
+import { totalmem } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { CatalogueError } from '../catalogue-error.ts';
@@ -22,29 +21,6 @@ function isExecutable(path: string): boolean {
     return true;
   } catch {
     return false;
-  }
-}
-
-/** The ffmpeg that comes with the install. */
-export function bundledFfmpeg(): string | null {
-  try {
-    return makeRunnable((createRequire(import.meta.url)('@ffmpeg-installer/ffmpeg') as { path: string }).path);
-  } catch {
-    return null;
-  }
-}
-
-/** npm may have unpacked the program without its executable bit. Where that cannot be set, a copy is made executable. */
-export function makeRunnable(path: string): string {
-  if (isExecutable(path)) return path;
-  try {
-    chmodSync(path, 0o755);
-    return path;
-  } catch {
-    const copy = join(mkdtempSync(join(tmpdir(), 'sluice-ffmpeg-')), 'ffmpeg');
-    copyFileSync(path, copy);
-    chmodSync(copy, 0o755);
-    return copy;
   }
 }
 
@@ -85,17 +61,6 @@ export async function findFfmpeg(explicit: string | undefined, searchPath: strin
   throw new CatalogueError(
     `${path} is ${found.version}, too old to open foreign files safely; install a current one with: ${installCommand()}`,
   );
-}
-
-/** For the samples, whose sources ffmpeg makes itself: also the old one that comes with the install. */
-export async function findSampleFfmpeg(explicit: string | undefined, searchPath: string | undefined): Promise<Ffmpeg> {
-  try {
-    return await findFfmpeg(explicit, searchPath);
-  } catch (error) {
-    const bundled = bundledFfmpeg();
-    if (bundled === null) throw error;
-    return versionOf(bundled);
-  }
 }
 
 const knownFilters = new Map<string, Promise<Set<string>>>();
@@ -248,7 +213,7 @@ function lastLines(stderr: string, source?: SourceFile): string {
   return source === undefined ? text : inWords(text, source);
 }
 
-/** Messages with their levels; builds before 2020 report a change of the picture as mere information. */
+/** Messages with their levels. */
 export const COMPLAINT_LEVEL = ['-v', 'level+info'];
 
 export type Complaint =

@@ -51,15 +51,19 @@ function descriptor(buffer: Buffer, at: number): { tag: number; body: number } {
   return { tag: buffer[at]!, body: body + 1 };
 }
 
-/** `mp4a.40.N` from the AudioSpecificConfig inside `esds`. */
-function aacCodec(buffer: Buffer, entry: Box): string {
+/** Channels by the channel configuration of an AudioSpecificConfig. */
+const CHANNELS = [0, 1, 2, 3, 4, 5, 6, 8];
+
+/** `mp4a.40.N` and the channels, from the AudioSpecificConfig inside `esds`: the sample entry says two of any sound. */
+function aacTrack(buffer: Buffer, entry: Box): { codec: string; channels: number } {
   const esds = childrenOf(buffer, entry.body + 28, entry.end).find((box) => box.type === 'esds');
   if (esds === undefined) throw new MediaFormatError('esds is missing');
   const es = descriptor(buffer, esds.body + 4);
   const config = descriptor(buffer, es.body + 3);
   const specific = descriptor(buffer, config.body + 13);
   if (es.tag !== 3 || config.tag !== 4 || specific.tag !== 5) throw new MediaFormatError('esds is not understood');
-  return `mp4a.40.${buffer[specific.body]! >> 3}`;
+  const stated = CHANNELS[(buffer[specific.body + 1]! >> 3) & 0xf];
+  return { codec: `mp4a.40.${buffer[specific.body]! >> 3}`, channels: stated || buffer.readUInt16BE(entry.body + 16) };
 }
 
 function sampleEntry(buffer: Buffer, stbl: Box): Pick<Track, 'codec' | 'width' | 'height' | 'sampleRate' | 'channels'> {
@@ -73,9 +77,7 @@ function sampleEntry(buffer: Buffer, stbl: Box): Pick<Track, 'codec' | 'width' |
     return { ...none, codec: avcCodec(buffer, entry), width, height };
   }
   if (entry.type === 'mp4a') {
-    const channels = buffer.readUInt16BE(entry.body + 16);
-    const sampleRate = buffer.readUInt16BE(entry.body + 24);
-    return { ...none, codec: aacCodec(buffer, entry), channels, sampleRate };
+    return { ...none, ...aacTrack(buffer, entry), sampleRate: buffer.readUInt16BE(entry.body + 24) };
   }
   return { ...none, codec: entry.type };
 }

@@ -2,7 +2,15 @@
 // tracks cut into one file for each segment.
 import { mkdir, open, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { audioGroups, audioName, IFRAME_NAME, type Sound, videoName } from './encode-args.ts';
+import {
+  audioGroups,
+  audioName,
+  hasSurround,
+  IFRAME_NAME,
+  type Sound,
+  surroundName,
+  videoName,
+} from './encode-args.ts';
 import { type FragmentedFile, readFragments } from './fragments.ts';
 import {
   type AudioRendition,
@@ -105,6 +113,43 @@ const largest = (rates: BitRates[]): BitRates => ({
   average: Math.max(0, ...rates.map(({ average }) => average)),
 });
 
+const stereoGroup = (kbps: number) => `audio-${kbps}`;
+const SURROUND_GROUP = 'audio-surround';
+
+type WrittenSound = AudioRendition & { codec: string; rates: BitRates };
+
+/**
+ * Every sound once for each bit rate, in two channels; then those in 5.1. That group has to offer the same languages: those
+ * that have no more than two channels are there as they are.
+ */
+async function writeSounds(
+  packager: Packager,
+  groups: number[],
+  sounds: Sound[],
+  video: Segment[],
+): Promise<WrittenSound[]> {
+  const write = async (group: string, name: string, place: number): Promise<WrittenSound> => {
+    const file = await readFragments(join(packager.folder, name));
+    const segments = audioSegments(file, video);
+    const uri = await writeTrack(packager, name, file, segments);
+    const { language, name: shown, characteristics } = sounds[place]!;
+    const about = { language, name: shown, characteristics, isDefault: place === 0 };
+    return { group, uri, channels: file.track.channels, ...about, codec: file.track.codec, rates: bitRates(segments) };
+  };
+  const written: WrittenSound[] = [];
+  for (const kbps of groups)
+    for (const place of sounds.keys()) written.push(await write(stereoGroup(kbps), audioName(kbps, place), place));
+  if (!sounds.some(hasSurround)) return written;
+  const best = written.slice(-sounds.length);
+  for (const [place, sound] of sounds.entries())
+    written.push(
+      hasSurround(sound)
+        ? await write(SURROUND_GROUP, surroundName(place), place)
+        : { ...best[place]!, group: SURROUND_GROUP },
+    );
+  return written;
+}
+
 export async function packageHls(
   folder: string,
   { rungs, sounds, captions }: Tracks,
@@ -119,35 +164,24 @@ export async function packageHls(
     }),
   );
   const top = videos.at(-1)!;
-  const audio: (AudioRendition & { codec: string; rates: BitRates })[] = [];
-  for (const kbps of audioGroups(rungs)) {
-    for (const [place, { language, name, characteristics }] of sounds.entries()) {
-      const file = await readFragments(join(folder, audioName(kbps, place)));
-      const segments = audioSegments(file, top.segments);
-      const uri = await writeTrack(packager, audioName(kbps, place), file, segments);
-      const { codec, channels } = file.track;
-      const about = { language, name, characteristics, isDefault: place === 0 };
-      audio.push({ group: `audio-${kbps}`, uri, channels, ...about, codec, rates: bitRates(segments) });
-    }
-  }
+  const audio = await writeSounds(packager, audioGroups(rungs), sounds, top.segments);
   const variants: Variant[] = [];
   for (const { rung, name, file, segments } of videos) {
-    const group = audio.filter((each) => each.group === `audio-${rung.rendition.audio_kbps}`);
     const video = bitRates(segments);
-    // Whichever language a viewer chooses, the variant takes no more than it says.
-    const sound = largest(group.map(({ rates }) => rates));
-    variants.push({
-      uri: await writeTrack(packager, name, file, segments),
-      rates: {
-        peak: video.peak + sound.peak,
-        average: video.average + sound.average,
-      },
-      codecs: [file.track.codec, ...group.slice(0, 1).map(({ codec }) => codec)],
-      width: file.track.width,
-      height: file.track.height,
-      fps: framesOf(file) / totalSeconds(segments),
-      audioGroup: group[0]?.group ?? null,
-    });
+    const uri = await writeTrack(packager, name, file, segments);
+    const fps = framesOf(file) / totalSeconds(segments);
+    const { codec, width, height } = file.track;
+    const shown = { uri, width, height, fps };
+    const stereo = sounds.length === 0 ? null : stereoGroup(rung.rendition.audio_kbps);
+    const surround = sounds.some(hasSurround) ? [SURROUND_GROUP] : [];
+    for (const audioGroup of [stereo, ...surround]) {
+      const group = audio.filter((each) => each.group === audioGroup);
+      // Whichever language a viewer chooses, the variant takes no more than it says.
+      const sound = largest(group.map(({ rates }) => rates));
+      const rates = { peak: video.peak + sound.peak, average: video.average + sound.average };
+      const codecs = [codec, ...group.slice(0, 1).map((each) => each.codec)];
+      variants.push({ ...shown, rates, codecs, audioGroup, isSurround: audioGroup === SURROUND_GROUP });
+    }
   }
   const seconds = totalSeconds(top.segments);
   const iframes = await readFragments(join(folder, IFRAME_NAME));

@@ -145,6 +145,8 @@ export interface Variant {
   height: number;
   fps: number;
   audioGroup: string | null;
+  /** The same picture as another variant, with sound in more than two channels. */
+  isSurround: boolean;
 }
 
 export interface AudioRendition {
@@ -178,11 +180,14 @@ interface IframeVariant {
 /** Apple asks that the variant a player tries first, the first in the list, be one of about two megabits. */
 const FIRST_BITS = 2_000_000;
 
+/** That one, then the others, then those with more channels: every device can play what comes first. */
 function startFirst(variants: Variant[]): Variant[] {
-  const sorted = [...variants].sort((a, b) => a.rates.peak - b.rates.peak);
+  const byRate = variants.toSorted((a, b) => a.rates.peak - b.rates.peak);
+  const sorted = byRate.filter(({ isSurround }) => !isSurround);
   const off = (variant: Variant) => Math.abs(Math.log(variant.rates.average / FIRST_BITS));
   const first = sorted.reduce((best, variant) => (off(variant) < off(best) ? variant : best));
-  return [first, ...sorted.filter((variant) => variant !== first)];
+  const surround = byRate.filter(({ isSurround }) => isSurround);
+  return [first, ...sorted.filter((variant) => variant !== first), ...surround];
 }
 
 const rateAttributes = (rates: BitRates) => `BANDWIDTH=${rates.peak},AVERAGE-BANDWIDTH=${rates.average}`;

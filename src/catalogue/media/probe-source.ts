@@ -4,7 +4,7 @@
 // as long as copying the file.
 import { CatalogueError } from '../catalogue-error.ts';
 import { type Colour, checkColours } from './colour.ts';
-import { type AudioTrack, describeInput, type SourceTrack } from './describe-input.ts';
+import { type AudioTrack, type Description, describeInput, type SourceTrack } from './describe-input.ts';
 import {
   COMPLAINT_LEVEL,
   type Complaint,
@@ -76,9 +76,15 @@ interface ReadOptions {
   onComplaint?: (complaint: Complaint) => CatalogueError | null;
 }
 
-export async function readPackets(ffmpeg: Ffmpeg, source: SourceFile, options: ReadOptions): Promise<PacketTimes> {
+/** `main`: what the stream lasts as long as, which is the picture, or the sound where there is none. */
+export async function readPackets(
+  ffmpeg: Ffmpeg,
+  source: SourceFile,
+  options: ReadOptions,
+  main = '0:V:0',
+): Promise<PacketTimes> {
   const clock = new PacketClock();
-  const everything = ['-copy_unknown', '-map', '0:V:0', '-map', '0', '-c', 'copy', '-f', 'framecrc', '-'];
+  const everything = ['-copy_unknown', '-map', main, '-map', '0', '-c', 'copy', '-f', 'framecrc', '-'];
   const args = [...COMPLAINT_LEVEL, ...sourceInput(source), ...everything];
   await runFfmpeg(ffmpeg, args, { ...options, source, onOutput: (bytes) => clock.write(bytes) });
   const { times } = clock;
@@ -86,8 +92,12 @@ export async function readPackets(ffmpeg: Ffmpeg, source: SourceFile, options: R
   return times;
 }
 
+/** What viewers see: a video track; of sound alone its cover art, or a plain ground. */
+export type Picture = { kind: 'video' } | { kind: 'cover'; index: number } | { kind: 'ground' };
+
 /** What can be known from the headers and the first frames. */
 export interface ProbedSource {
+  picture: Picture;
   /** Upright size in square pixels. */
   width: number;
   height: number;
@@ -177,8 +187,7 @@ export async function probeSource(ffmpeg: Ffmpeg, source: SourceFile, signal?: A
         `${source.name} has more than ${MOST_PIXELS / 1e6} million pixels in a frame; scale it down to 8K or less first`,
       );
     const said = error instanceof FfmpegError ? describeInput(error.stderr) : null;
-    if (said !== null && said.audio !== null && !said.hasPicture)
-      throw new CatalogueError(`${source.name} has sound and no picture; put a picture into it first`);
+    if (said !== null && said.audio !== null && !said.hasPicture) return probeSound(ffmpeg, source, said, signal);
     throw new CatalogueError(`${source.name} is not a video that ffmpeg can read: ${error.message}`);
   }
   const { frames, rate } = readFrames(output);
@@ -190,6 +199,7 @@ export async function probeSource(ffmpeg: Ffmpeg, source: SourceFile, signal?: A
   const available = await hasFilters(ffmpeg);
   checkColours(source.name, colour, available);
   return {
+    picture: { kind: 'video' },
     width: Math.round(first.width * first.pixelAspect),
     height: first.height,
     interlaced: frames.filter((frame) => frame.interlaced).length * 2 > frames.length,
@@ -206,6 +216,55 @@ export async function probeSource(ffmpeg: Ffmpeg, source: SourceFile, signal?: A
   };
 }
 
+/** A ground for sound without a picture. */
+const GROUND = { width: 640, height: 360, pixels: 'yuv420p' };
+const STILL_RATE: Ratio = { num: 5, den: 1 };
+
+/** The size of cover art, upright; null where it cannot be decoded. */
+async function coverSize(
+  ffmpeg: Ffmpeg,
+  source: SourceFile,
+  cover: number,
+  signal?: AbortSignal,
+): Promise<{ width: number; height: number } | null> {
+  const args = ['-map', `0:${cover}`, '-vf', 'showinfo', '-frames:v', '1', '-f', 'null', '-'];
+  const options = { signal, source, quietMs: PROBE_QUIET_MS };
+  try {
+    const [frame] = readFrames(await runFfmpeg(ffmpeg, [...sourceInput(source), ...args], options)).frames;
+    return frame ?? null;
+  } catch (error) {
+    if (error instanceof CatalogueError) return null;
+    throw error;
+  }
+}
+
+/** Sound alone becomes a stream that shows one picture. */
+async function probeSound(
+  ffmpeg: Ffmpeg,
+  source: SourceFile,
+  said: Description,
+  signal?: AbortSignal,
+): Promise<ProbedSource> {
+  const size = said.cover === null ? null : await coverSize(ffmpeg, source, said.cover, signal);
+  const ground = { ...said.colour, pixels: GROUND.pixels, full: false, matrix: 'bt709' };
+  return {
+    picture: size === null ? { kind: 'ground' } : { kind: 'cover', index: said.cover! },
+    width: size?.width ?? GROUND.width,
+    height: size?.height ?? GROUND.height,
+    interlaced: false,
+    telecined: false,
+    precise: false,
+    audio: said.audio,
+    colour: size === null ? ground : said.colour,
+    declaredS: said.durationS,
+    declaredRate: null,
+    firstDistances: [],
+    captionsInside: false,
+    tracks: said.tracks,
+    chapters: said.chapters,
+  };
+}
+
 const middle = (values: number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 
 /** Some containers hold the two fields of a frame as packets of their own. */
@@ -218,6 +277,7 @@ function frameDistances({ interlaced, firstDistances }: ProbedSource, packets: P
 
 /** The frame rate is that of the whole source: how it begins says little of how it goes on. */
 export function withRate(probed: ProbedSource, packets: PacketTimes, everyField: boolean): SourceFacts {
+  if (probed.picture.kind !== 'video') return { ...probed, rate: STILL_RATE };
   const rate = chooseRate(probed.declaredRate, frameDistances(probed, packets));
   const isNtsc = Math.abs(rateOf(rate) / (30000 / 1001) - 1) < 0.01;
   if (probed.telecined && isNtsc) return { ...probed, rate: filmRate(rate) };

@@ -47,6 +47,9 @@ const isRawHevc = (head: Buffer) => {
   return unit !== null && [0x40, 0x42, 0x44, 0x46, 0x4e].includes(unit[0]!) && unit[1] === 0x01;
 };
 
+/** The sync word of a frame of MPEG audio, layer III. */
+const isFrameOfMp3 = (head: Buffer) => head[0] === 0xff && (head[1]! & 0xe6) === 0xe2;
+
 /** ffmpeg's name of the demuxer, and how its files begin. The first that matches is taken. */
 const containers: [demuxer: string, matches: (head: Buffer) => boolean][] = [
   ['mov', (head) => isoBoxes.includes(head.toString('latin1', 4, 8))],
@@ -69,6 +72,11 @@ const containers: [demuxer: string, matches: (head: Buffer) => boolean][] = [
   ['hevc', isRawHevc],
   ['h264', isRawH264],
   ['mpegts', isTransportStream],
+  ['wav', (head) => says('RIFF')(head) && says('WAVE', 8)(head)],
+  ['flac', says('fLaC')],
+  ['aiff', (head) => says('FORM')(head) && says('AIF', 8)(head)],
+  ['mp3', (head) => says('ID3')(head) || isFrameOfMp3(head)],
+  ['aac', (head) => head[0] === 0xff && (head[1]! & 0xf6) === 0xf0],
 ];
 
 /** The demuxer for a file that begins with these bytes, or null where it is no video container. */
@@ -83,11 +91,6 @@ const notVideos: [what: string, advice: string, matches: (head: Buffer) => boole
     'a picture',
     'name a video',
     (head) => /^(\xff\xd8\xff|\x89PNG|RIFF....WEBP|BM|II\*\0|MM\0\*)/s.test(head.toString('latin1')),
-  ],
-  [
-    'sound without a picture',
-    'put it into a video',
-    (head) => /^(ID3|fLaC|RIFF....WAVE|\xff[\xfb\xf3\xf1\xf9])/s.test(head.toString('latin1')),
   ],
   ['an archive', 'unpack it first', (head) => /^(PK\x03\x04|\x1f\x8b|Rar!|7z\xbc\xaf)/.test(head.toString('latin1'))],
   ['a PDF', 'name a video', says('%PDF')],

@@ -4,7 +4,7 @@ import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CatalogueError } from '../catalogue-error.ts';
 import { languageTag, type SourceTrack } from './describe-input.ts';
-import type { Sound } from './encode-args.ts';
+import { type Sound, toLayout } from './encode-args.ts';
 import { type Ffmpeg, runFfmpeg, sourceInput } from './ffmpeg.ts';
 import type { CaptionTrack } from './package-hls.ts';
 import type { ProbedSource } from './probe-source.ts';
@@ -21,8 +21,7 @@ export interface WrittenCaption {
 }
 
 /** What a language is called by those who speak it: Deutsch, español. */
-function languageName(tag: string | null): string | null {
-  if (tag === null) return null;
+export function languageName(tag: string): string {
   const name = new Intl.DisplayNames([tag, 'en'], { type: 'language', fallback: 'code' }).of(tag) ?? tag;
   return name.charAt(0).toLocaleUpperCase(tag) + name.slice(1);
 }
@@ -44,7 +43,7 @@ const describes = (track: SourceTrack) =>
 function soundOf(track: SourceTrack): Sound {
   const language = languageTag(track.language ?? undefined);
   const kind = describes(track) ? 'Audio description' : track.roles.includes('comment') ? 'Commentary' : null;
-  const spoken = [languageName(language), kind].filter((part) => part !== null).join(', ');
+  const spoken = [language === null ? null : languageName(language), kind].filter((part) => part !== null).join(', ');
   return {
     index: track.index,
     language,
@@ -52,6 +51,7 @@ function soundOf(track: SourceTrack): Sound {
     channels: track.channels,
     characteristics: describes(track) ? ['public.accessibility.describes-video'] : [],
     loudness: null,
+    surroundLoudness: null,
   };
 }
 
@@ -102,7 +102,7 @@ export async function gatherCaptions(
   { folder, signal }: { folder: string; signal?: AbortSignal | undefined },
 ): Promise<FoundCaptions> {
   const captions = written.map(({ text, language, name, isDefault, isForced }): CaptionTrack => {
-    const shown = name ?? languageName(language) ?? language;
+    const shown = name ?? languageName(language);
     return { cues: parseCues(text), language, name: shown, isDefault, isForced, characteristics: [] };
   });
   const inside = tracks.filter(({ kind, codec }) => kind === 'subtitle' && textCodecs.includes(codec));
@@ -158,12 +158,12 @@ export async function loudnessFilter(
   ffmpeg: Ffmpeg,
   source: SourceFile,
   { index }: Sound,
-  lufs: number,
+  { lufs, layout }: { lufs: number; layout: string },
   signal?: AbortSignal,
 ): Promise<string | null> {
   const target = `loudnorm=I=${lufs}:TP=${TRUE_PEAK_DB}:LRA=${LOUDNESS_RANGE}`;
-  const filters = `aresample=48000:rematrix_maxval=1.0,aformat=sample_rates=48000:channel_layouts=stereo,${target}`;
-  const args = [...sourceInput(source), '-map', `0:${index}`, '-af', `${filters}:print_format=json`, '-f', 'null', '-'];
+  const filters = `${toLayout(layout)},${target}:print_format=json`;
+  const args = [...sourceInput(source), '-map', `0:${index}`, '-af', filters, '-f', 'null', '-'];
   const output = await runFfmpeg(ffmpeg, args, { source, signal });
   const json = /\{[^{}]*"input_i"[^{}]*\}/.exec(output)?.[0];
   const found = JSON.parse(json ?? '{}') as Record<string, string>;

@@ -316,11 +316,16 @@ async function verifyTracks(
   stream: Stream,
 ): Promise<void> {
   const say = (text: string) => findings.fault(`${path}: ${text}`);
+  // The same picture is in several variants, where there is sound in more than two channels.
+  const seen = new Map<string, Promise<MeasuredTrack | null>>();
   const trackAt = (uri: string | undefined) => {
     const file = fileOf(path, uri ?? '');
-    if (file !== null) return verifyTrack(files, file, findings);
-    say(`names ${uri}, which is outside the stream`);
-    return null;
+    if (file === null) {
+      say(`names ${uri}, which is outside the stream`);
+      return null;
+    }
+    if (!seen.has(file)) seen.set(file, verifyTrack(files, file, findings));
+    return seen.get(file)!;
   };
   const isSound = (media: Attributes) => media.get('TYPE') === 'AUDIO';
   const sounds: { media: Attributes; audio: MeasuredTrack }[] = [];

@@ -97,11 +97,11 @@ export const alerts: Command = {
           await takePaged(context, sluice.alerts.list(project.id, query)),
           [
             { title: 'STATE', of: (alert) => alert.state, colour: (alert) => colourOf(alert.state) },
-            { title: 'SEVERITY', of: ({ severity }) => severity },
+            { title: 'SEVERITY', of: ({ severity }) => severity, optional: 2 },
             { title: 'ENV', of: ({ environment: name }) => name },
             { title: 'NAME', of: ({ name }) => name },
             { title: 'MESSAGE', of: ({ message }) => message },
-            { title: 'FIRED', of: ({ fired_at }) => context.out.time(fired_at) },
+            { title: 'FIRED', of: ({ fired_at }) => context.out.time(fired_at), optional: 1 },
           ],
           `${project.slug} has no such alert.`,
         );
@@ -119,10 +119,10 @@ export const alerts: Command = {
             { title: 'NAME', of: ({ name }) => name },
             { title: 'ENV', of: ({ environment }) => environment },
             { title: 'BAD IF', of: conditionOf },
-            { title: 'SEVERITY', of: ({ severity }) => severity },
-            { title: 'CANARY', of: ({ on_canary }) => on_canary },
-            { title: 'ENABLED', of: ({ enabled }) => (enabled ? 'yes' : 'no') },
-            { title: 'ID', of: ({ id }) => id },
+            { title: 'SEVERITY', of: ({ severity }) => severity, optional: 2 },
+            { title: 'CANARY', of: ({ on_canary }) => on_canary, optional: 4 },
+            { title: 'ENABLED', of: ({ enabled }) => (enabled ? 'yes' : 'no'), optional: 3 },
+            { title: 'ID', of: ({ id }) => id, whole: true },
           ],
           `${project.slug} has no alert rule. Create one: sluice alerts add`,
         );

@@ -1,5 +1,5 @@
-// The progress of a build: on a terminal one line that is redrawn, with the time left; elsewhere plain lines, few enough
-// for a log.
+// The progress of a build: on a terminal a bar for each stream that is encoded and one for all, with the time left; elsewhere
+// plain lines, few enough for a log.
 import type { BuildEvent } from '../../catalogue/build.ts';
 import type { Sink } from '../io.ts';
 
@@ -22,38 +22,58 @@ interface Progress {
   end(): void;
 }
 
+interface Running {
+  share: number;
+  startedMs: number;
+}
+
+const MOST_BARS = 8;
+const LONGEST_NAME = 24;
+const BAR_WIDTH = 24;
+const PERCENT_WIDTH = 5;
+/** Redrawn this often at most; more would only flicker. */
+const REDRAW_MS = 100;
+const CLEAR_BELOW = '\x1b[J';
+
 class BuildProgress implements Progress {
   #output: Sink;
   #now: () => number;
-  #startedMs: number;
+  #startedMs = 0;
+  #drawnMs = Number.NEGATIVE_INFINITY;
+  /** Lines of the last drawing, which the next one goes over. */
+  #drawn = 0;
   #total = 0;
   #finished = 0;
-  #shares = new Map<string, number>();
+  #running = new Map<string, Running>();
   #shown = new Map<string, number>();
 
   constructor(output: Sink, now: () => number) {
     this.#output = output;
     this.#now = now;
-    this.#startedMs = now();
   }
 
   report = (event: BuildEvent): void => {
+    const nowMs = this.#now();
     if (event.kind === 'plan') {
       this.#total = event.encode;
+      this.#startedMs = nowMs;
       if (event.encode > 0) this.#line(`${event.encode} to encode, ${event.keep} as they are`);
     } else if (event.kind === 'note') this.#line(event.text);
-    else if (event.kind === 'progress') this.#shares.set(event.id, event.share);
-    else if (event.kind === 'start') this.#shares.set(event.id, 0);
-    else if (event.kind === 'finish' || event.kind === 'fail') {
-      this.#shares.delete(event.id);
+    else if (event.kind === 'start') this.#running.set(event.id, { share: 0, startedMs: nowMs });
+    else if (event.kind === 'progress') {
+      const running = this.#running.get(event.id);
+      if (running !== undefined) running.share = event.share;
+    } else {
+      this.#running.delete(event.id);
       this.#finished++;
     }
-    if (this.#output.isTTY) this.#draw();
-    else this.#plain(event);
+    if (!this.#output.isTTY) this.#plain(event);
+    else if (event.kind !== 'progress' || nowMs - this.#drawnMs >= REDRAW_MS) this.#draw(nowMs);
   };
 
   #line(text: string): void {
-    this.#output.write(this.#output.isTTY ? `\r\x1b[K${text}\n` : `${text}\n`);
+    this.#clear();
+    this.#output.write(`${text}\n`);
   }
 
   /** A line when a stream starts and ends, and at every quarter between. */
@@ -68,21 +88,69 @@ class BuildProgress implements Progress {
     this.#line(`${event.id}: ${quarter * 25} %`);
   }
 
-  #draw(): void {
+  #draw(nowMs: number): void {
     if (this.#total === 0) return;
-    const running = [...this.#shares.values()].reduce((sum, share) => sum + share, 0);
-    const share = (this.#finished + running) / this.#total;
-    const passed = (this.#now() - this.#startedMs) / 1000;
-    const left = share > 0.01 ? ` ${clock((passed / share) * (1 - share))} left` : '';
-    const names = [...this.#shares.keys()].join(', ');
-    const head = `${bar(share, 24)} ${String(Math.floor(share * 100)).padStart(3)} %${left}  `;
-    const room = Math.max(0, (this.#output.columns ?? 80) - head.length - 1);
-    this.#output.write(`\r\x1b[K${head}${names.slice(0, room)}`);
+    const entries = [...this.#running];
+    const bars = entries.slice(0, entries.length > MOST_BARS ? MOST_BARS - 1 : MOST_BARS);
+    const running = entries.reduce((sum, [, { share }]) => sum + share, 0);
+    const all = (this.#finished + running) / this.#total;
+    const rows = bars.map(([name, { share, startedMs }]) => ({
+      name,
+      share,
+      shown: timeLeft(share, nowMs - startedMs),
+    }));
+    const shown = ` ${this.#finished} of ${this.#total}${timeLeft(all, nowMs - this.#startedMs)}`;
+    const lines = barLines([...rows, { name: 'all', share: all, shown }], this.#output.columns ?? 80);
+    if (entries.length > bars.length) lines.splice(-1, 0, `and ${entries.length - bars.length} more`);
+    const text = lines.map((line) => `${line}\n`).join('');
+    this.#output.write(this.#overLast() + text);
+    this.#drawn = lines.length;
+    this.#drawnMs = nowMs;
+  }
+
+  /** Moves to where the last drawing began, and takes it away. */
+  #overLast(): string {
+    return this.#drawn === 0 ? '' : `\x1b[${this.#drawn}A\r${CLEAR_BELOW}`;
+  }
+
+  #clear(): void {
+    if (this.#drawn > 0) this.#output.write(this.#overLast());
+    this.#drawn = 0;
   }
 
   end(): void {
-    if (this.#output.isTTY) this.#output.write('\r\x1b[K');
+    this.#clear();
   }
+}
+
+interface Row {
+  name: string;
+  share: number;
+  /** What follows the percentage. */
+  shown: string;
+}
+
+/** Rows below one another, all within the terminal: its bars give way to what the rows say. */
+function barLines(rows: Row[], columns: number): string[] {
+  const longest = (texts: string[]) => Math.max(...texts.map(({ length }) => length));
+  const nameWidth = Math.min(LONGEST_NAME, Math.floor(columns / 3), longest(rows.map(({ name }) => name)));
+  const around = nameWidth + PERCENT_WIDTH + 2 + longest(rows.map(({ shown }) => shown));
+  const barWidth = Math.max(1, Math.min(BAR_WIDTH, columns - 1 - around));
+  return rows.map(({ name, share, shown }) => {
+    const percent = `${Math.floor(share * 100)} %`.padStart(PERCENT_WIDTH);
+    return `${shortened(name, nameWidth).padEnd(nameWidth)} ${bar(share, barWidth)} ${percent}${shown}`.slice(
+      0,
+      columns - 1,
+    );
+  });
+}
+
+const shortened = (name: string, width: number) => (name.length <= width ? name : `${name.slice(0, width - 1)}…`);
+
+/** Said once there is enough behind to tell it from. */
+function timeLeft(share: number, elapsedMs: number): string {
+  if (share < 0.02 || elapsedMs < 2000) return '';
+  return ` ${clock((elapsedMs / 1000 / share) * (1 - share))} left`;
 }
 
 export function createProgress(output: Sink, now: () => number = Date.now): Progress {

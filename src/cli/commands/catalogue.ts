@@ -42,7 +42,7 @@ function reasonOf(error: unknown, interrupted: boolean): Explained {
   if (interrupted)
     return {
       code: exit.interrupted,
-      lines: ['interrupted; the site is as it was, and the next build goes on from here'],
+      lines: ['interrupted; the site is as it was, what is encoded is kept, and the next build goes on from there'],
     };
   if (error instanceof SourcesFailedError) return { code: SOME_FAILED, lines: error.lines };
   if (error instanceof CatalogueError) return { code: exit.failed, lines: error.lines };

@@ -1,9 +1,13 @@
 // sluice completion SHELL prints a script that calls this program for the words that may follow, so that completion
-// always knows every command, verb and option.
-import { type Command, verb } from '../frame/command.ts';
+// always knows every command, verb and option, and the projects, environments and revisions of the service.
+import type { Sluice } from '../../client/index.ts';
+import { chooseEnvironment, chooseProject, take } from '../choose-target.ts';
+import { connect } from '../connect.ts';
+import { type Command, type CommandContext, type Options, verb } from '../frame/command.ts';
 import { abouts } from '../frame/help.ts';
 import { optionsOf } from '../frame/parse.ts';
-import { exit, UsageError } from '../io.ts';
+import { exit, type Io, UsageError } from '../io.ts';
+import { clean } from '../terminal/table.ts';
 
 const scripts: Record<string, string> = {
   bash: `_sluice() {
@@ -37,31 +41,102 @@ interface Word {
 type FindCommand = (name: string) => Promise<Command> | undefined;
 
 /** The words that can replace the last one, which is being typed. */
-async function wordsAfter(typed: string[], find: FindCommand): Promise<Word[]> {
+async function wordsAfter(io: Io, typed: string[], find: FindCommand): Promise<Word[]> {
   const [name = '', ...rest] = typed;
   if (rest.length === 0) return commandWords();
   const command = await find(name);
-  return command === undefined ? [] : wordsOf(command, rest);
+  return command === undefined ? [] : wordsOf(io, command, rest);
 }
 
 function commandWords(): Word[] {
   return [...abouts()].map(([word, about]) => ({ word, about }));
 }
 
-function wordsOf(command: Command, typed: string[]): Word[] {
+interface Typed {
+  /** Without options. */
+  positionals: string[];
+  /** Of options that take one. */
+  values: Map<string, string>;
+  /** The option whose value is being typed. */
+  waiting: string | null;
+}
+
+function readTyped(before: string[], options: Options): Typed {
+  const typed: Typed = { positionals: [], values: new Map(), waiting: null };
+  for (const word of before) {
+    if (typed.waiting !== null) {
+      typed.values.set(typed.waiting, word);
+      typed.waiting = null;
+    } else if (word.startsWith('-')) {
+      const [label, value] = word.replace(/^--?/, '').split(/=(.*)/s) as [string, string?];
+      const name = word.startsWith('--') ? label : Object.keys(options).find((each) => options[each]!.short === label);
+      if (name === undefined || options[name]?.type !== 'string') continue;
+      if (value === undefined) typed.waiting = name;
+      else typed.values.set(name, value);
+    } else typed.positionals.push(word);
+  }
+  return typed;
+}
+
+async function wordsOf(io: Io, command: Command, typed: string[]): Promise<Word[]> {
   const current = typed.at(-1)!;
-  const before = typed.slice(0, -1);
   const all = optionsOf(command);
-  const waiting = all[(before.at(-1) ?? '').replace(/^--/, '')];
-  if (before.at(-1)?.startsWith('--') && waiting?.type === 'string')
-    return (waiting.choices ?? []).map((word) => ({ word, about: '' }));
-  const verbName = before.find((word) => Object.hasOwn(command.verbs, word));
-  const chosen = command.verbs[''] ?? (verbName === undefined ? undefined : command.verbs[verbName]);
+  const { positionals, values, waiting } = readTyped(typed.slice(0, -1), all);
+  if (waiting !== null) {
+    const { choices } = all[waiting]!;
+    return choices ? choices.map((word) => ({ word, about: '' })) : known(io, waiting, values);
+  }
+  const isAlone = '' in command.verbs;
+  const chosen = command.verbs[isAlone ? '' : (positionals.shift() ?? '')];
   const options = Object.entries(chosen?.options ?? all).map(([option, { about }]) => ({ word: `--${option}`, about }));
   if (current.startsWith('-')) return options;
-  if (chosen) return [];
-  return Object.entries(command.verbs).map(([word, { about }]) => ({ word, about }));
+  if (!chosen) return Object.entries(command.verbs).map(([word, { about }]) => ({ word, about }));
+  const argument = chosen.args.split(' ')[positionals.length] ?? '';
+  return known(io, argument.replaceAll(/[[\]…]/g, '').toLowerCase(), values);
 }
+
+/** How long a shell is held up by a service that does not answer. */
+const patienceMs = 1500;
+const mostKnown = 200;
+
+/** What the service has of that kind; nothing where it cannot be asked. */
+async function known(io: Io, kind: string, values: Map<string, string>): Promise<Word[]> {
+  const list = kinds[kind];
+  if (list === undefined) return [];
+  setTimeout(() => process.exit(exit.done), patienceMs).unref();
+  const context = { io, args: [], found: null, text: (name: string) => values.get(name) } as unknown as CommandContext;
+  try {
+    return await list(context, await connect(context));
+  } catch {
+    return [];
+  }
+}
+
+type ListKnown = (context: CommandContext<'project' | 'env'>, sluice: Sluice) => Promise<Word[]>;
+
+const projectWords: ListKnown = async (_context, sluice) =>
+  (await take(sluice.projects.list({ limit: 100 }), mostKnown)).map(({ slug, name }) => ({ word: slug, about: name }));
+
+const environmentWords: ListKnown = async (context) => {
+  const { sluice, project } = await chooseProject(context);
+  const found = await take(sluice.environments.list(project.id), mostKnown);
+  return found.map(({ name, health }) => ({ word: name, about: health.state }));
+};
+
+const revisionWords: ListKnown = async (context) => {
+  const { sluice, project, environment } = await chooseEnvironment(context);
+  const found = await take(sluice.revisions.list(project.id, environment, { limit: 100 }), mostKnown);
+  return found.map(({ id, state, image }) => ({ word: id, about: `${state} ${image}` }));
+};
+
+/** By the name of the option, or of the argument in lower case. */
+const kinds: Record<string, ListKnown> = {
+  project: projectWords,
+  env: environmentWords,
+  environment: environmentWords,
+  revision: revisionWords,
+  deployment: revisionWords,
+};
 
 const script = (shell: string, about: string) =>
   verb({
@@ -81,9 +156,10 @@ export const completionOf = (find: FindCommand): Command => ({
     words: verb({
       about: 'print the words that may follow those after --, for the scripts',
       args: '[WORD…]',
-      async run({ args, out }) {
+      async run({ args, out, io }) {
         if (args.length > 1000) throw new UsageError('These are too many words.');
-        for (const { word, about } of await wordsAfter(args, find)) out.line(about ? `${word}\t${about}` : word);
+        for (const { word, about } of await wordsAfter(io, args, find))
+          out.line(about ? `${word}\t${clean(about)}` : word);
         return exit.done;
       },
     }),

@@ -148,7 +148,7 @@ export const database: Command = {
       about: 'copy everything from the SQLite of the data directory to the PostgreSQL of SLUICE_DATABASE_URL',
       async run(context) {
         const { readConfig } = await import('../../config.ts');
-        const { copyDatabase } = await import('../../db/copy-to-postgres.ts');
+        const { copyDatabase } = await import('../../db/copy-database.ts');
         const { lockDataDir, openStore } = await import('../../store.ts');
         const target = readConfig(context.io.env, false);
         if (target.databaseUrl === null)

@@ -26,12 +26,12 @@ export const deployments: Command = {
         context.out.list(
           found,
           [
-            { title: 'ID', of: ({ id }) => id },
+            { title: 'ID', of: ({ id }) => id, whole: true },
             { title: 'STATE', of: ({ state }) => state, colour: ({ state }) => colourOf(state) },
-            { title: 'ENV', of: ({ environment }) => environment },
+            { title: 'ENV', of: ({ environment }) => environment, optional: 1 },
             { title: 'REV', of: ({ revision }) => revision },
-            { title: 'IMAGE', of: ({ image }) => image },
-            { title: 'CREATED', of: ({ created_at }) => context.out.time(created_at) },
+            { title: 'IMAGE', of: ({ image }) => image, whole: true },
+            { title: 'CREATED', of: ({ created_at }) => context.out.time(created_at), optional: 2 },
           ],
           `${project.slug} has no such deployment. Create one: sluice deploy IMAGE`,
         );
@@ -52,7 +52,10 @@ export const deployments: Command = {
             ['environment', d.environment],
             ['revision', d.previous_revision === null ? d.revision : `${d.previous_revision} → ${d.revision}`],
             ['image', clean(d.image)],
-            ['digest', d.digest ?? '-'],
+            [
+              d.local ? 'image id' : 'digest',
+              d.digest === null ? '-' : d.local ? `${d.digest} (local, not pulled)` : d.digest,
+            ],
             ['strategy', d.strategy + (d.canary_percent === null ? '' : `, ${d.canary_percent} % first`)],
             ['created', d.created_at],
             ['finished', d.finished_at ?? '-'],
@@ -76,11 +79,7 @@ export const deployments: Command = {
     }),
   },
   fallback: 'list',
-  examples: [
-    'sluice deployments',
-    'sluice deployments show dpl_01k9xw3v5qfk2t8m7c4b6d9e0h',
-    'sluice deployments watch',
-  ],
+  examples: ['sluice deployments', 'sluice deployments show r19', 'sluice deployments watch'],
 };
 
 export const revisions: Command = {
@@ -97,8 +96,8 @@ export const revisions: Command = {
             { title: 'STATE', of: ({ state }) => state, colour: ({ state }) => colourOf(state) },
             { title: 'TRAFFIC', of: (r) => (r.traffic_percent > 0 ? `${r.traffic_percent} %` : '-'), right: true },
             { title: 'ROLLBACK', of: (r) => (r.rollback_eligible ? 'yes' : (r.ineligible_reason ?? 'no')) },
-            { title: 'IMAGE', of: ({ image }) => image },
-            { title: 'CREATED', of: ({ created_at }) => context.out.time(created_at) },
+            { title: 'IMAGE', of: ({ image }) => image, whole: true },
+            { title: 'CREATED', of: ({ created_at }) => context.out.time(created_at), optional: 2 },
           ],
           `${environment} of ${project.slug} has no revision yet. Deploy one: sluice deploy IMAGE`,
         );

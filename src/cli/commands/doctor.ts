@@ -5,6 +5,7 @@ import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { addressOf, type Config, readConfig } from '../../config.ts';
+import { type growing, rowsQuery, sizeQuery } from '../../db/database-size.ts';
 import { StartError } from '../../lib/start-error.ts';
 import { oldestNode } from '../../version.ts';
 import { clientFor, findService } from '../connect.ts';
@@ -61,6 +62,8 @@ export const doctor: Command = {
   examples: ['sluice doctor', 'sluice doctor --json'],
 };
 
+const showMegabytes = (bytes: number): string => `${Math.round(bytes / 1_000_000)} MB`;
+
 const messageOf = (error: unknown): string => (error as Error).message.split('\n')[0]!;
 
 async function* runChecks(io: Io): AsyncGenerator<Finding> {
@@ -70,9 +73,9 @@ async function* runChecks(io: Io): AsyncGenerator<Finding> {
   else {
     yield ok('settings', 'as the service would take them');
     yield checkDataDir(config.dataDir);
-    yield await checkDatabase(config);
+    yield* await checkDatabase(config);
     const remembered = await readRememberedEngines(config);
-    for (const region of config.regions) yield await checkRegion(config, region, remembered.get(region.name) ?? null);
+    for (const region of config.regions) yield* await checkRegion(config, region, remembered.get(region.name) ?? null);
     yield await checkFfmpeg(config);
     yield* checkPorts(config);
   }
@@ -114,26 +117,30 @@ async function checkRegion(
   config: Config,
   { name, engine: setting }: Config['regions'][number],
   remembered: string | null,
-): Promise<Finding> {
+): Promise<Finding[]> {
   const what = `region ${name}`;
   const { decideEngine, openEngine } = await import('../../engines/choose-engine.ts');
   const { choice, why } = await decideEngine(setting, remembered);
   try {
     const engine = await openEngine(name, choice, { ...config, installation: 'doctor', standinDir: null });
     let away: string[];
+    let images: Finding[] = [];
     try {
       await engine.probe();
+      const pulled = await engine.countImages?.();
+      if (pulled) images = [ok(`images ${name}`, `${pulled.images} pulled by Sluice, ${showMegabytes(pulled.bytes)}`)];
       away = (engine.hosts?.() ?? []).flatMap((host) => (host.available ? [] : [host.name]));
     } finally {
       await engine.close();
     }
-    if (away.length > 0) return problem(what, `${why}: ${away.join(', ')} does not answer`, 'start Docker there');
-    if (choice.kind !== 'standin' || setting.kind === 'standin') return ok(what, why);
+    if (away.length > 0)
+      return [problem(what, `${why}: ${away.join(', ')} does not answer`, 'start Docker there'), ...images];
+    if (choice.kind !== 'standin' || setting.kind === 'standin') return [ok(what, why), ...images];
     const todo = remembered === null ? 'start Docker to run containers' : 'name docker: in SLUICE_REGIONS to change it';
-    return note(what, why, todo);
+    return [note(what, why, todo)];
   } catch (error) {
     const found = error instanceof StartError ? error.lines.join(' ') : messageOf(error);
-    return problem(what, `${why}: ${found}`, 'start the engine, or name another in SLUICE_REGIONS');
+    return [problem(what, `${why}: ${found}`, 'start the engine, or name another in SLUICE_REGIONS')];
   }
 }
 
@@ -222,18 +229,38 @@ async function compareVersions(found: string, version: number): Promise<Finding>
   return ok(databaseLabel, `${found}, at version ${version}; the next start brings it to ${latestVersion}`);
 }
 
-async function checkSqlite(dataDir: string): Promise<Finding> {
+const rowNames: Record<(typeof growing)[number], string> = {
+  deployment: 'deployments',
+  revision: 'revisions',
+  event: 'events',
+  delivery: 'deliveries',
+  alert: 'alerts',
+  audit: 'audit rows',
+  traffic: 'measurements',
+  log_segment: 'pieces of logs',
+};
+
+function showSize(size: { bytes?: unknown; free?: unknown }, rows: { name?: unknown; rows?: unknown }[]): Finding {
+  const free = size.free == null ? '' : `, ${showMegabytes(Number(size.free))} of it free`;
+  const counts = rows.map(({ name, rows: count }) => `${count} ${rowNames[name as keyof typeof rowNames]}`);
+  return ok('database size', `${showMegabytes(Number(size.bytes))}${free}: ${counts.join(', ')}`);
+}
+
+async function checkSqlite(dataDir: string): Promise<Finding[]> {
   const path = join(dataDir, 'sluice.db');
-  if (!existsSync(path)) return ok(databaseLabel, 'SQLite; the first start makes it');
+  if (!existsSync(path)) return [ok(databaseLabel, 'SQLite; the first start makes it')];
   const database = new DatabaseSync(path, { readOnly: true, timeout: 2000 });
   try {
-    return await compareVersions('SQLite', Number(database.prepare(versionQuery).get()?.version ?? 0));
+    const version = Number(database.prepare(versionQuery).get()?.version ?? 0);
+    const found = [await compareVersions('SQLite', version)];
+    if (version === 0) return found;
+    return [...found, showSize(database.prepare(sizeQuery.sqlite).get()!, database.prepare(rowsQuery.sqlite).all())];
   } finally {
     database.close();
   }
 }
 
-async function checkPostgres(url: string): Promise<Finding> {
+async function checkPostgres(url: string): Promise<Finding[]> {
   const { connectOnce } = await import('../../db/postgres-client.ts');
   const { refuseUndeclaredPooler } = await import('../../db/postgres-client.ts');
   await refuseUndeclaredPooler('SLUICE_DATABASE_URL', url);
@@ -241,20 +268,23 @@ async function checkPostgres(url: string): Promise<Finding> {
   try {
     const there = await client.query(`select to_regclass('migration') as name`);
     const version = there.rows[0]?.name === null ? 0 : Number((await client.query(versionQuery)).rows[0]?.version ?? 0);
-    return await compareVersions('PostgreSQL', version);
+    const found = [await compareVersions('PostgreSQL', version)];
+    if (version === 0) return found;
+    const [size] = (await client.query(sizeQuery.postgres)).rows;
+    return [...found, showSize(size, (await client.query(rowsQuery.postgres)).rows)];
   } finally {
     await client.end().catch(() => {});
   }
 }
 
-async function checkDatabase({ databaseUrl, dataDir }: Config): Promise<Finding> {
+async function checkDatabase({ databaseUrl, dataDir }: Config): Promise<Finding[]> {
   try {
     return await (databaseUrl === null ? checkSqlite(dataDir) : checkPostgres(databaseUrl));
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     const reason = error instanceof StartError ? error.lines.join(' ') : message || code || 'it does not answer';
     const todo = databaseUrl === null ? 'is it a database of Sluice?' : 'is it running, and SLUICE_DATABASE_URL right?';
-    return problem(databaseLabel, `${databaseUrl === null ? 'SQLite' : 'PostgreSQL'}: ${reason}`, todo);
+    return [problem(databaseLabel, `${databaseUrl === null ? 'SQLite' : 'PostgreSQL'}: ${reason}`, todo)];
   }
 }
 

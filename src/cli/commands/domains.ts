@@ -56,10 +56,14 @@ export const domains: Command = {
         context.out.list(
           await take(sluice.domains.list(project.id), 10_000),
           [
-            { title: 'HOSTNAME', of: ({ hostname }) => hostname },
+            { title: 'HOSTNAME', of: ({ hostname }) => hostname, whole: true },
             { title: 'STATE', of: ({ state }) => state, colour: ({ state }) => colourOf(state) },
             { title: 'ENV', of: ({ environment }) => environment },
-            { title: 'VALID UNTIL', of: (domain) => context.out.time(domain.certificate?.not_after ?? null) },
+            {
+              title: 'VALID UNTIL',
+              of: (domain) => context.out.time(domain.certificate?.not_after ?? null),
+              optional: 1,
+            },
             { title: 'PROBLEM', of: (domain) => domain.last_error },
           ],
           `${project.slug} has no domain. Add one: sluice domains add shop.example`,

@@ -1,4 +1,6 @@
 // sluice environments …: lists, shows, creates, locks and deletes environments, and changes their settings and variables.
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import type { Environment, EnvironmentChanges } from '../../contract/environments.ts';
 import { chooseEnvironment, chooseProject, environmentOf, take } from '../choose-target.ts';
 import { settingNames } from '../frame/choices.ts';
@@ -6,7 +8,7 @@ import { type Command, type CommandContext, inEnvironment, inProject, verb } fro
 import { didYouMean } from '../frame/suggest.ts';
 import { exit, UsageError } from '../io.ts';
 import { healthColour } from '../terminal/output.ts';
-import { confirmFirst, readStdin } from '../terminal/prompt.ts';
+import { confirmFirst, prompt, readStdin } from '../terminal/prompt.ts';
 import { clean, pairs } from '../terminal/table.ts';
 
 const groups = ['health_check', 'resources', 'canary'] as const;
@@ -79,20 +81,33 @@ function settingOf(environment: Environment, name: string): string {
 }
 
 const variablesVerb = verb({
-  about: 'list variables, or set them; the value of a NAME alone is read from standard input',
+  about:
+    'list variables, or set them; the value of a NAME alone is asked for and not shown, or read from standard input',
   args: '[NAME=VALUE…]',
-  options: inEnvironment,
+  options: {
+    ...inEnvironment,
+    file: { type: 'string', multiple: true, value: 'NAME=PATH', about: 'set a variable to what a file holds' },
+  },
   async run(context) {
     const bare = context.args.filter((word) => !word.includes('='));
-    if (bare.length > 1) throw new UsageError('Standard input holds the value of one variable.');
+    if (bare.length > 1 && !context.io.stdin.isTTY)
+      throw new UsageError('Standard input holds the value of one variable.');
+    const fromFiles = context
+      .texts('file')
+      .map(splitPair)
+      .map(([name, path]) => [name, readText(context, path)] as [string, string]);
     const { sluice, project, environment } = await chooseEnvironment(context);
-    if (context.args.length === 0) {
+    if (context.args.length === 0 && fromFiles.length === 0) {
       const { variables } = await sluice.environments.get(project.id, environment);
       context.out.list(variables, [{ title: 'NAME', of: (name) => name }], `${environment} has no variables.`);
       return exit.done;
     }
     const given = context.args.filter((word) => word.includes('=')).map(splitPair);
-    for (const name of bare) given.push([name, await readStdin(context.io)]);
+    given.push(...fromFiles);
+    for (const name of bare) {
+      const asked = `${name} (not shown): `;
+      given.push([name, context.io.stdin.isTTY ? await prompt(context.io, asked, true) : await readStdin(context.io)]);
+    }
     const changed = await sluice.environments.update(project.id, environment, { variables: Object.fromEntries(given) });
     context.out.result(changed, () => {
       context.out.line(`${given.map(([name]) => name).join(', ')} set for the next revision of ${environment}`);
@@ -101,6 +116,15 @@ const variablesVerb = verb({
     return exit.done;
   },
 });
+
+/** Without the line end that editors leave. */
+function readText({ io }: Pick<CommandContext, 'io'>, path: string): string {
+  try {
+    return readFileSync(resolve(io.cwd, path), 'utf8').replace(/\r?\n$/, '');
+  } catch (error) {
+    throw new UsageError(`${path} cannot be read: ${(error as NodeJS.ErrnoException).code}`);
+  }
+}
 
 const unsetVerb = verb({
   about: 'remove variables',
@@ -164,13 +188,14 @@ export const environments: Command = {
             { title: 'NAME', of: ({ name }) => name },
             { title: 'HEALTH', of: ({ health }) => health.state, colour: ({ health }) => healthColour(health) },
             { title: 'TRAFFIC', of: trafficOf },
-            { title: 'REPLICAS', of: ({ replicas }) => replicas, right: true },
+            { title: 'REPLICAS', of: ({ replicas }) => replicas, right: true, optional: 2 },
             {
               title: 'LOCKED',
+              optional: 1,
               of: ({ locked }) => locked?.reason ?? 'no',
               colour: (e) => (e.locked ? 'red' : undefined),
             },
-            { title: 'URL', of: ({ url }) => url },
+            { title: 'URL', of: ({ url }) => url, whole: true },
           ],
           'There is no environment. Create one: sluice environments create staging',
         );
@@ -179,7 +204,7 @@ export const environments: Command = {
     }),
     show: verb({
       about: 'show an environment with its settings',
-      args: '[NAME]',
+      args: '[ENVIRONMENT]',
       options: inEnvironment,
       async run(context) {
         const { sluice, project, environment } = await chooseEnvironment(context, context.args[0]);
@@ -233,7 +258,7 @@ export const environments: Command = {
     }),
     delete: verb({
       about: 'delete an environment and what runs in it',
-      args: 'NAME',
+      args: 'ENVIRONMENT',
       options: { ...inProject, yes: { type: 'boolean', short: 'y', about: 'do not ask' } },
       async run(context) {
         const { sluice, project } = await chooseProject(context);
@@ -253,7 +278,8 @@ export const environments: Command = {
     'sluice env set replicas=3 canary.bake_s=30 --env production',
     'sluice env set resources.memory_mb=1024 resources.cpus=0.5',
     'sluice env variables GREETING=hello MODE=fast',
-    'sluice env variables DATABASE_URL < url.txt',
+    'sluice env variables DATABASE_URL                  # asks, and shows nothing',
+    'sluice env variables --file TLS_KEY=key.pem',
     'sluice env lock "moving the database"',
   ],
 };

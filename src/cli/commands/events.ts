@@ -1,7 +1,7 @@
 // sluice events, and the line that stands for an event there and in `sluice webhooks listen`.
 import type { Sluice } from '../../client/index.ts';
 import type { EventKind } from '../../contract/events.ts';
-import { findProject, takePaged } from '../choose-target.ts';
+import { findProject, namedProject, takePaged } from '../choose-target.ts';
 import { connect } from '../connect.ts';
 import { eventKinds } from '../frame/choices.ts';
 import { type Command, inProject, paged, verb } from '../frame/command.ts';
@@ -67,11 +67,7 @@ export const events: Command = {
       },
       async run(context) {
         const sluice = await connect(context);
-        const [named, type, after] = [
-          context.text('project') ?? context.io.env.SLUICE_PROJECT,
-          context.text('type'),
-          context.text('after'),
-        ];
+        const [named, type, after] = [namedProject(context), context.text('type'), context.text('after')];
         const query = {
           ...(named && { project_id: (await findProject(sluice, named)).id }),
           ...(type && { type: type as EventKind }),

@@ -1,6 +1,6 @@
 // sluice logs: the latest lines of an environment, or those that follow.
 import type { LogEntry, Sluice } from '../../client/index.ts';
-import { chooseEnvironment, chooseProject } from '../choose-target.ts';
+import { chooseDeployment, chooseEnvironment } from '../choose-target.ts';
 import { type Command, type CommandContext, inEnvironment, verb } from '../frame/command.ts';
 import { readTime } from '../frame/parse.ts';
 import { CliError, exit } from '../io.ts';
@@ -26,8 +26,8 @@ interface LogSource {
 async function sourceOf(context: CommandContext<'project' | 'env'>): Promise<LogSource> {
   const [named] = context.args;
   if (named === undefined) return chooseEnvironment(context);
-  const { sluice, project } = await chooseProject(context);
-  const { environment, revision } = await sluice.deployments.get(project.id, named);
+  const { sluice, project, deployment } = await chooseDeployment(context, named);
+  const { environment, revision } = deployment;
   return { sluice, project, environment, revision };
 }
 
@@ -156,6 +156,6 @@ export const logs: Command = {
     'sluice logs',
     'sluice logs -f --env staging',
     'sluice logs --since 1h --search timeout -r r12',
-    'sluice logs dpl_01k9xw3v5qfk2t8m7c4b6d9e0h --tail 20',
+    'sluice logs r12 --tail 20',
   ],
 };

@@ -17,9 +17,9 @@ export const projects: Command = {
           [
             { title: 'SLUG', of: ({ slug }) => slug },
             { title: 'NAME', of: ({ name }) => name },
-            { title: 'ENVIRONMENTS', of: ({ environments }) => environments.join(', ') },
-            { title: 'CREATED', of: ({ created_at }) => context.out.time(created_at) },
-            { title: 'ID', of: ({ id }) => id },
+            { title: 'ENVIRONMENTS', of: ({ environments }) => environments.join(', '), optional: 1 },
+            { title: 'CREATED', of: ({ created_at }) => context.out.time(created_at), optional: 2 },
+            { title: 'ID', of: ({ id }) => id, whole: true },
           ],
           'There is no project yet. Create one: sluice projects create "My shop"',
         );
@@ -42,7 +42,7 @@ export const projects: Command = {
         const project = await sluice.projects.create(body);
         context.out.result(project, () => {
           context.out.line(`${project.id}  ${project.slug}`);
-          context.out.note(`Deploy to it: sluice deploy IMAGE --project ${project.slug} --wait`);
+          context.out.note(`Deploy to it: sluice deploy IMAGE --project ${project.slug}`);
         });
         return exit.done;
       },

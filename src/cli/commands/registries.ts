@@ -14,10 +14,10 @@ export const registries: Command = {
         context.out.list(
           await takePaged(context, sluice.registries.list()),
           [
-            { title: 'ID', of: ({ id }) => id },
+            { title: 'ID', of: ({ id }) => id, whole: true },
             { title: 'HOST', of: ({ host }) => host },
             { title: 'USER', of: ({ username }) => username },
-            { title: 'PROJECTS', of: ({ project_ids }) => project_ids?.join(' ') ?? 'all' },
+            { title: 'PROJECTS', of: ({ project_ids }) => project_ids?.join(' ') ?? 'all', optional: 1 },
           ],
           'There is no login. Add one: sluice registries add ghcr.io --user NAME',
         );

@@ -1,11 +1,19 @@
 // sluice deploy, redeploy, rollback, and promote, pause, resume, abort: the commands that start a rollout or change one
 // under way.
-import type { Deployment, Strategy } from '../../contract/deployments.ts';
-import { chooseDeployment, chooseEnvironment } from '../choose-target.ts';
-import { strategies } from '../frame/choices.ts';
+import type { Deployment, Pull, Strategy } from '../../contract/deployments.ts';
+import { chooseDeployment, chooseEnvironment, revisionPattern, take } from '../choose-target.ts';
+import { pulls, strategies } from '../frame/choices.ts';
 import { type Command, type CommandContext, inEnvironment, verb } from '../frame/command.ts';
 import { exit, UsageError } from '../io.ts';
+import { confirmFirst } from '../terminal/prompt.ts';
+import { clean } from '../terminal/table.ts';
+import { changeText, tagOf } from './diff.ts';
 import { watch } from './watch-deployment.ts';
+
+const waiting = {
+  detach: { type: 'boolean', short: 'd', about: 'do not wait for the end' },
+  wait: { type: 'boolean', short: 'w', about: 'wait for the end, which is the default' },
+} as const;
 
 const rolloutOptions = {
   canary: {
@@ -15,7 +23,7 @@ const rolloutOptions = {
   },
   strategy: { type: 'string', value: 'S', choices: strategies, about: 'how traffic moves (default: rolling)' },
   note: { type: 'string', value: 'TEXT', about: 'for people' },
-  wait: { type: 'boolean', short: 'w', about: 'watch it; exit code 0 only if it succeeded' },
+  ...waiting,
 } as const;
 
 function rolloutChoices(context: CommandContext<'canary' | 'strategy' | 'note'>) {
@@ -32,40 +40,61 @@ function rolloutChoices(context: CommandContext<'canary' | 'strategy' | 'note'>)
   };
 }
 
-/** Prints the deployment or, with --wait, watches it; gives the exit code. */
+/** Watches the deployment or, with --detach, prints it; gives the exit code. */
 async function reportRollout(
-  context: CommandContext<'wait'>,
+  context: CommandContext<'detach'>,
   { sluice, project, environment }: Awaited<ReturnType<typeof chooseEnvironment>>,
   deployment: Deployment,
 ): Promise<number> {
   const { id, revision, image } = deployment;
-  const line = `${image} becomes ${revision} of ${project.slug} ${environment}`;
-  if (context.flag('wait')) {
-    context.out.note(`${id}: ${line}`);
+  const line = `${clean(image)} becomes ${revision} of ${project.slug} · ${environment}`;
+  if (!context.flag('detach')) {
+    context.out.note(line);
     return watch(context, sluice, deployment);
   }
   context.out.result(deployment, () => {
     context.out.line(`${id}  ${line}`);
-    context.out.note(`Watch it: sluice deployments watch ${id} --project ${project.slug}`);
+    context.out.note(`Watch it: sluice deployments watch ${revision} --project ${project.slug} --env ${environment}`);
   });
   return exit.done;
+}
+
+/** As `docker run` does it: what has no registry in its name is most often what has just been built. */
+const usualPull = (image: string): Pull | undefined => (image.includes('/') ? undefined : 'missing');
+
+/** Said here, where the word is in sight. What a reference may be made of, the service says. */
+function imageOf(word: string): string {
+  const at = word.search(/\s/);
+  if (at < 0) return word;
+  throw new UsageError(
+    `IMAGE is not an image reference: a blank at position ${at + 1}, for example registry.example/shop:2.0`,
+  );
 }
 
 export const deploy: Command = {
   verbs: {
     '': verb({
-      about: 'deploy an image',
+      about: 'deploy an image, and watch it until it serves or has failed',
       args: 'IMAGE',
       options: {
         ...inEnvironment,
+        pull: {
+          type: 'string',
+          value: 'WHEN',
+          choices: pulls,
+          about: 'missing: use an image that Docker has as it is (default for a name without a registry, such as shop)',
+        },
         ...rolloutOptions,
       },
       async run(context) {
         const choices = rolloutChoices(context);
+        const image = imageOf(context.args[0]!);
+        const pull = (context.text('pull') as Pull | undefined) ?? usualPull(image);
         const { sluice, project, environment } = await chooseEnvironment(context);
         const deployment = await sluice.deployments.create(project.id, {
           environment,
-          image: context.args[0]!,
+          image,
+          ...(pull && { pull }),
           ...choices,
         });
         return reportRollout(context, { sluice, project, environment }, deployment);
@@ -73,11 +102,12 @@ export const deploy: Command = {
     }),
   },
   notes:
-    'With --wait, Ctrl-C stops watching; the deployment continues. Exit code 1: it failed, and\nthe previous revision still serves.',
+    'It waits for the end: exit code 0 if the deployment succeeded, 1 if it failed and the previous\nrevision still serves. Ctrl-C stops watching; the deployment continues.',
   examples: [
-    'sluice deploy registry.example/shop:1.4 --wait',
-    'sluice deploy registry.example/shop:1.5 --canary 10 --wait',
-    'sluice deploy registry.example/shop:1.5 -p shop -e staging --strategy blue_green',
+    'docker build -t shop . && sluice deploy shop',
+    'sluice deploy registry.example/shop:1.4',
+    'sluice deploy registry.example/shop:1.5 --canary 10',
+    'sluice deploy registry.example/shop:1.5 -p shop -e staging --strategy blue_green --detach',
   ],
 };
 
@@ -96,7 +126,7 @@ export const redeploy: Command = {
   },
   notes:
     'port, variables, health_check and resources are part of a revision: what was changed applies with\nthe next deployment, or with this. `sluice environments show` says what was changed.',
-  examples: ['sluice redeploy --wait', 'sluice redeploy --canary 10 --note "more memory" --wait'],
+  examples: ['sluice redeploy', 'sluice redeploy --canary 10 --note "more memory"'],
 };
 
 export const rollback: Command = {
@@ -107,29 +137,59 @@ export const rollback: Command = {
       options: {
         ...inEnvironment,
         reason: { type: 'string', value: 'TEXT', about: 'for people' },
-        wait: { type: 'boolean', short: 'w', about: 'watch it; exit code 0 only if it succeeded' },
+        ...waiting,
+        yes: { type: 'boolean', short: 'y', about: 'do not ask' },
       },
       async run(context) {
         const [revision] = context.args;
-        if (revision !== undefined && !/^r[1-9]\d*$/.test(revision))
+        if (revision !== undefined && !revisionPattern.test(revision))
           throw new UsageError(`${revision} is not a revision such as r7.`);
         const { sluice, project, environment } = await chooseEnvironment(context);
+        await showRollback(context, { sluice, project, environment }, revision);
+        // In a script nobody is there to say no, and in an incident nothing should be in the way.
+        if (context.io.stdin.isTTY) await confirmFirst(context, `Roll ${environment} of ${project.slug} back?`);
         const deployment = await sluice.environments.rollback(project.id, environment, {
           ...(revision && { revision }),
           ...(context.text('reason') !== undefined && { reason: context.text('reason')! }),
         });
-        if (context.flag('wait')) return watch(context, sluice, deployment);
+        if (!context.flag('detach')) return watch(context, sluice, deployment);
         context.out.result(deployment, () => {
           context.out.line(
-            `${deployment.id}  ${deployment.image} comes back as ${deployment.revision} of ${environment}`,
+            `${deployment.id}  ${clean(deployment.image)} comes back as ${deployment.revision} of ${environment}`,
           );
         });
         return exit.done;
       },
     }),
   },
-  examples: ['sluice rollback --wait', 'sluice rollback r7 --reason "checkout is slow" --wait'],
+  notes: 'It first shows what is restored, and asks on a terminal; --yes answers. In a script it does not ask.',
+  examples: ['sluice rollback', 'sluice rollback r7 --reason "checkout is slow" --yes'],
 };
+
+/** `r15 → r14 (2.1.0 → 2.0.1, variables: − CHECKOUT_V2)`; nothing where the token may not read, or there is nothing. */
+async function showRollback(
+  { out }: Pick<CommandContext, 'out'>,
+  { sluice, project, environment }: Awaited<ReturnType<typeof chooseEnvironment>>,
+  named: string | undefined,
+): Promise<void> {
+  const recent = await readable(() => take(sluice.revisions.list(project.id, environment), 200));
+  const live = recent?.find(({ state }) => state === 'active');
+  const target = named ?? recent?.find(({ state }) => state === 'superseded')?.id;
+  if (live === undefined || target === undefined || target === live.id) return;
+  const compared = await readable(() => sluice.revisions.compare(project.id, environment, target, { from: live.id }));
+  if (compared === null) return;
+  const image = compared.changes.find(({ field }) => field === 'image');
+  const others = compared.changes.filter((change) => change !== image).map(changeText);
+  const what = [...(image ? [`${tagOf(image.from)} → ${tagOf(image.to)}`] : ['the same image']), ...others];
+  out.note(`${live.id} → ${target}  (${what.join(', ')})`);
+}
+
+/** A token that may roll back need not be one that may read; what is wrong otherwise, the rollback itself says better. */
+const readable = <T>(read: () => Promise<T>): Promise<T | null> =>
+  read().catch((error) => {
+    if ((error as { status?: number }).status === undefined) throw error;
+    return null;
+  });
 
 type Step = 'promote' | 'pause' | 'resume' | 'abort';
 
@@ -154,7 +214,7 @@ function rolloutCommand(step: Step, about: string): Command {
         },
       }),
     },
-    examples: [`sluice ${step}`, `sluice ${step} dpl_01k9xw3v5qfk2t8m7c4b6d9e0h --project shop`],
+    examples: [`sluice ${step}`, `sluice ${step} r19 --project shop`],
   };
 }
 

@@ -24,7 +24,7 @@ export const reload: Command = {
     '': verb({
       about: 'replace the processes of the service on this machine by what is on disk now, without refusing a request',
       async run({ io, out }) {
-        const { askToReload } = await import('../../supervisor/reload-socket.ts');
+        const { askToReload } = await import('../../supervisor/supervisor-socket.ts');
         const dir = resolve(io.cwd, io.env.SLUICE_DATA_DIR || 'data');
         const outcome = await askToReload(dir);
         if (outcome === null)

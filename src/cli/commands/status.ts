@@ -4,11 +4,22 @@ import type { Region } from '../../client/types.ts';
 import type { Environment } from '../../contract/environments.ts';
 import type { Instance } from '../../contract/instances.ts';
 import type { Project } from '../../contract/projects.ts';
-import { chooseEnvironment, findProject, take, takePaged } from '../choose-target.ts';
+import { chooseEnvironment, chooseProject, findProject, namedProject, take, takePaged } from '../choose-target.ts';
 import { connect } from '../connect.ts';
-import { type Command, inEnvironment, inProject, paged, verb } from '../frame/command.ts';
+import { type Command, type CommandContext, inEnvironment, inProject, paged, verb } from '../frame/command.ts';
 import { exit } from '../io.ts';
-import { type Colour, colourOf, healthColour, healthLine } from '../terminal/output.ts';
+import {
+  ago,
+  type Colour,
+  colourOf,
+  count,
+  healthColour,
+  healthLine,
+  milliseconds,
+  percent,
+} from '../terminal/output.ts';
+import { type Cell, clean, layOut } from '../terminal/table.ts';
+import { tagOf } from './diff.ts';
 import { trafficOf } from './environments.ts';
 
 interface Row {
@@ -47,10 +58,11 @@ export const status: Command = {
   verbs: {
     '': verb({
       about: 'show environments with their health, revisions and traffic, of one project or of all',
-      options: inProject,
+      options: { ...inProject, brief: { type: 'boolean', about: 'a line for each environment, with its traffic now' } },
       async run(context) {
+        if (context.flag('brief') && !context.out.json) return brief(context);
         const sluice = await connect(context);
-        const named = context.text('project') ?? (context.io.env.SLUICE_PROJECT || undefined);
+        const named = namedProject(context);
         const projects = named ? [await findProject(sluice, named)] : await take(sluice.projects.list(), 50);
         const rows = (await Promise.all(projects.map((project) => rowsOf(sluice, project)))).flat();
         if (context.out.json) {
@@ -65,18 +77,19 @@ export const status: Command = {
         context.out.list(
           rows,
           [
-            { title: 'PROJECT', of: ({ project }) => project.slug },
-            { title: 'ENV', of: ({ environment }) => environment.name },
+            { title: 'PROJECT', of: ({ project }) => project.slug, whole: true },
+            { title: 'ENV', of: ({ environment }) => environment.name, whole: true },
             {
               title: 'HEALTH',
+              whole: true,
               of: ({ environment }) => environment.health.state,
               colour: ({ environment }) => healthColour(environment.health),
             },
-            { title: 'STATE', of: ({ state }) => state, colour: colourOfRow },
-            { title: 'TRAFFIC', of: ({ environment }) => trafficOf(environment) },
-            { title: 'IMAGE', of: ({ image }) => image },
-            { title: 'URL', of: ({ environment }) => environment.url },
-            ...(rows.some(isPending) ? [{ title: 'PENDING', of: pendingOf }] : []),
+            { title: 'STATE', of: ({ state }) => state, colour: colourOfRow, optional: 1 },
+            { title: 'TRAFFIC', of: ({ environment }) => trafficOf(environment), optional: 2 },
+            { title: 'IMAGE', of: ({ image }) => image, whole: true },
+            { title: 'URL', of: ({ environment }) => environment.url, whole: true, optional: 4 },
+            ...(rows.some(isPending) ? [{ title: 'PENDING', of: pendingOf, optional: 3 }] : []),
           ],
           'There is no project yet. Create one: sluice projects create "My shop"',
         );
@@ -88,8 +101,63 @@ export const status: Command = {
       },
     }),
   },
-  examples: ['sluice status', 'sluice status --project shop'],
+  notes: 'An environment that is degraded or down gets a line with since when and why.',
+  examples: ['sluice status', 'sluice status --project shop --brief'],
 };
+
+const recentMs = 300_000;
+
+/** What `sluice` alone prints: how the project is, what happened last, what could be next. */
+async function brief(context: CommandContext<'project'>): Promise<number> {
+  const { out, io } = context;
+  const { sluice, project } = await chooseProject(context);
+  const rows = await rowsOf(sluice, project);
+  const lines = await Promise.all(
+    rows.map(async ({ environment, image, state }) => {
+      const { name, health, active_revision: revision } = environment;
+      const cells: Cell[] = [
+        { text: `${project.slug} · ${name}` },
+        { text: health.state, paint: (text) => out.paint(healthColour(health), text) },
+        { text: revision ?? '-' },
+        { text: tagOf(image) },
+        { text: ['serving', 'empty'].includes(state) ? '' : clean(state), paint: (text) => out.paint('yellow', text) },
+        ...(await trafficNow(sluice, project, environment, io.now())).map((text): Cell => ({ text })),
+      ];
+      return cells;
+    }),
+  );
+  for (const line of layOut(lines, { columns: out.columns, right: new Set([5, 6, 7]) })) out.line(line);
+  const [last] = await take(sluice.deployments.list(project.id, { limit: 1 }), 1);
+  const next =
+    last && last.finished_at === null
+      ? 'sluice deployments watch · sluice abort'
+      : 'sluice deploy IMAGE · sluice logs -f';
+  const what = last
+    ? `last: ${last.revision} of ${last.environment} ${last.state} ${ago(last.finished_at ?? last.created_at, io.now())} · `
+    : '';
+  out.note(`${what}next: ${next}`);
+  return exit.done;
+}
+
+/** Requests a second, errors and latency of the last minutes; a token without `alerts:read` is not shown them. */
+async function trafficNow(sluice: Sluice, project: Project, { name }: Environment, nowMs: number): Promise<string[]> {
+  const from = new Date(nowMs - recentMs).toISOString();
+  const measured = await sluice.metrics.get(project.id, { environment: name, from }).catch((error) => {
+    if ((error as { status?: number }).status !== 403) throw error;
+    return null;
+  });
+  const points = measured?.series.flatMap((series) => series.points) ?? [];
+  const requests = points.reduce((sum, point) => sum + point.requests, 0);
+  if (requests === 0) return ['', '', ''];
+  const errors = points.reduce((sum, point) => sum + point.requests * (point.error_rate ?? 0), 0);
+  const slowest = Math.max(...points.map(({ p95_ms }) => p95_ms ?? 0));
+  const rate = (requests * 1000) / recentMs;
+  return [
+    `${rate < 10 ? rate.toFixed(1) : count(Math.round(rate))}/s`,
+    `${percent(errors / requests)} errors`,
+    `p95 ${milliseconds(slowest)}`,
+  ];
+}
 
 const ownColours: Partial<Record<Instance['state'], Colour>> = {
   unhealthy: 'red',
@@ -124,13 +192,13 @@ export const ps: Command = {
         context.out.list(
           instances,
           [
-            { title: 'INSTANCE', of: ({ id }) => id },
+            { title: 'INSTANCE', of: ({ id }) => id, whole: true },
             { title: 'REV', of: ({ revision }) => revision },
             { title: 'STATE', of: stateOf, colour: ({ state }) => ownColours[state] ?? colourOf(state) },
-            { title: 'RESTARTS', of: ({ restarts }) => restarts, right: true },
-            { title: 'STARTED', of: ({ started_at }) => context.out.time(started_at) },
-            { title: 'ENDED', of: ({ ended }) => context.out.time(ended?.at ?? null) },
-            { title: 'NODE', of: ({ node }) => node },
+            { title: 'RESTARTS', of: ({ restarts }) => restarts, right: true, optional: 1 },
+            { title: 'STARTED', of: ({ started_at }) => context.out.time(started_at), optional: 3 },
+            { title: 'ENDED', of: ({ ended }) => context.out.time(ended?.at ?? null), optional: 4 },
+            { title: 'NODE', of: ({ node }) => node, optional: 5 },
             { title: 'LAST CHECK', of: checkOf },
           ],
           `Nothing runs in ${environment} of ${project.slug}. Deploy something: sluice deploy IMAGE`,

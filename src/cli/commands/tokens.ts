@@ -19,11 +19,11 @@ export const tokens: Command = {
         context.out.list(
           await takePaged(context, sluice.tokens.list()),
           [
-            { title: 'ID', of: ({ id }) => id },
+            { title: 'ID', of: ({ id }) => id, whole: true },
             { title: 'NAME', of: ({ name }) => name },
             { title: 'STATE', of: stateOf, colour: (token) => (stateOf(token) === 'valid' ? 'green' : 'dim') },
             { title: 'SCOPES', of: ({ scopes: held }) => held.join(' ') },
-            { title: 'LAST USED', of: ({ last_used_at }) => context.out.time(last_used_at) },
+            { title: 'LAST USED', of: ({ last_used_at }) => context.out.time(last_used_at), optional: 1 },
           ],
           'There is no token.',
         );

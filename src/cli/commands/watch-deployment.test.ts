@@ -80,8 +80,8 @@ test('what is left at the end', () => {
   ]);
   const failure = { code: 'crashed', message: 'It ended.', log_tail: ['\x1b[31mboom\x1b[0m'] };
   assert.deepEqual(summaryLines({ ...finished, state: 'failed', failure } as Deployment, null, paint), [
-    '✖ failed: crashed: It ended.',
     '  │ boom',
-    '  r7 still serves production, after 1 min 12 s',
+    '✖ failed: crashed: It ended.',
+    '  r7 still serves production, after 1 min 12 s; its log: sluice logs r8',
   ]);
 });

@@ -21,6 +21,7 @@ import { type Cell, clean, layOut } from '../terminal/table.ts';
 
 const redrawMs = 100;
 const pollMs = 500;
+const shownLogLines = 10;
 
 /** Exit code 0 only where the deployment succeeded. Ctrl-C ends the watching, not the deployment. */
 export async function watch(context: CommandContext, sluice: Sluice, first: Deployment): Promise<number> {
@@ -185,6 +186,9 @@ export function summaryLines(deployment: Deployment, address: string | null, pai
   }
   const serves = previous_revision === null ? 'nothing serves' : `${previous_revision} still serves`;
   const why = failure ? ` ${failure.code}: ${clean(failure.message)}` : '';
-  const tail = (failure?.log_tail ?? []).map((text) => `  ${paint('dim', '│')} ${clean(text)}`);
-  return [`${paint('red', `✖ ${state}`)}:${why}`, ...tail, `  ${serves} ${environment}${took}`];
+  // What to read first stands last, where the eye is: the reason, not the lines that led to it.
+  const log = failure?.log_tail ?? [];
+  const tail = log.slice(-shownLogLines).map((text) => `  ${paint('dim', '│')} ${clean(text)}`);
+  const more = log.length > 0 ? `; its log: sluice logs ${revision}` : '';
+  return [...tail, `${paint('red', `✖ ${state}`)}:${why}`, `  ${serves} ${environment}${took}${more}`];
 }

@@ -8,7 +8,7 @@ import type { Sluice } from '../../client/index.ts';
 import { verifySignature } from '../../client/signature.ts';
 import type { EventKind } from '../../contract/events.ts';
 import type { Webhook } from '../../contract/webhooks.ts';
-import { findProject } from '../choose-target.ts';
+import { findProject, namedProject } from '../choose-target.ts';
 import { connect } from '../connect.ts';
 import { eventKinds } from '../frame/choices.ts';
 import { type CommandContext, verb } from '../frame/command.ts';
@@ -224,7 +224,7 @@ export const listenVerb = verb({
     if (forward !== undefined && !/^https?:$/.test(URL.parse(forward)?.protocol ?? ''))
       throw new UsageError('--forward takes an address that begins with http:// or https://');
     const sluice = await connect(context);
-    const named = context.text('project') ?? (context.io.env.SLUICE_PROJECT || undefined);
+    const named = namedProject(context);
     const projectId = named ? (await findProject(sluice, named)).id : null;
     const options: ListenOptions = {
       context,

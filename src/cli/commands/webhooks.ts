@@ -36,12 +36,12 @@ const deliveriesVerb = verb({
     context.out.list(
       await takePaged(context, list),
       [
-        { title: 'ID', of: ({ id }) => id },
+        { title: 'ID', of: ({ id }) => id, whole: true },
         { title: 'STATE', of: (delivery) => delivery.state, colour: (delivery) => colourOf(delivery.state) },
         { title: 'EVENT', of: ({ event_type }) => event_type },
-        { title: 'TRIES', of: ({ attempt_count }) => attempt_count, right: true },
-        { title: 'NEXT', of: ({ next_attempt_at }) => context.out.time(next_attempt_at) },
-        { title: 'CREATED', of: ({ created_at }) => context.out.time(created_at) },
+        { title: 'TRIES', of: ({ attempt_count }) => attempt_count, right: true, optional: 3 },
+        { title: 'NEXT', of: ({ next_attempt_at }) => context.out.time(next_attempt_at), optional: 1 },
+        { title: 'CREATED', of: ({ created_at }) => context.out.time(created_at), optional: 2 },
       ],
       'There is no such delivery. Send a test: sluice webhooks test ID',
     );
@@ -140,11 +140,11 @@ export const webhooks: Command = {
         context.out.list(
           await takePaged(context, sluice.webhooks.list()),
           [
-            { title: 'ID', of: ({ id }) => id },
+            { title: 'ID', of: ({ id }) => id, whole: true },
             { title: 'STATE', of: ({ state }) => state, colour: ({ state }) => colourOf(state) },
-            { title: 'URL', of: ({ url }) => url },
-            { title: 'EVENTS', of: ({ events }) => events.join(' ') },
-            { title: 'FAILING SINCE', of: ({ failing_since }) => context.out.time(failing_since) },
+            { title: 'URL', of: ({ url }) => url, whole: true },
+            { title: 'EVENTS', of: ({ events }) => events.join(' '), optional: 1 },
+            { title: 'FAILING SINCE', of: ({ failing_since }) => context.out.time(failing_since), optional: 2 },
           ],
           'There is no webhook. Try one here: sluice webhooks listen',
         );

@@ -3,7 +3,7 @@
 import type { AlertMetric, OnCanary, Severity } from '../../contract/alert-rules.ts';
 import type { AlertState } from '../../contract/alerts.ts';
 import type { DeliveryState } from '../../contract/deliveries.ts';
-import type { DeploymentState, Strategy } from '../../contract/deployments.ts';
+import type { DeploymentState, Pull, Strategy } from '../../contract/deployments.ts';
 import type { CanaryPolicy, environmentDefaults, HealthCheck, Resources } from '../../contract/environments.ts';
 import type { EventKind } from '../../contract/events.ts';
 import type { Ordering } from '../../contract/webhooks.ts';
@@ -11,6 +11,8 @@ import type { Ordering } from '../../contract/webhooks.ts';
 const keys = <U extends string>(all: Record<U, true>): readonly U[] => Object.keys(all) as U[];
 
 export const strategies = keys<Strategy>({ rolling: true, canary: true, blue_green: true });
+
+export const pulls = keys<Pull>({ always: true, missing: true });
 
 export const deploymentStates = keys<DeploymentState>({
   queued: true,

@@ -29,13 +29,18 @@ export const inProject = {
     type: 'string',
     short: 'p',
     value: 'P',
-    about: 'id, slug or name (default: SLUICE_PROJECT, or the only one)',
+    about: 'id, slug or name (default: SLUICE_PROJECT, the linked one, or the only one)',
   },
 } as const satisfies Options;
 
 export const inEnvironment = {
   ...inProject,
-  env: { type: 'string', short: 'e', value: 'E', about: 'the environment (default: production, or the only one)' },
+  env: {
+    type: 'string',
+    short: 'e',
+    value: 'E',
+    about: 'the environment (default: the linked one, production, or the only one)',
+  },
 } as const satisfies Options;
 
 export const paged = {

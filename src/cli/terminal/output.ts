@@ -3,7 +3,7 @@
 import { styleText } from 'node:util';
 import type { Environment } from '../../contract/environments.ts';
 import type { Io, Sink } from '../io.ts';
-import { type Cell, clean, layOut } from './table.ts';
+import { type Cell, clean, columnsThatFit, layOut } from './table.ts';
 
 export type Colour = 'green' | 'red' | 'yellow' | 'cyan' | 'dim' | 'bold';
 
@@ -12,6 +12,10 @@ interface Column<T> {
   of(item: T): string | number | null;
   colour?(item: T): Colour | undefined;
   right?: true;
+  /** People copy it: never cut, however narrow the terminal is. */
+  whole?: true;
+  /** Left out where the terminal is too narrow, the highest number first. */
+  optional?: number;
 }
 
 export interface Output {
@@ -100,8 +104,13 @@ export function createOutput(io: Io, json: boolean, quiet: boolean): Output {
         if (items.length === 0) return note(empty);
         const head = columnList.map(({ title }): Cell => ({ text: title, paint: (text) => paint('dim', text) }));
         const rows = items.map((item) => columnList.map((column) => cellOf(column, item, paint)));
-        const right = new Set(columnList.flatMap((column, index) => (column.right ? [index] : [])));
-        for (const text of layOut([head, ...rows], { columns, right })) line(text);
+        const optional = new Map(columnList.flatMap(({ optional: rank }, index) => (rank ? [[index, rank]] : [])));
+        const shown = columnsThatFit([head, ...rows], columns, optional);
+        const where = (is: (column: (typeof columnList)[number]) => unknown) =>
+          new Set(shown.flatMap((index, at) => (is(columnList[index]!) ? [at] : [])));
+        const layout = { columns, right: where((column) => column.right), whole: where((column) => column.whole) };
+        const cells = [head, ...rows].map((row) => shown.map((index) => row[index]!));
+        for (const text of layOut(cells, layout)) line(text);
       });
     },
   };

@@ -1,5 +1,6 @@
-// How much room texts take on a terminal, and aligned columns of them. On a terminal the widest columns give way until
-// a line fits; elsewhere nothing is cut. Texts come from other people: codes that move the cursor or change colours are
+// How much room texts take on a terminal, and aligned columns of them. On a terminal that is too narrow, columns that can
+// be done without are left out first, then the widest of the others are cut until a line fits; what people copy, ids and
+// images, is never cut. Elsewhere nothing is cut. Texts come from other people: codes that move the cursor or change colours are
 // removed before anything is shown.
 import { stripVTControlCharacters } from 'node:util';
 
@@ -67,13 +68,15 @@ interface Layout {
   columns: number | null;
   /** Columns that are aligned right. */
   right?: ReadonlySet<number>;
+  /** Columns that are never cut. */
+  whole?: ReadonlySet<number>;
 }
 
 const gap = 2;
 const narrowest = 6;
 
-export function layOut(rows: Cell[][], { columns, right }: Layout): string[] {
-  const widths = fit(naturalWidths(rows), columns);
+export function layOut(rows: Cell[][], { columns, right, whole }: Layout): string[] {
+  const widths = fit(naturalWidths(rows), columns, whole);
   return rows.map((row) =>
     row
       .map((cell, index) => {
@@ -98,16 +101,36 @@ function naturalWidths(rows: Cell[][]): number[] {
   return widths;
 }
 
-function fit(widths: number[], columns: number | null): number[] {
+/**
+ * The columns that are shown, by their index: while a line does not fit, the one of `optional` with the highest number is
+ * left out next.
+ */
+export function columnsThatFit(
+  rows: Cell[][],
+  columns: number | null,
+  optional: ReadonlyMap<number, number>,
+): number[] {
+  const widths = naturalWidths(rows);
+  const shown = new Set(widths.keys());
+  const leavers = [...optional.keys()].sort((a, b) => optional.get(b)! - optional.get(a)!);
+  while (columns !== null && leavers.length > 0) {
+    const total = [...shown].reduce((sum, index) => sum + widths[index]!, 0) + gap * (shown.size - 1);
+    if (total < columns) break;
+    shown.delete(leavers.shift()!);
+  }
+  return [...shown];
+}
+
+function fit(widths: number[], columns: number | null, whole: ReadonlySet<number> = new Set()): number[] {
   if (columns === null) return widths;
   const fitted = [...widths];
   const room = columns - 1 - gap * (widths.length - 1);
   let over = fitted.reduce((sum, width) => sum + width, 0) - room;
   while (over > 0) {
-    const widest = Math.max(...fitted);
+    const widest = Math.max(0, ...fitted.filter((_, index) => !whole.has(index)));
     if (widest <= narrowest) break;
-    const next = Math.max(narrowest, ...fitted.filter((width) => width < widest));
-    const those = fitted.flatMap((width, index) => (width === widest ? [index] : []));
+    const next = Math.max(narrowest, ...fitted.filter((width, index) => width < widest && !whole.has(index)));
+    const those = fitted.flatMap((width, index) => (width === widest && !whole.has(index) ? [index] : []));
     const less = Math.min(widest - next || 1, Math.ceil(over / those.length));
     for (const index of those) fitted[index] = widest - Math.min(less, widest - narrowest);
     over -= less * those.length;

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { test } from 'node:test';
 import { until } from '../../../test/helpers/wait.ts';
 import { environmentDefaults } from '../../contract/environments.ts';
+import { readOpenFileLimit } from '../../lib/open-files.ts';
 import { type HealthTarget, HealthWatch, probe } from './health-checks.ts';
 
 const key = { projectId: 'prj_1', environment: 'production' };
@@ -66,5 +69,76 @@ test('a watch that no pass renews ends by itself, as in a process that was pause
   } finally {
     watch.stop();
     for (const { server } of [lost, kept]) server.close();
+  }
+});
+
+/** Takes all descriptors that this process may have, while `work` runs. */
+async function withoutDescriptors<T>(work: () => Promise<T>): Promise<T> {
+  const setLimit = (limit: number) => execFileSync('prlimit', ['--pid', String(process.pid), `--nofile=${limit}:`]);
+  const before = readOpenFileLimit()!;
+  setLimit(400);
+  const open: number[] = [];
+  const takeAll = () => {
+    try {
+      for (;;) open.push(openSync('/dev/null', 'r'));
+    } catch (error) {
+      assert.equal((error as NodeJS.ErrnoException).code, 'EMFILE');
+    }
+  };
+  // What earlier tests of the process still close gives some back.
+  const taking = setInterval(takeAll, 5);
+  try {
+    takeAll();
+    return await work();
+  } finally {
+    clearInterval(taking);
+    for (const file of open) closeSync(file);
+    setLimit(before);
+  }
+}
+
+test('out of descriptors, this process says nothing about instances, and says so once', async () => {
+  const there = await listen();
+  const unable: string[] = [];
+  const watch = new HealthWatch(
+    { now: () => 0 },
+    () => {},
+    probe,
+    (reason) => unable.push(reason),
+  );
+  try {
+    watch.watch(key, [targetAt('a', there.port)]);
+    await until('it to be healthy', () => watch.healthOf('a') === 'healthy');
+    await withoutDescriptors(async () => {
+      await until('a check that does not work', () => unable.length > 0);
+      const sinceMs = performance.now();
+      await until('many more of them', () => performance.now() - sinceMs > 20 * 1000 * check.interval_s);
+      assert.equal(watch.healthOf('a'), 'healthy');
+      for (const path of [null, '/']) {
+        const result = await probe({ host: '127.0.0.1', port: there.port, path, timeoutMs: 1000 });
+        assert.match('unable' in result ? result.unable : 'able', /EMFILE/);
+      }
+    });
+    assert.equal(unable.length, 1);
+  } finally {
+    watch.stop();
+    there.server.close();
+  }
+});
+
+test('a process that stood still while it waited does not call an instance slow', async () => {
+  const there = await listen();
+  try {
+    const answered = probe({ host: '127.0.0.1', port: there.port, path: '/', timeoutMs: 100 });
+    await new Promise<void>((resolve) => {
+      setTimeout(() => {
+        const startedAt = performance.now();
+        while (performance.now() - startedAt < 600);
+        resolve();
+      }, 1);
+    });
+    assert.deepEqual(await answered, { unable: 'this process stood still' });
+  } finally {
+    there.server.close();
   }
 });

@@ -46,11 +46,21 @@ export class HealthWatch {
   readonly #clock: Clock;
   readonly #onChange: (key: EnvironmentKey) => void;
   readonly #send: Probe;
+  readonly #onUnable: (reason: string) => void;
+  /** null: this process is able to check. */
+  #unable: string | null = null;
 
-  constructor(clock: Clock, onChange: (key: EnvironmentKey) => void, send: Probe) {
+  /** `onUnable` is told once that checks do not work, and why. */
+  constructor(
+    clock: Clock,
+    onChange: (key: EnvironmentKey) => void,
+    send: Probe,
+    onUnable: (reason: string) => void = () => {},
+  ) {
     this.#clock = clock;
     this.#onChange = onChange;
     this.#send = send;
+    this.#onUnable = onUnable;
   }
 
   /** Watches these instances of the environment, at these addresses, and no others of it. */
@@ -103,6 +113,13 @@ export class HealthWatch {
     if (this.#clock.now() > watched.until) return this.forget(instance);
     const result = await this.#send({ host, port, path: check.path, timeoutMs: check.timeout_s * 1000 });
     if (this.#watched.get(instance) !== watched) return;
+    if ('unable' in result) {
+      if (this.#unable === null) this.#onUnable(result.unable);
+      this.#unable = result.unable;
+      watched.timer = setTimeout(() => void this.#probe(watched), check.interval_s * 1000).unref();
+      return;
+    }
+    this.#unable = null;
     const before = watched.health;
     const hasTurned = watched.last !== null && watched.last.ok !== result.ok;
     watched.last = { ...result, at: this.#clock.now() };
@@ -121,6 +138,11 @@ export type ProbeResult =
   /** no_connection: refused, or closed at once; no_answer: not in time. */
   | { ok: false; fault: 'no_connection' | 'no_answer' | 'bad_answer'; message: string };
 
+/** This process could not ask, which says nothing about the instance. */
+interface Unable {
+  unable: string;
+}
+
 interface ProbeTarget {
   host: string;
   port: number;
@@ -135,16 +157,16 @@ interface ProbeTarget {
  */
 const mustStayOpenMs = 60;
 
-export type Probe = (target: ProbeTarget) => Promise<ProbeResult>;
+export type Probe = (target: ProbeTarget) => Promise<ProbeResult | Unable>;
 
 export const probe: Probe = (target) =>
   target.path === null ? probeTcp(target) : probeHttp({ ...target, path: target.path });
 
-function probeTcp({ host, port, timeoutMs }: ProbeTarget): Promise<ProbeResult> {
+function probeTcp({ host, port, timeoutMs }: ProbeTarget): Promise<ProbeResult | Unable> {
   return new Promise((resolve) => {
     const socket = connect({ host, port });
-    let timer = setTimeout(() => finish(tooSlow('no connection in time')), timeoutMs);
-    const finish = (result: ProbeResult) => {
+    let timer = timeLimit(timeoutMs, (isLate) => finish(isLate ? stoodStill : tooSlow('no connection in time')));
+    const finish = (result: ProbeResult | Unable) => {
       clearTimeout(timer);
       socket.destroy();
       resolve(result);
@@ -154,12 +176,12 @@ function probeTcp({ host, port, timeoutMs }: ProbeTarget): Promise<ProbeResult> 
       timer = setTimeout(() => finish({ ok: true }), mustStayOpenMs);
     });
     socket.on('data', () => finish({ ok: true }));
-    socket.on('error', (error) => finish(unreachable(error.message)));
+    socket.on('error', (error) => finish(failedWith(error)));
     socket.on('close', () => finish(unreachable('the connection was closed at once')));
   });
 }
 
-function probeHttp({ host, port, path, timeoutMs }: ProbeTarget & { path: string }): Promise<ProbeResult> {
+function probeHttp({ host, port, path, timeoutMs }: ProbeTarget & { path: string }): Promise<ProbeResult | Unable> {
   return new Promise((resolve) => {
     const request = get({ host, port, path, agent: false, headers: { 'user-agent': 'sluice-health' } }, (response) => {
       const status = response.statusCode ?? 0;
@@ -168,14 +190,30 @@ function probeHttp({ host, port, path, timeoutMs }: ProbeTarget & { path: string
       const message = `${path} answered ${status}`;
       finish(ok ? { ok, message } : { ok: false, fault: 'bad_answer', message });
     });
-    const timer = setTimeout(() => finish(tooSlow(`${path}: no answer in time`)), timeoutMs);
-    const finish = (result: ProbeResult) => {
+    const timer = timeLimit(timeoutMs, (isLate) => finish(isLate ? stoodStill : tooSlow(`${path}: no answer in time`)));
+    const finish = (result: ProbeResult | Unable) => {
       clearTimeout(timer);
       request.destroy();
       resolve(result);
     };
-    request.on('error', (error) => finish(unreachable(error.message)));
+    request.on('error', (error) => finish(failedWith(error)));
   });
+}
+
+/** Where these errors come from: out of descriptors, memory, or local ports. */
+const ownFaults = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EADDRNOTAVAIL', 'ENETDOWN']);
+
+const failedWith = ({ code, message }: NodeJS.ErrnoException): ProbeResult | Unable =>
+  ownFaults.has(code ?? '') ? { unable: message } : unreachable(message);
+
+const stoodStill: Unable = { unable: 'this process stood still' };
+/** Later than that, this process did not look at its connections when the time was over. */
+const lateMs = 250;
+
+/** `isLate`: the answer may have been there in time. */
+function timeLimit(timeoutMs: number, onEnd: (isLate: boolean) => void): NodeJS.Timeout {
+  const startedAt = performance.now();
+  return setTimeout(() => onEnd(performance.now() - startedAt > timeoutMs + lateMs), timeoutMs);
 }
 
 const unreachable = (message: string): ProbeResult => ({ ok: false, fault: 'no_connection', message });

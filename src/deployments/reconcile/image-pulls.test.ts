@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { pino } from 'pino';
+import type { Db } from '../../db/database.ts';
 import { type Engine, EngineError } from '../../engines/engine.ts';
 import { createSeal } from '../../lib/seal.ts';
 import type { RegionState } from '../../regions/regions.ts';
@@ -20,6 +21,8 @@ function checking(prepare: (pull: number) => Promise<{ digest: string }>) {
   const engine = { prepare: () => prepare(++pulls) } as Partial<Engine> as Engine;
   const region: RegionState = { name: 'local', engine, available: true, lastCheckedAt: null };
   const parts = {
+    // There are no variables to be read.
+    db: {} as Db,
     logins: { find: async () => null },
     seal: createSeal(Buffer.alloc(32)),
     log: pino({ level: 'silent' }),

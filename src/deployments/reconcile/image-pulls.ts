@@ -1,15 +1,17 @@
 // Images being pulled. No pass waits for a pull: it asks what is known so far. A pull that failed for a reason that may
 // pass is retried with backoff; a registry that cannot be reached is retried only once.
-import { pinImage } from '../../contract/references.ts';
+import { imageIdOf, pinImage } from '../../contract/references.ts';
+import type { Db } from '../../db/database.ts';
 import { EngineError, type PreparedImage } from '../../engines/engine.ts';
 import { type EnvironmentKey, keyOf, keyText } from '../../environments/environment-key.ts';
-import { openSealedVariables } from '../../environments/revision-settings.ts';
+import { openVariables } from '../../environments/revision-settings.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
 import type { Seal } from '../../lib/seal.ts';
 import type { RegionState } from '../../regions/regions.ts';
 import type { RegistryLogins } from '../../registries/registry-logins.ts';
 import type { DeploymentRow, RevisionRow } from '../deployment-queries.ts';
+import { isDiskFull } from '../image-collector.ts';
 import type { Failure } from '../rules/rollout.ts';
 
 type Known = PreparedImage | Failure | { trouble: Failure } | null;
@@ -29,11 +31,16 @@ interface Pull {
 }
 
 interface ImagePullParts {
+  db: Db;
   logins: RegistryLogins;
   seal: Seal;
   log: Log;
   clock: Clock;
   random: () => number;
+  /** Whether the account may use images that are on the machine of an engine and were not pulled for it. */
+  mayUseLocal?(accountId: string): Promise<boolean>;
+  /** The image did not fit on the disk of the region. */
+  onDiskFull?(region: string): void;
   /** Why the registry of this image may not be asked; null: it may. */
   refuseRegistry?(image: string): Promise<string | null>;
 }
@@ -73,20 +80,28 @@ export class ImagePulls {
   async #pull(
     key: EnvironmentKey,
     pull: Pull,
-    { image, digest, project_id, environment }: DeploymentRow,
+    { image, digest, project_id, environment, pull: wanted, account_id }: DeploymentRow,
     { variables_sealed }: RevisionRow,
-    { engine }: RegionState,
+    { name, engine }: RegionState,
   ): Promise<void> {
     pull.isRunning = true;
     try {
-      const variables = openSealedVariables(variables_sealed, { project_id, name: environment }, this.#parts.seal);
+      const variables = await openVariables(
+        this.#parts.db,
+        variables_sealed,
+        { project_id, name: environment },
+        this.#parts.seal,
+      );
       // A rollback knows the digest that ran; the tag may point to another image by now.
       const reference = digest === null ? image : pinImage(image, digest);
-      if (engine.kind !== 'standin') await this.#refuse(image);
+      if (engine.kind !== 'standin' && (digest === null || imageIdOf(digest) === null)) await this.#refuse(image);
       const login = await this.#parts.logins.find(project_id, image);
-      pull.known = await engine.prepare(reference, variables, { login, isKnown: digest !== null });
+      const mayBeLocal =
+        digest === null && wanted === 'missing' && (await this.#parts.mayUseLocal?.(account_id)) === true;
+      pull.known = await engine.prepare(reference, variables, { login, isKnown: digest !== null, mayBeLocal });
       pull.nextAt = Number.POSITIVE_INFINITY;
     } catch (error) {
+      if (isDiskFull(error)) this.#parts.onDiskFull?.(name);
       this.#failed(pull, error);
     } finally {
       pull.isRunning = false;

@@ -4,12 +4,14 @@
 // An engine runs sets: a set is one revision in one environment. A set and its instances get their rows before the
 // engine is asked to start them, and lose them after they are gone, so whatever has no row is an orphan. Calls to the
 // engine run in the background (engine-calls.ts); a later pass reads what came of them.
+
+import { countPorts } from '../../accounts/account-usage.ts';
 import type { Db } from '../../db/database.ts';
 import { EngineError, type InstanceSet, type Member } from '../../engines/engine.ts';
+import type { EnvironmentKey } from '../../environments/environment-key.ts';
 import type { EnvironmentRow } from '../../environments/environment-queries.ts';
-import { healthCheckOf, openSealedVariables, resourcesOf } from '../../environments/revision-settings.ts';
+import { healthCheckOf, openVariables, resourcesOf } from '../../environments/revision-settings.ts';
 import type { IdSource } from '../../lib/ids.ts';
-import type { Seal } from '../../lib/seal.ts';
 import { insertDrain } from '../../traffic/router-watch.ts';
 import { markRoutingChanged } from '../../traffic/traffic-queries.ts';
 import type { RevisionRow } from '../deployment-queries.ts';
@@ -25,7 +27,7 @@ import {
   publishInstanceChange,
   takeRestarts,
 } from '../instance-queries.ts';
-import { exchangePort, hostOf, isWithin, type PortRange, takePorts } from '../ports.ts';
+import { exchangePort, hostOf, isWithin, type PortOwner, type PortRange, takePorts } from '../ports.ts';
 import { givenUp } from '../rules/instance-failures.ts';
 import type { Failure } from '../rules/rollout.ts';
 import { type EngineCalls, lastLines } from './engine-calls.ts';
@@ -131,8 +133,13 @@ async function startMissing(
     state_since: nowMs,
   };
   const { set, rows } = await lease.write(async (tx) => {
-    const addresses = await takeAddresses(tx, instancePorts, region, round);
-    if (addresses.length < round.length) log.warn({ region: region.name, ...instancePorts }, noneFree);
+    const owner = await ownerOf(context, tx, key);
+    const addresses = await takeAddresses(tx, instancePorts, region, round, owner);
+    if (addresses.length < round.length) {
+      const failure = await portsRanOut(tx, owner);
+      log.warn({ region: region.name, ...instancePorts, account: owner?.accountId, failure: failure.code }, noneFree);
+      crashes.note(key, revision.number, { failure, logTail: [], startedAt: nowMs }, nowMs);
+    }
     const restarts = await takeRestarts(tx, key, revision.number, addresses.length, nowMs);
     const starting = addresses.map((address, i) => ({
       ...{ id: round[i]!, ...common, ...address },
@@ -212,7 +219,12 @@ async function ensureSet(
 }
 
 /** Only for revisions that have left `preparing`, so that their digest is known. */
-function describeSet(id: string, revision: RevisionRow, environment: EnvironmentRow, seal: Seal): InstanceSet {
+async function describeSet(
+  { db, seal }: Pick<ReconcileContext, 'db' | 'seal'>,
+  id: string,
+  revision: RevisionRow,
+  environment: EnvironmentRow,
+): Promise<InstanceSet> {
   return {
     id,
     project: revision.project_id,
@@ -221,7 +233,7 @@ function describeSet(id: string, revision: RevisionRow, environment: Environment
     image: revision.image,
     digest: revision.digest!,
     port: revision.port,
-    variables: openSealedVariables(revision.variables_sealed, environment, seal),
+    variables: await openVariables(db, revision.variables_sealed, environment, seal),
     resources: resourcesOf(revision),
     healthCheck: healthCheckOf(revision),
     drainS: environment.drain_s,
@@ -238,10 +250,10 @@ function startMembers(
   members: Member[],
   startedAt: number,
 ): void {
-  const { lease, logins, seal, engineCalls, followLogs } = context;
+  const { lease, logins, engineCalls, followLogs } = context;
   const keep = async () => {
     await lease.confirm();
-    const set = describeSet(id, revision, seen.environment, seal);
+    const set = await describeSet(context, id, revision, seen.environment);
     // Without a login, an image that the engine already has still starts.
     const login = await logins.find(set.project, set.image).catch(() => null);
     const starts = seen.region.engine.keep({ ...set, login }, members);
@@ -327,14 +339,35 @@ async function takeAddresses(
   range: PortRange,
   { engine: { publishesOn: hosts } }: ObservedRegion,
   instances: string[],
+  owner: PortOwner | null,
 ): Promise<Address[]> {
   if (hosts === null) return instances.map(() => ({ host: null, port: null }));
-  const ports = await takePorts(tx, { hosts, range }, instances);
+  const ports = await takePorts(tx, { hosts, range }, instances, owner);
   const host = hostOf(hosts);
   return ports.map((port) => ({ host, port }));
 }
 
-const noneFree = 'no port is free for an instance: SLUICE_INSTANCE_PORTS is too small a range, or others use its ports';
+const noneFree =
+  'no port is free for an instance: the account has as many as it may, SLUICE_INSTANCE_PORTS is too small a range, or others use its ports';
+
+async function ownerOf({ quotas }: ReconcileContext, tx: Db, { projectId }: EnvironmentKey): Promise<PortOwner | null> {
+  const project = tx.selectFrom('project').select('account_id').where('id', '=', projectId);
+  const accountId = (await project.executeTakeFirst())?.account_id;
+  if (accountId === undefined) return null;
+  return { accountId, most: quotas ? await quotas.portsOf(tx, accountId) : null };
+}
+
+/** For the one whose instances wait. What others have is not told. */
+async function portsRanOut(tx: Db, owner: PortOwner | null): Promise<Failure> {
+  const used = owner?.most == null ? 0 : await countPorts(tx, owner.accountId);
+  if (owner?.most != null && used >= owner.most) {
+    const message = `The account has all ${owner.most} host ports that it may have (quota ports), those included that were freed a few minutes ago: lower replicas, or wait.`;
+    return { code: 'quota_exceeded', message };
+  }
+  const message =
+    'No host port is free for an instance on this installation. Its operator can widen SLUICE_INSTANCE_PORTS.';
+  return { code: 'unschedulable', message };
+}
 
 /**
  * The port of an instance to be started; it gets another if it has none, or one outside the range. null: none is free.

@@ -1,4 +1,5 @@
 // What a reconcile pass works with, and what it has observed of its environment.
+import type { Quotas } from '../../accounts/quotas.ts';
 import type { Db } from '../../db/database.ts';
 import type { Engine, EngineInstance } from '../../engines/engine.ts';
 import type { EnvironmentKey } from '../../environments/environment-key.ts';
@@ -40,6 +41,8 @@ export interface ReconcileContext {
   /** How long pulling an image may take in all. */
   pullTimeoutS: number;
   instancePorts: PortRange;
+  /** How many ports an account may have; without it, any number. */
+  quotas?: Quotas;
   /** Knows when no router sends requests to an instance any more. */
   routers: RouterWatch;
   /** Collects what an instance prints, from its start on. */

@@ -186,7 +186,9 @@ async function observeRollout(
     previous: { wanted: desired.previous, healthy: counts.previousHealthy },
     routersBehind: deployment.state === 'promoting' ? await routersBehind(db, routers, seen) : null,
     trouble: await troubleOf(context, seen, deployment, isUnreported),
-    traffic: isCanary ? await measureStep(db, deployment, canaryPolicyOf(seen.environment)) : new Measured(),
+    traffic: isCanary
+      ? await measureStep(db, context.clock, deployment, canaryPolicyOf(seen.environment))
+      : new Measured(),
     alert,
   };
 }

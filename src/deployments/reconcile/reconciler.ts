@@ -1,6 +1,7 @@
 // Runs reconcile passes over environments. Signals and engines say which environment has changed; a search every second
 // finds what they missed. Every pass starts from what is in the database and what the engine reports, so what this
 // process remembers between passes only saves time.
+import type { Quotas } from '../../accounts/quotas.ts';
 import type { Db } from '../../db/database.ts';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
 import { type EnvironmentKey, keyText } from '../../environments/environment-key.ts';
@@ -43,10 +44,14 @@ interface ReconcilerParts {
   leases: EnvironmentLeases;
   pullTimeoutS: number;
   instancePorts: PortRange;
+  quotas?: Quotas;
   routers: RouterWatch;
   followLogs?: ReconcileContext['followLogs'];
   takeLogs?: ReconcileContext['takeLogs'];
   random: () => number;
+  /** Whether the account may use images that are on the machine of an engine and were not pulled for it. */
+  mayUseLocal?(accountId: string): Promise<boolean>;
+  onDiskFull?(region: string): void;
   /** Why the registry of an image may not be asked; null: it may. */
   refuseRegistry?(image: string): Promise<string | null>;
   /** How an instance's health is checked. */
@@ -84,7 +89,9 @@ export class Reconciler {
       deadlineClock: deadlineOf(parts.clock),
       engineLists: new EngineLists(this.#monotonic, unrouteMoved(parts)),
       engineCalls: new EngineCalls(parts.log, enqueue),
-      health: new HealthWatch(this.#monotonic, enqueue, parts.probe ?? probe),
+      health: new HealthWatch(this.#monotonic, enqueue, parts.probe ?? probe, (reason) =>
+        parts.log.error({ reason }, 'health checks do not work: instances count as they did before'),
+      ),
       images: new ImagePulls({ ...parts, clock: this.#monotonic, random }, enqueue),
       crashes: new Crashes(),
     };

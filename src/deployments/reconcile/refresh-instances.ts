@@ -104,7 +104,13 @@ async function refreshInstance(
   const seen = healthSeen(found, health.healthOf(row.id));
   if (seen === 'healthy' && row.state !== 'healthy' && (await isProved(context.db, of, row)))
     return mark(lease, row, 'healthy', deadlineClock.now());
-  if (seen === 'unhealthy' && row.state === 'healthy') return mark(lease, row, 'unhealthy', deadlineClock.now());
+  if (seen === 'unhealthy' && row.state === 'healthy') {
+    const check = health.lastCheckOf(row.id)?.result;
+    // It may serve visitors all the same: where none is healthy, those that could not be reached from here still get requests.
+    const isFallback =
+      found.address !== null && found.ready === undefined && check?.ok === false && check.fault !== 'bad_answer';
+    return mark(lease, row, 'unhealthy', deadlineClock.now(), isFallback);
+  }
   // Its host is unreachable, which is not the instance's fault: either the host comes back, or the instance is gone
   // with it.
   if (found.hostAway) return row;
@@ -142,10 +148,13 @@ async function saveFound(
   const isNew = row.started_at === null;
   const hasMoved = address !== null && (row.host !== address.host || row.port !== address.port);
   if (!isNew && !hasMoved) return row;
-  const found = { ...(isNew && { started_at: nowMs, node: node ?? null }), ...(hasMoved && address) };
+  const found = {
+    ...(isNew && { started_at: nowMs, node: node ?? null }),
+    ...(hasMoved && { ...address, is_fallback: 0 }),
+  };
   await lease.write(async (tx) => {
     await setInstanceFound(tx, row.id, found);
-    if (hasMoved && row.state === 'healthy') await markRoutingChanged(tx, keyOf(row));
+    if (hasMoved && (row.state === 'healthy' || row.is_fallback === 1)) await markRoutingChanged(tx, keyOf(row));
     if (isNew) await publishInstanceChange(tx, keyOf(row));
   });
   return { ...row, ...found };
@@ -156,13 +165,14 @@ async function mark(
   row: InstanceRow,
   state: 'healthy' | 'unhealthy',
   nowMs: number,
+  isFallback = false,
 ): Promise<InstanceRow> {
   await lease.write(async (tx) => {
-    if (!(await markInstance(tx, row.id, [row.state], state, nowMs))) throw new ChangedMeanwhile();
+    if (!(await markInstance(tx, row.id, [row.state], state, nowMs, isFallback))) throw new ChangedMeanwhile();
     await markRoutingChanged(tx, keyOf(row));
     await publishInstanceChange(tx, keyOf(row));
   });
-  return { ...row, state, state_since: nowMs };
+  return { ...row, state, state_since: nowMs, is_fallback: isFallback ? 1 : 0 };
 }
 
 async function giveUp(
@@ -204,7 +214,7 @@ const maxMessage = 500;
 /**
  * Saves the latest health check of each instance, which the API shows. Only the process that holds the environment's
  * lease makes checks, so the others read them from the rows. To write little, a check is saved when its outcome
- * changes, and otherwise every half a minute. Returns the updated rows.
+ * or the fault changes, and otherwise every half a minute. Returns the updated rows.
  */
 async function saveChecks(
   lease: EnvironmentLease,
@@ -236,7 +246,9 @@ function checkFields(last: LastCheck | null, nowMs: number): CheckFields | null 
 
 /** The absolute difference, in case the clock was set back since. */
 function shouldSave(row: InstanceRow, check: CheckFields): boolean {
-  return row.check_ok !== check.check_ok || Math.abs(check.checked_at! - (row.checked_at ?? 0)) >= checkSavedEveryMs;
+  const hasTurned = row.check_ok !== check.check_ok;
+  const hasOtherFault = check.check_ok === 0 && row.check_message !== check.check_message;
+  return hasTurned || hasOtherFault || Math.abs(check.checked_at! - (row.checked_at ?? 0)) >= checkSavedEveryMs;
 }
 
 /**

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type CanaryPolicy, environmentDefaults } from '../../contract/environments.ts';
 import { latencyBoundsMs } from '../../traffic/latency.ts';
-import type { Answered } from '../../traffic/request-detail.ts';
+import { type Answered, noDetail } from '../../traffic/request-detail.ts';
 import { judge, Measured } from './analysis.ts';
 
 const policy = environmentDefaults.canary; // 20 requests, 5 %, no latency limit
@@ -71,6 +71,24 @@ test('the reason has the numbers', () => {
   );
   assert.equal(evidence.needed, 400);
   assert.ok(evidence.errors > 1e6 && evidence.latency <= 1, JSON.stringify(evidence));
+});
+
+test('requests that no instance took are no single instance’s fault', () => {
+  const canary = answered(20, 20);
+  const instances = { ins_1: { requests: 2, failed: 2 }, '': { requests: 18, failed: 18 } };
+  const detail = { ...noDetail(), instances, failing: [1, 2, 3] };
+  const { verdict, outlier } = judge(measured({ stable: answered(180), canary: { ...canary, detail } }), policy, 1);
+  assert.deepEqual([verdict, outlier], ['bad', null]);
+});
+
+test('what is proved worse does not rest on one instance of several, nor on a few errors', () => {
+  const isNoWorse = (failed: [number, number], replaced: string | null = null) => {
+    const instances = { ins_1: { requests: 20, failed: failed[0] }, ins_2: { requests: 20, failed: failed[1] } };
+    const canary = { ...answered(40, failed[0] + failed[1]), detail: { ...noDetail(), instances } };
+    return judge(measured({ stable: answered(400, 4), canary }), policy, 1, replaced).isNoWorse;
+  };
+  assert.deepEqual([isNoWorse([8, 0]), isNoWorse([8, 0], 'ins_1'), isNoWorse([1, 1])], [true, true, true]);
+  assert.deepEqual([isNoWorse([8, 8]), isNoWorse([8, 8], 'ins_1')], [false, false]);
 });
 
 test('4xx that only the canary gives are told, though they are not judged', () => {

@@ -142,6 +142,8 @@ export class Measured {
   #addWithoutInstances({ canary }: Window, failed: { canary: Count; stable: Count }): void {
     const instances = canary.detail?.instances ?? {};
     for (const id of Object.keys(instances)) {
+      // A request that no instance took is the fault of all of them.
+      if (id === '') continue;
       if (!this.without.has(id)) this.without.set(id, { canary: this.failed.canary, ratios: this.failed.ratios });
     }
     for (const [id, { canary: before, ratios }] of this.without) {
@@ -179,7 +181,7 @@ export interface Analysis {
     /** Odds from which it is undone. */
     needed: number;
   };
-  /** Stable has had enough requests to compare with, and does no better. */
+  /** Stable has had enough requests to compare with, and nothing proves that it does better. */
   isNoWorse: boolean;
   /** An instance of the canary that has most of the errors, while the others are no worse than stable. */
   outlier: string | null;
@@ -212,7 +214,8 @@ export function judge(
     verdict,
     reason,
     evidence,
-    isNoWorse: measured.stable.requests >= Math.max(1, policy.min_requests) && !differs(measured),
+    isNoWorse:
+      measured.stable.requests >= Math.max(1, policy.min_requests) && !isProvedWorse(measured, replaced, needed),
     outlier,
   });
   const bad = judged.find(isBad);
@@ -234,13 +237,15 @@ export function judge(
   return result('inconclusive', `Too few requests to tell: ${numbers}.${remark}`);
 }
 
-/** By a factor that matters, however small the numbers are. */
-function differs({ failed, recent }: Measured): boolean {
-  const [ours, theirs] = [p95Of(recent, 'canary'), p95Of(recent, 'stable')];
-  return (
-    rateOf(clamped(failed.canary)) > worseRate.times * rateOf(failed.stable) ||
-    (ours !== null && theirs !== null && ours >= worseP95.times * theirs)
-  );
+/**
+ * Whether requests prove that the canary fails more often or is slower, by however little, and whichever single instance of it
+ * is left out.
+ */
+function isProvedWorse({ failed, slow, without }: Measured, replaced: string | null, needed: number): boolean {
+  const designEffect = failed.designEffect();
+  const others = without.size < 2 ? [] : [...without].filter(([id]) => replaced === null || id === replaced);
+  const odds = others.filter(([, { canary }]) => canary.of > 0).map(([, { ratios }]) => logMean(ratios) / designEffect);
+  return Math.max(Math.min(failed.logOdds(designEffect), ...odds), slow.logOdds()) >= Math.log(needed);
 }
 
 const isWorseP95 = (ours: number, theirs: number): boolean =>

@@ -5,7 +5,14 @@ import { healthOf, type Serving } from './environment-health.ts';
 const nowMs = 10_000_000;
 type Instance = Serving['instances'][number];
 const instance = (more: Partial<Instance> = {}): Instance => ({
-  ...{ state: 'healthy', restarts: 0, started_at: nowMs - 1000, check_ok: 1, check_message: 'connected' },
+  ...{
+    state: 'healthy',
+    restarts: 0,
+    started_at: nowMs - 1000,
+    check_ok: 1,
+    check_message: 'connected',
+    is_fallback: 0,
+  },
   ...more,
 });
 const failing = instance({ state: 'unhealthy', check_ok: 0, check_message: '/health answered 500' });

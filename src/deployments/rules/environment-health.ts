@@ -5,7 +5,7 @@ import { type InstanceEndRow, type InstanceRow, settledAfterMs } from '../instan
 /** More than bad luck. */
 const manyRestarts = 3;
 
-type Instance = Pick<InstanceRow, 'state' | 'restarts' | 'started_at' | 'check_ok' | 'check_message'>;
+type Instance = Pick<InstanceRow, 'state' | 'restarts' | 'started_at' | 'check_ok' | 'check_message' | 'is_fallback'>;
 
 export interface Serving {
   /** The active revision, as people call it; null: there is none. */
@@ -50,7 +50,11 @@ function restartsOf(instances: Instance[], nowMs: number): number {
 
 function causeOf({ instances, lastEnd }: Serving, nowMs: number): string {
   const failing = instances.find(({ state, check_ok }) => state === 'unhealthy' && check_ok === 0);
-  if (failing) return `An instance does not pass its health check: ${failing.check_message}.`;
+  if (failing) {
+    const isTried = failing.is_fallback === 1 && !instances.some(({ state }) => state === 'healthy');
+    const tried = isTried ? ' It gets requests all the same, because there is no other.' : '';
+    return `An instance does not pass its health check: ${failing.check_message}.${tried}`;
+  }
   if (lastEnd && nowMs - lastEnd.ended_at < settledAfterMs) return lastEnd.message;
   return instances.some(({ state }) => state === 'starting') ? 'Others are starting.' : 'Others are missing.';
 }

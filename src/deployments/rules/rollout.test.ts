@@ -82,7 +82,10 @@ const observations = {
   goodTraffic: { traffic: busy(0) },
   alarmed: { alert: { message: 'it burns', measured: false } },
   alarmedByFew: { alert: { message: 'it burns', measured: true } },
-  alarmedByMany: { alert: { message: 'it burns', measured: true }, traffic: busy(0.02) },
+  alarmedByMany: {
+    alert: { message: 'it burns', measured: true },
+    traffic: measured(answered(90_000), answered(10_000, 50)),
+  },
   alarmedLikeStable: {
     alert: { message: 'it burns', measured: true },
     traffic: measured(answered(900, 180), answered(100, 20)),

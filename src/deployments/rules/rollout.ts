@@ -239,7 +239,7 @@ function settle(rollout: Rollout, policy: Policy, nowMs: number, reason: string,
 
 /**
  * An alert about what the router measured of the canary rests on the same evidence as the analysis. So it needs as many
- * requests, it ends no canary that does no worse than stable, and it leaves one alone that the analysis has paused for people
+ * requests, it ends no canary that is not proved to do worse than stable, and it leaves one alone that the analysis has paused for people
  * to decide on (`auto_rollback` off).
  */
 function alertOf(rollout: Rollout, { alert, traffic }: Observed, policy: Policy, analysis: Analysis): Failure | null {

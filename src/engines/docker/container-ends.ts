@@ -1,11 +1,10 @@
 // How containers ended: by themselves, out of memory, killed, or together with Docker itself. Docker ends its containers
 // when it stops; after it was killed, it ends them when it starts again. Either way that is before it creates its
 // default network, which it does at every start. Docker's event stream reports an end at once.
-import type { Readable } from 'node:stream';
-import type { ContainerInfo, ContainerInspectInfo, NetworkInspectInfo } from 'dockerode';
 import type { EngineChange } from '../engine.ts';
 import { type ContainerEnd, labelFilter, ownerOf } from './container.ts';
-import { type DockerClient, get, jsonLines, nullOnStatus } from './docker-client.ts';
+import type { ContainerInfo, ContainerInspectInfo, NetworkInfo } from './docker-api.ts';
+import { type DockerClient, jsonLines, nullOnStatus } from './docker-client.ts';
 
 const atOnce = 20;
 const mib = 1024 * 1024;
@@ -39,8 +38,8 @@ export function createEnds(client: DockerClient): (ended: ContainerInfo[]) => Pr
 /** Null if the container is gone by now. */
 async function endOf(client: DockerClient, id: string, engineStartedAt: number | null): Promise<ContainerEnd | null> {
   const container = await nullOnStatus([404], () =>
-    client.call(client.timeouts.read, 'unavailable', (abortSignal) =>
-      get<ContainerInspectInfo>(client.docker, `/containers/${id}/json`, abortSignal),
+    client.call(client.timeouts.read, 'unavailable', (signal) =>
+      client.docker.request<ContainerInspectInfo>('GET', `/containers/${id}/json`, { signal }),
     ),
   );
   if (!container) return null;
@@ -64,12 +63,11 @@ async function endOf(client: DockerClient, id: string, engineStartedAt: number |
  * Its latest events do.
  */
 async function ranOutOfMemory({ docker, call, timeouts }: DockerClient, id: string, endedAt: number): Promise<boolean> {
-  const filters = { type: ['container' as const], event: ['oom'], container: [id] };
+  const filters = { type: ['container'], event: ['oom'], container: [id] };
   // By Docker's clock; it waits for events until then.
-  const since = (endedAt - aroundEndMs) / 1000;
-  const until = (endedAt + aroundEndMs) / 1000;
-  const asking = call(timeouts.read, 'unavailable', async (abortSignal) => {
-    const events = (await docker.getEvents({ filters, since, until, abortSignal })) as Readable;
+  const query = { filters, since: (endedAt - aroundEndMs) / 1000, until: (endedAt + aroundEndMs) / 1000 };
+  const asking = call(timeouts.read, 'unavailable', async (signal) => {
+    const events = await docker.stream('GET', '/events', { query, signal });
     for await (const _ of jsonLines<object>(events)) return true;
     return false;
   });
@@ -79,9 +77,7 @@ async function ranOutOfMemory({ docker, call, timeouts }: DockerClient, id: stri
 /** Null where there is no such network, as with Podman, whose containers do not end with it. */
 async function engineStartedAt({ docker, call, timeouts }: DockerClient): Promise<number | null> {
   const network = await nullOnStatus([404], () =>
-    call(timeouts.read, 'unavailable', (abortSignal) =>
-      get<NetworkInspectInfo>(docker, '/networks/bridge', abortSignal),
-    ),
+    call(timeouts.read, 'unavailable', (signal) => docker.request<NetworkInfo>('GET', '/networks/bridge', { signal })),
   );
   return network ? timeOf(network.Created) : null;
 }
@@ -105,16 +101,16 @@ export function watchEvents(
   onChange: (change: EngineChange) => void,
 ): () => void {
   const ended = new AbortController();
-  const filters = { type: ['container' as const], event: ['die'], label: [labelFilter(installation)] };
+  const filters = { type: ['container'], event: ['die'], label: [labelFilter(installation)] };
   let timer: NodeJS.Timeout | null = null;
   let wasCut = false;
 
   const follow = async () => {
     const connecting = new AbortController();
     const giveUp = setTimeout(() => connecting.abort(), timeouts.read);
-    const abortSignal = AbortSignal.any([ended.signal, closing, connecting.signal]);
+    const signal = AbortSignal.any([ended.signal, closing, connecting.signal]);
     try {
-      const stream = (await docker.getEvents({ filters, abortSignal })) as Readable;
+      const stream = await docker.stream('GET', '/events', { query: { filters }, signal });
       clearTimeout(giveUp);
       if (wasCut) onChange(null);
       wasCut = true;

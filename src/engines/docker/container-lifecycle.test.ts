@@ -1,16 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ContainerCreateOptions } from 'dockerode';
 import { DiskLimit } from './container-lifecycle.ts';
+import { type ContainerConfig, DockerError } from './docker-api.ts';
 
 /** What Docker is asked for, one after the other; `refusal` is its answer to a limit. */
-async function askedBy(limit: DiskLimit, times: number, refusal: string | null): Promise<ContainerCreateOptions[]> {
-  const asked: ContainerCreateOptions[] = [];
+async function askedBy(limit: DiskLimit, times: number, refusal: string | null): Promise<ContainerConfig[]> {
+  const asked: ContainerConfig[] = [];
   for (let count = 0; count < times; count++) {
     await limit.create({ Image: 'shop', HostConfig: { Memory: 1 } }, async (options) => {
       asked.push(options);
-      if (options.HostConfig?.StorageOpt && refusal !== null)
-        throw Object.assign(new Error(refusal), { statusCode: 500 });
+      if (options.HostConfig?.StorageOpt && refusal !== null) throw new DockerError(500, refusal);
     });
   }
   return asked;

@@ -1,11 +1,10 @@
 // Creates, starts and removes the container of an instance.
-import type { ContainerCreateOptions, ContainerInspectInfo } from 'dockerode';
 import { pinImage } from '../../contract/references.ts';
-import { EngineError, type InstanceSpec } from '../engine.ts';
+import { EngineError, type ImageAccess, type InstanceSpec } from '../engine.ts';
 import { containerName, createOptions, isInstance } from './container.ts';
 import type { Reach } from './docker-address.ts';
+import type { ContainerConfig, ContainerInspectInfo } from './docker-api.ts';
 import { type DockerClient, isErrorResponse, nullOnStatus } from './docker-client.ts';
-import { prepareImage } from './docker-image.ts';
 import type { ProjectNetworks } from './project-networks.ts';
 
 interface DockerContext {
@@ -13,6 +12,7 @@ interface DockerContext {
   installation: string;
   reach: Reach;
   networks: ProjectNetworks;
+  pull(image: string, access: ImageAccess): Promise<unknown>;
   disk: DiskLimit;
 }
 
@@ -28,13 +28,13 @@ export async function startInstance(context: DockerContext, spec: InstanceSpec):
     await createContainer(context, spec).catch(async (error) => {
       // The image was removed since it was prepared.
       if (!isErrorResponse(error, 404)) throw error;
-      await prepareImage(client, pinImage(spec.image, spec.digest), { login: spec.login ?? null, isKnown: true });
+      await context.pull(pinImage(spec.image, spec.digest), { login: spec.login ?? null, isKnown: true });
       await createContainer(context, spec);
     });
   } catch (error) {
     if (!isNameTaken(error)) throw error;
-    const found = await call(timeouts.read, 'start_failed', (abortSignal) =>
-      docker.getContainer(name).inspect({ abortSignal }),
+    const found = await call(timeouts.read, 'start_failed', (signal) =>
+      docker.request<ContainerInspectInfo>('GET', `/containers/${name}/json`, { signal }),
     );
     if (!isInstance(found.Config.Labels, installation, spec.id)) throw error;
     if (!isUnstarted(found)) return;
@@ -45,10 +45,13 @@ export async function startInstance(context: DockerContext, spec: InstanceSpec):
 async function createContainer(context: DockerContext, spec: InstanceSpec): Promise<void> {
   const { client, installation, reach, networks, disk } = context;
   const { docker, change, timeouts } = client;
-  const options = createOptions(spec, installation, reach, await networks.ensure(spec.project));
+  const config = createOptions(spec, installation, reach, await networks.ensure(spec.project));
+  const query = { name: containerName(installation, spec.id) };
   try {
-    await disk.create(options, (limited) =>
-      change(timeouts.change, 'start_failed', (abortSignal) => docker.createContainer({ ...limited, abortSignal })),
+    await disk.create(config, (body) =>
+      change(timeouts.change, 'start_failed', (signal) =>
+        docker.request('POST', '/containers/create', { query, body, signal }),
+      ),
     );
   } catch (error) {
     throw tooManyCpus(error, spec) ?? error;
@@ -76,7 +79,9 @@ async function startContainer(client: DockerClient, name: string, hostPort: numb
   for (let attempt = 1; ; attempt++) {
     try {
       await nullOnStatus([304], () =>
-        change(timeouts.change, 'start_failed', (abortSignal) => docker.getContainer(name).start({ abortSignal })),
+        change(timeouts.change, 'start_failed', (signal) =>
+          docker.request('POST', `/containers/${name}/start`, { signal }),
+        ),
       );
       return;
     } catch (error) {
@@ -96,12 +101,12 @@ async function startContainer(client: DockerClient, name: string, hostPort: numb
 }
 
 export async function removeContainer({ docker, change, timeouts }: DockerClient, name: string): Promise<void> {
-  const container = docker.getContainer(name);
+  const query = { force: true, v: true };
   const giveUpAt = performance.now() + timeouts.change;
   for (;;) {
     try {
-      await change(timeouts.change, 'unavailable', (abortSignal) =>
-        container.remove({ force: true, v: true, abortSignal }),
+      await change(timeouts.change, 'unavailable', (signal) =>
+        docker.request('DELETE', `/containers/${name}`, { query, signal }),
       );
       return;
     } catch (error) {
@@ -125,19 +130,16 @@ export class DiskLimit {
     this.#size = `${mb}M`;
   }
 
-  async create(
-    options: ContainerCreateOptions,
-    create: (options: ContainerCreateOptions) => Promise<unknown>,
-  ): Promise<void> {
+  async create(config: ContainerConfig, create: (config: ContainerConfig) => Promise<unknown>): Promise<void> {
     if (this.#isSupported) {
       try {
-        await create({ ...options, HostConfig: { ...options.HostConfig, StorageOpt: { size: this.#size } } });
+        await create({ ...config, HostConfig: { ...config.HostConfig, StorageOpt: { size: this.#size } } });
         return;
       } catch (error) {
         if (!isErrorResponse(error) || !/storage[- ]?opt|pquota|quota/i.test(error.message)) throw error;
         this.#isSupported = false;
       }
     }
-    await create(options);
+    await create(config);
   }
 }

@@ -1,9 +1,9 @@
 // Reads what a container prints: its latest lines, or all from a position on.
 import type { Readable } from 'node:stream';
-import type Docker from 'dockerode';
 import { timeMs } from '../../lib/log-lines.ts';
 import { disorderMs, type LogPosition, positionBehind, RepeatFilter } from '../../lib/log-position.ts';
 import { ChunkGatherer } from './chunk-gatherer.ts';
+import type { ContainerInspectInfo, DockerApi } from './docker-api.ts';
 import { type DockerClient, isErrorResponse } from './docker-client.ts';
 import { FrameLines, LatestFrames } from './log-frames.ts';
 
@@ -55,8 +55,8 @@ function isFast(pace: { bytes: number; since: number }, bytes: number): boolean 
 
 async function isRunning({ docker, call, timeouts }: DockerClient, container: string): Promise<boolean> {
   try {
-    const { State } = await call(timeouts.read, 'unavailable', (abortSignal) =>
-      docker.getContainer(container).inspect({ abortSignal }),
+    const { State } = await call(timeouts.read, 'unavailable', (signal) =>
+      docker.request<ContainerInspectInfo>('GET', `/containers/${container}/json`, { signal }),
     );
     return State.Running || State.Status === 'created';
   } catch (error) {
@@ -120,13 +120,7 @@ export async function readLatestFrames(
   return frames.bytes();
 }
 
-function openLog(docker: Docker, container: string, window: object, abortSignal: AbortSignal): Promise<Readable> {
-  const options = { stdout: true, stderr: true, timestamps: true, ...window };
-  const path = `/containers/${container}/logs?`; // dockerode replaces what follows the question mark
-  const statusCodes = { 200: true as const, 404: 'no such container', 500: 'server error' };
-  return new Promise((resolve, reject) => {
-    docker.modem.dial({ path, options, method: 'GET', isStream: true, abortSignal, statusCodes }, (error, stream) =>
-      error ? reject(error) : resolve(stream as Readable),
-    );
-  });
+function openLog(docker: DockerApi, container: string, window: object, signal: AbortSignal): Promise<Readable> {
+  const query = { stdout: true, stderr: true, timestamps: true, ...window };
+  return docker.stream('GET', `/containers/${container}/logs`, { query, signal });
 }

@@ -2,7 +2,7 @@
 // measurement that comes every ten seconds may miss some containers, and must not wait.
 import type { InstanceUsage } from '../engine.ts';
 import { containerName } from './container.ts';
-import { type DockerClient, get } from './docker-client.ts';
+import type { DockerClient } from './docker-client.ts';
 
 const atOnce = 8;
 
@@ -34,10 +34,11 @@ export async function readUsage(
 
 /** null: it is gone, or Docker did not say in time. One hanging container says nothing about the others. */
 async function askStats({ docker, call, timeouts }: DockerClient, name: string): Promise<ContainerStats | null> {
-  const path = `/containers/${name}/stats?stream=false&one-shot=true`;
-  return call(timeouts.usage, 'unavailable', (abortSignal) => get<ContainerStats>(docker, path, abortSignal)).catch(
-    () => null,
+  const query = { stream: false, 'one-shot': true };
+  const asking = call(timeouts.usage, 'unavailable', (signal) =>
+    docker.request<ContainerStats>('GET', `/containers/${name}/stats`, { query, signal }),
   );
+  return asking.catch(() => null);
 }
 
 /** Cached files that the kernel would give up first are not what the program needs: `docker stats` leaves them out too. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ContainerInfo } from 'dockerode';
 import { createOptions, instanceOf } from './container.ts';
+import type { ContainerInfo } from './docker-api.ts';
 
 const reach = { bind: '127.0.0.1', host: '127.0.0.1', node: 'here' };
 const spec = { id: 'i1', project: 'prj_1', environment: 'production', revision: 7, port: 8080, hostPort: null };

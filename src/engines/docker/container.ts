@@ -1,8 +1,8 @@
 // The container of an instance: what to create, and how to read it back.
-import type { ContainerCreateOptions, ContainerInfo } from 'dockerode';
 import { pinImage, revisionId } from '../../contract/references.ts';
 import type { EngineChange, EngineEnd, EngineInstance, InstanceSpec, Resources } from '../engine.ts';
 import type { Reach } from './docker-address.ts';
+import type { ContainerConfig, ContainerInfo } from './docker-api.ts';
 
 export const label = {
   installation: 'sluice.installation',
@@ -51,7 +51,7 @@ export function createOptions(
   installation: string,
   { bind }: Reach,
   network: string,
-): ContainerCreateOptions {
+): ContainerConfig {
   const port = `${spec.port}/tcp`;
   const variables = {
     DEPLOY_PROJECT: spec.project,
@@ -62,7 +62,6 @@ export function createOptions(
     PORT: String(spec.port),
   };
   return {
-    name: containerName(installation, spec.id),
     Image: pinImage(spec.image, spec.digest),
     Labels: {
       [label.installation]: installation,

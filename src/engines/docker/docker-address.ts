@@ -4,18 +4,12 @@ import { invalid } from '../../lib/setting-parsers.ts';
 
 export const defaultDockerSocket = '/var/run/docker.sock';
 
-type Connection =
-  | { socketPath: string; host: undefined }
-  | { host: string; port: number; protocol: 'http' | 'https'; socketPath: undefined };
+/** As node:http takes it. */
+export type Connection = { socketPath: string } | { host: string; port: number };
 
-/** Sets the unused half to undefined explicitly, because dockerode would otherwise take it from DOCKER_HOST. */
 export function connectionOf(address: string): Connection {
   const remote = remoteOf(address);
-  if (remote) {
-    const { host, port, certs } = remote;
-    return { host, port, protocol: certs === null ? 'http' : 'https', socketPath: undefined };
-  }
-  return { socketPath: address.replace(/^unix:\/\//, ''), host: undefined };
+  return remote ? { host: remote.host, port: remote.port } : { socketPath: address.replace(/^unix:\/\//, '') };
 }
 
 /** The folder with the certificates for TLS: `tcp://host:2376?certs=/path`. Null: it is reached without. */

@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { connectDocker, defaultDockerTimeouts, get } from './docker-client.ts';
+import { connectDocker, defaultDockerTimeouts } from './docker-client.ts';
 
 const streams = 100;
 const calls = 20;
@@ -27,20 +27,13 @@ test('a call takes no more work while a hundred logs are followed', async (t) =>
   });
   const workOfCalls = async () => {
     const before = process.cpuUsage();
-    for (let count = 0; count < calls; count++) await get(docker, '/info', closing);
+    for (let count = 0; count < calls; count++) await docker.request('GET', '/info', { signal: closing });
     const { user, system } = process.cpuUsage(before);
     return user + system;
   };
   await workOfCalls();
   const alone = await workOfCalls();
-  const follow = { path: '/logs', method: 'GET', isStream: true, abortSignal: closing, statusCodes: { 200: true } };
-  const followed = Array.from(
-    { length: streams },
-    () =>
-      new Promise((resolve, reject) =>
-        docker.modem.dial(follow, (error, data) => (error ? reject(error) : resolve(data))),
-      ),
-  );
+  const followed = Array.from({ length: streams }, () => docker.stream('GET', '/logs', { signal: closing }));
   await Promise.all(followed);
   const beside = await workOfCalls();
   assert.ok(beside < 10 * alone, `${calls} calls took ${beside / 1000} ms of computing, ${alone / 1000} ms before`);

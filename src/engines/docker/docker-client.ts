@@ -1,17 +1,13 @@
-// Calls to a Docker Engine API. Each call has a time limit, can be aborted, and fails with an EngineError. Each uses a
-// connection of its own, so that no call meets a dead connection after the engine restarted, and none stays open.
+// Calls to a Docker Engine API. Each call has a time limit, can be aborted, and fails with an EngineError.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { inspect } from 'node:util';
-import type Docker from 'dockerode';
-import type { DockerOptions } from 'dockerode';
-import { Agent } from '../../lib/node-http.ts';
 import { StartError } from '../../lib/start-error.ts';
 import { limitTime } from '../../lib/time-limit.ts';
 import { EngineError, type EngineFault } from '../engine.ts';
 import { certificatesOf, connectionOf } from './docker-address.ts';
+import { type ClientCertificates, type DockerApi, DockerError, openDockerApi } from './docker-api.ts';
 
 /** Limits of single calls, in milliseconds. */
 export interface DockerTimeouts {
@@ -40,10 +36,10 @@ export const defaultDockerTimeouts: DockerTimeouts = {
   stopMargin: 20_000,
 };
 
-type Work<T> = (abortSignal: AbortSignal, alive: () => void) => Promise<T>;
+type Work<T> = (signal: AbortSignal, alive: () => void) => Promise<T>;
 
 export interface DockerClient {
-  docker: Docker;
+  docker: DockerApi;
   timeouts: DockerTimeouts;
   /**
    * Runs `work` and aborts it after the timeout, which every `alive()` restarts. An error response of the engine becomes
@@ -68,11 +64,8 @@ export class EngineTimeout extends EngineError {
 }
 
 export async function connectDocker(address: string, timeouts: DockerTimeouts): Promise<DockerClient> {
-  const { default: Client } = await import('dockerode');
-  const { agent, ...certificates } = await transportOf(address);
-  hideFromInspect(agent);
-  const options: DockerOptions & { agent: Agent } = { ...connectionOf(address), ...certificates, agent };
-  const docker = new Client(options);
+  const folder = certificatesOf(address);
+  const docker = await openDockerApi(connectionOf(address), folder === null ? undefined : readCertificates(folder));
   const running = new Set<AbortController>();
   const closing = new AbortController();
   let changesHang = false;
@@ -111,49 +104,22 @@ export async function connectDocker(address: string, timeouts: DockerTimeouts): 
     close() {
       closing.abort();
       for (const controller of running) controller.abort();
-      agent.destroy();
+      docker.close();
     },
   };
 }
 
-/**
- * docker-modem writes out the options of every request for a debug log, switched on or not, with all that hangs on them. On
- * an agent hang all open connections: with a hundred logs that are followed, each call would take a third of a second.
- */
-function hideFromInspect(agent: Agent): void {
-  Object.defineProperty(agent, inspect.custom, { value: () => 'Agent' });
-}
-
-async function transportOf(address: string): Promise<{ agent: Agent } & Partial<ClientCertificates>> {
-  const folder = certificatesOf(address);
-  if (folder === null) return { agent: new Agent({ keepAlive: false }) };
-  const { Agent: TlsAgent } = await import('node:https');
-  return { agent: new TlsAgent({ keepAlive: false }), ...readCertificates(folder) };
-}
-
-/** A GET for endpoints where dockerode's own method cannot be aborted, or its types do not allow it. */
-export function get<T>(docker: Docker, path: string, abortSignal: AbortSignal, authconfig?: object): Promise<T> {
-  const statusCodes = { 200: true as const, 404: 'not found', 500: 'server error' };
-  return new Promise((resolve, reject) => {
-    docker.modem.dial({ path, method: 'GET', abortSignal, statusCodes, authconfig }, (error, data) =>
-      error ? reject(error) : resolve(data as T),
-    );
-  });
-}
-
 const closedError = () => new EngineError('unavailable', 'the connection to Docker is closed');
 
-/** What dockerode rejects with if the engine responded with an error. */
-interface ErrorResponse extends Error {
-  statusCode: number;
+/** What the engine said where it responded with an error, one of `statusCodes` if there are any; otherwise null. */
+export function errorResponse(error: unknown, ...statusCodes: number[]): DockerError | null {
+  const response = error instanceof EngineError ? error.cause : error;
+  if (!(response instanceof DockerError)) return null;
+  return statusCodes.length === 0 || statusCodes.includes(response.statusCode) ? response : null;
 }
 
-/** Whether the engine responded with an error, one of `statusCodes` if there are any. */
-export const isErrorResponse = (error: unknown, ...statusCodes: number[]): error is ErrorResponse => {
-  const response = error instanceof EngineError ? error.cause : error;
-  const { statusCode } = (response ?? {}) as Partial<ErrorResponse>;
-  return statusCode !== undefined && (statusCodes.length === 0 || statusCodes.includes(statusCode));
-};
+export const isErrorResponse = (error: unknown, ...statusCodes: number[]): error is Error =>
+  errorResponse(error, ...statusCodes) !== null;
 
 /** Null if the engine responds with one of these statuses. */
 export async function nullOnStatus<T>(statusCodes: number[], work: () => Promise<T>): Promise<T | null> {
@@ -167,27 +133,16 @@ export async function nullOnStatus<T>(statusCodes: number[], work: () => Promise
 
 function toEngineError(error: unknown, fault: EngineFault): unknown {
   if (error instanceof EngineError || !(error instanceof Error)) return error;
-  if (isErrorResponse(error)) {
+  if (error instanceof DockerError) {
     // Sent by a proxy in front of the engine that cannot reach it.
     const away = [502, 503, 504].includes(error.statusCode);
-    return new EngineError(away ? 'unavailable' : fault, messageOf(error), error);
+    return new EngineError(away ? 'unavailable' : fault, error.message, error);
   }
   // Connection errors have a code. An error without one is a bug in this program.
   return 'code' in error ? new EngineError('unavailable', `Docker does not answer: ${error.message}`, error) : error;
 }
 
-/** The engine's own message, without dockerode's prefix. */
-export function messageOf(error: Error): string {
-  return error.message.replace(/^\(HTTP code \d+\) [^-]*- /, '').trim();
-}
-
-/** Client certificates for a Docker host, in files named as in DOCKER_CERT_PATH. */
-interface ClientCertificates {
-  ca: Buffer;
-  cert: Buffer;
-  key: Buffer;
-}
-
+/** Files named as in DOCKER_CERT_PATH. */
 function readCertificates(folder: string): ClientCertificates {
   const read = (name: string): Buffer => {
     try {
@@ -206,17 +161,17 @@ function readCertificates(folder: string): ClientCertificates {
  * for example behind a storage or network plug-in that does not respond.
  */
 export async function probeReads({ docker, call, timeouts }: DockerClient): Promise<void> {
-  await call(timeouts.probe, 'unavailable', (abortSignal) =>
-    docker.listContainers({ all: true, limit: 1, abortSignal }),
-  );
+  const query = { all: true, limit: 1 };
+  await call(timeouts.probe, 'unavailable', (signal) => docker.request('GET', '/containers/json', { query, signal }));
 }
 
 const noSuchImage = `sluice.invalid/none@sha256:${'0'.repeat(64)}`;
 
 /** Asks for a container of an image that cannot exist, which takes the way of every creation up to the image. */
 export async function probeChanges({ docker, change, timeouts }: DockerClient): Promise<void> {
+  const body = { Image: noSuchImage };
   await nullOnStatus([404], () =>
-    change(timeouts.probe, 'unavailable', (abortSignal) => docker.createContainer({ Image: noSuchImage, abortSignal })),
+    change(timeouts.probe, 'unavailable', (signal) => docker.request('POST', '/containers/create', { body, signal })),
   );
 }
 

@@ -1,29 +1,67 @@
 // Pulls images with the credentials of their registry and finds out their digest.
-import type { Readable } from 'node:stream';
-import type { ImageInspectInfo } from 'dockerode';
-import { type ImageReference, nameOf, parseImage, pinImage } from '../../contract/references.ts';
+import {
+  type ImageReference,
+  keptImageId,
+  localDigest,
+  nameOf,
+  parseImage,
+  pinImage,
+} from '../../contract/references.ts';
 import { EngineError, type ImageAccess, type RegistryAuth } from '../engine.ts';
 import { pullError } from '../registry/registry-faults.ts';
+import type { ImageInspectInfo } from './docker-api.ts';
 import {
   type DockerClient,
   EngineTimeout,
-  get,
+  errorResponse,
   isErrorResponse,
   jsonLines,
-  messageOf,
   probeReads,
 } from './docker-client.ts';
 
-/** Pulls the image and returns its digest. An image given by digest that is already here is not pulled again. */
+/**
+ * Pulls the image and returns its digest. An image given by digest that is already here is not pulled again, nor is one
+ * that may be local.
+ */
 export async function prepareImage(client: DockerClient, image: string, access: ImageAccess): Promise<string> {
+  const kept = keptImageId(image);
+  if (kept !== null) return keptImage(client, image, kept, access);
   const reference = parseImage(image);
   if (!reference) throw new EngineError('image_not_found', `${image} is not a reference to an image`);
   if (reference.digest && (await repoDigests(client, pinImage(image, reference.digest)))) {
     if (!access.isKnown) await askRegistry(client, reference, access.login);
     return reference.digest;
   }
+  const local = access.mayBeLocal && !reference.digest ? await takeLocal(client, reference) : null;
+  if (local !== null) return local;
   const pulled = await pull(client, reference, access.login);
-  return reference.digest ?? pulled ?? (await localDigest(client, reference));
+  return reference.digest ?? pulled ?? (await digestOfPulled(client, reference));
+}
+
+/** Takes the image that has this name now, by its id: under a name of its own it stays when the other is given away. */
+async function takeLocal(client: DockerClient, reference: ImageReference): Promise<string | null> {
+  const found = await inspectImage(client, `${nameOf(reference)}:${reference.tag}`);
+  if (found === null) return null;
+  const digest = localDigest(found.Id);
+  const [repo, tag] = splitTag(pinImage('', digest));
+  await client.call(client.timeouts.read, 'unavailable', (signal) =>
+    client.docker.request('POST', `/images/${found.Id}/tag`, { query: { repo, tag }, signal }),
+  );
+  return digest;
+}
+
+const splitTag = (name: string): [string, string] => [
+  name.slice(0, name.lastIndexOf(':')),
+  name.slice(name.lastIndexOf(':') + 1),
+];
+
+/** One that was taken before. Only revisions name it so: a name that a tenant typed leads to no image of the machine. */
+async function keptImage(client: DockerClient, image: string, id: string, { isKnown }: ImageAccess): Promise<string> {
+  if (isKnown && (await inspectImage(client, image))) return localDigest(id);
+  throw new EngineError(
+    'image_not_found',
+    `the image ${id} was only on the machine of this engine, and is no longer there; build it again and deploy it`,
+  );
 }
 
 /** Docker would not ask for an image that it has. The registry says whether this login may have it. */
@@ -31,12 +69,13 @@ async function askRegistry(client: DockerClient, reference: ImageReference, logi
   const { docker, call, timeouts } = client;
   const path = `/distribution/${nameOf(reference)}@${reference.digest}/json`;
   try {
-    await call(timeouts.pullSilence, 'unavailable', (abortSignal) =>
-      get(docker, path, abortSignal, login ? authConfig(login) : undefined),
+    await call(timeouts.pullSilence, 'unavailable', (signal) =>
+      docker.request('GET', path, { ...(login && { login: authConfig(login) }), signal }),
     );
   } catch (error) {
-    if (!isErrorResponse(error)) return whoIsSilent(client, error);
-    throw pullError(reference, messageOf(error), error.statusCode, error);
+    const refusal = errorResponse(error);
+    if (!refusal) return whoIsSilent(client, error);
+    throw pullError(reference, refusal.message, refusal.statusCode, error);
   }
 }
 
@@ -59,8 +98,8 @@ async function repoDigests(client: DockerClient, name: string): Promise<string[]
 
 async function inspectImage({ docker, call, timeouts }: DockerClient, name: string): Promise<ImageInspectInfo | null> {
   try {
-    return await call(timeouts.read, 'unavailable', (abortSignal) =>
-      get<ImageInspectInfo>(docker, `/images/${name}/json`, abortSignal),
+    return await call(timeouts.read, 'unavailable', (signal) =>
+      docker.request<ImageInspectInfo>('GET', `/images/${name}/json`, { signal }),
     );
   } catch (error) {
     if (isErrorResponse(error, 404)) return null;
@@ -68,7 +107,7 @@ async function inspectImage({ docker, call, timeouts }: DockerClient, name: stri
   }
 }
 
-async function localDigest(client: DockerClient, reference: ImageReference): Promise<string> {
+async function digestOfPulled(client: DockerClient, reference: ImageReference): Promise<string> {
   const name = nameOf(reference);
   for (const candidate of (await repoDigests(client, `${name}:${reference.tag}`)) ?? []) {
     const parsed = parseImage(candidate);
@@ -89,20 +128,22 @@ async function pull(
   auth: RegistryAuth | null,
 ): Promise<string | null> {
   const { docker, call, timeouts } = client;
-  const options = { fromImage: nameOf(reference), tag: reference.digest ?? reference.tag };
+  const query = { fromImage: nameOf(reference), tag: reference.digest ?? reference.tag ?? undefined };
   const giveUpAt = performance.now() + timeouts.pull;
   let digest: string | null = null;
-  const pulling = call(timeouts.pullSilence, 'unavailable', async (abortSignal, alive) => {
+  const pulling = call(timeouts.pullSilence, 'unavailable', async (signal, alive) => {
     try {
-      const stream = await docker.createImage(auth ? authConfig(auth) : undefined, { ...options, abortSignal });
-      for await (const { status, error } of jsonLines<PullLine>(stream as Readable)) {
+      const login = auth && { login: authConfig(auth) };
+      const stream = await docker.stream('POST', '/images/create', { query, ...login, signal });
+      for await (const { status, error } of jsonLines<PullLine>(stream)) {
         alive();
         if (error !== undefined) throw pullError(reference, error, null);
         if (performance.now() > giveUpAt) throw new EngineError('unavailable', `not pulled in ${timeouts.pull} ms`);
         digest = /^Digest: (sha256:[0-9a-f]{64})$/.exec(status ?? '')?.[1] ?? digest;
       }
     } catch (error) {
-      throw isErrorResponse(error) ? pullError(reference, messageOf(error), error.statusCode, error) : error;
+      const refusal = errorResponse(error);
+      throw refusal ? pullError(reference, refusal.message, refusal.statusCode, error) : error;
     }
   });
   await pulling.catch((error) => whoIsSilent(client, error));

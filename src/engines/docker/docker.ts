@@ -2,13 +2,20 @@
 // about it is in its labels, so that any process of the installation finds it again.
 import { pinImage } from '../../contract/references.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
-import { defaultLogBytes, type EngineInstance, type InstanceEngine, type InstanceSpec } from '../engine.ts';
+import {
+  defaultLogBytes,
+  type EngineInstance,
+  type ImageAccess,
+  type InstanceEngine,
+  type InstanceSpec,
+} from '../engine.ts';
 import { containerName, instanceOf, labelFilter, ownerOf } from './container.ts';
 import { createEnds, watchEvents } from './container-ends.ts';
 import { DiskLimit, removeContainer, startInstance } from './container-lifecycle.ts';
 import { followContainer, readLatestFrames } from './container-log.ts';
 import { readUsage } from './container-usage.ts';
 import { defaultDockerSocket, reachOf } from './docker-address.ts';
+import type { ContainerInfo, ContainerInspectInfo } from './docker-api.ts';
 import {
   connectDocker,
   type DockerTimeouts,
@@ -17,10 +24,11 @@ import {
   probeChanges,
   probeReads,
 } from './docker-client.ts';
-import { exposedPorts, prepareImage } from './docker-image.ts';
+import { exposedPorts } from './docker-image.ts';
 import { ListeningPrograms } from './listening-ports.ts';
 import { readLogFrames } from './log-frames.ts';
 import { ProjectNetworks } from './project-networks.ts';
+import { PulledImages } from './pulled-images.ts';
 import { defaultSubnetPool, parseSubnetPool, type SubnetPool } from './subnets.ts';
 
 export interface DockerOptions {
@@ -63,15 +71,19 @@ export async function createDockerEngine(options: DockerOptions): Promise<Docker
   const pool = options.subnetPool ?? parseSubnetPool(defaultSubnetPool);
   const { turn = 0, sweepEveryMs = 60_000, diskMb = 10_240 } = options;
   const networks = new ProjectNetworks({ client, installation, pool, turn, sweepEveryMs });
-  const context = { client, installation, reach, networks, disk: new DiskLimit(diskMb) };
-  const containerOf = (id: string) => docker.getContainer(containerName(installation, id));
+  const images = new PulledImages(client, installation);
+  const pull = (image: string, access: ImageAccess) => images.prepare(image, access, clock.now());
+  const context = { client, installation, reach, networks, pull, disk: new DiskLimit(diskMb) };
+  const pathOf = (id: string) => `/containers/${containerName(installation, id)}`;
   const starting = new Map<string, Promise<void>>();
   const endsOf = createEnds(client);
   const programs = new ListeningPrograms();
 
   const inspect = (id: string) =>
     nullOnStatus([404], () =>
-      call(timeouts.read, 'unavailable', (abortSignal) => containerOf(id).inspect({ abortSignal })),
+      call(timeouts.read, 'unavailable', (signal) =>
+        docker.request<ContainerInspectInfo>('GET', `${pathOf(id)}/json`, { signal }),
+      ),
     );
 
   async function start(spec: InstanceSpec): Promise<void> {
@@ -83,9 +95,9 @@ export async function createDockerEngine(options: DockerOptions): Promise<Docker
   }
 
   async function listDated(): Promise<DatedInstance[]> {
-    const filters = { label: [labelFilter(installation)] };
-    const found = await call(timeouts.read, 'unavailable', (abortSignal) =>
-      docker.listContainers({ all: true, filters, abortSignal }),
+    const query = { all: true, filters: { label: [labelFilter(installation)] } };
+    const found = await call(timeouts.read, 'unavailable', (signal) =>
+      docker.request<ContainerInfo[]>('GET', '/containers/json', { query, signal }),
     );
     const ends = await endsOf(found.filter(({ State }) => State === 'exited'));
     const nowMs = clock.now();
@@ -106,7 +118,7 @@ export async function createDockerEngine(options: DockerOptions): Promise<Docker
       if (client.changesHang()) await probeChanges(client);
     },
     async prepare(image, _variables, access = { login: null, isKnown: false }) {
-      const digest = await prepareImage(client, image, access);
+      const digest = await pull(image, access);
       return { digest, exposed: await exposedPorts(client, pinImage(image, digest)) };
     },
     // Concurrent starts of one id share one: otherwise the second would run a program again that has already ended.
@@ -119,8 +131,9 @@ export async function createDockerEngine(options: DockerOptions): Promise<Docker
     list: async () => (await listDated()).map(({ instance }) => instance),
     async stop(id, graceS, beforeRemoval) {
       const timeoutMs = graceS * 1000 + timeouts.stopMargin;
+      const query = { t: Math.ceil(graceS) };
       await nullOnStatus([304, 404], () =>
-        call(timeoutMs, 'unavailable', (abortSignal) => containerOf(id).stop({ t: Math.ceil(graceS), abortSignal })),
+        call(timeoutMs, 'unavailable', (signal) => docker.request('POST', `${pathOf(id)}/stop`, { query, signal })),
       );
       await beforeRemoval?.();
       await removeContainer(client, containerName(installation, id));
@@ -142,6 +155,11 @@ export async function createDockerEngine(options: DockerOptions): Promise<Docker
       return ports && { ...ports, exposed: await exposedPorts(client, container.Image) };
     },
     usage: (ids) => readUsage(client, installation, ids),
+    async removeImages(kept, idleMs, isUrgent) {
+      const isShort = isUrgent || (await images.isDiskShort());
+      return images.remove({ kept, nowMs: clock.now(), idleMs: isShort ? 0 : idleMs });
+    },
+    countImages: () => images.count(),
     watch: (onChange) => watchEvents(client, installation, onChange),
     close: async () => client.close(),
   };

@@ -1,8 +1,8 @@
 // What the program in a container listens on, read from the kernel: nothing is run inside the container. Only where the
 // engine is on this machine, and its processes can be seen from here.
 import { readFile } from 'node:fs/promises';
-import type { ContainerInspectInfo } from 'dockerode';
 import type { ListeningPorts } from '../engine.ts';
+import type { ContainerInspectInfo } from './docker-api.ts';
 
 /** As the kernel writes it in /proc/net/tcp. */
 const listenState = '0A';

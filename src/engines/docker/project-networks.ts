@@ -2,11 +2,11 @@
 // Routers reach them by the ports they publish. A network whose project has no container any more is removed.
 import { randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import type { NetworkInspectInfo } from 'dockerode';
 import { parseRange, type Range, rangeText } from '../../lib/address.ts';
 import { EngineError } from '../engine.ts';
 import { label, labelFilter } from './container.ts';
-import { type DockerClient, get, isErrorResponse, nullOnStatus } from './docker-client.ts';
+import type { NetworkInfo } from './docker-api.ts';
+import { type DockerClient, isErrorResponse, nullOnStatus } from './docker-client.ts';
 import { freeSubnets, isShared, parseRoutes, type Route, type SubnetPool } from './subnets.ts';
 
 const mostTries = 10;
@@ -64,17 +64,17 @@ export class ProjectNetworks {
     const taken = [...(await this.#subnets()), ...ownRoutes().map(({ network }) => network)];
     for (const subnet of freeSubnets(pool, project, taken, turn)) {
       try {
-        const { id } = await client.change(client.timeouts.change, 'start_failed', (abortSignal) =>
-          client.docker.createNetwork({
-            Name: name,
-            CheckDuplicate: true,
-            Driver: 'bridge',
-            IPAM: { Driver: 'default', Config: [{ Subnet: rangeText(subnet) }] },
-            Labels: { [label.installation]: installation, [label.project]: project },
-            abortSignal,
-          }),
+        const body = {
+          Name: name,
+          CheckDuplicate: true,
+          Driver: 'bridge',
+          IPAM: { Driver: 'default', Config: [{ Subnet: rangeText(subnet) }] },
+          Labels: { [label.installation]: installation, [label.project]: project },
+        };
+        const { Id } = await client.change(client.timeouts.change, 'start_failed', (signal) =>
+          client.docker.request<{ Id: string }>('POST', '/networks/create', { body, signal }),
         );
-        return { id, subnet };
+        return { id: Id, subnet };
       } catch (error) {
         if (isErrorResponse(error, 409)) return null;
         // Another process took it meanwhile.
@@ -84,18 +84,20 @@ export class ProjectNetworks {
     throw new EngineError('start_failed', 'no subnet is left for the network of the project (SLUICE_DOCKER_NETWORKS)');
   }
 
-  #find(name: string): Promise<NetworkInspectInfo | null | undefined> {
+  #find(name: string): Promise<NetworkInfo | null> {
     const { docker, call, timeouts } = this.#parts.client;
     return nullOnStatus([404], () =>
-      call(timeouts.read, 'unavailable', (abortSignal) =>
-        get<NetworkInspectInfo>(docker, `/networks/${encodeURIComponent(name)}`, abortSignal),
+      call(timeouts.read, 'unavailable', (signal) =>
+        docker.request<NetworkInfo>('GET', `/networks/${encodeURIComponent(name)}`, { signal }),
       ),
     );
   }
 
   async #subnets(): Promise<Range[]> {
     const { docker, call, timeouts } = this.#parts.client;
-    const all = await call(timeouts.read, 'unavailable', (abortSignal) => docker.listNetworks({ abortSignal }));
+    const all = await call(timeouts.read, 'unavailable', (signal) =>
+      docker.request<NetworkInfo[]>('GET', '/networks', { signal }),
+    );
     return all.flatMap(({ IPAM }) => (IPAM?.Config ?? []).flatMap(({ Subnet }) => parseRange(Subnet ?? '') ?? []));
   }
 
@@ -105,8 +107,8 @@ export class ProjectNetworks {
     if (nowMs < this.#sweepAt) return;
     this.#sweepAt = nowMs + sweepEveryMs;
     const filters = { label: [labelFilter(installation)] };
-    const own = await client.call(client.timeouts.read, 'unavailable', (abortSignal) =>
-      client.docker.listNetworks({ filters, abortSignal }),
+    const own = await client.call(client.timeouts.read, 'unavailable', (signal) =>
+      client.docker.request<NetworkInfo[]>('GET', '/networks', { query: { filters }, signal }),
     );
     const idle = own.filter(
       ({ Name, Labels }) => !projects.has(Labels?.[label.project] ?? '') && !this.#making.has(Name),
@@ -122,7 +124,7 @@ export class ProjectNetworks {
   async #remove(id: string): Promise<void> {
     const { docker, change, timeouts } = this.#parts.client;
     await nullOnStatus([403, 404, 409], () =>
-      change(timeouts.change, 'unavailable', (abortSignal) => docker.getNetwork(id).remove({ abortSignal })),
+      change(timeouts.change, 'unavailable', (signal) => docker.request('DELETE', `/networks/${id}`, { signal })),
     );
   }
 }

@@ -1,6 +1,7 @@
 // The settings of Kubernetes regions.
+import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { delimiter, join, resolve } from 'node:path';
 import { parseRange, type Range } from '../../lib/address.ts';
 import { choice, invalid } from '../../lib/setting-parsers.ts';
 import type { Namespaces } from './object-names.ts';
@@ -23,11 +24,19 @@ function namespacePrefix(value: string): string {
     : invalid('must be up to 30 lower-case letters, digits and hyphens, the first a letter');
 }
 
+/** Where kubectl looks: files are separated by colons, and the first one that is there counts. */
+export function usualKubeconfig(variable: string | undefined): string {
+  const paths = (variable ?? '').split(delimiter).filter((path) => path !== '');
+  const found = paths.find((path) => existsSync(path)) ?? paths[0];
+  return found === undefined ? join(homedir(), '.kube/config') : resolve(found);
+}
+
 export const kubernetesSettings = {
   SLUICE_KUBECONFIG: {
     default: '',
-    about: 'kubeconfig file for `kubernetes:[context]` regions. Empty: `~/.kube/config`.',
-    parse: (value: string) => (value === '' ? join(homedir(), '.kube/config') : resolve(value)),
+    about:
+      'kubeconfig file for `kubernetes:[context]` regions. Empty: the first file of `$KUBECONFIG`, or `~/.kube/config`.',
+    parse: (value: string) => (value === '' ? null : resolve(value)),
   },
   SLUICE_KUBERNETES_EXEC: {
     default: 'off',

@@ -3,7 +3,7 @@
 import { parseImage } from '../../contract/references.ts';
 import type { Log } from '../../lib/log.ts';
 import { StartError } from '../../lib/start-error.ts';
-import { defaultLogBytes, type Engine, EngineError, type EngineInstance } from '../engine.ts';
+import { defaultLogBytes, type Engine, EngineError, type EngineInstance, needsRegistry } from '../engine.ts';
 import { createRegistry, type Registry } from '../registry/registry.ts';
 import type { Mirrors } from '../registry/registry-endpoints.ts';
 import { AccessError, type ClusterAccess, readInCluster, readKubeconfig } from './cluster-access.ts';
@@ -97,7 +97,9 @@ export function createKubernetesEngine(options: KubernetesOptions): Engine {
       // Nodes that have it need no registry; the others say so themselves.
       const known = access.isKnown ? parseImage(image)?.digest : null;
       if (known) return { digest: known };
-      const { digest } = await registry.resolve(image, access.login);
+      const { digest } = await registry.resolve(image, access.login).catch((error) => {
+        throw access.mayBeLocal ? needsRegistry(error, nodesPull) : error;
+      });
       const config = await registry.config(image, digest, access.login).catch(() => null);
       return { digest, ...(config && { exposed: config.ports }) };
     },
@@ -182,3 +184,5 @@ function routersOf({ routers }: KubernetesSettings, context: string | null, { na
   if (routers.length > 0 || context !== inCluster || namespace === null) return routers;
   return [{ namespace, labels: {} }];
 }
+
+const nodesPull = 'the nodes of a cluster pull images themselves, so push it to a registry that they reach';

@@ -175,6 +175,22 @@ export function variablesSecret(owner: string, set: InstanceSet, replicaSet: Own
   return secret(owner, set, replicaSet, variablesName(owner, set), { type: 'Opaque', immutable: true, data });
 }
 
+/**
+ * A drain evicts one instance of a set after another, each when the one before runs elsewhere; so the only one of a set is
+ * no reason to refuse, and neither is one that does not run.
+ */
+export function disruptionBudget(owner: string, set: InstanceSet, { uid, namespace, name }: Owner): object {
+  const labels = labelsOf(owner, set);
+  const identity = { [label.installation]: labels[label.installation], [label.set]: labels[label.set] };
+  const ownerReferences = [{ apiVersion: 'apps/v1', kind: 'ReplicaSet', name, uid }];
+  return {
+    apiVersion: 'policy/v1',
+    kind: 'PodDisruptionBudget',
+    metadata: { name, namespace, labels, ownerReferences },
+    spec: { maxUnavailable: 1, unhealthyPodEvictionPolicy: 'AlwaysAllow', selector: { matchLabels: identity } },
+  };
+}
+
 export function pullSecret(owner: string, set: InstanceSet, login: RegistryAuth, replicaSet: Owner): object {
   const { username, password, identitytoken } = login;
   const entry = {

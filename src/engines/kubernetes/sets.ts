@@ -7,7 +7,14 @@ import type { Registry } from '../registry/registry.ts';
 import { applyObject, fieldManager, findObject, isStatus, type KubeClient } from './kube-client.ts';
 import type { Pod, ReplicaSet } from './kube-objects.ts';
 import { type Cache, listAll } from './kube-watch.ts';
-import { type PodSecurity, pullSecret, replicaSetOf, securityFor, variablesSecret } from './manifests.ts';
+import {
+  disruptionBudget,
+  type PodSecurity,
+  pullSecret,
+  replicaSetOf,
+  securityFor,
+  variablesSecret,
+} from './manifests.ts';
 import { memberOf, membersOf, membersText, type SetInstance } from './members.ts';
 import {
   annotation,
@@ -82,6 +89,7 @@ export class Sets {
       // The same again where a crash left it there: the engine need not be allowed to read Secrets.
       const at = `/api/v1/namespaces/${namespace}/secrets/${variablesName(owner, set)}`;
       await applyObject(client, at, variablesSecret(owner, set, owning));
+      await this.#keepBudget(set, owning);
     }
     await this.#keepLogin(set, owning);
     await this.#changeMembers(path, (before) => [...new Set([...before, ...members])]);
@@ -142,6 +150,17 @@ export class Sets {
   async #securityOf({ image, digest, login }: InstanceSet): Promise<PodSecurity> {
     const config = await this.#parts.registry.config(image, digest, login ?? null).catch(() => null);
     return config === null ? 'baseline' : securityFor(config.user);
+  }
+
+  /** An account from before there were budgets may not make any: what it runs is drained as it was then. */
+  async #keepBudget(set: InstanceSet, owning: { name: string; uid: string; namespace: string }): Promise<void> {
+    const { client, owner } = this.#parts;
+    const path = `/apis/policy/v1/namespaces/${owning.namespace}/poddisruptionbudgets/${owning.name}`;
+    try {
+      await applyObject(client, path, disruptionBudget(owner, set, owning));
+    } catch (error) {
+      if (!isStatus(error, 403)) throw error;
+    }
   }
 
   /** Written again whenever it is another than last time: many registries issue passwords that expire within hours. */

@@ -12,13 +12,14 @@
 //   STANDIN_UNHEALTHY=1          it does not listen
 //   STANDIN_IMAGE_MISSING=1      the image cannot be found
 //   STANDIN_LOG_LINES=1000       it logs that many lines of 16 kB when it starts
+//   STANDIN_LOG_TEXT={"a":1}     what each of these lines says
 //   STANDIN_EARLY_HINTS=1        it answers with 103 and never with anything else
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
-import { parseImage, revisionId } from '../../contract/references.ts';
+import { keptImageId, localDigest, parseImage, revisionId } from '../../contract/references.ts';
 import { latestThatFit } from '../../lib/log-lines.ts';
 import { createServer } from '../../lib/node-http.ts';
 import {
@@ -64,9 +65,13 @@ export function createStandinEngine(): StandinEngine {
     kind: 'standin',
     publishesOn: [standinHost],
     async probe() {},
-    async prepare(image, variables) {
+    async prepare(image, variables, access) {
       if (flag(variables.STANDIN_IMAGE_MISSING)) throw new EngineError('image_not_found', `there is no image ${image}`);
-      return { digest: parseImage(image)?.digest ?? digestOf(image) };
+      const digest = parseImage(image)?.digest ?? digestOf(image);
+      const kept = keptImageId(image);
+      if (kept !== null) return { digest: localDigest(kept) };
+      // It has what has no registry in its name, as the machine of a developer would.
+      return { digest: access?.mayBeLocal && !image.includes('/') ? localDigest(digest) : digest };
     },
     async start(spec) {
       if (instances.has(spec.id)) return;
@@ -82,7 +87,8 @@ export function createStandinEngine(): StandinEngine {
       running.server.on('request', answer(running));
       note(running, `instance ${spec.id} of ${spec.image} started`);
       const logLines = Math.min(Number(spec.variables.STANDIN_LOG_LINES) || 0, maxLogLines);
-      for (let line = 1; line <= logLines; line++) note(running, `${line} `.padEnd(maxLineLength, '.'));
+      const logText = spec.variables.STANDIN_LOG_TEXT;
+      for (let line = 1; line <= logLines; line++) note(running, logText ?? `${line} `.padEnd(maxLineLength, '.'));
       if (!flag(spec.variables.STANDIN_UNHEALTHY)) {
         await listen(running).catch((error) => {
           instances.delete(spec.id);

@@ -1,7 +1,7 @@
 // Carries out a call of a declared route: reads and validates the request, runs the handler, sends the response. A change
 // runs in one transaction with its audit row and, if the request has an Idempotency-Key, its stored response.
 
-import { timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { RouteDeclaration } from '../../contract/declare.ts';
@@ -10,9 +10,11 @@ import type { Caller } from '../../contract/scopes.ts';
 import type { Db } from '../../db/database.ts';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
 import { preparedInsert } from '../../db/prepared.ts';
+import { Memo } from '../../lib/bounded-cache.ts';
 import { type Clock, deadlineOf } from '../../lib/clock.ts';
 import type { IdSource } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
+import { listsTag } from '../../lib/request-rules.ts';
 import type { Seal } from '../../lib/seal.ts';
 import { publish } from '../../signals/signals.ts';
 import { envelope, toApiError } from '../error-responses.ts';
@@ -58,8 +60,8 @@ export async function carryOut(
     return reply.header('content-type', route.declaration.media).send(stream);
   }
   if (route.declaration.method === 'GET') {
-    const answer = await route.handle(call, platform.db);
-    return send(reply, present(platform, route.declaration, answer));
+    const answer = await untilUnchanged(() => route.handle(call, platform.db));
+    return send(reply, unlessKnown(request, present(platform, route.declaration, answer)));
   }
   const response = await change(platform, route, request, call);
   return send(reply, response);
@@ -124,10 +126,13 @@ async function commit(
   });
 }
 
-async function inTransaction<T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> {
+const inTransaction = <T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> =>
+  untilUnchanged(() => db.transaction().execute(work));
+
+async function untilUnchanged<T>(work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await db.transaction().execute(work);
+      return await work();
     } catch (error) {
       if (!(error instanceof ChangedMeanwhile) || attempt === maxAttempts) throw error;
     }
@@ -149,7 +154,8 @@ async function insertAudit(
   const projectId = answer.projectId ?? params.id ?? null;
   const { accountId } = call.caller;
   publish(tx, 'changes', { accountId, projectId, environment: params.name ?? null });
-  for (const resource of [answer.location ?? pathOf(request).slice('/v1'.length), ...(answer.alsoChanged ?? [])]) {
+  const own = answer.location ?? pathOf(request).slice('/v1'.length);
+  for (const resource of [own, ...(answer.alsoChanged ?? [])]) {
     await insertAuditRow(tx, {
       id: ids('aud'),
       account_id: accountId,
@@ -159,30 +165,49 @@ async function insertAudit(
       token_id: call.caller.tokenId,
       request_id: call.requestId,
       address: call.address,
-      changes: changesOf(answer),
+      changes: resource === own ? changesOf(call, answer) : null,
       created_at: clock.now(),
     });
   }
 }
 
-function changesOf({ before, body, changedSecrets = [] }: Answer<unknown>): string | null {
-  if (before === undefined) return null;
+function changesOf(call: ApiCall, { before, body, location, changedSecrets = [] }: Answer<unknown>): string | null {
   const hidden = changedSecrets.map((field) => ({ field, from: null, to: null }));
-  const changes = [...compareRecords(before, body), ...hidden].slice(0, maxChanges);
+  const found =
+    before === undefined && location !== undefined
+      ? compareRecords(null, chosen(call, body))
+      : compareRecords(before ?? body, body);
+  const changes = [...found, ...hidden].slice(0, maxChanges);
   return changes.length === 0 ? null : JSON.stringify(changes);
+}
+
+/** What the request chose of the record it created. A secret is not among it: a record either shows no such field, or made it. */
+function chosen({ body: asked }: ApiCall, created: unknown): object {
+  const names = new Set(Object.keys((asked as object | undefined) ?? {}));
+  return Object.fromEntries(Object.entries(created as object).filter(([name]) => names.has(name)));
 }
 
 const pathOf = (request: FastifyRequest): string => request.url.split('?', 1)[0]!;
 
 function present(platform: Platform, declaration: RouteDeclaration, answer: Answer<unknown>): StoredResponse {
   const headers: Record<string, string> = {};
-  if (answer.version !== undefined) headers.etag = etagOf(answer.version);
+  const body = answer.body === undefined ? '' : JSON.stringify(answer.body);
+  if (declaration.conditional) headers.etag = etagOf(answer.version, body);
+  else if (answer.version !== undefined) headers.etag = etagOf(answer.version);
   if (answer.location !== undefined) headers.location = `${platform.apiUrl()}/v1${answer.location}`;
   return {
     status: declaration.status,
     headers,
-    body: answer.body === undefined ? '' : JSON.stringify(answer.body),
+    body,
   };
+}
+
+/** What the client has already is not sent again. */
+function unlessKnown(request: FastifyRequest, response: StoredResponse): StoredResponse {
+  const known = request.headers['if-none-match'];
+  const { etag } = response.headers;
+  if (known === undefined || etag === undefined || !listsTag(known, etag, true)) return response;
+  return { ...response, status: 304, body: '' };
 }
 
 /** An error names its request, so a stored one gets the id of the new request. */
@@ -216,7 +241,23 @@ interface PageQuery {
 /** RFC 9110, 8.8.3: each in double quotes, perhaps weak; weak ones match nothing here. */
 const entityTags = /^\s*(?:W\/)?"[^"\s]*"(?:\s*,\s*(?:W\/)?"[^"\s]*")*\s*$/;
 
-const etagOf = (version: number): string => `"v${version}"`;
+/**
+ * Some of what a resource shows changes without its version, such as the traffic of a canary. So a GET gives the digest of
+ * what it shows as well, which only If-None-Match compares.
+ */
+const etagOf = (version: number | undefined, body?: string): string => {
+  const parts = [...(version === undefined ? [] : [`v${version}`]), ...(body === undefined ? [] : [digestOf(body)])];
+  return `"${parts.join('.')}"`;
+};
+
+/** A client that polls gets the same over and over. */
+const digests = new Memo<string>(1000);
+const longestRemembered = 4096;
+
+const digest = (body: string): string => hash('sha256', body, 'base64url').slice(0, 16);
+const digestOf = (body: string): string => (body.length > longestRemembered ? digest(body) : digests.get(body, digest));
+
+const namesVersion = (tag: string, version: number): boolean => /^"v(\d+)[."]/.exec(tag)?.[1] === String(version);
 
 function readCall(
   { seal, log }: { seal: Seal; log: Log },
@@ -242,11 +283,11 @@ function readCall(
     address: request.ip,
     log,
     page: { limit, after: cursor === undefined ? null : readCursor(seal, list(), cursor) },
-    paginate(rows, keyOf, presentRow) {
+    paginate(rows, keyOf, presentRow, searchedTo = null) {
       const data = rows.slice(0, limit);
-      const hasMore = rows.length > limit;
-      const next = hasMore ? writeCursor(seal, list(), keyOf(data.at(-1)!)) : null;
-      return { data: data.map(presentRow), page: { next, has_more: hasMore } };
+      const last = rows.length > limit ? keyOf(data.at(-1)!) : searchedTo;
+      const next = last === null ? null : writeCursor(seal, list(), last);
+      return { data: data.map(presentRow), page: { next, has_more: next !== null } };
     },
     expectVersion(version) {
       if (ifMatch === undefined || ifMatch.trim() === '*') return;
@@ -255,7 +296,7 @@ function readCall(
           details: [{ path: 'header.if-match', message: 'must be * or tags in double quotes, such as "v3"' }],
         });
       }
-      if (ifMatch.split(',').some((tag) => tag.trim() === etagOf(version))) return;
+      if (ifMatch.split(',').some((tag) => namesVersion(tag.trim(), version))) return;
       throw new ApiError('version_conflict', 'The resource has changed since the version in If-Match.', {
         details: [{ path: 'header.if-match', message: `the current version is ${etagOf(version)}` }],
       });

@@ -10,9 +10,15 @@ import type { RateCells } from './rate-cells.ts';
 import { type RateState, retryAfterS, stateOf } from './rate-limit.ts';
 
 export const tokenLimit = 600;
-/** All tokens of an account together, in multiples of the limit of one. The headers say what is left of the token's. */
+/**
+ * All tokens of an account together, in multiples of the limit of one, where its quota says nothing else. The headers say what
+ * is left of the token's.
+ */
 export const accountFactor = 10;
 const addressLimit = 60;
+
+/** Under which the requests of all tokens of an account are counted. */
+export const accountKey = (accountId: string): string => `account ${accountId}`;
 
 /** Finds the token that a secret stands for, even if it is revoked or expired. */
 type FindToken = (secret: string) => Promise<FoundToken | undefined>;
@@ -58,6 +64,7 @@ export function createGate(
   cells: RateCells,
   clock: Clock,
   onUse: (tokenId: string) => void,
+  accountLimitOf: (accountId: string) => number | null,
   limit = tokenLimit,
 ): Gate {
   async function charge(reply: FastifyReply, key: string, limit: number): Promise<void> {
@@ -76,8 +83,9 @@ export function createGate(
 
   async function chargeAccount(accountId: string): Promise<void> {
     const nowMs = clock.now();
-    const accountLimit = accountFactor * limit;
-    const taken = await cells.take(`account ${accountId}`, accountLimit, nowMs);
+    const accountLimit = accountLimitOf(accountId);
+    if (accountLimit === null) return;
+    const taken = await cells.take(accountKey(accountId), accountLimit, nowMs);
     if (taken.admitted) return;
     const waitS = retryAfterS(accountLimit, taken, nowMs);
     const message = `Too many requests of this account: ${accountLimit} a minute over all its tokens. Try again in ${waitS} s.`;

@@ -10,6 +10,8 @@ interface Taken extends Usage {
 
 export interface RateCells {
   take(key: string, limit: number, nowMs: number): Promise<Taken> | Taken;
+  /** What was admitted, without a request. */
+  read(key: string, nowMs: number): Promise<Usage>;
   /** Deletes cells that no longer count. */
   sweep(nowMs: number): Promise<void>;
 }
@@ -27,6 +29,7 @@ export function memoryRateCells(): RateCells {
       if (admitted) used.current++;
       return { admitted, previous: used.previous, current: used.current };
     },
+    read: async (key, nowMs) => currentCell(cells, key, cellOf(nowMs)),
     async sweep(nowMs) {
       for (const [key, { cell }] of cells) if (cell < cellOf(nowMs) - 1) cells.delete(key);
     },
@@ -90,6 +93,10 @@ export function databaseRateCells(db: Db): RateCells {
         }
       });
     },
+    async read(key, nowMs) {
+      const cell = cellOf(nowMs);
+      return { previous: await findCount(db, key, cell - 1), current: await findCount(db, key, cell) };
+    },
     async sweep(nowMs) {
       const cell = cellOf(nowMs);
       for (const [key, known] of previousOf) if (known.cell < cell) previousOf.delete(key);
@@ -120,7 +127,7 @@ async function findCount(db: Db, key: string, cell: number): Promise<number> {
     .where('key', '=', key)
     .where('cell', '=', cell)
     .executeTakeFirst();
-  return row?.count ?? 0;
+  return Number(row?.count ?? 0);
 }
 
 /** Counts as many of the requested ones as fit below the cap. */

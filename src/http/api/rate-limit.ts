@@ -19,6 +19,10 @@ export function capOf(limit: number, previous: number, nowMs: number): number {
   return Math.floor(limit - previous * weight(nowMs));
 }
 
+/** How many of the requests before count now. */
+export const weighed = ({ previous, current }: Usage, nowMs: number): number =>
+  Math.ceil(previous * weight(nowMs)) + current;
+
 export interface RateState {
   limit: number;
   remaining: number;

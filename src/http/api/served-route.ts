@@ -16,11 +16,15 @@ export interface ApiCall<R extends RouteDeclaration = RouteDeclaration> {
   address: string;
   log: Log;
   page: Page;
-  /** Makes a page of rows. The caller reads one row more than the limit, which shows whether another page follows. */
+  /**
+   * Makes a page of rows. The caller reads one row more than the limit, which shows whether another page follows. One also
+   * follows where a search ended before the page was full: at `searchedTo`, where it goes on.
+   */
   paginate<Row, Item>(
     rows: Row[],
     keyOf: (row: Row) => string,
     present: (row: Row) => Item,
+    searchedTo?: string | null,
   ): { data: Item[]; page: { next: string | null; has_more: boolean } };
   /** Throws 412 if the request has an If-Match that does not match this version. */
   expectVersion(version: number): void;
@@ -34,7 +38,7 @@ export interface Answer<T> {
   location?: string;
   /** For the audit log: the project that the resource belongs to, if the path does not contain it. */
   projectId?: string;
-  /** For the audit log: the resource as it was before, in the shape of `body`. */
+  /** For the audit log: the resource as it was before, in the shape of `body`. Without it, what was created is recorded. */
   before?: unknown;
   /** For the audit log: fields that changed and whose values are never shown. */
   changedSecrets?: string[];

@@ -1,5 +1,7 @@
-// Keeps the logs of an environment within their size and age: the oldest segments go first.
+// Keeps the logs of an environment within their size and age, and those of an account within its quota: the oldest segments
+// go first.
 import { sql } from 'kysely';
+import type { Quotas } from '../../accounts/quotas.ts';
 import type { Db } from '../../db/database.ts';
 import { deleteInSlices } from '../../db/delete-slice.ts';
 import type { RetentionClock } from '../../db/retention-clock.ts';
@@ -13,22 +15,77 @@ interface RetentionParts {
   places: Places;
   maxBytes: number;
   days: number;
+  quotas: Quotas;
 }
 
 const dayMs = 86_400_000;
 const hourMs = 3_600_000;
 const rowsAtOnce = 200;
 
-/** Drops what is too much of any environment. */
+/** Drops what is too much of any environment or account, and notes what each account has. */
 export async function trimLogs(parts: RetentionParts): Promise<void> {
+  const { db, quotas } = parts;
   await dropOld(parts);
-  const sizes = await parts.db
-    .selectFrom('log_segment')
-    .select((e) => ['project_id', 'environment', e.fn.sum<number>('bytes').as('bytes')])
-    .groupBy(['project_id', 'environment'])
-    .having((e) => e.fn.sum('bytes'), '>', parts.maxBytes)
+  const accounts = await db.selectFrom('account').select('id').execute();
+  for (const { id } of accounts) {
+    const sizes = await trimEnvironments(parts, id);
+    const cap = capWithin(
+      sizes.map(({ bytes }) => bytes),
+      quotas.limitOf(id, 'log_bytes'),
+    );
+    for (const { key, bytes } of sizes) if (bytes > cap) await dropExcess(parts, key, bytes - cap);
+    await noteUsed(
+      db,
+      id,
+      sizes.reduce((sum, { bytes }) => sum + Math.min(bytes, cap), 0),
+    );
+  }
+}
+
+/** The most that each may keep so that all together fit: the largest give first. No I/O. */
+export function capWithin(sizes: readonly number[], limit: number | null): number {
+  const sum = sizes.reduce((total, bytes) => total + bytes, 0);
+  if (limit === null || sum <= limit) return Number.POSITIVE_INFINITY;
+  let left = limit;
+  const ascending = sizes.toSorted((a, b) => a - b);
+  for (const [index, bytes] of ascending.entries()) {
+    const share = Math.floor(left / (ascending.length - index));
+    if (bytes > share) return share;
+    left -= bytes;
+  }
+  return 0;
+}
+
+/** What each environment of the account has, after what is too much is gone. One is summed at a time: nobody waits for all. */
+async function trimEnvironments(parts: RetentionParts, accountId: string) {
+  const { db, maxBytes } = parts;
+  const environments = await db
+    .selectFrom('environment')
+    .innerJoin('project', 'project.id', 'environment.project_id')
+    .select(['environment.project_id', 'environment.name as environment'])
+    .where('project.account_id', '=', accountId)
     .execute();
-  for (const row of sizes) await dropExcess(parts, keyOf(row), Number(row.bytes) - parts.maxBytes);
+  const sizes: { key: EnvironmentKey; bytes: number }[] = [];
+  for (const row of environments) {
+    const { sum } = await db
+      .selectFrom('log_segment')
+      .select((e) => e.fn.sum<number | null>('bytes').as('sum'))
+      .where('project_id', '=', row.project_id)
+      .where('environment', '=', row.environment)
+      .executeTakeFirstOrThrow();
+    const bytes = Number(sum ?? 0);
+    if (bytes > maxBytes) await dropExcess(parts, keyOf(row), bytes - maxBytes);
+    if (bytes > 0) sizes.push({ key: keyOf(row), bytes: Math.min(bytes, maxBytes) });
+  }
+  return sizes;
+}
+
+async function noteUsed(db: Db, account_id: string, used: number): Promise<void> {
+  await db
+    .insertInto('account_usage')
+    .values({ account_id, resource: 'log_bytes', used })
+    .onConflict((conflict) => conflict.columns(['account_id', 'resource']).doUpdateSet({ used }))
+    .execute();
 }
 
 async function dropOld(parts: RetentionParts): Promise<void> {

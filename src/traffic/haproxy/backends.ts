@@ -1,6 +1,6 @@
 // The backends of HAProxy, each of which stands for one revision, and their servers as text. HAProxy 2.6 cannot add
 // backends at run time, so it starts with spare ones, and a reload that adds more is rare. No I/O.
-import type { Target } from '../data-plane.ts';
+import type { Share, Target } from '../data-plane.ts';
 
 /** `<project>/<environment>/<revision>`. */
 type BackendUse = string;
@@ -56,28 +56,58 @@ export class Backends {
   }
 }
 
-/** By server name, which is the id of the instance: its address. */
+/** By server name: its address. The name is the id of the instance, with a prefix while a canary runs. */
 export type Servers = ReadonlyMap<string, string>;
 
 export const noServers: Servers = new Map();
 
 const addressOf = (host: string, port: number | string): string => `${host.includes(':') ? `[${host}]` : host}:${port}`;
 
-export const serversOf = (targets: readonly Target[]): Servers =>
-  new Map(targets.map(({ instance, host, port }) => [instance, addressOf(host, port)]));
+/**
+ * While a canary runs, a visitor whose side takes no connection is answered by the other side: its instances are the backups of
+ * each backend. HAProxy uses these once all others are down, so it has to notice that: a server goes down with
+ * the first connection that it does not accept, and a check a second later brings it back.
+ */
+const watched = 'w.';
+const standIn = (revision: number): string => `r${revision}.`;
+
+/** The servers of a share's backend; `other`: the other share of the environment. */
+export function serversOf({ targets }: Share, other: Share | undefined): Servers {
+  const named = (prefix: string, list: readonly Target[]) =>
+    list.map(({ instance, host, port }): [string, string] => [`${prefix}${instance}`, addressOf(host, port)]);
+  if (other === undefined || targets.length === 0 || other.targets.length === 0) return new Map(named('', targets));
+  return new Map([...named(watched, targets), ...named(standIn(other.revision), other.targets)]);
+}
+
+/** Which instance a server is, and of which revision if it stands in for the backend's own; null: it is one of these. */
+export function readServerName(name: string): { instance: string; revision: number | null } {
+  const [, revision, instance = name] = /^(?:w|r(\d+))\.(.*)$/.exec(name) ?? [];
+  return { instance, revision: revision === undefined ? null : Number(revision) };
+}
 
 /** Without these, a server that is added at run time keeps no idle connection. */
-const serverOptions = 'pool-max-conn 256 pool-purge-delay 2s';
+const keptConnections = 'pool-max-conn 256 pool-purge-delay 2s';
+/** Nothing is checked while connections succeed: an hour is as good as never. */
+const connectionsObserved =
+  'check inter 1h fastinter 1s downinter 1s fall 1 rise 1 observe layer4 error-limit 1 on-error mark-down';
+
+const isWatched = (server: string): boolean => server.startsWith(watched);
+
+function optionsOf(server: string): string {
+  if (isWatched(server)) return `${keptConnections} ${connectionsObserved}`;
+  return readServerName(server).revision === null ? keptConnections : `${keptConnections} backup`;
+}
 
 /** `use`: the revision that the backend stands for; null: a spare one. */
 export function backendText(name: string, use: string | null, servers: Servers): string {
-  const lines = [...servers].map(([server, address]) => `    server ${server} ${address} ${serverOptions}\n`);
+  const lines = [...servers].map(([server, address]) => `    server ${server} ${address} ${optionsOf(server)}\n`);
   return `# ${use ?? 'spare'}\nbackend ${name}\n${lines.join('')}`;
 }
 
 export const addServer = (backend: string, server: string, address: string): string[] => [
-  `add server ${backend}/${server} ${address} ${serverOptions}`,
+  `add server ${backend}/${server} ${address} ${optionsOf(server)}`,
   setState(backend, server, 'ready'),
+  ...(isWatched(server) ? [`enable health ${backend}/${server}`] : []),
 ];
 
 export function moveServer(backend: string, server: string, address: string): string {

@@ -44,7 +44,7 @@ export function configText(settings: HaproxySettings, files: HaproxyFiles): stri
   return [
     globalSection(settings, files),
     defaultsSection(settings.limits),
-    frontendSection(settings, files),
+    ...frontends(settings, files),
     'backend visitors',
     '    stick-table type string len 255 size 200k expire 1h store gpc0',
     '',
@@ -87,8 +87,10 @@ function defaultsSection(limits: ProxyLimits): string {
     balance roundrobin
     option abortonclose
     option http-keep-alive
+    option forwardfor
     option idle-close-on-response
     option redispatch 1
+    option allbackups
     http-reuse safe
     retries 3
     retry-on conn-failure empty-response
@@ -100,8 +102,7 @@ function defaultsSection(limits: ProxyLimits): string {
     timeout http-keep-alive ${limits.keepAliveMs}ms
     timeout tunnel ${limits.tunnelIdleMs}ms
     timeout client-fin 5s
-    unique-id-format req_%{+X}o%Ts%rt%pid
-    log-format "%[date(0,ms)] %[${routeField('project')}] %[${routeField('environment')}] %[var(txn.revision)] %ST %Tw %Tc %Tr %Ta %ts %U %[var(txn.length)] %[var(txn.bucket)] %s %[var(txn.path)]"
+    log-format "%[date(0,ms)] %[var(txn.route)] %ST %Tw %Tc %Tr %Ta %ts %U %[var(txn.length)] %s %[var(txn.unit)]"
 ${ownErrors()}`;
 }
 
@@ -122,8 +123,11 @@ function ownErrors(): string {
     .join('');
 }
 
+/** Not `unique-id-format`: that makes one for the log of every request. All of these stay the same during a request. */
+const requestId = 'req_%{+X}o%Ts%rt%pid';
+
 const plainText = (text: string): string =>
-  `content-type "text/plain; charset=utf-8" lf-string "${text} (%[unique-id])\\n" hdr cache-control no-store hdr x-content-type-options nosniff hdr x-request-id %[unique-id]`;
+  `content-type "text/plain; charset=utf-8" lf-string "${text} (${requestId})\\n" hdr cache-control no-store hdr x-content-type-options nosniff hdr x-request-id ${requestId}`;
 
 const refuse = (status: number, text: string, condition: string): string =>
   `    http-request return status ${status} ${plainText(text)} if ${condition}`;
@@ -134,24 +138,98 @@ const refuseAndClose = (status: number, text: string, condition: string): string
 
 const malformed = (condition: string): string => refuseAndClose(400, 'the request is malformed', condition);
 
-function frontendSection(settings: HaproxySettings, files: HaproxyFiles): string {
-  const { http, https, limits } = settings;
-  const tls = `    bind ${https} ssl crt-list ${files.certificateList} strict-sni alpn h2,http/1.1 tls-ticket-keys ${files.ticketKeys}`;
+function frontends(settings: HaproxySettings, files: HaproxyFiles): string[] {
+  const { http, https } = settings;
+  const plain: Listener = { address: http, options: '', proto: 'http' };
+  if (https === null) return [frontendSection('visitors-in', plain, settings, files)];
+  const options = ` ssl crt-list ${files.certificateList} strict-sni alpn h2,http/1.1 tls-ticket-keys ${files.ticketKeys}`;
+  const secure: Listener = { address: https, options, proto: 'https' };
   return [
-    'frontend visitors-in',
-    `    bind ${http}`,
-    ...(https === null ? [] : [tls]),
-    ...(limits.connectionsPerAddress === 0 ? [] : addressLimit(settings)),
+    frontendSection('visitors-in', plain, settings, files),
+    frontendSection('secure-visitors-in', secure, settings, files),
+  ];
+}
+
+interface Listener {
+  address: string;
+  /** Of its bind line. */
+  options: string;
+  proto: 'http' | 'https';
+}
+
+function frontendSection(name: string, listener: Listener, settings: HaproxySettings, files: HaproxyFiles): string {
+  return [
+    `frontend ${name}`,
+    `    bind ${listener.address}${listener.options}`,
+    ...(settings.limits.connectionsPerAddress === 0 ? [] : addressLimit(settings)),
+    ...shortWay(listener, files),
     ...requestChecks(),
     ...trustedClient(settings),
     ...routing(settings, files),
     ...balancing(),
     ...forwarding(),
+    ...['keep-alive', 'proxy-connection', 'proxy-authenticate'].map(
+      (header) => `    http-response del-header ${header}`,
+    ),
     `    http-response return status 502 ${plainText('the instance did not give an answer')} if { status ge 600 }`,
+    `    use_backend %[${routeField('backend')}] if is_short`,
     '    use_backend challenges if is_challenge',
     '    use_backend %[var(txn.backend)]',
     '',
   ].join('\n');
+}
+
+/**
+ * What no request on the short way has, looked for in all its headers at once: characters that do not belong there,
+ * folded lines, a body without a length or with a long number for it, upgrades, expectations, headers that are removed.
+ */
+const unusualHeaders = [
+  '[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f]|  ',
+  '(^|\\n)(expect|transfer.encoding|upgrade|content_length|content-length: [^\\r]{16}|te:|http2',
+  'x.forwarded|x.real|forwarded|proxy|keep.alive)',
+].join('|');
+
+/**
+ * Each rule costs time, and for most requests nearly all of them change nothing. One that meets these conditions is such
+ * a request: its host is in the map as it stands, so it is well formed; its route has neither a canary nor a redirect;
+ * and it has nothing that is checked or removed further down. Any other takes the long way, through every rule. What all
+ * requests of a connection share is made once, and nothing is copied to a variable that is read only twice.
+ */
+function shortWay({ address, proto }: Listener, files: HaproxyFiles): string[] {
+  const takeIf = (condition: string): string =>
+    `    http-request set-var(txn.short) bool(true) if plain_route ${condition} one_host !unusual_method !reserved_path !unusual_headers`;
+  const sender = (node: string): string => `"for=${node};proto=${proto};host="`;
+  const add = (header: string, value: string): string => `    http-request add-header ${header} ${value} if is_short`;
+  const isSecure = proto === 'https';
+  return [
+    '    acl from_ipv6 src -m sub :',
+    `    tcp-request connection set-var-fmt(sess.sender) ${sender('%[src]')} if !from_ipv6`,
+    `    tcp-request connection set-var-fmt(sess.sender) ${sender('\\"[%[src]]\\"')} if from_ipv6`,
+    ...(isSecure ? ['    tcp-request session set-var(sess.server_name) ssl_fc_sni'] : []),
+    `    http-request set-var(txn.route) req.hdr(host),map_str(${files.routes})`,
+    `    http-request set-var(txn.route) req.hdr(host),host_only,map_str(${files.routes}) if !{ var(txn.route) -m found } { req.hdr(host),port_only lt 100000 }`,
+    `    acl plain_route var(txn.route) -m end |${routeKinds.plain}${isSecure ? ` |${routeKinds.secure}` : ''}`,
+    '    acl unusual_method method TRACE CONNECT',
+    '    acl reserved_path path_beg /.well-known/',
+    '    acl one_host req.hdr_cnt(host) eq 1',
+    `    acl unusual_headers req.hdrs -m reg '${unusualHeaders}'`,
+    ...(isSecure
+      ? [
+          '    acl of_connection req.hdr(host),host_only,strcmp(sess.server_name) eq 0',
+          takeIf('of_connection { req.ver 1.1 } { url_beg / }'),
+          takeIf("of_connection { req.ver 2.0 } { url -m reg '^https://[^/?#@]+/' }"),
+        ]
+      : [takeIf('{ req.ver 1.1 } { url_beg / }')]),
+    '    acl is_short var(txn.short) -m bool',
+    '    http-request set-var(txn.length) req.hdr(content-length) if is_short',
+    add('X-Forwarded-Host', '%[req.hdr(host)]'),
+    add('X-Forwarded-Proto', proto),
+    add('X-Forwarded-Port', address.slice(address.lastIndexOf(':') + 1)),
+    add('Forwarded', '%[var(sess.sender)]\\"%[req.hdr(host)]\\"'),
+    `${keepNoCopy} is_short`,
+    '    http-request allow if is_short',
+    '    http-request set-var(txn.authority) req.hdr(host)',
+  ];
 }
 
 /** Of IPv6 a /64 counts as one address. */
@@ -234,7 +312,6 @@ function routing({ redirectPort, https }: HaproxySettings, files: HaproxyFiles):
     refuse(404, 'nothing is deployed under this host name', '!is_challenge !{ var(txn.route) -m found }'),
     ...(https !== null && redirectPort !== null ? [redirect] : []),
     '    http-request set-var(txn.length) req.hdr(content-length)',
-    `    http-request set-var(txn.revision) ${routeField('revision')}`,
     `    http-request set-var(txn.backend) ${routeField('backend')}`,
     `    http-request set-var(txn.limit) ${routeField('limit')},add(0)`,
   ];
@@ -253,14 +330,15 @@ function balancing(): string[] {
     `    http-request set-var(txn.bucket) sc0_inc_gpc0(visitors),mul(${rotationStep}),mod(${buckets}) if has_canary !known_visitor`,
     '    http-request set-var(txn.cookie) var(txn.bucket) if has_canary !known_visitor',
     '    http-request set-var(txn.bucket) req.cook(sluice_revision),add(0) if has_canary known_visitor',
-    // Whose request it is, and what for, is logged while a canary runs.
-    `    http-request set-var(txn.path) path,bytes(0,${loggedPath}) if has_canary`,
     `    http-request set-var(txn.left) var(txn.bucket),add(txn.offset),mod(${buckets}),sub(txn.limit) if has_canary`,
     // A side without instances leaves its visitors to the other.
     '    http-request set-var(txn.left) int(0) if has_canary { var(txn.canary),nbsrv -m int eq 0 }',
     '    http-request set-var(txn.left) int(-1) if has_canary { var(txn.backend),nbsrv -m int eq 0 } !{ var(txn.canary),nbsrv -m int eq 0 }',
+    `    http-request set-var(txn.revision) ${routeField('revision')} if has_canary`,
     `    http-request set-var(txn.revision) ${routeField('canaryRevision')} if ${chosen}`,
     `    http-request set-var(txn.backend) var(txn.canary) if ${chosen}`,
+    // Which side got it, whose request it is, and what for: logged while a canary runs.
+    `    http-request set-var-fmt(txn.unit) %[var(txn.revision)]|%[var(txn.bucket)]|%[path,bytes(0,${loggedPath})] if has_canary`,
     '    http-response add-header set-cookie "sluice_revision=%[var(txn.cookie)]; Path=/; Max-Age=86400; HttpOnly; SameSite=Lax" if { var(txn.cookie) -m found }',
   ];
 }
@@ -270,18 +348,18 @@ function forwarding(): string[] {
     "    http-request replace-uri '^[^/]*//[^/?]*/?(.*)$' '/\\1' if !{ url_beg / } { req.ver 1.0 1.1 }",
     '    http-request del-header Upgrade if { req.hdr(upgrade) -m reg -i \\bh2c?\\b }',
     `    http-request del-header ^(${removedHeaders})$ -m reg`,
-    '    http-response del-header ^(keep-alive|proxy-connection|proxy-authenticate)$ -m reg',
-    // Added, not set: whatever the client sent under these names was removed just now.
-    '    http-request add-header X-Forwarded-For %[src]',
+    // Added, not set: whatever the client sent under these names was removed just now. X-Forwarded-For is an option.
     '    http-request add-header X-Forwarded-Proto %[var(txn.proto)]',
-    '    http-request add-header X-Forwarded-Host %[req.hdr(host)]',
+    '    http-request add-header X-Forwarded-Host %[var(txn.authority)]',
     '    http-request add-header X-Forwarded-Port %[dst_port]',
-    '    acl from_ipv6 src -m sub :',
-    '    http-request add-header Forwarded for=%[src];proto=%[var(txn.proto)];host=\\"%[req.hdr(host)]\\" if !from_ipv6',
-    '    http-request add-header Forwarded for=\\"[%[src]]\\";proto=%[var(txn.proto)];host=\\"%[req.hdr(host)]\\" if from_ipv6',
-    '    http-request disable-l7-retry if !{ method GET HEAD OPTIONS PUT DELETE }',
+    '    http-request add-header Forwarded for=%[src];proto=%[var(txn.proto)];host=\\"%[var(txn.authority)]\\" if !from_ipv6',
+    '    http-request add-header Forwarded for=\\"[%[src]]\\";proto=%[var(txn.proto)];host=\\"%[var(txn.authority)]\\" if from_ipv6',
+    keepNoCopy,
   ];
 }
+
+/** HAProxy copies requests that it may send a second time. */
+const keepNoCopy = '    http-request disable-l7-retry if !{ method GET HEAD OPTIONS PUT DELETE }';
 
 /**
  * Health checks of load balancers and kubelets, answered as proxy/probe.ts answers them. They come after the route
@@ -310,7 +388,11 @@ const fieldNumbers = {
   environment: 7,
   revision: 8,
   canaryRevision: 9,
+  kind: 10,
 } as const;
+
+/** `plain`: neither a canary nor a redirect; `secure`: no canary, and plain HTTP is redirected. */
+const routeKinds = { plain: 'plain', secure: 'secure', other: 'other' } as const;
 
 type Field = keyof typeof fieldNumbers;
 const fields = Object.keys(fieldNumbers) as Field[];
@@ -335,6 +417,14 @@ export function routeValue(
     environment,
     revision: stable?.revision ?? 0,
     canaryRevision: canary?.revision ?? 0,
+    kind: routeKinds[!stable || canary ? 'other' : secure ? 'secure' : 'plain'],
   };
   return fields.map((name) => values[name]).join('|');
+}
+
+/** What a route is for, as the log has it: its stable revision. */
+export function readRoute(value: string): { project: string; environment: string; revision: number } {
+  const values = value.split('|');
+  const at = (name: Field): string => values[fieldNumbers[name] - 1] ?? '';
+  return { project: at('project'), environment: at('environment'), revision: Number(at('revision')) };
 }

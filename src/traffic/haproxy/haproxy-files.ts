@@ -21,6 +21,8 @@ export interface HaproxyFiles {
   pid: string;
   /** Of the configuration with which it runs. */
   hash: string;
+  /** The ids of its workers, of those that ended while nothing watched them, too. */
+  workers: string;
 }
 
 /** `sockets`: a folder whose path is short enough for unix sockets (107 bytes). */
@@ -38,6 +40,7 @@ export const haproxyFiles = (folder: string, sockets: string): HaproxyFiles => (
   masterSocket: join(sockets, 'haproxy-master.sock'),
   pid: join(folder, 'haproxy.pid'),
   hash: join(folder, 'config.hash'),
+  workers: join(folder, 'workers'),
 });
 
 export const haproxyFilesOf = (dataDir: string): HaproxyFiles =>

@@ -84,7 +84,7 @@ export async function replacedWorkers(files: HaproxyFiles): Promise<string[]> {
 
 const pidOf = (worker: string): number => Number(worker.split('-')[1]);
 
-const isAlive = (worker: string): boolean => runOf(pidOf(worker)) === worker;
+export const isAlive = (worker: string): boolean => runOf(pidOf(worker)) === worker;
 
 /** Has a worker write to its log. By way of the master, which also knows the workers that a reload has replaced. */
 export async function writeToLog(files: HaproxyFiles, worker: string, line: string): Promise<void> {

@@ -16,8 +16,11 @@ import { ask } from './haproxy-socket.ts';
 import { RunningHosts, RunningServers } from './running-state.ts';
 
 const spareBackends = 128;
-/** A request that has just looked up its host is on its way to the backend it found. */
-const settleMs = 1000;
+/**
+ * A request that has just looked up its host is on its way to the backend it found. Where the only instance there takes no
+ * connection, HAProxy waits for a second before it asks another, up to three times.
+ */
+const settleMs = 4000;
 /** Longer than a request may try to connect, again and again, within the backend it has. */
 const restMs = 20_000;
 
@@ -112,9 +115,10 @@ export class HaproxyRoutes {
   #wantedBackends(routes: EnvironmentRoutes): Map<string, Wanted> {
     const wanted = new Map<string, Wanted>();
     for (const [revision, use] of usesOf(routes)) {
-      const { targets } = routes.shares.find((share) => share.revision === revision)!;
+      const own = routes.shares.find((share) => share.revision === revision)!;
+      const other = routes.shares.find((share) => share.revision !== revision);
       this.#emptied.delete(use);
-      wanted.set(this.#backends.assign(use)!, { use, servers: serversOf(targets) });
+      wanted.set(this.#backends.assign(use)!, { use, servers: serversOf(own, other) });
     }
     return wanted;
   }

@@ -23,6 +23,7 @@ import { configText, type HaproxySettings } from './haproxy-config.ts';
 import { type HaproxyFiles, makeFolders, readOrEmpty, replaceFile } from './haproxy-files.ts';
 import {
   currentWorker,
+  isAlive,
   ReplacedWorkers,
   reload,
   replacedWorkers,
@@ -61,6 +62,10 @@ class Haproxy implements DataPlane {
   readonly #certificates: HaproxyCertificates | null;
   readonly #logs = new Map<string, RequestLog>();
   readonly #replaced: ReplacedWorkers;
+  /** Those that are in the file. */
+  #workers: string[] = [];
+  /** Those that ended while no process of ours ran: their rows would hold up deployments until their leases are over. */
+  #endedUnseen: string[] = [];
   #observer: RouterObserver = { joining: async () => {}, catchUp: async () => {}, moved: () => {}, left: () => {} };
   /** One after another: changes, reloads, checks. */
   #last: Promise<void> = Promise.resolve();
@@ -89,6 +94,8 @@ class Haproxy implements DataPlane {
   /** Goes on with a HAProxy that runs already. */
   async open(): Promise<void> {
     await ensureTicketKeys(this.#files.ticketKeys);
+    this.#workers = (await readOrEmpty(this.#files.workers)).split('\n').filter((id) => id !== '');
+    this.#endedUnseen = this.#workers.filter((id) => !isAlive(id));
     await this.#routes.open();
     await this.#certificates?.open();
     this.#challenges = await startChallengeResponder(
@@ -114,6 +121,7 @@ class Haproxy implements DataPlane {
 
   observe(observer: RouterObserver): void {
     this.#observer = observer;
+    for (const id of this.#endedUnseen.splice(0)) observer.left(id);
   }
 
   async load(version: number, batches: AsyncIterable<EnvironmentRoutes[]>): Promise<void> {
@@ -132,6 +140,8 @@ class Haproxy implements DataPlane {
       this.#latest = version;
       await this.#reached(version);
     });
+    // An earlier process may have left some whose names were deleted since.
+    this.#certificates?.refreshAll();
   }
 
   change(version: number, environments: EnvironmentRoutes[]): void {
@@ -157,13 +167,16 @@ class Haproxy implements DataPlane {
 
   async #apply(environments: EnvironmentRoutes[]): Promise<void> {
     if (environments.length === 0) return;
+    // Names that nobody has any more go from HAProxy, too.
+    const before = environments.flatMap((routes) => this.#routes.environments.get(routesKey(routes))?.hosts ?? []);
     await this.#routes.write(environments);
     await this.#inRunning(async () => {
       if (this.#routes.lackBackends) await this.#reload();
       await this.#routes.change(environments);
     });
     this.#routes.settle(environments);
-    this.#certificates?.refresh(environments.flatMap(({ hosts }) => hosts.map(({ name }) => name)));
+    const hosts = [...before, ...environments.flatMap((routes) => routes.hosts)];
+    this.#certificates?.refresh(hosts.map(({ name }) => name));
   }
 
   /** Where it fails, what HAProxy has is not known: it keeps what it had, or a part, until it is compared with the files. */
@@ -234,9 +247,16 @@ class Haproxy implements DataPlane {
       await this.#observer.joining({ id: worker, version: this.#version });
     }
     this.#followLog(worker);
+    await this.#noteWorker(worker);
     await this.#routes.attach();
     this.#worker = worker;
     this.#certificates?.attach();
+  }
+
+  async #noteWorker(worker: string): Promise<void> {
+    if (this.#workers.includes(worker)) return;
+    this.#workers = [...this.#workers.filter(isAlive), worker];
+    await replaceFile(this.#files.workers, this.#workers.map((id) => `${id}\n`).join(''));
   }
 
   /** The log of a worker that is being replaced goes on until its last request has ended. */
@@ -274,10 +294,14 @@ class Haproxy implements DataPlane {
     const log = this.#worker === null ? undefined : this.#logs.get(this.#worker);
     if (backends.size === 0 || !log) return;
     const sessions = readSessions(await ask(this.#files.adminSocket, 'show sess'));
-    for (const [backend, use] of backends) {
+    for (const [, use] of backends) {
+      const own = sessions.filter(({ backend, standIn }) => {
+        const asked = backends.get(backend);
+        return asked && routesKey(asked) === routesKey(use) && (standIn ?? asked.revision) === use.revision;
+      });
       log.setWaiting(
         use,
-        sessions.filter((session) => session.backend === backend).map(({ ageMs }) => ageMs),
+        own.map(({ ageMs }) => ageMs),
       );
     }
   }

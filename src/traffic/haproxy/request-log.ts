@@ -1,10 +1,13 @@
 // What HAProxy's log says of requests, as measurements. HAProxy keeps the latest lines in memory, and gives a new
 // reader those it still has. So a process that follows after another counts the same lines again, and comes
 // to the same absolute numbers.
+import { Memo } from '../../lib/bounded-cache.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { MeasuredBatch } from '../data-plane.ts';
 import { outcomeOf, TrafficCounter } from '../measurements.ts';
-import { abandonedAfterMs, type Outcome, type Unit } from '../request-detail.ts';
+import { abandonedAfterMs, type Outcome, routePattern, type Unit } from '../request-detail.ts';
+import { readServerName } from './backends.ts';
+import { readRoute } from './haproxy-config.ts';
 import type { HaproxyFiles } from './haproxy-files.ts';
 import { writeToLog } from './haproxy-process.ts';
 import { follow } from './haproxy-socket.ts';
@@ -24,6 +27,8 @@ export interface LoggedRequest {
   outcome: Outcome;
   /** null: no canary runs. */
   unit: Unit | null;
+  /** The revision whose instance answered, because none of its own took a connection; null: one of its own did, or none. */
+  standIn: number | null;
 }
 
 /** The first letter says who ended the session: the server, its time limit, or HAProxy itself for want of a server. */
@@ -35,25 +40,33 @@ const isOfVisitor = (ended: string): boolean => 'Cc'.includes(ended[0]!);
 const isStalledUpload = (status: string, uploaded: string, length: string): boolean =>
   status === '504' && Number(uploaded) < Number(length);
 
+/** A busy host has the same route and the same few servers in its lines. */
+const routesRead = new Memo<RevisionUse>(1000);
+const serversRead = new Memo<ReturnType<typeof readServerName>>(1000);
+
 /** Null for a line that is not about a routed request. */
 export function readLogLine(line: string): LoggedRequest | null {
   const fields = line.split(' ');
-  if (fields.length !== 15 || fields[1] === '-') return null;
-  const [at, project, environment, revision, status, queued, connected, answered, all, ended, ...rest] = fields;
-  const [uploaded, length, bucket, instance, path] = rest;
+  if (fields.length !== 12 || fields[1] === '-') return null;
+  const [at, route, status, queued, connected, answered, all, ended, uploaded, length, server, unit] = fields;
+  const { instance, revision: standIn } = serversRead.get(server!, readServerName);
   const waited = Math.max(0, Number(queued)) + Math.max(0, Number(connected));
   const hasAnswer = Number(answered) >= 0;
   const tookMs = hasAnswer ? waited + Number(answered) : Math.max(0, Number(all));
   const outcome = outcomeOfLine(Number(status), ended!, isStalledUpload(status!, uploaded!, length!));
   const isAbandoned = outcome === 'ok' && isOfVisitor(ended!) && !hasAnswer && tookMs >= abandonedAfterMs;
+  const { project, environment, revision: stable } = routesRead.get(route!, readRoute);
+  // Of a canary's environment: revision, bucket and path. A path may have any character but a blank.
+  const [, revision, bucket, path] = (unit !== '-' && /^(\d+)\|(\d+)\|(.*)$/.exec(unit!)) || [];
   return {
+    project,
+    environment,
     at: Number(at),
-    project: project!,
-    environment: environment!,
-    revision: Number(revision),
+    revision: revision === undefined ? stable : Number(revision),
     tookMs,
     outcome: isAbandoned ? 'abandoned' : outcome,
-    unit: bucket === '-' ? null : { bucket: Number(bucket), instance: instance!, path: path! },
+    unit: bucket === undefined ? null : { bucket: Number(bucket), instance, pattern: routePattern(path!) },
+    standIn,
   };
 }
 
@@ -106,8 +119,18 @@ export class RequestLog {
     this.#lineAt = this.#clock.now();
     const request = readLogLine(line);
     if (request === null) return;
-    const counter = this.#counter.of(request.project, request.environment, request.revision);
-    counter.countRequest(request.at, request.tookMs, request.outcome, request.unit);
+    if (request.standIn === null) {
+      this.#count(request);
+      return;
+    }
+    // Both are counted, as the built-in proxy does: the side that the visitor belongs to could not answer.
+    this.#count({ ...request, outcome: 'error', unit: request.unit && { ...request.unit, instance: '' } });
+    this.#count({ ...request, revision: request.standIn });
+  }
+
+  #count({ project, environment, revision, at, tookMs, outcome, unit }: LoggedRequest): void {
+    const counter = this.#counter.of(project, environment, revision);
+    counter.countRequest(at, tookMs, outcome, unit);
     counter.retired = true; // when it retires is not known here: it goes with its last bucket, and comes back with a request
   }
 
@@ -147,13 +170,15 @@ export class RequestLog {
 /** The bit of a session whose response has not begun (AN_RES_WAIT_HTTP). */
 const waitsForResponse = 0x400000;
 
-/** What `show sess` says of requests that wait for an answer: their backend, and for how long. */
-export function readSessions(text: string): { backend: string; ageMs: number }[] {
+/** What `show sess` says of requests that wait for an answer: their backend, who stands in for it, and for how long. */
+export function readSessions(text: string): { backend: string; standIn: number | null; ageMs: number }[] {
   return text.split('\n').flatMap((line) => {
-    const [, backend, age, flags] = / be=(\S+) .* age=(\S+) .* rp\[[^\]]*an=([0-9a-f]+)h/.exec(line) ?? [];
+    const [, backend, server, age, flags] =
+      / be=(\S+) srv=(\S+) .*age=(\S+) .* rp\[[^\]]*an=([0-9a-f]+)h/.exec(line) ?? [];
     if (!backend || (Number.parseInt(flags!, 16) & waitsForResponse) === 0) return [];
     // Ages are differences of whole seconds: one may be up to a second too many.
-    return [{ backend, ageMs: Math.max(0, readAge(age!) - 1000) }];
+    const standIn = readServerName(server!).revision;
+    return [{ backend, standIn, ageMs: Math.max(0, readAge(age!) - 1000) }];
   });
 }
 

@@ -20,7 +20,7 @@ import type { IdSource } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
 import { cookieOf } from '../balance.ts';
 import { type OpenRequest, outcomeOf } from '../measurements.ts';
-import { abandonedAfterMs, type Outcome, type Unit } from '../request-detail.ts';
+import { abandonedAfterMs, type Outcome, routePattern, type Unit } from '../request-detail.ts';
 import { Attempt, type AttemptFailure, type AttemptOwner, discardRest, UploadBody } from './attempt.ts';
 import { type ErrorResponse, errorResponses, refuseRequest, sendErrorResponse } from './error-responses.ts';
 import { codeOf, errorResponseTo, type FailedRequests, isOfInstance, isSafeToRepeat } from './failures.ts';
@@ -57,6 +57,9 @@ export interface ProxyContext {
 }
 
 const none: Instance[] = [];
+
+/** Copying more than this costs more than a second piece. */
+const joinedBytes = 16 * 1024;
 
 export class Exchange implements AttemptOwner {
   readonly #context: ProxyContext;
@@ -189,13 +192,27 @@ export class Exchange implements AttemptOwner {
   }
 
   onData(chunk: Buffer): boolean {
+    const isFirst = this.#isHeadHeld;
     this.#isHeadHeld = false;
-    if (this.#response.write(chunk)) return true;
+    if (isFirst ? this.#writeFirst(chunk) : this.#response.write(chunk)) return true;
     if (!this.#listensForDrain) {
       this.#listensForDrain = true;
       this.#response.on('drain', () => this.#attempt!.resume());
     }
     return false;
+  }
+
+  /**
+   * Node writes the head and a string that follows it as one string, but a buffer as a second piece. Corking by hand
+   * spares the turn in which Node would uncork, and the empty piece that it writes at the end of a corked response.
+   */
+  #writeFirst(chunk: Buffer): boolean {
+    const { socket, chunkedEncoding } = this.#response;
+    if (!socket || chunkedEncoding !== false || chunk.length > joinedBytes) return this.#response.write(chunk);
+    socket.cork();
+    const goesOn = this.#response.write(chunk.toString('latin1'), 'latin1');
+    socket.uncork();
+    return goesOn;
   }
 
   onEnd(trailers: IncomingHttpHeaders): void {
@@ -269,7 +286,7 @@ export class Exchange implements AttemptOwner {
   #unit(): Unit | null {
     if (!this.#isDetailed) return null;
     const { bucket, path } = this.#head;
-    return { bucket, path, instance: this.#attempt?.instance.id ?? '' };
+    return { bucket, pattern: routePattern(path), instance: this.#attempt?.instance.id ?? '' };
   }
 
   #waitAt(backend: Backend | null): void {

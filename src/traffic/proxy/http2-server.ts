@@ -49,6 +49,7 @@ export function serveHttp2(context: ProxyContext, socket: TLSSocket, sessions: S
     if (stream.closed || stream.destroyed) return; // reset right after its head
     open++;
     stream.once('close', () => open--);
+    stream.once('aborted', () => setImmediate(endAborted, stream));
     serveStream(context, stream, new Http2Response(stream, headers[':method'] === 'HEAD'), rawHeaders, socket);
   });
   session.on('timeout', () => {
@@ -56,6 +57,14 @@ export function serveHttp2(context: ProxyContext, socket: TLSSocket, sessions: S
     else session.setTimeout(limits.keepAliveMs);
   });
   session.setTimeout(limits.keepAliveMs);
+}
+
+/**
+ * Node keeps a stream that the visitor reset with NO_ERROR until its response has ended, which nobody waits for any more:
+ * its trailers are never asked for, so it would hold its instance for ever.
+ */
+function endAborted(stream: ServerHttp2Stream): void {
+  if (stream.rstCode === constants.NGHTTP2_NO_ERROR) stream.destroy();
 }
 
 function serveStream(
@@ -207,8 +216,8 @@ class Http2Response implements VisitorResponse {
     stream.respond(headers, { waitForTrailers });
   }
 
-  write(chunk: Buffer): boolean {
-    return !this.#hasBody || this.#isOver || this.#stream.write(chunk);
+  write(chunk: Buffer | string, encoding: BufferEncoding = 'latin1'): boolean {
+    return !this.#hasBody || this.#isOver || this.#stream.write(chunk, encoding);
   }
 
   addTrailers(trailers: readonly [string, string][]): void {

@@ -31,6 +31,11 @@ export interface VisitorResponse {
   flushHeaders?(): void;
   /** False: the caller should wait for `drain`. */
   write(chunk: Buffer): boolean;
+  write(text: string, encoding: 'latin1'): boolean;
+  /** Of HTTP/1.1: null while a response before this one is under way on the connection. */
+  readonly socket?: Socket | null;
+  /** Of HTTP/1.1: the body is sent in chunks, each with its length. */
+  readonly chunkedEncoding?: boolean;
   addTrailers(trailers: readonly [string, string][]): void;
   end(text?: string): unknown;
   writeContinue(): void;

@@ -13,6 +13,8 @@ export interface WorkerSettings {
   name: string;
   /** Where the agent listens. */
   agentSocket: string;
+  /** Where it waits for its successors if its supervisor is killed. */
+  supervisorSocket: string;
   /** The last table, the certificates in use, and measurements that were not handed over. */
   routingDir: string;
   /** Base64; opens the certificates in `routingDir`. */
@@ -31,6 +33,9 @@ export interface WorkerSettings {
 }
 
 /** Where the agent listens for its workers. */
+/** Where a worker finds the last table if nobody gives it one. */
+export const tablePathIn = (routingDir: string): string => join(routingDir, 'table.ndjson');
+
 export const agentSocketPath = (dataDir: string): string => socketPathIn(join(dataDir, 'routing'), 'agent.sock');
 
 export type ToWorker =

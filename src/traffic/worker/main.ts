@@ -1,8 +1,9 @@
-// The entry of a router worker, which its supervisor starts with its sockets and a channel. It ends on SIGTERM, or when
-// its supervisor has ended, once its requests have.
+// The entry of a router worker, which its supervisor starts with its sockets and a channel. It ends on SIGTERM once its
+// requests have. If its supervisor is killed it serves on, until the next one has workers of its own.
 import '../../lib/source-stacks.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { createLog } from '../../lib/log.ts';
+import { startHeartbeat, waitForSuccessors } from '../../lib/supervised.ts';
 import type { WorkerSettings } from './agent-protocol.ts';
 import { Worker } from './worker.ts';
 
@@ -17,7 +18,10 @@ const worker = new Worker({
   onReady: () => process.send?.({ ready: true }),
 });
 
+let isEnding = false;
 async function end(why: string): Promise<void> {
+  if (isEnding) return;
+  isEnding = true;
   log.info({ why }, 'draining');
   await worker.stop();
   log.flush(() => process.exit(0));
@@ -25,5 +29,11 @@ async function end(why: string): Promise<void> {
 
 process.on('SIGTERM', () => void end('SIGTERM'));
 process.on('SIGINT', () => {}); // of a terminal, which its supervisor gets too
-process.on('disconnect', () => void end('the supervisor has ended'));
+process.on('disconnect', async () => {
+  if (isEnding) return;
+  log.warn('the supervisor has ended: serving on until the next one takes over');
+  await waitForSuccessors(settings.supervisorSocket);
+  await end('the next supervisor has taken over');
+});
+startHeartbeat(() => null);
 worker.start();

@@ -7,9 +7,11 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { appendFile, mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
 import type { Log } from '../../lib/log.ts';
 import { createSeal, type Seal } from '../../lib/seal.ts';
 import { type EnvironmentRoutes, routesKey, type StoredCertificate } from '../data-plane.ts';
+import { tablePathIn } from './agent-protocol.ts';
 
 /** Changes that may follow a whole table, besides as many as it has environments. */
 const spareLines = 1000;
@@ -17,33 +19,40 @@ const linesAtOnce = 500;
 
 type Line = { whole: number } | { routes: EnvironmentRoutes } | { version: number; changed: EnvironmentRoutes[] };
 
-const pathIn = (dir: string): string => join(dir, 'table.ndjson');
-
 interface DiskTable {
   version: number;
   environments: EnvironmentRoutes[];
 }
 
-/** null: there is none. A last line that was not completed is left out. */
-export function readDiskTable(dir: string): DiskTable | null {
+interface ReadTable extends DiskTable {
+  /** Lines that were left out because they are not as they were written. */
+  damaged: number;
+}
+
+/** null: there is none. A line that is damaged is left out, and so is a last one that was not completed. */
+export function readDiskTable(dir: string): ReadTable | null {
   let text: string;
   try {
-    text = readFileSync(pathIn(dir), 'utf8');
+    text = readFileSync(tablePathIn(dir), 'utf8');
   } catch {
     return null;
   }
   const environments = new Map<string, EnvironmentRoutes>();
   let version: number | null = null;
+  let damaged = 0;
   for (const line of text.split('\n').slice(0, -1)) {
-    const entry = JSON.parse(line) as Line;
-    if ('whole' in entry) version = entry.whole;
+    const entry = readLine(line);
+    if (entry === null) damaged++;
+    else if ('whole' in entry) version = entry.whole;
     else if ('routes' in entry) environments.set(routesKey(entry.routes), entry.routes);
-    else if (version !== null && entry.version > version) {
+    else if (entry.version > (version ?? 0)) {
       for (const routes of entry.changed) environments.set(routesKey(routes), routes);
       version = entry.version;
     }
   }
-  return version === null ? null : { version, environments: [...environments.values()] };
+  // Where the line with the version is damaged, the agent is asked for everything.
+  if (version === null && damaged === 0) return null;
+  return { version: version ?? 0, environments: [...environments.values()], damaged };
 }
 
 /** Writes in the background, in order. What cannot be written is logged, and written with the next whole table. */
@@ -94,7 +103,7 @@ export class DiskTableWriter {
       const changes = this.#changes;
       this.#changes = [];
       this.#lines -= changes.length;
-      if (changes.length > 0) await appendFile(pathIn(this.#dir), textOf(changes), { mode: 0o600 });
+      if (changes.length > 0) await appendFile(tablePathIn(this.#dir), textOf(changes), { mode: 0o600 });
     }
   }
 
@@ -102,7 +111,7 @@ export class DiskTableWriter {
     this.#needsWhole = false;
     this.#changes = [];
     const { version, environments } = this.#snapshot();
-    const temporary = `${pathIn(this.#dir)}.${process.pid}`;
+    const temporary = `${tablePathIn(this.#dir)}.${process.pid}`;
     const file = await open(temporary, 'w', 0o600);
     try {
       await file.write(textOf([{ whole: version }]));
@@ -113,12 +122,26 @@ export class DiskTableWriter {
     } finally {
       await file.close();
     }
-    await rename(temporary, pathIn(this.#dir));
+    await rename(temporary, tablePathIn(this.#dir));
     this.#lines = environments.length + spareLines;
   }
 }
 
-const textOf = (lines: Line[]): string => lines.map((line) => `${JSON.stringify(line)}\n`).join('');
+/** Each line begins with its checksum. */
+const textOf = (lines: Line[]): string => lines.map((line) => `${withChecksum(JSON.stringify(line))}\n`).join('');
+
+const withChecksum = (text: string): string => `${crc32(text).toString(16).padStart(8, '0')} ${text}`;
+
+/** null: it is damaged. Versions before this one wrote lines without a checksum. */
+function readLine(line: string): Line | null {
+  const text = line.startsWith('{') ? line : line.slice(9);
+  if (!line.startsWith('{') && withChecksum(text) !== line) return null;
+  try {
+    return JSON.parse(text) as Line;
+  } catch {
+    return null;
+  }
+}
 
 /** The key that workers get, which opens these files and nothing else. */
 export const routingKey = (seal: Seal): Buffer => seal.mac('routing files');

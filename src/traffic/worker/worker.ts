@@ -7,6 +7,8 @@ import { parseRange } from '../../lib/address.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { createIds } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
+import { capConnections, readOpenFileLimit } from '../../lib/open-files.ts';
+import { defaultLimits } from '../proxy/limits.ts';
 import { type BuiltInProxy, createProxy } from '../proxy/proxy.ts';
 import { TlsContexts } from '../proxy/tls-contexts.ts';
 import { AgentLink, linkCertificates } from './agent-link.ts';
@@ -63,7 +65,18 @@ export class Worker {
     const { limits, redirect } = settings;
     const trustedProxies = settings.trustedProxies.flatMap((text) => parseRange(text) ?? []);
     const certificates = settings.tlsFd === null ? null : this.#contexts;
-    this.#proxy = createProxy({ clock, log, limits, certificates, redirect, trustedProxies });
+    // A visitor's connection has one to an instance beside it.
+    const { connections: wanted = defaultLimits.connections } = limits;
+    const connections = capConnections(wanted, 2, readOpenFileLimit());
+    if (connections < wanted / 2) log.warn({ connections }, 'far fewer connections than set: see `ulimit -n`');
+    this.#proxy = createProxy({
+      clock,
+      log,
+      limits: { ...limits, connections },
+      certificates,
+      redirect,
+      trustedProxies,
+    });
     this.#measured = new MeasurementHandover(this.#id, this.#proxy.counter, settings.routingDir);
   }
 
@@ -147,6 +160,8 @@ export class Worker {
       log.info('waiting for the first routing table');
       return;
     }
+    const { damaged } = table;
+    if (damaged > 0) log.error({ damaged }, 'lines of the routing table on disk are damaged, and are left out');
     const { routes } = this.#proxy;
     routes.beginLoad();
     for (const one of table.environments) routes.replace(one);

@@ -58,7 +58,7 @@ describe('rules', () => {
     const { status, body, headers } = await t.call('POST', `/v1/projects/${project}/alert-rules`, { body: slow });
     assert.equal(status, 201);
     assert.equal(headers.get('location'), `${t.url}/v1/projects/${project}/alert-rules/${body.id}`);
-    assert.equal(headers.get('etag'), '"v1"');
+    assert.match(headers.get('etag')!, /^"v1[."]/);
     const { id, created_at, updated_at, ...rest } = body;
     const defaults = { hostname: null, window_s: 60, for_s: 0, severity: 'warning', on_canary: 'none', enabled: true };
     assert.deepEqual(rest, { ...slow, ...defaults });

@@ -44,7 +44,7 @@ describe('every metric', () => {
     await site.domain('a.example', 9);
     await site.domain('b.example', 8);
     await site.domain('c.example', 11);
-    await time.look();
+    await time.evaluateAlerts();
     const shown = (await site.alerts()).map(({ name, hostname, revision, value }) => [
       name,
       hostname,
@@ -58,7 +58,7 @@ describe('every metric', () => {
     ]);
     const place = { projectId: site.id, environment: 'production', hostname: 'b.example' };
     await db.transaction().execute((tx) => deleteDomainRules(tx, place));
-    await time.look();
+    await time.evaluateAlerts();
     const ended = (await site.alerts()).filter(({ state }) => state === 'resolved').map(({ name }) => name);
     assert.deepEqual(ended, ['one'], 'a rule that went with its domain resolves what it had firing');
     await db.transaction().execute((tx) => insertDomainRule(tx, time, place));
@@ -67,7 +67,7 @@ describe('every metric', () => {
       .set({ not_after: time.nowMs + 90 * dayMs })
       .where('not_after', '<', time.nowMs + 10 * dayMs)
       .execute();
-    await time.look();
+    await time.evaluateAlerts();
     assert.deepEqual(new Set((await site.alerts()).map(({ state }) => state)), new Set(['resolved']));
   });
 

@@ -16,7 +16,7 @@ describe('rules that change while they have something firing', () => {
     ] as const) {
       const site = await Site.open(time, rule);
       await site.instance('unhealthy');
-      await time.look();
+      await time.evaluateAlerts();
       const [alert] = await site.alerts();
       const answer = await time.app.call(method, `/v1/projects/${site.id}/alert-rules/${alert!.rule_id}`, { body });
       assert.ok(answer.status < 300);
@@ -29,10 +29,10 @@ describe('rules that change while they have something firing', () => {
   test('a new threshold applies from the next look; the alert keeps the name it had', async () => {
     const site = await Site.open(time, rule);
     await site.instance('unhealthy');
-    await time.look();
+    await time.evaluateAlerts();
     const [alert] = await site.alerts();
     await site.api('PATCH', `/alert-rules/${alert!.rule_id}`, { comparator: 'gt', name: 'Other' });
-    await time.look();
+    await time.evaluateAlerts();
     assert.deepEqual(
       (await site.alerts()).map(({ name, state }) => [name, state]),
       [['R', 'resolved']],
@@ -42,7 +42,7 @@ describe('rules that change while they have something firing', () => {
   test('old alerts are deleted once they are resolved, not before', async () => {
     const site = await Site.open(time, rule);
     await site.instance('unhealthy');
-    await time.look();
+    await time.evaluateAlerts();
     const { db } = time.app.app.store;
     await deleteAlertsBefore(db, time.nowMs + 1000);
     const [alert] = await site.alerts();
@@ -58,10 +58,10 @@ describe('rules that change while they have something firing', () => {
     for (const path of ['/environments/production', '']) {
       const site = await Site.open(time, rule);
       await site.instance('unhealthy');
-      await time.look();
+      await time.evaluateAlerts();
       const { status } = await time.app.call('DELETE', `/v1/projects/${site.id}${path}`);
       assert.equal(status, 204);
-      await time.look();
+      await time.evaluateAlerts();
       assert.deepEqual(await site.kinds(), ['alert.fired', 'alert.resolved']);
     }
   });

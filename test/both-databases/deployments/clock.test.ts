@@ -45,6 +45,23 @@ test('set back by an hour: looks at environments go on without being asked for',
   await aborted(shop, id);
 });
 
+test('set back by an hour: what was counted before that does not hide what the canary answers', async () => {
+  offMs = hourMs;
+  const shop = await Shop.open(t.url, { canary: { advance: 'manual', bake_s: 600 } });
+  await shop.released(image(1));
+  const load = shop.load(2);
+  await until('requests by the clock that is ahead', async () => {
+    const rows = t.app.store.db.selectFrom('traffic').select('at').where('project_id', '=', shop.project);
+    return (await rows.execute()).length > 0;
+  });
+  offMs = 0;
+  const { id } = await shop.deploy(image(2), { strategy: 'canary', canary_percent: 50 });
+  await shop.reaches(id, 'canary');
+  await until('its requests', async () => (await shop.deployment(id)).canary!.canary.requests >= 30);
+  await load.stop();
+  await aborted(shop, id);
+});
+
 test('set forward by an hour: a canary that waits for people still has its time', async () => {
   offMs = 0;
   const { shop, id } = await canaryOf({ approval_timeout_s: 600 });

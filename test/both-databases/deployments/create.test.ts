@@ -32,6 +32,8 @@ describe('creating', () => {
       previous_revision: null,
       image: image(1),
       digest: null,
+      local: false,
+      pull: 'always',
       strategy: 'rolling',
       canary_percent: null,
       state: 'queued',

@@ -166,6 +166,15 @@ describe('health', () => {
     assert.ok(Date.parse(down.since) >= before - 1000 && Date.parse(down.since) <= Date.now() + 1000);
     const [instance] = await instancesOf(shop);
     assert.equal(instance!.state, 'unhealthy');
+    // A check that failed for another reason before: what is shown is what is wrong now.
+    await t.app.store.db
+      .updateTable('instance')
+      .set({ check_message: '/: no answer in time' })
+      .where('id', '=', instance!.id)
+      .execute();
+    const isCurrent = async () => (await instancesOf(shop))[0]!.last_check!.message === '/ answered 500';
+    await until('the latest fault', isCurrent, 15_000);
+    await until('its reason', async () => (await shop.environment()).health.reason === down.reason, 15_000);
     assert.deepEqual([instance!.last_check!.ok, instance!.last_check!.message], [false, '/ answered 500']);
     const listed = await shop.api('GET', '/environments');
     assert.deepEqual(listed.body.data[0].health, down);

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import { sharedApp } from '../../helpers/shared-app.ts';
 import { Shop } from '../../helpers/shop.ts';
 import { until } from '../../helpers/wait.ts';
-import { eventsOf, image } from './deployments-fixture.ts';
+import { eventsOf, image, instancesOf } from './deployments-fixture.ts';
 
 const t = sharedApp({ tokenLimit: 1_000_000 }); // these tests poll more than a client should
 
@@ -154,6 +154,39 @@ describe('rolling out', () => {
     assert.match(
       failed.failure!.message,
       /^The canary is worse: (\d+) of \d+ requests failed \(.* %\), \1 of them for \/cart\/\*; /,
+    );
+  });
+
+  test('where one instance of several has the errors it is replaced, once, and the canary is promoted', async () => {
+    const shop = await open({ replicas: 4, canary: { bake_s: 5 } });
+    await shop.released(image(1));
+    await shop.set({ variables: { STANDIN_FAIL_ON: '/fail' } });
+    const { id } = await shop.deploy(image(2), { strategy: 'canary', canary_percent: 50 });
+    await shop.reaches(id, 'canary');
+    const ofCanary = async () => {
+      const rows = await instancesOf(t.app.store.db, shop);
+      return rows.filter(({ revision, state }) => revision === 2 && state === 'healthy').map((row) => row.id);
+    };
+    const before = await ofCanary();
+    assert.equal(before.length, 2);
+    const cookie = await until('a visitor of the canary', async () => {
+      const visit = await shop.visit();
+      return visit.revision === 'r2' && visit.cookie;
+    });
+    const bad = JSON.parse((await shop.visit(cookie, '/fail')).body).instance;
+    const load = shop.load(2);
+    const done = await shop.reaches(id, 'succeeded');
+    await load.stop();
+    const replaced = done.timeline.filter(({ message }) => message.endsWith('Replacing it.'));
+    assert.equal(replaced.length, 1, JSON.stringify(done.timeline));
+    assert.match(
+      replaced[0]!.message,
+      /^One instance of the canary has most of its errors: \d+ of \d+ requests failed \(.*\), at its other instances 0 of \d+ requests failed/,
+    );
+    const after = await ofCanary();
+    assert.deepEqual(
+      before.map((instance) => after.includes(instance)),
+      before.map((instance) => instance !== bad),
     );
   });
 

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { describe, test } from 'node:test';
 import type { Domain } from '../../../src/contract/domains.ts';
+import { subscribe } from '../../../src/signals/signals.ts';
 import { call } from '../../helpers/app.ts';
 import { isActive, Names } from '../../helpers/names.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';
@@ -37,6 +38,28 @@ const get = async (id: string): Promise<Domain> => (await api('GET', path(shop.p
 const becomes = (id: string, wanted: (domain: Domain) => boolean) => names.becomes(id, wanted);
 const active = (hostname: string) => names.active(hostname);
 const renewals = (hostname: string) => names.renewals(hostname);
+
+test('routers are told of the names that go with an environment or a project', async () => {
+  const { id } = (await api('POST', '/v1/projects', { body: { name: 'Goes' } })).body;
+  await api('POST', `/v1/projects/${id}/environments`, { body: { name: 'staging' } });
+  const [first, second] = [newName(), newName()];
+  await add(first, { environment: 'staging' }, id);
+  await add(second, {}, id);
+  const told: string[] = [];
+  const note = (domains: { hostname: string }[]) => told.push(...domains.map(({ hostname }) => hostname));
+  for (const [deleted, name] of [
+    [`/v1/projects/${id}/environments/staging`, first],
+    [`/v1/projects/${id}`, second],
+  ] as const) {
+    const domains = `/v1/projects/${id}/domains`;
+    const isIssued = async () => (await api('GET', domains)).body.data.every((domain: Domain) => isActive(domain));
+    await until('their certificates', isIssued);
+    const unsubscribe = subscribe(t.app.store.db, 'domains', note);
+    assert.equal((await api('DELETE', deleted)).status, 204);
+    unsubscribe();
+    assert.deepEqual(told.splice(0), [name]);
+  }
+});
 
 describe('adding', () => {
   test('201: pending at first, then a certificate that clients which trust the root accept', async () => {

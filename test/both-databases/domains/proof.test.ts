@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 import type { Domain } from '../../../src/contract/domains.ts';
+import { publish } from '../../../src/signals/signals.ts';
 import { startApp } from '../../helpers/app.ts';
 import { cli } from '../../helpers/cli.ts';
 import { type Dns, startDns } from '../../helpers/dns.ts';
@@ -148,4 +149,35 @@ describe('with an ACME server', { skip: pebbleMissing }, () => {
       await pebble.stop();
     }
   });
+});
+
+test('domains that wait for silent DNS take no place of those that get a certificate', async () => {
+  const timeoutMs = 3000;
+  const asked: number[] = [];
+  const silent = await startApp({
+    resolveTxt: () => {
+      asked.push(performance.now());
+      return new Promise(() => {});
+    },
+  });
+  try {
+    const { db } = silent.app.store;
+    const other = await Shop.open(silent.url);
+    const own = new Names(silent.url, other.project);
+    const { id } = await own.active('first.test');
+    const like = await db.selectFrom('domain').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
+    const waiting = Array.from({ length: 48 }, (_, n) => ({
+      ...like,
+      ...{ id: `${id}_${n}`, account_id: `of-${n % 12}`, hostname: `silent-${n}.com`, proof: null },
+      ...{ certificate_id: null, state: 'pending' as const, next_attempt_at: 1 },
+    }));
+    await db.insertInto('domain').values(waiting).execute();
+    publish(db, 'domains', { hostname: 'silent-0.com' });
+    // 32 certificates are issued at once, and no question ends before its time.
+    const atOnce = () => asked.filter((at) => at > performance.now() - timeoutMs).length;
+    await until('more questions at once than certificates', () => atOnce() > 32);
+    await own.active('second.test');
+  } finally {
+    await silent.stop();
+  }
 });

@@ -110,9 +110,11 @@ test('deleted environments are gone, and leave the project', async () => {
 
 test('a variable’s value is encrypted in the database', async () => {
   await t.call('PATCH', `${base}/production`, { body: { variables: { PASSWORD: 'hunter2-hunter2' } } });
-  const rows = await t.app.store.db.selectFrom('environment').selectAll().execute();
-  assert.ok(rows.some((row) => row.variables_sealed?.startsWith('v1.')));
-  assert.ok(!JSON.stringify(rows).includes('hunter2'));
+  const { db } = t.app.store;
+  const sets = await db.selectFrom('variable_set').selectAll().execute();
+  assert.ok(sets.length > 0 && sets.every(({ sealed }) => sealed.startsWith('v1.')));
+  const rows = await db.selectFrom('environment').selectAll().execute();
+  assert.ok(!JSON.stringify([rows, sets]).includes('hunter2'));
 });
 
 test('the bytes of all variables of an environment are bounded, and the error says so', async () => {

@@ -69,3 +69,19 @@ test('an event is held back while an older transaction is open, and the reader i
   await until('the event', async () => (await read()).rows.length === 1);
   assert.equal((await read()).held, false);
 });
+
+test('a subscriber that throws makes no commit fail, and keeps the signal from no other', async () => {
+  const { db } = t.app.store;
+  const received: string[] = [];
+  const ends = [
+    subscribe(db, 'domains', () => {
+      throw new Error('a fault in a subscriber');
+    }),
+    subscribe(db, 'domains', ([domain]) => received.push(domain!.hostname)),
+  ];
+  const warned = new Promise<Error>((resolve) => process.once('warning', resolve));
+  await db.transaction().execute(async (tx) => publish(tx, 'domains', { hostname: 'shop.test' }));
+  for (const end of ends) end();
+  assert.deepEqual(received, ['shop.test']);
+  assert.equal((await warned).message, 'a fault in a subscriber');
+});

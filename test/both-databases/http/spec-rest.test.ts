@@ -132,6 +132,10 @@ describe('spec: status codes', () => {
     assert.equal(status, 405);
     assert.equal(body.error.code, 'method_not_allowed');
     assert.equal(headers.get('allow'), 'HEAD, GET, POST');
+    const unknown = await t.call('QUERY', '/v1/projects');
+    assert.deepEqual([unknown.status, unknown.headers.get('allow')], [405, 'HEAD, GET, POST']);
+    // Two routes match: each method is named once.
+    assert.equal((await t.call('PUT', '/v1/events/stream')).headers.get('allow'), 'HEAD, GET');
   });
 
   test('409 on a conflict, which names its cause', async () => {

@@ -42,7 +42,7 @@ for (const { method, path, versioned } of routes) {
     const at = await resources[path]!();
     const body = method === 'PATCH' ? (changes[path] ?? {}) : undefined;
     const etag = (await t.call('GET', at)).headers.get('etag')!;
-    assert.match(etag, /^"v\d+"$/);
+    assert.match(etag, /^"v\d+\.[\w-]{16}"$/);
     for (const malformed of ['v1', '"v1', etag.slice(1), '"v1" "v2"']) {
       const refused = await t.call(method, at, { body, headers: { 'if-match': malformed } });
       assert.deepEqual([refused.status, refused.body.error?.code], [400, 'invalid_request'], malformed);
@@ -51,14 +51,38 @@ for (const { method, path, versioned } of routes) {
     assert.equal(stale.status, 412);
     assert.equal(stale.body.error.code, 'version_conflict');
     assert.equal((await t.call('GET', at)).headers.get('etag'), etag);
+    assert.equal((await t.call('GET', at, { headers: { 'if-none-match': etag } })).status, 304);
     const fresh = await t.call(method, at, { body, headers: { 'if-match': etag } });
     assert.ok(fresh.status < 300);
     if (method === 'PATCH') {
       assert.notEqual(fresh.headers.get('etag'), etag);
       assert.equal((await t.call(method, at, { body, headers: { 'if-match': etag } })).status, 412);
+      assert.equal((await t.call('GET', at, { headers: { 'if-none-match': etag } })).status, 200);
     }
   });
 }
+
+test('304 for a client that has it: no body, the same headers; 200 once anything it shows has changed', async () => {
+  const at = await resources['/projects/{id}']!();
+  const first = await t.call('GET', at);
+  const etag = first.headers.get('etag')!;
+  for (const known of [etag, `W/${etag}`, `"x", ${etag}`, '*']) {
+    const again = await t.call('GET', at, { headers: { 'if-none-match': known } });
+    assert.deepEqual([again.status, again.body], [304, ''], known);
+    assert.equal(again.headers.get('etag'), etag);
+    assert.match(again.headers.get('x-request-id')!, /^req_/);
+    assert.ok(again.headers.has('x-ratelimit-remaining'));
+  }
+  assert.equal((await t.call('GET', at, { headers: { 'if-none-match': '"v1"' } })).status, 200);
+  await t.call('POST', `${at}/environments`, { body: { name: 'staging' } });
+  const changed = await t.call('GET', at, { headers: { 'if-none-match': etag } });
+  assert.equal(changed.status, 200, 'its environments are another resource, and it shows them');
+  assert.equal(
+    (await t.call('GET', '/v1/projects', { headers: { 'if-none-match': '*' } })).status,
+    200,
+    'a list has no tag',
+  );
+});
 
 test('of 20 simultaneous changes with one If-Match exactly one wins', async () => {
   const at = await resources['/projects/{id}']!();

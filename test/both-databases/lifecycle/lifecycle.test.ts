@@ -164,8 +164,8 @@ test('a port that is in use is reported', async () => {
   const service = start(one.env);
   const { port } = new URL(await service.url);
   const refused = start({ ...two.env, SLUICE_PORT: port });
-  assert.deepEqual(await refused.exited, [1, null]);
-  assert.match(refused.output(), /^sluice: .*EADDRINUSE.*SLUICE_PORT/m);
+  assert.deepEqual(await refused.exited, [78, null]);
+  assert.match(refused.output(), /^sluice: SLUICE_PORT: port \d+ is in use by another program\./m);
   service.child.kill();
   await service.exited;
   await one.clean();

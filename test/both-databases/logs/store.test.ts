@@ -3,6 +3,9 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
+import { countUsed } from '../../../src/accounts/account-usage.ts';
+import type { Limits } from '../../../src/accounts/quota-settings.ts';
+import { Quotas } from '../../../src/accounts/quotas.ts';
 import { ChangedMeanwhile } from '../../../src/db/guarded.ts';
 import { RetentionClock } from '../../../src/db/retention-clock.ts';
 import type { LogPlace } from '../../../src/db/tables.ts';
@@ -13,13 +16,14 @@ import { parsePosition } from '../../../src/lib/log-position.ts';
 import { Tail } from '../../../src/logs/log-tail.ts';
 import { readPage } from '../../../src/logs/read/log-page.ts';
 import { Scanners } from '../../../src/logs/read/scanners.ts';
-import { sweepBytes, trimLogs } from '../../../src/logs/store/log-retention.ts';
+import { capWithin, sweepBytes, trimLogs } from '../../../src/logs/store/log-retention.ts';
 import type { SegmentBytes } from '../../../src/logs/store/segment-bytes.ts';
 import { decompress, filterOf } from '../../../src/logs/store/segment-encoding.ts';
 import { segmentFiles } from '../../../src/logs/store/segment-files.ts';
 import { segmentObjects } from '../../../src/logs/store/segment-objects.ts';
 import { segmentRows } from '../../../src/logs/store/segment-rows.ts';
 import { listSegments, openStream } from '../../../src/logs/store/segments.ts';
+import { insertAccount } from '../../../src/tokens/admin-token.ts';
 import { startS3 } from '../../helpers/s3.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';
 
@@ -27,6 +31,17 @@ const app = sharedApp({ env: { SLUICE_ROLES: 'api' } });
 const ids = createIds(systemClock);
 const everything = { fromMs: 0, toMs: Date.UTC(9999, 0) };
 const hourMs = 3_600_000;
+
+const quotasOf = (all: Limits) =>
+  new Quotas({ setting: { all, accounts: new Map() }, projectsPerAccount: 0, ports: 100, requestsPerMinute: 100 });
+
+test('what is too much is taken from the largest, and no more than that', () => {
+  assert.equal(capWithin([10, 20, 30], null), Number.POSITIVE_INFINITY);
+  assert.equal(capWithin([10, 20, 30], 60), Number.POSITIVE_INFINITY);
+  assert.equal(capWithin([10, 20, 30], 50), 20);
+  assert.equal(capWithin([10, 200, 300], 110), 50);
+  assert.equal(capWithin([10, 20], 0), 0);
+});
 
 const s3 = await startS3('logs');
 after(() => s3.stop());
@@ -143,7 +158,7 @@ for (const [here, open] of Object.entries(kinds) as [keyof typeof kinds, () => S
       const before = (await listSegments(db, key, everything)).reverse();
       assert.ok(before.length >= 10, `${before.length} segments`);
       const size = before.reduce((sum, row) => sum + row.bytes, 0);
-      const limits = { db, places, retention: new RetentionClock(db, systemClock), days: 14 };
+      const limits = { db, places, retention: new RetentionClock(db, systemClock), days: 14, quotas: quotasOf({}) };
       await trimLogs({ ...limits, maxBytes: Math.floor(size / 2) });
       const kept = (await listSegments(db, key, everything)).reverse();
       assert.deepEqual(
@@ -161,6 +176,29 @@ for (const [here, open] of Object.entries(kinds) as [keyof typeof kinds, () => S
       const later = { now: async () => Date.now() + 15 * 86_400_000 } as unknown as RetentionClock;
       await trimLogs({ ...limits, retention: later, maxBytes: size });
       assert.deepEqual(await listSegments(db, key, everything), []);
+    });
+
+    test('an account beyond its quota loses its oldest lines, and what it has is noted', async () => {
+      const { tail, db, places, key } = await newLog();
+      const own = await tail();
+      for (let n = 0; n < 6; n++) {
+        await own.add(Buffer.concat(Array.from({ length: 20 }, () => line(randomBytes(11_250).toString('base64')))));
+        await own.write();
+      }
+      const before = await listSegments(db, key, everything);
+      const size = before.reduce((sum, row) => sum + row.bytes, 0);
+      const limits = { db, places, retention: new RetentionClock(db, systemClock), days: 14, maxBytes: 2 * size };
+      const account_id = await insertAccount(db, ids, 'of its own', Date.now());
+      await db.updateTable('project').set({ account_id }).where('id', '=', key.projectId).execute();
+      const used = () => countUsed(db, account_id, 'log_bytes');
+      await trimLogs({ ...limits, quotas: quotasOf({}) });
+      assert.equal((await listSegments(db, key, everything)).length, before.length);
+      assert.equal(await used(), size);
+      await trimLogs({ ...limits, quotas: quotasOf({ log_bytes: Math.floor(size / 2) }) });
+      const kept = await listSegments(db, key, everything);
+      assert.ok(kept.length > 0 && kept.reduce((sum, row) => sum + row.bytes, 0) <= size / 2);
+      assert.deepEqual(kept[0], before[0], 'the newest');
+      assert.equal(await used(), Math.floor(size / 2));
     });
 
     test('with its environment all is gone at once', async () => {

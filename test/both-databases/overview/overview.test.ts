@@ -149,6 +149,67 @@ test('the audit log has names, filters, and what a change replaced', async () =>
   assert.deepEqual(await entries('&by=tok_01k9xw3v5qfk2t8m7c4b6d9e0h'), []);
 });
 
+test('the audit log says what was chosen, changed and deleted of everything, and no secret', async () => {
+  const [{ id }] = (await get('/overview/projects?search=alpha')).data;
+  const changesOf = async (action: string) => {
+    const [entry] = (await get(`/audit-log?action=${action}&limit=1`)).data;
+    return Object.fromEntries(
+      entry.changes.map(({ field, from, to }: { field: string; from: string | null; to: string | null }) => [
+        field,
+        `${from} → ${to}`,
+      ]),
+    );
+  };
+  const rules = `/v1/projects/${id}/alert-rules`;
+  const rule = { environment: 'production', name: 'slow', metric: 'p95_ms', comparator: 'gt', threshold: 500 };
+  const { body: made } = await t.call('POST', rules, { body: rule });
+  assert.equal((await changesOf('alert-rules.create')).threshold, 'null → 500');
+  await t.call('PATCH', `${rules}/${made.id}`, { body: { threshold: 250, enabled: false } });
+  assert.deepEqual(await changesOf('alert-rules.update'), { threshold: '500 → 250', enabled: 'true → false' });
+  await t.call('DELETE', `${rules}/${made.id}`);
+  assert.equal((await changesOf('alert-rules.delete')).name, '"slow" → null');
+
+  const hook = { url: 'http://127.0.0.1:9/one', events: ['alert.fired'] };
+  const { body: webhook } = await t.call('POST', '/v1/webhooks', { body: hook });
+  assert.deepEqual(Object.keys(await changesOf('webhooks.create')).sort(), ['events', 'url']);
+  await t.call('PATCH', `/v1/webhooks/${webhook.id}`, { body: { url: 'http://127.0.0.1:9/two', state: 'paused' } });
+  assert.deepEqual(await changesOf('webhooks.update'), {
+    url: '"http://127.0.0.1:9/one" → "http://127.0.0.1:9/two"',
+    state: '"enabled" → "paused"',
+  });
+  const { body: rotated } = await t.call('POST', `/v1/webhooks/${webhook.id}/rotate-secret`, { body: {} });
+  assert.deepEqual(await changesOf('webhooks.rotate-secret'), { secret: 'null → null' });
+  await t.call('DELETE', `/v1/webhooks/${webhook.id}`);
+  assert.equal((await changesOf('webhooks.delete')).state, '"paused" → null');
+
+  const { body: token } = await t.call('POST', '/v1/tokens', { body: { name: 'passing', scopes: ['events:read'] } });
+  assert.deepEqual(await changesOf('tokens.create'), { name: 'null → "passing"', scopes: 'null → ["events:read"]' });
+  await t.call('DELETE', `/v1/tokens/${token.id}`);
+  assert.equal((await changesOf('tokens.revoke')).name, '"passing" → null');
+  const login = { host: 'registry.example', username: 'bot', password: 'of-the-registry' };
+  const { body: registry } = await t.call('POST', '/v1/registries', { body: login });
+  await t.call('DELETE', `/v1/registries/${registry.id}`);
+  assert.equal((await changesOf('registries.delete')).username, '"bot" → null');
+
+  const shop = await Shop.open(t.url, { canary: { advance: 'manual', bake_s: 3600 } });
+  await shop.released('registry.example/shop:1');
+  const canary = await shop.deploy('registry.example/shop:2', { strategy: 'canary' });
+  assert.equal((await changesOf('deployments.create')).image, 'null → "registry.example/shop:2"');
+  await shop.reaches(canary.id, 'canary');
+  await shop.api('POST', `/deployments/${canary.id}/pause`);
+  assert.deepEqual(await changesOf('deployments.pause'), { 'canary.phase': '"baking" → "paused"' });
+  await shop.api('POST', `/deployments/${canary.id}/abort`);
+  assert.equal((await changesOf('deployments.abort')).state, '"canary" → "aborting"');
+  await shop.reaches(canary.id, 'canceled');
+  await t.call('DELETE', `/v1/projects/${shop.project}`);
+  assert.ok('name' in (await changesOf('projects.delete')));
+
+  const everything = JSON.stringify((await get('/audit-log?limit=100')).data);
+  for (const secret of [webhook.secret, rotated.secret, token.token, login.password]) {
+    assert.ok(!everything.includes(secret));
+  }
+});
+
 test('two revisions are compared by image, settings and the names of their variables', async () => {
   const shop = await Shop.open(t.url, { variables: { SAME: '1', GONE: '1', OTHER: '1' } });
   await shop.released('registry.example/shop:1');

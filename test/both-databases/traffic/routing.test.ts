@@ -1,6 +1,7 @@
 // What routers read of the routing table, and when an instance has left it everywhere.
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
+import { listRouted, markInstance, unrouteInstance } from '../../../src/deployments/instance-queries.ts';
 import { latencyBoundsMs } from '../../../src/traffic/latency.ts';
 import { forgetDeleted, loadAll, loadChanges } from '../../../src/traffic/load-routes.ts';
 import { bucketMs } from '../../../src/traffic/measurements.ts';
@@ -14,7 +15,7 @@ import {
 } from '../../../src/traffic/traffic-queries.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';
 
-const t = sharedApp({ env: { SLUICE_ROLES: 'api' } });
+const t = sharedApp({ env: { SLUICE_ROLES: 'api', SLUICE_QUOTAS: 'environments=none' } });
 const environments = 10_000;
 const atOnce = 500;
 const name = (n: number) => `e${String(n).padStart(5, '0')}`;
@@ -110,6 +111,32 @@ function reading() {
     assert.deepEqual([await setHost(''), await setHost('127.0.0.1')], [0, 1]);
   });
 
+  test('one that could not be reached is routed only while no instance of its environment is healthy', async () => {
+    const { db } = t.app.store;
+    const { version } = await readRoutingState(db);
+    const own = { project_id: projectId, environment: name(4), revision: 1, region: 'local' };
+    const second = { ...own, id: 'ins_second', host: '127.0.0.1', port: 9, created_at: 1, state_since: 1 };
+    await db
+      .insertInto('instance')
+      .values({ ...second, state: 'healthy' })
+      .execute();
+    const targetsWhen = async (...states: [id: string, state: 'healthy' | 'unhealthy', isFallback: boolean][]) => {
+      for (const [id, state, isFallback] of states) {
+        assert.ok(await markInstance(db, id, ['healthy', 'unhealthy'], state, 1, isFallback));
+      }
+      await markRoutingChanged(db, { projectId, environment: name(4) });
+      const [routes] = (await loadChanges(db, 'localhost', version)).environments;
+      return routes!.shares[0]!.targets.map(({ instance }) => instance);
+    };
+    assert.deepEqual(await targetsWhen(['ins_4', 'unhealthy', true]), ['ins_second']);
+    assert.deepEqual(await targetsWhen(['ins_second', 'unhealthy', true]), ['ins_4', 'ins_second']);
+    assert.deepEqual(await targetsWhen(['ins_4', 'unhealthy', false]), ['ins_second']);
+    const moved = (await listRouted(db, 'local')).find(({ id }) => id === 'ins_second')!;
+    assert.ok(await unrouteInstance(db, moved, 1));
+    assert.deepEqual(await targetsWhen(), []);
+    assert.deepEqual(await targetsWhen(['ins_4', 'healthy', false]), ['ins_4']);
+  });
+
   test('more changes than a page holds come in order, none twice, none missing', async () => {
     const { db } = t.app.store;
     const { version } = await readRoutingState(db);
@@ -130,7 +157,8 @@ function reading() {
   test('a deleted project takes its environments out, and is forgotten later', async () => {
     const { db } = t.app.store;
     const { version } = await readRoutingState(db);
-    const { body } = await t.call('POST', '/v1/projects', { body: { name: 'Short' } });
+    const { status, body } = await t.call('POST', '/v1/projects', { body: { name: 'Short' } });
+    assert.equal(status, 201, JSON.stringify(body));
     assert.equal((await t.call('DELETE', `/v1/projects/${body.id}`)).status, 204);
     const changes = await loadChanges(db, 'localhost', version);
     assert.deepEqual(
@@ -178,7 +206,29 @@ function draining() {
     assert.equal(await watch.unroutedForMs('ins_1'), 1000);
     await db.updateTable('router').set({ beat: 3 }).where('id', '=', 'far').execute();
     const another = new RouterWatch({ db, clock, leaseMs });
-    assert.equal(await another.unroutedForMs('ins_1'), 0, 'another process knows that too, and gives it its full time');
+    assert.equal(await another.unroutedForMs('ins_1'), 1000, 'another process goes on from there');
+  });
+
+  test('processes that live for two seconds each end a lease and a drain together', async () => {
+    const { db } = t.app.store;
+    await db.deleteFrom('router').execute();
+    await db.transaction().execute((tx) => insertDrain(tx, 'ins_3', 10));
+    await routers().values({ id: 'killed', version: 9, beat: 1 }).execute();
+    const waited: (number | null)[] = [];
+    for (let life = 0; life < 5; life++) {
+      const clock = { ms: 1_000_000 - life * 3_600_000, now: () => clock.ms };
+      const watch = new RouterWatch({ db, clock, leaseMs });
+      for (let second = 0; second < 3; second++, clock.ms += 1000) waited.push(await watch.unroutedForMs('ins_3'));
+    }
+    assert.deepEqual(
+      waited.slice(0, 6),
+      Array.from({ length: 6 }, () => null),
+    );
+    assert.deepEqual(waited.slice(-6), [1000, 2000, 3000, 3000, 4000, 5000]);
+    await db.updateTable('router').set({ beat: 2 }).execute();
+    await db.transaction().execute((tx) => insertDrain(tx, 'ins_3', 11));
+    const back = new RouterWatch({ db, clock: { now: () => 1_000_000 }, leaseMs });
+    assert.equal(await back.unroutedForMs('ins_3'), null, 'it is heard of again');
   });
 
   test('the only process on a database knows that routers within earlier ones have ended, and of workers it does not', async () => {

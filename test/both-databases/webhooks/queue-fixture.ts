@@ -93,6 +93,7 @@ export const claim = (nowMs = startMs, more: Partial<ClaimRequest> = {}) =>
   queue.claim({
     loads: new Map(),
     most: 2000,
+    atOnce: 2000,
     accounts: new Map(),
     lease: `lease ${++claims}`,
     nowMs,

@@ -1,6 +1,7 @@
 // The conformance suite of the delivery queue: what every implementation of it has to do.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import type { Claimed } from '../../../src/webhooks/delivery-queue.ts';
 import { opensAfter } from '../../../src/webhooks/endpoint-health.ts';
 import { onPostgres } from '../../helpers/app.ts';
 import {
@@ -91,6 +92,21 @@ describe('claim', () => {
     assert.equal(of('acc a').length, 60 / 3 - 5);
     const none = await claim(startMs, { most: 60, accounts: new Map([['acc a', { taken: 30, after: '' }]]) });
     assert.deepEqual(none, []);
+  });
+
+  test('one claim takes so many of each account, and the next goes on behind them', async () => {
+    for (let n = 0; n < 30; n++) await newDeliveries(await newWebhook({ account_id: 'acc a' }), 1);
+    const [other] = await newDeliveries(await newWebhook({ account_id: 'acc b' }), 1);
+    const of = (claimed: Claimed[], account: string) => claimed.filter(({ account_id }) => account_id === account);
+    const first = await claim(startMs, { atOnce: 12 });
+    assert.deepEqual([of(first, 'acc a').length, idsOf(of(first, 'acc b'))], [12, [other]]);
+    const after = of(first, 'acc a')
+      .map(({ webhook_id }) => webhook_id)
+      .sort()
+      .at(-1)!;
+    const second = await claim(startMs, { atOnce: 12, accounts: new Map([['acc a', { taken: 12, after }]]) });
+    assert.equal(second.length, 12);
+    assert.ok(second.every(({ webhook_id }) => webhook_id > after));
   });
 
   test('no more than the limit; endpoints behind the one named come first', async () => {

@@ -85,6 +85,7 @@ test('the ReplicaSet comes first and empty, then what it owns, then its pods', a
     `PATCH namespaces/${namespace}`,
     `PATCH replicasets/${name}`,
     `PATCH secrets/${name}-env`,
+    `PATCH poddisruptionbudgets/${name}`,
     `PATCH replicasets/${name}`,
     'PATCH pods/pod-1',
   ]);
@@ -95,6 +96,31 @@ test('the ReplicaSet comes first and empty, then what it owns, then its pods', a
   assert.partialDeepStrictEqual(instance!, { id: 'ins_01', state: 'running', ready: true, revision: 7 });
   assert.deepEqual(instance!.address, { host: '10.0.0.9', port: 8080 });
   assert.equal(api.objects.get(podPath).metadata.annotations['sluice.instance'], 'ins_01');
+});
+
+test('a drain takes one instance of a set after another, and is never refused for the only one', async () => {
+  const { api, engine } = await open();
+  await Promise.all([start(engine, spec), runs(api)]);
+  const replicaSet = api.objects.get(replicaSetPath);
+  const { name, uid, labels } = replicaSet.metadata;
+  const budget = api.objects.get(`/apis/policy/v1/namespaces/${namespace}/poddisruptionbudgets/${name}`);
+  assert.deepEqual(budget.spec, {
+    maxUnavailable: 1,
+    unhealthyPodEvictionPolicy: 'AlwaysAllow',
+    selector: replicaSet.spec.selector,
+  });
+  assert.deepEqual(
+    [budget.metadata.ownerReferences[0].uid, budget.metadata.labels],
+    [uid, labels],
+    'it goes with its set',
+  );
+});
+
+test('an account that may make no budgets runs sets all the same', async () => {
+  const { api, engine } = await open();
+  api.answerNext(/PATCH .*\/poddisruptionbudgets\//, { status: 403, body: { message: 'forbidden' } });
+  await Promise.all([start(engine, spec), runs(api)]);
+  assert.equal((await engine.list())[0]?.state, 'running');
 });
 
 test('what a crash left half made is completed', async () => {

@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef, useState } from 'react';
 import uPlot from 'uplot';
 import { useCell } from '../../cell.ts';
 import { theme } from '../../theme.ts';
+import { gridOf } from './grid.ts';
 
 /** The same revision has the same colour everywhere. */
 export type Tone = 'stable' | 'canary' | 'other';
@@ -28,6 +29,10 @@ interface TimeChartProps {
   format(value: number): string;
   /** The scale reaches at least this far, so that noise does not look like a mountain. */
   atLeast: number;
+  /** There are no larger values: 100 % of requests. */
+  atMost?: number;
+  /** How large one of what the axis counts in is: gridlines are round in it. */
+  unit?: number;
   marks?: Mark[];
   threshold?: { value: number; name: string } | null;
   /** Charts of the same group share their crosshair. */
@@ -82,8 +87,9 @@ function drawMarks(
   }
   ctx.setLineDash([2 * ratio, 3 * ratio]);
   ctx.textAlign = 'start';
-  let free = Number.NEGATIVE_INFINITY;
-  for (const { at, text } of marks) {
+  // The newest says what it is where there is no room for all.
+  let free = Number.POSITIVE_INFINITY;
+  for (const { at, text } of marks.toReversed()) {
     const x = Math.round(plot.valToPos(at, 'x', true));
     if (x < bbox.left || x > bbox.left + bbox.width) continue;
     ctx.strokeStyle = colours.canary!;
@@ -91,9 +97,9 @@ function drawMarks(
     line(ctx, x, bbox.top, x, bbox.top + bbox.height);
     const width = ctx.measureText(text).width;
     const start = x + width + 8 * ratio > bbox.left + bbox.width ? x - width - 5 * ratio : x + 5 * ratio;
-    if (start < free) continue;
+    if (start + width > free) continue;
     ctx.fillText(text, start, bbox.top + 10 * ratio);
-    free = start + width + 6 * ratio;
+    free = Math.min(start, x) - 6 * ratio;
   }
   ctx.restore();
 }
@@ -106,6 +112,7 @@ function line(ctx: CanvasRenderingContext2D, x1: number, y1: number, x2: number,
 }
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hour12: false });
+const seconds = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium', hour12: false });
 const day = new Intl.DateTimeFormat(undefined, { weekday: 'short', day: 'numeric' });
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 
@@ -117,6 +124,8 @@ export function TimeChart({
   lines,
   format,
   atLeast,
+  atMost = Number.POSITIVE_INFINITY,
+  unit = 1,
   marks = [],
   threshold = null,
   group,
@@ -154,7 +163,7 @@ export function TimeChart({
           padding: [8, 8, 0, 0],
           legend: { show: false },
           cursor: { points: { size: 6 }, drag: { x: false, y: false }, ...(group && { sync: { key: group } }) },
-          scales: { y: { range: (_, __, max) => [0, niceTop(Math.max(max ?? 0, atLeast, 0))] } },
+          scales: { y: { range: (_, __, max) => [0, Math.min(atMost, gridOf(max, atLeast, unit).top)] } },
           axes: [
             {
               ...axis,
@@ -163,10 +172,19 @@ export function TimeChart({
               space: 70,
               values: (each, ticks) => {
                 const isLong = each.scales.x!.max! - each.scales.x!.min! > 2 * 86_400;
-                return ticks.map((tick) => (isLong ? day : clock).format(tick * 1000));
+                const isShort = ticks.length > 1 && ticks[1]! - ticks[0]! < 60;
+                return ticks.map((tick) => (isLong ? day : isShort ? seconds : clock).format(tick * 1000));
               },
             },
-            { ...axis, size: 58, space: 36, values: (_, ticks) => ticks.map((tick) => latest.current.format(tick)) },
+            {
+              ...axis,
+              size: 58,
+              splits: (each) => {
+                const { top, step } = gridOf(each.scales.y!.max!, 0, unit);
+                return Array.from({ length: Math.round(top / step) + 1 }, (_, line) => line * step);
+              },
+              values: (_, ticks) => ticks.map((tick) => latest.current.format(tick)),
+            },
           ],
           series: [
             {},
@@ -176,7 +194,11 @@ export function TimeChart({
               width: 1.8,
               spanGaps: false,
               show: !hidden.has(name),
-              points: { size: 4 },
+              points: {
+                size: 6,
+                fill: colours[tone],
+                filter: (each: uPlot, at: number, isShown: boolean) => (isShown ? null : alone(each.data[at]!)),
+              },
             })),
           ],
           hooks: {
@@ -255,10 +277,11 @@ export function TimeChart({
   );
 }
 
-/** The next of 1, 2, 4, 5, 6, 8 times a power of ten: gridlines get round values. */
-function niceTop(value: number): number {
-  if (value <= 0) return 1;
-  const power = 10 ** Math.floor(Math.log10(value));
-  const step = [1, 2, 3, 4, 5, 6, 8, 10].find((each) => each * power >= value * 1.001) ?? 10;
-  return step * power;
+/** Values without neighbours: no line leads to them, so they are drawn as points. */
+function alone(values: ArrayLike<number | null | undefined>): number[] | null {
+  const found: number[] = [];
+  for (let at = 0; at < values.length; at++) {
+    if (values[at] != null && values[at - 1] == null && values[at + 1] == null) found.push(at);
+  }
+  return found.length === 0 ? null : found;
 }

@@ -2,8 +2,9 @@
 // announces new measurements.
 import { useMemo } from 'react';
 import type { DeploymentSummary, Environment, Metrics, Usage } from '../../../../src/client/index.ts';
-import { bytes, cpus, milliseconds, percent, perSecond } from '../../format.ts';
+import { bytes, cpus, mebibyte, milliseconds, percent, perSecond } from '../../format.ts';
 import { useRead } from '../../use-read.ts';
+import { wasUndone } from '../display/health.tsx';
 import { Empty, Shown } from '../layout/states.tsx';
 import { type Line, type Mark, TimeChart, type Tone } from './time-chart.tsx';
 
@@ -65,7 +66,7 @@ export function TrafficChartRow({ metrics, toneOf, marks = [], group }: ChartsPr
   const shared = { times, marks, group };
   return (
     <div className="charts">
-      <TimeChart title="Errors" lines={lines.errors} format={percent} atLeast={0.01} {...shared} />
+      <TimeChart title="Errors" lines={lines.errors} format={percent} atLeast={0.01} atMost={1} {...shared} />
       <TimeChart title="p95 latency" lines={lines.latency} format={milliseconds} atLeast={10} {...shared} />
       <TimeChart title="Requests" lines={lines.requests} format={perSecond} atLeast={1} {...shared} />
     </div>
@@ -75,6 +76,7 @@ export function TrafficChartRow({ metrics, toneOf, marks = [], group }: ChartsPr
 /** When deployments of the period began to get requests. */
 export function marksOf(deployments: DeploymentSummary[]): Mark[] {
   return deployments
+    .filter(({ state, failure }) => state !== 'failed' || (failure !== null && wasUndone(failure.code)))
     .map(({ revision, created_at, canary }) => ({
       at: secondsOf(created_at),
       text: canary ? `${revision} gets ${canary.percent} %` : revision,
@@ -87,31 +89,43 @@ interface EnvironmentChartsProps {
   environment: Environment;
   range: Range;
   marks: Mark[];
+  /** The revision that was deployed last. */
+  tried: string | null;
 }
 
-const toneIn =
-  ({ active_revision, traffic }: Environment) =>
+/** The live revision, and the one that is or was tried last. */
+export const toneIn =
+  ({ active_revision, traffic }: Environment, tried: string | null = null) =>
   (revision: string): Tone =>
     revision === active_revision || (active_revision === null && traffic.length <= 1)
       ? 'stable'
-      : traffic.some((share) => share.revision === revision)
+      : revision === tried || traffic.some((share) => share.revision === revision)
         ? 'canary'
         : 'other';
 
-export function TrafficCharts({ project, environment, range, marks }: EnvironmentChartsProps) {
+const shortestS = 600;
+
+/** An hour of which 50 minutes are empty shows little: what is younger is shown from its beginning. */
+const beginOf = ({ created_at }: Environment, seconds: number): string => {
+  const nowMs = Date.now();
+  const bornMs = Math.min(Date.parse(created_at), nowMs - shortestS * 1000);
+  return new Date(Math.max(nowMs - seconds * 1000, bornMs)).toISOString();
+};
+
+export function TrafficCharts({ project, environment, range, marks, tried }: EnvironmentChartsProps) {
   const { name } = environment;
   const metrics = useRead<Metrics>(
     `metrics/${project}/${name}/${range}`,
     (client) =>
       client.metrics.get(project, {
         environment: name,
-        from: new Date(Date.now() - ranges[range] * 1000).toISOString(),
+        from: beginOf(environment, ranges[range]),
       }),
     { pollMs: () => refreshMs[range] },
   );
-  const key = `${environment.active_revision} ${environment.traffic.map(({ revision }) => revision).join(' ')}`;
+  const key = `${tried} ${environment.active_revision} ${environment.traffic.map(({ revision }) => revision).join(' ')}`;
   // biome-ignore lint/correctness/useExhaustiveDependencies: as long as the same revisions serve, the colours stay
-  const toneOf = useMemo(() => toneIn(environment), [key]);
+  const toneOf = useMemo(() => toneIn(environment, tried), [key]);
   return (
     <Shown of={metrics} skeleton={<div className="charts skeleton-charts" />}>
       {(data) =>
@@ -147,21 +161,25 @@ function sharedLimit(instances: Measured[], limitOf: (limits: Measured['limits']
   return limits.size === 1 ? [...limits][0]! : null;
 }
 
-export function UsageCharts({ project, environment, range, marks }: EnvironmentChartsProps) {
-  const { name } = environment;
-  const period = Math.min(ranges[range], ranges['24h']);
-  const usage = useRead<Usage>(
-    `usage/${project}/${name}/${range}`,
-    (client) => client.environments.usage(project, name, { from: new Date(Date.now() - period * 1000).toISOString() }),
+export const useUsage = (project: string, environment: Environment, range: Range) =>
+  useRead<Usage>(
+    `usage/${project}/${environment.name}/${range}`,
+    (client) => {
+      const from = beginOf(environment, Math.min(ranges[range], ranges['24h']));
+      return client.environments.usage(project, environment.name, { from });
+    },
     { pollMs: () => Math.max(10_000, refreshMs[range]) },
   );
-  const { data } = usage;
+
+export function UsageCharts({ project, environment, range, marks, tried }: EnvironmentChartsProps) {
+  const { name } = environment;
+  const { data } = useUsage(project, environment, range);
   const shown = useMemo(() => (data?.series ?? []).slice(0, maxInstances).reverse(), [data]);
   const times = useMemo(() => (shown[0]?.points ?? []).map(({ at }) => secondsOf(at)), [shown]);
-  const toneOf = toneIn(environment);
+  const toneOf = toneIn(environment, tried);
   // Engines that cannot measure leave nothing to show, and nothing is missing.
   if (shown.length === 0) return null;
-  const memoryLimit = sharedLimit(shown, ({ memory_mb }) => memory_mb * 1024 * 1024);
+  const memoryLimit = sharedLimit(shown, ({ memory_mb }) => memory_mb * mebibyte);
   const cpuLimit = sharedLimit(shown, (limits) => limits.cpus);
   const shared = { times, marks, group: `traffic-${name}` };
   return (
@@ -170,7 +188,8 @@ export function UsageCharts({ project, environment, range, marks }: EnvironmentC
         title="Memory"
         lines={usageLines(shown, 'memory_bytes', toneOf)}
         format={bytes}
-        atLeast={1024 * 1024}
+        atLeast={mebibyte}
+        unit={mebibyte}
         threshold={memoryLimit === null ? null : { value: memoryLimit, name: `limit ${bytes(memoryLimit)}` }}
         {...shared}
       />

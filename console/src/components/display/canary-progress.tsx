@@ -86,43 +86,79 @@ export function ShareBar({
   );
 }
 
-const heads = {
-  good: 'No worse than the live revision.',
-  bad: 'Worse than the live revision.',
-  inconclusive: 'Nothing is proved yet.',
-} as const;
+interface VerdictProps {
+  deployment: Deployment;
+  canary: Canary;
+  policy: Environment['canary'] | null;
+}
 
-/** One sentence with the numbers it rests on, and how far it is from a verdict. */
-export function Verdict({ deployment, canary }: { deployment: Deployment; canary: Canary }) {
-  const { verdict, reason, evidence } = canary.analysis;
+/** One sentence with the numbers it rests on, what happens next, and how far it is from a verdict. */
+export function Verdict({ deployment: { revision, previous_revision: live }, canary, policy }: VerdictProps) {
+  const { analysis, phase } = canary;
+  const { verdict, reason, evidence } = analysis;
+  const { requests } = canary.canary;
   const odds = Math.max(evidence.errors, evidence.latency);
+  const missing = (policy?.min_requests ?? 0) - requests;
+  // The service knows what is in doubt, as requests without an answer are.
+  const isExplained = odds >= evidence.needed || (verdict === 'inconclusive' && missing <= 0);
   return (
     <div className={`verdict ${verdict}`}>
       <p>
-        <strong>{heads[verdict]}</strong> {reason}
-      </p>
-      <p className="sides">
-        <Side revision={deployment.revision} side={canary.canary} tone="canary" />
-        {deployment.previous_revision && (
-          <Side revision={deployment.previous_revision} side={canary.stable} tone="stable" />
-        )}
+        <strong>
+          {verdict === 'good'
+            ? `No worse than ${live}.`
+            : verdict === 'bad'
+              ? `Worse than ${live}.`
+              : requests === 0
+                ? `${revision} has had no requests yet.`
+                : 'Too early to tell.'}
+        </strong>{' '}
+        {isExplained ? reason : requests > 0 && <Numbers canary={canary} live={live} />}{' '}
+        {missing > 0 && `${count(missing)} more requests are needed to tell.`}{' '}
+        {evidence.client_errors >= evidence.needed && `More of its answers are 4xx than of ${live}.`}
       </p>
       <p className="small">
-        It would be undone at odds of {count(evidence.needed)} to 1 against it;{' '}
+        {policy && nextOf(phase, policy)} It would be undone at odds of {count(evidence.needed)} to 1 against it;{' '}
         {odds <= 1 ? 'so far nothing speaks against it' : `now ${count(Math.round(odds))} to 1`}.
       </p>
     </div>
   );
 }
 
-function Side({ revision, side, tone }: { revision: string; side: Canary['stable']; tone: string }) {
-  const { requests, error_rate, p95_ms } = side;
+function nextOf(phase: Canary['phase'], { advance, on_inconclusive }: Environment['canary']): string {
+  if (phase === 'paused') return 'It is paused: resume, promote or abort it.';
+  if (phase === 'awaiting_approval') return 'It waits for you.';
+  if (advance === 'manual') return 'When the step ends, it waits for you to promote it.';
+  return on_inconclusive === 'promote'
+    ? 'It goes on by itself when the step ends, unless it is found to be worse.'
+    : 'It goes on by itself when the step ends, if it is no worse.';
+}
+
+const failedOf = ({ requests, error_rate }: Canary['stable']): string =>
+  `${count(Math.round(requests * (error_rate ?? 0)))} of ${count(requests)}`;
+
+function Numbers({ canary: { canary, stable }, live }: { canary: Canary; live: string | null }) {
+  const isCompared = live !== null && stable.requests > 0;
   return (
-    <span>
-      <b className={tone}>{revision}</b>{' '}
-      {requests === 0
-        ? 'no requests yet'
-        : `${count(requests)} requests, ${percent(error_rate ?? 0)} failed, p95 ${p95_ms === null ? '–' : milliseconds(p95_ms)}`}
-    </span>
+    <>
+      <b className="canary">{failedOf(canary)}</b> requests failed ({percent(canary.error_rate ?? 0)})
+      {isCompared && (
+        <>
+          , of {live} <b className="stable">{failedOf(stable)}</b> ({percent(stable.error_rate ?? 0)})
+        </>
+      )}
+      {canary.p95_ms !== null && (
+        <>
+          ; p95 <b className="canary">{milliseconds(canary.p95_ms)}</b>
+          {isCompared && stable.p95_ms !== null && (
+            <>
+              {' '}
+              against <b className="stable">{milliseconds(stable.p95_ms)}</b>
+            </>
+          )}
+        </>
+      )}
+      .
+    </>
   );
 }

@@ -7,11 +7,19 @@ type Health = Environment['health'];
 type Last = Pick<DeploymentSummary, 'state' | 'revision' | 'failure' | 'finished_at' | 'canary' | 'kind'>;
 
 export const isWrong = ({ state }: Health): boolean => state === 'down' || state === 'degraded';
-const wasUndone = (last: Last | null | undefined): boolean => last?.state === 'failed' || last?.state === 'canceled';
+const hasFailed = (last: Last | null | undefined): boolean => last?.state === 'failed' || last?.state === 'canceled';
+
+const undoneFor = new Set(['analysis_failed', 'alert_fired', 'approval_timeout']);
+/** It had requests, which the previous revision got back; any other failure may have come before it had one. */
+export const wasUndone = (code: string): boolean => undoneFor.has(code);
+
+/** What became of a deployment that did not succeed. */
+export const endOf = ({ failure }: Pick<Last, 'failure'>): string =>
+  failure === null || failure.code === 'aborted' ? 'aborted' : wasUndone(failure.code) ? 'undone' : 'failed';
 
 /** Its shape says the same as its colour. */
 export function Dot({ health, last }: { health: Health; last?: Last | null }) {
-  const tone = health.state === 'healthy' && wasUndone(last) ? 'undone' : health.state;
+  const tone = health.state === 'healthy' && hasFailed(last) ? 'undone' : health.state;
   return <span className={`dot ${tone}`} aria-hidden="true" />;
 }
 
@@ -23,7 +31,7 @@ export function stateOf(
   if (health.state === 'idle') return active_revision === null ? 'nothing deployed' : 'idle';
   if (isWrong(health)) return health.state;
   if (last && last.finished_at === null) return 'healthy';
-  if (wasUndone(last)) return `healthy, ${last!.revision} undone`;
+  if (last && hasFailed(last)) return `healthy, ${last.revision} ${endOf(last)}`;
   return 'healthy';
 }
 
@@ -45,12 +53,11 @@ export function StateSentence({ environment, last }: { environment: Environment;
         `healthy${on}, ${last.revision} runs as a canary`
       ) : last && last.finished_at === null ? (
         `healthy${on}, ${last.revision} is being deployed`
-      ) : wasUndone(last) ? (
-        <>
-          healthy{on} · {last!.revision} {last!.failure?.code === 'aborted' ? 'aborted' : 'undone'}{' '}
-          {last!.finished_at && <Ago at={last!.finished_at} />}
-          {last!.failure && last!.failure.code !== 'aborted' && `: ${last!.failure.message}`}
-        </>
+      ) : last && hasFailed(last) ? (
+        <span>
+          healthy{on} · {last.revision} {endOf(last)} {last.finished_at && <Ago at={last.finished_at} />}
+          {last.failure && last.failure.code !== 'aborted' && `: ${last.failure.message}`}
+        </span>
       ) : (
         `healthy${on}`
       )}

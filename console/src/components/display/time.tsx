@@ -25,10 +25,12 @@ export function duration(seconds: number): string {
   return rest > 0 && count < 10 ? `${count} ${name} ${rest} ${next![1]}` : `${count} ${name}`;
 }
 
+/** One unit is enough: the exact time is there on hover. */
 export function relative(at: number, nowMs: number): string {
   const seconds = Math.round((nowMs - at) / 1000);
   if (Math.abs(seconds) < 2) return 'now';
-  return seconds > 0 ? `${duration(seconds)} ago` : `in ${duration(-seconds)}`;
+  const [text] = /^\d+ \w+/.exec(duration(Math.abs(seconds)))!;
+  return seconds > 0 ? `${text} ago` : `in ${text}`;
 }
 
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
@@ -41,11 +43,7 @@ export function Ago({ at, isShort = false }: { at: string; isShort?: boolean }) 
   const nowMs = useNow();
   return (
     <time dateTime={at} title={exact.format(new Date(at))}>
-      {isShort
-        ? relative(Date.parse(at), nowMs)
-            .replace(/ ago$/, '')
-            .replace(/^(\d+ \w+) .*/, '$1')
-        : relative(Date.parse(at), nowMs)}
+      {relative(Date.parse(at), nowMs).replace(isShort ? / ago$/ : '', '')}
     </time>
   );
 }

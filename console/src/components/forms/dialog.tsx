@@ -12,6 +12,8 @@ export function Dialog({ title, onClose, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     dialog.current?.showModal();
+    // The browser would start at the button that closes it.
+    dialog.current?.querySelector<HTMLElement>('form :is(input:not([type="hidden"]), select)')?.focus();
   }, []);
   return (
     <dialog ref={dialog} className="wide" aria-label={title} onClose={onClose}>

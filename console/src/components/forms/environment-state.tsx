@@ -37,7 +37,10 @@ export function Variables({ project, environment }: EnvironmentProps) {
     <>
       <PendingChanges project={project} environment={environment} />
       {variables.length === 0 ? (
-        <Empty title="No variables yet.">
+        <Empty
+          title="No variables yet."
+          command={`npx sluice env variables DATABASE_URL=postgres://db --project ${project} --env ${name}`}
+        >
           Variables are passed to every instance, from the next deployment on. Their values are never shown again.
         </Empty>
       ) : (
@@ -51,6 +54,7 @@ export function Variables({ project, environment }: EnvironmentProps) {
               {mayChange && (
                 <ConfirmButton
                   title={`Remove ${variable}?`}
+                  mustType={variable}
                   about="Running revisions keep it. It is gone from the next deployment on."
                   verb={`Remove ${variable}`}
                   className="bare"

@@ -27,6 +27,7 @@ const pages = [
   ['n', 'Domains', '/domains', 'domains:read'],
   ['w', 'Webhooks', '/webhooks', 'webhooks:read'],
   ['c', 'Catalogue', '/catalogue', null],
+  ['e', 'Events', '/events', 'events:read'],
   ['l', 'Audit log', '/audit', 'audit:read'],
   ['t', 'Tokens', '/tokens', 'tokens:read'],
   ['r', 'Registries', '/registries', 'projects:read'],
@@ -166,7 +167,6 @@ function PaletteDialog() {
         placeholder="A project, an image, a domain, a page…"
         autoComplete="off"
         spellCheck={false}
-        // biome-ignore lint/a11y/noAutofocus: it was opened to type
         autoFocus
         value={text}
         onChange={(event) => {
@@ -175,7 +175,6 @@ function PaletteDialog() {
         }}
         onKeyDown={onKey}
       />
-      {/* biome-ignore lint/a11y/useFocusableInteractive: the input has the focus and names the active option */}
       <div id={`${id}-list`} role="listbox" aria-label="Found">
         {choices.map((choice, index) => (
           // biome-ignore lint/a11y/useFocusableInteractive: as above
@@ -243,14 +242,14 @@ const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 
 /** How long `g` waits for the key that says where to. */
-const sequenceMs = 1500;
+const sequenceMs = 3000;
 
 function useKeys(): void {
   const can = useCan();
   const allowed = useRef(can);
   allowed.current = can;
   useEffect(() => {
-    let goneTo = 0;
+    let goneTo = Number.NEGATIVE_INFINITY;
     const onKey = (event: globalThis.KeyboardEvent) => {
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') {
         event.preventDefault();
@@ -266,13 +265,14 @@ function useKeys(): void {
       ) {
         return;
       }
-      const isSecond = Date.now() - goneTo < sequenceMs;
-      goneTo = 0;
+      // When the key was pressed, however busy the page was since.
+      const isSecond = event.timeStamp - goneTo < sequenceMs;
+      goneTo = Number.NEGATIVE_INFINITY;
       if (isSecond) {
         const page = pages.find(([key, , , scope]) => key === event.key && (scope === null || allowed.current(scope)));
         if (page) navigate(page[2]);
       } else if (event.key === 'g') {
-        goneTo = Date.now();
+        goneTo = event.timeStamp;
       } else if (event.key === '?') {
         isHelpOpen.set(true);
       } else if (event.key === '/') {

@@ -138,10 +138,12 @@ export function Shell({ children }: { children: ReactNode }) {
             {can('domains:read') && place('/domains', 'Domains')}
             {can('webhooks:read') && place('/webhooks', 'Webhooks')}
             {place('/catalogue', 'Catalogue')}
+            {can('events:read') && place('/events', 'Events')}
             {can('audit:read') && place('/audit', 'Audit log')}
             {can('tokens:read') && place('/tokens', 'Tokens')}
             {can('projects:read') && place('/registries', 'Registries')}
             {can('projects:read') && place('/regions', 'Regions')}
+            {place('/account', 'Account')}
           </ul>
           <ul className="foot">
             {place('/session', me.name)}

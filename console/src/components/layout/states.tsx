@@ -53,11 +53,19 @@ export function Fault({ error, remedy }: { error: Error; remedy?: string }) {
   );
 }
 
-export function Empty({ title, children }: { title: string; children: ReactNode }) {
+interface EmptyProps {
+  title: string;
+  /** What would fill it, on the command line. */
+  command?: string | undefined;
+  children: ReactNode;
+}
+
+export function Empty({ title, command, children }: EmptyProps) {
   return (
     <div className="empty">
       <p className="empty-title">{title}</p>
       <div>{children}</div>
+      {command && <Copyable text={command} label="the command" />}
     </div>
   );
 }
@@ -108,11 +116,27 @@ export function SkeletonRows({ count }: { count: number }) {
   );
 }
 
-export function More({ of }: { of: { hasMore: boolean; isReading: boolean; loadMore(): void } }) {
+interface Pages {
+  data: unknown[] | undefined;
+  hasMore: boolean;
+  isReading: boolean;
+  loadMore(): void;
+}
+
+export function More({ of }: { of: Pages }) {
   if (!of.hasMore) return null;
   return (
     <button type="button" className="quiet more" onClick={of.loadMore} disabled={of.isReading}>
-      Load more
+      {of.data?.length === 0 ? 'Search further back' : 'Load more'}
     </button>
+  );
+}
+
+/** A request searches some thousand items, so there may be more to search. */
+export function NothingFound({ of }: { of: Pages }) {
+  return (
+    <Empty title={of.hasMore ? 'Nothing found among the newest.' : 'Nothing found.'}>
+      Each word has to be in one of the names shown.
+    </Empty>
   );
 }

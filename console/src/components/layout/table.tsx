@@ -13,11 +13,13 @@ interface TableProps<T> {
   items: T[];
   keyOf(item: T): string;
   columns: Column<T>[];
+  /** On a narrow screen its cells flow without the names of their columns: for cells that speak for themselves. */
+  isFlowing?: boolean;
 }
 
-export function Table<T>({ label, items, keyOf, columns }: TableProps<T>) {
+export function Table<T>({ label, items, keyOf, columns, isFlowing = false }: TableProps<T>) {
   return (
-    <table className="table">
+    <table className={isFlowing ? 'table flowing' : 'table'}>
       <caption className="unseen">{label}</caption>
       <thead>
         <tr>

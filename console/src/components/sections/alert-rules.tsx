@@ -1,10 +1,12 @@
 // Alerts that fired and the rules behind them: of a project, or of one of its environments.
 import { useMemo } from 'react';
 import type { Alert, AlertRule, Metrics } from '../../../../src/client/index.ts';
+import { useEnvironment } from '../../environments.ts';
 import { milliseconds, percent, perSecond, secondsText } from '../../format.ts';
 import { useCan, useSignedIn } from '../../session.ts';
 import { useList, useRead } from '../../use-read.ts';
 import { TimeChart } from '../charts/time-chart.tsx';
+import { toneIn } from '../charts/traffic-charts.tsx';
 import { Badge } from '../display/badge.tsx';
 import { Ago } from '../display/time.tsx';
 import { ActionButton, ConfirmButton } from '../forms/actions.tsx';
@@ -33,6 +35,7 @@ export function AlertTable({ items }: { items: Alert[] }) {
   return (
     <Table
       label="Alerts"
+      isFlowing
       items={[...items].sort((a, b) => Number(b.state === 'firing') - Number(a.state === 'firing'))}
       keyOf={({ id }) => id}
       columns={[
@@ -51,7 +54,7 @@ export function AlertTable({ items }: { items: Alert[] }) {
         },
         { name: 'Message', cell: ({ message }) => message },
         { name: 'Fired', cell: ({ fired_at }) => <Ago at={fired_at} /> },
-        { name: 'Resolved', cell: ({ resolved_at }) => (resolved_at ? <Ago at={resolved_at} /> : '–') },
+        { name: 'Resolved', cell: ({ resolved_at }) => resolved_at && <Ago at={resolved_at} /> },
       ]}
     />
   );
@@ -104,11 +107,23 @@ export function Alerts({ project, environment, environments }: AlertsProps) {
         <Shown of={rules}>
           {(items) =>
             items.length === 0 ? (
-              <Empty title="No alert rules.">A rule says when an alert fires.</Empty>
+              <Empty
+                title="No alert rules."
+                command={`npx sluice alerts add slow p95_ms --above 800 --for 60 --project ${project}`}
+              >
+                A rule says when an alert fires.
+              </Empty>
             ) : (
               <ul className="cards wide">
                 {grouped(items).map((rule) => (
-                  <RuleCard key={rule.id} project={project} rule={rule} mayChange={mayChange} />
+                  <RuleCard
+                    key={rule.id}
+                    project={project}
+                    rule={rule}
+                    mayChange={mayChange}
+                    isFiring={alerts.data?.some((alert) => alert.rule_id === rule.id && alert.state === 'firing')}
+                    isNamed={environment === undefined}
+                  />
                 ))}
               </ul>
             )
@@ -134,9 +149,12 @@ interface RuleProps {
   project: string;
   rule: AlertRule;
   mayChange: boolean;
+  isFiring: boolean | undefined;
+  /** Whether the name of its environment is shown. */
+  isNamed: boolean;
 }
 
-function RuleCard({ project, rule, mayChange }: RuleProps) {
+function RuleCard({ project, rule, mayChange, isFiring, isNamed }: RuleProps) {
   const { client } = useSignedIn();
   const { metric } = rule;
   const which = (
@@ -150,8 +168,8 @@ function RuleCard({ project, rule, mayChange }: RuleProps) {
       <div className="title-row">
         <h3>{rule.name}</h3>
         <p className="row tight">
-          <span className="dim">{rule.environment}</span>
-          <Badge state={rule.severity} />
+          {isNamed && <span className="dim">{rule.environment}</span>}
+          {isFiring ? <Badge state="firing" /> : <span className="dim">{rule.severity}</span>}
           {!rule.enabled && <Badge state="paused">disabled</Badge>}
         </p>
       </div>
@@ -173,6 +191,7 @@ function RuleCard({ project, rule, mayChange }: RuleProps) {
           </ActionButton>
           <ConfirmButton
             title={`Delete the rule ${rule.name}?`}
+            mustType={rule.name}
             about={`It is no longer evaluated in ${rule.environment}. Its firing alerts are resolved.`}
             verb={`Delete ${rule.name}`}
             run={() => client.alertRules.delete(project, rule.id)}
@@ -191,6 +210,7 @@ const refreshMs = 10_000;
 
 function RuleChart({ project, rule, metric }: { project: string; rule: AlertRule; metric: keyof typeof plotted }) {
   const { environment } = rule;
+  const where = useEnvironment(project, environment);
   const { data } = useRead<Metrics>(
     `metrics/${project}/${environment}`,
     (client) => client.metrics.get(project, { environment }),
@@ -202,12 +222,12 @@ function RuleChart({ project, rule, metric }: { project: string; rule: AlertRule
       (data?.series ?? [])
         .slice(0, 3)
         .reverse()
-        .map(({ revision, points }, index, all) => ({
+        .map(({ revision, points }) => ({
           name: revision,
-          tone: index === all.length - 1 ? ('stable' as const) : ('other' as const),
+          tone: where.data ? toneIn(where.data)(revision) : ('other' as const),
           values: points.map((point) => point[metric]),
         })),
-    [data, metric],
+    [data, metric, where.data],
   );
   if (times.length === 0) return null;
   const format = formats[metric]!;
@@ -218,6 +238,7 @@ function RuleChart({ project, rule, metric }: { project: string; rule: AlertRule
       lines={lines}
       format={format}
       atLeast={Math.max(plotted[metric], rule.threshold * 1.2)}
+      {...(metric === 'error_rate' && { atMost: 1 })}
       threshold={{ value: rule.threshold, name: format(rule.threshold) }}
     />
   );

@@ -56,7 +56,7 @@ export function Deliveries({ webhook }: { webhook: string }) {
                 { name: 'Created', cell: ({ created_at }) => <Ago at={created_at} /> },
                 {
                   name: 'Next attempt',
-                  cell: ({ next_attempt_at }) => (next_attempt_at ? <Ago at={next_attempt_at} /> : '–'),
+                  cell: ({ next_attempt_at }) => next_attempt_at && <Ago at={next_attempt_at} />,
                 },
               ]}
             />

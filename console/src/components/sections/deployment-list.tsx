@@ -6,7 +6,7 @@ import { Badge } from '../display/badge.tsx';
 import { Ago, duration as lasting } from '../display/time.tsx';
 import { CanaryControls } from '../forms/canary-controls.tsx';
 import { Link } from '../layout/link.tsx';
-import { Empty, More, Shown } from '../layout/states.tsx';
+import { Empty, More, NothingFound, Shown } from '../layout/states.tsx';
 import { Table } from '../layout/table.tsx';
 
 interface Where {
@@ -54,7 +54,7 @@ function Outcome({ item }: { item: DeploymentSummary }) {
 
 interface TableProps {
   of: ReturnType<typeof useDeployments>;
-  where: { environment?: string; project?: string };
+  where: Where;
   isBrief?: boolean;
 }
 
@@ -64,10 +64,20 @@ export function DeploymentTable({ of, where, isBrief = false }: TableProps) {
       <Shown of={of}>
         {(items) =>
           items.length === 0 ? (
-            <Empty title="No deployments.">A deployment rolls an image out as a new revision.</Empty>
+            where.search ? (
+              <NothingFound of={of} />
+            ) : (
+              <Empty
+                title="No deployments."
+                command={`npx sluice deploy registry.example/shop:1.4 --project ${where.project ?? 'shop'}`}
+              >
+                A deployment rolls an image out as a new revision.
+              </Empty>
+            )
           ) : (
             <Table
               label="Deployments"
+              isFlowing
               items={items}
               keyOf={({ id }) => id}
               columns={[
@@ -105,13 +115,13 @@ export function DeploymentTable({ of, where, isBrief = false }: TableProps) {
                 {
                   name: 'Image',
                   cell: ({ image }) => (
-                    <span className="mono" title={image}>
+                    <span className="mono image" title={image}>
                       {isBrief ? tagOf(image) : image}
                     </span>
                   ),
                 },
                 { name: 'Outcome', cell: (item) => <Outcome item={item} /> },
-                { name: 'By', cell: ({ created_by_name }) => <span className="dim">{created_by_name ?? '–'}</span> },
+                { name: 'By', cell: ({ created_by_name }) => <span className="dim by">{created_by_name ?? '–'}</span> },
                 { name: 'When', cell: ({ created_at }) => <Ago at={created_at} isShort={isBrief} /> },
                 ...(isBrief
                   ? []
@@ -121,7 +131,7 @@ export function DeploymentTable({ of, where, isBrief = false }: TableProps) {
                         quiet: true,
                         cell: (item: DeploymentSummary) =>
                           item.finished_at === null ? (
-                            <span className="row tight">
+                            <span className="row tight one-line">
                               <CanaryControls deployment={item} isBrief />
                             </span>
                           ) : null,

@@ -40,7 +40,7 @@ export function Domains({ project, environment, environments }: DomainsProps) {
       <Shown of={domains}>
         {(items) =>
           items.length === 0 ? (
-            <Empty title="No domains yet.">
+            <Empty title="No domains yet." command={`npx sluice domains add shop.example --project ${project}`}>
               <p>
                 Every environment already has an address. To use a domain of your own, point its DNS records here and
                 add it. Its certificate is issued and renewed by itself.
@@ -89,6 +89,11 @@ export function DomainCard({ project, domain }: { project: string; domain: Domai
   const isServed = proof !== null;
   /** What to do is said where it is to be done, once. */
   const waitsForRecord = !isServed && (last_error?.includes(txt_record.name) ?? false);
+  const checkedAgain = next_attempt_at && (
+    <>
+      Checked again <Ago at={next_attempt_at} />.
+    </>
+  );
   return (
     <li className="card domain">
       <div className="title-row">
@@ -110,6 +115,7 @@ export function DomainCard({ project, domain }: { project: string; domain: Domai
                   <Copyable text={txt_record.value} label="the value of the record" />
                 </dd>
               </dl>
+              {waitsForRecord && checkedAgain && <p>Not found yet. {checkedAgain}</p>}
             </div>
           )}
         </Item>
@@ -134,15 +140,9 @@ export function DomainCard({ project, domain }: { project: string; domain: Domai
           }
         >
           {certificate && <Lifetime certificate={certificate} />}
-          {last_error && (
-            <p className={waitsForRecord ? 'small' : 'small found'}>
-              {!waitsForRecord && last_error}
-              {next_attempt_at && (
-                <>
-                  {' '}
-                  Checked again <Ago at={next_attempt_at} />.
-                </>
-              )}
+          {last_error && !waitsForRecord && (
+            <p className="small found">
+              {last_error} {checkedAgain}
             </p>
           )}
         </Item>

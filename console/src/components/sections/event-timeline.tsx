@@ -1,5 +1,6 @@
-import type { SluiceEvent } from '../../../../src/client/index.ts';
-import { useList } from '../../use-read.ts';
+import type { EventKind, SluiceEvent } from '../../../../src/client/index.ts';
+import { useCan } from '../../session.ts';
+import { useList, useRead } from '../../use-read.ts';
 import { type Moment, Timeline } from '../display/timeline.tsx';
 import { Link } from '../layout/link.tsx';
 import { Empty, More, Shown } from '../layout/states.tsx';
@@ -53,23 +54,59 @@ function momentOf(event: SluiceEvent): Moment {
   }
 }
 
-export function EventTimeline({ project, about }: { project: string; about?(event: SluiceEvent): boolean }) {
-  const events = useList<SluiceEvent>(
-    `events/${project}`,
-    (client, page) => client.events.list({ ...page, project_id: project }).page(),
-    { project },
+interface EventTimelineProps {
+  /** Without it: of all projects. */
+  project?: string;
+  type?: EventKind | '';
+}
+
+/** With its project before it. */
+function named(event: SluiceEvent, name = event.project_id): Moment {
+  const moment = momentOf(event);
+  const text = (
+    <>
+      <Link to={`/projects/${event.project_id}`}>{name}</Link> · {moment.text}
+    </>
   );
+  return { ...moment, text };
+}
+
+/** Of the newest projects; of others the id is shown. */
+function useProjectNames(isWanted: boolean): Map<string, string> {
+  const can = useCan();
+  const { data = [] } = useRead(
+    'project-names',
+    async (client) =>
+      isWanted && can('projects:read') ? (await client.projects.list({ limit: 100 }).page()).data : [],
+    { project: '*' },
+  );
+  return new Map(data.map(({ id, name }) => [id, name]));
+}
+
+export function EventTimeline({ project, type = '' }: EventTimelineProps) {
+  const events = useList<SluiceEvent>(
+    `events/${project ?? ''}/${type}`,
+    (client, page) =>
+      client.events.list({ ...page, ...(project && { project_id: project }), ...(type && { type }) }).page(),
+    { project: project ?? '*' },
+  );
+  const names = useProjectNames(project === undefined);
   return (
     <>
       <Shown of={events}>
-        {(all) => {
-          const items = about ? all.filter(about) : all;
-          return items.length === 0 ? (
-            <Empty title="No activity yet.">Deployments, alerts and certificates appear here.</Empty>
+        {(items) =>
+          items.length === 0 ? (
+            <Empty title="No activity yet." command="npx sluice events --follow">
+              Deployments, alerts and certificates appear here, as webhooks receive them.
+            </Empty>
           ) : (
-            <Timeline moments={items.map(momentOf)} />
-          );
-        }}
+            <Timeline
+              moments={items.map((event) =>
+                project === undefined ? named(event, names.get(event.project_id)) : momentOf(event),
+              )}
+            />
+          )
+        }
       </Shown>
       <More of={events} />
     </>

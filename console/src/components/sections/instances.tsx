@@ -1,9 +1,12 @@
 // What runs in an environment, and what ended there by itself.
-import type { Instance } from '../../../../src/client/index.ts';
+import type { Environment, Instance } from '../../../../src/client/index.ts';
+import { bytes, cpus, plural } from '../../format.ts';
 import { useList } from '../../use-read.ts';
+import { type Range, useUsage } from '../charts/traffic-charts.tsx';
 import { Badge } from '../display/badge.tsx';
 import { ShortIds } from '../display/id.tsx';
 import { Ago } from '../display/time.tsx';
+import { Link } from '../layout/link.tsx';
 import { Empty, More, Shown } from '../layout/states.tsx';
 import { Table } from '../layout/table.tsx';
 
@@ -29,7 +32,7 @@ function State({ state, ended }: Instance) {
 }
 
 function LastCheck({ last_check: check }: Instance) {
-  if (!check) return <>–</>;
+  if (!check) return null;
   return (
     <>
       {check.ok ? 'Passed' : 'Failed'} <Ago at={check.at} />: {check.message}
@@ -37,26 +40,75 @@ function LastCheck({ last_check: check }: Instance) {
   );
 }
 
-interface InstancesProps {
-  project: string;
-  environment: string;
-  /** Without restarts and checks, for the overview. */
-  isBrief?: boolean;
-}
-
-export function Instances({ project, environment, isBrief = false }: InstancesProps) {
-  const instances = useList<Instance>(
+const useInstances = (project: string, environment: string) =>
+  useList<Instance>(
     `instances/${project}/${environment}`,
     (client, page) => client.instances.list(project, environment, page).page(),
     { project, environment, pollMs: () => pollMs },
   );
+
+interface RunningProps {
+  project: string;
+  environment: Environment;
+  range: Range;
+}
+
+/** What runs now and what it uses; without those that ended. */
+export function RunningInstances({ project, environment, range }: RunningProps) {
+  const instances = useInstances(project, environment.name);
+  const usage = useUsage(project, environment, range).data?.series ?? [];
+  const used = (id: string, field: 'memory_bytes' | 'cpus', format: (value: number) => string) => {
+    const value = usage.find(({ instance }) => instance === id)?.points.findLast((point) => point[field] !== null);
+    return value && <span className="by">{format(value[field]!)}</span>;
+  };
+  const ended = instances.data?.filter((each) => each.ended).length ?? 0;
   return (
     <section aria-labelledby="instances">
       <h2 id="instances">Instances</h2>
       <Shown of={instances}>
+        {(items) => (
+          <Table
+            label="Instances"
+            items={items.filter((each) => !each.ended)}
+            keyOf={({ id }) => id}
+            columns={[
+              { name: 'Revision', cell: ({ revision, id }) => <span title={id}>{revision}</span> },
+              { name: 'State', cell: (item) => <State {...item} /> },
+              { name: 'Memory', cell: ({ id }) => used(id, 'memory_bytes', bytes) },
+              { name: 'CPU', cell: ({ id }) => used(id, 'cpus', cpus) },
+              { name: 'Node', cell: ({ node }) => node && <span className="dim by">{node}</span> },
+            ]}
+          />
+        )}
+      </Shown>
+      {ended > 0 && (
+        <p className="small">
+          <Link to={`/projects/${project}/environments/${environment.name}/instances`}>
+            {plural(ended, 'instance')}
+          </Link>{' '}
+          ended.
+        </p>
+      )}
+    </section>
+  );
+}
+
+export function Instances({ project, environment }: { project: string; environment: string }) {
+  const instances = useInstances(project, environment);
+  return (
+    <section aria-labelledby="instances">
+      <h2 id="instances" className="unseen">
+        Instances
+      </h2>
+      <Shown of={instances}>
         {(items) =>
           items.length === 0 ? (
-            <Empty title="Nothing runs here.">A deployment starts instances.</Empty>
+            <Empty
+              title="Nothing runs here."
+              command={`npx sluice deploy registry.example/shop:1.4 --project ${project} --env ${environment}`}
+            >
+              A deployment starts instances.
+            </Empty>
           ) : (
             <Table
               label="Instances"
@@ -66,17 +118,10 @@ export function Instances({ project, environment, isBrief = false }: InstancesPr
                 { name: 'Instance', cell: ({ id }) => <ShortIds text={id} /> },
                 { name: 'Revision', cell: ({ revision }) => revision },
                 { name: 'State', cell: (item) => <State {...item} /> },
-                ...(isBrief
-                  ? [{ name: 'Node', cell: ({ node }: Instance) => node ?? '–' }]
-                  : [
-                      { name: 'Restarts', cell: ({ restarts }: Instance) => restarts },
-                      {
-                        name: 'Started',
-                        cell: ({ started_at }: Instance) => (started_at ? <Ago at={started_at} /> : '–'),
-                      },
-                      { name: 'Node', cell: ({ node }: Instance) => node ?? '–' },
-                      { name: 'Last check', cell: (item: Instance) => <LastCheck {...item} /> },
-                    ]),
+                { name: 'Restarts', cell: ({ restarts }) => restarts },
+                { name: 'Started', cell: ({ started_at }) => started_at && <Ago at={started_at} /> },
+                { name: 'Node', cell: ({ node }) => node },
+                { name: 'Last check', cell: (item) => <LastCheck {...item} /> },
               ]}
             />
           )

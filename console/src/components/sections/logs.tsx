@@ -6,7 +6,7 @@ import { Empty, Shown } from '../layout/states.tsx';
 
 const tail = 200;
 const followMs = 2000;
-const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
+const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium', hour12: false });
 
 interface Line {
   at: string;
@@ -20,7 +20,7 @@ export function Logs({ project, deployment }: { project: string; deployment: str
   const lines = useRead<Line[]>(
     `logs/${deployment}`,
     async (client) => (await client.deployments.logs(project, deployment, { tail })).data,
-    { pollMs: () => (isFollowing ? followMs : null) },
+    { project, pollMs: () => (isFollowing ? followMs : null) },
   );
   const follow = (on: boolean) => {
     setFollowing(on);
@@ -38,7 +38,9 @@ export function Logs({ project, deployment }: { project: string; deployment: str
       <Shown of={lines}>
         {(data) =>
           data.length === 0 ? (
-            <Empty title="No log lines.">The output of running instances appears here.</Empty>
+            <Empty title="No log lines." command={`npx sluice logs ${deployment} --project ${project} --follow`}>
+              The output of running instances appears here.
+            </Empty>
           ) : (
             <Lines lines={data} isFollowing={isFollowing} />
           )

@@ -29,7 +29,12 @@ export function Revisions({ project, environment }: { project: string; environme
     <Shown of={revisions}>
       {(items) =>
         items.length === 0 ? (
-          <Empty title="No revisions yet.">The first deployment creates r1.</Empty>
+          <Empty
+            title="No revisions yet."
+            command={`npx sluice deploy registry.example/shop:1.4 --project ${project} --env ${name}`}
+          >
+            The first deployment creates r1.
+          </Empty>
         ) : (
           <>
             <Table
@@ -119,6 +124,8 @@ interface ComparisonProps {
   to: string;
 }
 
+const variablePrefix = 'variables.';
+const isVariable = (field: string): boolean => field.startsWith(variablePrefix);
 const signs = { added: '+', removed: '−', changed: '~' } as const;
 
 /** Values of variables are never shown. */
@@ -135,22 +142,32 @@ export function Comparison({ project, name, from, to }: ComparisonProps) {
           <p className="small">They have the same image, settings and variables.</p>
         ) : (
           <dl className="changes">
-            {data.changes.map(({ field, change, from: before, to: after }) => (
-              <div key={field}>
-                <dt>{field.startsWith('variables.') ? 'variable' : field}</dt>
-                <dd className={change}>
-                  {field.startsWith('variables.') ? (
-                    <code>
-                      {signs[change]} {field.slice('variables.'.length)}
-                    </code>
-                  ) : (
+            {data.changes
+              .filter(({ field }) => !isVariable(field))
+              .map(({ field, from: before, to: after }) => (
+                <div key={field}>
+                  <dt>{field}</dt>
+                  <dd>
                     <code>
                       {before ?? 'none'} → {after ?? 'none'}
                     </code>
-                  )}
-                </dd>
+                  </dd>
+                </div>
+              ))}
+            {data.changes.some(({ field }) => isVariable(field)) && (
+              <div>
+                <dt>variables</dt>
+                {data.changes
+                  .filter(({ field }) => isVariable(field))
+                  .map(({ field, change }) => (
+                    <dd key={field} className={change}>
+                      <code>
+                        {signs[change]} {field.slice(variablePrefix.length)}
+                      </code>
+                    </dd>
+                  ))}
               </div>
-            ))}
+            )}
           </dl>
         )
       }

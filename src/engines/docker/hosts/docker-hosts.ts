@@ -8,7 +8,9 @@ import {
   type ImageAccess,
   type InstanceEngine,
   type InstanceSpec,
+  needsRegistry,
   type PreparedImage,
+  type RemovedImages,
 } from '../../engine.ts';
 import { createDockerEngine, type DockerEngine, type DockerOptions } from '../docker.ts';
 import { defaultDockerSocket, reachOf } from '../docker-address.ts';
@@ -80,10 +82,26 @@ function createDockerHosts({ engines, graceMs, log }: DockerHostsOptions): Insta
         for (const end of ends) end();
       };
     },
+    async removeImages(kept, idleMs, isUrgent) {
+      return sum(await onAnswering(hosts, (engine) => engine.removeImages!(kept, idleMs, isUrgent)));
+    },
+    countImages: async () => sum(await onAnswering(hosts, (engine) => engine.countImages!())),
     hosts: () => hosts.all.map(({ name, isAway }) => ({ name, available: !isAway })),
     close: () => hosts.close(),
   };
 }
+
+async function onAnswering<T>(hosts: HostSet, work: (engine: DockerEngine) => Promise<T>): Promise<T[]> {
+  await hosts.isReady;
+  const answers = await Promise.allSettled(hosts.answering().map((host) => host.ask(work)));
+  return answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
+}
+
+const sum = (parts: RemovedImages[]): RemovedImages =>
+  parts.reduce((all, { images, bytes }) => ({ images: all.images + images, bytes: all.bytes + bytes }), {
+    images: 0,
+    bytes: 0,
+  });
 
 /** On a host that is away: once it is back, or not at all if it is given up. What is left there then is an orphan. */
 async function stopCopy(
@@ -104,9 +122,11 @@ async function prepareOn(
   hosts: HostSet,
   image: string,
   variables: Record<string, string>,
-  access: ImageAccess = { login: null, isKnown: false },
+  asked: ImageAccess = { login: null, isKnown: false },
   log?: Log,
 ): Promise<PreparedImage> {
+  // Of what one of several hosts has alone, the others could start nothing.
+  const access = hosts.all.length > 1 ? { ...asked, mayBeLocal: false } : asked;
   await hosts.isReady;
   const left = hosts.answering();
   let fault: unknown = hosts.noneAnswers();
@@ -124,11 +144,11 @@ async function prepareOn(
       );
       return prepared;
     } catch (error) {
-      if (!mayBeElsewhere(error, access)) throw error;
       fault = error;
+      if (!mayBeElsewhere(error, access)) break;
     }
   }
-  throw fault;
+  throw asked.mayBeLocal ? needsRegistry(fault, 'a region of several hosts needs it in a registry') : fault;
 }
 
 /** Another host answers, or still has the image that has run before and needs no registry. */

@@ -1,33 +1,73 @@
-// Where `sluice reload` asks the supervisor of a data directory to reload, and is told how it went. By it a supervisor also
+// Where the supervisor of a data directory is reached. `sluice reload` asks for a reload here and gets its outcome, and the
+// orphans of a killed supervisor wait here for their successors (lib/supervised.ts). By it a supervisor also
 // knows that there is another one: a data directory is for one service, on PostgreSQL too, because what its router workers,
 // its HAProxy and its command line meet at lies in it.
 import { chmodSync, linkSync, rmSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { dataDirInUse } from '../data-dir.ts';
 import { socketPathIn } from '../lib/private-files.ts';
+import { orphanLine, releaseLine } from '../lib/supervised.ts';
 
-const pathIn = (dir: string): string => socketPathIn(dir, 'supervisor.sock');
+export const supervisorSocketPath = (dir: string): string => socketPathIn(dir, 'supervisor.sock');
 
 export interface ReloadOutcome {
   ok: boolean;
   message: string;
 }
 
-export interface ReloadSocket {
+export interface SupervisorSocket {
   /** Carries out what is asked for. */
   reload: () => Promise<ReloadOutcome>;
+  orphans: OrphanedProcesses;
   close(): void;
 }
 
+/** Longer than an orphan waits between two attempts to find the next supervisor. */
+const showUpWithinMs = 1000;
+
+/** Children of a supervisor of this data directory that was killed. They serve until they are told that others do. */
+export class OrphanedProcesses {
+  readonly #waiting = new Set<Socket>();
+  #onFirst: (() => void) | null = null;
+
+  add(socket: Socket): void {
+    this.#waiting.add(socket);
+    socket.once('close', () => this.#waiting.delete(socket));
+    this.#onFirst?.();
+  }
+
+  /** Whether there are any. They show up by themselves, a moment after the socket is opened. */
+  async showUp(): Promise<boolean> {
+    if (this.#waiting.size > 0) return true;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#onFirst = resolve;
+    const timer = setTimeout(resolve, showUpWithinMs);
+    await promise;
+    clearTimeout(timer);
+    return this.#waiting.size > 0;
+  }
+
+  /** Others serve in their place from now on. Gives how many there are. */
+  release(): number {
+    for (const socket of this.#waiting) socket.end(releaseLine);
+    return this.#waiting.size;
+  }
+}
+
 /** Rejects with StartError if another supervisor answers there already. */
-export async function openReloadSocket(dir: string): Promise<ReloadSocket> {
-  const path = pathIn(dir);
+export async function openSupervisorSocket(dir: string): Promise<SupervisorSocket> {
+  const path = supervisorSocketPath(dir);
+  const orphans = new OrphanedProcesses();
   const server = createServer((socket) => {
     socket.on('error', () => {});
-    socket.once('data', async () => socket.end(`${JSON.stringify(await opened.reload())}\n`));
+    socket.once('data', async (line) => {
+      if (String(line) === orphanLine) orphans.add(socket);
+      else socket.end(`${JSON.stringify(await opened.reload())}\n`);
+    });
   });
-  const opened: ReloadSocket = {
+  const opened: SupervisorSocket = {
     reload: async () => ({ ok: false, message: 'The service is still starting.' }),
+    orphans,
     close() {
       rmSync(path, { force: true });
       server.close();
@@ -76,7 +116,7 @@ export function askToReload(dir: string): Promise<ReloadOutcome | null> {
   const { promise, resolve } = Promise.withResolvers<ReloadOutcome | null>();
   let answer = '';
   let connected = false;
-  const socket = connect(pathIn(dir), () => {
+  const socket = connect(supervisorSocketPath(dir), () => {
     connected = true;
     socket.write('reload\n');
   });
