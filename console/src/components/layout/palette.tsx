@@ -238,8 +238,11 @@ function HelpDialog() {
   );
 }
 
+/** A browser leaves the focus in the field of a dialog that was just closed until it draws the next time. */
 const isTyping = (target: EventTarget | null): boolean =>
-  target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+  target instanceof HTMLElement &&
+  (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) &&
+  !target.closest('dialog:not([open])');
 
 /** How long `g` waits for the key that says where to. */
 const sequenceMs = 3000;
