@@ -1,11 +1,13 @@
-// The command line as a process of its own, with nothing of this environment but the PATH: a home and a folder to run in
-// that are new and empty.
+// The command line with nothing of this environment but the PATH: a home and a folder to run in that are new and empty.
+// Most commands run in the process of the test; on a terminal, or until a signal ends them, they are a process of their own.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
+import { runCli } from '../../src/cli/run-cli.ts';
 import { adminToken } from './app.ts';
 import { until } from './wait.ts';
 
@@ -81,6 +83,24 @@ export function startProgram(
   return { child, stdout: () => stdout, stderr: () => stderr, says, ended };
 }
 
-export function cli(args: string[], env: Record<string, string> = {}, options?: CliOptions): Promise<CliResult> {
-  return startCli(args, env, options).ended;
+/** What ends its own process, or is one. */
+const needProcess = ['serve', 'completion'];
+
+export async function cli(
+  args: string[],
+  env: Record<string, string> = {},
+  options: CliOptions = {},
+): Promise<CliResult> {
+  if (needProcess.includes(args[0]!)) return startCli(args, env, options).ended;
+  const written = { stdout: '', stderr: '' };
+  const sink = (name: 'stdout' | 'stderr') => ({ write: (text: string) => (written[name] += text) });
+  const code = await runCli(args, {
+    env: { PATH: process.env.PATH, HOME: home, ...env },
+    cwd: options.cwd ?? home,
+    stdin: Readable.from([options.input ?? '']),
+    stdout: sink('stdout'),
+    stderr: sink('stderr'),
+    now: Date.now,
+  });
+  return { code, ...written };
 }
