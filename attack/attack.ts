@@ -12,7 +12,7 @@ export interface Outcome {
 
 export interface Attack {
   name: string;
-  /** It measures, so what earlier attacks have left behind would count for it: the long form starts a service for it. */
+  /** It measures: a service is started for it alone, and the short form leaves it out. */
   isMeasured?: true;
   /** It takes long and has another place in `npm test`: the short form leaves it out. */
   isLong?: true;

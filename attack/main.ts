@@ -16,7 +16,7 @@ const size = Number(option('--size') ?? 1);
 const words = process.argv.slice(2).filter((word) => !word.startsWith('--'));
 const chosen = attacks
   .filter(({ name }) => words.every((word) => name.includes(word)))
-  .filter(({ isLong }) => !(short && isLong));
+  .filter(({ isLong, isMeasured }) => !(short && (isLong || isMeasured)));
 const rows: Row[] = [];
 
 /** One after another, on a service that is started for them. */
@@ -33,7 +33,7 @@ async function attackOne(group: Attack[], installation: Installation): Promise<v
   }
 }
 
-const isAlone = ({ isMeasured }: Attack) => !short && isMeasured === true;
+const isAlone = ({ isMeasured }: Attack) => isMeasured === true;
 const alone = chosen.filter(isAlone);
 if (only !== 'postgres') for (const attack of alone) await attackOne([attack], smallInstallation);
 if (only !== 'sqlite' && alone.length > 0) {

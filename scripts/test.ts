@@ -5,7 +5,7 @@ import { spawn } from 'node:child_process';
 import { chmodSync, existsSync, globSync, mkdtempSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createTemplate, startPostgres } from '../test/helpers/postgres.ts';
+import { createTemplate, preparePostgres, startPostgres } from '../test/helpers/postgres.ts';
 import { createSqliteTemplate } from '../test/helpers/sqlite.ts';
 import { bundleModules } from './bundle-service.ts';
 import { installMissing, onPath, testPrograms } from './packages.ts';
@@ -125,6 +125,8 @@ async function main(): Promise<number> {
   const memory = new TestMemory();
   const missing = onPath('haproxy') ? null : 'haproxy is not installed';
   const jobs = planJobs(files, memory.costOf).filter(({ pass }) => pass !== 'haproxy' || !missing);
+  const postgresHome = preparePostgres();
+  process.env.SLUICE_TEST_POSTGRES_HOME = postgresHome;
   const postgres = await startPostgres({ isDurable: false });
   try {
     const common = {
@@ -154,6 +156,7 @@ async function main(): Promise<number> {
     return summarize({ results, retried, checked: (await checks).every(Boolean), missing, memory, startedMs });
   } finally {
     await postgres.stop();
+    rmSync(postgresHome, { recursive: true, force: true });
     removeFiles();
   }
 }

@@ -13,21 +13,13 @@ const megabyte = 1024 * 1024;
 const maxFactor = 5;
 const watchedMs = 12_000;
 
-interface Limits {
-  growth: number;
-  standstillMs: number;
-  /** The least that a percentile may reach. */
-  leastMs: number;
-}
-
-const limits: Limits = { growth: 100 * megabyte, standstillMs: 250, leastMs: 0 };
-/** One service for all attacks, beside whatever else the machine does. */
-const shortLimits: Limits = { growth: 200 * megabyte, standstillMs: 10_000, leastMs: 10_000 };
+const mostGrowthMB = 100;
+const longestStandstillMs = 250;
 
 const undisturbed = new WeakMap<Target, Seen>();
 
-async function undisturbedOf(target: Target, forMs: number): Promise<Seen> {
-  const seen = undisturbed.get(target) ?? (await watch(target, forMs));
+async function undisturbedOf(target: Target): Promise<Seen> {
+  const seen = undisturbed.get(target) ?? (await watch(target, watchedMs));
   undisturbed.set(target, seen);
   return seen;
 }
@@ -35,18 +27,16 @@ async function undisturbedOf(target: Target, forMs: number): Promise<Seen> {
 export const worstTenantAttacks: Attack[] = Object.keys(attackers).map((name) => ({
   name: `a tenant at its worst: ${name}`,
   isMeasured: true,
-  async run(target, short) {
-    const forMs = short ? 1000 : watchedMs;
-    if (!short) await target.settled();
-    const before = await undisturbedOf(target, forMs);
+  async run(target) {
+    await target.settled();
+    const before = await undisturbedOf(target);
     const { url, routerPort } = target;
     // Tokens of its own, with all of their rate: none is left of it afterwards.
     const newToken = () => tokenOf(url, target.attacker, { scopes: ['*'] });
     const tokens = await Promise.all(target.attacker.tokens.map(newToken));
     const attacker = { ...target.attacker, tokens };
-    const size = short ? 0.02 : target.size;
     const worst = spawn(process.execPath, [entry, name], {
-      env: { PATH: process.env.PATH, WORST: JSON.stringify({ url, routerPort, attacker, size }) },
+      env: { PATH: process.env.PATH, WORST: JSON.stringify({ url, routerPort, attacker, size: target.size }) },
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     try {
@@ -55,10 +45,10 @@ export const worstTenantAttacks: Attack[] = Object.keys(attackers).map((name) =>
         once(worst.stdout, 'data'),
         once(worst, 'exit').then(() => Promise.reject(new Error('the attacker ended before it began'))),
       ]);
-      const during = await watch(target, forMs);
+      const during = await watch(target, watchedMs);
       // What this one leaves behind is not the next one's.
       undisturbed.set(target, { ...before, mostBytes: Math.max(before.mostBytes, during.mostBytes) });
-      return judge({ target, before, during, preparedAt }, short ? shortLimits : limits);
+      return judge({ target, before, during, preparedAt });
     } finally {
       worst.kill('SIGKILL');
     }
@@ -73,7 +63,7 @@ interface Measured {
   preparedAt: number;
 }
 
-function judge({ target, before, during, preparedAt }: Measured, { growth, standstillMs, leastMs }: Limits): Outcome {
+function judge({ target, before, during, preparedAt }: Measured): Outcome {
   const broken = [...new Set(during.failures)];
   const table = [['', 'undisturbed', 'attacked', 'limit']];
   const compare = (what: string, unit: string, [usual, now, limit]: [number | null, number, number]) => {
@@ -86,18 +76,22 @@ function judge({ target, before, during, preparedAt }: Measured, { growth, stand
       number,
       number,
     ];
-    const limit = Math.max(leastMs, maxFactor * Math.max(usual, work.leastMs));
+    const limit = maxFactor * Math.max(usual, work.leastMs);
     compare(`${work.name}, p99`, 'ms', [usual, now, limit]);
   }
   const megabytes = ({ mostBytes }: Seen) => mostBytes / megabyte;
-  compare('memory', 'MB', [megabytes(before), megabytes(during), megabytes(before) + growth / megabyte]);
+  compare('memory', 'MB', [megabytes(before), megabytes(during), megabytes(before) + mostGrowthMB]);
   const longest = (sinceMs: number, beforeMs: number) =>
     target
       .standstills(sinceMs)
       .filter(({ at }) => at < beforeMs)
       .reduce((most, { ms }) => Math.max(most, ms), 0);
   const standstill = longest(preparedAt, Number.POSITIVE_INFINITY);
-  compare('longest standstill of the loop', 'ms', [longest(before.sinceMs, preparedAt), standstill, standstillMs]);
+  compare('longest standstill of the loop', 'ms', [
+    longest(before.sinceMs, preparedAt),
+    standstill,
+    longestStandstillMs,
+  ]);
   const tried = [...during.tookMs.values()].reduce((sum, all) => sum + all.length, 0);
   return { tried, broken, table };
 }

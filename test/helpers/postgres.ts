@@ -72,30 +72,37 @@ function makeLinks(native: string): void {
   }
 }
 
-/** Where its binaries are; as root, in a copy that others can reach. */
-function installIn(home: string): string {
-  let native = nativeDir();
+const binOf = (home: string): string => join(asRoot ? join(home, 'native') : nativeDir(), 'bin');
+const emptyOf = (home: string): string => join(home, 'empty');
+
+/** What servers are started from: the programs, as root in a copy that others can reach, and a cluster without anything in it. */
+export function preparePostgres(): string {
+  const home = mkdtempSync(join(tmpdir(), 'sluice-postgres-'));
   if (asRoot) {
-    cpSync(native, join(home, 'native'), { recursive: true });
-    cpSync(join(native, '..', 'package.json'), join(home, 'package.json'));
-    native = join(home, 'native');
+    cpSync(nativeDir(), join(home, 'native'), { recursive: true });
+    cpSync(join(nativeDir(), '..', 'package.json'), join(home, 'package.json'));
     chmodSync(home, 0o755);
   }
-  makeLinks(native);
-  return join(native, 'bin');
+  makeLinks(join(binOf(home), '..'));
+  const empty = emptyOf(home);
+  mkdirSync(empty, { mode: 0o700 });
+  if (asRoot) chownSync(empty, nobody, nobody);
+  execFileSync(join(binOf(home), 'initdb'), ['-D', empty, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-sync'], {
+    ...identity,
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  return home;
 }
 
 /** `isDurable: false` for one that many tests share and none crashes: it loses nothing but its last commits, in a crash. */
 export async function startPostgres({ isDurable = true } = {}): Promise<TestPostgres> {
-  const home = mkdtempSync(join(tmpdir(), 'sluice-postgres-'));
-  const bin = installIn(home);
+  // A run of all tests prepares once for all its servers.
+  const shared = process.env.SLUICE_TEST_POSTGRES_HOME;
+  const home = shared ? mkdtempSync(join(tmpdir(), 'sluice-postgres-')) : preparePostgres();
+  chmodSync(home, 0o755);
+  const bin = binOf(shared ?? home);
   const data = join(home, 'data');
-  mkdirSync(data, { mode: 0o700 });
-  if (asRoot) chownSync(data, nobody, nobody);
-  execFileSync(join(bin, 'initdb'), ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-sync'], {
-    ...identity,
-    stdio: ['ignore', 'ignore', 'inherit'],
-  });
+  execFileSync('cp', ['-a', emptyOf(shared ?? home), data]);
   const server = await startOn(bin, data, isDurable ? [] : ['full_page_writes=off', 'synchronous_commit=off']);
   return {
     ...server,

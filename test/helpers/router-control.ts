@@ -11,6 +11,7 @@ import { openDatabase } from '../../src/db/open-database.ts';
 import type { Target } from '../../src/traffic/data-plane.ts';
 import { markRoutingChanged } from '../../src/traffic/traffic-queries.ts';
 import { adminToken, call } from './app.ts';
+import { ownProcessArgs, ownProcessEnv } from './own-process.ts';
 import { host } from './router.ts';
 import type { TestWorkers } from './workers.ts';
 
@@ -111,8 +112,9 @@ process.on('exit', () => {
 /** `ready` resolves once workers can connect. */
 export function startControl(workers: TestWorkers, databaseUrl: string | null): TestControl {
   const { agentSocket, ports } = workers;
-  const child = spawn(process.execPath, [entry], {
+  const child = spawn(process.execPath, [...ownProcessArgs, entry], {
     env: {
+      ...ownProcessEnv,
       ...envOf(workers, databaseUrl),
       SLUICE_ROLES: 'router',
       TEST_ROUTER_WORKERS: JSON.stringify({ agentSocket, ports }),
@@ -146,7 +148,7 @@ export function startLoad(rows: number, request: () => Promise<{ status: number 
       } catch (error) {
         load.failed.push(String(error));
       }
-      await new Promise((resolve) => setTimeout(resolve, 4));
+      await new Promise((resolve) => setTimeout(resolve, 12));
     }
   };
   const all = Array.from({ length: rows }, row);

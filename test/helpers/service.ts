@@ -24,10 +24,10 @@ export interface Service {
   exited: Promise<[code: number | null, signal: string | null]>;
 }
 
-/** `program`: a Node.js to run it with. */
+/** With one router worker, unless `env` says otherwise. `program`: a Node.js to run it with. */
 export function startService(env: Record<string, string>, entry = main, program = process.execPath): Service {
   const child = spawn(program, [entry], {
-    env: { PATH: process.env.PATH, ...env },
+    env: { PATH: process.env.PATH, SLUICE_ROUTER_WORKERS: '1', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true, // its processes are a group, and can be killed as one
   });

@@ -11,6 +11,7 @@ import type { Db } from '../../src/db/database.ts';
 import { openDatabase } from '../../src/db/open-database.ts';
 import { call, isolatedEnv } from './app.ts';
 import { freePort } from './free-port.ts';
+import { ownProcessArgs, ownProcessEnv } from './own-process.ts';
 import { until } from './wait.ts';
 
 interface Arrival {
@@ -134,7 +135,8 @@ class SoakService {
 
   async start(): Promise<void> {
     this.child = fork(join(import.meta.dirname, 'soak-service.ts'), [], {
-      env: { PATH: process.env.PATH, ...this.#env },
+      execArgv: ownProcessArgs,
+      env: { PATH: process.env.PATH, ...ownProcessEnv, ...this.#env },
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     });
     const child = this.child;

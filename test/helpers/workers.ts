@@ -8,7 +8,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { after } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { pino } from 'pino';
 import { createSeal, type Seal } from '../../src/lib/seal.ts';
 import type { ChildReport } from '../../src/supervisor/supervisor-protocol.ts';
@@ -23,10 +22,9 @@ import type { ProxyLimits } from '../../src/traffic/proxy/limits.ts';
 import { agentSocketPath, type WorkerSettings } from '../../src/traffic/worker/agent-protocol.ts';
 import { DiskCertificates, routingKey } from '../../src/traffic/worker/routing-files.ts';
 import { WorkerPlane } from '../../src/traffic/worker/worker-plane.ts';
+import { bundledEntry } from './own-process.ts';
 import { issue } from './router-certificates.ts';
 import { until } from './wait.ts';
-
-const entry = fileURLToPath(new URL('../../src/traffic/worker/main.ts', import.meta.url));
 
 interface BoundSocket {
   fd: number;
@@ -108,7 +106,7 @@ export function openWorkers(secretKey = Buffer.alloc(32, 7)): TestWorkers {
         logLevel: 'info',
         logFormat: 'json',
       };
-      const child = spawn(process.execPath, [entry], {
+      const child = spawn(process.execPath, [bundledEntry('router-worker')], {
         env: { PATH: process.env.PATH, SLUICE_WORKER: JSON.stringify(settings) },
         stdio: ['ignore', 'pipe', 'pipe', sockets[0].fd, sockets[1].fd, 'ipc'],
       });

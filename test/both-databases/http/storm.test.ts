@@ -11,7 +11,7 @@ import type { Schema } from '../../helpers/schema-values.ts';
 
 const maxRounds = 40;
 /** Raise it to look for rare faults: STORM_RUNS=5000 npm test -- test/both-databases/http/storm.test.ts */
-const runsPerRoute = Number(process.env.STORM_RUNS ?? 12);
+const runsPerRoute = Number(process.env.STORM_RUNS ?? 6);
 /** For what never comes, on a busy machine too. */
 const answerWithinMs = 60_000;
 
@@ -113,7 +113,7 @@ describe('a storm of bad input', () => {
     return JSON.parse(text);
   }
 
-  /** New resources for each route, because the requests to one route may delete them. */
+  /** New resources for each route that writes: its requests may delete them. */
   async function makeFixture(count: number): Promise<Fixture> {
     const params: Record<string, string[]> = { id: [], name: ['production'], tok: [], rul: [] };
     for (let n = 0; n < count; n++) {
@@ -185,13 +185,14 @@ describe('a storm of bad input', () => {
   }
 
   test('every route of the document', async (t) => {
+    const unspoilt = await makeFixture(3);
     const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, documented]) => ({ path, method: method.toUpperCase(), documented })),
     );
     assert.ok(operations.length >= 18);
     for (const { path, method, documented } of operations) {
       await t.test(`${method} ${path}`, async () => {
-        const fixture = await makeFixture(method === 'DELETE' ? 10 : 3);
+        const fixture = method === 'GET' ? unspoilt : await makeFixture(method === 'DELETE' ? 10 : 3);
         const body = documented.requestBody?.content['application/json'].schema ?? null;
         const { operationId: id, parameters } = documented;
         const validators = validatorsOf(documented);
