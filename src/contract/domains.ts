@@ -7,6 +7,7 @@ import {
   declareGet,
   declareList,
   Id,
+  List,
   Nullable,
   type Of,
   Shape,
@@ -64,6 +65,14 @@ export const Domain = Shape(
     txt_record: Shape({
       name: Type.String({ maxLength: 261, pattern: '^_sluice[a-z0-9.-]+$', description: 'The name of the record.' }),
       value: Id('acc', 'Its value: the account.'),
+      found: Nullable(
+        List(
+          Text(255, 'The value of a record.'),
+          10,
+          'What DNS had under this name instead at the last attempt; empty: nothing. null: not looked up yet, no answer ' +
+            'from DNS, or no need for the record any more.',
+        ),
+      ),
     }),
     certificate: Nullable(Certificate),
     last_error: Nullable(Text(2000, 'The most recent error.')),

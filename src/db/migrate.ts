@@ -26,6 +26,7 @@ import { pulls } from './migrations/0022-pulls.ts';
 import { fallbackInstances } from './migrations/0023-fallback-instances.ts';
 import { quotas } from './migrations/0024-quotas.ts';
 import { longLives } from './migrations/0025-long-lives.ts';
+import { txtRecords } from './migrations/0026-txt-records.ts';
 
 export const migrations: Migration[] = [
   foundation,
@@ -52,6 +53,7 @@ export const migrations: Migration[] = [
   fallbackInstances,
   quotas,
   longLives,
+  txtRecords,
 ];
 
 export const latestVersion = migrations.length;

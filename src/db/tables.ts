@@ -485,6 +485,8 @@ interface DomainTables {
     state: DomainState;
     /** null: nothing shows yet that the account may use the hostname, so it is not routed. */
     proof: DomainProof | null;
+    /** What the last lookup of its TXT record found instead, as a JSON array; null: no lookup, or DNS did not answer. */
+    txt_found: string | null;
     /** The certificate that it serves. */
     certificate_id: string | null;
     last_error: string | null;

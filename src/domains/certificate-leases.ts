@@ -120,6 +120,11 @@ export async function markFailed(
   publishChange(db, row);
 }
 
+/** Before the attempt is written as failed, which makes it visible. */
+export async function saveTxtFound(db: Db, row: DomainRow, found: string[] | null): Promise<void> {
+  await guarded(db, row, { txt_found: found && JSON.stringify(found) });
+}
+
 /** From now on the hostname is routed. */
 export async function markProved(db: Db, row: DomainRow): Promise<void> {
   await db.transaction().execute(async (tx) => {

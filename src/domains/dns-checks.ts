@@ -19,6 +19,10 @@ export const notPointed = (message: string, found: string): ApiError =>
 
 const noRecord = 'it has no A or AAAA record';
 
+/** DNS answered: there is no such record. */
+const isMissing = (error: unknown): boolean =>
+  ['ENOTFOUND', 'ENODATA'].includes(String((error as { code?: unknown }).code));
+
 /** What is wrong; null: the hostname has addresses. */
 async function lookUp(hostname: string, resolve: Resolve): Promise<string | null> {
   let timer: NodeJS.Timeout | undefined;
@@ -30,8 +34,8 @@ async function lookUp(hostname: string, resolve: Resolve): Promise<string | null
     if (addresses === null) return `the DNS lookup timed out after ${addressTimeoutMs / 1000} s`;
     return addresses.length > 0 ? null : noRecord;
   } catch (error) {
-    const code = (error as { code?: unknown }).code;
-    if (code === 'ENOTFOUND' || code === 'ENODATA') return noRecord;
+    if (isMissing(error)) return noRecord;
+    const { code } = error as { code?: unknown };
     return `the DNS lookup failed${typeof code === 'string' ? ` (${code})` : ''}`;
   } finally {
     clearTimeout(timer);
@@ -46,19 +50,32 @@ const recordTimeoutMs = 3000;
 
 export const systemResolveTxt: ResolveTxt = (name) => new Resolver({ timeout: 1000, tries: 2 }).resolveTxt(name);
 
-/** False also while DNS does not answer: nothing is proved then. */
-export async function isProvedByRecord(
+/** Whoever owns the name decides how many records it has, and how long they are. */
+const mostFound = 10;
+const longestFound = 255;
+
+export interface RecordLookup {
+  isProved: boolean;
+  /** The records that are there; null: DNS did not answer, so nothing is proved and nothing is missing. */
+  found: string[] | null;
+}
+
+export async function lookUpRecord(
   domain: { hostname: string; account_id: string },
   resolveTxt: ResolveTxt,
-): Promise<boolean> {
+): Promise<RecordLookup> {
   const { name, value } = txtRecordOf(domain);
-  const found = resolveTxt(name).then(
-    (records) => records.some((parts) => parts.join('').trim() === value),
-    () => false,
+  const records: Promise<string[] | null> = resolveTxt(name).then(
+    (answers) => [...new Set(answers.map((parts) => parts.join('').trim()))],
+    (error) => (isMissing(error) ? [] : null),
   );
   let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<false>((done) => {
-    timer = setTimeout(done, recordTimeoutMs, false);
+  const timeout = new Promise<null>((done) => {
+    timer = setTimeout(done, recordTimeoutMs, null);
   });
-  return Promise.race([found, timeout]).finally(() => clearTimeout(timer));
+  const answer = await Promise.race([records, timeout]).finally(() => clearTimeout(timer));
+  return {
+    isProved: answer?.includes(value) ?? false,
+    found: answer?.slice(0, mostFound).map((text) => text.toWellFormed().slice(0, longestFound)) ?? null,
+  };
 }

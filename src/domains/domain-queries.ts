@@ -98,6 +98,10 @@ const presentCertificate = (row: ShownCertificate): Certificate => ({
   fingerprint_sha256: row.fingerprint_sha256,
 });
 
+/** Once the hostname is proved, its record no longer matters. */
+const txtFound = ({ proof, txt_found }: DomainRow): string[] | null =>
+  proof === null && txt_found !== null ? JSON.parse(txt_found) : null;
+
 export function presentDomain(
   row: DomainRow,
   certificate: ShownCertificate | null,
@@ -110,7 +114,7 @@ export function presentDomain(
     url: urlOf(row.hostname),
     state: row.state,
     proof: row.proof,
-    txt_record: txtRecordOf(row),
+    txt_record: { ...txtRecordOf(row), found: txtFound(row) },
     certificate: certificate && presentCertificate(certificate),
     last_error: row.last_error,
     next_attempt_at: isoTimeOrNull(row.failures > 0 ? row.next_attempt_at : null),

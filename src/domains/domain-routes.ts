@@ -13,7 +13,14 @@ import type { IdSource } from '../lib/ids.ts';
 import { requireProject } from '../projects/project-queries.ts';
 import { publish } from '../signals/signals.ts';
 import { markRoutingChanged } from '../traffic/traffic-queries.ts';
-import { isProvedByRecord, notPointed, type Resolve, type ResolveTxt, requireAddress } from './dns-checks.ts';
+import {
+  lookUpRecord,
+  notPointed,
+  type RecordLookup,
+  type Resolve,
+  type ResolveTxt,
+  requireAddress,
+} from './dns-checks.ts';
 import {
   countDomains,
   type DomainRow,
@@ -144,9 +151,10 @@ function issuingRoutes(parts: DomainParts): ServedRoute[] {
       },
       async (call) => {
         const row = await requireDomain(root, call.caller, call.params);
-        if (row.proof === null && (await proved.lookUp(call, row))) return;
+        const record = row.proof === null ? await proved.lookUp(call, row) : null;
+        if (record?.isProved) return;
         if (resolve) return requireAddress(row.hostname, resolve);
-        if (row.proof === null && !needsNoProof(row.hostname, rules)) throw notProved(row);
+        if (record && !needsNoProof(row.hostname, rules)) throw notProved(row, record);
       },
     ),
 
@@ -171,6 +179,7 @@ function newDomain(
     hostname,
     state: 'pending',
     proof,
+    txt_found: null,
     certificate_id: null,
     last_error: null,
     failures: 0,
@@ -193,8 +202,13 @@ const invalidHostname = (mistake: string) =>
     details: [{ path: 'body.hostname', message: mistake }],
   });
 
-const notProved = (row: DomainRow) =>
-  notPointed(`${row.hostname} is not proved to be yours yet.`, `there is no ${recordToAdd(row).slice('the '.length)}`);
+const notProved = (row: DomainRow, { found }: RecordLookup) =>
+  notPointed(
+    `${row.hostname} is not proved to be yours yet.`,
+    found === null
+      ? `DNS did not answer when it was asked for ${recordToAdd(row)}`
+      : `there is no ${recordToAdd(row).slice('the '.length)}${found.length > 0 ? `, but ${found.join(', ')}` : ''}`,
+  );
 
 const tooMany = () => quotaExceeded(`A project has at most ${maxDomains} domains.`, 'domains', maxDomains);
 
@@ -202,10 +216,10 @@ const tooMany = () => quotaExceeded(`A project has at most ${maxDomains} domains
 function proofByRecord({ resolveTxt }: { resolveTxt: ResolveTxt }) {
   const found = new WeakSet<object>();
   return {
-    async lookUp(call: object, domain: Pick<DomainRow, 'hostname' | 'account_id'>): Promise<boolean> {
-      const isFound = await isProvedByRecord(domain, resolveTxt);
-      if (isFound) found.add(call);
-      return isFound;
+    async lookUp(call: object, domain: Pick<DomainRow, 'hostname' | 'account_id'>): Promise<RecordLookup> {
+      const record = await lookUpRecord(domain, resolveTxt);
+      if (record.isProved) found.add(call);
+      return record;
     },
     has: (call: object): boolean => found.has(call),
   };

@@ -23,10 +23,11 @@ import {
   releaseAll,
   reschedule,
   saveOrder,
+  saveTxtFound,
   storeCertificate,
 } from './certificate-leases.ts';
 import { askAgainMs, renewalMoment, retryDelayMs } from './certificate-renewal.ts';
-import { isProvedByRecord, type ResolveTxt } from './dns-checks.ts';
+import { lookUpRecord, type ResolveTxt } from './dns-checks.ts';
 import { type CertificateRow, type DomainRow, presentDomain } from './domain-queries.ts';
 import { recordToAdd } from './hostname.ts';
 
@@ -152,12 +153,12 @@ export class Issuer {
     if (row.proof !== null) return true;
     running.waitsForDns = true;
     this.#loop?.wake();
-    const isProved = await isProvedByRecord(row, this.#parts.resolveTxt).finally(() => {
+    const { isProved, found } = await lookUpRecord(row, this.#parts.resolveTxt).finally(() => {
       running.waitsForDns = false;
     });
-    if (!isProved) return false;
-    await markProved(this.#parts.db, row);
-    return true;
+    if (isProved) await markProved(this.#parts.db, row);
+    else await saveTxtFound(this.#parts.db, row, found);
+    return isProved;
   }
 
   #obtain(row: DomainRow, current: CertificateRow | null, signal: AbortSignal): Promise<Obtained> {

@@ -27,6 +27,7 @@ async function insertDomains(project: string, hostnames: string[], certificate: 
     ...{
       state: 'active',
       proof: 'not_needed',
+      txt_found: null,
       certificate_id: certificate,
       last_error: null,
       failures: 0,

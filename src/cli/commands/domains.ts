@@ -27,10 +27,12 @@ function showDomain({ out }: CommandContext, domain: Domain): number {
     const until = certificate ? `, certificate valid until ${out.time(certificate.not_after)}` : '';
     out.line(`${hostname}  ${out.paint(colourOf(state), state)}, leads to ${environment}${until}`);
     if (wrong) out.line(`  ${clean(wrong)}`);
-    if (domain.proof === null)
+    if (domain.proof === null) {
       out.note(
         `Not routed yet: prove it by a certificate or by the TXT record ${record.name} with the value ${record.value}`,
       );
+      if (record.found?.length) out.note(`Found instead: ${record.found.map(clean).join(', ')}`);
+    }
   });
   return exit.done;
 }

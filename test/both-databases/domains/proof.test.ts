@@ -4,7 +4,7 @@ import { after, describe, test } from 'node:test';
 import type { Domain } from '../../../src/contract/domains.ts';
 import { publish } from '../../../src/signals/signals.ts';
 import { startApp } from '../../helpers/app.ts';
-import { cli } from '../../helpers/cli.ts';
+import { cli, envOf } from '../../helpers/cli.ts';
 import { type Dns, startDns } from '../../helpers/dns.ts';
 import { freePort } from '../../helpers/free-port.ts';
 import { isActive, Names } from '../../helpers/names.ts';
@@ -73,13 +73,24 @@ describe('with the local CA', () => {
 
   test('a TXT record with the account’s id proves it: routed, without a certificate', async () => {
     const { body: domain } = await add('txt.example.com');
-    await names.becomes(domain.id, hasFailed);
+    assert.deepEqual((await names.becomes(domain.id, hasFailed)).txt_record.found, []);
+    records.set('_sluice.txt.example.com', ['v=spf1 -all', 'acc_another']);
     const early = await names.api('POST', `/${domain.id}/verify`);
     assert.deepEqual([early.status, early.body.error.code], [422, 'domain_not_pointed']);
+    assert.match(early.body.error.details[0].message, /, but v=spf1 -all, acc_another$/);
+    await t.app.store.db.updateTable('domain').set({ next_attempt_at: 1 }).where('id', '=', domain.id).execute();
+    publish(t.app.store.db, 'domains', { hostname: 'txt.example.com' });
+    const wrong = await names.becomes(domain.id, ({ txt_record }) => txt_record.found?.length === 2);
+    assert.deepEqual(wrong.txt_record.found, ['v=spf1 -all', 'acc_another']);
+    assert.match(
+      (await cli(['domains', 'show', 'txt.example.com', '--project', shop.project], envOf(t.url))).stderr,
+      /Found instead: v=spf1 -all, acc_another/,
+    );
     records.set('_sluice.txt.example.com', ['v=spf1 -all', domain.txt_record.value]);
     assert.equal((await names.api('POST', `/${domain.id}/verify`)).body.proof, 'txt_record');
     const active = await names.becomes(domain.id, isActive);
-    assert.deepEqual([active.certificate, active.last_error, active.next_attempt_at], [null, null, null]);
+    const { certificate, last_error, next_attempt_at, txt_record } = active;
+    assert.deepEqual([certificate, last_error, next_attempt_at, txt_record.found], [null, null, null, null]);
     await until('the route', async () => (await visit('txt.example.com')) === 200);
     await assert.rejects(handshake(await root(), 'txt.example.com'));
   });

@@ -104,7 +104,11 @@ export function DomainCard({ project, domain }: { project: string; domain: Domai
         <Item mark={isServed ? 'done' : 'now'} title={isServed ? 'It is yours' : 'Show that it is yours'}>
           {!isServed && (
             <div className="small">
-              <p>Point the DNS records of {hostname} at this service, or add this TXT record:</p>
+              <p>
+                {waitsForRecord
+                  ? `Add this TXT record to the DNS of ${hostname}:`
+                  : `Point the DNS records of ${hostname} at this service, or add this TXT record:`}
+              </p>
               <dl className="record">
                 <dt>Name</dt>
                 <dd>
@@ -115,7 +119,8 @@ export function DomainCard({ project, domain }: { project: string; domain: Domai
                   <Copyable text={txt_record.value} label="the value of the record" />
                 </dd>
               </dl>
-              {waitsForRecord && checkedAgain && <p>Not found yet. {checkedAgain}</p>}
+              <FoundInstead records={txt_record.found} />
+              {waitsForRecord && checkedAgain && <p>{checkedAgain}</p>}
             </div>
           )}
         </Item>
@@ -184,6 +189,21 @@ export function DomainCard({ project, domain }: { project: string; domain: Domai
         </div>
       )}
     </li>
+  );
+}
+
+function FoundInstead({ records }: { records: string[] | null }) {
+  if (records === null) return null;
+  if (records.length === 0) return <p>DNS has no TXT record of this name yet.</p>;
+  return (
+    <p>
+      Found instead:{' '}
+      {records.map((text) => (
+        <span key={text}>
+          <code>{text}</code>{' '}
+        </span>
+      ))}
+    </p>
   );
 }
 
