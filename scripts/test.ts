@@ -119,7 +119,9 @@ async function main(): Promise<number> {
   process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), 'node-compile-cache');
   const removeFiles = takeMemoryDisk();
   if (!(await check(process.execPath, ['scripts/build.ts', 'service']))) return 1;
-  const checks = isAll ? Promise.all([check('biome', ['check', '.']), check('tsc', ['--noEmit', '--checkers', '1'])]) : [];
+  const checks = isAll
+    ? Promise.all([check('biome', ['check', '.']), check('tsc', ['--noEmit', '--checkers', '1'])])
+    : [];
   // A single file is loaded sooner from its sources.
   if (isAll) process.env.SLUICE_TEST_MODULES = await bundleModules();
   const memory = new TestMemory();
