@@ -6,7 +6,8 @@ import { type Command, inEnvironment, paged, verb } from '../frame/command.ts';
 import { exit } from '../io.ts';
 import { colourOf } from '../terminal/output.ts';
 import { clean, pairs } from '../terminal/table.ts';
-import { timelineLine, watch } from './watch-deployment.ts';
+import { timelineLine } from './rollout-story.ts';
+import { watch } from './watch-deployment.ts';
 
 export const deployments: Command = {
   verbs: {

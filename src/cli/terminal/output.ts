@@ -150,6 +150,17 @@ export function span(ms: number): string {
   return `${Math.floor(seconds / 86_400)} d`;
 }
 
+/** For what takes seconds: `1.8 s`. */
+export const spanInTenths = (ms: number): string => (ms < 9950 ? `${(Math.max(0, ms) / 1000).toFixed(1)} s` : span(ms));
+
+/** What is left of a time, as a clock shows it: `3:12`. */
+export function clock(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1000));
+  const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60];
+  const padded = (value: number) => String(value).padStart(2, '0');
+  return `${hours > 0 ? `${hours}:${padded(minutes)}` : minutes}:${padded(seconds % 60)}`;
+}
+
 export function ago(iso: string | null, now: number): string {
   if (iso === null) return '-';
   const seconds = Math.round((now - Date.parse(iso)) / 1000);

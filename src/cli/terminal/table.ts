@@ -57,6 +57,17 @@ export function cut(text: string, width: number): string {
   return `${shown}…${painted ? '\x1b[0m' : ''}`;
 }
 
+/** A text in lines of at most this width, broken at blanks; a word that is wider has a line of its own. */
+export function wrap(text: string, width: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(' ')) {
+    const line = lines.at(-1);
+    if (line !== undefined && widthOf(line) + 1 + widthOf(word) <= width) lines[lines.length - 1] = `${line} ${word}`;
+    else lines.push(word);
+  }
+  return lines;
+}
+
 export interface Cell {
   text: string;
   /** Puts colour on the text once its width is settled. */
