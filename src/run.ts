@@ -87,7 +87,7 @@ class ControlProcess {
     process.on('SIGTERM', () => void this.#stop('SIGTERM'));
     process.on('disconnect', () => {
       // Until it has ended, the next supervisor may find its port in use.
-      void waitForSuccessors(this.#orders.supervisorSocket);
+      void waitForSuccessors(this.#orders.supervisorSocket, () => []);
       void this.#stop('the supervisor is gone');
     });
     startHeartbeat(() => this.#trouble);

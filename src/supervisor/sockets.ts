@@ -1,21 +1,16 @@
 // The listening sockets, opened here or received from systemd. They are bound and never accepted from: that is what the
 // children do, which inherit them. As long as the supervisor holds one, the kernel keeps connections waiting while a child
-// is replaced. A port in use is an error of the settings, unless our own orphans serve on it: it is then shared with them
-// until they end.
+// is replaced. A port in use is an error of the settings, unless our own orphans serve on it: the sockets of visitors are then
+// taken over from them, and any other port is shared with them until they end.
 import { lookup } from 'node:dns/promises';
 import net from 'node:net';
 import { getSystemErrorMap } from 'node:util';
 import type { Config } from '../config.ts';
+import type { ListenerHandle } from '../lib/pass-listeners.ts';
 import { StartError } from '../lib/start-error.ts';
 
 const socketNames = ['api', 'router', 'routerTls'] as const;
 type SocketName = (typeof socketNames)[number];
-
-interface Handle {
-  fd: number;
-  getsockname(into: { address?: string; port?: number }): number;
-  close(): void;
-}
 
 /** What Node.js' own cluster module opens shared sockets with: `net.BoundSocket` is not in every version we run on. */
 const { _createServerHandle: createHandle } = net as unknown as {
@@ -25,11 +20,11 @@ const { _createServerHandle: createHandle } = net as unknown as {
     family: number | null,
     fd: number,
     flags: number,
-  ): Handle | number;
+  ): ListenerHandle | number;
 };
 
 export interface Socket {
-  handle: Handle;
+  handle: ListenerHandle;
   fd: number;
   address: string;
   port: number;
@@ -45,34 +40,34 @@ export interface Sockets {
 
 type Env = Record<string, string | undefined>;
 
-/** `hasOrphans`: whether processes of a killed supervisor still serve on these ports. It is asked only if one is in use. */
-export async function openSockets(
-  config: Config,
-  env: Env,
-  pid: number,
-  hasOrphans: () => Promise<boolean>,
-): Promise<Sockets> {
+/** Processes of a killed supervisor. They are asked only if a port is in use. */
+interface Orphans {
+  showUp(): Promise<boolean>;
+  listenerAt(address: string, port: number): Promise<ListenerHandle | null>;
+}
+
+export async function openSockets(config: Config, env: Env, pid: number, orphans: Orphans): Promise<Sockets> {
   const ports = { api: config.port, router: config.routerPort, routerTls: config.routerTlsPort };
   const received = receivedSockets(env, pid, ports);
   const of: Sockets['of'] = { api: null, router: null, routerTls: null };
   for (const name of socketNames) {
     // HAProxy opens its own, which outlive this process.
     if (name !== 'api' && (!config.roles.includes('router') || config.haproxy !== null)) continue;
-    of[name] = received.get(name) ?? (await bindUnlessTaken(name, config.host, ports[name], hasOrphans));
+    of[name] = received.get(name) ?? (await open(name, config.host, ports[name], orphans));
   }
-  const open = Object.values(of).filter((socket) => socket !== null);
+  const all = Object.values(of).filter((socket) => socket !== null);
   return {
     of,
-    outlive: received.size > 0 && open.every((socket) => [...received.values()].includes(socket)),
-    close: () => open.forEach(({ handle }) => void handle.close()),
+    outlive: received.size > 0 && all.every((socket) => [...received.values()].includes(socket)),
+    close: () => all.forEach(({ handle }) => void handle.close()),
   };
 }
 
 /** For ports that HAProxy opens itself: it would share one with anything else that allows it, and serve half of the visits. */
-export async function refuseTakenPorts(config: Config, hasOrphans: () => Promise<boolean>): Promise<void> {
+export async function refuseTakenPorts(config: Config, orphans: Orphans): Promise<void> {
   const ports = { router: config.routerPort, routerTls: config.routerTlsPort };
   for (const name of ['router', 'routerTls'] as const) {
-    (await bindUnlessTaken(name, config.host, ports[name], hasOrphans)).handle.close();
+    await refuseOtherPrograms(name, config.host, ports[name], orphans);
   }
 }
 
@@ -82,22 +77,27 @@ const settingOf: Record<SocketName, string> = {
   routerTls: 'SLUICE_ROUTER_TLS_PORT',
 };
 
-async function bindUnlessTaken(
-  name: SocketName,
-  host: string,
-  port: number,
-  hasOrphans: () => Promise<boolean>,
-): Promise<Socket> {
-  try {
-    // Two sockets may share a port if both say so, and this one says no: it finds out whether there is another one.
-    if (port !== 0) (await bind(host, port, exclusive)).handle.close();
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code !== 'EADDRINUSE' || !(await hasOrphans())) throw portError(name, host, port, error as Error);
-  }
+async function open(name: SocketName, host: string, port: number, orphans: Orphans): Promise<Socket> {
+  const isShared = await refuseOtherPrograms(name, host, port, orphans);
+  // What only shares their port would get a part of the visitors, and the rest would end with the orphans.
+  const taken = isShared && name !== 'api' ? await orphans.listenerAt((await resolve(host)).address, port) : null;
+  if (taken) return describe(taken, `${host}:${port}`);
   return bind(host, port, shared).catch((error) => {
     throw portError(name, host, port, error);
   });
+}
+
+/** Whether orphans use the port. Rejects if others do. */
+async function refuseOtherPrograms(name: SocketName, host: string, port: number, orphans: Orphans): Promise<boolean> {
+  try {
+    // Two sockets may share a port if both say so, and this one says no: it finds out whether there is another one.
+    if (port !== 0) (await bind(host, port, exclusive)).handle.close();
+    return false;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EADDRINUSE' && (await orphans.showUp())) return true;
+    throw portError(name, host, port, error as Error);
+  }
 }
 
 function portError(name: SocketName, host: string, port: number, error: Error): Error {
@@ -121,15 +121,18 @@ function portError(name: SocketName, host: string, port: number, error: Error): 
 const shared = 2;
 const exclusive = 0;
 
+const resolve = async (host: string): Promise<{ address: string; family: number }> =>
+  net.isIP(host) ? { address: host, family: net.isIP(host) } : lookup(host);
+
 async function bind(host: string, port: number, flags: number): Promise<Socket> {
-  const { address, family } = net.isIP(host) ? { address: host, family: net.isIP(host) } : await lookup(host);
+  const { address, family } = await resolve(host);
   const handle = createHandle(address, port, family, -1, flags);
   if (typeof handle === 'number') throw systemError(handle, `${host}:${port}`);
   return describe(handle, `${host}:${port}`);
 }
 
 /** An address in use is not reported by the attempt to bind it, but when the socket is asked where it is. */
-function describe(handle: Handle, where: string): Socket {
+function describe(handle: ListenerHandle, where: string): Socket {
   const name: { address?: string; port?: number } = {};
   const failed = handle.getsockname(name);
   if (failed !== 0) {

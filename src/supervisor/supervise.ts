@@ -14,7 +14,12 @@ import { ChildFailed } from './child.ts';
 import { Fleet } from './fleet.ts';
 import { openSockets, refuseTakenPorts, type Sockets } from './sockets.ts';
 import { createSupervisorLog, type SupervisorLog } from './supervisor-log.ts';
-import { openSupervisorSocket, type ReloadOutcome, type SupervisorSocket } from './supervisor-socket.ts';
+import {
+  OrphanedProcesses,
+  openSupervisorSocket,
+  type ReloadOutcome,
+  type SupervisorSocket,
+} from './supervisor-socket.ts';
 
 type Env = Record<string, string | undefined>;
 
@@ -38,14 +43,14 @@ export async function supervise(env: Env, isTerminal: boolean): Promise<number> 
     makeDataDir(config.dataDir);
     const log = createSupervisorLog(config.logLevel, config.logFormat);
     const door = await openDoor(config.dataDir, log);
-    const hasOrphans = async () => (await door?.orphans.showUp()) ?? false;
+    const orphans = door?.orphans ?? new OrphanedProcesses();
     try {
       const haproxyFiles = haproxyFilesOf(config.dataDir);
       // One that a killed service left behind holds the ports.
       if (plane.haproxy === null) await stopMaster(haproxyFiles, leftoverMs);
       else if (config.roles.includes('router') && runningMaster(haproxyFiles) === null)
-        await refuseTakenPorts(config, hasOrphans);
-      const sockets = await openSockets(config, env, process.pid, hasOrphans);
+        await refuseTakenPorts(config, orphans);
+      const sockets = await openSockets(config, env, process.pid, orphans);
       return await new Supervisor({ config, sockets, env, plane, log, door }).run(isTerminal);
     } finally {
       door?.close();

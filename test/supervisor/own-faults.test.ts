@@ -2,7 +2,17 @@
 // killed, a full disk, a port that is taken.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { closeSync, copyFileSync, mkdirSync, mkdtempSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -92,12 +102,16 @@ test('a program that is being replaced can not be started for a while: it is tri
   assert.deepEqual(load.failed, []);
 });
 
+/** Of each listening socket of a worker, what tells it from others at the same address. */
+const listensOn = (worker: number) => [3, 4].map((fd) => readlinkSync(`/proc/${worker}/fd/${fd}`));
+
 test('kill -9 of the supervisor: its workers serve on, and the next one takes over without a refused visit', async () => {
   const routed = await startRoutedService([instance]);
   const load = startLoad(4, visitor(routed));
   for (let round = 1; round <= 2; round++) {
     const orphans = routed.workers();
     const control = routed.control();
+    const sockets = listensOn(orphans[0]!);
     routed.service.child.kill('SIGKILL');
     await until('the control process ends', () => !control.some(isAlive), 30_000);
     await more(load);
@@ -106,6 +120,8 @@ test('kill -9 of the supervisor: its workers serve on, and the next one takes ov
     await routed.service.url;
     await until('the orphans end', () => !orphans.some(isAlive), 30_000);
     assert.match(routed.service.output(), /took over from the processes of a supervisor that was killed/);
+    // The sockets themselves: a connection that waits at one that only shares the port is reset with the orphan.
+    for (const worker of routed.workers()) assert.deepEqual(listensOn(worker), sockets);
     await more(load);
   }
   await load.stop();

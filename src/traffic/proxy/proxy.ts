@@ -10,6 +10,7 @@ import { type Clock, monotonicOf } from '../../lib/clock.ts';
 import { type Connections, limitConnections, trackConnections } from '../../lib/connections.ts';
 import { createIds } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
+import { type ListenerHandle, listenerOf } from '../../lib/pass-listeners.ts';
 import type { RouterPorts } from '../data-plane.ts';
 import { TrafficCounter } from '../measurements.ts';
 import type { ProxyContext } from './exchange.ts';
@@ -38,6 +39,8 @@ export interface BuiltInProxy {
   routes: RouteTable;
   counter: TrafficCounter;
   listen(http: ListenAt, tls: ListenAt | null): Promise<RouterPorts>;
+  /** The sockets it accepts connections from. */
+  listeners(): ListenerHandle[];
   setTicketKey(key: Buffer): void;
   /**
    * Accepts no more connections. Resolves when the requests under way have ended, or were cut off after `drainMs`.
@@ -93,6 +96,7 @@ export function createProxy(options: ProxyOptions): BuiltInProxy {
       if (redirect) context.httpsPort = redirect.port ?? portOf(secure.server);
       return { http: portOf(http), tls: portOf(secure.server) };
     },
+    listeners: () => [http, ...listeners].flatMap((server) => listenerOf(server) ?? []),
     setTicketKey: (key) => void secure?.server.setTicketKeys(key),
     async stop(drainMs, lastRequestMs = 0) {
       context.draining = true;

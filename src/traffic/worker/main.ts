@@ -32,7 +32,7 @@ process.on('SIGINT', () => {}); // of a terminal, which its supervisor gets too
 process.on('disconnect', async () => {
   if (isEnding) return;
   log.warn('the supervisor has ended: serving on until the next one takes over');
-  await waitForSuccessors(settings.supervisorSocket);
+  await waitForSuccessors(settings.supervisorSocket, () => worker.listeners);
   await end('the next supervisor has taken over');
 });
 startHeartbeat(() => null);

@@ -8,6 +8,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { createIds } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
 import { capConnections, readOpenFileLimit } from '../../lib/open-files.ts';
+import type { ListenerHandle } from '../../lib/pass-listeners.ts';
 import { defaultLimits } from '../proxy/limits.ts';
 import { type BuiltInProxy, createProxy } from '../proxy/proxy.ts';
 import { TlsContexts } from '../proxy/tls-contexts.ts';
@@ -86,6 +87,11 @@ export class Worker {
       setTimeout(() => this.#useDisk(), awaitAgentMs),
       setInterval(() => this.#measure(), measureEveryMs),
     );
+  }
+
+  /** The sockets it accepts requests from. */
+  get listeners(): ListenerHandle[] {
+    return this.#proxy.listeners();
   }
 
   /** Ends the requests under way, or cuts them off after `drainS`, and hands over what it measured. */
