@@ -118,6 +118,19 @@ describe('quotas of an account', () => {
     assert.deepEqual([usage.projects, usage.environments, usage.domains], [0, 0, 0]);
   });
 
+  test('the address of a deleted project is kept for its account: another one with the same name gets another', async () => {
+    const open = async ({ call }: Tenant) => {
+      const { status, body } = await call('POST', '/projects', { name: 'Kept', slug: 'kept' });
+      assert.equal(status, 201, JSON.stringify(body));
+      const { url } = (await call('GET', `/projects/${body.id}/environments/production`)).body;
+      assert.equal((await call('DELETE', `/projects/${body.id}`)).status, 204);
+      return new URL(url).hostname;
+    };
+    assert.equal(await open(a), 'kept-production.localhost');
+    assert.match(await open(b), /^kept-production-[0-9a-z]{8}\.localhost$/);
+    assert.equal(await open(a), 'kept-production.localhost', 'it is still its own');
+  });
+
   test('not even for requests that come at once', async () => {
     const statuses = await Promise.all(
       Array.from(
