@@ -11,7 +11,7 @@ import type { PublishLine } from '../src/catalogue/ledger.ts';
 import type { Preset } from '../src/catalogue/manifest.ts';
 import { encodeArgs, thumbnailSheet } from '../src/catalogue/media/encode-args.ts';
 import { runFfmpeg } from '../src/catalogue/media/ffmpeg.ts';
-import { probeSource, readPackets, withRate } from '../src/catalogue/media/probe-source.ts';
+import { probeSource, withRate } from '../src/catalogue/media/probe-source.ts';
 import { chooseRungs } from '../src/catalogue/media/rungs.ts';
 import { openSource } from '../src/catalogue/media/source-file.ts';
 import { chooseSounds } from '../src/catalogue/media/tracks.ts';
@@ -76,7 +76,7 @@ const FILM_SECONDS = 20;
 async function bareEncode(path: string, folder: string): Promise<void> {
   const ffmpeg = await systemFfmpeg();
   const { file, ...source } = await openSource({ path, name: path });
-  const facts = withRate(await probeSource(ffmpeg, source), await readPackets(ffmpeg, source, {}), false);
+  const facts = withRate(await probeSource(ffmpeg, source), false);
   const { rungs } = chooseRungs(facts, renditions);
   await mkdir(join(folder, 'hls'), { recursive: true });
   const plan = {

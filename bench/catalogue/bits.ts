@@ -8,7 +8,7 @@ import { makeSampleSources, sampleRenditions } from '../../scripts/sample-stream
 import type { Preset, Rendition } from '../../src/catalogue/manifest.ts';
 import { encodeArgs, videoName } from '../../src/catalogue/media/encode-args.ts';
 import { type Ffmpeg, runFfmpeg } from '../../src/catalogue/media/ffmpeg.ts';
-import { probeSource, readPackets, type SourceFacts, withRate } from '../../src/catalogue/media/probe-source.ts';
+import { probeSource, type SourceFacts, withRate } from '../../src/catalogue/media/probe-source.ts';
 import { chooseRungs, type Rung } from '../../src/catalogue/media/rungs.ts';
 import { openSource, type SourceFile } from '../../src/catalogue/media/source-file.ts';
 import { type Cleanup, makeFolder, systemFfmpeg, writeSource } from '../../test/catalogue/fixture.ts';
@@ -119,9 +119,9 @@ export async function benchBits(cleanup: Cleanup): Promise<void> {
   ];
   for (const film of await makeFilms(folder, ffmpeg)) {
     const { file, ...source } = await openSource({ path: film.path, name: film.name });
-    const packets = await readPackets(ffmpeg, source, {});
-    const facts = withRate(await probeSource(ffmpeg, source), packets, false);
-    const encoder = new Encoder(ffmpeg, film, source, facts, packets.videoEndS, folder);
+    const probed = await probeSource(ffmpeg, source);
+    const facts = withRate(probed, false);
+    const encoder = new Encoder(ffmpeg, film, source, facts, probed.packets.videoEndS, folder);
     for (const rung of chooseRungs(facts, film.renditions).rungs) {
       const before = await encoder.make(rung, rung.rendition.video_kbps);
       const after = await encoder.make(rung, null);

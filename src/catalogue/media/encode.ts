@@ -29,7 +29,6 @@ import {
   type PacketTimes,
   type ProbedSource,
   probeSource,
-  readPackets,
   type SourceFacts,
   withRate,
 } from './probe-source.ts';
@@ -219,11 +218,10 @@ export async function encodeStream(ffmpeg: Ffmpeg, task: EncodeTask, progress: E
     return { fps: 0, duration_s: 0, width: 0, height: 0, progressive: [], hls: null, leftOut, ...nothing };
   const judge = new SourceJudge(source.name, task.allowDamaged);
   const isStill = probed.picture.kind !== 'video';
-  const main = isStill ? `0:${probed.audio!.index}` : undefined;
-  const packets = await readPackets(ffmpeg, source, { signal, onComplaint: judge.onComplaint }, main);
-  judge.checkPackets(packets, probed.declaredS);
+  const { packets } = probed;
+  judge.checkSource(probed);
   const everyField = probed.interlaced && task.deinterlace === 'double';
-  const facts = withRate(probed, packets, everyField);
+  const facts = withRate(probed, everyField);
   const { language, audio: languages } = task;
   const chosen = chooseSounds(source, probed, { languages, language, all: ladder.length > 0 });
   const sounds = await toLoudness(ffmpeg, task, chosen, signal);
@@ -424,11 +422,15 @@ class SourceJudge {
     return new CatalogueError(`${this.#name}: ${what} in mid-stream; convert it to one format first`);
   };
 
-  /** What the container promises against the packets it has. */
-  checkPackets(times: PacketTimes, declaredS: number | null): void {
-    this.#times = times;
-    if (declaredS === null || times.endS >= declaredS - slackOf(declaredS)) return;
-    this.#throwDamage(`it ends after ${times.endS.toFixed(1)} of ${declaredS.toFixed(1)} s`);
+  /** What ffmpeg complained of while it read the source, and what the container promises against the packets it has. */
+  checkSource({ complaints, packets, declaredS }: ProbedSource): void {
+    for (const complaint of complaints) {
+      const error = this.onComplaint(complaint);
+      if (error !== null) throw error;
+    }
+    this.#times = packets;
+    if (declaredS === null || packets.endS >= declaredS - slackOf(declaredS)) return;
+    this.#throwDamage(`it ends after ${packets.endS.toFixed(1)} of ${declaredS.toFixed(1)} s`);
   }
 
   /** The packets it has against what could be decoded of them. */

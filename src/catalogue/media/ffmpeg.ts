@@ -225,12 +225,17 @@ export type Complaint =
   | { kind: 'sound_change' }
   | { kind: 'disk_full' };
 
-/** Printed about files that are whole, and about an output that could not be written: a later message says why. */
-const harmless = /QT chapter track not found|Last message repeated|^Slave muxer #\d+ failed/;
+/** Printed about files that are whole, and about what ffmpeg writes: a later message says why that failed. */
+const harmless =
+  /QT chapter track not found|Last message repeated|^Slave muxer #\d+ failed|non monotonically increasing dts to muxer/;
 /** Only warnings to ffmpeg, and yet something is missing. */
 const missing = /corrupt|truncat|partial file|ended prematurely/i;
 /** What a message says, without the part of ffmpeg that says it and its address in memory. */
 const MESSAGE = /^(?:\[[^\]]* @ 0x[0-9a-f]+\] )*\[(info|warning|error|fatal|panic)\] (.*)$/;
+const LEVEL = /^((?:\[[^\]]* @ 0x[0-9a-f]+\] )*)\[(?:info|warning|error|fatal|panic)\] /gm;
+
+/** What ffmpeg said, as it says it when nobody asks for levels. */
+export const withoutLevels = (said: string) => said.replaceAll(LEVEL, '$1');
 
 export function complaintIn(line: string): Complaint | null {
   const match = MESSAGE.exec(line);

@@ -14,6 +14,7 @@ import {
   MOST_PIXELS,
   runFfmpeg,
   sourceInput,
+  withoutLevels,
 } from './ffmpeg.ts';
 import { chooseRate, fieldRate, filmRate, type Ratio, rateOf } from './rungs.ts';
 import type { SourceFile } from './source-file.ts';
@@ -71,31 +72,15 @@ class PacketClock {
   }
 }
 
-interface ReadOptions {
-  signal?: AbortSignal | undefined;
-  onComplaint?: (complaint: Complaint) => CatalogueError | null;
-}
-
-/** `main`: what the stream lasts as long as, which is the picture, or the sound where there is none. */
-export async function readPackets(
-  ffmpeg: Ffmpeg,
-  source: SourceFile,
-  options: ReadOptions,
-  main = '0:V:0',
-): Promise<PacketTimes> {
-  const clock = new PacketClock();
-  const everything = ['-copy_unknown', '-map', main, '-map', '0', '-c', 'copy', '-f', 'framecrc', '-'];
-  const args = [...COMPLAINT_LEVEL, ...sourceInput(source), ...everything];
-  await runFfmpeg(ffmpeg, args, { ...options, source, onOutput: (bytes) => clock.write(bytes) });
-  const { times } = clock;
-  if (times.videoEndS <= 0) throw new CatalogueError(`${source.name} is not a video: it has no frame`);
-  return times;
-}
+/** Prints every packet of an input: first those of `main`, which the stream lasts as long as, then those of each track. */
+const packetsOf = (input: number, main: string) => [
+  ...['-copy_unknown', '-map', `${input}:${main}`, '-map', String(input), '-c', 'copy', '-f', 'framecrc', '-'],
+];
 
 /** What viewers see: a video track; of sound alone its cover art, or a plain ground. */
 export type Picture = { kind: 'video' } | { kind: 'cover'; index: number } | { kind: 'ground' };
 
-/** What can be known from the headers and the first frames. */
+/** What the headers, the first frames and the times of the packets say. */
 export interface ProbedSource {
   picture: Picture;
   /** Upright size in square pixels. */
@@ -118,6 +103,9 @@ export interface ProbedSource {
   captionsInside: boolean;
   tracks: SourceTrack[];
   chapters: { fromS: number; title: string }[];
+  packets: PacketTimes;
+  /** What ffmpeg complained of meanwhile. */
+  complaints: Complaint[];
 }
 
 export interface SourceFacts extends ProbedSource {
@@ -126,7 +114,8 @@ export interface SourceFacts extends ProbedSource {
 }
 
 const PROBED_FRAMES = 100;
-const PROBE_QUIET_MS = 120_000;
+const READ_QUIET_MS = 120_000;
+const MOST_COMPLAINTS = 1000;
 
 const ratio = (text: string | undefined): Ratio | null => {
   const match = /^(\d+)\/(\d+)$/.exec(text ?? '');
@@ -171,48 +160,85 @@ function isTelecined(output: string): boolean {
   return all >= 50 && [top, bottom].every((count) => count > 0.12 * all && count < 0.28 * all);
 }
 
-export async function probeSource(ffmpeg: Ffmpeg, source: SourceFile, signal?: AbortSignal): Promise<ProbedSource> {
-  const frameArgs = ['-map', '0:V:0', '-vf', 'showinfo,idet', '-frames:v', String(PROBED_FRAMES), '-f', 'null', '-'];
-  let output: string;
-  try {
-    output = await runFfmpeg(ffmpeg, [...sourceInput(source), ...frameArgs], {
+/** One run of ffmpeg that prints the packets of a source; what it complains of is judged afterwards. */
+class Reading {
+  #clock = new PacketClock();
+  #complaints: Complaint[] = [];
+
+  run(ffmpeg: Ffmpeg, source: SourceFile, args: string[], signal?: AbortSignal): Promise<string> {
+    return runFfmpeg(ffmpeg, [...COMPLAINT_LEVEL, ...args], {
       signal,
       source,
-      quietMs: PROBE_QUIET_MS,
+      quietMs: READ_QUIET_MS,
+      onOutput: (bytes) => this.#clock.write(bytes),
+      onComplaint: (complaint) => {
+        if (this.#complaints.length < MOST_COMPLAINTS) this.#complaints.push(complaint);
+        return null;
+      },
     });
+  }
+
+  found(source: SourceFile): { packets: PacketTimes; complaints: Complaint[] } {
+    const packets = this.#clock.times;
+    if (packets.videoEndS <= 0) throw noFrame(source);
+    return { packets, complaints: this.#complaints };
+  }
+}
+
+const noFrame = ({ name }: SourceFile) => new CatalogueError(`${name} is not a video: it has no frame`);
+
+function checkPixels({ name }: SourceFile, said: string): void {
+  if (!/max pixel count|max_pixels/.test(said)) return;
+  throw new CatalogueError(
+    `${name} has more than ${MOST_PIXELS / 1e6} million pixels in a frame; scale it down to 8K or less first`,
+  );
+}
+
+/** What ffmpeg says of the source, without the levels of its messages and without the second time that it opens it. */
+const describeSource = (said: string) => describeInput(withoutLevels(said).split(/^Input #1,|^Stream mapping:/m)[0]!);
+
+/**
+ * Reads all of a source in one go. It is opened twice: a decoder goes on to the end of its input, although only the first
+ * frames are asked for.
+ */
+export async function probeSource(ffmpeg: Ffmpeg, source: SourceFile, signal?: AbortSignal): Promise<ProbedSource> {
+  const input = sourceInput(source);
+  const frames = ['-map', '0:V:0', '-vf', 'showinfo,idet', '-frames:v', String(PROBED_FRAMES), '-f', 'null', '-'];
+  const reading = new Reading();
+  let output: string;
+  try {
+    output = await reading.run(ffmpeg, source, [...input, ...input, ...frames, ...packetsOf(1, 'V:0')], signal);
   } catch (error) {
     if (!(error instanceof CatalogueError)) throw error;
-    if (error instanceof FfmpegError && /max pixel count|max_pixels/.test(error.stderr))
-      throw new CatalogueError(
-        `${source.name} has more than ${MOST_PIXELS / 1e6} million pixels in a frame; scale it down to 8K or less first`,
-      );
-    const said = error instanceof FfmpegError ? describeInput(error.stderr) : null;
-    if (said !== null && said.audio !== null && !said.hasPicture) return probeSound(ffmpeg, source, said, signal);
+    const said = error instanceof FfmpegError ? error.stderr : '';
+    checkPixels(source, said);
+    const described = describeSource(said);
+    if (described.audio !== null && !described.hasPicture) return probeSound(ffmpeg, source, described, signal);
     throw new CatalogueError(`${source.name} is not a video that ffmpeg can read: ${error.message}`);
   }
-  const { frames, rate } = readFrames(output);
-  const first = frames[0];
-  if (first === undefined) throw new CatalogueError(`${source.name} is not a video: it has no frame`);
-  const { audio, colour, durationS, tracks, chapters } = describeInput(
-    output.slice(0, output.indexOf('Stream mapping:')),
-  );
+  checkPixels(source, output);
+  const shown = readFrames(output);
+  const first = shown.frames[0];
+  if (first === undefined) throw noFrame(source);
+  const { audio, colour, durationS, tracks, chapters } = describeSource(output);
   const available = await hasFilters(ffmpeg);
   checkColours(source.name, colour, available);
   return {
     picture: { kind: 'video' },
     width: Math.round(first.width * first.pixelAspect),
     height: first.height,
-    interlaced: frames.filter((frame) => frame.interlaced).length * 2 > frames.length,
+    interlaced: shown.frames.filter((frame) => frame.interlaced).length * 2 > shown.frames.length,
     telecined: isTelecined(output),
     precise: available('zscale') && first.width % 2 === 0 && first.height % 2 === 0,
     audio,
     colour,
     declaredS: durationS,
-    declaredRate: rate,
-    firstDistances: frames.slice(1).map((frame, i) => frame.time - frames[i]!.time),
+    declaredRate: shown.rate,
+    firstDistances: shown.frames.slice(1).map((frame, i) => frame.time - shown.frames[i]!.time),
     captionsInside: /Closed Captions/i.test(output),
     tracks,
     chapters,
+    ...reading.found(source),
   };
 }
 
@@ -228,7 +254,7 @@ async function coverSize(
   signal?: AbortSignal,
 ): Promise<{ width: number; height: number } | null> {
   const args = ['-map', `0:${cover}`, '-vf', 'showinfo', '-frames:v', '1', '-f', 'null', '-'];
-  const options = { signal, source, quietMs: PROBE_QUIET_MS };
+  const options = { signal, source, quietMs: READ_QUIET_MS };
   try {
     const [frame] = readFrames(await runFfmpeg(ffmpeg, [...sourceInput(source), ...args], options)).frames;
     return frame ?? null;
@@ -246,6 +272,8 @@ async function probeSound(
   signal?: AbortSignal,
 ): Promise<ProbedSource> {
   const size = said.cover === null ? null : await coverSize(ffmpeg, source, said.cover, signal);
+  const reading = new Reading();
+  await reading.run(ffmpeg, source, [...sourceInput(source), ...packetsOf(0, String(said.audio!.index))], signal);
   const ground = { ...said.colour, pixels: GROUND.pixels, full: false, matrix: 'bt709' };
   return {
     picture: size === null ? { kind: 'ground' } : { kind: 'cover', index: said.cover! },
@@ -262,13 +290,14 @@ async function probeSound(
     captionsInside: false,
     tracks: said.tracks,
     chapters: said.chapters,
+    ...reading.found(source),
   };
 }
 
 const middle = (values: number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 
 /** Some containers hold the two fields of a frame as packets of their own. */
-function frameDistances({ interlaced, firstDistances }: ProbedSource, packets: PacketTimes): number[] {
+function frameDistances({ interlaced, firstDistances, packets }: ProbedSource): number[] {
   const ratio = middle(firstDistances) / middle(packets.distances);
   return packets.distances.length === 0 || (interlaced && Math.abs(ratio - 2) < 0.05)
     ? firstDistances
@@ -276,9 +305,9 @@ function frameDistances({ interlaced, firstDistances }: ProbedSource, packets: P
 }
 
 /** The frame rate is that of the whole source: how it begins says little of how it goes on. */
-export function withRate(probed: ProbedSource, packets: PacketTimes, everyField: boolean): SourceFacts {
+export function withRate(probed: ProbedSource, everyField: boolean): SourceFacts {
   if (probed.picture.kind !== 'video') return { ...probed, rate: STILL_RATE };
-  const rate = chooseRate(probed.declaredRate, frameDistances(probed, packets));
+  const rate = chooseRate(probed.declaredRate, frameDistances(probed));
   const isNtsc = Math.abs(rateOf(rate) / (30000 / 1001) - 1) < 0.01;
   if (probed.telecined && isNtsc) return { ...probed, rate: filmRate(rate) };
   return { ...probed, telecined: false, rate: everyField ? fieldRate(rate) : rate };
