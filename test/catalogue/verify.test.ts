@@ -70,6 +70,16 @@ describe('verify', () => {
     });
   }
 
+  test('a file that cannot be decoded is named among those that can', async (t) => {
+    const paths = await copy(t);
+    const spoil = (text: string) =>
+      text.slice(0, text.indexOf('mdat') + 500) + '\xff'.repeat(300) + text.slice(text.indexOf('mdat') + 800);
+    await damageOf(paths).edit('media/a/36p.mp4', spoil);
+    await reseal(paths);
+    const { faults } = await verifySite({ paths, decoder: await systemFfmpeg() });
+    assert.match(faults.join('\n'), /^media\/a\/36p\.mp4: cannot be decoded: [^\n]+$/);
+  });
+
   test('on the command line: exit code 0 for a good site, 1 and every fault for a bad one', async (t) => {
     const paths = await copy(t);
     const fine = await runCli(['verify', '--decode', '--dir', paths.site]).ended;
