@@ -6,7 +6,7 @@ import { open, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { BuildEvent } from '../../src/catalogue/build.ts';
-import { execute, makeBuild, makeSource, type TestBuild, writeManifest } from './fixture.ts';
+import { cliPath, execute, makeBuild, makeSource, type TestBuild, writeManifest } from './fixture.ts';
 
 const streams = ['a', 'b'].map((id) => `{ id: ${id}, title: ${id}, source: ${id}.mp4, progressive: [36p], hls: no }`);
 
@@ -77,10 +77,10 @@ test('reads that fail while a source is digested end the build in one line', asy
   const build = await makeBuild(t);
   await makeSource(build.folder, 'a.mp4');
   const manifest = await writeManifest(build.folder, streams.slice(0, 1));
-  const cli = join(import.meta.dirname, '../../src/cli/main.ts');
   const source = join(build.folder, 'a.mp4');
-  const inject = ['-f', '-qq', '-o', '/dev/null', '-P', source, '-e', 'inject=pread64,read:error=EIO:when=1+'];
-  const command = [process.execPath, cli, 'catalogue', 'build', manifest, '--dir', build.paths.site];
+  const traced = ['--seccomp-bpf', '-f', '-qq', '-o', '/dev/null', '-P', source, '-e', 'trace=pread64,read'];
+  const inject = [...traced, '-e', 'inject=pread64,read:error=EIO:when=1+'];
+  const command = [process.execPath, cliPath, 'catalogue', 'build', manifest, '--dir', build.paths.site];
   const failed = await execute('strace', [...inject, ...command]).catch((error) => error);
   assert.equal(failed.code, 1);
   assert.match(failed.stderr, /^sluice catalogue: EIO: i\/o error, read\n$/);

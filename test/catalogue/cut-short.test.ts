@@ -14,7 +14,7 @@ import { listFiles } from '../../src/catalogue/files.ts';
 import { type SitePaths, sitePathsOf } from '../../src/catalogue/site-paths.ts';
 import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
 import { StepFailed, withFault } from './faulty-fs.ts';
-import { makeSource, runCli, sharedSite, type TestBuild, writeManifest } from './fixture.ts';
+import { cliPath, makeSource, runCli, sharedSite, type TestBuild, writeManifest } from './fixture.ts';
 
 const execute = promisify(execFile);
 const stream = (id: string, title = id) =>
@@ -131,15 +131,14 @@ const noStrace = onPath('strace') ? false : 'strace is not installed';
 test('SIGKILL between two system calls of a publish, by strace', { skip: noStrace }, async (t) => {
   const build = await publish(t);
   const manifest = await writeManifest(build.folder, [stream('a', 'another title'), stream('c'), stream('d')]);
-  const cli = [join(import.meta.dirname, '../../src/cli/main.ts'), 'catalogue', 'build', manifest];
   let kills = 0;
   // Each run finds less to do, so the second call is reached until nothing is left but one.
   for (const when of [1, 2, 2, 1]) {
     const inject = `inject=rename:signal=KILL:when=${when}`;
-    const words = ['-f', '-qq', '-o', '/dev/null', '-e', 'trace=rename', '-e', inject];
+    const words = ['--seccomp-bpf', '-f', '-qq', '-o', '/dev/null', '-e', 'trace=rename', '-e', inject];
     // With one thread for files its calls are counted together.
     const env = { ...process.env, UV_THREADPOOL_SIZE: '1' };
-    const args = [...words, process.execPath, ...cli, '--dir', build.paths.site];
+    const args = [...words, process.execPath, cliPath, 'catalogue', 'build', manifest, '--dir', build.paths.site];
     const traced = spawn('strace', args, { stdio: 'ignore', env });
     const [code, signal] = await new Promise<unknown[]>((resolve) => traced.on('close', (...how) => resolve(how)));
     if (signal === 'SIGKILL' || code === 137) kills++;

@@ -202,6 +202,7 @@ test('a source that cannot be opened is named with its reason', async (t) => {
   // Root may open everything: the system call is made to fail instead.
   const { stderr } = await execute('strace', [
     ...[
+      '--seccomp-bpf',
       '-f',
       '-qq',
       '-o',
