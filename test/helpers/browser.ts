@@ -25,7 +25,7 @@ export function buildConsole(): void {
   const changedAt = (file: string) => statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
   const sources = globSync([`${root}console/{index.html,vite.config.ts,src/**/*,public/*}`, `${root}src/client/*.ts`]);
   if (Math.max(...sources.map(changedAt)) < changedAt(`${root}console/dist/index.html`)) return;
-  execFileSync(process.execPath, [`${root}scripts/build.ts`], { stdio: 'inherit' });
+  execFileSync(process.execPath, [`${root}scripts/build.ts`, 'console'], { stdio: 'inherit' });
 }
 
 export interface Watched {
