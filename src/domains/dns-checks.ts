@@ -50,7 +50,7 @@ const recordTimeoutMs = 3000;
 
 export const systemResolveTxt: ResolveTxt = (name) => new Resolver({ timeout: 1000, tries: 2 }).resolveTxt(name);
 
-/** Whoever owns the name decides how many records it has, and how long they are. */
+/** The owner of the name decides how many records it has, and how long they are. */
 const mostFound = 10;
 const longestFound = 255;
 

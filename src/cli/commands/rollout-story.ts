@@ -151,7 +151,7 @@ function healthyOf(instances: readonly Instance[] | null): string | null {
 /** The lines of the present stage, which are drawn again and again. */
 export function presentLines(stage: Stage, deployment: Deployment, scene: Scene): string[] {
   const { canary } = deployment;
-  const told =
+  const lines =
     stage.state === 'canary' && canary !== null
       ? canaryLines(stage, deployment, canary, scene)
       : linesOf(
@@ -163,7 +163,7 @@ export function presentLines(stage: Stage, deployment: Deployment, scene: Scene)
   const commands = stage.state === 'canary' ? ['status', 'promote', 'abort'] : ['status', 'abort'];
   const isUndone = stage.state === 'aborting';
   const leave = `  Ctrl-C leaves it running: ${(isUndone ? ['status'] : commands).map((word) => `sluice ${word}`).join(' · ')}`;
-  return [...told, scene.paint('dim', leave)];
+  return [...lines, scene.paint('dim', leave)];
 }
 
 function waitingFor({ state, from }: Stage, { image, previous_revision, failure }: Deployment, scene: Scene): string {

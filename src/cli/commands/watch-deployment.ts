@@ -72,7 +72,7 @@ function liveView({ io, signal }: CommandContext, sluice: Sluice, first: Deploym
   let policy: Environment['canary'] | null = null;
   let instances: Instance[] | null = null;
   let askedAt = 0;
-  let told = 0;
+  let shown = 0;
   void readEnvironment(sluice, first).then((environment) => {
     policy = environment?.canary ?? null;
   });
@@ -93,8 +93,8 @@ function liveView({ io, signal }: CommandContext, sluice: Sluice, first: Deploym
     const stages = stagesOf(latest.timeline);
     const scene = { now: io.now(), columns: columnsOf(io.stderr), paint, policy, instances };
     const past = stages.filter(({ until }) => until !== null);
-    const above = past.slice(told).flatMap((stage) => pastLines(stage, latest, scene));
-    told = past.length;
+    const above = past.slice(shown).flatMap((stage) => pastLines(stage, latest, scene));
+    shown = past.length;
     const present = stages[past.length];
     if (present) askForInstances(present);
     live.draw(present ? presentLines(present, latest, scene) : [], above);
