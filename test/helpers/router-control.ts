@@ -1,5 +1,6 @@
 // A control plane that only feeds routers, as a process of its own that can be killed, and a database with one environment
 // in it, whose instances are started by hand and belong to no engine.
+import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { after } from 'node:test';
@@ -41,7 +42,8 @@ export const envOf = ({ dataDir, secretKey }: Place, databaseUrl: string | null)
 /** An environment at `host`, and a database to change it in. */
 export async function seedEnvironment(place: Place, databaseUrl: string | null): Promise<Database> {
   const app = await createApp(readConfig({ ...envOf(place, databaseUrl), SLUICE_ROLES: 'api' }, false));
-  const { body } = await call(app.apiUrl(), 'POST', '/v1/projects', { body: { name: 'Shop' } });
+  const { status, body } = await call(app.apiUrl(), 'POST', '/v1/projects', { body: { name: 'Shop' } });
+  assert.equal(status, 201, JSON.stringify(body));
   await app.stop();
   key.projectId = body.id;
   const database = await openDatabase({ url: databaseUrl, dataDir: place.dataDir, onConnectionLost: () => {} });

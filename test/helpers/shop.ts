@@ -34,9 +34,10 @@ export class Shop {
   }
 
   static async open(url: string, settings: object = {}): Promise<Shop> {
-    const { body } = await call(url, 'POST', '/v1/projects', {
+    const { status, body } = await call(url, 'POST', '/v1/projects', {
       body: { name: `Shop ${Math.random().toString(36).slice(2)}` },
     });
+    assert.equal(status, 201, JSON.stringify(body));
     const shop = new Shop(url, body.id);
     const { canary = quick.canary } = settings as { canary?: object };
     await shop.set({ ...quick, ...settings, canary: { warmup_s: 0, ...canary } });
