@@ -264,8 +264,9 @@ const paragraph = (text: string, { columns }: Pick<Scene, 'columns'>): string[] 
   text === '' ? [] : wrap(text, columns - indent - 1).map((line) => ' '.repeat(indent) + line);
 
 /** What to do about a failure, beyond what its message says. */
-const advice: Partial<Record<FailureCode, (revision: string, previous: string | null) => string>> = {
-  image_not_found: () => 'Is the name right? A private image needs a login: sluice registries add',
+const advice: Partial<Record<FailureCode, (revision: string, previous: string | null, local: boolean) => string>> = {
+  image_not_found: (_revision, _previous, local) =>
+    local ? '' : 'Is the name right? A private image needs a login: sluice registries add',
   image_denied: () => 'Add a login: sluice registries add',
   registry_unreachable: () => 'When the registry answers again, deploy again.',
   port_not_listening: () => 'Set the port that it listens on: sluice env set port=N',
@@ -303,7 +304,7 @@ export function summaryLines(
   const what = `${paint('red', `✖ ${wasUndone ? 'undone' : state}`)}${took}${why}`;
   const serving = environment === null ? previous_revision : environment.active_revision;
   const serves = `${serving ?? 'Nothing'} ${serving === previous_revision && serving !== null ? 'still ' : ''}serves ${deployment.environment}.`;
-  const next = failure ? (advice[failure.code]?.(revision, previous_revision) ?? '') : '';
+  const next = failure ? (advice[failure.code]?.(revision, previous_revision, deployment.local) ?? '') : '';
   const log = failure?.log_tail ?? [];
   const more =
     log.length > shownLogLines
