@@ -124,6 +124,7 @@ function makeRootfs(): Buffer {
       'env',
       'yes',
       'tail',
+      'awk',
     ]) {
       symlinkSync('busybox', join(folder, 'bin', name));
     }
