@@ -1,38 +1,24 @@
 // npm run pictures: the pictures in the README, taken of the real service: a canary in the console and on the terminal.
+// npm run pictures -- terminal: the command line at 80 and 140 columns, to look at (scripts/pictures/terminal.ts).
 // npm run pictures -- console: every page of the console in every state, to look at (scripts/pictures/console.ts).
-import { spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import type { Browser } from 'playwright-core';
 import { signIn } from '../test/console/scene.ts';
-import { adminToken, startApp } from '../test/helpers/app.ts';
+import { startApp } from '../test/helpers/app.ts';
 import { buildConsole, launchBrowser } from '../test/helpers/browser.ts';
 import { Shop } from '../test/helpers/shop.ts';
 import { until } from '../test/helpers/wait.ts';
 import { takeConsole } from './pictures/console.ts';
 import { pageOf, screenOf } from './pictures/screen.ts';
+import { onTerminal, prompt, takeTerminals } from './pictures/terminal.ts';
 
 const folder = 'docs/pictures';
 const columns = 96;
 const watchedMs = 75_000;
 
-/** The command line on a terminal of its own; gives what it has printed so far. */
-function onTerminal(url: string, args: string[]): { output(): string; stop(): void } {
-  const words = ['node', 'bin/sluice.js', ...args].map((word) => `'${word}'`).join(' ');
-  const child = spawn('script', ['-qfec', `stty cols ${columns} rows 30; ${words}`, '/dev/null'], {
-    env: { ...process.env, SLUICE_API_URL: url, SLUICE_TOKEN: adminToken, TERM: 'xterm-256color' },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  let output = '';
-  child.stdout.on('data', (chunk: Buffer) => {
-    output += chunk;
-  });
-  return { output: () => output, stop: () => void child.kill('SIGTERM') };
-}
-
 async function takeTerminal(browser: Browser, command: string, output: string): Promise<void> {
   const page = await browser.newPage({ viewport: { width: 1200, height: 600 }, deviceScaleFactor: 1.5 });
-  const prompt = `<span class="dim">$</span> <span class="bold">${command}</span>\n`;
-  await page.setContent(pageOf(prompt + screenOf(output.replaceAll('\r\n', '\n'))));
+  await page.setContent(pageOf(prompt(command) + screenOf(output)));
   await page.locator('pre').screenshot({ path: `${folder}/terminal.png` });
 }
 
@@ -47,8 +33,8 @@ async function takeReadme(): Promise<void> {
     await shop.released('registry.example/shop:1.3');
     await shop.set({ variables: { STANDIN_LATENCY_MS: '8', STANDIN_ERROR_RATE: '0.01' } });
     const visitors = setInterval(() => void shop.visit().catch(() => {}), 40);
-    const args = ['deploy', 'registry.example/shop:1.4', '--canary', '25', '--wait'];
-    const terminal = onTerminal(t.url, args);
+    const args = ['deploy', 'registry.example/shop:1.4', '--canary', '25'];
+    const terminal = onTerminal(t.url, args, { columns });
     const id = await until(
       'the deployment',
       async () => (await shop.environment()).in_progress_deployment ?? undefined,
@@ -58,7 +44,7 @@ async function takeReadme(): Promise<void> {
     await signIn(page, t.url, `/projects/${shop.project}/deployments/${id}`);
     await new Promise((resolve) => setTimeout(resolve, watchedMs));
     await page.screenshot({ path: `${folder}/console.png` });
-    await takeTerminal(browser, `npx sluice ${args.join(' ')}`, terminal.output());
+    await takeTerminal(browser, args.join(' '), terminal.output());
     clearInterval(visitors);
     terminal.stop();
   } finally {
@@ -68,5 +54,6 @@ async function takeReadme(): Promise<void> {
 }
 
 const [what, ...words] = process.argv.slice(2);
-await (what === 'console' ? takeConsole(words) : takeReadme());
+const takes: Record<string, (words: string[]) => Promise<void>> = { console: takeConsole, terminal: takeTerminals };
+await (takes[what ?? ''] ?? takeReadme)(words);
 process.exit(0);

@@ -63,4 +63,8 @@ const palette = `body { margin: 0; background: #fff; } pre { margin: 0; padding:
   .bold { font-weight: bold; } .dim { color: #7f979b; } .green { color: #4fd1a5; } .yellow { color: #e6c35c; }
   .red { color: #ff8278; } .cyan { color: #58c7d8; } .blue { color: #7fb0ff; }`;
 
-export const pageOf = (screen: string): string => `<!doctype html><style>${palette}</style><pre>${screen}</pre>`;
+/** With `columns`, longer lines go on below, as on a terminal of that width. */
+export function pageOf(screen: string, columns: number | null = null): string {
+  const wraps = columns === null ? '' : `pre { width: ${columns}ch; white-space: pre-wrap; word-break: break-all; }`;
+  return `<!doctype html><meta charset="utf-8"><style>${palette} ${wraps}</style><pre>${screen}</pre>`;
+}

@@ -9,6 +9,7 @@ import { parseCommand } from './frame/parse.ts';
 import { didYouMean } from './frame/suggest.ts';
 import { CliError, exit, type Io, UsageError } from './io.ts';
 import { findLink } from './link.ts';
+import { columnsOf } from './terminal/output.ts';
 import { clean } from './terminal/table.ts';
 
 export async function runCli(words: string[], io: Io): Promise<number> {
@@ -49,7 +50,8 @@ async function runCommand(name: string, words: string[], io: Io): Promise<number
     command = await commands[name]!();
     const parsed = parseCommand(command, words, io);
     if ('exitCode' in parsed) {
-      io.stdout.write(`${commandHelp(name, command, parsed.verbName)}\n`);
+      const columns = io.stdout.isTTY ? columnsOf(io.stdout) : null;
+      io.stdout.write(`${commandHelp(name, command, parsed.verbName, columns)}\n`);
       return parsed.exitCode;
     }
     context = parsed.context;

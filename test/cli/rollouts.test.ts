@@ -45,7 +45,7 @@ test('deploy of an image that never gets healthy: exit code 1, why, its last wor
   assert.equal(code, 1);
   assert.match(
     stdout,
-    /^ {2}│ instance ins_\w+ of shop:2 started\n✖ failed after \d+ s: .+ \(port_not_listening\)\n {2}r1 still serves production\. Set the port .+\n$/,
+    /^ {2}│ instance ins_\w+ of shop:2 started\n✖ failed after \d+ s: .+ \(port_not_listening\)\n {2}r1 still serves production\.\n {2}Set the port .+\n$/,
   );
 });
 

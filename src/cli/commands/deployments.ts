@@ -6,7 +6,7 @@ import { type Command, inEnvironment, paged, verb } from '../frame/command.ts';
 import { exit } from '../io.ts';
 import { colourOf } from '../terminal/output.ts';
 import { clean, pairs } from '../terminal/table.ts';
-import { timelineLine } from './rollout-story.ts';
+import { timelineIndent, timelineLine } from './rollout-story.ts';
 import { watch } from './watch-deployment.ts';
 
 export const deployments: Command = {
@@ -47,24 +47,27 @@ export const deployments: Command = {
         const { deployment: d } = await chooseDeployment(context, context.args[0], true);
         const { out } = context;
         out.result(d, () => {
-          const lines = pairs([
-            ['id', d.id],
-            ['state', out.paint(colourOf(d.state), d.state)],
-            ['environment', d.environment],
-            ['revision', d.previous_revision === null ? d.revision : `${d.previous_revision} → ${d.revision}`],
-            ['image', clean(d.image)],
+          const lines = pairs(
             [
-              d.local ? 'image id' : 'digest',
-              d.digest === null ? '-' : d.local ? `${d.digest} (local, not pulled)` : d.digest,
+              ['id', d.id],
+              ['state', out.paint(colourOf(d.state), d.state)],
+              ['environment', d.environment],
+              ['revision', d.previous_revision === null ? d.revision : `${d.previous_revision} → ${d.revision}`],
+              ['image', clean(d.image)],
+              [
+                d.local ? 'image id' : 'digest',
+                d.digest === null ? '-' : d.local ? `${d.digest} (local, not pulled)` : d.digest,
+              ],
+              ['strategy', d.strategy + (d.canary_percent === null ? '' : `, ${d.canary_percent} % first`)],
+              ['created', d.created_at],
+              ['finished', d.finished_at ?? '-'],
+              ...(d.note ? [['note', clean(d.note)] as [string, string]] : []),
+              ...(d.failure ? [['failure', `${d.failure.code}: ${clean(d.failure.message)}`] as [string, string]] : []),
             ],
-            ['strategy', d.strategy + (d.canary_percent === null ? '' : `, ${d.canary_percent} % first`)],
-            ['created', d.created_at],
-            ['finished', d.finished_at ?? '-'],
-            ...(d.note ? [['note', clean(d.note)] as [string, string]] : []),
-            ...(d.failure ? [['failure', `${d.failure.code}: ${clean(d.failure.message)}`] as [string, string]] : []),
-          ]);
-          for (const line of [...lines, '', ...d.timeline.map((entry) => timelineLine(entry, out.paint))])
-            out.line(line);
+            out.columns,
+          );
+          for (const line of [...lines, '']) out.line(line);
+          for (const entry of d.timeline) out.line(timelineLine(entry, out.paint), timelineIndent);
         });
         return exit.done;
       },

@@ -145,31 +145,34 @@ const unsetVerb = verb({
 export const trafficOf = ({ traffic }: Environment): string =>
   traffic.map(({ revision, percent }) => `${revision} ${percent} %`).join(', ') || '-';
 
-function environmentLines(environment: Environment): string[] {
+function environmentLines(environment: Environment, columns: number | null): string[] {
   const { health_check: health, canary, locked } = environment;
   const flat = (values: object) =>
     Object.entries(values)
       .map(([name, value]) => `${name}=${Array.isArray(value) ? value.join(',') : value}`)
       .join(' ');
-  return pairs([
-    ['name', environment.name],
-    ['url', environment.url],
-    ['region', environment.region],
-    ['health', healthText(environment.health)],
-    ['traffic', trafficOf(environment)],
-    ['in progress', environment.in_progress_deployment ?? '-'],
-    ['replicas', String(environment.replicas)],
-    ['port', String(environment.port)],
-    ['variables', environment.variables.join(', ') || '-'],
-    ['health_check', flat(health)],
-    ['resources', flat(environment.resources)],
-    ['canary', flat(canary)],
-    ['auto_rollback', String(environment.auto_rollback)],
-    ['retention', String(environment.retention)],
-    ['drain_s', String(environment.drain_s)],
-    ['pending', pendingText(environment) || '-'],
-    ['locked', locked ? `${clean(locked.reason)} (since ${locked.at})` : 'no'],
-  ]);
+  return pairs(
+    [
+      ['name', environment.name],
+      ['url', environment.url],
+      ['region', environment.region],
+      ['health', healthText(environment.health)],
+      ['traffic', trafficOf(environment)],
+      ['in progress', environment.in_progress_deployment ?? '-'],
+      ['replicas', String(environment.replicas)],
+      ['port', String(environment.port)],
+      ['variables', environment.variables.join(', ') || '-'],
+      ['health_check', flat(health)],
+      ['resources', flat(environment.resources)],
+      ['canary', flat(canary)],
+      ['auto_rollback', String(environment.auto_rollback)],
+      ['retention', String(environment.retention)],
+      ['drain_s', String(environment.drain_s)],
+      ['pending', pendingText(environment) || '-'],
+      ['locked', locked ? `${clean(locked.reason)} (since ${locked.at})` : 'no'],
+    ],
+    columns,
+  );
 }
 
 const healthText = ({ state, since, reason }: Environment['health']): string =>
@@ -210,7 +213,7 @@ export const environments: Command = {
         const { sluice, project, environment } = await chooseEnvironment(context, context.args[0]);
         const shown = await sluice.environments.get(project.id, environment);
         context.out.result(shown, () => {
-          for (const line of environmentLines(shown)) context.out.line(line);
+          for (const line of environmentLines(shown, context.out.columns)) context.out.line(line);
         });
         return exit.done;
       },

@@ -38,6 +38,9 @@ export function eventLine(event: EventSummary, project: string, paint: Paint): s
   return `${paint('dim', timeOfDay(event.created_at))}  ${kind}  ${paint('bold', clean(project))}  ${gist(event)}`.trimEnd();
 }
 
+/** Where the kind of an event begins. */
+const indent = 10;
+
 /** Slugs of projects, looked up once each; the id where that is not allowed or the project is gone. */
 export function projectNames(sluice: Sluice): (id: string | null | undefined) => Promise<string> {
   const known = new Map<string, Promise<string>>();
@@ -78,7 +81,7 @@ export const events: Command = {
           context.out.note('Following events; Ctrl-C ends it.');
           for await (const event of sluice.events.stream(query, options)) {
             if (context.out.json) context.out.jsonLine(event);
-            else context.out.line(eventLine(event, await nameOf(event.project_id), context.out.paint));
+            else context.out.line(eventLine(event, await nameOf(event.project_id), context.out.paint), indent);
           }
           return exit.done;
         }
@@ -86,7 +89,7 @@ export const events: Command = {
         const names = await Promise.all(events.map(({ project_id }) => nameOf(project_id)));
         context.out.result(events, () => {
           const lines = events.map((event, index) => eventLine(event, names[index]!, context.out.paint));
-          for (const line of lines.reverse()) context.out.line(line);
+          for (const line of lines.reverse()) context.out.line(line, indent);
           if (lines.length === 0) context.out.note('Nothing has happened yet.');
         });
         return exit.done;

@@ -113,8 +113,11 @@ export const audit: Command = {
         const named = namedProject(context);
         const since = context.text('since');
         const [action, by, search] = [context.text('action'), context.text('by'), context.text('search')];
+        const project = named === undefined ? null : await findProject(sluice, named);
+        // What all of them have in common says nothing.
+        const shown = (resource: string) => (project ? resource.replace(`/projects/${project.id}/`, '') : resource);
         const query = {
-          ...(named !== undefined && { project_id: (await findProject(sluice, named)).id }),
+          ...(project && { project_id: project.id }),
           ...(action !== undefined && { action }),
           ...(by !== undefined && { by }),
           ...(search !== undefined && { search }),
@@ -126,7 +129,7 @@ export const audit: Command = {
             { title: 'WHEN', of: ({ created_at }) => context.out.time(created_at) },
             { title: 'BY', of: ({ token_name, token_id }) => token_name ?? token_id },
             { title: 'ACTION', of: ({ action: what }) => what },
-            { title: 'RESOURCE', of: ({ resource }) => resource },
+            { title: 'RESOURCE', of: ({ resource }) => shown(resource) },
             { title: 'ADDRESS', of: ({ address }) => address, optional: 1 },
             { title: 'REQUEST', of: ({ request_id }) => request_id, whole: true, optional: 2 },
           ],

@@ -57,16 +57,19 @@ export const projects: Command = {
           ? await findProject(await connect(context), named)
           : (await chooseProject(context)).project;
         context.out.result(project, () => {
-          const lines = pairs([
-            ['id', project.id],
-            ['name', clean(project.name)],
-            ['slug', project.slug],
-            ['description', clean(project.description ?? '-')],
-            ['labels', clean(project.labels.join(', ') || '-')],
-            ['environments', project.environments.join(', ')],
-            ['created', project.created_at],
-            ['updated', project.updated_at],
-          ]);
+          const lines = pairs(
+            [
+              ['id', project.id],
+              ['name', clean(project.name)],
+              ['slug', project.slug],
+              ['description', clean(project.description ?? '-')],
+              ['labels', clean(project.labels.join(', ') || '-')],
+              ['environments', project.environments.join(', ')],
+              ['created', project.created_at],
+              ['updated', project.updated_at],
+            ],
+            context.out.columns,
+          );
           for (const line of lines) context.out.line(line);
         });
         return exit.done;

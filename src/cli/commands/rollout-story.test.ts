@@ -186,15 +186,19 @@ test('what is left at the end', () => {
   assert.deepEqual(summaryLines(failed, environment, out), [
     '  │ boom',
     '✖ failed after 1 min 12 s: It ended. (crashed)',
-    '  r7 still serves production. Are its variables right? sluice env show · sluice logs r8',
+    '  r7 still serves production.',
+    '  Are its variables right? sluice env show · sluice logs r8',
   ]);
   const undone = { ...failed, timeline: timelineOf([...begins, [52, 'aborting', 'It ended.']]) };
   assert.deepEqual(summaryLines(undone, { ...environment, active_revision: 'r8' }, { paint, columns: 40 }).slice(1), [
     '✖ undone after 1 min 12 s: It ended.',
     '  (crashed)',
-    '  r8 serves production. Are its',
-    '  variables right? sluice env show ·',
-    '  sluice logs r8',
+    '  r8 serves production.',
+    '  Are its variables right? sluice env',
+    '  show · sluice logs r8',
   ]);
-  assert.match(summaryLines({ ...failed, previous_revision: null }, null, out)[2]!, /^ {2}Nothing serves production\./);
+  assert.match(
+    summaryLines({ ...failed, previous_revision: null }, null, out)[2]!,
+    /^ {2}Nothing serves production\.$/,
+  );
 });

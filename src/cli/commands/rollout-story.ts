@@ -19,7 +19,7 @@ import {
   spanInTenths,
   timeOfDay,
 } from '../terminal/output.ts';
-import { type Cell, clean, layOut, pad, wrap } from '../terminal/table.ts';
+import { type Cell, clean, fold, layOut, pad, wrap } from '../terminal/table.ts';
 
 const shownLogLines = 10;
 /** A stage that only waited its turn is worth a line if somebody noticed. */
@@ -101,6 +101,9 @@ export interface Scene {
   /** Of the revision that is rolled out. */
   instances: readonly Instance[] | null;
 }
+
+/** Where the message of a timeline line begins. */
+export const timelineIndent = 21;
 
 export const timelineLine = ({ at, state, message }: Entry, paint: Paint): string =>
   `${paint('dim', timeOfDay(at))}  ${paint(colourOf(state), state.padEnd(9))}  ${clean(message)}`;
@@ -310,12 +313,12 @@ export function summaryLines(
     log.length > shownLogLines
       ? [`  ${paint('dim', `${plural(log.length - shownLogLines, 'line')} more: sluice logs ${revision}`)}`]
       : [];
-  const folded = (text: string) => (columns === null ? [text] : wrap(text, columns - 3));
   // What to read first stands last, where the eye is: the reason, not the lines that led to it.
   return [
     ...more,
     ...log.slice(-shownLogLines).map((text) => `  ${paint('dim', '│')} ${clean(text)}`),
-    ...folded(what).map((line, index) => (index === 0 ? line : `  ${line}`)),
-    ...folded(`${serves} ${next}`.trim()).map((line) => `  ${line}`),
+    ...fold(what, columns, 2),
+    `  ${serves}`,
+    ...(next === '' ? [] : fold(`  ${next}`, columns, 2)),
   ];
 }

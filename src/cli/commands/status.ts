@@ -18,7 +18,7 @@ import {
   milliseconds,
   percent,
 } from '../terminal/output.ts';
-import { type Cell, clean, layOut } from '../terminal/table.ts';
+import { type Cell, clean, fold, layOut } from '../terminal/table.ts';
 import { tagOf } from './diff.ts';
 import { trafficOf } from './environments.ts';
 
@@ -135,7 +135,7 @@ async function brief(context: CommandContext<'project'>): Promise<number> {
   const what = last
     ? `last: ${last.revision} of ${last.environment} ${last.state} ${ago(last.finished_at ?? last.created_at, io.now())} · `
     : '';
-  out.note(`${what}next: ${next}`);
+  for (const line of fold(`${what}next: ${next}`, out.columns, 2)) out.note(line);
   return exit.done;
 }
 

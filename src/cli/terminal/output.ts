@@ -3,7 +3,7 @@
 import { styleText } from 'node:util';
 import type { Environment } from '../../contract/environments.ts';
 import type { Io, Sink } from '../io.ts';
-import { type Cell, clean, columnsThatFit, layOut } from './table.ts';
+import { type Cell, clean, columnsThatFit, fold, layOut } from './table.ts';
 
 export type Colour = 'green' | 'red' | 'yellow' | 'cyan' | 'dim' | 'bold';
 
@@ -28,7 +28,8 @@ export interface Output {
   readonly paint: Paint;
   /** A time: how long ago on a terminal, as it is elsewhere. */
   time(iso: string | null): string;
-  line(text?: string): void;
+  /** `indent`: where the terminal is too narrow, the line goes on below, indented by so much. */
+  line(text?: string, indent?: number): void;
   note(text: string): void;
   /** The result: as JSON with --json, else as `print` prints it. */
   result(value: unknown, print: () => void): void;
@@ -80,7 +81,9 @@ export function createOutput(io: Io, json: boolean, quiet: boolean): Output {
   const { env, stdout, stderr } = io;
   const columns = stdout.isTTY ? columnsOf(stdout) : null;
   const paint = painter(env, stdout);
-  const line = (text = '') => void stdout.write(`${text}\n`);
+  const line = (text = '', indent?: number) => {
+    for (const part of indent === undefined ? [text] : fold(text, columns, indent)) stdout.write(`${part}\n`);
+  };
   const result = (value: unknown, print: () => void) => {
     if (json) line(escapeControls(JSON.stringify(value, null, stdout.isTTY ? 2 : undefined)));
     else print();

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { clean, cut, layOut, pad, pairs, widthOf } from './table.ts';
+import { clean, cut, fold, layOut, pad, pairs, widthOf } from './table.ts';
 
 test('wide letters and emoji take two columns, colours none, an accent of its own nothing', () => {
   for (const [text, columns] of [
@@ -78,3 +78,21 @@ test('pairs', () =>
     ]),
     ['a     1', 'long'],
   ));
+
+test('a line that is too long goes on below, broken at blanks and indented; colours take no room', () => {
+  assert.deepEqual(fold('id  one two three', 12, 4), ['id  one two', '    three']);
+  assert.deepEqual(fold('\x1b[31mone\x1b[39m two', 7, 2), ['\x1b[31mone\x1b[39m two']);
+  assert.deepEqual(fold('a  b  c', 5, 2), ['a  b', '  c']);
+  assert.deepEqual(fold('a-word-that-is-too-long b', 10, 1), ['a-word-that-is-too-long', ' b']);
+  assert.deepEqual(fold('one two three', null, 2), ['one two three']);
+  assert.deepEqual(
+    pairs(
+      [
+        ['name', 'one two'],
+        ['x', ''],
+      ],
+      10,
+    ),
+    ['name  one', '      two', 'x'],
+  );
+});

@@ -58,14 +58,22 @@ export function cut(text: string, width: number): string {
 }
 
 /** A text in lines of at most this width, broken at blanks; a word that is wider has a line of its own. */
-export function wrap(text: string, width: number): string[] {
+export function wrap(text: string, width: number, firstWidth = width): string[] {
   const lines: string[] = [];
   for (const word of text.split(' ')) {
     const line = lines.at(-1);
-    if (line !== undefined && widthOf(line) + 1 + widthOf(word) <= width) lines[lines.length - 1] = `${line} ${word}`;
+    const room = lines.length === 1 ? firstWidth : width;
+    if (line !== undefined && widthOf(line) + 1 + widthOf(word) <= room) lines[lines.length - 1] = `${line} ${word}`;
     else lines.push(word);
   }
   return lines;
+}
+
+/** A line that goes on below, indented, where the terminal is too narrow for it. */
+export function fold(text: string, columns: number | null, indent: number): string[] {
+  if (columns === null || widthOf(text) <= columns) return [text];
+  const [first, ...rest] = wrap(text, columns - indent, columns);
+  return [first!.trimEnd(), ...rest.map((line) => ' '.repeat(indent) + line.trim())];
 }
 
 export interface Cell {
@@ -150,7 +158,7 @@ function fit(widths: number[], columns: number | null, whole: ReadonlySet<number
 }
 
 /** `name  value` lines with the values below each other. */
-export function pairs(entries: [name: string, value: string][]): string[] {
+export function pairs(entries: [name: string, value: string][], columns: number | null = null): string[] {
   const width = Math.max(0, ...entries.map(([name]) => widthOf(name)));
-  return entries.map(([name, value]) => `${pad(name, width)}  ${value}`.trimEnd());
+  return entries.flatMap(([name, value]) => fold(`${pad(name, width)}  ${value}`.trimEnd(), columns, width + gap));
 }
