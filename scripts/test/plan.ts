@@ -26,6 +26,9 @@ const mostFiles = 40;
 
 /** Where nothing is remembered. Those that start containers, browsers or several services come first. */
 const guessesS: [RegExp, number][] = [
+  [/^test\/(engines\/docker-hosts|both-databases\/alerts\/live)\./, 120],
+  [/^test\/(engines\/engines|traffic\/haproxy|console\/walks|docs\/tour|supervisor\/own-faults)\./, 80],
+  [/^test\/both-databases\/(deployments\/rollouts|domains\/acme)\./, 60],
   [/^test\/(engines|console|catalogue|supervisor|traffic)\//, 25],
   [/^test\/(docs|deploy|postgres|attack|simulation)\//, 15],
   [/^test\/(cli|both-planes|both-databases\/(alerts|deployments|domains|webhooks))\//, 8],
