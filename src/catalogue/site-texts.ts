@@ -69,7 +69,7 @@ export function parseSums(text: string): { digests: Map<string, string>; faults:
 }
 
 const galleryFolder = join(installDir, 'src/catalogue/gallery');
-const scripts = ['gallery.js', 'player.js', 'menus.js', 'chapters.js', 'text.js'];
+const scripts = ['gallery.js', 'player.js', 'menus.js', 'chapters.js', 'network.js', 'text.js'];
 const galleryNames = ['index.html', 'gallery.css', ...scripts, 'icon.svg'];
 
 /** hls.js, as its package ships it. */

@@ -375,6 +375,35 @@ describe('gallery', { skip: noBrowser }, () => {
     for (const url of texts.slice(0, 3)) assert.equal((await fetch(url)).status, 200);
   });
 
+  test('a network that changes ends neither the first load nor what plays', async (t) => {
+    const { page } = await openPage(t, 'about:blank');
+    const lost = new Set<string>();
+    // Each of them gets no answer the first time. Scripts of the page itself are the browser's to load again.
+    await page.route(/streams\.json|hls\.min\.js|\/media\//, (route) => {
+      const url = route.request().url() + (route.request().headers().range ?? '');
+      if (lost.has(url)) return route.continue();
+      lost.add(url);
+      return route.abort('failed');
+    });
+    for (const id of ['film', 'clip']) {
+      await page.goto(`${base}/#/${id}`);
+      await page.waitForFunction(
+        (text) => document.getElementById('watch-title')!.textContent!.startsWith(text),
+        id === 'film' ? 'A film' : 'Clip',
+      );
+      await ready(page);
+      await play(page);
+      await ended(page);
+      assert.equal(await page.isVisible('#player-error'), false);
+    }
+    const missed = [/streams\.json/, /hls\.min\.js/, /main\.m3u8/, /film\/hls\/.*\.mp4/, /clip\/.*\.mp4/];
+    for (const name of missed)
+      assert.ok(
+        [...lost].some((url) => name.test(url)),
+        `${name} was lost once`,
+      );
+  });
+
   test('the page asks for nothing outside its own files, and runs under its own policy', async () => {
     const html = await (await fetch(base)).text();
     assert.match(html, /Content-Security-Policy/);

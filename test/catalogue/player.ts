@@ -1,6 +1,6 @@
 // The gallery's player in a real Chromium.
 import type { Browser, Page } from 'playwright-core';
-import { launchBrowser } from '../helpers/browser.ts';
+import { launchBrowser, watch } from '../helpers/browser.ts';
 
 export const launchPlayer = (): Promise<Browser> => launchBrowser(['--autoplay-policy=no-user-gesture-required']);
 
@@ -12,10 +12,7 @@ export async function openPlayer(
 ): Promise<{ page: Page; wrong: string[] }> {
   const page = await browser.newPage({ viewport: { width: 1000, height: 800 } });
   t.after(() => page.close());
-  const wrong: string[] = [];
-  page.on('pageerror', (error) => wrong.push(`page: ${error.message}`));
-  page.on('console', (message) => message.type() === 'error' && wrong.push(`console: ${message.text()}`));
-  page.on('response', (response) => response.status() >= 400 && wrong.push(`${response.status()} ${response.url()}`));
+  const wrong = watch(page);
   await page.goto(url);
   return { page, wrong };
 }

@@ -41,6 +41,11 @@ export async function openPage(browser: Browser, options: BrowserContextOptions 
     ...options,
   });
   const page = await context.newPage();
+  return { page, wrong: watch(page) };
+}
+
+/** Loads it again where the network of the machine changed, and collects what goes wrong on it. */
+export function watch(page: Page): string[] {
   retryChangedNetwork(page);
   const wrong: string[] = [];
   page.on('pageerror', (error) => wrong.push(`page: ${error.message}`));
@@ -50,7 +55,7 @@ export async function openPage(browser: Browser, options: BrowserContextOptions 
     if (message.type() === 'error' && !isOfOthers) wrong.push(`console: ${message.text()}`);
   });
   page.on('response', (response) => response.status() >= 400 && wrong.push(`${response.status()} ${response.url()}`));
-  return { page, wrong };
+  return wrong;
 }
 
 /**

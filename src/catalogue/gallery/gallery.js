@@ -1,4 +1,5 @@
 // The page: the list of streams, search, and what the address says is open (#/id?t=seconds).
+import { again } from './network.js';
 import { closeStream, openStream, position } from './player.js';
 import {
   address,
@@ -154,11 +155,15 @@ function showService(header) {
   at('service').hidden = links.length === 0;
 }
 
-async function start() {
+async function readDocument() {
   const response = await fetch('/api/streams.json', { headers: { accept: 'application/json' } });
   showService(response.headers.get('link'));
   if (!response.ok) throw new Error(`the catalogue answered ${response.status}`);
-  const document_ = await response.json();
+  return response.json();
+}
+
+async function start() {
+  const document_ = await again(readDocument);
   if (document_.version !== KNOWN_VERSION) throw new Error(`this page does not know version ${document_.version}`);
   streams = document_.streams;
   renditions = document_.renditions;

@@ -2,6 +2,7 @@
 // stream has no HLS. Everything can be done with the keyboard.
 import { chapterTitle, followChapters, neighbour, showChapters } from './chapters.js';
 import { fillMenu, openSettings, remember, remembered, settingsAreOpen, showChosen, toggleSettings } from './menus.js';
+import { again, patientPolicies, reloadsOf } from './network.js';
 import { address, clock, parseThumbnails, shapeOf } from './text.js';
 
 const at = (id) => document.getElementById(id);
@@ -24,16 +25,18 @@ let captions = [];
 let showCaptions = () => {};
 /** Of the sound that plays; null where there is no choice. */
 let spoken = null;
+/** Without hls.js the video itself loads, and is told to do it again. */
+const reloads = reloadsOf(() => hls === null && video.hasAttribute('src') && chooseFile(video.src));
 /** Counts streams opened, so that an answer for one that was closed meanwhile is not used. */
 let turn = 0;
 
 function loadHls() {
-  if (window.Hls) return Promise.resolve(window.Hls);
+  if (window.Hls) return window.Hls;
   const script = document.createElement('script');
   script.src = '/gallery/hls.min.js';
   return new Promise((resolve, reject) => {
     script.onload = () => resolve(window.Hls);
-    script.onerror = () => reject(new Error('the player could not be loaded'));
+    script.onerror = () => reject(new TypeError('the player could not be loaded'));
     document.head.append(script);
   });
 }
@@ -144,7 +147,7 @@ function followHls(Hls) {
 }
 
 async function playHls(url, mine) {
-  const Hls = await loadHls();
+  const Hls = await again(loadHls);
   if (mine !== turn) return;
   if (!Hls.isSupported()) {
     if (!video.canPlayType('application/vnd.apple.mpegurl')) return fail('This browser cannot play HLS.');
@@ -153,7 +156,8 @@ async function playHls(url, mine) {
     return;
   }
   const lang = remembered('language');
-  hls = new Hls({ capLevelToPlayerSize: true, ...(lang ? { audioPreference: { lang } } : {}) });
+  const preference = lang ? { audioPreference: { lang } } : {};
+  hls = new Hls({ capLevelToPlayerSize: true, ...patientPolicies(Hls), ...preference });
   followHls(Hls);
   hls.on(Hls.Events.ERROR, (_event, data) => {
     // In a stream of one segment hls.js forgets the end when a change of quality loads the sound anew.
@@ -250,13 +254,15 @@ function changeSpeed(step) {
   chooseSpeed(SPEEDS[Math.min(SPEEDS.length - 1, Math.max(0, nearest + step))]);
 }
 
+const readText = (url) => again(() => fetch(url).then((response) => (response.ok ? response.text() : '')));
+
 async function loadThumbnails(url, mine) {
-  const text = await fetch(url).then((response) => (response.ok ? response.text() : ''));
+  const text = await readText(url);
   if (mine === turn) thumbnails = parseThumbnails(text, url);
 }
 
 async function loadChapters(url, lengthS, mine) {
-  const text = await fetch(url).then((response) => (response.ok ? response.text() : ''));
+  const text = await readText(url);
   if (mine !== turn) return;
   showChapters(text, lengthS, (seconds) => {
     seekTo(seconds);
@@ -460,8 +466,10 @@ video.addEventListener('loadedmetadata', () => {
   if (captions.length > 0) chooseCaptions(at('captions').value || OFF);
 });
 video.addEventListener('error', () => {
-  if (hls === null && video.hasAttribute('src')) fail('This file cannot be played right now.');
+  if (hls !== null || !video.hasAttribute('src')) return;
+  if (!reloads.failed(video.error)) fail('This file cannot be played right now.');
 });
+video.addEventListener('canplay', reloads.succeeded);
 video.addEventListener('click', toggle);
 at('play').addEventListener('click', toggle);
 at('big-play').addEventListener('click', toggle);
