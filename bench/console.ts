@@ -35,7 +35,7 @@ async function measureProjects(browser: Browser): Promise<void> {
   const times: Record<string, number[]> = { projects: [], deployments: [], session: [] };
   for (let round = 0; round < rounds; round++) {
     times.projects!.push(await firstPaintMs(page, `${t.url}/console/projects`, 'Project 0001'));
-    times.deployments!.push(await firstPaintMs(page, `${t.url}/console/deployments`, 'registry.example/p'));
+    times.deployments!.push(await firstPaintMs(page, `${t.url}/console/deployments`, 'deployed in'));
     times.session!.push(await firstPaintMs(page, `${t.url}/console/session`, 'Scopes'));
   }
   const [projects, deployments, session] = [times.projects!, times.deployments!, times.session!].map(median);
@@ -93,7 +93,7 @@ async function measureFrames(browser: Browser): Promise<void> {
   await page.getByText('Promote r2').first().waitFor();
   for (let round = 0; round < 3; round++) {
     await page.goto(`${t.url}/console/regions`);
-    await page.getByText('standin').first().waitFor();
+    await page.getByText('stand-in').first().waitFor();
     tell('a page on which nothing changes', await watchFrames(page));
     await page.goto(`${t.url}/console/projects/${shop.project}/environments/production`);
     await page.getByText('Promote r2').first().waitFor();

@@ -4,6 +4,7 @@ import { useCell } from './cell.ts';
 import { Boundary } from './components/layout/boundary.tsx';
 import { Link } from './components/layout/link.tsx';
 import { PageHead } from './components/layout/page-head.tsx';
+import { openPalette } from './components/layout/palette.tsx';
 import { Shell } from './components/layout/shell.tsx';
 import { Empty } from './components/layout/states.tsx';
 import { followChanges } from './live.ts';
@@ -91,7 +92,17 @@ function Page({ path }: { path: string }) {
     <>
       <PageHead title="Page not found" />
       <Empty title="There is nothing at this address.">
-        <Link to="/projects">Go to projects</Link>
+        <p>
+          <code>{path}</code> is no page of the console. It may have been deleted, or the address is incomplete.
+        </p>
+        <div className="row">
+          <Link to="/projects" className="quiet">
+            All projects
+          </Link>
+          <button type="button" className="quiet" onClick={openPalette}>
+            Search or jump…
+          </button>
+        </div>
       </Empty>
     </>
   );

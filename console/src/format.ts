@@ -28,6 +28,17 @@ export function tagOf(image: string): string {
   return tag ?? (digest ? digest.slice(7, 19) : 'latest');
 }
 
+/** `registry.example/team/shop:1.4` → `shop:1.4`. */
+export const nameAndTag = (image: string): string => {
+  const name = image
+    .split('@')[0]!
+    .replace(/^.*\//, '')
+    .replace(/:[^:]*$/, '');
+  return `${name}:${tagOf(image)}`;
+};
+
+export const capitalised = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+
 // Times that are settings: written as people do, stored in seconds.
 
 const unitSeconds: Record<string, number> = { s: 1, sec: 1, m: 60, min: 60, h: 3600, d: 86_400 };

@@ -30,7 +30,7 @@ const emptyPages: Pages = {
 const manyPages: Pages = {
   projects: ['/projects', 'Project 0001'],
   found: ['/projects?search=0042', 'Project 0042'],
-  deployments: ['/deployments', 'registry.example/'],
+  deployments: ['/deployments', 'deployed in'],
   project: ['/projects/prj_01000000000000000000000042', 'Recent deployments'],
 };
 

@@ -49,7 +49,11 @@ export function AllAlertsPage() {
         title="Alerts"
         actions={
           <>
-            <SearchBox typed={typed} label="Search alerts by name, message or project" />
+            <SearchBox
+              typed={typed}
+              label="Search alerts by name, message or project"
+              isEmpty={state === '' && alerts.data?.length === 0}
+            />
             <select
               aria-label="Filter by state"
               value={state}

@@ -81,6 +81,7 @@ export function AuditPage() {
       { project: '*' },
     ),
   );
+  const isFiltered = action !== '' || token !== '' || hours !== '';
   const choice = (
     label: string,
     value: string,
@@ -101,7 +102,11 @@ export function AuditPage() {
         title="Audit log"
         actions={
           <>
-            <SearchBox typed={typed} label="Search by action, path, token or project" />
+            <SearchBox
+              typed={typed}
+              label="Search by action, path, token or project"
+              isEmpty={!isFiltered && entries.data?.length === 0}
+            />
             {can('tokens:read') && <TokenChoice value={token} onChange={setToken} />}
             {choice('What', action, setAction, kinds)}
             {choice('When', hours, setHours, periods)}
@@ -112,7 +117,10 @@ export function AuditPage() {
         {(items) =>
           items.length === 0 ? (
             search === '' ? (
-              <Empty title="Nothing found.">Every change made through the API is recorded here.</Empty>
+              <Empty title={isFiltered ? 'Nothing found.' : 'Nothing has been changed yet.'}>
+                Every change is recorded here, whether it was made here, on the command line or through the API: by
+                whom, when, and what was there before.
+              </Empty>
             ) : (
               <NothingFound of={entries} />
             )

@@ -17,6 +17,7 @@ import { Empty, Shown } from '../components/layout/states.tsx';
 import { Logs } from '../components/sections/logs.tsx';
 import { Comparison } from '../components/sections/revisions.tsx';
 import { useDeployment, useEnvironment } from '../environments.ts';
+import { capitalised } from '../format.ts';
 import type { Params } from '../router.ts';
 import { useCan } from '../session.ts';
 import { useRead } from '../use-read.ts';
@@ -55,9 +56,8 @@ export function DeploymentPage({ params }: { params: Params }) {
   );
 }
 
-/** Messages of engines begin as they like. */
-const sentence = (text: string): string =>
-  `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
+/** Messages of engines begin and end as they like. */
+const sentence = (text: string): string => `${capitalised(text)}${/[.!?]$/.test(text) ? '' : '.'}`;
 
 const isUndone = ({ state }: Deployment): boolean => state === 'failed' || state === 'canceled';
 
@@ -107,7 +107,8 @@ function Next({ deployment }: { deployment: Deployment }) {
         <DialogButton
           title={`Deploy to ${environment}`}
           label={isUndone(deployment) ? 'Deploy again…' : 'Deploy…'}
-          disabled={in_progress_deployment !== null || locked !== null}
+          {...(in_progress_deployment !== null && { disabled: 'Another deployment is in progress.' })}
+          {...(locked !== null && { disabled: `Locked: ${locked.reason}` })}
         >
           {() => <DeployForm project={project_id} environments={[found.data!]} image={image} />}
         </DialogButton>
@@ -124,7 +125,7 @@ function Body({ deployment }: { deployment: Deployment }) {
     key: `${index}`,
     at,
     state: each,
-    text: shortDigest(message),
+    text: sentence(shortDigest(message)),
   }));
   const isUnderWay = ['canary', 'promoting', 'starting'].includes(state);
   return (

@@ -7,7 +7,7 @@ import type { Params } from '../router.ts';
 import { useSteady } from '../use-read.ts';
 import { useProject } from './project.tsx';
 
-const filters = [
+const states = [
   ['', 'All states'],
   ['canary', 'Canary'],
   ['succeeded', 'Succeeded'],
@@ -17,8 +17,17 @@ const filters = [
 
 function useFilters() {
   const [state, setState] = useState<DeploymentState | ''>('');
-  const typed = useTyped();
-  const actions = (
+  return { state, setState, typed: useTyped() };
+}
+
+interface FiltersProps {
+  filters: ReturnType<typeof useFilters>;
+  of: { data: unknown[] | undefined };
+}
+
+function Filters({ filters: { state, setState, typed }, of }: FiltersProps) {
+  if (state === '' && typed.text === '' && typed.search === '' && of.data?.length === 0) return null;
+  return (
     <>
       <SearchBox typed={typed} label="Search deployments by image, note, revision or person" />
       <select
@@ -26,7 +35,7 @@ function useFilters() {
         value={state}
         onChange={(event) => setState(event.currentTarget.value as DeploymentState | '')}
       >
-        {filters.map(([value, text]) => (
+        {states.map(([value, text]) => (
           <option key={value} value={value}>
             {text}
           </option>
@@ -34,13 +43,14 @@ function useFilters() {
       </select>
     </>
   );
-  return { state, search: typed.search, actions };
 }
 
 export function DeploymentsPage({ params }: { params: Params }) {
   const id = params.id!;
   const project = useProject(id);
-  const { state, search, actions } = useFilters();
+  const filters = useFilters();
+  const { state } = filters;
+  const { search } = filters.typed;
   const deployments = useSteady(useDeployments({ project: id, state, search }));
   return (
     <>
@@ -50,21 +60,23 @@ export function DeploymentsPage({ params }: { params: Params }) {
           ['/projects', 'Projects'],
           [`/projects/${id}`, project.data?.name ?? 'Project'],
         ]}
-        actions={actions}
+        actions={<Filters filters={filters} of={deployments} />}
       />
       <ProjectTabs id={id} />
-      <DeploymentTable of={deployments} where={{ project: id, search }} />
+      <DeploymentTable of={deployments} where={{ project: id, state, search }} />
     </>
   );
 }
 
 export function AllDeploymentsPage() {
-  const { state, search, actions } = useFilters();
+  const filters = useFilters();
+  const { state } = filters;
+  const { search } = filters.typed;
   const deployments = useSteady(useDeployments({ state, search }));
   return (
     <>
-      <PageHead title="Deployments" actions={actions} />
-      <DeploymentTable of={deployments} where={{ search }} />
+      <PageHead title="Deployments" actions={<Filters filters={filters} of={deployments} />} />
+      <DeploymentTable of={deployments} where={{ state, search }} />
     </>
   );
 }

@@ -49,13 +49,21 @@ export function AllDomainsPage() {
   );
   return (
     <>
-      <PageHead title="Domains" actions={<SearchBox typed={typed} label="Search domains by name or project" />} />
+      <PageHead
+        title="Domains"
+        actions={
+          <SearchBox typed={typed} label="Search domains by name or project" isEmpty={domains.data?.length === 0} />
+        }
+      />
       <Shown of={domains}>
         {(items) =>
           items.length === 0 ? (
             search === '' ? (
               <Empty title="No domains yet." command="npx sluice domains add shop.example --project shop">
-                Domains are added on the page of a project.
+                <p>
+                  An environment answers under hostnames of yours, with certificates that renew themselves. Add one on
+                  the page of a project, under Domains: <Link to="/projects">Projects</Link>.
+                </p>
               </Empty>
             ) : (
               <NothingFound of={domains} />

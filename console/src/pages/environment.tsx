@@ -21,7 +21,7 @@ import { DialogButton } from '../components/forms/dialog.tsx';
 import { EnvironmentSettings } from '../components/forms/environment-settings.tsx';
 import { Variables } from '../components/forms/environment-state.tsx';
 import { Link, NavLink } from '../components/layout/link.tsx';
-import { PageHead } from '../components/layout/page-head.tsx';
+import { PageHead, Tabs } from '../components/layout/page-head.tsx';
 import { Empty, Shown } from '../components/layout/states.tsx';
 import { EnvironmentAlerts } from '../components/sections/alert-rules.tsx';
 import { DeploymentTable, useDeployments } from '../components/sections/deployment-list.tsx';
@@ -55,7 +55,7 @@ export function EnvironmentPage({ params }: { params: Params }) {
         about={data && <StateSentence environment={data} last={last} />}
         actions={data && <Actions project={id} environment={data} last={last} isOverview={tab === ''} />}
       />
-      <Tabs base={`/projects/${id}/environments/${name}`} />
+      <EnvironmentTabs base={`/projects/${id}/environments/${name}`} />
       <Shown of={environment} skeleton={<div className="skeleton-block" />}>
         {(shown) => (
           <>
@@ -95,29 +95,27 @@ export function EnvironmentPage({ params }: { params: Params }) {
   );
 }
 
-function Tabs({ base }: { base: string }) {
+function EnvironmentTabs({ base }: { base: string }) {
   const can = useCan();
   const tab = (path: string, name: string) => <NavLink to={`${base}/${path}`}>{name}</NavLink>;
   return (
-    <nav className="tabs" aria-label="Environment">
-      <ul>
-        <NavLink to={base} exact>
-          Overview
-        </NavLink>
-        {can('deployments:read') && (
-          <>
-            {tab('deployments', 'Deployments')}
-            {tab('revisions', 'Revisions')}
-            {tab('instances', 'Instances')}
-            {tab('logs', 'Logs')}
-          </>
-        )}
-        {tab('variables', 'Variables')}
-        {can('domains:read') && tab('domains', 'Domains')}
-        {can('alerts:read') && tab('alerts', 'Alerts')}
-        {tab('settings', 'Settings')}
-      </ul>
-    </nav>
+    <Tabs label="Environment">
+      <NavLink to={base} exact>
+        Overview
+      </NavLink>
+      {can('deployments:read') && (
+        <>
+          {tab('deployments', 'Deployments')}
+          {tab('revisions', 'Revisions')}
+          {tab('instances', 'Instances')}
+          {tab('logs', 'Logs')}
+        </>
+      )}
+      {tab('variables', 'Variables')}
+      {can('domains:read') && tab('domains', 'Domains')}
+      {can('alerts:read') && tab('alerts', 'Alerts')}
+      {tab('settings', 'Settings')}
+    </Tabs>
   );
 }
 
@@ -142,7 +140,11 @@ function Actions({ project, environment, last, isOverview }: ActionsProps) {
       {inProgress && <CanaryControls deployment={inProgress} />}
       {/* The overview of an empty environment has the form itself. */}
       {!inProgress && can('deployments:write') && (active_revision !== null || !isOverview) && (
-        <DialogButton title={`Deploy to ${environment.name}`} label="Deploy…" disabled={locked !== null}>
+        <DialogButton
+          title={`Deploy to ${environment.name}`}
+          label="Deploy…"
+          {...(locked !== null && { disabled: `Locked: ${locked.reason}` })}
+        >
           {() => <DeployForm project={project} environments={[environment]} {...(last && { image: last.image })} />}
         </DialogButton>
       )}

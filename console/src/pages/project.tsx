@@ -157,32 +157,36 @@ function EnvironmentCard({ project, environment, overview }: CardProps) {
       <HealthReason health={health} />
       {environment.traffic.length > 0 && <ShareBar shares={sharesOf(environment)} />}
       <dl className="facts across">
-        <div>
-          <dt>Live</dt>
-          <dd className="mono">
-            {active_revision ?? 'none'} {overview?.image && tagOf(overview.image)}
-          </dd>
-        </div>
-        <div>
-          <dt>Requests, 1 h</dt>
-          <dd className="row tight">
-            {requests?.rates.some((rate) => rate > 0) ? (
-              <>
-                <Sparkline values={requests.rates} label="Requests of the last hour" /> {perSecond(requests.rate)}
-              </>
-            ) : (
-              'none'
-            )}
-          </dd>
-        </div>
-        <div>
-          <dt>Errors</dt>
-          <dd>{requests?.error_rate == null ? '–' : percent(requests.error_rate)}</dd>
-        </div>
-        <div>
-          <dt>Last change</dt>
-          <dd>{last ? <LastChange last={last} /> : '–'}</dd>
-        </div>
+        {(active_revision !== null || last !== null) && (
+          <>
+            <div>
+              <dt>Live</dt>
+              <dd className="mono">
+                {active_revision ?? 'none'} {overview?.image && tagOf(overview.image)}
+              </dd>
+            </div>
+            <div>
+              <dt>Requests, 1 h</dt>
+              <dd className="row tight">
+                {requests?.rates.some((rate) => rate > 0) ? (
+                  <>
+                    <Sparkline values={requests.rates} label="Requests of the last hour" /> {perSecond(requests.rate)}
+                  </>
+                ) : (
+                  'none'
+                )}
+              </dd>
+            </div>
+            <div>
+              <dt>Errors</dt>
+              <dd>{requests?.error_rate == null ? '–' : percent(requests.error_rate)}</dd>
+            </div>
+            <div>
+              <dt>Last change</dt>
+              <dd>{last ? <LastChange last={last} /> : '–'}</dd>
+            </div>
+          </>
+        )}
         <div>
           <dt>Address</dt>
           <dd>

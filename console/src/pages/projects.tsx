@@ -1,11 +1,11 @@
 // All projects at a glance: what each runs, how it fares, and what changed last.
-import { useEffect, useRef, useState } from 'react';
+import { Fragment, useEffect, useRef, useState } from 'react';
 import type { EnvironmentOverview, Overview, ProjectOverview } from '../../../src/client/index.ts';
 import { Sparkline } from '../components/charts/sparkline.tsx';
 import { sharesOf } from '../components/charts/traffic-split.tsx';
 import { ShareBar } from '../components/display/canary-progress.tsx';
 import { Copyable } from '../components/display/copy.tsx';
-import { Dot, endOf, stateOf } from '../components/display/health.tsx';
+import { Dot, endOf, reasonOf, stateOf } from '../components/display/health.tsx';
 import { Ago } from '../components/display/time.tsx';
 import { CanaryControls } from '../components/forms/canary-controls.tsx';
 import { DialogButton } from '../components/forms/dialog.tsx';
@@ -263,10 +263,13 @@ function ProjectRow({ project }: { project: ProjectOverview }) {
           <span className="environments-of">
             {main && <Link to={`${at}/environments/${main.name}`}>{main.name}</Link>}
             {others.map(({ name, health }) => (
-              <span key={name}>
-                , <Dot health={health} />
-                <Link to={`${at}/environments/${name}`}>{name}</Link>
-              </span>
+              <Fragment key={name}>
+                ,{' '}
+                <span>
+                  <Dot health={health} />
+                  <Link to={`${at}/environments/${name}`}>{name}</Link>
+                </span>
+              </Fragment>
             ))}
           </span>
         </div>
@@ -359,7 +362,7 @@ export function LastChange({ last }: { last: Last }) {
       : state === 'succeeded'
         ? `${revision} ${kind === 'rollback' ? 'rolled back' : 'deployed'}`
         : state === 'failed' || state === 'canceled'
-          ? `${revision} ${endOf(last)}${failure && failure.code !== 'aborted' ? `: ${failure.message}` : ''}`
+          ? `${revision} ${endOf(last)}${failure && failure.code !== 'aborted' ? `: ${reasonOf(failure)}` : ''}`
           : `${revision} ${doing[state] ?? state}`;
   return (
     <Link

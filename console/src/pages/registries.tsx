@@ -119,11 +119,21 @@ function AddLogin({ onDone }: { onDone(): void }) {
   );
 }
 
+const engines: Record<Region['engine'], string> = {
+  standin: 'stand-in: small web servers in place of containers',
+  docker: 'Docker',
+  kubernetes: 'Kubernetes',
+};
+
 export function RegionsPage() {
   const regions = useList<Region>('regions', (each, page) => each.regions.list(page).page(), { pollMs: () => 5000 });
   return (
     <>
       <PageHead title="Regions" />
+      <p className="lead">
+        A region is an engine that runs instances, such as Docker on this machine. Each environment is in one; the
+        operator sets them up with <code>SLUICE_REGIONS</code>.
+      </p>
       <Shown of={regions}>
         {(items) => (
           <Table
@@ -132,7 +142,7 @@ export function RegionsPage() {
             keyOf={({ name }) => name}
             columns={[
               { name: 'Region', cell: ({ name }) => <strong>{name}</strong> },
-              { name: 'Engine', cell: ({ engine }) => engine },
+              { name: 'Engine', cell: ({ engine }) => engines[engine] },
               { name: 'State', cell: ({ available }) => <Badge state={available ? 'available' : 'unavailable'} /> },
               {
                 name: 'Machines',

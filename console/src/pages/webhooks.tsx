@@ -39,7 +39,11 @@ export function WebhooksPage() {
         title="Webhooks"
         actions={
           <>
-            <SearchBox typed={typed} label="Search webhooks by URL, description, event or project" />
+            <SearchBox
+              typed={typed}
+              label="Search webhooks by URL, description, event or project"
+              isEmpty={webhooks.data?.length === 0}
+            />
             {can('webhooks:write') && (
               <DialogButton title="New webhook" label="New webhook">
                 {() => <NewWebhook />}

@@ -17,6 +17,12 @@ export const wasUndone = (code: string): boolean => undoneFor.has(code);
 export const endOf = ({ failure }: Pick<Last, 'failure'>): string =>
   failure === null || failure.code === 'aborted' ? 'aborted' : wasUndone(failure.code) ? 'undone' : 'failed';
 
+/** Why it failed, for where there is little room: of a comparison, the side of the canary. */
+export function reasonOf({ code, message }: NonNullable<Last['failure']>): string {
+  const text = code === 'analysis_failed' ? message.replace(/^[^:]*: /, '').replace(/;.*$/s, '') : message;
+  return text.replace(/\.$/, '').replaceAll(' %', '\u00a0%');
+}
+
 /** Its shape says the same as its colour. */
 export function Dot({ health, last }: { health: Health; last?: Last | null }) {
   const tone = health.state === 'healthy' && hasFailed(last) ? 'undone' : health.state;
@@ -56,7 +62,7 @@ export function StateSentence({ environment, last }: { environment: Environment;
       ) : last && hasFailed(last) ? (
         <span>
           healthy{on} · {last.revision} {endOf(last)} {last.finished_at && <Ago at={last.finished_at} />}
-          {last.failure && last.failure.code !== 'aborted' && `: ${last.failure.message}`}
+          {last.failure && last.failure.code !== 'aborted' && `: ${reasonOf(last.failure)}`}
         </span>
       ) : (
         `healthy${on}`

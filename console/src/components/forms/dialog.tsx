@@ -32,7 +32,8 @@ interface DialogButtonProps {
   title: string;
   label: ReactNode;
   className?: string;
-  disabled?: boolean;
+  /** Why it cannot be opened now. */
+  disabled?: string;
   startsOpen?: boolean;
   children(close: () => void): ReactNode;
 }
@@ -41,14 +42,20 @@ export function DialogButton({
   title,
   label,
   className = 'main',
-  disabled = false,
+  disabled,
   startsOpen = false,
   children,
 }: DialogButtonProps) {
   const [isOpen, setOpen] = useState(startsOpen);
   return (
     <>
-      <button type="button" className={className} disabled={disabled} onClick={() => setOpen(true)}>
+      <button
+        type="button"
+        className={className}
+        disabled={disabled !== undefined}
+        title={disabled}
+        onClick={() => setOpen(true)}
+      >
         {label}
       </button>
       {isOpen && (

@@ -1,5 +1,5 @@
 import { type ReactNode, useEffect, useRef } from 'react';
-import { hasNavigated } from '../../router.ts';
+import { hasNavigated, usePath } from '../../router.ts';
 import { Link, NavLink } from './link.tsx';
 
 interface PageHeadProps {
@@ -46,19 +46,34 @@ export function PageHead({ title, about, trail = [], actions }: PageHeadProps) {
   );
 }
 
+/** On a narrow screen they scroll sideways: the current one comes into view. */
+export function Tabs({ label, children }: { label: string; children: ReactNode }) {
+  const nav = useRef<HTMLElement>(null);
+  const path = usePath();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another page has another current tab
+  useEffect(() => {
+    const here = nav.current?.querySelector<HTMLElement>('.here');
+    if (!nav.current || !here) return;
+    nav.current.scrollLeft = here.offsetLeft - (nav.current.clientWidth - here.offsetWidth) / 2;
+  }, [path]);
+  return (
+    <nav className="tabs" aria-label={label} ref={nav}>
+      <ul>{children}</ul>
+    </nav>
+  );
+}
+
 export function ProjectTabs({ id }: { id: string }) {
   const base = `/projects/${id}`;
   return (
-    <nav className="tabs" aria-label="Project">
-      <ul>
-        <NavLink to={base} exact>
-          Overview
-        </NavLink>
-        <NavLink to={`${base}/deployments`}>Deployments</NavLink>
-        <NavLink to={`${base}/alerts`}>Alerts</NavLink>
-        <NavLink to={`${base}/domains`}>Domains</NavLink>
-        <NavLink to={`${base}/settings`}>Settings</NavLink>
-      </ul>
-    </nav>
+    <Tabs label="Project">
+      <NavLink to={base} exact>
+        Overview
+      </NavLink>
+      <NavLink to={`${base}/deployments`}>Deployments</NavLink>
+      <NavLink to={`${base}/alerts`}>Alerts</NavLink>
+      <NavLink to={`${base}/domains`}>Domains</NavLink>
+      <NavLink to={`${base}/settings`}>Settings</NavLink>
+    </Tabs>
   );
 }

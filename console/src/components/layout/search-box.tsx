@@ -20,7 +20,15 @@ export function useTyped(): Typed {
   return { text, search, setText };
 }
 
-export function SearchBox({ typed, label }: { typed: Typed; label: string }) {
+interface SearchBoxProps {
+  typed: Typed;
+  label: string;
+  /** Whether the list has nothing even without a search: then there is nothing to search either. */
+  isEmpty?: boolean;
+}
+
+export function SearchBox({ typed, label, isEmpty = false }: SearchBoxProps) {
+  if (isEmpty && typed.text === '' && typed.search === '') return null;
   return (
     <input
       type="search"

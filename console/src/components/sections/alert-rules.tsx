@@ -5,6 +5,7 @@ import { useEnvironment } from '../../environments.ts';
 import { milliseconds, percent, perSecond, secondsText } from '../../format.ts';
 import { useCan, useSignedIn } from '../../session.ts';
 import { useList, useRead } from '../../use-read.ts';
+import { Sparkline } from '../charts/sparkline.tsx';
 import { TimeChart } from '../charts/time-chart.tsx';
 import { toneIn } from '../charts/traffic-charts.tsx';
 import { Badge } from '../display/badge.tsx';
@@ -80,7 +81,6 @@ export function Alerts({ project, environment, environments }: AlertsProps) {
     (client, page) => client.alertRules.list(project, { ...page, ...where }).page(),
     { project },
   );
-  const mayChange = can('alerts:write');
   return (
     <>
       <section aria-label="Alerts">
@@ -98,7 +98,7 @@ export function Alerts({ project, environment, environments }: AlertsProps) {
       <section aria-labelledby="rules">
         <div className="title-row">
           <h2 id="rules">Alert rules</h2>
-          {mayChange && environments.length > 0 && (
+          {can('alerts:write') && environments.length > 0 && (
             <DialogButton title="New alert rule" label="New rule" className="quiet">
               {(close) => <NewRule project={project} environments={environments} onDone={close} />}
             </DialogButton>
@@ -114,18 +114,14 @@ export function Alerts({ project, environment, environments }: AlertsProps) {
                 A rule says when an alert fires.
               </Empty>
             ) : (
-              <ul className="cards wide">
-                {grouped(items).map((rule) => (
-                  <RuleCard
-                    key={rule.id}
-                    project={project}
-                    rule={rule}
-                    mayChange={mayChange}
-                    isFiring={alerts.data?.some((alert) => alert.rule_id === rule.id && alert.state === 'firing')}
-                    isNamed={environment === undefined}
-                  />
-                ))}
-              </ul>
+              <RuleTable
+                project={project}
+                rules={items}
+                firing={
+                  new Set((alerts.data ?? []).filter(({ state }) => state === 'firing').map((alert) => alert.rule_id))
+                }
+                isNamed={environment === undefined}
+              />
             )
           }
         </Shown>
@@ -139,22 +135,62 @@ export const EnvironmentAlerts = ({ project, environment }: { project: string; e
   <Alerts project={project} environment={environment} environments={[environment]} />
 );
 
-/** By environment, and within it those with a chart first. */
-const grouped = (rules: AlertRule[]): AlertRule[] =>
-  [...rules].sort(
-    (a, b) => a.environment.localeCompare(b.environment) || Number(isPlotted(b.metric)) - Number(isPlotted(a.metric)),
-  );
-
-interface RuleProps {
+interface RulesProps {
   project: string;
-  rule: AlertRule;
-  mayChange: boolean;
-  isFiring: boolean | undefined;
-  /** Whether the name of its environment is shown. */
+  rules: AlertRule[];
+  /** The ids of those that fire. */
+  firing: Set<string | null>;
+  /** Whether the names of their environments are shown. */
   isNamed: boolean;
 }
 
-function RuleCard({ project, rule, mayChange, isFiring, isNamed }: RuleProps) {
+function RuleTable({ project, rules, firing, isNamed }: RulesProps) {
+  const can = useCan();
+  const order = (a: AlertRule, b: AlertRule) =>
+    Number(firing.has(b.id)) - Number(firing.has(a.id)) ||
+    a.environment.localeCompare(b.environment) ||
+    a.name.localeCompare(b.name);
+  return (
+    <Table
+      label="Alert rules"
+      isFlowing
+      items={[...rules].sort(order)}
+      keyOf={({ id }) => id}
+      columns={[
+        { name: 'Rule', cell: ({ name }) => <strong>{name}</strong> },
+        {
+          name: 'State',
+          cell: ({ id, enabled }) =>
+            !enabled ? <Badge state="paused">disabled</Badge> : firing.has(id) ? <Badge state="firing" /> : 'quiet',
+        },
+        ...(isNamed
+          ? [{ name: 'Environment', cell: ({ environment }: AlertRule) => <span className="by">{environment}</span> }]
+          : []),
+        {
+          name: 'Fires on',
+          cell: (rule) => `${conditionOf(rule)}${rule.on_canary === 'abort' ? '; aborts a running canary' : ''}`,
+        },
+        { name: 'Severity', cell: ({ severity }) => <span className="dim by">{severity}</span> },
+        {
+          name: 'Last hour',
+          cell: (rule) =>
+            isPlotted(rule.metric) ? <LastHour project={project} rule={rule} metric={rule.metric} /> : null,
+        },
+        ...(can('alerts:write')
+          ? [
+              {
+                name: 'Commands',
+                quiet: true,
+                cell: (rule: AlertRule) => <RuleCommands project={project} rule={rule} />,
+              },
+            ]
+          : []),
+      ]}
+    />
+  );
+}
+
+function RuleCommands({ project, rule }: { project: string; rule: AlertRule }) {
   const { client } = useSignedIn();
   const { metric } = rule;
   const which = (
@@ -164,58 +200,69 @@ function RuleCard({ project, rule, mayChange, isFiring, isNamed }: RuleProps) {
     </span>
   );
   return (
-    <li className="card">
-      <div className="title-row">
-        <h3>{rule.name}</h3>
-        <p className="row tight">
-          {isNamed && <span className="dim">{rule.environment}</span>}
-          {isFiring ? <Badge state="firing" /> : <span className="dim">{rule.severity}</span>}
-          {!rule.enabled && <Badge state="paused">disabled</Badge>}
-        </p>
-      </div>
-      <p className="small">
-        {conditionOf(rule)}.{rule.on_canary === 'abort' && ' Aborts a running canary.'}
-      </p>
-      {isPlotted(metric) && <RuleChart project={project} rule={rule} metric={metric} />}
-      {mayChange && (
-        <div className="row tight">
-          <DialogButton title={`Edit ${rule.name}`} label={<>Edit{which}</>} className="quiet">
-            {(close) => <EditRule project={project} rule={rule} onDone={close} />}
-          </DialogButton>
-          <ActionButton
-            run={() => client.alertRules.update(project, rule.id, { enabled: !rule.enabled })}
-            done={`${rule.name} is ${rule.enabled ? 'disabled' : 'enabled'}.`}
-          >
-            {rule.enabled ? 'Disable' : 'Enable'}
-            {which}
-          </ActionButton>
-          <ConfirmButton
-            title={`Delete the rule ${rule.name}?`}
-            mustType={rule.name}
-            about={`It is no longer evaluated in ${rule.environment}. Its firing alerts are resolved.`}
-            verb={`Delete ${rule.name}`}
-            run={() => client.alertRules.delete(project, rule.id)}
-            done={`Deleted the rule ${rule.name}.`}
-          >
-            Delete
-            {which}
-          </ConfirmButton>
-        </div>
-      )}
-    </li>
+    <div className="row tight one-line">
+      <DialogButton title={`Edit ${rule.name}`} label={<>Edit{which}</>} className="quiet">
+        {(close) => (
+          <>
+            {isPlotted(metric) && <RuleChart project={project} rule={rule} metric={metric} />}
+            <EditRule project={project} rule={rule} onDone={close} />
+          </>
+        )}
+      </DialogButton>
+      <ActionButton
+        run={() => client.alertRules.update(project, rule.id, { enabled: !rule.enabled })}
+        done={`${rule.name} is ${rule.enabled ? 'disabled' : 'enabled'}.`}
+      >
+        {rule.enabled ? 'Disable' : 'Enable'}
+        {which}
+      </ActionButton>
+      <ConfirmButton
+        title={`Delete the rule ${rule.name}?`}
+        mustType={rule.name}
+        about={`It is no longer evaluated in ${rule.environment}. Its firing alerts are resolved.`}
+        verb={`Delete ${rule.name}`}
+        run={() => client.alertRules.delete(project, rule.id)}
+        done={`Deleted the rule ${rule.name}.`}
+      >
+        Delete
+        {which}
+      </ConfirmButton>
+    </div>
   );
 }
 
 const refreshMs = 10_000;
 
-function RuleChart({ project, rule, metric }: { project: string; rule: AlertRule; metric: keyof typeof plotted }) {
-  const { environment } = rule;
-  const where = useEnvironment(project, environment);
-  const { data } = useRead<Metrics>(
-    `metrics/${project}/${environment}`,
-    (client) => client.metrics.get(project, { environment }),
-    { pollMs: () => refreshMs },
+type Plotted = { project: string; rule: AlertRule; metric: keyof typeof plotted };
+
+const useMetrics = (project: string, environment: string) =>
+  useRead<Metrics>(`metrics/${project}/${environment}`, (client) => client.metrics.get(project, { environment }), {
+    pollMs: () => refreshMs,
+  });
+
+/** Of the live revision, with its value now: how near the rule is to firing. */
+function LastHour({ project, rule, metric }: Plotted) {
+  const where = useEnvironment(project, rule.environment);
+  const { data } = useMetrics(project, rule.environment);
+  const live = data?.series.find(({ revision }) => revision === where.data?.active_revision);
+  const values = live?.points.map((point) => point[metric]) ?? [];
+  const last = values.findLast((value) => value !== null);
+  if (last == null) return null;
+  const format = formats[metric]!;
+  return (
+    <span className="row tight requests">
+      <Sparkline
+        values={values.map((value) => value ?? 0)}
+        label={`${nameOf.get(metric)} of the last hour, ${format(last)} at last`}
+      />
+      <span className="number">{format(last)}</span>
+    </span>
   );
+}
+
+function RuleChart({ project, rule, metric }: Plotted) {
+  const where = useEnvironment(project, rule.environment);
+  const { data } = useMetrics(project, rule.environment);
   const times = useMemo(() => (data?.series[0]?.points ?? []).map(({ at }) => Date.parse(at) / 1000), [data]);
   const lines = useMemo(
     () =>

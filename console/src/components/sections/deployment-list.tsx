@@ -1,8 +1,9 @@
 // Deployments, newest first: of an environment, of a project, or of all.
 import type { DeploymentSummary } from '../../../../src/client/index.ts';
-import { tagOf } from '../../format.ts';
+import { capitalised, nameAndTag, tagOf } from '../../format.ts';
 import { useList } from '../../use-read.ts';
-import { Badge } from '../display/badge.tsx';
+import { Badge, labelOf } from '../display/badge.tsx';
+import { endOf, reasonOf } from '../display/health.tsx';
 import { Ago, duration as lasting } from '../display/time.tsx';
 import { CanaryControls } from '../forms/canary-controls.tsx';
 import { Link } from '../layout/link.tsx';
@@ -32,6 +33,10 @@ export const useDeployments = ({ project, environment, state, search }: Where) =
     { project: project ?? '*', ...(environment && { environment }) },
   );
 
+const State = ({ item }: { item: DeploymentSummary }) => (
+  <Badge state={item.state}>{item.state === 'failed' && item.failure ? endOf(item) : labelOf(item.state)}</Badge>
+);
+
 /** What came of it, in words. */
 function Outcome({ item }: { item: DeploymentSummary }) {
   const { state, canary, failure, kind, created_at, finished_at, note } = item;
@@ -42,7 +47,7 @@ function Outcome({ item }: { item: DeploymentSummary }) {
       : state === 'succeeded'
         ? `${kind === 'rollback' ? 'rolled back' : item.strategy === 'canary' ? 'promoted' : 'deployed'} in ${lasting(tookS)}`
         : failure
-          ? failure.message
+          ? capitalised(reasonOf(failure))
           : '';
   return (
     <span className="outcome">
@@ -59,19 +64,27 @@ interface TableProps {
 }
 
 export function DeploymentTable({ of, where, isBrief = false }: TableProps) {
+  const isOfAll = where.project === undefined && where.environment === undefined;
   return (
     <>
       <Shown of={of}>
         {(items) =>
           items.length === 0 ? (
-            where.search ? (
+            where.search || where.state ? (
               <NothingFound of={of} />
             ) : (
               <Empty
                 title="No deployments."
                 command={`npx sluice deploy registry.example/shop:1.4 --project ${where.project ?? 'shop'}`}
               >
-                A deployment rolls an image out as a new revision.
+                <p>
+                  A deployment rolls an image out as a new revision: at once, or as a canary that proves itself first.
+                </p>
+                {isOfAll && (
+                  <p>
+                    Start one on the page of a project: <Link to="/projects">Projects</Link>.
+                  </p>
+                )}
               </Empty>
             )
           ) : (
@@ -81,24 +94,22 @@ export function DeploymentTable({ of, where, isBrief = false }: TableProps) {
               items={items}
               keyOf={({ id }) => id}
               columns={[
-                ...(where.project === undefined && where.environment === undefined
-                  ? [
-                      {
-                        name: 'Project',
-                        cell: (item: DeploymentSummary) => (
-                          <Link to={`/projects/${item.project_id}`}>{item.project_name}</Link>
-                        ),
-                      },
-                    ]
-                  : []),
                 ...(where.environment === undefined
                   ? [
                       {
-                        name: 'Environment',
+                        name: isOfAll ? 'Project and environment' : 'Environment',
                         cell: (item: DeploymentSummary) => (
-                          <Link to={`/projects/${item.project_id}/environments/${item.environment}`}>
-                            {item.environment}
-                          </Link>
+                          <span className="name">
+                            {isOfAll && (
+                              <>
+                                <Link to={`/projects/${item.project_id}`}>{item.project_name}</Link>
+                                <span className="dim"> / </span>
+                              </>
+                            )}
+                            <Link to={`/projects/${item.project_id}/environments/${item.environment}`}>
+                              {item.environment}
+                            </Link>
+                          </span>
                         ),
                       },
                     ]
@@ -111,12 +122,12 @@ export function DeploymentTable({ of, where, isBrief = false }: TableProps) {
                     </Link>
                   ),
                 },
-                { name: 'State', cell: ({ state }) => <Badge state={state} /> },
+                { name: 'State', cell: (item) => <State item={item} /> },
                 {
                   name: 'Image',
                   cell: ({ image }) => (
                     <span className="mono image" title={image}>
-                      {isBrief ? tagOf(image) : image}
+                      {isBrief ? tagOf(image) : nameAndTag(image)}
                     </span>
                   ),
                 },
