@@ -29,7 +29,8 @@ export function writeStamp(stamp) {
   writeFileSync(stampFile, stamp);
 }
 
-function isCurrent() {
+/** Whether the bundle is of the sources as they are; an install without sources has no other. */
+export function isCurrent() {
   const stamp = sourceStamp();
   if (stamp === null) return true;
   try {

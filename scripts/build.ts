@@ -1,12 +1,12 @@
 // npm run build [-- console|service|client|package|samples …]. The install builds the first three, in a few seconds: the
 // console into console/dist, with each text also stored compressed; the service into dist/service; and the client into
-// dist/client, as JavaScript with declarations for projects that use it. `npm pack` also builds dist/package: the service as
-// it is packed. The samples are part of the sources.
+// dist/client, as JavaScript with declarations for projects that use it. `npm pack` also makes dist/package of it, as it is
+// packed. The samples are part of the sources.
 import { execFileSync } from 'node:child_process';
 import { globSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliCompressSync, gzipSync, constants as zlib } from 'node:zlib';
-import { sourceStamp, writeStamp } from '../bin/bundle.js';
+import { isCurrent, sourceStamp, writeStamp } from '../bin/bundle.js';
 import { installDir } from '../src/lib/install.ts';
 
 async function buildConsole(): Promise<void> {
@@ -50,8 +50,9 @@ async function buildClient(): Promise<void> {
 }
 
 async function buildPackage(): Promise<void> {
+  if (!isCurrent()) await buildService();
   const { packService } = await import('./bundle-service.ts');
-  await packService();
+  packService();
 }
 
 async function buildSamples(): Promise<void> {

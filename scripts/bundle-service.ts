@@ -29,6 +29,10 @@ import { encodeSourceLines } from '../src/lib/source-lines.ts';
 
 const dist = join(installDir, 'dist');
 const current = join(dist, 'service');
+/** Of the code of others in it. */
+const licences = 'LICENCES.txt';
+/** The gallery of the catalogue gives it out as it is. */
+const player = createRequire(import.meta.url).resolve('hls.js/dist/hls.min.js');
 /** The one in use, and the one that a running service may still be using. */
 const keptBuilds = 2;
 
@@ -56,32 +60,31 @@ export async function bundleService(): Promise<void> {
   }
 }
 
-/** What it bundles, by file. */
-async function bundleEntries(folder: string): Promise<string[]> {
+async function bundleEntries(folder: string): Promise<void> {
   const { output } = await build({
     ...options,
     input: Object.fromEntries(Object.entries(entries).map(([name, source]) => [name, join(installDir, source)])),
     output: { dir: folder, format: 'esm', sourcemap: true, chunkFileNames: '[name]-[hash].js' },
   });
   writeSourceLines(folder);
-  return output.flatMap((chunk) => ('moduleIds' in chunk ? chunk.moduleIds : []));
-}
-
-/**
- * The same into dist/package, a folder without links for `npm pack`, with what the service reads as files of other
- * packages, so that the package depends on none. Their licences come along.
- */
-export async function packService(): Promise<void> {
-  const folder = `${packedDir}.${process.pid}`;
-  rmSync(folder, { recursive: true, force: true });
-  const modules = await bundleEntries(folder);
-  for (const map of globSync('*.map', { cwd: folder })) rmSync(join(folder, map));
-  const player = createRequire(import.meta.url).resolve('hls.js/dist/hls.min.js');
-  copyFileSync(player, join(folder, basename(player)));
+  const modules = output.flatMap((chunk) => ('moduleIds' in chunk ? chunk.moduleIds : []));
   const packages = new Set([player, ...modules].flatMap((file) => packageFolder(file) ?? []));
   // The console is built from these.
   for (const name of ['react', 'react-dom', 'scheduler', 'uplot']) packages.add(join(installDir, 'node_modules', name));
-  writeFileSync(join(folder, 'LICENCES.txt'), licencesOf([...packages].sort()));
+  writeFileSync(join(folder, licences), licencesOf([...packages].sort()));
+}
+
+/**
+ * The bundle as a folder without links for `npm pack`, in dist/package, with what the service reads as files of other
+ * packages, so that the package depends on none. Their licences come along.
+ */
+export function packService(): void {
+  const folder = `${packedDir}.${process.pid}`;
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder);
+  for (const file of [licences, ...globSync(['*.js', '*.lines'], { cwd: current })])
+    copyFileSync(join(current, file), join(folder, file));
+  copyFileSync(player, join(folder, basename(player)));
   rmSync(packedDir, { recursive: true, force: true });
   renameSync(folder, packedDir);
 }
@@ -170,7 +173,7 @@ async function fillCompileCache(): Promise<void> {
 function keep(folder: string, kind: 'service' | 'modules'): { name: string; isNew: boolean } {
   const hash = createHash('sha256');
   for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort())
-    if (name.endsWith('.js')) hash.update(name).update(readFileSync(join(folder, name)));
+    if (name.endsWith('.js') || name === licences) hash.update(name).update(readFileSync(join(folder, name)));
   const name = `${kind}-${hash.digest('hex').slice(0, 16)}`;
   const isNew = !existsSync(join(dist, name));
   try {
