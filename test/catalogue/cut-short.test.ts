@@ -130,12 +130,12 @@ const noStrace = onPath('strace') ? false : 'strace is not installed';
 
 test('SIGKILL between two system calls of a publish, by strace', { skip: noStrace }, async (t) => {
   const build = await publish(t);
-  const manifest = await writeManifest(build.folder, [stream('a', 'another title'), stream('c'), stream('d')]);
   let kills = 0;
-  // Each run finds less to do, so the second call is reached until nothing is left but one.
-  for (const when of [1, 2, 2, 1]) {
+  for (const when of [1, 2, 3, 4]) {
+    const manifest = await writeManifest(build.folder, [stream('a', `title ${when}`), stream('c'), stream('d')]);
     const inject = `inject=rename:signal=KILL:when=${when}`;
-    const words = ['--seccomp-bpf', '-f', '-qq', '-o', '/dev/null', '-e', 'trace=rename', '-e', inject];
+    // Not with --seccomp-bpf: strace then ends no call after the first.
+    const words = ['-f', '-qq', '-o', '/dev/null', '-e', 'trace=rename', '-e', inject];
     // With one thread for files its calls are counted together.
     const env = { ...process.env, UV_THREADPOOL_SIZE: '1' };
     const args = [...words, process.execPath, cliPath, 'catalogue', 'build', manifest, '--dir', build.paths.site];
@@ -146,9 +146,9 @@ test('SIGKILL between two system calls of a publish, by strace', { skip: noStrac
     await assertNoStaleForm(build.paths, `rename ${when}`);
     assert.deepEqual((await verifySite({ paths: build.paths })).faults, [], `rename ${when}`);
   }
-  assert.ok(kills >= 2, `${kills} kills`);
+  assert.ok(kills >= 3, `${kills} kills`);
   await build.build();
-  assert.match(await readFile(join(build.paths.site, 'api/streams.json'), 'utf8'), /another title/);
+  assert.match(await readFile(join(build.paths.site, 'api/streams.json'), 'utf8'), /title 4/);
   assert.deepEqual((await verifySite({ paths: build.paths })).faults, []);
 });
 
