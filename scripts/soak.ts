@@ -4,7 +4,7 @@
 // npm run soak -- faults [words]: every fault of a service's own under load; see docs/soak.md.
 // npm run soak -- year [--months N] [--deployments N]: a year of an ordinary team on a moved clock; see docs/soak.md.
 // npm run soak -- canaries [--rollouts N]: real rollouts of canaries that are equal and worse, on both data planes.
-// npm run soak -- chaos [--minutes N] [--seed N]: everything at once; see docs/soak.md.
+// npm run soak -- chaos [--minutes N] [--seed N] [--plane P] [--database D]: everything at once; see docs/soak.md.
 import { spawnSync } from 'node:child_process';
 import { startPostgres } from '../test/helpers/postgres.ts';
 import { dockerPrograms, installMissing } from './packages.ts';

@@ -1,4 +1,4 @@
-// npm run soak -- chaos [--minutes N] [--seed N]: two services on one PostgreSQL and a real Docker Engine, of which everything
+// npm run soak -- chaos [--minutes N] [--seed N] [--plane P] [--database D]: services on a real Docker Engine, of which everything
 // is killed, stopped and restarted at random, while projects are released and visited. See docs/soak.md.
 import { parseArgs } from 'node:util';
 import { until } from '../helpers/wait.ts';
@@ -17,12 +17,14 @@ import { Ledger } from './ledger.ts';
 import { closingLine, type Outcome } from './outcome.ts';
 import { planFaults } from './plan.ts';
 import { seeded } from './random.ts';
-import type { Facts } from './records.ts';
+import type { DatabaseKind, Facts, Plane } from './records.ts';
 import { createProjects, release } from './releases.ts';
 import { allServed, openSites, type SoakedSite, subscribe } from './sites.ts';
 import { Visitors } from './visitors.ts';
-import { forget, startWorld, type World } from './world.ts';
+import { forget, type Installation, startWorld, type World } from './world.ts';
 
+const planes: Plane[] = ['builtin', 'haproxy'];
+const databases: DatabaseKind[] = ['postgres', 'sqlite'];
 const visitorsPerRouter = 6;
 const projectEveryMs = 3000;
 const calmWithinMs = 300_000;
@@ -33,28 +35,58 @@ const say = (line: string) => console.log(`${((Date.now() - startedAt) / 1000).t
 
 /** Resolves with the exit code. */
 export async function chaos(args: string[]): Promise<number> {
-  const { values } = parseArgs({ args, options: { minutes: { type: 'string' }, seed: { type: 'string' } } });
+  const { values } = parseArgs({
+    args,
+    options: {
+      minutes: { type: 'string' },
+      seed: { type: 'string' },
+      plane: { type: 'string', multiple: true, default: planes },
+      database: { type: 'string', multiple: true, default: databases },
+    },
+  });
   const minutes = Number(values.minutes ?? 30);
   const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31));
   if (!(minutes > 0) || !Number.isInteger(seed))
     throw new Error('--minutes takes a number above 0, --seed a whole number');
-  console.log(`chaos for ${minutes} minutes, seed ${seed}`);
-  const world = await startWorld();
+  const wanted = planes.filter((plane) => values.plane.includes(plane));
+  const chosen = databases
+    .filter((database) => values.database.includes(database))
+    .flatMap((database) => installationsOf(wanted, database));
+  if (chosen.length === 0)
+    throw new Error(`--plane takes ${planes.join(' or ')}, --database ${databases.join(' or ')}`);
+  let violations = 0;
+  for (const installation of chosen) violations += await chaosIn(installation, seed, minutes);
+  return violations > 0 ? 1 : 0;
+}
+
+/** Two services share a PostgreSQL; a file is for one. */
+function installationsOf(wanted: Plane[], database: DatabaseKind): Installation[] {
+  const [first, second = first] = wanted;
+  if (first === undefined) return [];
+  return database === 'postgres'
+    ? [{ database, planes: [first, second!] }]
+    : wanted.map((plane) => ({ database, planes: [plane] }));
+}
+
+/** Gives the number of violations. */
+async function chaosIn(installation: Installation, seed: number, minutes: number): Promise<number> {
+  const name = `${installation.planes.join(' and ')} on ${installation.database}`;
+  console.log(`chaos for ${minutes} minutes, seed ${seed}: ${name}`);
+  const world = await startWorld(installation);
   say(`logs: ${world.folder}`);
   let violations: number;
   try {
-    const outcome = await run(world, seed, minutes);
+    const outcome = await run(world, seed, minutes, installation.database);
     violations = report(outcome);
-    console.log(closingLine({ ...outcome, minutes, seed, violations }));
+    console.log(closingLine({ ...outcome, name, minutes, seed, violations }));
   } finally {
     await world.stop();
   }
-  if (violations > 0) return 1;
-  forget(world);
-  return 0;
+  if (violations === 0) forget(world);
+  return violations;
 }
 
-async function run(world: World, seed: number, minutes: number): Promise<Outcome> {
+async function run(world: World, seed: number, minutes: number, database: DatabaseKind): Promise<Outcome> {
   const ledger = new Ledger(world.services.map(({ url }) => url));
   const subscriptions = await subscribe(world, ledger);
   const sites = await openSites(world, ledger);
@@ -75,7 +107,7 @@ async function run(world: World, seed: number, minutes: number): Promise<Outcome
   ];
   const faults = new Faults(world, () => allServed(world.services, sites), say);
   const timer = setTimeout(end, minutes * 60_000);
-  await noting(faults.run(planFaults(seed, minutes), () => isOver));
+  await noting(faults.run(planFaults(seed, minutes, database), () => isOver));
   clearTimeout(timer);
   end();
   say('calm');

@@ -1,5 +1,7 @@
 // Reads what there is from the database, the engine and the receivers' files.
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
 import type { Arrival, Facts } from './records.ts';
 import type { World } from './world.ts';
@@ -10,13 +12,23 @@ export interface Subscription {
   isStrict: boolean;
 }
 
-export async function ask<T extends object>(world: World, statement: string): Promise<T[]> {
-  const client = new pg.Client({ connectionString: world.postgres.url });
+export async function ask<T extends object>({ postgres, services }: World, statement: string): Promise<T[]> {
+  if (!postgres) return askFile<T>(join(services[0]!.dataDir, 'sluice.db'), statement);
+  const client = new pg.Client({ connectionString: postgres.url });
   await client.connect();
   try {
     return (await client.query(statement)).rows as T[];
   } finally {
     await client.end();
+  }
+}
+
+function askFile<T extends object>(path: string, statement: string): T[] {
+  const file = new DatabaseSync(path, { timeout: 10_000 });
+  try {
+    return file.prepare(statement).all() as T[];
+  } finally {
+    file.close();
   }
 }
 

@@ -76,11 +76,14 @@ export class Faults {
       const isAlone = plane === 'haproxy';
       if (part === 'worker') return workers().map((pid) => ({ pid, service, ...(isAlone && { back: routes }) }));
       if (part === 'control') return control().map((pid) => ({ pid, service }));
+      // Of a killed supervisor the workers serve on.
       const back = async () => {
         await wait(100);
         await process.ready();
       };
-      return process.pid === null ? [] : [{ pid: process.pid, service, takesRouter: !isAlone, back }];
+      return process.pid === null
+        ? []
+        : [{ pid: process.pid, service, takesRouter: part === 'service' && !isAlone, back }];
     });
   }
 
@@ -112,8 +115,8 @@ export class Faults {
       await wait(forMs);
       docker.thaw();
     } else {
-      const part = kind.endsWith('docker') ? docker : postgres;
-      await (kind.startsWith('restart') ? part.pause() : kind.endsWith('docker') ? docker.kill() : postgres.crash());
+      const part = kind.endsWith('docker') ? docker : postgres!;
+      await (kind.startsWith('restart') ? part.pause() : part === docker ? docker.kill() : postgres!.crash());
       await wait(forMs);
       await part.resume();
       if (part === docker) await this.#allServed();

@@ -21,15 +21,17 @@ function tally(values: string[]): string {
   return listed.map(([value, count]) => `${count} ${value}`).join(', ') || 'none';
 }
 
-export function closingLine(outcome: Outcome & { minutes: number; seed: number; violations: number }): string {
-  const { ledger, faults, visitors, facts, minutes, seed, violations } = outcome;
+export function closingLine(
+  outcome: Outcome & { name: string; minutes: number; seed: number; violations: number },
+): string {
+  const { ledger, faults, visitors, facts, name, minutes, seed, violations } = outcome;
   const kinds = faults.records.map(({ kind }) => kind);
   const kills = kinds.filter((kind) => kind.startsWith('kill'));
   const failures = visitors.failed.map((visit) => excuseOf(visit, faults.records) ?? 'for no reason');
   const ends = facts.deployments.map(({ state, failure_code }) => (failure_code ? `${state}: ${failure_code}` : state));
   const arrivals = facts.receivers.reduce((sum, receiver) => sum + receiver.arrivals.length, 0);
   return [
-    `chaos: seed ${seed}, ${minutes} minutes`,
+    `chaos: ${name}, seed ${seed}, ${minutes} minutes`,
     `${kills.length} kills and ${kinds.length - kills.length} other faults (${tally(kinds)})`,
     `${visitors.visits} visits, ${failures.length} failed (${tally(failures)}), the longest took ${visitors.longestMs} ms`,
     `${ledger.acknowledged.length} acknowledged POSTs`,

@@ -1,5 +1,6 @@
 // What is done to which part and when: a list that follows from the seed and the length of the run.
 import { type Random, seeded } from './random.ts';
+import type { DatabaseKind } from './records.ts';
 
 export const faultKinds = [
   'kill worker',
@@ -48,7 +49,7 @@ const ofProcesses = {
 const ofEngine = ['restart docker', 'stop docker', 'kill docker'] as const;
 const ofDatabase = ['restart postgres', 'kill postgres'] as const;
 
-export function planFaults(seed: number, minutes: number): PlannedFault[] {
+export function planFaults(seed: number, minutes: number, database: DatabaseKind): PlannedFault[] {
   const random = seeded(seed);
   const lengthMs = minutes * 60_000;
   const faults: PlannedFault[] = [];
@@ -58,9 +59,9 @@ export function planFaults(seed: number, minutes: number): PlannedFault[] {
   // Each of these at least once, however short the run; together so rarely that most of it has an engine and a database.
   for (const [kinds, everyMinutes] of [
     [ofEngine, 3],
-    [ofDatabase, 2],
+    [database === 'postgres' ? ofDatabase : [], 2],
   ] as const) {
-    const count = Math.max(kinds.length, Math.round(minutes / everyMinutes));
+    const count = kinds.length && Math.max(kinds.length, Math.round(minutes / everyMinutes));
     for (let i = 0; i < count; i++) {
       const atMs = ((i + random.between(0.2, 0.8)) / count) * lengthMs;
       faults.push(fault(random, atMs, kinds[i % kinds.length]!));

@@ -2,6 +2,7 @@
 import type { FaultKind } from './plan.ts';
 
 export type Plane = 'builtin' | 'haproxy';
+export type DatabaseKind = 'postgres' | 'sqlite';
 
 export interface FaultRecord {
   kind: FaultKind;

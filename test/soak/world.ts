@@ -1,5 +1,5 @@
-// The real parts of a run: a PostgreSQL, a Docker engine with a registry, two services, one of them with HAProxy, receivers
-// of webhooks.
+// The real parts of a run: a Docker engine with a registry, two services on one PostgreSQL or one on SQLite, receivers of
+// webhooks.
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { request } from 'node:http';
@@ -15,11 +15,12 @@ import { startPostgres, type TestPostgres } from '../helpers/postgres.ts';
 import { main } from '../helpers/service.ts';
 import { until } from '../helpers/wait.ts';
 import { KeptProcess } from './kept-process.ts';
-import type { Plane } from './records.ts';
+import type { DatabaseKind, Plane } from './records.ts';
 
 export interface SoakedService {
   name: string;
   plane: Plane;
+  dataDir: string;
   url: string;
   routerPort: number;
   process: KeptProcess;
@@ -38,7 +39,8 @@ export interface SoakedReceiver {
 export interface World {
   /** With the logs of all. */
   folder: string;
-  postgres: TestPostgres;
+  /** null: the one service there is has a file. */
+  postgres: TestPostgres | null;
   docker: TestDocker;
   registry: TestRegistry;
   services: SoakedService[];
@@ -46,32 +48,37 @@ export interface World {
   stop(): Promise<void>;
 }
 
+/** A service for each of the planes, on one database. */
+export interface Installation {
+  database: DatabaseKind;
+  planes: Plane[];
+}
+
 const receiverMain = join(import.meta.dirname, 'receiver-main.ts');
 
-export async function startWorld(): Promise<World> {
+export async function startWorld({ database, planes }: Installation): Promise<World> {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-chaos-'));
   const undo: (() => Promise<void>)[] = [];
   const stop = async () => {
     for (const step of undo.reverse()) await step();
   };
   try {
-    const postgres = await startPostgres();
-    undo.push(postgres.stop);
+    const postgres = database === 'postgres' ? await startPostgres() : null;
+    if (postgres) undo.push(postgres.stop);
     const docker = await startDocker();
     undo.push(docker.stop);
     const registry = await startRegistry();
     undo.push(registry.stop);
     const receivers = await Promise.all([1, 2, 3].map((n) => receiverAt(join(folder, `receiver-${n}`))));
     const shared = {
-      SLUICE_DATABASE_URL: postgres.url,
+      ...(postgres && { SLUICE_DATABASE_URL: postgres.url }),
       SLUICE_SECRET_KEY: randomBytes(32).toString('hex'),
       SLUICE_REGIONS: `local=docker:${docker.socket}`,
     };
-    const services = await Promise.all([
-      serviceAt('a', 'builtin', join(folder, 'a'), shared),
-      serviceAt('b', 'haproxy', join(folder, 'b'), shared),
-    ]);
-    undo.push(() => stopMaster(haproxyFilesOf(join(folder, 'b')), 0));
+    const services = await Promise.all(
+      planes.map((plane, i) => serviceAt('ab'[i]!, plane, join(folder, 'ab'[i]!), shared)),
+    );
+    for (const { dataDir } of services) undo.push(() => stopMaster(haproxyFilesOf(dataDir), 0));
     for (const { process } of [...receivers, ...services]) undo.push(() => process.close());
     for (const { process } of [...receivers, ...services]) process.start();
     await Promise.all([...receivers, ...services].map(({ process }) => process.ready()));
@@ -117,6 +124,7 @@ async function serviceAt(
   return {
     name,
     plane,
+    dataDir,
     url,
     routerPort,
     process: kept,
