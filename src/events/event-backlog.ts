@@ -6,6 +6,7 @@ import { lockRow } from '../db/guarded.ts';
 import type { Tables } from '../db/tables.ts';
 import { type Clock, deadlineOf } from '../lib/clock.ts';
 import type { IdSource } from '../lib/ids.ts';
+import { publish } from '../signals/signals.ts';
 import { insertDeliveries, type NewDelivery } from './new-deliveries.ts';
 import { includesKind, lockWebhooks, type Subscriber, takePositions } from './outbox.ts';
 
@@ -71,11 +72,14 @@ async function expandSlice(tx: Db, parts: { ids: IdSource; clock: Clock }, { acc
     done++;
     left -= candidates.length;
   }
-  await tx
+  const project = await tx
     .updateTable('project')
     .set((e) => ({ backlog: e('backlog', '-', done) }))
     .where('id', '=', project_id)
-    .execute();
+    .returning(['backlog', 'deleted_at'])
+    .executeTakeFirstOrThrow();
+  // A deleted project stays until its last events have their deliveries.
+  if (project.backlog === 0 && project.deleted_at !== null) publish(tx, 'removals', null);
 }
 
 /** All at once and in the order of their ids, as for a new event: two transactions never wait for each other. */

@@ -2,7 +2,8 @@
 // a webhook with a strict order stay in it.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { emitIn } from '../../helpers/emit.ts';
+import { publish } from '../../../src/signals/signals.ts';
+import { accountOf, emitIn } from '../../helpers/emit.ts';
 import { Receiver } from '../../helpers/receiver.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';
 import { until } from '../../helpers/wait.ts';
@@ -65,4 +66,23 @@ test('deliveries beyond the budget of a transaction follow, in order and once', 
     [5],
   );
   await receiver.close();
+});
+
+test('a deleted project goes as soon as its last events have their deliveries', async () => {
+  const { db } = t.app.store;
+  const project = await t.newProject();
+  const last = { project_id: project, account_id: await accountOf(db, project), sequence: 1, event_id: 'evt_last' };
+  await db.updateTable('project').set({ backlog: 1 }).where('id', '=', project).execute();
+  assert.equal((await t.call('DELETE', `/v1/projects/${project}`)).status, 204);
+  const environments = () => db.selectFrom('environment').select('name').where('project_id', '=', project).execute();
+  await until('all else of it is gone', async () => (await environments()).length === 0);
+  const find = () => db.selectFrom('project').select('id').where('id', '=', project).executeTakeFirst();
+  assert.ok(await find());
+  await db
+    .insertInto('event_backlog')
+    .values({ ...last, type: 'alert.fired', after_webhook: '', last_webhook: '' })
+    .execute();
+  await db.transaction().execute(async (tx) => publish(tx, 'deliveries', null));
+  // The next look without a signal would be a minute later.
+  await until('the project is gone', async () => (await find()) === undefined, 20_000);
 });
