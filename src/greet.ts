@@ -24,6 +24,7 @@ export function greeting(app: App, routerLine: string | null, isTerminal: boolea
 
 function firstSteps(app: App, token: string, isTerminal: boolean): string[] {
   const path = adminTokenPath(app.config.dataDir);
+  const here = dataDirSetting(process.cwd(), app.config.dataDir);
   const shown = [`Admin token, shown this once and kept in ${path}:`, '', `  ${token}`];
   return [
     '',
@@ -35,9 +36,15 @@ function firstSteps(app: App, token: string, isTerminal: boolean): string[] {
     `  curl ${app.apiUrl()}/v1/projects -H "Authorization: Bearer ${isTerminal ? token : `$(cat '${path}')`}" \\`,
     `    -H 'Content-Type: application/json' -d '{"name": "My shop"}'`,
     '',
-    `Or, in another terminal in this folder: ${commandLine(process.cwd(), app.config.searchPath)} projects create "My shop"`,
+    `Or, in another terminal in this folder: ${here}${commandLine(process.cwd(), app.config.searchPath)} projects create "My shop"`,
     '',
   ];
+}
+
+/** What a command needs to find this service, which it looks for in `data` of its folder. */
+function dataDirSetting(folder: string, dataDir: string): string {
+  if (dataDir === join(folder, 'data')) return '';
+  return `SLUICE_DATA_DIR=${/[^\w./-]/.test(dataDir) ? `'${dataDir.replaceAll("'", "'\\''")}'` : dataDir} `;
 }
 
 /** Where the program is not found, npx would run a package of that name from the registry, whatever that is. */

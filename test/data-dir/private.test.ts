@@ -47,6 +47,7 @@ test('a service makes nothing that others can read, and closes what an earlier o
     const token = readFileSync(join(dataDir, 'admin-token'), 'utf8').trim();
     assert.ok(!output.includes(token), 'a log may keep what is printed');
     assert.ok(output.includes(`The admin token is in ${join(dataDir, 'admin-token')}`), output);
+    assert.match(output, new RegExp(`in this folder: SLUICE_DATA_DIR=${dataDir} .* projects create`));
   });
   for (const path of globSync('**/*', { cwd: dataDir })) {
     if (statSync(join(dataDir, path)).isFile()) chmodSync(join(dataDir, path), 0o644);
