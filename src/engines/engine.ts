@@ -200,6 +200,8 @@ interface EngineHost {
 
 export interface Engine {
   readonly kind: EngineKind;
+  /** It ends with its instances and remembers none of them: one that it does not list ended together with it. */
+  readonly isForgetful?: true;
   /**
    * The hosts whose ports its instances are given by the caller, each one that is free on all of them: it is not known
    * yet which of them will run it. Null: they have addresses of their own.

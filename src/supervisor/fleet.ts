@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs';
 import type { Config } from '../config.ts';
 import { readOrMakeSecretKey } from '../data-dir.ts';
+import { endStandin } from '../engines/standin/end-standin.ts';
 import { entryPath } from '../lib/install.ts';
 import { createSeal, type Seal } from '../lib/seal.ts';
 import { haproxyFilesOf } from '../traffic/haproxy/haproxy-files.ts';
@@ -126,6 +127,13 @@ export class Fleet {
     else await Promise.all([workersEnded, othersEnded]);
     if (config.haproxy !== null && !sockets.outlive)
       await stopMaster(haproxyFilesOf(config.dataDir), config.drainS * 1000);
+    if (!sockets.outlive) await endStandin(config.dataDir);
+  }
+
+  /** Without waiting for requests. */
+  async stopNow(): Promise<void> {
+    this.killAll();
+    await endStandin(this.#parts.config.dataDir);
   }
 
   killAll(): void {

@@ -158,8 +158,7 @@ class Supervisor {
     const { promise, resolve } = Promise.withResolvers<number>();
     const stop = (signal: NodeJS.Signals) => {
       if (this.#state === 'stopping') {
-        this.#fleet.killAll();
-        resolve(1);
+        void this.#fleet.stopNow().then(() => resolve(1));
         return;
       }
       this.#state = 'stopping';

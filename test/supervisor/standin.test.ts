@@ -57,6 +57,34 @@ test('kill -9 of the whole service: instances answer on and are found again', { 
   );
 });
 
+test('Ctrl-C ends the instances too, and the next start replaces them', { timeout: 240_000 }, async () => {
+  const { env, dataDir, clean } = await isolatedEnv();
+  let service = startService(env);
+  try {
+    const url = await service.url;
+    const project = await call(url, 'POST', '/v1/projects', { body: { name: 'Shop' } });
+    const path = `/v1/projects/${project.body.id}`;
+    const body = { environment: 'production', image: 'shop:v1' };
+    assert.equal((await call(url, 'POST', `${path}/deployments`, { body })).status, 201);
+    const instance = await until('the instance', () => visit(routerPortOf(service)), 60_000);
+    service.child.kill('SIGINT');
+    await service.exited;
+    assert.deepEqual(processesOf(dataDir, 'standin.js'), []);
+    service = startService(env);
+    const again = await service.url;
+    const next = await until('an answer', () => visit(routerPortOf(service)), 60_000);
+    assert.notEqual(next, instance);
+    const { data } = (await call(again, 'GET', `${path}/environments/production/instances`)).body;
+    const old = data.find(({ id }: { id: string }) => id === instance);
+    assert.deepEqual([old.state, old.ended.reason], ['ended', 'evicted']);
+    assert.ok(old.ended.at >= old.started_at, JSON.stringify(old));
+  } finally {
+    service.child.kill('SIGINT');
+    await service.exited;
+    await clean();
+  }
+});
+
 test('a process of instances that was killed is started again by the next instance', async () => {
   const { dataDir, clean } = await isolatedEnv();
   try {

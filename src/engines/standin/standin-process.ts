@@ -12,6 +12,7 @@ import { createStandinEngine, type StandinAnswer, type StandinCall, standinHost 
 const callMs = 10_000;
 const startWithinMs = 30_000;
 const retryMs = 25;
+const startEvery = 40;
 
 /** No process answers at the socket. */
 class NoProcess extends Error {}
@@ -30,6 +31,7 @@ export function standinInOwnProcess(dir: string, installation: string): Instance
     });
   return {
     kind: 'standin',
+    isForgetful: true,
     publishesOn: [standinHost],
     async probe() {},
     prepare,
@@ -43,7 +45,8 @@ export function standinInOwnProcess(dir: string, installation: string): Instance
           if (!(error instanceof NoProcess)) throw error;
           if (performance.now() > giveUpAt) throw new EngineError('unavailable', 'the stand-in does not start');
         }
-        if (attempt === 0) startProcess(dir);
+        // Again, where the one before was just ending.
+        if (attempt % startEvery === 0) startProcess(dir);
         await new Promise((resolve) => setTimeout(resolve, retryMs));
       }
     },

@@ -1,6 +1,6 @@
 // The stand-in's instances in a process of their own, as containers have theirs: they outlive the control process, which
-// finds them again through a unix socket in the data directory. The process ends by itself when it has no instance and
-// is asked nothing for a while, and at once when its data directory is gone.
+// finds them again through a unix socket in the data directory. The process ends together with a service that stops in
+// order, by itself when it has no instance and is asked nothing for a while, and at once when its data directory is gone.
 import { once } from 'node:events';
 import { chmodSync, existsSync, rmSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -26,6 +26,7 @@ export async function serveStandin(dir: string, end: () => void): Promise<void> 
   const installations = new Map<string, StandinEngine>();
   let askedAt = performance.now();
   const server = createServer(async (request, response) => {
+    if (request.method === 'DELETE') return close();
     askedAt = performance.now();
     const answered = await answer(installations, request);
     if (isStream(answered)) await send(answered, response);
