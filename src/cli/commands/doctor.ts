@@ -76,6 +76,7 @@ async function* runChecks(io: Io): AsyncGenerator<Finding> {
     yield* await checkDatabase(config);
     const remembered = await readRememberedEngines(config);
     for (const region of config.regions) yield* await checkRegion(config, region, remembered.get(region.name) ?? null);
+    yield* await checkSingleInstances(config);
     yield await checkFfmpeg(config);
     yield* checkPorts(config);
   }
@@ -297,31 +298,57 @@ const prefix = 'engine.';
 const enginesQuery = `select name, value from meta where name like '${prefix}%'`;
 
 /** By region. Empty where the database does not answer, which is another finding of the doctor. */
-async function readRememberedEngines({ databaseUrl, dataDir }: Config): Promise<Map<string, string>> {
-  const rows = await (databaseUrl === null ? readSqlite(dataDir) : readPostgres(databaseUrl)).catch(
-    (): MetaRow[] => [],
-  );
+async function readRememberedEngines(config: Config): Promise<Map<string, string>> {
+  const rows = await readRows<MetaRow>(config, enginesQuery);
   return new Map(rows.map(({ name, value }) => [name.slice(prefix.length), value]));
 }
 
-async function readSqlite(dataDir: string): Promise<MetaRow[]> {
+const singleQuery = `
+  select e.region, count(*) as environments
+  from environment e join revision r on r.project_id = e.project_id and r.environment = e.name
+  where r.state = 'active' and e.replicas = 1
+  group by e.region`;
+
+/** A node that is drained evicts the only instance of an environment before there is another. */
+async function checkSingleInstances(config: Config): Promise<Finding[]> {
+  const onKubernetes = config.regions.filter(({ engine }) => engine.kind === 'kubernetes').map(({ name }) => name);
+  if (onKubernetes.length === 0) return [];
+  const rows = await readRows<{ region: string; environments: number | string }>(config, singleQuery);
+  return rows
+    .filter(({ region }) => onKubernetes.includes(region))
+    .map(({ region, environments }) =>
+      note(
+        `drains ${region}`,
+        `environments with one instance: ${environments}. While its node is drained, visitors get 503 until another has started`,
+        'give each two instances: sluice env set replicas=2',
+      ),
+    );
+}
+
+/** Empty where the database does not answer, or has no such tables yet. */
+async function readRows<T>({ databaseUrl, dataDir }: Config, query: string): Promise<T[]> {
+  const rows = databaseUrl === null ? readSqlite<T>(dataDir, query) : readPostgres<T>(databaseUrl, query);
+  return rows.catch(() => []);
+}
+
+async function readSqlite<T>(dataDir: string, query: string): Promise<T[]> {
   const path = join(dataDir, 'sluice.db');
   if (!existsSync(path)) return [];
   const database = new DatabaseSync(path, { readOnly: true, timeout: 2000 });
   try {
-    return database.prepare(enginesQuery).all() as unknown as MetaRow[];
+    return database.prepare(query).all() as T[];
   } finally {
     database.close();
   }
 }
 
-async function readPostgres(url: string): Promise<MetaRow[]> {
+async function readPostgres<T>(url: string, query: string): Promise<T[]> {
   const { default: pg } = await import('pg');
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5000, query_timeout: 5000 });
   client.on('error', () => {});
   try {
     await client.connect();
-    return (await client.query(enginesQuery)).rows;
+    return (await client.query(query)).rows;
   } finally {
     await client.end().catch(() => {});
   }

@@ -62,6 +62,16 @@ test('an engine that is named always counts; instances of the old one are told o
   assert.match(back[1]!, /docker rm -f \$\(docker ps -aq --filter label=sluice\.installation=[0-9a-f]+-local\)/);
 });
 
+test('doctor says what a drain costs environments with one instance, on Kubernetes', async () => {
+  const { restart, doctor } = await install();
+  const shop = await Shop.open((await restart('local=standin:')).apiUrl());
+  await shop.released(image(1));
+  assert.doesNotMatch(await doctor('local=standin:'), /drains/);
+  assert.match(await doctor('local=kubernetes:'), /note +drains local +environments with one instance: 1\..*503/);
+  await shop.set({ replicas: 2 });
+  assert.doesNotMatch(await doctor('local=kubernetes:'), /drains/);
+});
+
 test('Docker that is away at a start with auto: unavailable, not the stand-in; its hosts serve again once it is back', {
   skip: dockerMissing,
 }, async () => {
