@@ -132,6 +132,7 @@ export async function year(args: string[]): Promise<number> {
           const round = Array.from({ length: Math.min(projects, left) }, () => deployed++);
           await Promise.all(round.map((n) => deploy(n, `registry.example/team:${n}`)));
         }
+        receiver.arrivals.length = 0; // what the receiver keeps is none of the service's memory
         for (let step = 0; step < stepsPerDay; step++) {
           move(dayMs / stepsPerDay);
           for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
