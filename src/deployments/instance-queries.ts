@@ -146,9 +146,11 @@ export async function endInstance(
   const [row] = await tx.deleteFrom('instance').where('id', '=', id).returningAll().execute();
   if (!row) return null;
   const { project_id, environment, revision, node, restarts, started_at, checked_at, check_ok, check_message } = row;
+  // By the clock of its engine, or from before a pass had seen it run.
+  const ended_at = Math.max(at, started_at ?? at);
   const end = {
     ...{ id, project_id, environment, revision, node, restarts, started_at, checked_at, check_ok, check_message },
-    ...{ ended_at: at, exit_code: exitCode, reason, message, replaced: 0 },
+    ...{ ended_at, exit_code: exitCode, reason, message, replaced: 0 },
   };
   await tx.insertInto('instance_end').values(end).execute();
   const key = { projectId: project_id, environment };

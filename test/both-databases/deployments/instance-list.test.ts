@@ -137,6 +137,18 @@ describe('GET E/instances', () => {
     assert.deepEqual(await kept(), []);
   });
 
+  test('one that its engine says ended before it was seen to run ended when it was seen', async () => {
+    const shop = await open();
+    await shop.released(image(1));
+    await healthIs(shop, 'healthy');
+    const [{ id, started_at }] = (await instancesOf(shop)) as [Instance];
+    const at = Date.parse(started_at!) - 60_000;
+    const end = { at, reason: 'exited' as const, exitCode: 1, message: 'By a clock that is behind.' };
+    await t.app.store.db.transaction().execute((tx) => endInstance(tx, id, end));
+    const ended = (await instancesOf(shop)).find((one) => one.id === id)!;
+    assert.equal(ended.ended!.at, started_at);
+  });
+
   test('who may not read deployments, and what does not exist', async () => {
     const shop = await open();
     assert.equal((await shop.api('GET', '/environments/none/instances')).body.error.code, 'environment_not_found');
