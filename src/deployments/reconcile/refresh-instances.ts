@@ -82,10 +82,12 @@ async function refreshInstance(
     // The engine does not know it. One that was starting never reached the engine and is started again; any other is
     // lost.
     if (known.state === 'starting') return known;
-    await removeInstance(lease, health, known, vanished(deadlineClock.now()));
-    return null;
+    if (!of.engine.isForgetful) {
+      await removeInstance(lease, health, known, vanished(deadlineClock.now()));
+      return null;
+    }
   }
-  if (found.endedWithEngine) {
+  if (!found || found.endedWithEngine) {
     context.log.info({ instance: known.id, region: known.region }, 'an instance ended with its engine');
     // The sweep removes what is left of it; starting replacements comes first.
     await removeInstance(lease, health, known, endedWithEngine(deadlineClock.now()));
