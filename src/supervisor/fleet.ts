@@ -3,7 +3,6 @@
 import { existsSync } from 'node:fs';
 import type { Config } from '../config.ts';
 import { readOrMakeSecretKey } from '../data-dir.ts';
-import { endStandin } from '../engines/standin/end-standin.ts';
 import { entryPath } from '../lib/install.ts';
 import { createSeal, type Seal } from '../lib/seal.ts';
 import { haproxyFilesOf } from '../traffic/haproxy/haproxy-files.ts';
@@ -11,6 +10,7 @@ import { stopMaster } from '../traffic/haproxy/haproxy-process.ts';
 import { agentSocketPath, tablePathIn } from '../traffic/worker/agent-protocol.ts';
 import { routingDirOf, workerSettings } from '../wiring/worker-settings.ts';
 import { Child, type ChildOptions } from './child.ts';
+import { endStandin } from './end-standin.ts';
 import { replaceBeside, replaceControl } from './hand-over.ts';
 import { Keeper } from './keeper.ts';
 import type { Sockets } from './sockets.ts';

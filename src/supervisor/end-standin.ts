@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import { socketPathIn } from '../../lib/private-files.ts';
+import { socketPathIn } from '../lib/private-files.ts';
 
 const endWithinMs = 1000;
 
