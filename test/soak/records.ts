@@ -22,6 +22,7 @@ export interface FailedVisit {
   site: string;
   /** The router worker that had the connection; null: not known. */
   worker: number | null;
+  /** When its connection was last known to be good. */
   fromMs: number;
   toMs: number;
   reason: string;

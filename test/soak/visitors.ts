@@ -54,8 +54,9 @@ export class Visitors {
     this.visits++;
     this.longestMs = Math.max(this.longestMs, toMs - fromMs);
     if (reason === null) return;
-    const { service, worker } = connection;
-    this.failed.push({ service: service.name, plane: service.plane, site: site.host, worker, fromMs, toMs, reason });
+    const { service, worker, goodAtMs } = connection;
+    const seen = { service: service.name, plane: service.plane, site: site.host, worker };
+    this.failed.push({ ...seen, fromMs: Math.min(fromMs, goodAtMs), toMs, reason });
   }
 }
 
@@ -63,6 +64,8 @@ class Connection {
   readonly service: SoakedService;
   worker: number | null = null;
   isBroken = false;
+  /** When it was opened or last had an answer: it may have broken at any time since, however late this process sees it. */
+  goodAtMs = Date.now();
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
   #socket: Socket | null = null;
 
@@ -76,6 +79,7 @@ class Connection {
       const response = await this.#ask(site.host);
       let body = '';
       for await (const chunk of response) body += chunk;
+      this.goodAtMs = Date.now();
       return faultOf(response.statusCode!, body, site);
     } catch (error) {
       this.isBroken = true;
@@ -97,7 +101,10 @@ class Connection {
       })
         .on('socket', (socket) => {
           // The router may have closed the one before.
-          if (socket !== this.#socket) this.worker = null;
+          if (socket !== this.#socket) {
+            this.worker = null;
+            this.goodAtMs = Date.now();
+          }
           this.#socket = socket;
         })
         .on('timeout', function (this: { destroy(error: Error): void }) {
