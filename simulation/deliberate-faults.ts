@@ -247,6 +247,48 @@ export const deliberateFaults: Record<string, DeliberateFault> = {
     to: 'return { target: restored ? 0 : s.targetExisting, previous, targetPercent: s.percent };',
     tests: ['src/deployments/rules/desired.test.ts'],
   },
+  'take-requests-for-visitors': {
+    what: 'A canary is judged as if every request were a visitor of its own.',
+    file: 'src/deployments/rules/evidence.ts',
+    from: 'return Math.max(1, (this.#ofCanary.squares() + this.#ofStable.squares()) / variance);',
+    to: 'return 1;',
+    tests: ['test/simulation/canary.test.ts'],
+  },
+  'compare-all-at-once': {
+    what: 'Both sides of a canary are compared over all of the time, and not within the same ten seconds.',
+    file: 'src/deployments/rules/evidence.ts',
+    from: 'this.ratios = addRatios(this.ratios, ratiosOf(canary, stable));',
+    to: 'this.ratios = ratiosOf(this.canary, this.stable);',
+    tests: ['src/deployments/rules/analysis.test.ts'],
+  },
+  'limit-alone-decides': {
+    what: 'A canary above the limit is undone although stable is above it, too.',
+    file: 'src/deployments/rules/analysis.ts',
+    from: 'stable.requests === 0 && isSpread ? logOddsAbove(canary, Math.max(brokenRate, policy.max_error_rate)) : null;',
+    to: 'isSpread ? logOddsAbove(canary, policy.max_error_rate) : null;',
+    tests: ['src/deployments/rules/analysis.test.ts'],
+  },
+  'blame-all-instances': {
+    what: 'A canary is undone for the errors of one of its instances.',
+    file: 'src/deployments/rules/analysis.ts',
+    from: 'if (measured.without.size < 2) return null;',
+    to: 'if (measured.without.size < 1000) return null;',
+    tests: ['src/deployments/rules/rollout.test.ts'],
+  },
+  'remember-slow-starts': {
+    what: 'A canary is undone for latency that has recovered.',
+    file: 'src/deployments/rules/analysis.ts',
+    from: '].slice(-recentWindows);',
+    to: '];',
+    tests: ['src/deployments/rules/analysis.test.ts'],
+  },
+  'forget-who-waits': {
+    what: 'Requests without an answer say nothing about a canary.',
+    file: 'src/deployments/rules/analysis.ts',
+    from: 'waiting.slice(from).reduce((sum, one) => sum + one, 0);',
+    to: 'waiting.slice(from).reduce((sum) => sum, 0);',
+    tests: ['src/deployments/rules/analysis.test.ts'],
+  },
   'ignore-idempotency-keys': {
     what: 'A request that is sent again is carried out again.',
     file: 'src/http/api/carry-out.ts',
@@ -272,7 +314,7 @@ export function patched({ also, ...first }: DeliberateFault): Map<string, string
 function copyWithFault(fault: DeliberateFault): { folder: string; clean(): void } {
   const texts = patched(fault);
   const folder = mkdtempSync(join(tmpdir(), 'sluice-fault-'));
-  for (const part of ['src', 'simulation', 'package.json']) {
+  for (const part of ['src', 'simulation', 'test/simulation', 'package.json']) {
     cpSync(join(project, part), join(folder, part), { recursive: true });
   }
   symlinkSync(join(project, 'node_modules'), join(folder, 'node_modules'));

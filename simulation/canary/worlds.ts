@@ -16,6 +16,8 @@ export interface Behaviour {
   badInstance?: boolean;
   /** Of the paths that a fortieth of the requests go to, this many fail always. */
   deadPaths?: number;
+  /** The checkout fails always. */
+  deadCheckout?: boolean;
   medianMs?: number;
   /** The p95 in medians. */
   tail?: number;
@@ -31,6 +33,8 @@ export interface World {
   stable: Behaviour;
   canary: Behaviour;
   instances?: number;
+  /** Share of requests that go to a checkout. */
+  checkout?: number;
   /** In some windows all requests of both sides fail at this rate. */
   blips?: number;
   /** In some phases both sides are several times slower. */
@@ -137,16 +141,18 @@ export function runRollout(world: World, seed: number): Ended {
       const name = isCanary(bucket) ? 'canary' : 'stable';
       const behaviour = world[name];
       const instance = Math.floor(random() * instances);
-      const path = Math.floor(random() * patterns.length);
+      const isCheckout = world.checkout !== undefined && random() < world.checkout;
+      const path = isCheckout ? patterns.length : Math.floor(random() * patterns.length);
       const id = `${name}${instance}${replaced !== null && replaced === `${name}${instance}` ? 'new' : ''}`;
       const isBadInstance = behaviour.badInstance === true && instance === 0 && !id.endsWith('new');
       const failed =
         random() < Math.max(blip, behaviour.errorRate ?? 0) ||
         (person !== -1 && luck[person]! < (behaviour.failingVisitors ?? 0)) ||
         (isBadInstance && random() < 0.5) ||
-        path < (behaviour.deadPaths ?? 0);
+        path < (behaviour.deadPaths ?? 0) ||
+        (isCheckout && behaviour.deadCheckout === true);
       const cold = w < 6 && name === 'canary' ? (world.canary.cold ?? 1) : 1;
-      const unit = { bucket, pattern: patterns[path]!, instance: id };
+      const unit = { bucket, pattern: patterns[path] ?? '/checkout/*', instance: id };
       count(sides[name], unit, failed, tookMs(behaviour, random) * cold * slower);
     }
     measured.add({ at: w * 10_000, ...sides }, policy, w >= warmWindows);

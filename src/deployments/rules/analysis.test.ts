@@ -29,6 +29,7 @@ for (const [name, stable, canary, limits, expected] of [
   ['fewer than are asked for', answered(200), answered(19), {}, 'inconclusive'],
   ['18 of 18, with a stable side', answered(160), answered(18, 18), {}, 'bad'],
   ['18 of 18, and nothing to compare with', answered(0), answered(18, 18), {}, 'bad'],
+  ['8 of 8, and none of stable’s in as many', answered(8), answered(8, 8), {}, 'bad'],
   ['3 of 3 against little', answered(19), answered(3, 3), {}, 'bad'],
   ['1 of 3 against little', answered(19), answered(3, 1), {}, 'inconclusive'],
   ['around the limit, with too few requests to tell', answered(200), answered(100, 5), {}, 'inconclusive'],
@@ -71,6 +72,46 @@ test('the reason has the numbers', () => {
   );
   assert.equal(evidence.needed, 400);
   assert.ok(evidence.errors > 1e6 && evidence.latency <= 1, JSON.stringify(evidence));
+});
+
+test('requests that wait for an answer count against the canary, and nothing is good meanwhile', () => {
+  const waiting = (requests: number) => {
+    const all = measured({ stable: answered(2000), canary: answered(200) });
+    all.underWay = { stable: [], canary: answered(requests, 0, 5000).latency };
+    return judge(all, policy, 1);
+  };
+  assert.equal(waiting(0).verdict, 'good');
+  assert.equal(waiting(1).verdict, 'inconclusive');
+  const { verdict, reason } = waiting(60);
+  assert.equal(verdict, 'bad');
+  assert.match(reason, /: 60 of 260 requests failed \(23.1 %\), 60 of them still without an answer; /);
+});
+
+test('errors of both sides at once prove nothing, also while the canary has another part of the requests', () => {
+  const all = new Measured();
+  all.add({ at: 0, stable: answered(5000), canary: answered(50) }, policy, true);
+  all.add({ at: 10_000, stable: answered(500, 150), canary: answered(500, 150) }, policy, true);
+  const { verdict, evidence } = judge(all, policy, 1);
+  assert.equal(verdict, 'inconclusive');
+  assert.ok(evidence.errors < 1, String(evidence.errors));
+});
+
+test('latency that has recovered undoes nothing', () => {
+  const all = new Measured(answered(2000).latency);
+  const verdictAfter = (canaryMs: number) => {
+    for (let n = 0; n < 6; n++)
+      all.add({ at: n, stable: answered(200), canary: answered(100, 0, canaryMs) }, policy, true);
+    return judge(all, policy, 1).verdict;
+  };
+  assert.deepEqual([verdictAfter(90), verdictAfter(9)], ['bad', 'good']);
+});
+
+test('a good canary that is slower says by how much, and that it is tolerated', () => {
+  const { reason } = judge(measured({ stable: answered(9000, 0, 1), canary: answered(1000, 0, 7) }), policy, 1);
+  assert.match(
+    reason,
+    /^The canary is good: 0 of 1,000 .*; its p95 is [\d.]+ ms, the stable revision’s [\d.]+ ms \(less than 10 ms more is tolerated\)\.$/,
+  );
 });
 
 test('requests that no instance took are no single instance’s fault', () => {
