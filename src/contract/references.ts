@@ -32,6 +32,9 @@ export function parseImage(text: string): ImageReference | null {
   return { registry, repository, tag: tag ?? (digest === null ? 'latest' : null), digest };
 }
 
+/** As `docker run` does it: what has no registry in its name is most often what has just been built. */
+export const usualPull = (image: string): 'missing' | undefined => (image.includes('/') ? undefined : 'missing');
+
 /** The part before the first slash is a registry only if it could not be part of a path. */
 function splitName(name: string): { registry: string; repository: string } {
   const slash = name.indexOf('/');

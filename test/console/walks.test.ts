@@ -146,7 +146,7 @@ describe('console', { skip: noBrowser }, () => {
         await tabTo(page, form.getByLabel('Strategy'));
         await page.keyboard.press('c');
       }
-      await hands.fill(page, form.getByLabel('Initial traffic (%)'), '20');
+      await hands.fill(page, form.getByLabel('Initial traffic'), '20');
       await hands.fill(page, form.getByLabel('Note'), 'Sweeter');
       await hands.press(page, form.getByRole('button', { name: 'Deploy' }));
       await requests(page, '80 % r1, 20 % r2');
@@ -406,10 +406,10 @@ describe('console', { skip: noBrowser }, () => {
     });
     await page.goto(`${t.url}/console/projects/${shop.project}/deployments/${id}`);
     await page.locator('.connection.open').waitFor();
-    await page.locator('.phase', { hasText: 'baking' }).waitFor();
+    await page.locator('.phase', { hasText: 'being watched' }).waitFor();
     const took: number[] = [];
     for (let round = 0; round < 10; round++) {
-      const [verb, word] = round % 2 === 0 ? (['pause', 'paused'] as const) : (['resume', 'baking'] as const);
+      const [verb, word] = round % 2 === 0 ? (['pause', 'paused'] as const) : (['resume', 'being watched'] as const);
       const seen = page.evaluate(
         (text) =>
           new Promise<number>((resolve) => {

@@ -1,5 +1,7 @@
 import { useEffect } from 'react';
+import { Copyable } from '../components/display/copy.tsx';
 import { Form, Input, textField } from '../components/forms/form.tsx';
+import { Notices } from '../components/layout/notices.tsx';
 import { Logo, ThemeButton } from '../components/layout/shell.tsx';
 import { signIn } from '../session.ts';
 
@@ -15,10 +17,12 @@ export function SignInPage({ message }: { message: string | null }) {
           Sluice
         </p>
         <h1>Sign in</h1>
-        <p className="hint">
-          Use an API token. The service printed one when it first started, and saved it in <code>data/admin-token</code>
-          .
-        </p>
+        <div className="hint">
+          <p>
+            Use an API token. The first one is in the data directory of the service, in the folder in which it runs:
+          </p>
+          <Copyable text="cat data/admin-token" label="the command" />
+        </div>
         {message && (
           <p className="fault" role="status">
             {message}
@@ -36,6 +40,7 @@ export function SignInPage({ message }: { message: string | null }) {
         </Form>
         <ThemeButton />
       </div>
+      <Notices />
     </main>
   );
 }

@@ -1,6 +1,7 @@
 // sluice deploy, redeploy, rollback, and promote, pause, resume, abort: the commands that start a rollout or change one
 // under way.
 import type { Deployment, Pull, Strategy } from '../../contract/deployments.ts';
+import { usualPull } from '../../contract/references.ts';
 import { chooseDeployment, chooseEnvironment, revisionPattern, take } from '../choose-target.ts';
 import { pulls, strategies } from '../frame/choices.ts';
 import { type Command, type CommandContext, inEnvironment, verb } from '../frame/command.ts';
@@ -58,9 +59,6 @@ async function reportRollout(
   });
   return exit.done;
 }
-
-/** As `docker run` does it: what has no registry in its name is most often what has just been built. */
-const usualPull = (image: string): Pull | undefined => (image.includes('/') ? undefined : 'missing');
 
 /** Said here, where the word is in sight. What a reference may be made of, the service says. */
 function imageOf(word: string): string {

@@ -26,6 +26,12 @@ function timeLeft(seconds: number): string {
   return hours > 0 ? `${hours}:${pad(minutes)}:${pad(whole % 60)} left` : `${minutes}:${pad(whole % 60)} left`;
 }
 
+const phaseNames: Record<Canary['phase'], string> = {
+  baking: 'being watched',
+  paused: 'paused',
+  awaiting_approval: 'waits for you to promote it',
+};
+
 /** What the step waits for. */
 export function Phase({ canary: { phase, step, until }, of }: { canary: Canary; of?: number }) {
   const now = useNow();
@@ -34,8 +40,7 @@ export function Phase({ canary: { phase, step, until }, of }: { canary: Canary; 
     phase === 'baking' && until !== null ? (left > 0 ? timeLeft(left) : 'evaluating') : phase === 'baking' ? '' : null;
   return (
     <p className="phase">
-      <Badge state={phase}>{phase === 'awaiting_approval' ? 'waits for you to promote it' : phase}</Badge>{' '}
-      {of === undefined ? `step ${step}` : `step ${step} of ${of}`}
+      <Badge state={phase}>{phaseNames[phase]}</Badge> {of === undefined ? `step ${step}` : `step ${step} of ${of}`}
       {waits && <span className="left"> · {waits}</span>}
     </p>
   );

@@ -157,15 +157,17 @@ interface FieldProps {
   hint?: ReactNode;
   /** Shown behind the input. */
   unit?: string;
+  /** Takes the whole row. */
+  isWide?: boolean;
   children(props: { id: string; name: string; 'aria-describedby'?: string; 'aria-invalid'?: true }): ReactNode;
 }
 
-export function Field({ name, label, hint, unit, children }: FieldProps) {
+export function Field({ name, label, hint, unit, isWide = false, children }: FieldProps) {
   const id = useId();
   const fault = useContext(ProblemContext).byField[name];
   const described = [hint && `${id}-hint`, fault && `${id}-fault`].filter(Boolean).join(' ');
   return (
-    <div className="field">
+    <div className={isWide ? 'field wide' : 'field'}>
       <label htmlFor={id}>{label}</label>
       <span className={unit ? 'with-unit' : undefined}>
         {children({
@@ -193,9 +195,9 @@ export function Field({ name, label, hint, unit, children }: FieldProps) {
 type InputProps = Omit<FieldProps, 'children'> &
   React.InputHTMLAttributes<HTMLInputElement> & { [data: `data-${string}`]: unknown };
 
-export function Input({ name, label, hint, unit, ...rest }: InputProps) {
+export function Input({ name, label, hint, unit, isWide = false, ...rest }: InputProps) {
   return (
-    <Field name={name} label={label} hint={hint} {...(unit !== undefined && { unit })}>
+    <Field name={name} label={label} hint={hint} isWide={isWide} {...(unit !== undefined && { unit })}>
       {(props) => <input autoComplete="off" spellCheck={false} {...rest} {...props} />}
     </Field>
   );

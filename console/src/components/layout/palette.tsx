@@ -1,11 +1,14 @@
 // The command palette, and the keys that work everywhere. Ctrl-K opens it; what is typed finds pages, projects,
-// environments, deployments and domains, by the same search as the lists.
+// environments, deployments and domains, by the same search as the lists, and what can be done now: promote a canary, say.
 import { type KeyboardEvent, useEffect, useId, useRef, useState } from 'react';
 import { Cell, useCell } from '../../cell.ts';
+import { textOf } from '../../errors.ts';
 import { tagOf } from '../../format.ts';
-import { navigate } from '../../router.ts';
+import { invalidate } from '../../read-cache.ts';
+import { navigate, usePath } from '../../router.ts';
 import { type Client, signOut, useCan, useSignedIn } from '../../session.ts';
 import { nextTheme } from '../../theme.ts';
+import { notify } from './notices.tsx';
 
 interface Choice {
   key: string;
@@ -34,7 +37,39 @@ const pages = [
   ['s', 'Session', '/session', null],
 ] as const;
 
+/** Of the environment on the screen. */
+const tabs = ['Deployments', 'Revisions', 'Instances', 'Logs', 'Variables', 'Domains', 'Alerts', 'Settings'];
+
+function tabsOf(path: string): Choice[] {
+  const [base, , name] = /^\/projects\/([^/]+)\/environments\/([^/]+)/.exec(path) ?? [];
+  if (base === undefined) return [];
+  return tabs.map((tab) => ({
+    key: `tab ${tab}`,
+    kind: 'Tab',
+    name: `${tab} of ${name}`,
+    run: () => navigate(`${base}/${tab.toLowerCase()}`),
+  }));
+}
+
 const limit = 6;
+
+async function canaries(client: Client): Promise<Choice[]> {
+  const { data } = await client.overview.deployments({ state: 'canary', limit }).page();
+  return data.map(({ id, project_id, project_name, environment, revision, canary }) => ({
+    key: `promote ${id}`,
+    kind: 'Action',
+    name: `Promote ${revision} of ${project_name} / ${environment}`,
+    ...(canary && { about: `${canary.percent} % now` }),
+    run: () =>
+      void client.deployments
+        .promote(project_id, id)
+        .then(
+          () => notify(`${revision} of ${project_name} / ${environment} was promoted.`),
+          (error: Error) => notify(textOf(error), true),
+        )
+        .finally(invalidate),
+  }));
+}
 
 async function find(client: Client, can: ReturnType<typeof useCan>, search: string): Promise<Choice[]> {
   const ask = <T,>(isAllowed: boolean, read: () => Promise<{ data: T[] }>): Promise<T[]> =>
@@ -99,11 +134,15 @@ function PaletteDialog() {
   const id = useId();
   const [text, setText] = useState('');
   const [found, setFound] = useState<{ for: string; choices: Choice[] }>({ for: '', choices: [] });
+  const [waiting, setWaiting] = useState<Choice[]>([]);
   const [at, setAt] = useState(0);
+  const path = usePath();
   const search = text.trim();
 
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once, as it opens
   useEffect(() => {
     dialog.current?.showModal();
+    if (can('deployments:read') && can('deployments:write')) canaries(client).then(setWaiting, () => {});
   }, []);
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: what the token may do does not change while it is open
@@ -122,6 +161,7 @@ function PaletteDialog() {
 
   const close = () => dialog.current?.close();
   const actions: Choice[] = [
+    ...tabsOf(path),
     ...pages
       .filter(([, , , scope]) => scope === null || can(scope))
       .map(([key, name, path]) => ({ key: path, kind: 'Page', name, about: `g ${key}`, run: () => navigate(path) })),
@@ -133,9 +173,12 @@ function PaletteDialog() {
     { key: 'out', kind: 'Action', name: 'Sign out', run: () => void signOut() },
   ];
   const words = search.toLowerCase().split(/\s+/);
+  const matches = ({ name }: Choice) => words.every((word) => name.toLowerCase().includes(word));
   const choices = [
-    ...actions.filter(({ name }) => words.every((word) => name.toLowerCase().includes(word))),
+    ...actions.filter(matches),
     ...found.choices,
+    // Last, so that Enter after a name goes there and changes nothing.
+    ...(found.for === search ? waiting.filter(matches) : []),
   ].slice(0, 30);
   const current = Math.min(at, choices.length - 1);
   const choose = (choice: Choice | undefined) => {
