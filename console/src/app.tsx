@@ -31,7 +31,6 @@ import { matchPath, type Params, pageOf, usePath } from './router.ts';
 import { session } from './session.ts';
 
 const routes: [pattern: string, page: ComponentType<{ params: Params }>][] = [
-  ['/', ProjectsPage],
   ['/projects', ProjectsPage],
   ['/projects/new', ProjectsPage],
   ['/projects/:id', ProjectPage],

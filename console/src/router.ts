@@ -5,7 +5,7 @@ const base = '/console';
 
 function pathNow(): string {
   const path = location.pathname.slice(base.length).replace(/\/+$/, '');
-  return path === '' ? '/' : path;
+  return path === '' ? '/projects' : path;
 }
 
 const current = new Cell(pathNow());

@@ -73,7 +73,9 @@ function titleOf({ revision, state, kind, environment, failure, timeline }: Depl
   if (state === 'failed' && failure?.code === 'aborted') return `${revision} was aborted`;
   if (state === 'failed') return tookRequests(timeline) ? `${revision} was undone` : `${revision} was not deployed`;
   if (state === 'canceled') return `${revision} was canceled`;
-  return `${revision} to ${environment}`;
+  return state === 'canary'
+    ? `${revision} is a canary of ${environment}`
+    : `${revision} is on its way to ${environment}`;
 }
 
 function Outcome({ deployment }: { deployment: Deployment }) {
@@ -84,7 +86,7 @@ function Outcome({ deployment }: { deployment: Deployment }) {
     <span className="dim">
       <Ago at={finished_at} />
       {isUndone(deployment) && previous_revision && ` · ${previous_revision} serves everybody`}
-      {!isUndone(deployment) && ` · in ${duration(tookS)}`}
+      {!isUndone(deployment) && ` · took ${duration(tookS)}`}
     </span>
   );
 }
@@ -162,7 +164,7 @@ function Body({ deployment }: { deployment: Deployment }) {
         </section>
         <section className="panel" aria-labelledby="changed">
           <h2 id="changed">{previous_revision ? `Changed from ${previous_revision}` : 'The first revision'}</h2>
-          <Comparison project={project} name={name} to={revision} />
+          <Comparison project={project} name={name} to={revision} isFirst={!previous_revision} />
         </section>
       </div>
       {reached(timeline, 'starting') && <Logs project={project} deployment={deployment.id} />}
@@ -171,7 +173,7 @@ function Body({ deployment }: { deployment: Deployment }) {
 }
 
 /** The whole of it is in the details of the revision. */
-const shortDigest = (text: string): string => text.replace(/(sha256:[0-9a-f]{12})[0-9a-f]{52}/g, '$1…');
+const shortDigest = (text: string): string => text.replace(/(sha256:[0-9a-f]{12})[0-9a-f]{52}\.?/g, '$1…');
 
 /** For how long visitors met what went wrong. */
 function Exposure({ deployment: { revision, timeline } }: { deployment: Deployment }) {

@@ -284,11 +284,8 @@ function NothingDeployed({ project, environment }: { project: string; environmen
       )}
       <Empty title="Nothing is deployed here yet.">
         <p>
-          Once something is, it answers at{' '}
-          <a href={environment.url} target="_blank" rel="noreferrer">
-            {environment.url}
-          </a>
-          . On the command line:
+          Any image with a web server will do: it has to listen on the port in its variable <code>PORT</code>, or on the
+          one that it exposes. It answers at <code>{environment.url}</code>. On the command line:
         </p>
         <Copyable
           text={`npx sluice deploy registry.example/shop:1.4 --project ${data?.slug ?? 'shop'} --env ${environment.name}`}

@@ -459,8 +459,8 @@ function FirstRun() {
           )}
         </li>
         <li>
-          <strong>Deploy an image to it.</strong> Any image that listens on a port; the page of the project asks for its
-          name.
+          <strong>Deploy an image to it.</strong> Any image with a web server, from a registry or just built on the
+          Docker of this service; the page of the project asks for its name.
         </li>
         <li>
           <strong>Deploy the next one as a canary.</strong> It gets a share of the requests, and the rest once it has

@@ -12,6 +12,7 @@
 // abort.
 import type { CanaryPhase, DeploymentState, FailureCode, RollbackCause, Strategy } from '../../contract/deployments.ts';
 import type { CanaryPolicy } from '../../contract/environments.ts';
+import { imageIdOf } from '../../contract/references.ts';
 import { type Analysis, failedAlone, judge, type Measured } from './analysis.ts';
 
 export interface Rollout {
@@ -131,7 +132,7 @@ function whenPreparing(rollout: Rollout, seen: Observed, policy: Policy, nowMs: 
     const exposed = port === undefined ? '' : ` It exposes port ${port}, and the environment sets none: that is used.`;
     return {
       to: 'starting',
-      message: `The image is ${digest}.${exposed} Starting instances.`,
+      message: `The image is ${imageIdOf(digest) ?? digest}.${exposed} Starting instances.`,
       digest,
       ...(port !== undefined && { port }),
       deadlineAt: nowMs + policy.startTimeoutS * 1000,

@@ -42,8 +42,17 @@ function linesOf(metrics: Metrics, field: Field, toneOf: (revision: string) => T
     .map(({ revision, points }) => ({
       name: revision,
       tone: toneOf(revision),
-      values: points.map((point) => point[field]),
+      values:
+        field === 'request_rate'
+          ? fromFirst(points.map((point) => point.request_rate))
+          : points.map((point) => point[field]),
     }));
+}
+
+/** A line begins with its first request, not with the zeros before it. */
+function fromFirst(rates: number[]): (number | null)[] {
+  const first = rates.findIndex((rate) => rate > 0);
+  return rates.map((rate, index) => (index < first - 1 ? null : rate));
 }
 
 interface ChartsProps {

@@ -101,7 +101,7 @@ export function SplitBar({ shares }: { shares: Share[] }) {
         {channels.length === 0 && <li className="dry">No live revision yet</li>}
         {channels.map(({ revision, percent, role, fresh }) => (
           <li key={revision} className={fresh ? 'fresh' : undefined}>
-            <strong>{percent}%</strong> {revision} <span>{role}</span>
+            <strong>{percent} %</strong> {revision} <span>{role}</span>
           </li>
         ))}
       </ul>

@@ -62,6 +62,7 @@ export function RunningInstances({ project, environment, range }: RunningProps) 
     return value && <span className="by">{format(value[field]!)}</span>;
   };
   const ended = instances.data?.filter((each) => each.ended).length ?? 0;
+  const nodes = new Set(instances.data?.map(({ node }) => node));
   return (
     <section aria-labelledby="instances">
       <h2 id="instances">Instances</h2>
@@ -76,7 +77,9 @@ export function RunningInstances({ project, environment, range }: RunningProps) 
               { name: 'State', cell: (item) => <State {...item} /> },
               { name: 'Memory', cell: ({ id }) => used(id, 'memory_bytes', bytes) },
               { name: 'CPU', cell: ({ id }) => used(id, 'cpus', cpus) },
-              { name: 'Node', cell: ({ node }) => node && <span className="dim by">{node}</span> },
+              ...(nodes.size > 1
+                ? [{ name: 'Node', cell: ({ node }: Instance) => node && <span className="dim by">{node}</span> }]
+                : []),
             ]}
           />
         )}

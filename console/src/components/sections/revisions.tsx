@@ -122,6 +122,8 @@ interface ComparisonProps {
   /** Without it: the revision that was live when `to` was deployed. */
   from?: string;
   to: string;
+  /** There was none before it: everything of it is new. */
+  isFirst?: boolean;
 }
 
 const variablePrefix = 'variables.';
@@ -129,7 +131,7 @@ const isVariable = (field: string): boolean => field.startsWith(variablePrefix);
 const signs = { added: '+', removed: '−', changed: '~' } as const;
 
 /** Values of variables are never shown. */
-export function Comparison({ project, name, from, to }: ComparisonProps) {
+export function Comparison({ project, name, from, to, isFirst = false }: ComparisonProps) {
   const changes = useRead<RevisionChanges>(
     `compare/${project}/${name}/${from ?? ''}/${to}`,
     (client) => client.revisions.compare(project, name, to, from === undefined ? {} : { from }),
@@ -149,7 +151,8 @@ export function Comparison({ project, name, from, to }: ComparisonProps) {
                   <dt>{field}</dt>
                   <dd>
                     <code>
-                      {before ?? 'none'} → {after ?? 'none'}
+                      {!isFirst && `${before ?? 'none'} → `}
+                      {after ?? 'none'}
                     </code>
                   </dd>
                 </div>
