@@ -10,12 +10,21 @@ export interface Fault {
   message: string;
 }
 
+/** Each schema is compiled once, at its first use. */
+const validators = new WeakMap<TSchema, ReturnType<typeof Compile>>();
+
+function validatorOf(schema: TSchema) {
+  const validator = validators.get(schema) ?? Compile(schema);
+  validators.set(schema, validator);
+  return validator;
+}
+
 type SchemaError = ReturnType<typeof Errors>[1][number];
 type Node = Record<string, unknown>;
 
 /** Everything in which a value does not match the schema, each once, up to `most`. */
 export function faultsIn(schema: TSchema, value: unknown, most: number): Fault[] {
-  if (Compile(schema).Check(value)) return [];
+  if (validatorOf(schema).Check(value)) return [];
   const faults = new Map<string, Fault>();
   for (const error of errorsOf(schema, value, most)) {
     for (const fault of faultsOf(error, schema, value)) faults.set(`${fault.path} ${fault.message}`, fault);
