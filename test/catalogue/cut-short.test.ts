@@ -14,7 +14,7 @@ import { listFiles } from '../../src/catalogue/files.ts';
 import { type SitePaths, sitePathsOf } from '../../src/catalogue/site-paths.ts';
 import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
 import { StepFailed, withFault } from './faulty-fs.ts';
-import { cliPath, makeSource, runCli, sharedSite, type TestBuild, writeManifest } from './fixture.ts';
+import { cliPath, makeSource, runCatalogue, sharedSite, type TestBuild, writeManifest } from './fixture.ts';
 
 const execute = promisify(execFile);
 const stream = (id: string, title = id) =>
@@ -165,7 +165,7 @@ test('a full disk while publishing: one line, and readers get what they got befo
   const manifest = await writeManifest(build.folder, [longer, stream('c'), stream('d')]);
   await execute('dd', ['if=/dev/zero', `of=${join(disk, 'filler')}`, 'bs=4k']).catch(() => {});
   const before = await readAsServed(paths.site);
-  const full = await runCli(['build', manifest, '--dir', paths.site]).ended;
+  const full = await runCatalogue(['build', manifest, '--dir', paths.site]);
   assert.equal(full.code, 1);
   assert.equal(
     full.stderr,
@@ -173,7 +173,7 @@ test('a full disk while publishing: one line, and readers get what they got befo
   );
   assert.deepEqual(await readAsServed(paths.site), before);
   await rm(join(disk, 'filler'));
-  assert.equal((await runCli(['build', manifest, '--dir', paths.site]).ended).code, 0);
+  assert.equal((await runCatalogue(['build', manifest, '--dir', paths.site])).code, 0);
   const { faults, notes } = await verifySite({ paths });
   assert.deepEqual([...faults, ...notes], []);
 });
@@ -190,7 +190,7 @@ test('a site on another file system than its state: one line, before anything is
     build.folder,
     ['a', 'c', 'd', 'b'].map((id) => stream(id)),
   );
-  const refused = await runCli(['build', manifest, '--dir', build.paths.site]).ended;
+  const refused = await runCatalogue(['build', manifest, '--dir', build.paths.site]);
   assert.equal(refused.code, 1);
   assert.match(refused.stderr, /^sluice catalogue: \S+\/media and \S+\/work are on different file systems; .*\n$/);
   assert.doesNotMatch(refused.stdout, /encoding/);

@@ -11,7 +11,7 @@ import {
   makeBuild,
   makeFolder,
   makeSource,
-  runCli,
+  startCatalogue,
   systemFfmpeg,
   type TestBuild,
   writeManifest,
@@ -101,7 +101,8 @@ test('a file that was written short is never published, although ffmpeg ends wit
   const manifest = await writeManifest(build.folder, entry());
   // Every limit of some kilobytes cuts another file in another place: the headers, the data, the move of the headers.
   for (const limitBlocks of [4, 14, 28]) {
-    const { code, stderr } = await runCli(['build', manifest, '--dir', build.paths.site], { limitBlocks }).ended;
+    const { code, stderr } = await startCatalogue(['build', manifest, '--dir', build.paths.site], { limitBlocks })
+      .ended;
     assert.equal(code, 3, `${limitBlocks}: ${stderr}`);
     assert.equal(stderr.trim().split('\n').length, 1, stderr);
     assert.match(stderr, /^sluice catalogue: /);

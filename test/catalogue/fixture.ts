@@ -17,6 +17,7 @@ import type { HlsLayout } from '../../src/catalogue/media/package-hls.ts';
 import { type SitePaths, sitePathsOf } from '../../src/catalogue/site-paths.ts';
 import { compressedForms, galleryFiles } from '../../src/catalogue/site-texts.ts';
 import type { Patience } from '../../src/catalogue/sources.ts';
+import { type CliResult, runInProcess } from '../helpers/cli-in-process.ts';
 import { rememberedFfmpeg, rememberedFile } from './remembered-encodes.ts';
 
 export const execute = promisify(execFile);
@@ -206,23 +207,25 @@ export async function listen(t: Cleanup, handle: RequestListener): Promise<strin
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-export interface CliResult {
-  code: number | null;
-  stdout: string;
-  stderr: string;
+const { path: usualEncoder } = await rememberedFfmpeg();
+const envOf = (more: NodeJS.ProcessEnv) => ({ ...process.env, FFMPEG: usualEncoder, ...more });
+
+/** Runs `sluice catalogue …` in this process. */
+export const runCatalogue = (args: string[], env: NodeJS.ProcessEnv = {}): Promise<CliResult> =>
+  runInProcess(['catalogue', ...args], { env: envOf(env), cwd: process.cwd() });
+
+interface ProcessOptions {
+  env?: NodeJS.ProcessEnv;
+  limitBlocks?: number;
 }
 
-const { path: usualEncoder } = await rememberedFfmpeg();
-
-/** Runs `sluice catalogue …` as a process of its own. */
-export function runCli(args: string[], options: { env?: NodeJS.ProcessEnv; limitBlocks?: number } = {}) {
-  const env = { ...process.env, FFMPEG: usualEncoder, ...options.env };
+/** Runs it as a process of its own, which a signal or a limit can end. */
+export function startCatalogue(args: string[], { env = {}, limitBlocks }: ProcessOptions = {}) {
   const words = [cliPath, 'catalogue', ...args];
   // Under a limit for the size of files, a write fails as it does on a full disk.
-  const limited = ['-c', `ulimit -f ${options.limitBlocks}; exec "$@"`, 'sh', process.execPath, ...words];
-  const child = options.limitBlocks
-    ? spawn('bash', limited, { env, stdio: ['ignore', 'pipe', 'pipe'] })
-    : spawn(process.execPath, words, { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const limited = ['-c', `ulimit -f ${limitBlocks}; exec "$@"`, 'sh', process.execPath, ...words];
+  const whole: [program: string, words: string[]] = limitBlocks ? ['bash', limited] : [process.execPath, words];
+  const child = spawn(...whole, { env: envOf(env), stdio: ['ignore', 'pipe', 'pipe'] });
   const said = { stdout: '', stderr: '' };
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     said.stdout += text;
@@ -230,6 +233,8 @@ export function runCli(args: string[], options: { env?: NodeJS.ProcessEnv; limit
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     said.stderr += text;
   });
-  const ended = new Promise<CliResult>((resolve) => child.on('close', (code) => resolve({ code, ...said })));
+  const ended = new Promise<Omit<CliResult, 'code'> & { code: number | null }>((resolve) =>
+    child.on('close', (code) => resolve({ code, ...said })),
+  );
   return { child, said, ended };
 }

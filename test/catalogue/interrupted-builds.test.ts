@@ -15,7 +15,8 @@ import {
   makeSlowEncoder,
   makeSource,
   quickCodec,
-  runCli,
+  runCatalogue,
+  startCatalogue,
   systemFfmpeg,
   writeManifest,
 } from './fixture.ts';
@@ -47,7 +48,7 @@ for (const [which, find] of encoders) {
     const manifest = await writeManifest(folder, [stream], ladder);
     const site = join(small, 'site');
     const env = { FFMPEG: (await find()).path };
-    const { code, stderr } = await runCli(['build', manifest, '--dir', site], { env }).ended;
+    const { code, stderr } = await runCatalogue(['build', manifest, '--dir', site], env);
     assert.equal(code, 1);
     assert.equal(
       stderr,
@@ -102,7 +103,7 @@ test('Ctrl-C ends a build and its ffmpeg at once, and what is encoded by then is
   const manifest = await writeManifest(folder, [stream, film]);
   const site = join(folder, 'site');
   const words = ['build', manifest, '--dir', site, '--jobs', '1'];
-  const run = runCli(words, { env: { FFMPEG: await makeSlowEncoder(folder) } });
+  const run = startCatalogue(words, { env: { FFMPEG: await makeSlowEncoder(folder) } });
   await until('the second encode', async () => /b: encoding/.test(run.said.stdout));
   await until('its ffmpeg', async () => (await runningIn(`${site}.state`)).length > 0);
   const startedMs = performance.now();
@@ -118,7 +119,7 @@ test('Ctrl-C ends a build and its ffmpeg at once, and what is encoded by then is
   // Only one that was not kept would need an encoder.
   const shorter = await writeManifest(folder, [stream]);
   await utimes(shorter, Date.now() / 1000 - 60, Date.now() / 1000 - 60);
-  const next = await runCli(words, { env: { FFMPEG: await makeRefusingEncoder(folder) } }).ended;
+  const next = await runCatalogue(words, { FFMPEG: await makeRefusingEncoder(folder) });
   assert.equal(next.code, 0, next.stderr);
   assert.match(next.stdout, /published a\n/);
 });

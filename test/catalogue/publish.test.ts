@@ -13,8 +13,9 @@ import {
   makeBuild,
   makeSlowEncoder,
   makeSource,
-  runCli,
+  runCatalogue,
   sharedSite,
+  startCatalogue,
   systemFfmpeg,
   type TestBuild,
   tinyRenditions,
@@ -271,14 +272,14 @@ async function longBuild(t: TestContext) {
   return { build, args: ['build', manifest, '--dir', build.paths.site, '--jobs', '1'], env };
 }
 
-const isEncodingLast = ({ said }: ReturnType<typeof runCli>) => said.stdout.includes('c: encoding');
+const isEncodingLast = ({ said }: ReturnType<typeof startCatalogue>) => said.stdout.includes('c: encoding');
 
 test('two builds at once: one works, the other says so and leaves', async (t) => {
   const { build, args, env } = await longBuild(t);
-  const first = runCli(args, { env });
+  const first = startCatalogue(args, { env });
   await until('the first build is at work', () => isEncodingLast(first));
   first.child.kill('SIGSTOP');
-  const second = await runCli(args, { env }).ended;
+  const second = await runCatalogue(args, env);
   first.child.kill('SIGCONT');
   assert.equal(second.code, 1);
   assert.match(second.stderr, /another command is at work/);
@@ -293,7 +294,7 @@ for (const [signal, code, told] of [
   test(`${signal} in the middle of a build: the site is as it was, and the next build goes on`, async (t) => {
     const { build, args, env } = await longBuild(t);
     const before = await fingerprint(build);
-    const run = runCli(args, { env });
+    const run = startCatalogue(args, { env });
     await until('the second encode is under way', () => isEncodingLast(run));
     run.child.kill(signal);
     const result = await run.ended;
@@ -312,7 +313,7 @@ for (const [signal, code, told] of [
 test('a disk that takes no more: a clear error, and the site is as it was', async (t) => {
   const { build, args } = await longBuild(t);
   const before = await fingerprint(build);
-  const result = await runCli([...args, '--strict'], { limitBlocks: 32 }).ended;
+  const result = await startCatalogue([...args, '--strict'], { limitBlocks: 32 }).ended;
   assert.equal(result.code, 1);
   assert.match(result.stderr, /stream c: ffmpeg failed/);
   assert.deepEqual(await fingerprint(build), before);

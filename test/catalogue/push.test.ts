@@ -22,7 +22,7 @@ import {
   listen,
   makeFolder,
   makeSource,
-  runCli,
+  runCatalogue,
   sharedSite,
   writeManifest,
 } from './fixture.ts';
@@ -95,9 +95,10 @@ describe('push', () => {
   });
 
   test('rclone reads back the very files, with their types and cache rules', { skip: !onPath('rclone') }, async (t) => {
-    const pushed = await runCli(['push', 's3://films/read', '--endpoint', s3, '--dir', good.site], {
-      env: { AWS_ACCESS_KEY_ID: 'S3RVER', AWS_SECRET_ACCESS_KEY: 'S3RVER' },
-    }).ended;
+    const pushed = await runCatalogue(['push', 's3://films/read', '--endpoint', s3, '--dir', good.site], {
+      AWS_ACCESS_KEY_ID: 'S3RVER',
+      AWS_SECRET_ACCESS_KEY: 'S3RVER',
+    });
     assert.equal(pushed.code, 0, pushed.stderr);
     const folder = await makeFolder(t);
     const remote = `:s3,provider=Other,access_key_id=S3RVER,secret_access_key=S3RVER,endpoint='${s3}':films/read`;
@@ -326,8 +327,8 @@ describe('push', () => {
 
   test('without keys or with a wrong address the command says what it needs', async () => {
     const env = { AWS_ACCESS_KEY_ID: '', AWS_SECRET_ACCESS_KEY: '' };
-    assert.match((await runCli(['push', 's3://films', '--dir', good.site], { env }).ended).stderr, /AWS_ACCESS_KEY_ID/);
-    assert.equal((await runCli(['push', 'films', '--dir', good.site]).ended).code, 2);
+    assert.match((await runCatalogue(['push', 's3://films', '--dir', good.site], env)).stderr, /AWS_ACCESS_KEY_ID/);
+    assert.equal((await runCatalogue(['push', 'films', '--dir', good.site])).code, 2);
     assert.ok(existsSync(good.site));
   });
 });

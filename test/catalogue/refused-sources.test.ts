@@ -15,7 +15,7 @@ import {
   makeBuild,
   makeFolder,
   makeSource,
-  runCli,
+  runCatalogue,
   writeManifest,
   writeSource,
 } from './fixture.ts';
@@ -141,7 +141,7 @@ test('a pipe, a device and a folder are refused at once, in one line each', asyn
     '{ id: b, title: B, source: /dev/zero, progressive: [36p] }',
     '{ id: c, title: C, source: folder.mp4, progressive: [36p] }',
   ]);
-  const { code, stderr } = await runCli(['build', join(folder, 'catalogue.yaml'), '--dir', join(folder, 'site')]).ended;
+  const { code, stderr } = await runCatalogue(['build', join(folder, 'catalogue.yaml'), '--dir', join(folder, 'site')]);
   assert.equal(code, 3);
   assert.deepEqual(stderr.trim().split('\n'), [
     'sluice catalogue: stream a: its source pipe.mp4 is a pipe or a device, not a video file',
@@ -166,7 +166,7 @@ test('one bad source leaves the others published: exit code 3, and each is named
   await writeFile(join(folder, 'notes.mp4'), 'notes on the film\n');
   const stream = (id: string) => `{ id: ${id}, title: T, source: ${id}.mp4, progressive: [36p], hls: no }`;
   const manifest = await writeManifest(folder, [stream('known')]);
-  const build = (...more: string[]) => runCli(['build', manifest, '--dir', site, ...more]).ended;
+  const build = (...more: string[]) => runCatalogue(['build', manifest, '--dir', site, ...more]);
   assert.equal((await build()).code, 0);
   // What is published keeps being published, although its source is gone and more is asked of it.
   await rm(join(folder, 'known.mp4'));

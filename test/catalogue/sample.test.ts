@@ -6,7 +6,7 @@ import { findFfmpeg } from '../../src/catalogue/media/ffmpeg.ts';
 import { needsSample, placeSample } from '../../src/catalogue/sample.ts';
 import { DOCUMENT_PATH, sitePathsOf } from '../../src/catalogue/site-paths.ts';
 import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
-import { makeFolder, makeSource, runCli, systemFfmpeg, writeManifest } from './fixture.ts';
+import { makeFolder, makeSource, runCatalogue, systemFfmpeg, writeManifest } from './fixture.ts';
 
 const now = () => new Date('2026-01-02T03:04:05Z');
 
@@ -40,7 +40,7 @@ test('samples stay away from a site whose ledger knows other streams', async (t)
   const paths = sitePathsOf(join(folder, 'site'));
   await makeSource(folder, 'a.mp4');
   const manifest = await writeManifest(folder, ['{ id: a, title: A, source: a.mp4, progressive: [36p], hls: no }']);
-  assert.equal((await runCli(['build', manifest, '--dir', paths.site]).ended).code, 0);
+  assert.equal((await runCatalogue(['build', manifest, '--dir', paths.site])).code, 0);
   await rm(paths.site, { recursive: true });
   await placeSample(paths.site, now);
   assert.ok(needsSample(paths.site));
@@ -63,7 +63,7 @@ test('FFMPEG comes before PATH, and a foreign file is opened by a current ffmpeg
   await makeSource(folder, 'a.mp4');
   const manifest = await writeManifest(folder, ['{ id: a, title: A, source: a.mp4, progressive: [36p] }']);
   const args = ['build', manifest, '--dir', join(folder, 'site')];
-  const { code, stderr } = await runCli(args, { env: { PATH: '', FFMPEG: '' } }).ended;
+  const { code, stderr } = await runCatalogue(args, { PATH: '', FFMPEG: '' });
   assert.equal(code, 1);
   assert.match(stderr, /^sluice catalogue: ffmpeg was not found; install it with: [^\n]*\n$/);
 });

@@ -10,7 +10,7 @@ import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
 import { verifyStage } from '../../src/catalogue/verify/verify-stream.ts';
 import { damageOf, readLines, reseal } from './damage.ts';
 import { inside, outside } from './damages.ts';
-import { makeBuild, makeSource, runCli, sharedSite, systemFfmpeg, writeManifest } from './fixture.ts';
+import { makeBuild, makeSource, runCatalogue, sharedSite, systemFfmpeg, writeManifest } from './fixture.ts';
 
 describe('verify', () => {
   const publish = sharedSite(async (build) => {
@@ -82,12 +82,12 @@ describe('verify', () => {
 
   test('on the command line: exit code 0 for a good site, 1 and every fault for a bad one', async (t) => {
     const paths = await copy(t);
-    const fine = await runCli(['verify', '--decode', '--dir', paths.site]).ended;
+    const fine = await runCatalogue(['verify', '--decode', '--dir', paths.site]);
     assert.deepEqual([fine.code, fine.stderr], [0, '']);
     assert.match(fine.stdout, /all is well/);
     await rm(join(paths.site, 'health.txt'));
     await rm(join(paths.site, 'media/a/poster.jpg'));
-    const bad = await runCli(['verify', '--dir', paths.site]).ended;
+    const bad = await runCatalogue(['verify', '--dir', paths.site]);
     assert.equal(bad.code, 1);
     assert.match(bad.stdout, /fault: health\.txt[\s\S]*fault: media\/a\/poster\.jpg[\s\S]*faults/);
   });
@@ -106,12 +106,12 @@ describe('verify', () => {
     const script = `#!/bin/sh\n"${build.encoder.path}" "$@" || exit $?\n${cut}\nexit 0\n`;
     await writeFile(wrapper, script, { mode: 0o755 });
     const args = ['build', manifest, '--dir', build.paths.site];
-    const bad = await runCli(args, { env: { FFMPEG: wrapper } }).ended;
+    const bad = await runCatalogue(args, { FFMPEG: wrapper });
     assert.equal(bad.code, 3);
     assert.match(bad.stderr, /^sluice catalogue: stream b: .*: a box at \d+ runs past the end; is the disk full\?\n$/);
     assert.deepEqual(await listFiles(build.paths.site), before);
     assert.deepEqual((await verifySite({ paths: build.paths })).faults, []);
-    assert.equal((await runCli(args).ended).code, 0);
+    assert.equal((await runCatalogue(args)).code, 0);
     assert.deepEqual((await verifySite({ paths: build.paths })).faults, []);
   });
 });

@@ -5,10 +5,9 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { runCli } from '../../src/cli/run-cli.ts';
 import { adminToken } from './app.ts';
+import { type CliResult, runInProcess } from './cli-in-process.ts';
 import { until } from './wait.ts';
 
 export const program = fileURLToPath(new URL('../../bin/sluice.js', import.meta.url));
@@ -23,11 +22,7 @@ process.on('exit', () => {
 /** What tells the command line which service to call, as the administrator. */
 export const envOf = (url: string): Record<string, string> => ({ SLUICE_API_URL: url, SLUICE_TOKEN: adminToken });
 
-export interface CliResult {
-  code: number;
-  stdout: string;
-  stderr: string;
-}
+export type { CliResult };
 
 export interface Started {
   child: ChildProcess;
@@ -92,15 +87,6 @@ export async function cli(
   options: CliOptions = {},
 ): Promise<CliResult> {
   if (needProcess.includes(args[0]!)) return startCli(args, env, options).ended;
-  const written = { stdout: '', stderr: '' };
-  const sink = (name: 'stdout' | 'stderr') => ({ write: (text: string) => (written[name] += text) });
-  const code = await runCli(args, {
-    env: { PATH: process.env.PATH, HOME: home, ...env },
-    cwd: options.cwd ?? home,
-    stdin: Readable.from([options.input ?? '']),
-    stdout: sink('stdout'),
-    stderr: sink('stderr'),
-    now: Date.now,
-  });
-  return { code, ...written };
+  const { cwd = home, input } = options;
+  return runInProcess(args, { env: { PATH: process.env.PATH, HOME: home, ...env }, cwd, input: input ?? '' });
 }
