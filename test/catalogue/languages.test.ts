@@ -6,7 +6,8 @@ import { describe, test } from 'node:test';
 import * as hlsParser from 'hls-parser';
 import { listFiles } from '../../src/catalogue/files.ts';
 import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
-import { encoders, execute, makeBuild, writeManifest, writeSource } from './fixture.ts';
+import { encoders, makeBuild, writeManifest, writeSource } from './fixture.ts';
+import { loudness } from './look.ts';
 
 hlsParser.setOptions({ strictMode: true, silent: true, allowClosedCaptionsNone: true });
 
@@ -45,17 +46,6 @@ async function makeFilm(folder: string): Promise<void> {
   ];
   const codecs = ['-c:v', 'libx264', '-preset', 'ultrafast', '-c:a', 'flac', '-c:s', 'srt'];
   await writeSource(join(folder, 'film.mkv'), [...inputs, ...maps, ...about, ...codecs]);
-}
-
-/** Integrated loudness and true peak, by a meter that is not the filter that changed them. */
-async function loudness(path: string): Promise<{ lufs: number; peak: number }> {
-  const args = ['-hide_banner', '-nostats', '-i', path, '-map', '0:a', '-af', 'ebur128=peak=true', '-f', 'null', '-'];
-  const { stderr } = await execute('ffmpeg', args);
-  const summary = stderr.slice(stderr.lastIndexOf('Summary:'));
-  return {
-    lufs: Number(/I: +(-?[\d.]+) LUFS/.exec(summary)![1]),
-    peak: Number(/Peak: +(-?[\d.]+) dBFS/.exec(summary)![1]),
-  };
 }
 
 for (const [which, find] of encoders) {

@@ -8,7 +8,8 @@ import * as hlsParser from 'hls-parser';
 import { languageTag } from '../../src/catalogue/media/describe-input.ts';
 import { readFragments } from '../../src/catalogue/media/fragments.ts';
 import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
-import { encoders, execute, makeBuild, writeManifest, writeSource } from './fixture.ts';
+import { type Cleanup, encoders, makeBuild, writeManifest, writeSource } from './fixture.ts';
+import { decodeFiles, loudness } from './look.ts';
 
 const FRAME_S = 1 / 25;
 
@@ -20,22 +21,29 @@ async function makeFilm(path: string, pictureS: number, sounds: { seconds: numbe
   await writeSource(path, [...picture, ...inputs, ...maps, ...codecs, ...more]);
 }
 
+const SAMPLES = ['-f', 's16le', '-ac', '1', '-ar', '48000'];
+const samplesIn = (bytes: Buffer) => new Int16Array(bytes.buffer, bytes.byteOffset, bytes.length >> 1);
+
 /** Seconds of sound that come out of a decoder. */
-async function decodedSeconds(path: string): Promise<number> {
-  const args = ['-v', 'error', '-i', path, '-map', '0:a', '-f', 's16le', '-ac', '1', '-ar', '48000', '-'];
-  const { stdout } = await execute('ffmpeg', args, { encoding: 'buffer', maxBuffer: 1e8 });
-  return (stdout as unknown as Buffer).length / 2 / 48_000;
+async function decodedSeconds(t: Cleanup, paths: string[]): Promise<number[]> {
+  const sounds = await decodeFiles(
+    t,
+    paths.map((path, i) => ({ path, output: ['-map', `${i}:a`, ...SAMPLES] })),
+  );
+  return sounds.map((bytes) => samplesIn(bytes).length / 48_000);
 }
 
-/** The loudest pitch of a file, from the number of times its wave crosses zero. */
-async function pitch(path: string): Promise<number> {
-  const args = ['-v', 'error', '-ss', '0.2', '-t', '1', '-i', path, '-map', '0:a', '-f', 's16le', '-ac', '1', '-'];
-  const { stdout } = await execute('ffmpeg', [...args.slice(0, -1), '-ar', '48000', '-'], { encoding: 'buffer' });
-  const bytes = stdout as unknown as Buffer;
-  const samples = new Int16Array(bytes.buffer, bytes.byteOffset, bytes.length >> 1);
-  let crossings = 0;
-  for (let i = 1; i < samples.length; i++) if (samples[i]! >= 0 !== samples[i - 1]! >= 0) crossings++;
-  return crossings / 2 / (samples.length / 48_000);
+/** The loudest pitch of each file, from the number of times its wave crosses zero. */
+async function pitches(t: Cleanup, paths: string[]): Promise<number[]> {
+  const sounds = await decodeFiles(
+    t,
+    paths.map((path, i) => ({ path, input: ['-ss', '0.2', '-t', '1'], output: ['-map', `${i}:a`, ...SAMPLES] })),
+  );
+  return sounds.map(samplesIn).map((samples) => {
+    let crossings = 0;
+    for (let i = 1; i < samples.length; i++) if (samples[i]! >= 0 !== samples[i - 1]! >= 0) crossings++;
+    return crossings / 2 / (samples.length / 48_000);
+  });
 }
 
 for (const [which, find] of encoders) {
@@ -55,10 +63,8 @@ for (const [which, find] of encoders) {
         // Matroska shifts the picture by the sound encoder's delay: a frame more is shown.
         assert.ok(Math.abs(stream.duration_s - seconds) <= FRAME_S + 0.001, String(stream.duration_s));
         const media = (name: string) => join(build.paths.site, 'media', stream.id, name);
-        for (const name of ['36p.mp4', 'hls/a-32.mp4']) {
-          const sound = await decodedSeconds(media(name));
-          assert.ok(Math.abs(sound - stream.duration_s) <= FRAME_S + 0.001, `${stream.id}/${name}: ${sound}`);
-        }
+        for (const sound of await decodedSeconds(t, ['36p.mp4', 'hls/a-32.mp4'].map(media)))
+          assert.ok(Math.abs(sound - stream.duration_s) <= FRAME_S + 0.001, `${stream.id}: ${sound}`);
         const playlist = hlsParser.parse(
           await readFile(media('hls/a-32.m3u8'), 'utf8'),
         ) as hlsParser.types.MediaPlaylist;
@@ -88,11 +94,11 @@ for (const [which, find] of encoders) {
       assert.match(await main('two'), /TYPE=AUDIO.*DEFAULT=YES,AUTOSELECT=YES,LANGUAGE="de",/);
       assert.match(await main('told'), /LANGUAGE="gsw-CH",/);
       assert.doesNotMatch(await main('plain'), /LANGUAGE/);
-      const heard = await pitch(join(build.paths.site, 'media/two/36p.mp4'));
-      assert.ok(Math.abs(heard - 900) < 20, String(heard));
+      const [heard] = await pitches(t, [join(build.paths.site, 'media/two/36p.mp4')]);
+      assert.ok(Math.abs(heard! - 900) < 20, String(heard));
     });
 
-    test('six channels are offered as 5.1 beside stereo, with one set of video fragments for both', async (t) => {
+    test('six channels are offered as 5.1 beside stereo, both as loud as asked for, with one set of video fragments', async (t) => {
       const build = await makeBuild(t, await find());
       const { folder } = build;
       const six =
@@ -122,13 +128,21 @@ for (const [which, find] of encoders) {
       );
       assert.ok(variants[1]!.bandwidth > variants[0]!.bandwidth);
       // The fourth is for low tones, of which there are none; the third is the loudest pitch of the source, and in its place.
-      const channel = async (number: number) => {
-        const pan = `pan=mono|c0=c${number},volumedetect`;
-        const args = ['-hide_banner', '-nostats', '-i', media('hls/a-surround.mp4'), '-af', pan, '-f', 'null', '-'];
-        return Number(/max_volume: (-?[\d.]+) dB/.exec((await execute('ffmpeg', args)).stderr)![1]);
-      };
-      assert.ok((await channel(2)) > -25 && (await channel(3)) < -60, `${await channel(2)} ${await channel(3)}`);
-      assert.equal((await readFragments(media('hls/a-surround.mp4'))).track.channels, 6);
+      const path = media('hls/a-surround.mp4');
+      const channels = await decodeFiles(
+        t,
+        [2, 3].map((number, i) => ({ path, output: ['-map', `${i}:a`, '-af', `pan=mono|c0=c${number}`, ...SAMPLES] })),
+      );
+      const [third, fourth] = channels.map((bytes) => {
+        const loudest = samplesIn(bytes).reduce((most, sample) => Math.max(most, Math.abs(sample)), 0);
+        return 20 * Math.log10(loudest / 32768);
+      }) as [number, number];
+      assert.ok(third > -25 && fourth < -60, `${third} ${fourth}`);
+      assert.equal((await readFragments(path)).track.channels, 6);
+      for (const name of ['36p.mp4', 'hls/a-surround.mp4']) {
+        const { lufs, peak } = await loudness(media(name));
+        assert.ok(Math.abs(lufs + 20) <= 1 && peak <= -1, `${name}: ${lufs} LUFS, ${peak} dBFS`);
+      }
     });
 
     test('sound alone becomes a stream that shows its cover art, or a plain ground, to its last moment', async (t) => {
@@ -163,13 +177,17 @@ for (const [which, find] of encoders) {
       const told = build.events.filter(({ kind }) => kind === 'note');
       assert.deepEqual(told, [], 'the cover is what is shown');
       assert.deepEqual((await verifySite({ paths: build.paths, decoder: build.encoder })).faults, []);
-      for (const [i, { id, duration_s }] of document.streams.entries()) {
+      const paths = document.streams.map(({ id }) => join(build.paths.site, 'media', id, '36p.mp4'));
+      const heard = await pitches(t, paths);
+      const pixel = ['-frames:v', '1', '-vf', 'scale=1:1,format=rgb24', '-f', 'rawvideo'];
+      const last = await decodeFiles(
+        t,
+        paths.map((path, i) => ({ path, input: ['-sseof', '-0.3'], output: ['-map', `${i}:v`, ...pixel] })),
+      );
+      for (const [i, { duration_s }] of document.streams.entries()) {
         assert.ok(duration_s >= 2.3 && duration_s <= 2.61, `${names[i]}: ${duration_s}`);
-        const path = join(build.paths.site, 'media', id, '36p.mp4');
-        assert.ok(Math.abs((await pitch(path)) - 300 - 200 * i) < 20, names[i]);
-        const last = ['-v', 'error', '-sseof', '-0.3', '-i', path, '-frames:v', '1', '-vf', 'scale=1:1,format=rgb24'];
-        const { stdout } = await execute('ffmpeg', [...last, '-f', 'rawvideo', '-'], { encoding: 'buffer' });
-        const [red, green] = stdout as unknown as Buffer;
+        assert.ok(Math.abs(heard[i]! - 300 - 200 * i) < 20, names[i]);
+        const [red, green] = last[i]!;
         const expected = i < 2 ? [200, 50] : [23, 34];
         assert.ok(
           Math.abs(red! - expected[0]!) < 8 && Math.abs(green! - expected[1]!) < 8,
