@@ -323,25 +323,35 @@ describe('gallery', { skip: noBrowser }, () => {
     assert.deepEqual(wrong, []);
   });
 
-  test('the link that is copied leads to the moment; the picture can stand apart; the keys are listed', async (t) => {
+  test('the link that is copied leads to the moment; the keys are listed', async (t) => {
     const { page, wrong } = await openPage(t, `${base}/#/film?t=5`);
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     await page.waitForFunction(() => document.getElementById('share')!.textContent === 'Copy link at 0:05');
     await page.click('#share');
     await page.waitForFunction(() => document.getElementById('announce')!.textContent === 'Copied');
     assert.equal(await page.evaluate(() => navigator.clipboard.readText()), `${base}/#/film?t=5`);
-    await ready(page);
-    if (await page.isVisible('#apart')) {
-      await page.click('#apart');
-      await page.waitForFunction(() => document.pictureInPictureElement !== null);
-      await page.click('#apart');
-      await page.waitForFunction(() => document.pictureInPictureElement === null);
-    }
     await page.keyboard.press('?');
     assert.match((await page.textContent('#keys'))!, /Picture in picture/);
     await page.keyboard.press('Escape');
     assert.equal(await page.isVisible('#keys'), false);
     assert.equal(await page.isVisible('#watch'), true);
+    assert.deepEqual(wrong, []);
+  });
+
+  test('the picture stands apart, by button and by key, until the stream is closed', async (t) => {
+    const { page, wrong } = await openPage(t, `${base}/#/film`);
+    await ready(page);
+    const isApart = (apart: boolean) =>
+      page.waitForFunction((wanted) => (document.pictureInPictureElement !== null) === wanted, apart);
+    await page.click('#apart');
+    await isApart(true);
+    await page.click('#apart');
+    await isApart(false);
+    await page.locator('#player').focus();
+    await page.keyboard.press('i');
+    await isApart(true);
+    await page.click('#close');
+    await isApart(false);
     assert.deepEqual(wrong, []);
   });
 

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import * as hlsParser from 'hls-parser';
 import { sampleRenditions } from '../../scripts/sample-streams.ts';
+import { listFiles } from '../../src/catalogue/files.ts';
 import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
 import { type Cleanup, makeBuild, makeSource, quickCodec, type SourceOptions, writeManifest } from './fixture.ts';
 import { ended, launchPlayer, openPlayer, play, ready } from './player.ts';
@@ -66,6 +67,25 @@ test('an interlaced source keeps its frame rate, or shows every field where the 
   assert.deepEqual((await verifySite({ paths: build.paths })).faults, []);
   const rates = Object.fromEntries(document.streams.map(({ id, fps }) => [id, fps]));
   assert.deepEqual(rates, { single: 25, double: 50, ntsc: 59.94, film: 24 });
+});
+
+test('a rung that takes nearly as many bits as the next larger one is left out, with the sound that only it needs', async (t) => {
+  const build = await makeBuild(t);
+  await makeSource(build.folder, 'busy.mp4', { seconds: 2, size: '160x90' });
+  await makeSource(build.folder, 'plain.mp4', { seconds: 2, size: '160x90', filters: 'drawbox=t=fill:color=gray' });
+  await writeManifest(
+    build.folder,
+    ['busy', 'plain'].map((id) => `{ id: ${id}, title: T, source: ${id}.mp4, progressive: [36p] }`),
+  );
+  const { document } = await build.build();
+  assert.deepEqual((await verifySite({ paths: build.paths })).faults, []);
+  const tracks = async (id: string) => {
+    const names = await listFiles(join(build.paths.site, 'media', id, 'hls'));
+    return names.filter((name) => /^[av]-.*\.mp4$/.test(name));
+  };
+  assert.deepEqual(await tracks('busy'), ['a-32.mp4', 'a-48.mp4', 'v-36p.mp4', 'v-90p.mp4']);
+  assert.deepEqual(await tracks('plain'), ['a-48.mp4', 'v-90p.mp4']);
+  assert.deepEqual(Object.keys(document.streams[1]!.progressive), ['36p'], 'a file is there if it is asked for');
 });
 
 /** The master playlist with one of its variants. */
