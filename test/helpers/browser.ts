@@ -64,8 +64,9 @@ export function watch(page: Page): string[] {
  */
 function retryChangedNetwork(page: Page): void {
   const isChange = (text: string | undefined) => text?.includes('ERR_NETWORK_CHANGED') === true;
-  // Chromium's own page about the change may still be on its way when the page is opened again.
-  const isPageAboutIt = (text: string) => text.includes('interrupted by another navigation to "chrome-error:');
+  // Chromium's own page about the change may still be on its way when the page is opened again, or load that page by itself.
+  const isPageAboutIt = (text: string, url: string) =>
+    ['chrome-error:', `${url}"`].some((other) => text.includes(`interrupted by another navigation to "${other}`));
   let lost = 0;
   page.on('requestfailed', (request) => {
     if (['script', 'stylesheet'].includes(request.resourceType()) && isChange(request.failure()?.errorText)) lost++;
@@ -78,7 +79,7 @@ function retryChangedNetwork(page: Page): void {
         const response = await goto(...args);
         if (lost === lostBefore) return response;
       } catch (error) {
-        if (!isChange(String(error)) && !isPageAboutIt(String(error))) throw error;
+        if (!isChange(String(error)) && !isPageAboutIt(String(error), args[0])) throw error;
       }
     }
   };
