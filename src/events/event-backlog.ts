@@ -56,25 +56,28 @@ async function expandSlice(tx: Db, parts: { ids: IdSource; clock: Clock }, { acc
     .orderBy('sequence')
     .limit(eventsPerSlice)
     .execute();
+  const candidatesOf = listedOnce(tx);
+  const deliveries: NewDelivery[] = [];
+  const expanded: number[] = [];
   let left = webhooksPerSlice;
-  let done = 0;
   for (const row of rows) {
-    const candidates = await listCandidates(tx, row, left);
+    const candidates = (await candidatesOf(row)).slice(0, left);
     const subscribers = candidates.filter(
       (one) => (one.project_id === null || one.project_id === project_id) && includesKind(one.events, row.type),
     );
-    await insertFor(tx, parts, row, subscribers);
+    deliveries.push(...(await deliveriesOf(tx, parts, row, subscribers)));
     if (candidates.length === left) {
       await markExpanded(tx, row, candidates.at(-1)!.id);
       break;
     }
-    await deleteBacklog(tx, row);
-    done++;
+    expanded.push(row.sequence);
     left -= candidates.length;
   }
+  await insertDeliveries(tx, deliveries);
+  await deleteBacklog(tx, { account_id, project_id }, expanded);
   const project = await tx
     .updateTable('project')
-    .set((e) => ({ backlog: e('backlog', '-', done) }))
+    .set((e) => ({ backlog: e('backlog', '-', expanded.length) }))
     .where('id', '=', project_id)
     .returning(['backlog', 'deleted_at'])
     .executeTakeFirstOrThrow();
@@ -109,37 +112,49 @@ async function markExpanded(tx: Db, { account_id, project_id, sequence }: Backlo
     .execute();
 }
 
-async function deleteBacklog(tx: Db, { account_id, project_id, sequence }: BacklogRow): Promise<void> {
+async function deleteBacklog(tx: Db, { account_id, project_id }: ProjectKey, sequences: number[]): Promise<void> {
+  if (sequences.length === 0) return;
   await tx
     .deleteFrom('event_backlog')
     .where('account_id', '=', account_id)
     .where('project_id', '=', project_id)
-    .where('sequence', '=', sequence)
+    .where('sequence', 'in', sequences)
     .execute();
 }
 
-async function listCandidates(tx: Db, { account_id, after_webhook, last_webhook }: BacklogRow, limit: number) {
-  return tx
-    .selectFrom('webhook')
-    .select(['id', 'events', 'project_id', 'ordering'])
-    .where('account_id', '=', account_id)
-    .where('state', 'in', ['enabled', 'paused'])
-    .where('id', '>', after_webhook)
-    .where('id', '<=', last_webhook)
-    .orderBy('id')
-    .limit(limit)
-    .execute();
+type Candidate = Subscriber & { events: string; project_id: string | null };
+
+/** The webhooks that an event has still to go to, as many as fit into a slice: those of most events are the same. */
+function listedOnce(tx: Db): (row: BacklogRow) => Promise<Candidate[]> {
+  const listed = new Map<string, Promise<Candidate[]>>();
+  return ({ account_id, after_webhook, last_webhook }) => {
+    const range = `${after_webhook} ${last_webhook}`;
+    const candidates =
+      listed.get(range) ??
+      tx
+        .selectFrom('webhook')
+        .select(['id', 'events', 'project_id', 'ordering'])
+        .where('account_id', '=', account_id)
+        .where('state', 'in', ['enabled', 'paused'])
+        .where('id', '>', after_webhook)
+        .where('id', '<=', last_webhook)
+        .orderBy('id')
+        .limit(webhooksPerSlice)
+        .execute();
+    listed.set(range, candidates);
+    return candidates;
+  };
 }
 
-async function insertFor(
+async function deliveriesOf(
   tx: Db,
   { ids, clock }: { ids: IdSource; clock: Clock },
   { event_id, type }: BacklogRow,
   subscribers: Subscriber[],
-): Promise<void> {
+): Promise<NewDelivery[]> {
   const positions = await takePositions(tx, subscribers);
   const times = { created_at: clock.now(), due_at: deadlineOf(clock).now() };
-  const deliveries: NewDelivery[] = subscribers.map(({ id: webhook_id }) => ({
+  return subscribers.map(({ id: webhook_id }) => ({
     id: ids('dlv'),
     webhook_id,
     event_id,
@@ -147,5 +162,4 @@ async function insertFor(
     position: positions.get(webhook_id) ?? 0,
     ...times,
   }));
-  await insertDeliveries(tx, deliveries);
 }
