@@ -16,6 +16,7 @@ import {
   readLedger,
   type StreamRecord,
 } from './ledger.ts';
+import type { Rendition } from './manifest.ts';
 import { CHAPTERS_NAME } from './media/encode.ts';
 import { POSTER_NAME, progressiveName } from './media/encode-args.ts';
 import { MULTIVARIANT_NAME } from './media/package-hls.ts';
@@ -53,14 +54,26 @@ function captionFacts({ encoded }: StagedStream, at: (name: string) => string): 
 
 /** What people want to know before they watch: how fine the picture is, and what a file costs to load. */
 function sizeFacts(
-  before: StreamFacts | undefined,
+  record: StreamRecord | undefined,
   { encoded, files }: StagedStream,
 ): Pick<StreamFacts, 'width' | 'height' | 'bytes'> {
-  const isLarger = encoded.width > (before?.width ?? 0);
-  const { width = 0, height = 0 } = (isLarger ? encoded : before) ?? {};
+  const before = record?.facts;
+  const isLargest = encoded.width > (before?.width ?? 0) && !mayHaveLarger(record, encoded);
+  const { width = 0, height = 0 } = (isLargest ? encoded : before) ?? {};
+  const published = Object.entries(before?.progressive ?? {}).map(
+    ([label, path]) => [label, record!.files.get(path.slice(1))!.size] as const,
+  );
   const added = encoded.progressive.map(({ label }) => [label, files[progressiveName(label)]!.size] as const);
-  const bytes = { ...before?.bytes, ...Object.fromEntries(added) };
+  const bytes = Object.fromEntries([...published, ...added]);
   return { ...(width > 0 ? { width, height } : {}), ...(Object.keys(bytes).length > 0 ? { bytes } : {}) };
+}
+
+/** Of a stream from before sizes were written down, only the ladder tells whether what is added is larger. */
+function mayHaveLarger(record: StreamRecord | undefined, { progressive, hls }: StagedStream['encoded']): boolean {
+  if (record === undefined || record.facts.width !== undefined) return false;
+  const largest = (renditions: Rendition[]) => Math.max(0, ...renditions.map((each) => each.width * each.height));
+  const published = [...record.progressive.values(), ...(record.hls ?? [])];
+  return largest(published) > largest([...progressive, ...(hls ?? [])]);
 }
 
 function factsOf(id: string, record: StreamRecord | undefined, staged: StagedStream): StreamFacts {
@@ -74,7 +87,7 @@ function factsOf(id: string, record: StreamRecord | undefined, staged: StagedStr
     hls: record?.facts.hls ?? (staged.encoded.hls === null ? null : at(MULTIVARIANT_NAME)),
     poster: record?.facts.poster ?? at(POSTER_NAME),
     thumbnails: record?.facts.thumbnails ?? at('thumbs.vtt'),
-    ...sizeFacts(record?.facts, staged),
+    ...sizeFacts(record, staged),
     ...(record?.facts.captions ? { captions: record.facts.captions } : captionFacts(staged, at)),
     ...(staged.encoded.audio.length > 0 ? { audio: staged.encoded.audio } : {}),
     ...(record?.facts.audio ? { audio: record.facts.audio } : {}),

@@ -2,7 +2,7 @@
 // byte that readers or caches may hold.
 import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
-import { appendFile, cp, readFile } from 'node:fs/promises';
+import { appendFile, cp, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { hashFile, listFiles } from '../../src/catalogue/files.ts';
@@ -70,5 +70,34 @@ test('a stream that is added to it changes nothing of the others, and what was w
   const text = await readFile(join(build.paths.site, 'api/streams.json'), 'utf8');
   const earlier = JSON.parse(await readFile(join(import.meta.dirname, 'earlier-site/site/api/streams.json'), 'utf8'));
   assert.deepEqual(JSON.parse(text).streams.slice(0, 2), earlier.streams);
+  assert.deepEqual((await verifySite({ paths: build.paths })).faults, []);
+});
+
+test('a smaller file that is added to a stream of it hides nothing of the larger one', async (t) => {
+  const build = await copyEarlier(t);
+  const before = await digestsOf(build);
+  const manifest = join(build.folder, 'catalogue.yaml');
+  const text = await readFile(manifest, 'utf8');
+  const [rendition] = /^ {2}- \{ label: 36p.*\n/m.exec(text)!;
+  const smaller = rendition
+    .replace('36p', 'tiny')
+    .replace(/width: \d+/, 'width: 32')
+    .replace(/height: \d+/, 'height: 18');
+  await writeFile(
+    manifest,
+    text.replace(rendition, smaller + rendition).replaceAll('progressive: [', 'progressive: [tiny, '),
+  );
+  const { document } = await build.build();
+  for (const stream of document.streams) {
+    assert.equal(stream.width, undefined, 'nobody wrote down how large the larger one is');
+    const sizes = ['36p', 'tiny'].map(async (label) => {
+      const { size } = await stat(join(build.paths.site, stream.progressive[label]!));
+      return [label, size] as const;
+    });
+    assert.deepEqual(stream.bytes, Object.fromEntries(await Promise.all(sizes)));
+  }
+  const after = await digestsOf(build);
+  const media = Object.keys(before).filter((name) => name.startsWith('media/') && !name.includes('SHA256SUMS'));
+  for (const name of media) assert.equal(after[name], before[name], name);
   assert.deepEqual((await verifySite({ paths: build.paths })).faults, []);
 });
