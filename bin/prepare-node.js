@@ -1,5 +1,6 @@
 // The first thing an install does, run by the Node.js that runs npm: makes `node` in npm scripts the one that comes with
-// the install, or says in one line what keeps that from starting here.
+// the install, or says in one line what keeps that from starting here. It runs as `preprepare`: with a script `prepare` npm warns
+// of every install of the packed package, in which it never runs.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, symlinkSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';

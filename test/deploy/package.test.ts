@@ -97,6 +97,11 @@ describe('the package', () => {
       );
   });
 
+  test('npm has no script of it to warn of', () => {
+    const { scripts } = JSON.parse(readFileSync(join(installed(), 'package.json'), 'utf8'));
+    for (const name of ['preinstall', 'install', 'postinstall', 'prepare']) assert.ok(!(name in scripts), name);
+  });
+
   test('the files that it names for service managers are in it', () => {
     for (const unit of ['sluice.service', 'sluice.socket']) {
       const text = readFileSync(join(installed(), 'deploy', unit), 'utf8');
