@@ -1,5 +1,5 @@
 // Who changed what, when, and what it was before.
-import { useState } from 'react';
+import { Fragment, useState } from 'react';
 import type { AuditEntry, Token } from '../../../src/client/index.ts';
 import { Copyable } from '../components/display/copy.tsx';
 import { ShortIds } from '../components/display/id.tsx';
@@ -215,9 +215,17 @@ function parsedOr(json: string, otherwise: unknown): unknown {
   }
 }
 
+/** The names in a list of them, such as those of variables. */
+function namesIn(json: string): string[] | null {
+  const parsed = parsedOr(json, null);
+  return Array.isArray(parsed) && parsed.every((item) => typeof item === 'string') ? parsed : null;
+}
+
 function Change({ from, to }: Pick<AuditEntry['changes'][number], 'from' | 'to'>) {
   if (from === null && to === null) return 'has another value';
   if (from === null) return <code>{readable(to!)}</code>;
+  const [before, after] = [namesIn(from), to === null ? null : namesIn(to)];
+  if (before && after && before.length + after.length > 0) return <Names before={before} after={after} />;
   return (
     <>
       <del>{readable(from)}</del>
@@ -229,6 +237,17 @@ function Change({ from, to }: Pick<AuditEntry['changes'][number], 'from' | 'to'>
       )}
     </>
   );
+}
+
+/** What came and what went: of a long list the same names would be said twice. */
+function Names({ before, after }: { before: string[]; after: string[] }) {
+  const [gone, come] = [before.filter((name) => !after.includes(name)), after.filter((name) => !before.includes(name))];
+  if (gone.length + come.length === 0) return 'in another order';
+  return [...gone.map((name) => `− ${name}`), ...come.map((name) => `+ ${name}`)].map((text) => (
+    <Fragment key={text}>
+      <code>{text}</code>{' '}
+    </Fragment>
+  ));
 }
 
 const shownAtOnce = 6;
