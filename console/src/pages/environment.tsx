@@ -32,7 +32,7 @@ import { Revisions } from '../components/sections/revisions.tsx';
 import { useDeployment, useEnvironment } from '../environments.ts';
 import { navigate, type Params } from '../router.ts';
 import { useCan, useSignedIn } from '../session.ts';
-import { useRead } from '../use-read.ts';
+import { useList, useRead } from '../use-read.ts';
 import { LogsTab } from './logs.tsx';
 import { useProject } from './project.tsx';
 
@@ -266,7 +266,7 @@ export function CanaryCard({ project, id, environment, summary }: CanaryCardProp
       </div>
       <CanarySteps deployment={data} policy={environment.canary} />
       <ShareBar shares={sharesOf(environment)} />
-      {canary && <Verdict deployment={data} canary={canary} policy={environment.canary} />}
+      {canary && <Verdict deployment={data} canary={canary} policy={environment.canary} url={environment.url} />}
     </section>
   );
 }
@@ -274,6 +274,8 @@ export function CanaryCard({ project, id, environment, summary }: CanaryCardProp
 function NothingDeployed({ project, environment }: { project: string; environment: Environment }) {
   const can = useCan();
   const { data } = useProject(project);
+  const regions = useList('regions', (each, page) => each.regions.list(page).page());
+  const isStandin = regions.data?.find(({ name }) => name === environment.region)?.engine === 'standin';
   return (
     <div className="halves">
       {can('deployments:write') && environment.locked === null && (
@@ -283,9 +285,19 @@ function NothingDeployed({ project, environment }: { project: string; environmen
         </section>
       )}
       <Empty title="Nothing is deployed here yet.">
+        {isStandin ? (
+          <p>
+            The region {environment.region} is a stand-in: small web servers take the place of containers, and any name
+            of an image will do, such as <code>registry.example/shop:1</code>.
+          </p>
+        ) : (
+          <p>
+            Any image with a web server will do: it has to listen on the port in its variable <code>PORT</code>, or on
+            the one that it exposes.
+          </p>
+        )}
         <p>
-          Any image with a web server will do: it has to listen on the port in its variable <code>PORT</code>, or on the
-          one that it exposes. It answers at <code>{environment.url}</code>. On the command line:
+          It answers at <code>{environment.url}</code>. On the command line:
         </p>
         <Copyable
           text={`npx sluice deploy registry.example/shop:1.4 --project ${data?.slug ?? 'shop'} --env ${environment.name}`}

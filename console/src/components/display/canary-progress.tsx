@@ -95,10 +95,12 @@ interface VerdictProps {
   deployment: Deployment;
   canary: Canary;
   policy: Environment['canary'] | null;
+  /** Where requests come from. */
+  url: string;
 }
 
 /** One sentence with the numbers it rests on, what happens next, and how far it is from a verdict. */
-export function Verdict({ deployment: { revision, previous_revision: live }, canary, policy }: VerdictProps) {
+export function Verdict({ deployment: { revision, previous_revision: live }, canary, policy, url }: VerdictProps) {
   const { analysis, phase } = canary;
   const { verdict, reason, evidence } = analysis;
   const { requests } = canary.canary;
@@ -120,6 +122,15 @@ export function Verdict({ deployment: { revision, previous_revision: live }, can
         </strong>{' '}
         {isExplained ? reason : requests > 0 && <Numbers canary={canary} live={live} />}{' '}
         {missing > 0 && `${count(missing)} more requests are needed to tell.`}{' '}
+        {requests === 0 && (
+          <>
+            They come from those who visit{' '}
+            <a href={url} target="_blank" rel="noreferrer">
+              {url}
+            </a>
+            : each visitor stays on one revision.
+          </>
+        )}{' '}
         {evidence.client_errors >= evidence.needed && `More of its answers are 4xx than of ${live}.`}
       </p>
       <p className="small">
