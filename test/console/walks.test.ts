@@ -517,7 +517,7 @@ describe('console', { skip: noBrowser }, () => {
     const seen = pages.map(async (page, index) => {
       await page.getByText(reason).first().waitFor({ timeout: withinMs });
       await page
-        .getByText(/Went down/)
+        .getByText(/[Ww]ent down/)
         .first()
         .waitFor({ timeout: withinMs });
       tookMs(`page ${paths[index] || '/'}`.replace(shop.project, '…'));

@@ -101,7 +101,7 @@ export function AllAlertsPage() {
                 },
                 { name: 'Message', cell: ({ message }) => message },
                 { name: 'Fired', cell: ({ fired_at }) => <Ago at={fired_at} /> },
-                { name: 'Resolved', cell: ({ resolved_at }) => (resolved_at ? <Ago at={resolved_at} /> : '–') },
+                { name: 'Resolved', cell: ({ resolved_at }) => resolved_at && <Ago at={resolved_at} /> },
               ]}
             />
           )

@@ -11,7 +11,10 @@ import { useRead } from '../use-read.ts';
 
 const shownAtOnce = 300;
 const keptWhileFollowing = 2000;
-const clock = new Intl.DateTimeFormat(undefined, { dateStyle: 'short', timeStyle: 'medium', hour12: false });
+const clock = new Intl.DateTimeFormat(undefined, {
+  ...{ month: 'short', day: 'numeric' },
+  ...{ hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false },
+});
 const streams = [
   ['', 'All'],
   ['stdout', 'stdout'],

@@ -170,7 +170,7 @@ export function Incidents({ incidents }: { incidents: Overview['incidents'] }) {
           <strong>
             {project_name} · {environment}
           </strong>{' '}
-          {state === 'down' ? 'Went down' : 'Became degraded'} <Ago at={since} />. {reason}{' '}
+          {state === 'down' ? 'went down' : 'became degraded'} <Ago at={since} />. {reason}{' '}
           <Link to={`/projects/${project_id}/environments/${environment}`}>
             See why
             <span className="unseen">

@@ -40,13 +40,14 @@ interface TimeChartProps {
 }
 
 const height = 168;
-const variables: Record<Tone | 'line' | 'muted' | 'bad', string> = {
+const variables: Record<Tone | 'line' | 'muted' | 'bad' | 'raised', string> = {
   stable: '--stable',
   canary: '--canary',
   other: '--edge',
   line: '--line',
   muted: '--muted',
   bad: '--bad',
+  raised: '--raised',
 };
 
 const colourOf = (name: keyof typeof variables): string =>
@@ -93,11 +94,14 @@ function drawMarks(
     const x = Math.round(plot.valToPos(at, 'x', true));
     if (x < bbox.left || x > bbox.left + bbox.width) continue;
     ctx.strokeStyle = colours.canary!;
-    ctx.fillStyle = colours.muted!;
     line(ctx, x, bbox.top, x, bbox.top + bbox.height);
     const width = ctx.measureText(text).width;
     const start = x + width + 8 * ratio > bbox.left + bbox.width ? x - width - 5 * ratio : x + 5 * ratio;
     if (start + width > free) continue;
+    // Lines may cross it.
+    ctx.fillStyle = colours.raised!;
+    ctx.fillRect(start - 2 * ratio, bbox.top + ratio, width + 4 * ratio, 13 * ratio);
+    ctx.fillStyle = colours.muted!;
     ctx.fillText(text, start, bbox.top + 10 * ratio);
     free = Math.min(start, x) - 6 * ratio;
   }
@@ -160,7 +164,8 @@ export function TimeChart({
         {
           width: Math.max(200, element.clientWidth),
           height,
-          padding: [8, 8, 0, 0],
+          // Half a label fits beside the last gridline, and none touches the lowest value.
+          padding: [8, 18, 0, 0],
           legend: { show: false },
           cursor: { points: { size: 6 }, drag: { x: false, y: false }, ...(group && { sync: { key: group } }) },
           scales: { y: { range: (_, __, max) => [0, Math.min(atMost, gridOf(max, atLeast, unit).top)] } },
@@ -168,7 +173,8 @@ export function TimeChart({
             {
               ...axis,
               grid: { show: false },
-              size: 26,
+              size: 30,
+              gap: 9,
               space: 70,
               values: (each, ticks) => {
                 const isLong = each.scales.x!.max! - each.scales.x!.min! > 2 * 86_400;

@@ -17,7 +17,7 @@ const units: [seconds: number, name: string][] = [
 export function duration(seconds: number): string {
   const whole = Math.max(0, Math.round(seconds));
   const index = units.findIndex(([size]) => whole >= size);
-  if (index === -1) return '0 s';
+  if (index === -1) return seconds > 0 ? 'less than 1 s' : '0 s';
   const [size, name] = units[index]!;
   const count = Math.floor(whole / size);
   const next = units[index + 1];
@@ -28,7 +28,7 @@ export function duration(seconds: number): string {
 /** One unit is enough: the exact time is there on hover. */
 export function relative(at: number, nowMs: number): string {
   const seconds = Math.round((nowMs - at) / 1000);
-  if (Math.abs(seconds) < 2) return 'now';
+  if (Math.abs(seconds) < 2) return seconds < 0 ? 'now' : 'just now';
   const [text] = /^\d+ \w+/.exec(duration(Math.abs(seconds)))!;
   return seconds > 0 ? `${text} ago` : `in ${text}`;
 }
@@ -43,7 +43,7 @@ export function Ago({ at, isShort = false }: { at: string; isShort?: boolean }) 
   const nowMs = useNow();
   return (
     <time dateTime={at} title={exact.format(new Date(at))}>
-      {relative(Date.parse(at), nowMs).replace(isShort ? / ago$/ : '', '')}
+      {relative(Date.parse(at), nowMs).replace(isShort ? /^just | ago$/ : '', '')}
     </time>
   );
 }

@@ -52,9 +52,16 @@ export function Tabs({ label, children }: { label: string; children: ReactNode }
   const path = usePath();
   // biome-ignore lint/correctness/useExhaustiveDependencies: another page has another current tab
   useEffect(() => {
-    const here = nav.current?.querySelector<HTMLElement>('.here');
-    if (!nav.current || !here) return;
-    nav.current.scrollLeft = here.offsetLeft - (nav.current.clientWidth - here.offsetWidth) / 2;
+    const tabs = nav.current!;
+    const show = () => {
+      const here = tabs.querySelector<HTMLElement>('.here');
+      if (here) tabs.scrollLeft = here.offsetLeft - (tabs.clientWidth - here.offsetWidth) / 2;
+    };
+    show();
+    // Also when a phone is turned.
+    const resized = new ResizeObserver(show);
+    resized.observe(tabs);
+    return () => resized.disconnect();
   }, [path]);
   return (
     <nav className="tabs" aria-label={label} ref={nav}>

@@ -70,7 +70,7 @@ function Banner() {
   if (until > now) {
     return (
       <p className="banner calm" role="status">
-        Rate limit reached: updates resume in {duration((until - now) / 1000)}.
+        Rate limit reached: updates resume in {duration(Math.ceil((until - now) / 1000))}.
       </p>
     );
   }
