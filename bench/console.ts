@@ -1,6 +1,7 @@
-// npm run bench -- console [projects | frames]: what the console costs in a real browser. With 1,001 projects and 10,000
-// deployments: how long from opening a page until its first row is there, beside a page that reads nothing; and how many
-// frames are dropped while a canary is live, beside a page on which nothing changes.
+// npm run bench -- console [projects | frames | shifts]: what the console costs in a real browser. With 1,001 projects and 10,000
+// deployments: how long from opening a page until its first row is there, beside a page that reads nothing; how many
+// frames are dropped while a canary is live, beside a page on which nothing changes; and how far what is on a page jumps
+// while its data arrives.
 import type { Browser, Page } from 'playwright-core';
 import { addProjects, signIn } from '../test/console/scene.ts';
 import { startApp } from '../test/helpers/app.ts';
@@ -11,8 +12,10 @@ const rounds = 7;
 const watchedMs = 20_000;
 /** A frame that comes later than this was dropped: one and a half of sixty a second. */
 const lateMs = 25;
+/** After that nothing more of a page arrives. */
+const settledMs = 2000;
 
-const parts = process.argv.slice(2).filter((word) => ['projects', 'frames'].includes(word));
+const parts = process.argv.slice(2).filter((word) => ['projects', 'frames', 'shifts'].includes(word));
 const wants = (part: string) => parts.length === 0 || parts.includes(part);
 
 const median = (values: number[]): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
@@ -77,6 +80,62 @@ const watchFrames = (page: Page): Promise<Frames> =>
     { watchedMs, lateMs },
   );
 
+/** The sum of all layout shifts of a page, as browsers count them: below 0.1 is what they call good. */
+async function shiftOf(page: Page, url: string, text: string): Promise<number> {
+  await page.goto(url);
+  await page.getByText(text).first().waitFor();
+  return page.evaluate(
+    (settledMs) =>
+      new Promise<number>((resolve) => {
+        let sum = 0;
+        const add = (entries: PerformanceEntryList) => {
+          for (const entry of entries) sum += (entry as PerformanceEntry & { value: number }).value;
+        };
+        const observer = new PerformanceObserver((list) => add(list.getEntries()));
+        observer.observe({ type: 'layout-shift', buffered: true });
+        setTimeout(() => {
+          add(observer.takeRecords());
+          resolve(sum);
+        }, settledMs);
+      }),
+    settledMs,
+  );
+}
+
+async function measureShifts(browser: Browser): Promise<void> {
+  const t = await startApp({ tokenLimit: 1_000_000 });
+  const shop = await Shop.open(t.url, { canary: { bake_s: 3600, advance: 'manual', max_error_rate: 1 } });
+  await shop.released('registry.example/shop:1');
+  const { id } = await shop.deploy('registry.example/shop:2', { strategy: 'canary', canary_percent: 25 });
+  await shop.reaches(id, 'canary');
+  await addProjects(t, 1000);
+  const load = shop.load(2);
+  const at = `${t.url}/console/projects`;
+  const pages = {
+    projects: [at, 'Project 0001'],
+    'a project': [`${at}/${shop.project}`, 'Activity'],
+    'an environment with a live canary': [`${at}/${shop.project}/environments/production`, 'p95 latency'],
+    'its deployment': [`${at}/${shop.project}/deployments/${id}`, 'p95 latency'],
+    'its settings': [`${at}/${shop.project}/environments/production/settings`, 'Canary analysis'],
+    deployments: [`${t.url}/console/deployments`, 'deployed in'],
+    'audit log': [`${t.url}/console/audit`, 'created a deployment'],
+  } satisfies Record<string, [url: string, text: string]>;
+  for (const viewport of [
+    { width: 1440, height: 900 },
+    { width: 390, height: 844 },
+  ]) {
+    const { page } = await openPage(browser, { viewport });
+    await signIn(page, t.url);
+    await page.getByText('1,001 projects').waitFor();
+    for (const [name, [url, text]] of Object.entries(pages)) {
+      console.log(`layout shift of ${name} at ${viewport.width} px: ${(await shiftOf(page, url, text)).toFixed(3)}`);
+    }
+    await page.context().close();
+  }
+  await load.stop();
+  await t.stop();
+}
+
 async function measureFrames(browser: Browser): Promise<void> {
   const t = await startApp({ tokenLimit: 1_000_000 });
   const shop = await Shop.open(t.url, { canary: { bake_s: 3600, advance: 'manual', max_error_rate: 1 } });
@@ -109,6 +168,7 @@ const browser = await launchBrowser();
 try {
   if (wants('projects')) await measureProjects(browser);
   if (wants('frames')) await measureFrames(browser);
+  if (wants('shifts')) await measureShifts(browser);
 } finally {
   await browser.close();
 }
