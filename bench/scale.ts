@@ -1,3 +1,4 @@
+// npm run bench -- scale growth: how waiting and idling grow with what nobody touches (scale/growth.ts).
 // npm run bench -- scale [environments]: what an installation of 100,000 environments on one PostgreSQL costs, part by
 // part. The rows are written in bulk; the queries and loops are the service's own. docs/scale.md says what follows from
 // it. PostgreSQL and this process share the machine, and PostgreSQL does not wait for its disk (fsync is off).
@@ -10,6 +11,7 @@ import { until } from '../test/helpers/wait.ts';
 import { note } from './lib/report.ts';
 import { type Cost, costOf, reportCost } from './scale/cost.ts';
 import { measureDeliveries, measureEvents, measureRetention } from './scale/events.ts';
+import { benchGrowth } from './scale/growth.ts';
 import { measureAlerts, measureIdlePasses, measureRouterLoad, measureTraffic } from './scale/loops.ts';
 import { bytesPerRow, environment, type Installation, idOf, openInstallation } from './scale/scale-installation.ts';
 
@@ -91,23 +93,28 @@ function measureSchedule(): void {
   note('choosing what is due, once for all', `${ms.toFixed(0)} ms`, `${((ms * 1000) / taken).toFixed(1)} µs each`);
 }
 
-const startedAt = performance.now();
-const since = () => `${((performance.now() - startedAt) / 1000).toFixed(0)} s`;
-const installation = await openInstallation(count);
-try {
-  note(`${count.toLocaleString('en')} environments written`, since());
-  measureSchedule();
-  await measureRouterLoad(installation);
-  await measureBytes(installation, await measureIdlePasses(installation, 30_000));
-  await measureTraffic(installation);
-  await measureAlerts(installation);
-  await measureEvents(installation, 5000);
-  await measureDeliveries(installation, 50_000);
-  await tellBytes(installation, 'traffic', 'event', 'delivery', 'attempt');
-  await measureRetention(installation, 20_000);
-  await measureRollouts(installation, 10);
-  note('all of this', since());
-} finally {
-  await installation.close();
+async function benchUnitCosts(): Promise<void> {
+  const startedAt = performance.now();
+  const since = () => `${((performance.now() - startedAt) / 1000).toFixed(0)} s`;
+  const installation = await openInstallation(count);
+  try {
+    note(`${count.toLocaleString('en')} environments written`, since());
+    measureSchedule();
+    await measureRouterLoad(installation);
+    await measureBytes(installation, await measureIdlePasses(installation, 30_000));
+    await measureTraffic(installation);
+    await measureAlerts(installation);
+    await measureEvents(installation, 5000);
+    await measureDeliveries(installation, 50_000);
+    await tellBytes(installation, 'traffic', 'event', 'delivery', 'attempt');
+    await measureRetention(installation, 20_000);
+    await measureRollouts(installation, 10);
+    note('all of this', since());
+  } finally {
+    await installation.close();
+  }
 }
+
+if (process.argv.includes('growth')) await benchGrowth();
+else await benchUnitCosts();
 process.exit(0);

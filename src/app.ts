@@ -6,6 +6,7 @@ import { openDatabaseClock } from './db/database-clock.ts';
 import { isPooled } from './db/postgres-url.ts';
 import { RetentionClock } from './db/retention-clock.ts';
 import { type ResolveTxt, systemResolveTxt } from './domains/dns-checks.ts';
+import type { Engine } from './engines/engine.ts';
 import { accountFactor, accountKey, createGate, tokenLimit } from './http/api/gate.ts';
 import { databaseRateCells, memoryRateCells } from './http/api/rate-cells.ts';
 import { weighed } from './http/api/rate-limit.ts';
@@ -50,6 +51,8 @@ export interface Overrides extends NotificationOverrides {
   resolveTxt?: ResolveTxt;
   /** Whether the stand-in's instances end with this process. */
   standinInProcess?: boolean;
+  /** By region, in place of what the settings name. */
+  engines?: Record<string, Engine>;
   /** The router runs in these processes; without it, in this one. */
   routerWorkers?: RouterWorkers;
 }
@@ -146,7 +149,7 @@ async function buildApp(config: Config, overrides: Overrides & { log: Log }, end
   const common: Common = { ...store, ids, clock, retention, log, loops, quotas, processId: ids('run') };
   const admin = { db, ids, clock, dataDir: config.dataDir, configured: config.adminToken };
   const newAdminToken = config.roles.includes('api') ? await ensureAdminToken(admin) : null;
-  const { regions, lines } = await openRegions(config, common, overrides.standinInProcess ?? false);
+  const { regions, lines } = await openRegions(config, common, overrides);
   rest.add('regions', () => regions.close());
   await regions.checkAll();
   connectToOthers(common, config, rest);

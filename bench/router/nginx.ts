@@ -11,7 +11,13 @@ import { bodyAt } from './router-load.ts';
 export interface Nginx {
   port: number;
   workers(): number[];
-  stop(): Promise<void>;
+  /** Ends at once; gracefully: when the requests under way have their answers. */
+  stop(gracefully?: boolean): Promise<void>;
+}
+
+export interface NginxRouter extends Nginx {
+  /** Another backend, by `nginx -s reload`. */
+  moveTo(backendPort: number): void;
 }
 
 /** nginx workers that root starts run as another user, who must be able to read the files. */
@@ -21,23 +27,28 @@ function openDir(): string {
   return dir;
 }
 
+type HttpBlock = (port: number, dir: string) => string;
+
 async function startNginx(
-  http: (port: number, dir: string) => string,
+  http: HttpBlock,
   workers = 1,
   host = 'localhost',
-): Promise<Nginx> {
+): Promise<Nginx & { reload(http: HttpBlock): void }> {
   const dir = openDir();
   const port = await freePort();
   const temp = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
   for (const name of temp) mkdirSync(join(dir, name));
-  const config = `daemon off; worker_processes ${workers}; pid nginx.pid; error_log stderr crit;
+  const configure = (block: HttpBlock) => {
+    const config = `daemon off; worker_processes ${workers}; pid nginx.pid; error_log stderr crit;
     events { worker_connections 4096; }
     http {
       access_log off; keepalive_requests 100000000; sendfile on; tcp_nopush on; tcp_nodelay on;
       ${temp.map((name) => `${name}_temp_path ${dir}/${name};`).join(' ')}
-      ${http(port, dir)}
+      ${block(port, dir)}
     }`;
-  writeFileSync(join(dir, 'nginx.conf'), config);
+    writeFileSync(join(dir, 'nginx.conf'), config);
+  };
+  configure(http);
   const child = spawn('nginx', ['-e', 'stderr', '-p', dir, '-c', join(dir, 'nginx.conf')], {
     env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` },
     stdio: ['ignore', 'ignore', 'inherit'],
@@ -48,10 +59,23 @@ async function startNginx(
     if (tries > 200 || child.exitCode !== null) throw new Error('nginx does not start');
     await new Promise((resolve) => setTimeout(resolve, 25));
   }
-  return { port, workers: () => childrenOf(child.pid!, 'worker process'), stop: () => end(child) };
+  return {
+    port,
+    workers: () => childrenOf(child.pid!, 'worker process'),
+    stop: (gracefully = false) => end(child, gracefully ? 'SIGQUIT' : 'SIGTERM'),
+    reload(block) {
+      configure(block);
+      child.kill('SIGHUP');
+    },
+  };
 }
 
-function secureLines({ port, issued }: { port: number; issued: Issued }): string {
+export interface TlsPort {
+  port: number;
+  issued: Issued;
+}
+
+function secureLines({ port, issued }: TlsPort): string {
   const dir = openDir();
   writeFileSync(join(dir, 'cert.pem'), issued.certificate);
   writeFileSync(join(dir, 'key.pem'), issued.key);
@@ -74,7 +98,7 @@ export function startBackend(name: string): Promise<Nginx> {
 }
 
 /** With a certificate it also listens for TLS. */
-export function startNginxProxy(backendPort: number, tls?: { port: number; issued: Issued }): Promise<Nginx> {
+export function startNginxProxy(backendPort: number, tls?: TlsPort): Promise<Nginx> {
   return startNginx(
     (port) => `upstream backend { server 127.0.0.1:${backendPort}; keepalive 128; keepalive_requests 100000000; }
     server {
@@ -94,14 +118,24 @@ export function startNginxProxy(backendPort: number, tls?: { port: number; issue
 }
 
 /** What a router of ours does too: it finds the backend by host name, says who asks, and writes a line for each request. */
-export function startNginxRouter(hosts: string[], backendPort: number, workers: number): Promise<Nginx> {
-  const http = (port: number, dir: string) => `
+export async function startNginxRouter(
+  hosts: string[],
+  backendPort: number,
+  workers: number,
+  tls?: TlsPort,
+): Promise<NginxRouter> {
+  const secure = tls ? secureLines(tls) : '';
+  const to =
+    (backend: number): HttpBlock =>
+    (port, dir) =>
+      `
     map_hash_max_size 65536; map_hash_bucket_size 128;
     map $host $pool { ${hosts.map((host) => `${host} backend;`).join(' ')} }
     log_format line '$msec $remote_addr $host $request_method $uri $status $body_bytes_sent $upstream_header_time';
-    upstream backend { server 127.0.0.1:${backendPort}; keepalive 128; keepalive_requests 100000000; }
+    upstream backend { server 127.0.0.1:${backend}; keepalive 128; keepalive_requests 100000000; }
     server {
       listen 127.0.0.1:${port};
+      ${secure}
       access_log ${dir}/access.log line buffer=64k flush=1s;
       location / {
         if ($pool = "") { return 404; }
@@ -117,5 +151,6 @@ export function startNginxRouter(hosts: string[], backendPort: number, workers: 
         proxy_set_header Forwarded "for=$remote_addr;proto=$scheme;host=\\"$http_host\\"";
       }
     }`;
-  return startNginx(http, workers, hosts[0]!);
+  const { reload, ...nginx } = await startNginx(to(backendPort), workers, hosts[0]!);
+  return { ...nginx, moveTo: (backend) => reload(to(backend)) };
 }

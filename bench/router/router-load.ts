@@ -10,6 +10,7 @@ import { promisify } from 'node:util';
 interface WrkLoad {
   port: number;
   host: string;
+  path?: string;
   connections: number;
   seconds: number;
   /** How long each connection waits between two requests; 0: not at all. */
@@ -32,13 +33,20 @@ function ms(text: string | undefined): number {
 }
 
 /** Throws where a response is not 2xx or a connection breaks. */
-export async function loadHost({ port, host, connections, seconds, pauseMs = 0 }: WrkLoad): Promise<WrkResult> {
+export async function loadHost({
+  port,
+  host,
+  path = '/small',
+  connections,
+  seconds,
+  pauseMs = 0,
+}: WrkLoad): Promise<WrkResult> {
   const dir = mkdtempSync(join(tmpdir(), 'sluice-wrk-'));
   try {
     writeFileSync(join(dir, 'pace.lua'), `function delay() return ${pauseMs} end`);
     const paced = pauseMs > 0 ? ['-s', join(dir, 'pace.lua')] : [];
     const args = ['-t1', `-c${connections}`, `-d${seconds}s`, '--latency', '-H', `Host: ${host}`, ...paced];
-    const { stdout } = await promisify(execFile)('wrk', [...args, `http://127.0.0.1:${port}/small`]);
+    const { stdout } = await promisify(execFile)('wrk', [...args, `http://127.0.0.1:${port}${path}`]);
     if (/Non-2xx|Socket errors/.test(stdout)) throw new Error(`not every request succeeded:\n${stdout}`);
     return {
       requests: Number(/(\d+) requests in/.exec(stdout)![1]),

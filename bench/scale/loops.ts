@@ -2,7 +2,6 @@
 import { Watcher } from '../../src/alerts/watcher.ts';
 import { databaseLeases } from '../../src/deployments/reconcile/environment-leases.ts';
 import { Reconciler } from '../../src/deployments/reconcile/reconciler.ts';
-import type { Engine, EngineInstance } from '../../src/engines/engine.ts';
 import { createLoops } from '../../src/lib/loops.ts';
 import { Regions } from '../../src/regions/regions.ts';
 import { latencyBoundsMs } from '../../src/traffic/latency.ts';
@@ -15,29 +14,7 @@ import { storeMeasurements } from '../../src/traffic/traffic-queries.ts';
 import { median } from '../lib/measure.ts';
 import { note } from '../lib/report.ts';
 import { costOf, reportCost } from './cost.ts';
-import { bytesPerRow, environment, type Installation, idOf } from './scale-installation.ts';
-
-/** Runs what the rows say, and nothing else happens to it. */
-function calmEngine(count: number): Engine {
-  const all = Array.from({ length: count }, (_, n): EngineInstance => {
-    const host = `10.${Math.floor(n / 65_536)}.${Math.floor(n / 256) % 256}.${n % 256}`;
-    const labels = { project: idOf('prj', n), environment, revision: 1 };
-    return { ...labels, id: idOf('ins', n), state: 'running', exitCode: null, address: { host, port: 8080 } };
-  });
-  const nothing = async () => {};
-  return {
-    kind: 'kubernetes',
-    publishesOn: null,
-    probe: nothing,
-    prepare: async () => ({ digest: '' }),
-    keep: (_set, members) => members.map(nothing),
-    drop: nothing,
-    list: async () => all.slice(),
-    stop: nothing,
-    logs: async () => [],
-    close: nothing,
-  };
-}
+import { bytesPerRow, calmEngine, environment, type Installation, idOf } from './scale-installation.ts';
 
 /** One reconcile pass for every environment, or for as many as fit into the time. Gives the bytes of a lease. */
 export async function measureIdlePasses(installation: Installation, withinMs: number): Promise<number> {

@@ -7,6 +7,7 @@ import { type App, createApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
 import type { Db } from '../../src/db/database.ts';
 import type { Tables } from '../../src/db/tables.ts';
+import type { Engine, EngineInstance } from '../../src/engines/engine.ts';
 import { newEnvironment } from '../../src/environments/change-environment.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { createIds, type IdSource } from '../../src/lib/ids.ts';
@@ -43,7 +44,7 @@ async function fillTable<T extends keyof Tables>(
   }
 }
 
-async function fillInstallation(db: Db, count: number, nowMs: number): Promise<void> {
+export async function fillInstallation(db: Db, count: number, nowMs: number): Promise<void> {
   const times = { created_at: nowMs, updated_at: nowMs, version: 1 };
   const project_id = idIn('prj');
   const account_id = idIn('acc', `n % ${accounts}`);
@@ -109,6 +110,33 @@ async function fillRules(db: Db, count: number, nowMs: number, project_id: strin
   }
 }
 
+/** Events of one account that have had their deliveries. */
+export async function fillEvents(db: Db, accountId: string, count: number, atMs: number): Promise<void> {
+  const body = JSON.stringify({ id: idOf('evt', 0), type: 'deployment.succeeded', data: 'x'.repeat(900) });
+  const event = {
+    type: 'deployment.succeeded',
+    body,
+    created_at: atMs,
+    account_id: accountId,
+    project_id: idOf('prj', 0),
+  };
+  await fillTable(db, 'event', event, { id: idIn('evt'), sequence: 'n + 1', position: 'n + 1' }, count);
+  await db
+    .updateTable('project')
+    .set({ next_sequence: count + 2 })
+    .where('id', '=', idOf('prj', 0))
+    .execute();
+}
+
+/** Webhooks of other accounts, each of which wants every event of its account. */
+export async function fillEndpoints(db: Db, count: number, atMs: number): Promise<void> {
+  const times = { created_at: atMs, updated_at: atMs, version: 1 };
+  await fillTable(db, 'account', { created_at: atMs }, { id: idIn('acc'), name: `'account ' || n` }, count);
+  const webhook = { events: '["*"]', ordering: 'none', state: 'enabled', url: 'https://hooks.example/', ...times };
+  const rest = { secret_sealed: 'x'.repeat(80), next_position: 1, failures: 0 };
+  await fillTable(db, 'webhook', { ...webhook, ...rest }, { id: idIn('whk'), account_id: idIn('acc') }, count);
+}
+
 /** Events with one delivery each, due now; the first account has the first one, and so on. */
 export async function fillDeliveries(db: Db, round: number, count: number, dueMs: number): Promise<void> {
   const prefix = `00${round}`; // below every id of our time
@@ -122,6 +150,35 @@ export async function fillDeliveries(db: Db, round: number, count: number, dueMs
   const unclaimed = { ...delivery, lease_until: 0, attempts: 0, tried: 0 };
   const to = { id: id('dlv'), event_id: id('evt'), webhook_id: idIn('whk', `n % ${accounts}`) };
   await fillTable(db, 'delivery', unclaimed, to, count);
+}
+
+/** Runs what the rows say, and nothing else happens to it. */
+export function calmEngine(count: number): Engine {
+  const all = Array.from({ length: count }, (_, n): EngineInstance => {
+    const host = `10.${Math.floor(n / 65_536)}.${Math.floor(n / 256) % 256}.${n % 256}`;
+    const labels = { project: idOf('prj', n), environment, revision: 1 };
+    return {
+      ...labels,
+      id: idOf('ins', n),
+      state: 'running',
+      ready: true,
+      exitCode: null,
+      address: { host, port: 8080 },
+    };
+  });
+  const nothing = async () => {};
+  return {
+    kind: 'kubernetes',
+    publishesOn: null,
+    probe: nothing,
+    prepare: async () => ({ digest: '' }),
+    keep: (_set, members) => members.map(nothing),
+    drop: nothing,
+    list: async () => all.slice(),
+    stop: nothing,
+    logs: async () => [],
+    close: nothing,
+  };
 }
 
 export interface Installation {

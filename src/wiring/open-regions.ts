@@ -25,7 +25,7 @@ interface OpenRegion {
 export async function openRegions(
   config: Config,
   { db, clock, log }: Common,
-  standinInProcess: boolean,
+  { standinInProcess = false, engines = {} }: { standinInProcess?: boolean; engines?: Record<string, Engine> },
 ): Promise<{ regions: Regions; lines: string[] }> {
   const { dockerNetworks, dockerHostGraceS, dockerDiskMb, pullTimeoutS, registryMirrors, kubernetes } = config;
   const standinDir = standinInProcess ? null : config.dataDir;
@@ -44,7 +44,10 @@ export async function openRegions(
   const remembers = config.roles.includes('worker');
   const opened: OpenRegion[] = [];
   const needed = remembers || config.roles.includes('api') ? config.regions : [];
-  for (const region of needed) opened.push(await openRegion(db, region, settings, remembers));
+  for (const region of needed) {
+    const engine = engines[region.name];
+    opened.push(engine ? { name: region.name, engine, lines: [] } : await openRegion(db, region, settings, remembers));
+  }
   return { regions: new Regions(opened, clock, log), lines: opened.flatMap(({ lines }) => lines) };
 }
 
