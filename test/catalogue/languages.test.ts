@@ -13,7 +13,7 @@ hlsParser.setOptions({ strictMode: true, silent: true, allowClosedCaptionsNone: 
 
 const SECONDS = 8;
 
-/** Two languages, a description, captions, and three chapters. */
+/** Two languages, a description, a commentary, captions, and three chapters. */
 async function makeFilm(folder: string): Promise<void> {
   const tone = (hertz: number, level: number) => [
     '-f',
@@ -27,21 +27,22 @@ async function makeFilm(folder: string): Promise<void> {
   await writeFile(join(folder, 'chapters.ini'), chapters);
   const inputs = [
     ...['-f', 'lavfi', '-i', `testsrc2=s=64x36:r=10:d=${SECONDS}`],
-    ...[...tone(300, 0.02), ...tone(900, 0.5), ...tone(600, 0.1)],
+    ...[...tone(300, 0.02), ...tone(900, 0.5), ...tone(600, 0.1), ...tone(450, 0.1)],
     ...['-i', join(folder, 'inside.srt'), '-i', join(folder, 'chapters.ini')],
   ];
-  const maps = [0, 1, 2, 3, 4].flatMap((input) => ['-map', String(input)]);
+  const maps = [0, 1, 2, 3, 4, 5].flatMap((input) => ['-map', String(input)]);
   const about = [
     ...[
       '-map_metadata',
-      '5',
+      '6',
       '-map_chapters',
-      '5',
+      '6',
       '-metadata:s:a:0',
       'language=eng',
       '-metadata:s:a:1',
       'language=spa',
     ],
+    ...['-metadata:s:a:3', 'language=eng', '-disposition:a:3', 'comment'],
     ...['-metadata:s:a:2', 'language=eng', '-disposition:a:2', 'visual_impaired', '-metadata:s:s:0', 'language=ger'],
   ];
   const codecs = ['-c:v', 'libx264', '-preset', 'ultrafast', '-c:a', 'flac', '-c:s', 'srt'];
@@ -80,6 +81,7 @@ for (const [which, find] of encoders) {
         { language: 'en', name: 'English' },
         { language: 'es', name: 'Español' },
         { language: 'en', name: 'English, Audio description' },
+        { language: 'en', name: 'English, Commentary' },
       ]);
       assert.deepEqual(spanish!.audio, [{ language: 'es', name: 'Español' }]);
       assert.deepEqual([film!.width, film!.height], [64, 36]);
@@ -100,16 +102,18 @@ for (const [which, find] of encoders) {
       const main = hlsParser.parse(await text('film/hls/main.m3u8')) as hlsParser.types.MasterPlaylist;
       const [variant] = main.variants.filter((each) => !each.isIFrameOnly);
       assert.deepEqual(
-        variant!.audio.map(({ name, language, isDefault, characteristics }) => [
+        variant!.audio.map(({ name, language, isDefault, autoselect, characteristics }) => [
           name,
           language,
           isDefault,
+          autoselect,
           characteristics,
         ]),
         [
-          ['English', 'en', true, undefined],
-          ['Español', 'es', false, undefined],
-          ['English, Audio description', 'en', false, 'public.accessibility.describes-video'],
+          ['English', 'en', true, true, undefined],
+          ['Español', 'es', false, true, undefined],
+          ['English, Audio description', 'en', false, true, 'public.accessibility.describes-video'],
+          ['English, Commentary', 'en', false, false, 'public.auxiliary-content'],
         ],
       );
       assert.deepEqual(

@@ -15,7 +15,7 @@ import type { SourceFile } from './source-file.ts';
 import { vttClock } from './timed-text.ts';
 
 /** Raised when a change here makes other bytes from the same source and manifest. */
-export const RECIPE_REVISION = 5;
+export const RECIPE_REVISION = 6;
 
 export interface Sound extends AudioTrack {
   /** As viewers choose it. */

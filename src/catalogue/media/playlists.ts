@@ -211,10 +211,14 @@ function variantLines(variant: Variant, hasCaptions: boolean): string[] {
 const yesNo = (value: boolean) => (value ? 'YES' : 'NO');
 const characteristicsOf = (names: string[]) => (names.length === 0 ? '' : `CHARACTERISTICS="${names.join(',')}",`);
 
+/** A comment on the film, for example: only for those who choose it. */
+export const AUXILIARY = 'public.auxiliary-content';
+
 function audioLine(audio: AudioRendition): string {
   const { group, name, isDefault, language, characteristics, channels, uri } = audio;
+  const mayBeSelected = isDefault || !characteristics.includes(AUXILIARY);
   return (
-    `#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="${group}",NAME="${name}",DEFAULT=${yesNo(isDefault)},AUTOSELECT=YES,` +
+    `#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="${group}",NAME="${name}",DEFAULT=${yesNo(isDefault)},AUTOSELECT=${yesNo(mayBeSelected)},` +
     `${language === null ? '' : `LANGUAGE="${language}",`}${characteristicsOf(characteristics)}CHANNELS="${channels}",URI="${uri}"`
   );
 }

@@ -7,6 +7,7 @@ import { languageTag, type SourceTrack } from './describe-input.ts';
 import { type Sound, toLayout } from './encode-args.ts';
 import { type Ffmpeg, runFfmpeg, sourceInput } from './ffmpeg.ts';
 import type { CaptionTrack } from './package-hls.ts';
+import { AUXILIARY } from './playlists.ts';
 import type { ProbedSource } from './probe-source.ts';
 import type { SourceFile } from './source-file.ts';
 import { decodeText, parseCues, TimedTextError } from './timed-text.ts';
@@ -40,16 +41,23 @@ function unlikeOthers<T extends { name: string }>(items: T[]): T[] {
 const describes = (track: SourceTrack) =>
   track.roles.some((role) => ['visual impaired', 'descriptions'].includes(role));
 
+/** What else a sound is than what is said in the film, for people and for players. */
+function purposeOf(track: SourceTrack): { kind: string | null; characteristics: string[] } {
+  if (describes(track)) return { kind: 'Audio description', characteristics: ['public.accessibility.describes-video'] };
+  if (track.roles.includes('comment')) return { kind: 'Commentary', characteristics: [AUXILIARY] };
+  return { kind: null, characteristics: [] };
+}
+
 function soundOf(track: SourceTrack): Sound {
   const language = languageTag(track.language ?? undefined);
-  const kind = describes(track) ? 'Audio description' : track.roles.includes('comment') ? 'Commentary' : null;
+  const { kind, characteristics } = purposeOf(track);
   const spoken = [language === null ? null : languageName(language), kind].filter((part) => part !== null).join(', ');
   return {
     index: track.index,
     language,
     name: track.title ?? (spoken || 'Main'),
     channels: track.channels,
-    characteristics: describes(track) ? ['public.accessibility.describes-video'] : [],
+    characteristics,
     loudness: null,
     surroundLoudness: null,
   };
