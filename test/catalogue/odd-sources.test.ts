@@ -76,8 +76,12 @@ async function makeCaptioned(folder: string): Promise<void> {
   const input = ['-r', '10', '-f', 'h264', '-i', join(folder, 'captions'), '-f', 'lavfi', '-i', 'sine=d=1'];
   const subtitles = join(folder, 'a.srt');
   await writeFile(subtitles, '1\n00:00:00,100 --> 00:00:00,900\nHello\n');
-  const maps = ['-i', subtitles, '-map', '0', '-map', '1', '-map', '2', '-map', '0', '-c:v', 'copy'];
-  await writeSource(join(folder, 'captions.mkv'), [...input, ...maps, '-c:s', 'ass', '-c:a', 'aac']);
+  const maps = ['-i', subtitles, ...['0', '1', '2', '0', '2'].flatMap((from) => ['-map', from]), '-c:v', 'copy'];
+  const path = join(folder, 'captions.mkv');
+  await writeSource(path, [...input, ...maps, '-c:s:0', 'ass', '-c:s:1', 'srt', '-c:a', 'aac']);
+  // The last track is said to be of pictures.
+  const bytes = await readFile(path, 'latin1');
+  await writeFile(path, bytes.replace('S_TEXT/UTF8', 'S_HDMV/PGS\0'), 'latin1');
 }
 
 const notesOf = (build: TestBuild) => build.events.flatMap((event) => (event.kind === 'note' ? [event.text] : []));
@@ -148,6 +152,8 @@ for (const [which, find] of encoders) {
       const lost = notesOf(build).find((note) => note.startsWith('captions: not carried over: '))!;
       assert.match(lost, /captions inside the picture \(CEA-608\)/);
       assert.match(lost, /video track 3 \(h264\)/);
+      assert.match(lost, /subtitle track 4 \(hdmv_pgs_subtitle\)/);
+      assert.equal(stream('captions').captions?.length, 1, 'those that are text are there');
     });
   });
 }
@@ -169,6 +175,14 @@ test('sound that goes on for hours after the picture is refused, with what would
   await writeSource(join(build.folder, 'a.mkv'), [...long, ...quick, '-c:a', 'aac']);
   await writeManifest(build.folder, ['{ id: a, title: T, source: a.mkv, progressive: [36p] }']);
   await assert.rejects(build.build(), /a\.mkv: its sound goes on for 250 minutes after its picture.* cut its sound/);
+});
+
+test('a source whose last frame comes after days is refused before the time until then is encoded', async (t) => {
+  const build = await makeBuild(t);
+  const days = ['-f', 'lavfi', '-i', 'testsrc2=s=64x36:r=1:d=3,setpts=N*100000/TB', '-vsync', 'vfr', ...quick];
+  await writeSource(join(build.folder, 'a.mkv'), days);
+  await writeManifest(build.folder, ['{ id: a, title: T, source: a.mkv, progressive: [36p] }']);
+  await assert.rejects(build.build(), /a\.mkv lasts \d+ hours, a stream 48 hours at most; cut it up/);
 });
 
 test('a picture of more than 8K is refused before it is decoded', async (t) => {

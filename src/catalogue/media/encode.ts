@@ -131,6 +131,15 @@ function heldFrames(source: SourceFile, facts: SourceFacts, sounds: Sound[], pac
   return framesIn(soundEndS, facts.rate) - framesIn(packets.videoEndS, facts.rate);
 }
 
+/** A small file can state any time for its last frame, and every second until then has to be encoded. */
+const LONGEST_STREAM_S = 48 * 3600;
+
+function checkLength({ name }: SourceFile, seconds: number): void {
+  if (seconds <= LONGEST_STREAM_S) return;
+  const hours = (value: number) => `${Math.round(value / 3600)} hours`;
+  throw new CatalogueError(`${name} lasts ${hours(seconds)}, a stream ${hours(LONGEST_STREAM_S)} at most; cut it up`);
+}
+
 /** What a source has and its stream will not have. */
 function notCarriedOver({ tracks, captionsInside, picture: shown }: SourceFacts, carried: number[]): string[] {
   const isPicture = (track: SourceTrack) =>
@@ -231,6 +240,7 @@ export async function encodeStream(ffmpeg: Ffmpeg, task: EncodeTask, progress: E
     ? Math.ceil(soundEnd(sounds, packets) * rateOf(facts.rate))
     : framesIn(judge.videoEndS, facts.rate);
   const seconds = (frames + held) / rateOf(facts.rate);
+  checkLength(source, seconds);
   const sheet = task.extras ? thumbnailSheet(facts, seconds) : null;
   await mkdir(join(folder, 'hls'), { recursive: true });
   const outputs = { progressive: files.rungs, hls: ladder, extras: sheet };
