@@ -6,7 +6,8 @@ import { test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { until } from '../../test/helpers/wait.ts';
-import { S3, S3Error } from './s3.ts';
+import { S3 } from './s3.ts';
+import { S3Error } from './s3-error.ts';
 
 setFlagsFromString('--expose-gc');
 const collectGarbage: () => void = runInNewContext('gc');

@@ -4,11 +4,7 @@ import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { AwsClient } from 'aws4fetch';
 import type { S3Store } from './s3-address.ts';
-
-/** What a store answered, or why it did not, for the person who runs the command or reads the log. */
-export class S3Error extends Error {
-  override name = 'S3Error';
-}
+import { S3Error } from './s3-error.ts';
 
 export interface PutOptions {
   type: string;

@@ -1,14 +1,14 @@
 // sluice catalogue …: builds, checks, serves and ships a catalogue, from its files alone; no service is needed. Verbs
-// load what they need when they run: completion and help only read their declarations.
+// load what they need when they run: completion and help only read their declarations, and `node:http` alone brings a
+// hundred modules along.
 
-import { createServer } from 'node:http';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { CatalogueError, codeOf, SourcesFailedError } from '../../catalogue/catalogue-error.ts';
 import { type ServerName, serverRules, servers } from '../../catalogue/header-rules.ts';
-import { type Ffmpeg, findFfmpeg } from '../../catalogue/media/ffmpeg.ts';
-import { S3Error } from '../../lib/s3.ts';
+import type { Ffmpeg } from '../../catalogue/media/ffmpeg.ts';
 import { parseS3Address, type S3Store, storeAt } from '../../lib/s3-address.ts';
+import { S3Error } from '../../lib/s3-error.ts';
 import { type Command, type CommandContext, type Explained, type Options, verb } from '../frame/command.ts';
 import { interruption } from '../frame/parse.ts';
 import { exit, type Io, UsageError } from '../io.ts';
@@ -21,7 +21,10 @@ const onSite = {
 const siteOf = (context: CommandContext<'dir'>): string =>
   context.text('dir') ?? context.io.env.SLUICE_CATALOGUE_DIR ?? 'data/catalogue';
 
-const ffmpegOf = ({ env }: Io): Promise<Ffmpeg> => findFfmpeg(env.FFMPEG, env.PATH);
+async function ffmpegOf({ env }: Io): Promise<Ffmpeg> {
+  const { findFfmpeg } = await import('../../catalogue/media/ffmpeg.ts');
+  return findFfmpeg(env.FFMPEG, env.PATH);
+}
 
 function wholeUpTo<O extends string>(context: CommandContext<O>, name: O, most: number): number | undefined {
   const text = context.text(name);
@@ -156,6 +159,7 @@ const serveVerb = verb({
     ...onSite,
   },
   async run(context) {
+    const { createServer } = await import('node:http');
     const { createOrigin } = await import('../../catalogue/origin.ts');
     const { readConfig } = await import('../../config.ts');
     const { trackConnections } = await import('../../lib/connections.ts');
