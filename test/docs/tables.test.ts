@@ -35,3 +35,15 @@ test('words are counted, marks are not, and a pipe within a cell does not end it
     [0, 25, 2, 0],
   );
 });
+
+test('every rule of Apple’s names tests that exist, by the words of their titles', () => {
+  const page = readFileSync('docs/catalogue.md', 'utf8');
+  const [section] = /## Apple’s authoring rules[\s\S]*?(?=\n## )/.exec(page.replaceAll("'", '’'))!;
+  const rules = section.split('\n').filter((line) => /^\| .*\.test\.ts/.test(line));
+  assert.ok(rules.length >= 20);
+  for (const rule of rules)
+    for (const [, path, words] of rule.matchAll(/`([\w./-]+\.test\.ts)`(?:: ([^;|`]*[^;|`\s]))?/g)) {
+      const text = readFileSync(path!.startsWith('src/') ? path! : `test/catalogue/${path}`, 'utf8');
+      if (words !== undefined) assert.ok(text.includes(`'${words}`), `${path} has no test that begins with “${words}”`);
+    }
+});
