@@ -16,7 +16,13 @@ import { note } from '../lib/report.ts';
 import { costOf, reportCost } from './cost.ts';
 import { bytesPerRow, calmEngine, environment, type Installation, idOf } from './scale-installation.ts';
 
-/** One reconcile pass for every environment, or for as many as fit into the time. Gives the bytes of a lease. */
+const calmRounds = 3;
+const roundMs = 10_000;
+
+/**
+ * One reconcile pass for every environment, or for as many as fit into the time; and if that is all of them, what they cost
+ * while nothing changes. Gives the bytes of a lease.
+ */
 export async function measureIdlePasses(installation: Installation, withinMs: number): Promise<number> {
   const { app, count, server, clock, ids } = installation;
   const { db, seal } = app.store;
@@ -48,6 +54,13 @@ export async function measureIdlePasses(installation: Installation, withinMs: nu
     return passes();
   });
   reportCost('idle passes of the reconciler', 'pass', cost);
+  if (cost.units === count) {
+    const calm = await costOf(server, async () => {
+      await new Promise((resolve) => setTimeout(resolve, calmRounds * roundMs));
+      return calmRounds * count;
+    });
+    reportCost('environments in which nothing changes, looked after together', 'environment and round', calm);
+  }
   const leaseBytes = await bytesPerRow(app, 'environment_lease');
   await reconciler.stop();
   return leaseBytes;

@@ -53,15 +53,29 @@ type RowTypes = Readonly<Record<string, 'text' | 'bigint'>>;
 
 /** A table expression `r` with a column for each field. `parameter` is where the JSON is bound: '$1', say. */
 export function postgresRows(parameter: string, types: RowTypes): string {
-  const columns = Object.entries(types).map(([name, type]) => `${name} ${type}`);
-  return `json_to_recordset(${parameter}::json) as r(${columns.join(', ')})`;
+  return `json_to_recordset(${parameter}::json) as r(${columnsOf(types)})`;
 }
+
+const columnsOf = (types: RowTypes): string =>
+  Object.entries(types)
+    .map(([name, type]) => `${name} ${type}`)
+    .join(', ');
 
 /** The same table expression for SQLite. The JSON is bound to the `?` in it. */
 export function sqliteRows(types: RowTypes): string {
-  const columns = Object.keys(types).map((name) => `value ->> '${name}' as ${name}`);
-  return `(select ${columns.join(', ')} from json_each(?)) as r`;
+  return `(select ${valuesOf(types)} from json_each(?)) as r`;
 }
+
+const valuesOf = (types: RowTypes): string =>
+  Object.keys(types)
+    .map((name) => `value ->> '${name}' as ${name}`)
+    .join(', ');
+
+/** The same where the statement is not prepared by hand: with the rows bound to it. */
+export const jsonRows = (db: Db, rows: readonly object[], types: RowTypes): RawBuilder<unknown> =>
+  dialectOf(db) === 'postgres'
+    ? sql`json_to_recordset(${JSON.stringify(rows)}::json) as r(${sql.raw(columnsOf(types))})`
+    : sql`(select ${sql.raw(valuesOf(types))} from json_each(${JSON.stringify(rows)})) as r`;
 
 /** What a column is `in`, where the values are one JSON array of strings. For prepared queries. */
 export const jsonTexts = (dialect: DialectName): RawBuilder<string> =>

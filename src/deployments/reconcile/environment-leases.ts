@@ -8,7 +8,8 @@ import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { postgresNow } from '../../db/database-clock.ts';
 import { ChangedMeanwhile } from '../../db/guarded.ts';
-import { type EnvironmentKey, keyText } from '../../environments/environment-key.ts';
+import { jsonRows } from '../../db/prepared.ts';
+import { type EnvironmentKey, keyOf, keyText } from '../../environments/environment-key.ts';
 import { type Clock, monotonicOf } from '../../lib/clock.ts';
 
 const defaultLeaseMs = 20_000;
@@ -26,9 +27,16 @@ export interface EnvironmentLease {
   confirm(): Promise<void>;
 }
 
+type WriteMany = (tx: Db, isHeld: (key: EnvironmentKey) => boolean) => Promise<void>;
+
 export interface EnvironmentLeases {
   /** Takes or renews the lease; null: another process has it. */
   hold(key: EnvironmentKey): Promise<EnvironmentLease | null>;
+  /**
+   * Renews those that this process has, all at once, with what is to be written under them. Gives the names of those that it
+   * still has.
+   */
+  renew(keys: EnvironmentKey[], write: WriteMany): Promise<ReadonlySet<string>>;
   /** Whether this process has the lease, as far as it knows without asking. */
   holds(key: EnvironmentKey): boolean;
   /** The environment has nothing to reconcile any more. */
@@ -38,12 +46,21 @@ export interface EnvironmentLeases {
 
 export function onlyProcess(db: Db): EnvironmentLeases {
   const lease: EnvironmentLease = { write: (work) => db.transaction().execute(work), confirm: async () => {} };
-  return { hold: async () => lease, holds: () => true, release: async () => {}, releaseAll: async () => {} };
+  return {
+    hold: async () => lease,
+    async renew(keys, write) {
+      await lease.write((tx) => write(tx, () => true));
+      return new Set(keys.map(keyText));
+    },
+    holds: () => true,
+    release: async () => {},
+    releaseAll: async () => {},
+  };
 }
 
 export function databaseLeases(db: Db, owner: string, clock: Clock, leaseMs = defaultLeaseMs): EnvironmentLeases {
   const monotonic = monotonicOf(clock);
-  const held = new Map<string, { lease: EnvironmentLease; renewedAt: number }>();
+  const held = new Map<string, { lease: EnvironmentLease; fence: number; renewedAt: number }>();
   const until = sql<number>`${postgresNow} + ${leaseMs}`;
 
   const leaseOf = (key: EnvironmentKey, fence: number): EnvironmentLease => {
@@ -76,8 +93,28 @@ export function databaseLeases(db: Db, owner: string, clock: Clock, leaseMs = de
       held.delete(name);
       if (taken === null) return null;
       const lease = leaseOf(key, taken);
-      held.set(name, { lease, renewedAt: nowMs });
+      held.set(name, { lease, fence: taken, renewedAt: nowMs });
       return lease;
+    },
+    async renew(keys, write) {
+      const nowMs = monotonic.now();
+      const known = keys.flatMap(({ projectId: project_id, environment }) => {
+        const fence = held.get(keyText({ projectId: project_id, environment }))?.fence;
+        return fence === undefined ? [] : [{ project_id, environment, fence }];
+      });
+      const renewed = await db.transaction().execute(async (tx) => {
+        const names = await renewAll(tx, known, until);
+        await write(tx, (key) => names.has(keyText(key)));
+        return names;
+      });
+      for (const { fence, ...row } of known) {
+        const name = keyText(keyOf(row));
+        const lease = held.get(name);
+        if (lease?.fence !== fence) continue;
+        if (renewed.has(name)) lease.renewedAt = nowMs;
+        else held.delete(name);
+      }
+      return renewed;
     },
     holds(key) {
       const known = held.get(keyText(key));
@@ -92,6 +129,22 @@ export function databaseLeases(db: Db, owner: string, clock: Clock, leaseMs = de
       held.clear();
     },
   };
+}
+
+/** Gives the names of those whose fence is still the same. */
+async function renewAll(
+  tx: Db,
+  known: { project_id: string; environment: string; fence: number }[],
+  until: ReturnType<typeof sql<number>>,
+): Promise<Set<string>> {
+  if (known.length === 0) return new Set();
+  const rows = jsonRows(tx, known, { project_id: 'text', environment: 'text', fence: 'bigint' });
+  const { rows: renewed } = await sql<{ project_id: string; environment: string }>`
+    update environment_lease set until = ${until} from ${rows}
+    where environment_lease.project_id = r.project_id and environment_lease.environment = r.environment
+      and environment_lease.fence = r.fence
+    returning environment_lease.project_id, environment_lease.environment`.execute(tx);
+  return new Set(renewed.map((row) => keyText(keyOf(row))));
 }
 
 const isOf = ({ projectId, environment }: EnvironmentKey) =>

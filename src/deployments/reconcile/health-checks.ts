@@ -86,6 +86,17 @@ export class HealthWatch {
     }
   }
 
+  /** As long again as if a pass had named its instances once more. False: the checks of one have ended. */
+  renew(key: EnvironmentKey): boolean {
+    const until = this.#clock.now() + renewedForMs;
+    for (const instance of this.#named.get(keyText(key)) ?? []) {
+      const watched = this.#watched.get(instance);
+      if (!watched) return false;
+      watched.until = until;
+    }
+    return true;
+  }
+
   forget(instance: string): void {
     const watched = this.#watched.get(instance);
     if (watched?.timer) clearTimeout(watched.timer);

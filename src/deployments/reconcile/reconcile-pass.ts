@@ -38,12 +38,13 @@ import { notHealthy } from '../rules/instance-failures.ts';
 import { decide, type Failure, type Observed, routersGetMs } from '../rules/rollout.ts';
 import { saveStep } from '../save-step.ts';
 import { moveTraffic } from '../traffic-shares.ts';
+import { isCalm } from './calm-environments.ts';
 import { clampRolloutTimes, continueBake } from './clamp-times.ts';
 import { readLogTail } from './engine-calls.ts';
 import type { EngineLists } from './engine-lists.ts';
 import type { EnvironmentLease } from './environment-leases.ts';
 import { type DesiredSet, keepInstances } from './keeper.ts';
-import type { Observation, ObservedRegion, ReconcileContext } from './reconcile-context.ts';
+import type { Observation, ObservedRegion, Reachable, ReconcileContext } from './reconcile-context.ts';
 import { refreshInstances, whyNotHealthy } from './refresh-instances.ts';
 
 export const busyEveryMs = 300;
@@ -52,7 +53,7 @@ const routersEveryMs = 50;
 export const idleEveryMs = 10_000;
 
 /** Milliseconds until the next pass; idle: none until something changes; gone: the environment was deleted. */
-export type NextPass = number | 'idle' | 'gone';
+export type NextPass = number | 'idle' | 'gone' | { calm: Reachable };
 
 export async function reconcile(context: ReconcileContext, key: EnvironmentKey): Promise<NextPass> {
   const seen = await observe(context, key);
@@ -91,8 +92,9 @@ async function keepActive(context: ReconcileContext, seen: Observation): Promise
   const replicas = active ? environment.replicas : 0;
   const changed = await keepInstances(context, seen, active ? [{ revision: active, instances: replicas }] : []);
   if (!active && instances.length === 0 && sets.length === 0) return 'idle';
-  const isCalm = !changed && instances.length === replicas && instances.every(({ state }) => state === 'healthy');
-  return isCalm ? idleEveryMs : busyEveryMs;
+  if (!changed && isCalm(seen)) return { calm: seen };
+  const isSettled = !changed && instances.length === replicas && instances.every(({ state }) => state === 'healthy');
+  return isSettled ? idleEveryMs : busyEveryMs;
 }
 
 /** The last lines of an instance that failed; if none was kept, those of one that still runs. */
@@ -135,7 +137,7 @@ async function observe(context: ReconcileContext, key: EnvironmentKey): Promise<
 }
 
 /** null: the region does not answer. */
-async function askRegion(regions: Regions, lists: EngineLists, name: string): Promise<ObservedRegion | null> {
+export async function askRegion(regions: Regions, lists: EngineLists, name: string): Promise<ObservedRegion | null> {
   const region = regions.find(name);
   if (!region?.available) return null;
   try {

@@ -22,6 +22,7 @@ import {
 } from '../deployment-queries.ts';
 import { freePorts, type PortRange } from '../ports.ts';
 import { Crashes } from '../rules/crashes.ts';
+import { CalmEnvironments } from './calm-environments.ts';
 import { EngineCalls } from './engine-calls.ts';
 import { EngineLists, unrouteMoved } from './engine-lists.ts';
 import type { EnvironmentLeases } from './environment-leases.ts';
@@ -29,7 +30,7 @@ import { HealthWatch, type Probe, probe } from './health-checks.ts';
 import { ImagePulls } from './image-pulls.ts';
 import { Orphans } from './orphans.ts';
 import type { ReconcileContext } from './reconcile-context.ts';
-import { busyEveryMs, idleEveryMs, type NextPass, reconcile } from './reconcile-pass.ts';
+import { askRegion, busyEveryMs, idleEveryMs, type NextPass, reconcile } from './reconcile-pass.ts';
 import { RegionQueues, Schedule } from './schedule.ts';
 
 interface ReconcilerParts {
@@ -64,6 +65,9 @@ const searchEveryMs = 1000;
 /** Environments that were deleted wait in a queue of their own. */
 const noRegion = '';
 const sweepEveryMs = 10_000;
+/** The safety net of those in which nothing changes. Passes at the same time share one list of what the engine runs. */
+const calmEveryMs = 600_000;
+const calmStepMs = 10_000;
 const maxTaken = 64;
 
 export class Reconciler {
@@ -76,6 +80,8 @@ export class Reconciler {
   readonly #queues = new RegionQueues();
   readonly #sweeping = new Set<string>();
   readonly #orphans = new Orphans();
+  readonly #calm: CalmEnvironments;
+  readonly #random: () => number;
   #loop: Loop | null = null;
   #unsubscribe: (() => void)[] = [];
 
@@ -95,6 +101,8 @@ export class Reconciler {
       images: new ImagePulls({ ...parts, clock: this.#monotonic, random }, enqueue),
       crashes: new Crashes(),
     };
+    this.#calm = new CalmEnvironments({ ...this.#context, leases });
+    this.#random = random;
   }
 
   start(): void {
@@ -149,7 +157,11 @@ export class Reconciler {
     const schedule = this.#schedule;
     const nowMs = this.#monotonic.now();
     if (schedule.takeSweep(nowMs, sweepEveryMs)) await this.#sweep(nowMs);
-    if (schedule.takeSearch(nowMs, searchEveryMs)) schedule.discover(await listEnvironmentsInProgress(db), nowMs);
+    if (schedule.takeSearch(nowMs, searchEveryMs)) {
+      const keys = await listEnvironmentsInProgress(db);
+      schedule.discover(keys, nowMs);
+      for (const key of keys) if (this.#calm.has(key)) schedule.enqueue(key, nowMs);
+    }
     await this.#dispatch(schedule.take(this.#monotonic.now(), maxTaken));
     if (schedule.isAnyDue(this.#monotonic.now())) this.#loop?.wake();
   }
@@ -173,6 +185,7 @@ export class Reconciler {
       this.#schedule.reduceTo(keys, nowMs);
       await routers.sweep();
       await freePorts(db, routers, deadlineClock.now());
+      for (const key of await this.#calm.renew()) this.#schedule.enqueue(key, nowMs);
     } catch (error) {
       this.#schedule.enqueueSweep();
       throw error;
@@ -188,6 +201,7 @@ export class Reconciler {
     try {
       const left = await this.#orphans.remove(this.#context, region);
       if (left > 0) this.#schedule.enqueueSweep(this.#monotonic.now() + searchEveryMs);
+      if (this.#calm.hasAnyIn(region.name)) await this.#compareCalm(region.name);
     } catch (error) {
       this.#context.log.warn({ err: error, region: region.name }, 'a search for orphans failed');
     } finally {
@@ -195,12 +209,23 @@ export class Reconciler {
     }
   }
 
+  async #compareCalm(name: string): Promise<void> {
+    const region = await askRegion(this.#context.regions, this.#context.engineLists, name);
+    const changed = region ? this.#calm.changedIn(region) : [];
+    for (const key of changed) this.#schedule.enqueue(key, this.#monotonic.now());
+    if (changed.length > 0) this.#loop?.wake();
+  }
+
   async #runPass(key: EnvironmentKey): Promise<void> {
+    this.#calm.forget(key);
     const next = await this.#reconcile(key);
     const nowMs = this.#monotonic.now();
     if (next === 'gone') this.#enqueueSweep();
     if (typeof next === 'number') this.#schedule.plan(key, nowMs + next);
-    else this.#schedule.remove(key);
+    else if (typeof next === 'object') {
+      this.#calm.note(next.calm);
+      this.#schedule.plan(key, this.#calmPassAt(nowMs));
+    } else this.#schedule.remove(key);
     if (this.#schedule.isDue(key, nowMs)) this.#loop?.wake();
   }
 
@@ -212,7 +237,7 @@ export class Reconciler {
         return idleEveryMs;
       }
       const next = await reconcile({ ...this.#context, lease }, key);
-      if (typeof next === 'number') return next;
+      if (typeof next !== 'string') return next;
       this.#forget(key);
       await this.#leases.release(key);
       return next;
@@ -222,6 +247,11 @@ export class Reconciler {
       this.#context.log.error({ err: error, project, environment }, 'a reconcile pass failed');
       return busyEveryMs;
     }
+  }
+
+  #calmPassAt(nowMs: number): number {
+    const at = nowMs + calmEveryMs * (0.75 + this.#random() / 2);
+    return Math.ceil(at / calmStepMs) * calmStepMs;
   }
 
   /** What is remembered of an environment goes with it, or with its lease. */

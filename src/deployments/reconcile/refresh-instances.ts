@@ -210,7 +210,7 @@ async function removeInstance(
   health.forget(row.id);
 }
 
-const checkSavedEveryMs = 30_000;
+export const checkSavedEveryMs = 30_000;
 const maxMessage = 500;
 
 /**
