@@ -29,6 +29,7 @@ async function soakDeliveries([events = 100_000, kills = 10]: number[]): Promise
 /** The tests of `npm test`, each with as much as it is to show. */
 function soakPlanes(): number {
   const files = [
+    'engines/docker-small-disk',
     'supervisor/rollout-killed',
     'supervisor/supervisor',
     'supervisor/visitors',
@@ -44,6 +45,7 @@ function soakPlanes(): number {
     SLUICE_TEST_RELOADS: '5',
     SLUICE_TEST_HELD: '10',
     SLUICE_TEST_AWAY_S: '60',
+    SLUICE_TEST_DEPLOYMENTS: '50',
   };
   const args = ['--test', '--test-concurrency=1', ...files.map((file) => `test/${file}.test.ts`)];
   return spawnSync(process.execPath, args, { env, stdio: 'inherit' }).status ?? 1;

@@ -2,9 +2,9 @@
 // processes have theirs side by side and none touches an engine that the machine may have. Nothing leaves loopback:
 // packets of containers are not forwarded, and dockerd asks no registry but those that a test names.
 // Who starts one stops it; should the test process be killed, it ends too, and the next one to start clears up.
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createWriteStream, rmSync, writeFileSync } from 'node:fs';
+import { createWriteStream, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls';
@@ -43,8 +43,10 @@ export interface TestDocker {
   stop(): Promise<void>;
 }
 
-export async function startDocker(): Promise<TestDocker> {
+/** `diskMb`: its images and containers have a disk of that size, and not the one of this machine. */
+export async function startDocker({ diskMb = 0 } = {}): Promise<TestDocker> {
   const home = await makeHome('docker');
+  if (diskMb > 0) mountDisk(join(home, 'data'), diskMb);
   const bridge = makeBridge(home);
   const socket = join(home, 'docker.sock');
   const client = await TestDockerClient.open(socket);
@@ -106,6 +108,11 @@ export async function startDocker(): Promise<TestDocker> {
     },
     stop,
   };
+}
+
+function mountDisk(folder: string, mb: number): void {
+  mkdirSync(folder);
+  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${mb}m`, 'tmpfs', folder], { env: sbin });
 }
 
 export interface TestRegistry {

@@ -1,7 +1,7 @@
 // Small images made of busybox, without any registry on the internet: one layer with /bin/busybox, told apart by what
 // they run. They are pushed to a registry of the test and removed from the engine, so that the next use pulls them.
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -50,9 +50,9 @@ export async function pushImage(
   docker: TestDocker,
   registry: TestRegistry,
   kind: ImageKind,
-  { image = kind as string, tag = 'v1', expose = [] as number[] } = {},
+  { image = kind as string, tag = 'v1', expose = [] as number[], ballastMb = 0 } = {},
 ): Promise<string> {
-  const reference = await buildImage(docker, kind, { repository: `${registry.host}/${image}`, tag, expose });
+  const reference = await buildImage(docker, kind, { repository: `${registry.host}/${image}`, tag, expose, ballastMb });
   const made = docker.client.getImage(reference);
   // Docker wants credentials for every push, be they empty.
   await made.push(registry.auth ?? { username: '', password: '', serveraddress: '' });
@@ -69,17 +69,21 @@ export async function buildImage(
     tag = 'latest',
     expose = [] as number[],
     says = `${repository}:${tag}`,
+    ballastMb = 0,
   }: {
     repository: string;
     tag?: string;
     expose?: number[];
     says?: string;
+    /** What it has beside its program, and shares with no other image. */
+    ballastMb?: number;
   },
 ): Promise<string> {
   const { env, command, user } = programOf(kind, says);
   const changes = [`ENV ${env.join(' ')}`, `CMD ${JSON.stringify(command)}`, ...(user ? [`USER ${user}`] : [])];
   if (expose.length > 0) changes.push(`EXPOSE ${expose.join(' ')}`);
-  await client.importImage(Readable.from([rootfs()]), { repo: repository, tag, changes });
+  const files = ballastMb > 0 ? makeRootfs({ name: `${repository}:${tag}`, mb: ballastMb }) : rootfs();
+  await client.importImage(Readable.from([files]), { repo: repository, tag, changes });
   return `${repository}:${tag}`;
 }
 
@@ -103,9 +107,13 @@ export function rootfs(): Buffer {
   return layer;
 }
 
-function makeRootfs(): Buffer {
+function makeRootfs(ballast: { name: string; mb: number } | null = null): Buffer {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-rootfs-'));
   try {
+    if (ballast) {
+      writeFileSync(join(folder, 'ballast'), ballast.name);
+      truncateSync(join(folder, 'ballast'), ballast.mb * 1_000_000);
+    }
     mkdirSync(join(folder, 'bin'));
     mkdirSync(join(folder, 'tmp'));
     const busybox = execFileSync('sh', ['-c', 'command -v busybox'], { encoding: 'utf8' }).trim();

@@ -157,7 +157,7 @@ export async function createDockerEngine(options: DockerOptions): Promise<Docker
     usage: (ids) => readUsage(client, installation, ids),
     async removeImages(kept, idleMs, isUrgent) {
       const isShort = isUrgent || (await images.isDiskShort());
-      return images.remove({ kept, nowMs: clock.now(), idleMs: isShort ? 0 : idleMs });
+      return images.remove({ kept, nowMs: clock.now(), idleMs, isShort });
     },
     countImages: () => images.count(),
     watch: (onChange) => watchEvents(client, installation, onChange),

@@ -11,8 +11,11 @@ import { prepareImage } from './docker-image.ts';
 /** A host name that cannot exist: nobody can pull or push it. */
 const tagHost = 'sluice.invalid/pulled';
 
-/** From a pull to the row that says so. A container whose image is gone pulls it again. */
-const neededForMs = 60_000;
+/**
+ * From a pull to the row that says so, which is saved at once as a rule; where room is short, no longer is waited for it. A
+ * container whose image is gone pulls it again.
+ */
+const neededForMs = { usually: 60_000, shortOfRoom: 5000 };
 /** Less free room than this share of the disk. */
 const shortShare = 0.15;
 
@@ -20,8 +23,9 @@ export interface RemovalRules {
   /** Digests and ids of the images that revisions refer to. */
   kept: ReadonlySet<string>;
   nowMs: number;
-  /** For how long nothing has needed an image that is removed. */
+  /** For how long nothing has needed an image that is removed. Where room is short, that does not matter. */
   idleMs: number;
+  isShort: boolean;
 }
 
 export class PulledImages {
@@ -56,7 +60,8 @@ export class PulledImages {
   }
 
   /** Those that are none of `kept`, that no container uses, and that nobody else has given a name. */
-  async remove({ kept, nowMs, idleMs }: RemovalRules): Promise<RemovedImages> {
+  async remove({ kept, nowMs, idleMs, isShort }: RemovalRules): Promise<RemovedImages> {
+    const neededMs = isShort ? neededForMs.shortOfRoom : neededForMs.usually;
     const [images, containers] = await Promise.all([this.#list({ 'shared-size': true }), this.#containers()]);
     const used = new Set(containers.map(({ ImageID }) => ImageID));
     const idle = images.filter(
@@ -64,14 +69,14 @@ export class PulledImages {
         this.#isOurs(image) &&
         !used.has(image.Id) &&
         !namesOf(image).some((name) => kept.has(name)) &&
-        nowMs - (this.#preparedAt.get(image.Id) ?? Number.NEGATIVE_INFINITY) >= neededForMs,
+        nowMs - (this.#preparedAt.get(image.Id) ?? Number.NEGATIVE_INFINITY) >= neededMs,
     );
     const since = new Map(idle.map(({ Id }) => [Id, this.#idleSince.get(Id) ?? nowMs]));
     this.#idleSince = since;
-    for (const [id, at] of this.#preparedAt) if (nowMs - at >= neededForMs) this.#preparedAt.delete(id);
+    for (const [id, at] of this.#preparedAt) if (nowMs - at >= neededForMs.usually) this.#preparedAt.delete(id);
     const removed: RemovedImages = { images: 0, bytes: 0 };
     for (const image of idle) {
-      if (nowMs - since.get(image.Id)! < idleMs || !(await this.#removeOne(image))) continue;
+      if ((!isShort && nowMs - since.get(image.Id)! < idleMs) || !(await this.#removeOne(image))) continue;
       removed.images++;
       removed.bytes += image.Size - Math.max(0, image.SharedSize ?? 0);
     }
