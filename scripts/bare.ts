@@ -1,11 +1,13 @@
 // npm run bare [-- start|test|image …]: the commands of the README in a new, minimal Debian with nothing but Node.js 20 and
-// npm; and the container image on that Debian, as deploy/Containerfile says. It needs root and debootstrap. The root is a mount point, as dockerd wants one, and is gone afterwards.
+// npm; and the container image on that Debian, as deploy/Containerfile says. It needs root, and installs debootstrap where that
+// is missing. The root is a mount point, as dockerd wants one, and is gone afterwards.
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { installDir } from '../src/lib/install.ts';
+import { dockerPrograms, installMissing } from './packages.ts';
 
 const release = 'bookworm';
 const nodeMajor = 20;
@@ -102,6 +104,11 @@ async function tryStart(root: string): Promise<boolean> {
   }
 }
 
+if (process.getuid?.() !== 0) {
+  console.error('npm run bare makes a Debian of its own, and needs root for that');
+  process.exit(2);
+}
+installMissing(['debootstrap', ...dockerPrograms]);
 const wanted = process.argv.slice(2);
 const isWanted = (name: string): boolean => wanted.length === 0 || wanted.includes(name);
 if (isWanted('image') && !tryImage()) {

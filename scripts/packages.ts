@@ -29,6 +29,7 @@ const packageOf = {
   pgbouncer: 'pgbouncer',
   zsh: 'zsh',
   fish: 'fish',
+  debootstrap: 'debootstrap',
 };
 
 export type Program = keyof typeof packageOf;

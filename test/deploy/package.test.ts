@@ -12,6 +12,7 @@ import { adminToken, call } from '../helpers/app.ts';
 import { dockerMissing, startDocker, type TestDocker } from '../helpers/docker.ts';
 import type { InspectedImage, TestContainer } from '../helpers/docker-client.ts';
 import { freePort } from '../helpers/free-port.ts';
+import { Wire } from '../helpers/raw-http.ts';
 import { ask } from '../helpers/router.ts';
 import { buildServiceImage } from '../helpers/service-image.ts';
 import { until } from '../helpers/wait.ts';
@@ -196,8 +197,24 @@ describe('the image', { skip: dockerMissing }, () => {
     assert.equal(JSON.parse(page).revision, 'r1');
   });
 
-  test('on SIGTERM it ends in time and in order', async () => {
-    await container.stop({ t: stopWithinS });
+  test('on SIGTERM an upload under way is answered, and it ends in time and in order', async () => {
+    const { NetworkSettings } = await container.inspect();
+    const { IPAddress } = Object.values(NetworkSettings.Networks)[0]!; // where a closed port refuses at once
+    const upload = new Wire(8000, IPAddress);
+    upload.write(
+      'POST / HTTP/1.1\r\nHost: shop-production.localhost\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n',
+    );
+    await upload.until('the request to be under way', () => upload.text.includes('100 Continue'));
+    const stopped = container.stop({ t: stopWithinS });
+    const isRefused = () =>
+      fetch(`http://${IPAddress}:8000/livez`).then(
+        () => false,
+        () => true,
+      );
+    await until('others to be refused', isRefused, 60_000);
+    upload.write('hello');
+    await upload.until('its answer', () => upload.text.includes('HTTP/1.1 200'));
+    await stopped;
     const { State } = await container.inspect();
     assert.equal(State.ExitCode, 0, 'not 137: nobody had to kill it');
   });
