@@ -112,10 +112,14 @@ export class SharedDatabase implements SimulatedDatabase {
       if (table !== undefined) turn.written.add(table);
       turn.leased ??= leaseNamedIn(query);
       const result = this.#writer.run<R>(inSqlite(query));
-      if (query.sql.startsWith('update "environment_lease"') && result.numAffectedRows === 0n) this.onLeaseLost();
+      if (isConfirmation(query) && result.numAffectedRows === 0n) this.onLeaseLost();
       return result;
     };
     return this.#call(turn.machine, 'statement', labelOf(query), run, () => this.#end(turn));
+  }
+
+  async beforeStatement(machine: Machine, query: CompiledQuery): Promise<void> {
+    if (isConfirmation(query)) await this.#outside.beforeConfirmation(machine);
   }
 
   /** Waits for its turn. */
@@ -224,6 +228,8 @@ function close(turn: Turn): void {
   if (turn.limit) turn.limit.canceled = true;
 }
 
+const isConfirmation = ({ sql }: CompiledQuery): boolean => sql.startsWith('update "environment_lease"');
+
 const labelOf = ({ sql }: CompiledQuery): string => sql.slice(0, 60).replaceAll(/\s+/g, ' ');
 
 /** What several processes ask PostgreSQL for: its clock, its sequence of fences, its row locks. */
@@ -252,6 +258,8 @@ export const writtenTable = (sql: string): string | undefined =>
 /** `T`: a turn, which is a transaction, or one statement that is its own. */
 interface Turns<T> {
   read<R>(machine: Machine, query: CompiledQuery): Promise<QueryResult<R>>;
+  /** Called for a statement that is a transaction of its own, before its turn. */
+  beforeStatement?(machine: Machine, query: CompiledQuery): Promise<void>;
   begin(machine: Machine): Promise<T>;
   write<R>(turn: T, query: CompiledQuery): Promise<QueryResult<R>>;
   commit(turn: T): Promise<void>;
@@ -281,6 +289,7 @@ class TurnConnection<T> implements DatabaseConnection {
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
     if (this.turn) return this.#database.write(this.turn, query);
     if (isRead(query)) return this.#database.read(this.#machine, query);
+    await this.#database.beforeStatement?.(this.#machine, query);
     const turn = await this.#database.begin(this.#machine);
     let result: QueryResult<R>;
     try {

@@ -35,6 +35,9 @@ const highest: Record<CallFault, number> = {
   doubled: 0.05,
 };
 
+/** In how many seeds, and how often there, a process stands still before it confirms its lease. */
+const pausedConfirmations = { seeds: 0.5, share: 0.25 };
+
 /** Things that happen by themselves, and the most of each in a minute. */
 const highestPerMinute = {
   crash: 20,
@@ -67,6 +70,7 @@ export class Faults {
   readonly switches: FaultSwitches;
   readonly #random: Random;
   readonly #rates: Record<CallFault, number>;
+  readonly #pausedConfirmations: number;
 
   constructor(random: Random, switches: FaultSwitches) {
     this.#random = random;
@@ -78,6 +82,14 @@ export class Faults {
       Object.fromEntries(Object.entries<number>(tops).map(([name, top]) => [name, drawn(top)])) as Record<K, number>;
     this.#rates = draw(highest);
     this.perMinute = draw(highestPerMinute);
+    this.#pausedConfirmations = random.chance(pausedConfirmations.seeds) ? pausedConfirmations.share : 0;
+  }
+
+  /** Whether a process stands still before it confirms its lease, for so long that it has lost it: leases are there for that. */
+  pausesConfirmation(): boolean {
+    if (!this.isOn || !this.#random.chance(this.#pausedConfirmations)) return false;
+    this.count++;
+    return true;
   }
 
   /** What becomes of this call; null: what should. */

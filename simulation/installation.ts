@@ -92,6 +92,7 @@ export class Installation {
     const processes = () => this.control.flatMap(({ process }) => (process ? [process] : []));
     this.client = new Client(this.world, this.faults, processes, () => this.judge.checkLedger());
     this.people = new People(this.world, this.client, (of) => this.judge.isBusy(of));
+    for (const incident of this.people.spared) this.faults.perMinute[incident] = 0;
     this.judge = new Judge(this);
     this.#log = (machine) => log(machine, this.judge);
   }

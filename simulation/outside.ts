@@ -27,6 +27,15 @@ export class Outside {
     this.#faults = faults;
   }
 
+  /** Before a lease is confirmed, the process may stand still for so long that it has lost it. */
+  async beforeConfirmation(machine: Machine): Promise<void> {
+    if (machine.isDead || !this.#faults.pausesConfirmation()) return;
+    machine.pause(this.#world.random.between(15_000, 60_000));
+    await new Promise<void>((resolve) => {
+      this.#world.after(machine, 0, 'about to confirm its lease', resolve);
+    });
+  }
+
   call<T>(machine: Machine, call: OutsideCall<T>): Promise<T> {
     const { kind, label, effect, takesMs, lost, givesUpAfterMs, onLost = () => {} } = call;
     const world = this.#world;

@@ -2,6 +2,7 @@
 import type { Client } from './client.ts';
 import type { ImageKind } from './engine.ts';
 import type { OfEnvironment } from './facts.ts';
+import type { Incident } from './faults.ts';
 import type { Random } from './random.ts';
 import type { World } from './world.ts';
 
@@ -73,13 +74,33 @@ const whenBusy: Record<EnvironmentOperation, number> = {
 const plots = {
   any: null,
   approval: ['ok', 'slow'],
-  quiet: ['ok', 'rare', 'errors', 'broken'],
+  quiet: ['ok', 'rare', 'errors', 'broken', 'broken'],
   lemon: ['lemon'],
   failing: ['broken', 'errors', 'hangs', 'clustered', 'ok'],
   sick: ['sickens', 'ok'],
   orphaned: ['ok'],
 } as const satisfies Record<string, readonly ImageKind[] | null>;
 type Plot = keyof typeof plots;
+
+/** Those whose point is hard to come to are tried more often. */
+const plotWeights: Record<Plot, number> = {
+  any: 1,
+  approval: 1,
+  quiet: 2,
+  lemon: 1,
+  failing: 1,
+  sick: 1,
+  orphaned: 2,
+};
+
+/** What the first revision is made of, where it is not sound. */
+const firstIn: Partial<Record<Plot, ImageKind>> = { orphaned: 'gone', sick: 'sickens' };
+
+/** What would end a plot before it comes to its point. */
+const sparedIn: Partial<Record<Plot, readonly Incident[]>> = {
+  orphaned: ['instance_exits', 'engine_restart', 'engine_forgets'],
+  sick: ['instance_exits', 'engine_restart', 'engine_forgets'],
+};
 
 /** People who let a rollout go on by itself, mostly. */
 const whenWatching: Record<EnvironmentOperation, number> = {
@@ -133,13 +154,18 @@ export class People {
     this.#world = world;
     this.#random = world.random;
     this.#client = client;
-    this.#arePatient = world.random.chance(0.6);
-    this.#plot = this.#arePatient ? world.random.pick(Object.keys(plots) as Plot[]) : 'any';
+    this.#arePatient = world.random.chance(0.7);
+    this.#plot = this.#arePatient ? world.random.weighted(plotWeights) : 'any';
+  }
+
+  /** What must not happen by itself meanwhile. */
+  get spared(): readonly Incident[] {
+    return sparedIn[this.#plot] ?? [];
   }
 
   /** How many visitors come to an environment each time. */
   get visitorsAtOnce(): number {
-    return this.#plot === 'quiet' && this.isActive ? Number(this.#random.chance(0.4)) : 6;
+    return this.#plot === 'quiet' && this.isActive ? Number(this.#random.chance(0.25)) : 6;
   }
 
   start(): void {
@@ -239,11 +265,11 @@ export class People {
         interval_s: 1,
         timeout_s: 1,
         healthy_after: random.whole(1, 2),
-        start_timeout_s: random.whole(4, 15),
+        start_timeout_s: this.#plot === 'sick' ? 20 : random.whole(4, 15),
       },
       canary: {
         advance:
-          this.#plot === 'approval'
+          this.#plot === 'approval' || this.#plot === 'orphaned'
             ? ('manual' as const)
             : random.pick(this.#arePatient ? (['auto'] as const) : (['auto', 'manual'] as const)),
         bake_s: this.#arePatient && this.#plot !== 'approval' ? random.whole(3, 8) : random.whole(1, 4),
@@ -252,7 +278,8 @@ export class People {
         max_error_rate: 0.2,
         approval_timeout_s: random.whole(5, 20),
         warmup_s: random.pick([0, 0, 2]),
-        on_inconclusive: random.pick(['promote', 'promote', 'abort', 'hold'] as const),
+        on_inconclusive:
+          this.#plot === 'quiet' ? ('promote' as const) : random.pick(['promote', 'promote', 'abort', 'hold'] as const),
       },
     };
   }
@@ -271,7 +298,7 @@ export class People {
               ? (['rolling', 'canary', 'canary', 'canary'] as const)
               : (['rolling', 'canary', 'blue_green'] as const),
           );
-    const first: ImageKind = this.#plot === 'orphaned' ? 'gone' : 'ok';
+    const first = firstIn[this.#plot] ?? 'ok';
     const kind = kinds === null ? random.weighted(imageWeights) : isFirst ? first : random.pick<ImageKind>(kinds);
     const write = this.#client.mark('deployment', project.id, environment);
     const body = {
@@ -279,7 +306,9 @@ export class People {
       image: `sim/${kind}:${random.whole(1, 9)}`,
       strategy,
       note: write.mark,
-      ...(strategy === 'canary' && { canary_percent: this.#plot === 'lemon' ? 60 : random.pick([5, 10, 30, 50]) }),
+      ...(strategy === 'canary' && {
+        canary_percent: this.#plot === 'lemon' ? 60 : random.pick(this.#plot === 'quiet' ? [10, 30] : [5, 10, 30, 50]),
+      }),
     };
     this.#client.write(write, { route: 'deployments.create', params: { id: project.id }, body }, (response) => {
       project.deployments.set(environment, response.body.id);
