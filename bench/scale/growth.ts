@@ -96,7 +96,7 @@ async function measure(kind: Kind, count: number, postgresUrl: string): Promise<
   const startedAt = performance.now();
   const server = await startServer('../scale/growing-server.ts', {
     ...(env as Record<string, string>),
-    SLUICE_REGIONS: 'local=standin:,side=standin:',
+    SLUICE_REGIONS: 'side=standin:,local=standin:',
     SLUICE_ROUTER_PORT: String(port),
     SLUICE_ROUTER_TLS_PORT: String(tls),
     BENCH_ENVIRONMENTS: String(kind.what === 'environments' ? count : kind.what === 'events' ? 1 : 0),
@@ -107,7 +107,7 @@ async function measure(kind: Kind, count: number, postgresUrl: string): Promise<
     const start = performance.now() - startedAt;
     const idle = await idleShare(server.pid);
     const memory = residentMib(server.pid);
-    const shop = await Shop.open(server.url, { region: 'side' });
+    const shop = await Shop.open(server.url);
     await shop.released('registry.example/shop:0');
     const get = (path: string) =>
       fetch(`${server.url}/v1${path}`, { headers: { authorization: `Bearer ${adminToken}` } }).then((answer) => {
