@@ -13,6 +13,9 @@ import type { HealthWatch } from './health-checks.ts';
 import type { Observation, ObservedRegion, Reachable } from './reconcile-context.ts';
 import { checkSavedEveryMs } from './refresh-instances.ts';
 
+/** Sweeps come earlier than planned after every removal. */
+const leastBetweenMs = 3000;
+
 interface Calm {
   key: EnvironmentKey;
   region: string;
@@ -46,6 +49,7 @@ export function isCalm(seen: Observation): seen is Reachable {
 export class CalmEnvironments {
   readonly #known = new Map<string, Calm>();
   readonly #parts: Parts;
+  #renewedAt = Number.NEGATIVE_INFINITY;
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -79,10 +83,11 @@ export class CalmEnvironments {
   }
 
   /** Renews leases and health checks. Gives the environments whose rows have changed, or whose lease or checks have ended. */
-  async renew(): Promise<EnvironmentKey[]> {
+  async renew(nowMs: number): Promise<EnvironmentKey[]> {
     const { db, leases, health } = this.#parts;
     const calm = [...this.#known.values()];
-    if (calm.length === 0) return [];
+    if (calm.length === 0 || nowMs - this.#renewedAt < leastBetweenMs) return [];
+    this.#renewedAt = nowMs;
     const keys = calm.map(({ key }) => key);
     const held = await leases.renew(keys, async (tx, isHeld) => {
       const checks = calm.filter(({ key }) => isHeld(key)).flatMap((one) => this.#takeChecks(one));

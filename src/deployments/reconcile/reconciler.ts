@@ -185,7 +185,7 @@ export class Reconciler {
       this.#schedule.reduceTo(keys, nowMs);
       await routers.sweep();
       await freePorts(db, routers, deadlineClock.now());
-      for (const key of await this.#calm.renew()) this.#schedule.enqueue(key, nowMs);
+      for (const key of await this.#calm.renew(nowMs)) this.#schedule.enqueue(key, nowMs);
     } catch (error) {
       this.#schedule.enqueueSweep();
       throw error;
