@@ -65,6 +65,7 @@ const palette = `body { margin: 0; background: #fff; } pre { margin: 0; padding:
 
 /** With `columns`, longer lines go on below, as on a terminal of that width. */
 export function pageOf(screen: string, columns: number | null = null): string {
-  const wraps = columns === null ? '' : `pre { width: ${columns}ch; white-space: pre-wrap; word-break: break-all; }`;
+  const wraps =
+    columns === null ? '' : `pre { width: calc(${columns}ch + 2px); white-space: pre-wrap; word-break: break-all; }`;
   return `<!doctype html><meta charset="utf-8"><style>${palette} ${wraps}</style><pre>${screen}</pre>`;
 }

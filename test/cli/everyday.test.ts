@@ -46,7 +46,7 @@ test('a linked folder means its project and environment, below it too, and sluic
   assert.match(alone.stdout, new RegExp(`^${slug} · staging +healthy +r1 +7`, 'm'));
   assert.match(
     alone.stderr,
-    /^last: r1 of staging succeeded \d+ s ago · next: sluice deploy IMAGE · sluice logs -f\n$/,
+    /^last: r1 of staging succeeded (?:just now|\d+ s ago) · next: sluice deploy IMAGE · sluice logs -f\n$/,
   );
   assert.equal((await run(['link', '--remove'])).code, 0);
   assert.match((await run([])).stdout, /^usage: sluice COMMAND/);

@@ -3,11 +3,22 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, existsSync, globSync, lstatSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  globSync,
+  lstatSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, before, describe, test } from 'node:test';
+import { onPath } from '../../scripts/packages.ts';
 import { adminToken, call } from '../helpers/app.ts';
 import { dockerMissing, startDocker, type TestDocker } from '../helpers/docker.ts';
 import type { InspectedImage, TestContainer } from '../helpers/docker-client.ts';
@@ -23,6 +34,9 @@ const settings = ['SLUICE_DATA_DIR=/data/sluice', 'SLUICE_REGIONS=local=standin:
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-package-'));
 let packed: string;
+
+const seconds = (sinceMs: number): string => `${((performance.now() - sinceMs) / 1000).toFixed(1)} s`;
+const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
 
 before(() => {
   // npm would build everything first: the tests run from a build already, which is packed.
@@ -51,7 +65,8 @@ describe('the package', () => {
     });
   const installed = () => globSync(join(cache, '_npx/*/node_modules/sluice'))[0]!;
 
-  test('npx runs it in an empty folder, without the network: it serves, deploys, and says how to call it', async () => {
+  test('npx runs it in an empty folder, without the network: it serves, deploys, and says how to call it', async (c) => {
+    const begunAt = performance.now();
     const service = spawn('npx', ['--yes', `./${basename(packed)}`, 'serve'], {
       cwd: folder,
       env: { ...environment, ...ports, SLUICE_REGIONS: 'local=standin:', SLUICE_SAMPLE: 'off' },
@@ -64,6 +79,7 @@ describe('the package', () => {
         hint = /in this folder: (.+) projects create/.exec(line)?.[1] ?? '';
         if (hint !== '') break;
       }
+      c.diagnostic(`from npx to serving: ${seconds(begunAt)}`);
       // `npx sluice` here would be some other package, from the registry.
       assert.equal(hint, `node ${join(installed(), 'bin/sluice.js')}`);
       const url = readFileSync(join(folder, 'data/address'), 'utf8').split('\n')[0]!;
@@ -80,13 +96,15 @@ describe('the package', () => {
     await once(service, 'exit');
   });
 
-  test('it brings no other package, no link and no source, and takes less than 60 MB', () => {
+  test('it brings no other package, no link and no source, and takes less than 60 MB', (c) => {
     assert.deepEqual(globSync('*', { cwd: join(installed(), '..') }), ['sluice']);
     // The service, which may still be ending, has added its cache of compiled code.
     const files = globSync('**/*', { cwd: installed(), exclude: (path) => path.endsWith('/compiled') });
     const facts = files.map((file) => lstatSync(join(installed(), file)));
     assert.ok(facts.every((fact) => !fact.isSymbolicLink()));
-    assert.ok(facts.reduce((sum, { size }) => sum + size, 0) < mostBytes);
+    const bytes = facts.reduce((sum, { size }) => sum + size, 0);
+    c.diagnostic(`packed ${megabytes(statSync(packed).size)}, installed ${megabytes(bytes)}`);
+    assert.ok(bytes < mostBytes);
     assert.deepEqual(
       files.filter((file) => /\.tsx?$/.test(file) && !file.endsWith('.d.ts')),
       [],
@@ -109,7 +127,10 @@ describe('the package', () => {
       const named = [...text.matchAll(/\/opt\/sluice\/lib\/node_modules\/sluice\/(\S+)/g)].map(([, path]) => path!);
       assert.ok(named.length > 0);
       for (const path of named) assert.ok(existsSync(join(installed(), path)), path);
+      writeFileSync(join(folder, unit), text.replaceAll('/opt/sluice/lib/node_modules/sluice', installed()));
     }
+    if (onPath('systemd-analyze'))
+      execFileSync('systemd-analyze', ['verify', join(folder, 'sluice.service'), join(folder, 'sluice.socket')]);
     const launcher = join(installed(), 'bin/with-node.sh');
     const asked = ['sluice.js', '--version'];
     assert.match(execFileSync('sh', [launcher, ...asked], { env: environment, encoding: 'utf8' }), /^sluice \d/);
@@ -130,6 +151,7 @@ describe('the image', { skip: dockerMissing }, () => {
   let container: TestContainer;
   let url: string;
   let routerPort: number;
+  let took: string;
 
   before(async () => {
     docker = await startDocker();
@@ -153,6 +175,7 @@ describe('the image', { skip: dockerMissing }, () => {
         },
       },
     });
+    const begunAt = performance.now();
     await container.start();
     const answers = () =>
       fetch(`${url}/readyz`).then(
@@ -162,13 +185,15 @@ describe('the image', { skip: dockerMissing }, () => {
     await until('an answer', answers, 60_000).catch(async (error) => {
       throw new Error(String(await container.logs()), { cause: error });
     });
+    took = seconds(begunAt);
   });
   after(async () => {
     await docker?.stop();
     rmSync(emptyDir, { recursive: true, force: true });
   });
 
-  test('runs as a user without rights, and says which ports and which folder it needs', async () => {
+  test('runs as a user without rights, and says which ports and which folder it needs', async (c) => {
+    c.diagnostic(`${megabytes(built.Size)} with its base; from start to ready: ${took}`);
     const { User, Volumes, ExposedPorts } = built.Config;
     assert.equal(User, user);
     assert.deepEqual(Object.keys(Volumes), ['/data']);

@@ -27,6 +27,7 @@ export interface InspectedContainer extends ContainerInspectInfo {
 export interface InspectedImage {
   Id: string;
   RepoTags: string[];
+  Size: number;
   Config: {
     User: string;
     Volumes: Record<string, object>;

@@ -63,6 +63,7 @@ test('times, shares and sizes in words', () => {
   const now = Date.parse('2026-11-15T12:00:00Z');
   assert.equal(ago('2026-11-15T11:55:30Z', now), '4 min ago');
   assert.equal(ago('2026-11-17T12:00:00Z', now), 'in 2 d');
+  assert.equal(ago(new Date(now).toISOString(), now), 'just now');
   assert.equal(ago(null, now), '-');
   assert.deepEqual([null, 0, 0.0512].map(percent), ['-', '0.0 %', '5.1 %']);
   assert.deepEqual([null, 4.04, 120.4, 12_345].map(milliseconds), ['-', '4.0 ms', '120 ms', '12.3 s']);

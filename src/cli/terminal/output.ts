@@ -167,6 +167,7 @@ export function clock(ms: number): string {
 export function ago(iso: string | null, now: number): string {
   if (iso === null) return '-';
   const seconds = Math.round((now - Date.parse(iso)) / 1000);
+  if (seconds === 0) return 'just now';
   if (seconds < 0)
     return `in ${span(-seconds * 1000)
       .split(' ')

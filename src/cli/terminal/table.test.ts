@@ -84,6 +84,8 @@ test('a line that is too long goes on below, broken at blanks and indented; colo
   assert.deepEqual(fold('\x1b[31mone\x1b[39m two', 7, 2), ['\x1b[31mone\x1b[39m two']);
   assert.deepEqual(fold('a  b  c', 5, 2), ['a  b', '  c']);
   assert.deepEqual(fold('a-word-that-is-too-long b', 10, 1), ['a-word-that-is-too-long', ' b']);
+  assert.deepEqual(fold('digest  sha256:0123', 13, 8), ['digest', '  sha256:0123']);
+  assert.deepEqual(fold('done · next: one · two three', 20, 2), ['done · next: one ·', '  two three']);
   assert.deepEqual(fold('one two three', null, 2), ['one two three']);
   assert.deepEqual(
     pairs(

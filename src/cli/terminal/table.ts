@@ -69,11 +69,24 @@ export function wrap(text: string, width: number, firstWidth = width): string[] 
   return lines;
 }
 
-/** A line that goes on below, indented, where the terminal is too narrow for it. */
+/**
+ * A line that goes on below, indented, where the terminal is too narrow for it; less so before a word that would not fit otherwise,
+ * such as a digest. A list of commands is broken between them.
+ */
 export function fold(text: string, columns: number | null, indent: number): string[] {
   if (columns === null || widthOf(text) <= columns) return [text];
-  const [first, ...rest] = wrap(text, columns - indent, columns);
-  return [first!.trimEnd(), ...rest.map((line) => ' '.repeat(indent) + line.trim())];
+  const [first, ...rest] = wrap(unbroken(text, columns - indent), columns - indent, columns).map((line) =>
+    line.replaceAll('\u00a0', ' '),
+  );
+  const indented = (line: string) => ' '.repeat(Math.max(0, Math.min(indent, columns - widthOf(line)))) + line;
+  return [first!.trimEnd(), ...rest.map((line) => indented(line.trim()))];
+}
+
+/** What stands between dots stays together where all of it fits. */
+function unbroken(text: string, width: number): string {
+  const parts = text.split(' · ');
+  if (parts.some((part) => widthOf(part) + 2 > width)) return text;
+  return parts.map((part) => part.replaceAll(' ', '\u00a0')).join('\u00a0· ');
 }
 
 export interface Cell {
