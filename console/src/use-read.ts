@@ -16,6 +16,8 @@ export function useRead<T>(
   return useSyncExternalStore(subscribe, () => snapshotOf<T>(key));
 }
 
+export const isLoading = ({ data, error }: Snapshot<unknown>): boolean => data === undefined && error === undefined;
+
 interface Page<T> {
   data: T[];
   page: { next: string | null };

@@ -2,7 +2,7 @@
 import { useMemo } from 'react';
 import type { Deployment, Metrics } from '../../../src/client/index.ts';
 import type { Mark, Tone } from '../components/charts/time-chart.tsx';
-import { TrafficChartRow } from '../components/charts/traffic-charts.tsx';
+import { ChartsSkeleton, TrafficChartRow } from '../components/charts/traffic-charts.tsx';
 import { wasUndone } from '../components/display/health.tsx';
 import { Scrolled } from '../components/display/scrolled.tsx';
 import { Stepper } from '../components/display/stepper.tsx';
@@ -20,7 +20,7 @@ import { useDeployment, useEnvironment } from '../environments.ts';
 import { capitalised } from '../format.ts';
 import type { Params } from '../router.ts';
 import { useCan } from '../session.ts';
-import { useRead } from '../use-read.ts';
+import { isLoading, useRead } from '../use-read.ts';
 import { CanaryCard } from './environment.tsx';
 import { useProject } from './project.tsx';
 
@@ -130,6 +130,8 @@ function Body({ deployment }: { deployment: Deployment }) {
     text: sentence(shortDigest(message)),
   }));
   const isUnderWay = ['canary', 'promoting', 'starting'].includes(state);
+  // What stands below it would jump when it comes.
+  if (isUnderWay && isLoading(environment)) return <div className="skeleton-block" />;
   return (
     <>
       {failure && (
@@ -255,7 +257,7 @@ function OwnMetrics({ deployment, url }: { deployment: Deployment; url: string |
   const isForgotten = finished_at !== null && Date.now() - Date.parse(finished_at) > keptMs;
   return (
     <section aria-label="Metrics of this deployment">
-      <Shown of={metrics} skeleton={<div className="charts skeleton-charts" />}>
+      <Shown of={metrics} skeleton={<ChartsSkeleton />}>
         {(data) =>
           data.series.length === 0 ? (
             <Empty

@@ -1,5 +1,5 @@
 // An environment, in tabs: what it serves, what was deployed, what runs, what it prints, and its settings.
-import { useState } from 'react';
+import { type ReactNode, useState } from 'react';
 import type { DeploymentSummary, Environment } from '../../../src/client/index.ts';
 import {
   marksOf,
@@ -8,6 +8,7 @@ import {
   ranges,
   TrafficCharts,
   UsageCharts,
+  useUsage,
 } from '../components/charts/traffic-charts.tsx';
 import { SplitBar, sharesOf } from '../components/charts/traffic-split.tsx';
 import { CanarySteps, Phase, ShareBar, stepsOf, Verdict } from '../components/display/canary-progress.tsx';
@@ -32,7 +33,7 @@ import { Revisions } from '../components/sections/revisions.tsx';
 import { useDeployment, useEnvironment } from '../environments.ts';
 import { navigate, type Params } from '../router.ts';
 import { useCan, useSignedIn } from '../session.ts';
-import { useList, useRead } from '../use-read.ts';
+import { isLoading, useList, useRead } from '../use-read.ts';
 import { LogsTab } from './logs.tsx';
 import { useProject } from './project.tsx';
 
@@ -52,8 +53,17 @@ export function EnvironmentPage({ params }: { params: Params }) {
           ['/projects', 'Projects'],
           [`/projects/${id}`, project.data?.name ?? 'Project'],
         ]}
-        about={data && <StateSentence environment={data} last={last} />}
-        actions={data && <Actions project={id} environment={data} last={last} isOverview={tab === ''} />}
+        about={
+          // Once it is known what was deployed last, which changes the sentence.
+          data && !isLoading(deployments) ? <StateSentence environment={data} last={last} /> : <p className="state" />
+        }
+        actions={
+          data ? (
+            <Actions project={id} environment={data} last={last} isOverview={tab === ''} />
+          ) : (
+            <span className="actions-room" />
+          )
+        }
       />
       <EnvironmentTabs base={`/projects/${id}/environments/${name}`} />
       <Shown of={environment} skeleton={<div className="skeleton-block" />}>
@@ -221,13 +231,26 @@ function OverviewTab({ project, environment, deployments, isLoaded }: OverviewPr
         </section>
       )}
       {can('deployments:read') && (
-        <div className="halves">
+        <BelowUsage project={project} environment={environment} range={range}>
           {recent}
           <RunningInstances project={project} environment={environment} range={range} />
-        </div>
+        </BelowUsage>
       )}
     </>
   );
+}
+
+interface BelowUsageProps {
+  project: string;
+  environment: Environment;
+  range: Range;
+  children: ReactNode;
+}
+
+/** Engines that measure have more charts above this: it comes once that is known, and does not jump then. */
+function BelowUsage({ project, environment, range, children }: BelowUsageProps) {
+  const usage = useUsage(project, environment, range);
+  return isLoading(usage) ? null : <div className="halves">{children}</div>;
 }
 
 interface CanaryCardProps {
@@ -241,7 +264,7 @@ interface CanaryCardProps {
 export function CanaryCard({ project, id, environment, summary }: CanaryCardProps) {
   const deployment = useDeployment(project, id);
   const { data } = deployment;
-  if (!data) return <div className="panel skeleton-block" />;
+  if (!data) return <div className="panel canary-card skeleton-block" />;
   const { canary, canary_percent, state, revision, image, note, timeline } = data;
   const steps = canary_percent === null ? [] : stepsOf(canary_percent, environment.canary);
   return (

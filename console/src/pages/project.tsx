@@ -15,7 +15,7 @@ import { EventTimeline } from '../components/sections/event-timeline.tsx';
 import { percent, perSecond, plural, tagOf } from '../format.ts';
 import type { Params } from '../router.ts';
 import { useCan } from '../session.ts';
-import { useList, useRead } from '../use-read.ts';
+import { isLoading, useList, useRead } from '../use-read.ts';
 import { LastChange } from './projects.tsx';
 
 export const useProject = (id: string) =>
@@ -48,7 +48,10 @@ const useProjectOverview = (project: Project | undefined) =>
 export function ProjectPage({ params }: { params: Params }) {
   const id = params.id!;
   const project = useProject(id);
-  const environments = useEnvironments(id);
+  const overview = useProjectOverview(project.data);
+  const read = useEnvironments(id);
+  // Shown at once with what they run: what stands below would jump otherwise.
+  const environments = isLoading(project) || isLoading(overview) ? { ...read, data: undefined } : read;
   const deployments = useDeployments({ project: id });
   const can = useCan();
   return (
@@ -68,8 +71,8 @@ export function ProjectPage({ params }: { params: Params }) {
       />
       <ProjectTabs id={id} />
       {project.data?.description && <p className="lead">{project.data.description}</p>}
-      <Environments id={id} project={project.data} of={environments} />
-      {can('deployments:read') && (
+      <Environments id={id} of={environments} overview={overview} />
+      {!isLoading(environments) && can('deployments:read') && (
         <section aria-labelledby="recent">
           <h2 id="recent">Recent deployments</h2>
           <DeploymentTable
@@ -79,7 +82,7 @@ export function ProjectPage({ params }: { params: Params }) {
           />
         </section>
       )}
-      {can('events:read') && (
+      {!isLoading(environments) && can('events:read') && (
         <section aria-labelledby="events">
           <h2 id="events">Activity</h2>
           <EventTimeline project={id} />
@@ -91,12 +94,11 @@ export function ProjectPage({ params }: { params: Params }) {
 
 interface EnvironmentsProps {
   id: string;
-  project: Project | undefined;
   of: ReturnType<typeof useEnvironments>;
+  overview: ReturnType<typeof useProjectOverview>;
 }
 
-function Environments({ id, project, of }: EnvironmentsProps) {
-  const overview = useProjectOverview(project);
+function Environments({ id, of, overview }: EnvironmentsProps) {
   const found = new Map((overview.data?.environments ?? []).map((each) => [each.name, each]));
   return (
     <section aria-label="Environments">

@@ -17,6 +17,15 @@ const refreshMs: Record<Range, number> = { '1h': 5000, '6h': 20_000, '24h': 60_0
 const maxRevisions = 4;
 const maxInstances = 8;
 
+/** As large as the charts that will stand there. */
+export const ChartsSkeleton = () => (
+  <div className="charts" aria-hidden="true">
+    <div className="skeleton-chart" />
+    <div className="skeleton-chart" />
+    <div className="skeleton-chart" />
+  </div>
+);
+
 export function RangePicker({ range, onChange }: { range: Range; onChange(range: Range): void }) {
   return (
     <fieldset className="segmented">
@@ -136,7 +145,7 @@ export function TrafficCharts({ project, environment, range, marks, tried }: Env
   // biome-ignore lint/correctness/useExhaustiveDependencies: as long as the same revisions serve, the colours stay
   const toneOf = useMemo(() => toneIn(environment, tried), [key]);
   return (
-    <Shown of={metrics} skeleton={<div className="charts skeleton-charts" />}>
+    <Shown of={metrics} skeleton={<ChartsSkeleton />}>
       {(data) =>
         data.series.length === 0 ? (
           <Empty title="No requests in this period.">
