@@ -18,6 +18,7 @@ import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, before, describe, test } from 'node:test';
+import { makeDeb } from '../../scripts/deb.ts';
 import { onPath } from '../../scripts/packages.ts';
 import { adminToken, call } from '../helpers/app.ts';
 import { dockerMissing, startDocker, type TestDocker } from '../helpers/docker.ts';
@@ -140,6 +141,34 @@ describe('the package', () => {
       /^sluice \d/,
     );
   });
+});
+
+test('the package for Debian has the command, its Node.js and the units, and makes a user', {
+  skip: onPath('dpkg-deb') ? false : 'dpkg-deb is not installed',
+}, () => {
+  const path = makeDeb(packed, folder, 'none');
+  const field = (name: string) => execFileSync('dpkg-deb', ['--field', path, name], { encoding: 'utf8' }).trim();
+  const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
+  assert.deepEqual([field('Package'), field('Version')], ['sluice', version]);
+  const root = join(folder, 'debian');
+  execFileSync('dpkg-deb', ['--raw-extract', path, root]);
+  for (const unit of ['sluice.service', 'sluice.socket']) {
+    const named = readFileSync(join(root, 'lib/systemd/system', unit), 'utf8').matchAll(
+      /\/opt\/sluice\/\S+\.(?:sh|js)/g,
+    );
+    for (const [file] of named) assert.ok(existsSync(join(root, file)), file);
+  }
+  // In its own root: what it runs is named by where dpkg puts it.
+  const launcher = /(\/opt\S+) (\S+) "\$@"/.exec(readFileSync(join(root, 'usr/bin/sluice'), 'utf8'))!;
+  assert.equal(
+    execFileSync('sh', [join(root, launcher[1]!), launcher[2]!, '--version'], {
+      env: { PATH: '/usr/bin:/bin' },
+      encoding: 'utf8',
+    }),
+    `sluice ${version}\n`,
+  );
+  for (const script of ['postinst', 'prerm', 'postrm']) execFileSync('sh', ['-n', join(root, 'DEBIAN', script)]);
+  assert.match(readFileSync(join(root, 'DEBIAN/postinst'), 'utf8'), /useradd --system .* sluice\n/);
 });
 
 describe('the image', { skip: dockerMissing }, () => {
