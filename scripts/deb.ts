@@ -43,6 +43,8 @@ fi
 set -e
 [ "$1" = remove ] && [ -d /run/systemd/system ] || exit 0
 systemctl disable --now sluice.socket sluice || true
+# What outlives the service otherwise: instances of the stand-in, and a router that ends requests. Their program goes with it.
+systemctl kill --kill-whom=all --signal=SIGKILL sluice 2> /dev/null || true
 `,
   postrm: `#!/bin/sh
 set -e
@@ -50,7 +52,7 @@ set -e
 case "$1" in remove | purge) rm -rf /opt/sluice ;; esac
 if [ "$1" = purge ]; then
   rm -rf /var/lib/sluice /etc/sluice.env
-  if id sluice > /dev/null 2>&1; then userdel sluice; fi
+  if id sluice > /dev/null 2>&1; then userdel sluice || true; fi
 fi
 [ ! -d /run/systemd/system ] || systemctl daemon-reload
 `,
