@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { buildCatalogue } from '../src/catalogue/build.ts';
-import type { Rendition } from '../src/catalogue/manifest.ts';
+import type { Preset, Rendition } from '../src/catalogue/manifest.ts';
 import { findFfmpeg } from '../src/catalogue/media/ffmpeg.ts';
 import { SAMPLE_DOCUMENT, SAMPLE_LEDGER, sampleFolder } from '../src/catalogue/sample.ts';
 import { DOCUMENT_PATH, sitePathsOf } from '../src/catalogue/site-paths.ts';
@@ -59,8 +59,10 @@ export const sampleRenditions: Rendition[] = [
   { label: '540p', width: 960, height: 540, video_kbps: 600, audio_kbps: 64 },
 ];
 
+export const samplePreset: Preset = 'slow';
+
 const sampleManifest = JSON.stringify({
-  preset: 'slow',
+  preset: samplePreset,
   renditions: sampleRenditions,
   streams: samples.map(({ id, title, progressive, hls }) => ({ id, title, source: `${id}.mp4`, progressive, hls })),
 });

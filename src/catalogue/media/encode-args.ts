@@ -15,7 +15,7 @@ import type { SourceFile } from './source-file.ts';
 import { vttClock } from './timed-text.ts';
 
 /** Raised when a change here makes other bytes from the same source and manifest. */
-export const RECIPE_REVISION = 6;
+export const RECIPE_REVISION = 7;
 
 export interface Sound extends AudioTrack {
   /** As viewers choose it. */
@@ -173,6 +173,9 @@ const VIDEO_TRACK =
 const AUDIO_TRACK = 'f=mp4:select=a:fflags=+bitexact:movflags=delay_moov+default_base_moof:frag_duration=1000000';
 /** x264's constant quality, of which the rendition's bit rate is the limit: about VMAF 95 at the size of the rung. */
 const QUALITY = '22';
+/** Of the encoder's buffer, in seconds at that limit; and how full it is at first, which a short clip takes beyond the limit. */
+const BUFFER_S = 1.5;
+export const BUFFER_START = 'vbv-init=0.3';
 /** Captions inside the picture (CEA-608) would show where the playlist says that there are none. */
 const NO_CAPTIONS = ['-a53cc', '0'];
 const PROGRESSIVE = 'f=mp4:fflags=+bitexact:movflags=+faststart';
@@ -184,10 +187,10 @@ function rungArgs(plan: EncodePlan, rung: Rung, i: number, audio: string | null,
   const group = groupFrames(plan.facts.rate, skip);
   const group264 = `keyint=${group}:min-keyint=${group}:scenecut=0:open-gop=0:force-cfr=1`;
   // The fastest preset would turn these two off, and with them the High profile.
-  const x264 = `${group264}:8x8dct=1:cabac=1`;
+  const x264 = `${group264}:8x8dct=1:cabac=1:${BUFFER_START}`;
   const video = [
     ['-map', `[v${i}]`, '-c:v', 'libx264', '-preset', plan.preset, '-profile:v', 'high'],
-    ['-crf', QUALITY, '-maxrate', `${kbps}k`, '-bufsize', `${Math.round(kbps * 1.5)}k`, ...NO_CAPTIONS],
+    ['-crf', QUALITY, '-maxrate', `${kbps}k`, '-bufsize', `${Math.round(kbps * BUFFER_S)}k`, ...NO_CAPTIONS],
     ['-x264-params', x264, '-flags:v', '+bitexact+global_header+cgop', ...colourTags],
   ].flat();
   const sound = [
