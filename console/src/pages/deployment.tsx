@@ -269,7 +269,13 @@ function OwnMetrics({ deployment, url }: { deployment: Deployment; url: string |
                 : 'Charts appear once the address of the environment receives requests.'}
             </Empty>
           ) : (
-            <TrafficChartRow metrics={data} toneOf={toneOf} marks={marks} group={id} />
+            <TrafficChartRow
+              metrics={data}
+              toneOf={toneOf}
+              marks={marks}
+              group={id}
+              endedAt={finished_at === null ? null : Date.parse(finished_at) / 1000}
+            />
           )
         }
       </Shown>

@@ -37,6 +37,8 @@ interface TimeChartProps {
   threshold?: { value: number; name: string } | null;
   /** Charts of the same group share their crosshair. */
   group?: string;
+  /** Seconds since the epoch: when that ended which is shown. Without a crosshair the legend has the last values of its time. */
+  endedAt?: number | null;
 }
 
 const height = 168;
@@ -133,6 +135,7 @@ export function TimeChart({
   marks = [],
   threshold = null,
   group,
+  endedAt = null,
 }: TimeChartProps) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
@@ -244,10 +247,13 @@ export function TimeChart({
     setHidden(next);
     plot.current?.setSeries(at + 1, { show: !next.has(name) });
   };
-  const shownValue = ({ values }: Line) => (index === null ? last(values) : (values[index] ?? null));
-  const summary = lines.map(
-    (each) => `${each.name} ${last(each.values) === null ? 'no value' : format(last(each.values)!)}`,
-  );
+  const later = endedAt === null ? -1 : times.findIndex((at) => at > endedAt);
+  const lastValue = ({ values }: Line) => last(later === -1 ? values : values.slice(0, later));
+  const shownValue = (each: Line) => (index === null ? lastValue(each) : (each.values[index] ?? null));
+  const summary = lines.map((each) => {
+    const value = lastValue(each);
+    return `${each.name} ${value === null ? 'no value' : format(value)}`;
+  });
   return (
     <figure className="time-chart card">
       <figcaption>

@@ -69,9 +69,10 @@ interface ChartsProps {
   toneOf(revision: string): Tone;
   marks?: Mark[];
   group: string;
+  endedAt?: number | null;
 }
 
-export function TrafficChartRow({ metrics, toneOf, marks = [], group }: ChartsProps) {
+export function TrafficChartRow({ metrics, toneOf, marks = [], group, endedAt = null }: ChartsProps) {
   const times = useMemo(() => (metrics.series[0]?.points ?? []).map(({ at }) => secondsOf(at)), [metrics]);
   const lines = useMemo(
     () => ({
@@ -81,7 +82,7 @@ export function TrafficChartRow({ metrics, toneOf, marks = [], group }: ChartsPr
     }),
     [metrics, toneOf],
   );
-  const shared = { times, marks, group };
+  const shared = { times, marks, group, endedAt };
   return (
     <div className="charts">
       <TimeChart title="Errors" lines={lines.errors} format={percent} atLeast={0.01} atMost={1} {...shared} />
