@@ -6,7 +6,7 @@ import { type Command, inEnvironment, paged, verb } from '../frame/command.ts';
 import { exit } from '../io.ts';
 import { colourOf } from '../terminal/output.ts';
 import { clean, pairs } from '../terminal/table.ts';
-import { timelineIndent, timelineLine } from './rollout-story.ts';
+import { brief, timelineIndent, timelineLine } from './rollout-story.ts';
 import { watch } from './watch-deployment.ts';
 
 export const deployments: Command = {
@@ -67,7 +67,8 @@ export const deployments: Command = {
             out.columns,
           );
           for (const line of [...lines, '']) out.line(line);
-          for (const entry of d.timeline) out.line(timelineLine(entry, out.paint), timelineIndent);
+          for (const { message, ...entry } of d.timeline)
+            out.line(timelineLine({ ...entry, message: brief(message) }, out.paint), timelineIndent);
         });
         return exit.done;
       },

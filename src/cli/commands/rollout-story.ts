@@ -143,7 +143,8 @@ function outcomeOf({ state, next, remarks }: Stage, { digest, local }: Deploymen
   }
 }
 
-const brief = (digest: string): string => digest.replace(/^(sha256:[0-9a-f]{12})[0-9a-f]+$/, '$1…');
+/** The beginning of a digest is enough where the whole of it is elsewhere. */
+export const brief = (text: string): string => text.replaceAll(/(sha256:[0-9a-f]{12})[0-9a-f]+\.?/g, '$1…');
 
 function healthyOf(instances: readonly Instance[] | null): string | null {
   const running = instances?.filter(({ state }) => state !== 'ended' && state !== 'draining') ?? [];
