@@ -7,7 +7,7 @@ import { describe, test } from 'node:test';
 import { complaintIn } from '../../src/catalogue/media/ffmpeg.ts';
 import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
 import {
-  encoders,
+  freshEncoders,
   makeBuild,
   makeFolder,
   makeSource,
@@ -39,7 +39,7 @@ async function allowed(build: TestBuild): Promise<number> {
   return document.streams[0]!.duration_s;
 }
 
-for (const [which, find] of encoders) {
+for (const [which, find] of freshEncoders) {
   describe(which, () => {
     test('a source that was cut off is refused, and with allow_damaged lasts as long as it has frames', async (t) => {
       const build = await makeBuild(t, await find());

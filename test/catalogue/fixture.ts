@@ -1,6 +1,6 @@
 // What the catalogue's scenarios share: a folder of their own, short generated sources, and a site built from them with a
 // real encoder. Wherever a test is not about what encoders make of sources, an encode that any test has seen before is
-// taken from there (remembered-encodes.ts). `encoders` are for the others; `SLUICE_TEST_FFMPEG` adds one of them.
+// taken from there (remembered-encodes.ts). `SLUICE_TEST_FFMPEG` adds an encoder to those that are tried.
 
 import { execFile, spawn } from 'node:child_process';
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
@@ -52,10 +52,14 @@ export function systemFfmpeg(): Promise<Ffmpeg> {
   return found;
 }
 
-/** Every encoder that has to make the same of a source. */
-export const encoders: [which: string, find: () => Promise<Ffmpeg>][] = [['the system’s ffmpeg', systemFfmpeg]];
+type Encoder = [which: string, find: () => Promise<Ffmpeg>];
+
 const another = process.env.SLUICE_TEST_FFMPEG;
-if (another) encoders.push([another, () => findFfmpeg(another, undefined)]);
+const others: Encoder[] = another ? [[another, () => findFfmpeg(another, undefined)]] : [];
+/** Every encoder that has to make the same of a source. What the first made of the same bytes before is taken from there. */
+export const encoders: Encoder[] = [['the system’s ffmpeg', rememberedFfmpeg], ...others];
+/** The same at work anew, for tests of how they fail. */
+export const freshEncoders: Encoder[] = [['the system’s ffmpeg', systemFfmpeg], ...others];
 
 export interface SourceOptions {
   seconds?: number;
@@ -73,11 +77,15 @@ export interface SourceOptions {
 /** For large or long sources whose codec does not matter: H.264 takes three times as long to write. */
 export const quickCodec = ['-c:v', 'mpeg4', '-q:v', '5'];
 
+const SAME = ['-fflags', '+bitexact'];
+
 /** Has ffmpeg write a source, as if it had been complete for a while; the same arguments give the same bytes again. */
 export async function writeSource(path: string, args: string[]): Promise<string> {
-  const make = async (to: string) => execute((await systemFfmpeg()).path, ['-v', 'error', '-y', ...args, to]);
-  // What names a file of its test's folder is made of more than its arguments.
-  if (args.some((arg) => arg.includes(tmpdir()))) await make(path);
+  const { path: ffmpeg } = await systemFfmpeg();
+  const make = (to: string) => execute(ffmpeg, ['-v', 'error', '-y', ...args, to]);
+  // What names a file of its test's folder is made of more than its arguments; without numbers that ffmpeg draws, its bytes
+  // are the same again where those files are.
+  if (args.some((arg) => arg.includes(tmpdir()))) await execute(ffmpeg, ['-v', 'error', '-y', ...args, ...SAME, path]);
   else await writeFile(path, await rememberedFile([...args, extname(path)], make));
   // A build of the command line waits for files that were written to a moment ago.
   await utimes(path, Date.now() / 1000 - 60, Date.now() / 1000 - 60);

@@ -8,8 +8,8 @@ import { test } from 'node:test';
 import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
 import { until } from '../helpers/wait.ts';
 import {
-  encoders,
   execute,
+  freshEncoders,
   makeBuild,
   makeFolder,
   makeSlowEncoder,
@@ -37,7 +37,7 @@ async function mountSmall(t: { after(undo: () => unknown): void }, kilobytes: nu
   return mounted === null ? null : folder;
 }
 
-for (const [which, find] of encoders) {
+for (const [which, find] of freshEncoders) {
   test(`a disk that fills while ${which} encodes ends the build in one line, and the site is as it was`, async (t) => {
     const small = await mountSmall(t, 160);
     if (small === null) return t.skip('needs the right to mount');

@@ -15,7 +15,6 @@ import {
   makeSource,
   quickCodec,
   type SourceOptions,
-  systemFfmpeg,
   writeManifest,
 } from './fixture.ts';
 
@@ -121,7 +120,7 @@ describe('other people’s tools', () => {
   let scratch = '';
 
   before(async () => {
-    const build = await makeBuild(cleanup, await systemFfmpeg());
+    const build = await makeBuild(cleanup);
     const streams = Object.keys(sources).map(
       (id) => `{ id: ${id}, title: ${id}, source: ${id}.mp4, progressive: [${id === 'pal' ? '36p' : ''}] }`,
     );

@@ -10,8 +10,8 @@ import { verifySite } from '../../src/catalogue/verify/verify-site.ts';
 import {
   cliPath,
   collectCleanup,
-  encoders,
   execute,
+  freshEncoders,
   makeBuild,
   makeFolder,
   makeSource,
@@ -57,7 +57,7 @@ describe('a source that is no video', () => {
   });
   test.after(() => cleanup.undoAll());
 
-  for (const [which, find] of encoders) {
+  for (const [which, find] of freshEncoders) {
     test(`is refused with ${which}, whatever its name`, async (t) => {
       const build = await makeBuild(t, await find());
       await copyFile(join(folder, 'secret.mp4'), join(build.folder, 'secret.mp4'));
