@@ -255,6 +255,26 @@ export const failuresAreNotPromoted: CommitInvariant = {
   },
 };
 
+const goesOn = /Moving all traffic|of requests go to the new revision|Waiting for promote/;
+const isWorse = /The canary is worse/;
+const failedAlone =
+  /Too few requests to tell: [1-9][\d,]* of [\d,]+ requests failed.*of the stable revision 0 of [1-9][\d,]* requests failed/;
+const heldForErrors = /because only the canary had errors/;
+
+export const verdictsAreKeptTo: CommitInvariant = {
+  name: 'what is said of a canary is what is done',
+  tables: ['deployment_timeline'],
+  check({ before, after }) {
+    const known = new Set(before.deployment_timeline.map(({ deployment_id, seq }) => `${deployment_id} ${seq}`));
+    return firstOf(after.deployment_timeline, ({ deployment_id, seq, message }) => {
+      if (known.has(`${deployment_id} ${seq}`)) return null;
+      const isIgnored = isWorse.test(message) && (goesOn.test(message) || heldForErrors.test(message));
+      const isOverlooked = failedAlone.test(message) && goesOn.test(message);
+      return isIgnored || isOverlooked ? `${deployment_id}: ${message}` : null;
+    });
+  },
+};
+
 export const oneEventPerChangeOfAlert: CommitInvariant = {
   name: 'an alert fires and is resolved with one event each',
   tables: ['alert', 'event'],

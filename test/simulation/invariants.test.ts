@@ -253,6 +253,22 @@ test('a canary of which everything failed, and nothing of stable, is promoted by
   assert.deepEqual([promoted(0, 4), promoted(1, 5), promoted(0, 5, 'Promoted by ci.')], [null, null, null]);
 });
 
+test('what is said of a canary is what is done', () => {
+  const { check } = invariants.verdictsAreKeptTo;
+  const said = (message: string) =>
+    check(commit({}, { deployment_timeline: [{ deployment_id: 'd', seq: 1, message }] }));
+  const alone =
+    'Too few requests to tell: 1 of 2 requests failed (50 %); of the stable revision 0 of 4 requests failed (0 %).';
+  assert.match(said(`${alone} Moving all traffic.`)!, /^d: Too few/);
+  assert.match(said(`50 % of requests go to the new revision. ${alone}`)!, /^d: 50 %/);
+  const worse =
+    'The canary is worse: 4 of 4 requests failed (100 %); of the stable revision 0 of 44 requests failed (0 %).';
+  assert.match(said(`${worse} Paused, because only the canary had errors.`)!, /^d: The canary/);
+  const right = [worse, `${worse} Paused.`, `${alone} Paused, because only the canary had errors.`];
+  for (const message of right) assert.equal(said(message), null);
+  assert.equal(said(`${alone.replace('0 of 4', '1 of 4')} Moving all traffic.`), null);
+});
+
 test('an instance that fails its health check is not healthy', () => {
   const healthy = facts({ instance: [instance('i', 1, 'healthy')] });
   const sick = (ms: number) => () => ms;
