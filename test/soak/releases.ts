@@ -27,15 +27,20 @@ export async function release(ledger: Ledger, site: Releases, random: Random, is
       continue;
     }
     if (random.chance(0.5)) await intervene(ledger, site, id, key, random);
-    await ended(ledger, site, id);
+    await ended(ledger, site, id, isOver);
   }
 }
 
-export async function ended(ledger: Ledger, { project }: Releases, id: string): Promise<string> {
+/** Once it is over, a person decides of a canary of which all the faults left too little to tell: it would wait for half an hour. */
+export async function ended(ledger: Ledger, { project }: Releases, id: string, isOver = () => false): Promise<string> {
+  const path = `/v1/projects/${project}/deployments/${id}`;
+  let asked = 0;
   return until(
     `deployment ${id} to end`,
     async () => {
-      const { body } = await ledger.get(`/v1/projects/${project}/deployments/${id}`);
+      const { body } = await ledger.get(path);
+      if (isOver() && body.state === 'canary')
+        await ledger.post(`${path}/promote`, `${id} is decided ${++asked}`, undefined);
       return body.finished_at !== null && (body.state as string);
     },
     endsWithinMs,
