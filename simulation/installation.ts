@@ -83,7 +83,7 @@ export class Installation {
       environmentMs: this.world.random.pick([6000, 20_000] as const),
       routerMs: this.world.random.pick([4000, 15_000] as const),
     };
-    this.ports = this.world.random.pick([12, 24, 400] as const);
+    this.ports = this.world.random.pick([8, 24, 400] as const);
     this.engines = [new SimulatedEngine(this.world, this.outside, 'here')];
     this.receivers = new Receivers(this.world, this.outside, this.faults);
     const controls = this.isShared ? this.world.random.pick([1, 2, 2, 3, 3] as const) : 1;

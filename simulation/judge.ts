@@ -15,6 +15,7 @@ import {
   type OfEnvironment,
   type Table,
 } from './facts.ts';
+import type { Faults } from './faults.ts';
 import { findLostVersion, findLostWrite, findWrongWrite } from './ledger.ts';
 import {
   arrivedWithEqualBytes,
@@ -48,6 +49,7 @@ export interface Watched {
   readonly receivers: Receivers;
   readonly visits: Visits;
   readonly isShared: boolean;
+  readonly faults: Faults;
   readonly client: Client;
   readonly leases: LeaseTimes;
   /** Control processes; null: down, or still starting. */
@@ -223,7 +225,8 @@ export class Judge {
       this.#noteUnfit(commit);
     }
     // An embedded database goes by the clock of its process, which may jump.
-    if ((changed.has('instance') || changed.has('instance_port')) && this.#watched.isShared) {
+    const { isShared, faults } = this.#watched;
+    if ((changed.has('instance') || changed.has('instance_port')) && (isShared || faults.perMinute.clock_jump === 0)) {
       this.#ask('a port rests before it is used again', findReusedPort(facts, this.#ports, this.#watched.world.now));
     }
     if (changed.has('traffic')) {
