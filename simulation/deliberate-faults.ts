@@ -76,6 +76,8 @@ export const deliberateFaults: Record<string, DeliberateFault> = {
     file: 'src/deployments/deployment-queries.ts',
     from: "tx.updateTable('deployment').set(changed).where('id', '=', row.id).where('version', '=', row.version),",
     to: "tx.updateTable('deployment').set(changed).where('id', '=', row.id),",
+    survives:
+      'It takes a command of a person between what a pass reads and the step it writes, which not every hundred seeds have.',
   },
   'lose-the-guard-on-shares': {
     what: 'Traffic moves for a deployment that has changed since it was read.',
