@@ -178,7 +178,7 @@ export function TimeChart({
               grid: { show: false },
               size: 30,
               gap: 9,
-              space: 70,
+              space: 60,
               values: (each, ticks) => {
                 const isLong = each.scales.x!.max! - each.scales.x!.min! > 2 * 86_400;
                 const isShort = ticks.length > 1 && ticks[1]! - ticks[0]! < 60;
