@@ -24,9 +24,12 @@ export type CostOf = (pass: Pass, file: string) => Cost | undefined;
 const jobS = 40;
 const mostFiles = 40;
 
+/** For hosts that are away, and for alerts that last. */
+const mostlyWaiting = /^test\/(engines\/docker-hosts|both-databases\/alerts\/live)\./;
+
 /** Where nothing is remembered. Those that start containers, browsers or several services come first. */
 const guessesS: [RegExp, number][] = [
-  [/^test\/(engines\/docker-hosts|both-databases\/alerts\/live)\./, 120],
+  [mostlyWaiting, 120],
   [/^test\/(engines\/engines|traffic\/haproxy|console\/walks|docs\/tour|supervisor\/own-faults)\./, 80],
   [/^test\/both-databases\/(deployments\/rollouts|domains\/acme)\./, 60],
   [/^test\/(engines|console|catalogue|supervisor|traffic)\//, 25],
@@ -52,10 +55,10 @@ const usualDemand = 0.55;
 /** A file that only waits still starts and ends. */
 const leastDemand = 0.15;
 
-const demandOf = (pass: Pass, { seconds, processorSeconds }: Cost): number =>
-  processorSeconds === undefined
-    ? usualDemand
-    : Math.max(leastDemand, (uncounted[pass] * processorSeconds) / Math.max(seconds, 0.1));
+function demandOf(pass: Pass, file: string, { seconds, processorSeconds }: Cost): number {
+  if (processorSeconds === undefined) return mostlyWaiting.test(file) ? usualDemand / 2 : usualDemand;
+  return Math.max(leastDemand, (uncounted[pass] * processorSeconds) / Math.max(seconds, 0.1));
+}
 
 export function planJobs(files: string[], costOf: CostOf): Job[] {
   const jobs: Job[] = [];
@@ -64,7 +67,7 @@ export function planJobs(files: string[], costOf: CostOf): Job[] {
     for (const pass of passesOf(file)) {
       const cost = costOf(pass, file) ?? { seconds: guess(file) };
       const estimateS = cost.seconds;
-      const demand = demandOf(pass, cost);
+      const demand = demandOf(pass, file, cost);
       const kind = `${pass} ${kindOf(file)}`;
       const job = open.get(kind);
       if (job && job.estimateS + estimateS <= jobS && job.files.length < mostFiles) {
