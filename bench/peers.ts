@@ -12,7 +12,7 @@ import { cpuSeconds, median } from './lib/measure.ts';
 import { note } from './lib/report.ts';
 import { startSluice } from './peers/deploying.ts';
 import { type MovableRouter, type PeerRouter, peers, plainHost, secureHost } from './peers/routers.ts';
-import { startBackend } from './router/nginx.ts';
+import { type Nginx, startBackend } from './router/nginx.ts';
 import { loadHost, tlsRequestsPerSecond } from './router/router-load.ts';
 
 /** `BENCH_ROUNDS=1` to try it out. */
@@ -114,10 +114,7 @@ async function visitDuring(url: string, headers: Record<string, string>, work: (
 const deployments = 5;
 
 /** The old version ends, gracefully, as soon as the router says that the new one has taken over. */
-async function moveAgainAndAgain(
-  router: MovableRouter,
-  first: Awaited<ReturnType<typeof startBackend>>,
-): Promise<Visits> {
+async function moveAgainAndAgain(router: MovableRouter, first: Nginx): Promise<Visits> {
   let current = first;
   const visits = await visitDuring(`http://127.0.0.1:${router.port}`, { host: plainHost }, async () => {
     for (let n = 0; n < deployments; n++) {
