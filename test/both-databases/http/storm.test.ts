@@ -9,7 +9,8 @@ import { adminToken, startApp } from '../../helpers/app.ts';
 import { type Fixture, type Operation, requestsOf, type StormRequest } from '../../helpers/bad-input.ts';
 import type { Schema } from '../../helpers/schema-values.ts';
 
-const maxRounds = 40;
+/** Usually two are enough, and in one route of some hundred thirty are needed. */
+const maxRounds = 200;
 /** Raise it to look for rare faults: STORM_RUNS=5000 npm test -- test/both-databases/http/storm.test.ts */
 const runsPerRoute = Number(process.env.STORM_RUNS ?? 6);
 /** For what never comes, on a busy machine too. */
