@@ -259,6 +259,10 @@ export async function listEnvironmentsToKeep(db: Db): Promise<EnvironmentKey[]> 
     .where(sql<boolean>`state in ('pending', 'canary', 'active')`) // as in the index revision_current
     .union((e) => e.selectFrom('instance').select(['project_id', 'environment']))
     .union((e) => e.selectFrom('instance_set').select(['project_id', 'environment']))
+    // Of these, what is left is cleared away in slices; their instances are orphans.
+    .except((e) =>
+      e.selectFrom('environment').select(['project_id', 'name as environment']).where('deleted_at', 'is not', null),
+    )
     .execute();
   return rows.map(keyOf);
 }

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
+import type { Db } from '../../../src/db/database.ts';
 import { readDatabaseSize } from '../../../src/db/database-size.ts';
 import { listCurrentRevisions, listEnvironmentsToKeep } from '../../../src/deployments/deployment-queries.ts';
 import { sweepDeployments } from '../../../src/deployments/deployment-retention.ts';
@@ -157,4 +158,16 @@ test('a pass reads what is live, however many revisions there were', async () =>
   );
   const { bytes, rows } = await readDatabaseSize(db);
   assert.ok(bytes > 0 && rows.get('revision')! > (onPostgres ? 0 : 1500), `${bytes} ${[...rows]}`);
+});
+
+test('a deleted environment asks for no pass while what belonged to it is cleared away', async () => {
+  const shop = await Shop.open(t.url);
+  await shop.reaches((await shop.deploy(image)).id, 'succeeded');
+  const isKept = (tx: Db) =>
+    listEnvironmentsToKeep(tx).then((keys) => keys.some(({ projectId }) => projectId === shop.project));
+  await t.app.store.db.transaction().execute(async (tx) => {
+    assert.equal(await isKept(tx), true);
+    await tx.updateTable('environment').set({ deleted_at: 1 }).where('project_id', '=', shop.project).execute();
+    assert.equal(await isKept(tx), false);
+  });
 });
