@@ -12,7 +12,9 @@ import type { Seal } from '../lib/seal.ts';
 import { publish } from '../signals/signals.ts';
 import { type CreateParts, createDeployment, rolloutChoicesOf } from './create-deployment.ts';
 import {
+  deploymentInProgress,
   findActiveRevision,
+  findInProgress,
   findLastSuperseded,
   findPreviousRevision,
   findRevision,
@@ -67,7 +69,7 @@ export function revisionRoutes(parts: CreateParts & { seal: Seal }): ServedRoute
         call.body.revision === undefined
           ? await findLastSuperseded(tx, key)
           : await requireRevision(tx, key, call.body.revision);
-      if (!target) throw nothingToRestore('there is no superseded revision');
+      if (!target) throw await whyNot(tx, key, nothingToRestore('there is no superseded revision'));
       const reason = ineligibleReason(target);
       if (reason !== null) throw nothingToRestore(`${revisionId(target.number)}: ${reason}`);
       const { row, body } = await createDeployment(tx, parts, call.caller, environment, {
@@ -89,7 +91,7 @@ export function revisionRoutes(parts: CreateParts & { seal: Seal }): ServedRoute
       const environment = await requireEnvironment(tx, call.caller, call.params);
       const key = keyOfEnvironment(environment);
       const active = await findActiveRevision(tx, key);
-      if (!active) throw nothingToRedeploy(environment);
+      if (!active) throw await whyNot(tx, key, nothingToRedeploy(environment));
       const { row, body } = await createDeployment(tx, parts, call.caller, environment, {
         kind: 'deploy',
         image: active.image,
@@ -116,6 +118,12 @@ const keyOfEnvironment = (row: EnvironmentRow): EnvironmentKey => ({
   projectId: row.project_id,
   environment: row.name,
 });
+
+/** Where there is nothing yet because a deployment is still under way, that is what the caller has to know. */
+async function whyNot(db: Db, key: EnvironmentKey, otherwise: ApiError): Promise<ApiError> {
+  const busy = await findInProgress(db, key);
+  return busy ? deploymentInProgress(busy) : otherwise;
+}
 
 const nothingToRestore = (reason: string) =>
   new ApiError('revision_not_eligible', 'There is nothing to roll back to.', {

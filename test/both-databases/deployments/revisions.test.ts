@@ -84,6 +84,22 @@ describe('revisions', () => {
     assert.equal((await shop.api('GET', '/environments/production/revisions/x')).body.error.code, 'revision_not_found');
   });
 
+  test('409 deployment_in_progress, not 422, where there is nothing yet because a deployment is under way', async () => {
+    const shop = await open();
+    const codeOf = async (action: string) =>
+      (await shop.api('POST', `/environments/production/${action}`)).body.error?.code;
+    await shop.set({ variables: { STANDIN_UNHEALTHY: '1' } });
+    const first = await shop.deploy(image(1));
+    assert.deepEqual([await codeOf('rollback'), await codeOf('redeploy')], Array(2).fill('deployment_in_progress'));
+    await shop.api('POST', `/deployments/${first.id}/abort`);
+    await shop.set({ variables: { STANDIN_UNHEALTHY: null } });
+    await shop.reaches(first.id, 'canceled');
+    await shop.released(image(2));
+    const canary = await shop.deploy(image(3), { strategy: 'canary' });
+    await shop.reaches(canary.id, 'canary');
+    assert.equal(await codeOf('rollback'), 'deployment_in_progress');
+  });
+
   test('only the latest revisions stay eligible for rollback', async () => {
     const shop = await open({ retention: 1 });
     for (const tag of [1, 2, 3]) await shop.released(image(tag));
