@@ -220,3 +220,12 @@ test('compose.yaml: valid settings, the database where it is, all data in volume
   );
   assert.ok(Number.parseInt(sluice.stop_grace_period, 10) > Number(settings.SLUICE_DRAIN_S.default));
 });
+
+test('a build of the image gets node from the checkout, with every builder of Docker', () => {
+  const { optionalDependencies } = JSON.parse(read('package.json'));
+  const modules = Object.keys(optionalDependencies).filter((name) => name.startsWith('node-linux-'));
+  // The builder of Docker before 23, which is Debian 12's, finds exceptions only in folders that are named in full.
+  const exceptions = ['!sluice-*.tgz', ...modules.map((name) => `!node_modules/${name}/bin/node`)];
+  const [ignored, ...kept] = read('.dockerignore').trim().split('\n');
+  assert.deepEqual([ignored, kept.sort()], ['*', exceptions.sort()]);
+});
