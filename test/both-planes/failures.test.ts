@@ -1,12 +1,45 @@
 // Instances that fail, and instances and routers that drain: which requests go elsewhere, and which end where they are.
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { describe, test } from 'node:test';
+import { connect, type Socket } from 'node:net';
+import { after, describe, test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Target } from '../../src/traffic/data-plane.ts';
 import { refusesConnections, statusOf, Wire } from '../helpers/raw-http.ts';
 import { ask, deadTarget, getRequest, host, named, share, startInstance, startRouter } from '../helpers/router.ts';
 import { onPlane, plane } from '../helpers/router-plane.ts';
 import { until } from '../helpers/wait.ts';
+
+/**
+ * An instance that answers two requests once both have come, and then is as one whose machine is gone, as far as a
+ * process can be: it is stopped, and has as many connections waiting as it takes, so that no further one is made.
+ */
+async function startLosable(): Promise<{ target: Target; lose(): Promise<void> }> {
+  const program = `
+    const held = [];
+    const server = require('node:http').createServer((_, response) => {
+      if (held.push(response) === 2) for (const each of held) each.end('there');
+    });
+    server.listen({ host: '127.0.0.1', port: 0, backlog: 1 }, () => console.log(server.address().port));`;
+  const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const waiting: Socket[] = [];
+  after(() => {
+    for (const socket of waiting) socket.destroy();
+    child.kill('SIGKILL');
+  });
+  const port = Number(String((await once(child.stdout, 'data'))[0]));
+  const lose = async () => {
+    child.kill('SIGSTOP');
+    for (let isTaken = true; isTaken; ) {
+      const socket = connect({ host: '127.0.0.1', port });
+      socket.on('error', () => {});
+      waiting.push(socket);
+      isTaken = await Promise.race([once(socket, 'connect').then(() => true), pause(300, false)]);
+    }
+  };
+  return { target: { instance: 'ins_lost', host: '127.0.0.1', port }, lose };
+}
 
 function failures() {
   test('2,000 requests with a dead instance, while tables change: none fails', async () => {
@@ -98,6 +131,38 @@ function failures() {
     assert.deepEqual(statuses, [200, 504]);
     assert.deepEqual(await router.counted(1), { requests: 2, errors: 1, clientErrors: 0 });
   });
+
+  // HAProxy 2.6 takes no such limit for servers that are added while it runs.
+  const testBuiltIn = plane === 'builtin' ? test : () => {};
+  testBuiltIn(
+    'a machine that is gone, on kept connections: GET goes elsewhere, POST does not, who is slow is waited for',
+    async () => {
+      const router = await startRouter({ silentMs: 300, connectMs: 500, answerHeadMs: 6000 });
+      const { target, lose } = await startLosable();
+      await router.serve(share(1, 100, target));
+      const there = await Promise.all([ask(router.port()), ask(router.port())]);
+      assert.deepEqual(
+        there.map(({ body }) => body),
+        ['there', 'there'],
+      );
+      await lose();
+      const slow = await startInstance((_, response) => void setTimeout(() => response.end('slow'), 2000));
+      await router.serve(share(1, 100, target, slow));
+      // In turn: the first and the third of them go where nobody is any more.
+      const post = ask(router.port(), { method: 'POST', body: 'once' });
+      const gets = await Promise.all([ask(router.port()), ask(router.port())]);
+      assert.deepEqual(
+        gets.map(({ body }) => body),
+        ['slow', 'slow'],
+      );
+      assert.equal((await post).status, 504);
+      assert.deepEqual(
+        slow.seen.map(({ method }) => method),
+        ['GET', 'GET'],
+      );
+      assert.ok(router.logged().some(({ msg, requests }) => requests === 1 && /does not answer/.test(String(msg))));
+    },
+  );
 
   test('a response that is not HTTP is 502', async () => {
     const router = await startRouter();

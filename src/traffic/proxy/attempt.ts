@@ -8,6 +8,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { type Duplex, Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
+import { silentInstance } from './failures.ts';
 import type { Backend, Instance } from './route-table.ts';
 import type { VisitorRequest } from './visitor-messages.ts';
 
@@ -43,6 +44,8 @@ export interface AttemptOwner {
   onEnd(trailers: IncomingHttpHeaders): void;
   /** From here on the exchange owns the socket, and calls `finish` when it is closed. */
   onSwitch(attempt: Attempt, headers: IncomingHttpHeaders, socket: Duplex): void;
+  /** Whether it would be followed by another, at another instance, if it failed now. */
+  mayLeave(attempt: Attempt): boolean;
   /** Before the head of a response. */
   onFailure(failure: AttemptFailure): void;
   /** After the head of a response. */
@@ -55,13 +58,25 @@ const tooMuchInformation = new Error('too many 1xx responses');
 export class Attempt implements Dispatcher.DispatchHandler {
   readonly backend: Backend;
   readonly instance: Instance;
+  readonly sentAtMs: number;
   readonly #owner: AttemptOwner;
   readonly #body: UploadBody | null;
+  /** All of the proxy that wait for a response. */
+  readonly #waiting: Set<Attempt>;
   #state: AttemptState = 'connecting';
   #controller: Dispatcher.DispatchController | null = null;
 
-  constructor(owner: AttemptOwner, backend: Backend, instance: Instance, body: UploadBody | null) {
+  constructor(
+    owner: AttemptOwner,
+    backend: Backend,
+    instance: Instance,
+    body: UploadBody | null,
+    sentAtMs: number,
+    waiting: Set<Attempt>,
+  ) {
     this.#owner = owner;
+    this.sentAtMs = sentAtMs;
+    this.#waiting = waiting;
     this.backend = backend;
     this.instance = instance;
     this.#body = body;
@@ -85,7 +100,15 @@ export class Attempt implements Dispatcher.DispatchHandler {
   /** For a visitor that went away. Where there is no connection yet, the attempt ends when there is one. */
   abort(): void {
     this.#state = 'aborted';
+    this.#waiting.delete(this);
     this.#controller?.abort(visitorGone);
+  }
+
+  /** Fails for an instance that does not answer; false: it waits on, because the request cannot be sent elsewhere. */
+  leave(): boolean {
+    if (this.#state !== 'connected' || !this.#owner.mayLeave(this)) return false;
+    this.#controller!.abort(silentInstance);
+    return true;
   }
 
   resume(): void {
@@ -95,17 +118,23 @@ export class Attempt implements Dispatcher.DispatchHandler {
   finish(): void {
     if (this.#state === 'over') return;
     this.#state = 'over';
+    this.#waiting.delete(this);
     this.instance.underWay--;
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
     if (this.#state === 'aborted') controller.abort(visitorGone);
-    else this.#state = 'connected';
+    else {
+      this.#state = 'connected';
+      this.#waiting.add(this);
+    }
   }
 
   onResponseStarted(): void {
-    if (this.#state === 'connected') this.#state = 'begun';
+    if (this.#state !== 'connected') return;
+    this.#state = 'begun';
+    this.#waiting.delete(this);
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {

@@ -23,7 +23,14 @@ import { type OpenRequest, outcomeOf } from '../measurements.ts';
 import { abandonedAfterMs, type Outcome, routePattern, type Unit } from '../request-detail.ts';
 import { Attempt, type AttemptFailure, type AttemptOwner, discardRest, UploadBody } from './attempt.ts';
 import { type ErrorResponse, errorResponses, refuseRequest, sendErrorResponse } from './error-responses.ts';
-import { codeOf, errorResponseTo, type FailedRequests, isOfInstance, isSafeToRepeat } from './failures.ts';
+import {
+  codeOf,
+  errorResponseTo,
+  type FailedRequests,
+  isOfInstance,
+  isSafeToRepeat,
+  silentInstance,
+} from './failures.ts';
 import { pairsOf, type RequestHead, responseHeaders } from './headers.ts';
 import type { ProxyLimits } from './limits.ts';
 import {
@@ -34,6 +41,7 @@ import {
   type ProxyRoute,
   type RouteTable,
 } from './route-table.ts';
+import type { SilentInstances } from './silent-instances.ts';
 import type { VisitorRequest, VisitorResponse } from './visitor-messages.ts';
 
 /** What all exchanges of one proxy share. */
@@ -47,6 +55,7 @@ export interface ProxyContext {
   readonly limits: ProxyLimits;
   readonly ids: IdSource;
   readonly routes: RouteTable;
+  readonly silent: SilentInstances;
   /** Addresses of proxies in front of this one, whose X-Forwarded-* headers are trusted. */
   readonly trustedProxies: readonly Range[];
   /** HTTP/1.1 connections that close with a response that refuses a request: what is behind it is not served. */
@@ -143,16 +152,16 @@ export class Exchange implements AttemptOwner {
       this.#charged = true;
       this.#count(wanted, 'error');
     }
-    this.#try(backend, instance);
+    this.#try(backend, instance, nowMs);
     return true;
   }
 
   /** The attempt may have failed, and others may have been made, when this returns. */
-  #try(backend: Backend, instance: Instance): void {
+  #try(backend: Backend, instance: Instance, nowMs: number): void {
     const { path, headers, hasBody } = this.#head;
     const onFirstRead = this.#awaitsContinue ? () => this.#sendContinue() : null;
     const body = hasBody ? new UploadBody(this.#request, onFirstRead) : null;
-    this.#attempt = new Attempt(this, backend, instance, body);
+    this.#attempt = new Attempt(this, backend, instance, body, nowMs, this.#context.silent.waiting);
     if (this.#isDetailed) this.#waitAt(backend);
     this.#attempt.send(path, this.#request.method!, headers, this.#upgrade);
   }
@@ -237,6 +246,13 @@ export class Exchange implements AttemptOwner {
     this.#response.destroy();
   }
 
+  mayLeave({ instance }: Attempt): boolean {
+    const route = this.#context.routes.find(this.#head.hostName);
+    if (!route || !this.#mayRepeat(silentInstance, true)) return false;
+    const others = [...route.stable.instances, ...(route.canary?.instances ?? none)];
+    return others.some((other) => other !== instance && !this.#tried.includes(other));
+  }
+
   onFailure(failure: AttemptFailure): void {
     const { attempt, error, connected } = failure;
     const { monotonic, limits, log, failedRequests } = this.#context;
@@ -262,10 +278,8 @@ export class Exchange implements AttemptOwner {
   }
 
   #tryAnother({ attempt, error, connected, sent, responseBegun }: AttemptFailure): boolean {
-    const { monotonic, limits, routes } = this.#context;
-    const route = routes.find(this.#head.hostName);
-    if (!route || responseBegun || monotonic.now() - this.#startedAt > limits.retryMs) return false;
-    if (!isSafeToRepeat(error, this.#request.method!, sent, this.#head.hasBody)) return false;
+    const route = this.#context.routes.find(this.#head.hostName);
+    if (!route || responseBegun || !this.#mayRepeat(error, sent)) return false;
     if (this.#tried === none) this.#tried = [];
     this.#tried.push(attempt.instance);
     if (this.#tryNext(route)) return true;
@@ -274,6 +288,12 @@ export class Exchange implements AttemptOwner {
     this.#inSecondRound = true;
     this.#tried = none;
     return this.#tryNext(route);
+  }
+
+  #mayRepeat(error: Error, sent: boolean): boolean {
+    const { monotonic, limits } = this.#context;
+    if (monotonic.now() - this.#startedAt > limits.retryMs) return false;
+    return isSafeToRepeat(error, this.#request.method!, sent, this.#head.hasBody);
   }
 
   #count(backend: Backend, outcome: Outcome): void {

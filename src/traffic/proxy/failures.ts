@@ -9,7 +9,17 @@ export const codeOf = (error: Error): string => ('code' in error ? String(error.
 /** Repeating these has no further effect (RFC 9110, 9.2.2). */
 const idempotent = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']);
 
-const lost = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE', 'UND_ERR_CLOSED', 'UND_ERR_DESTROYED']);
+/** The instance holds the request, and its machine does not answer (silent-instances.ts). */
+export const silentInstance = Object.assign(new Error('the instance does not answer'), { code: 'INSTANCE_SILENT' });
+
+const lost = new Set([
+  'UND_ERR_SOCKET',
+  'ECONNRESET',
+  'EPIPE',
+  'UND_ERR_CLOSED',
+  'UND_ERR_DESTROYED',
+  silentInstance.code,
+]);
 const refused = new Set(['UND_ERR_INVALID_ARG', 'UND_ERR_NOT_SUPPORTED', 'UND_ERR_ABORTED']);
 
 /** Whether the instance failed, and not the request, or the pool because the proxy had closed it. */

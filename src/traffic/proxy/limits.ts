@@ -14,6 +14,8 @@ export interface ProxyLimits {
   idleMs: number;
   /** Until an instance accepts a connection; after that another one is tried. */
   connectMs: number;
+  /** Without a byte of a response: after that the instance is asked whether it is there at all. */
+  silentMs: number;
   /** Since the request arrived; after that no other instance is tried. */
   retryMs: number;
   /** Responses of the kind 1xx before the one that counts, and the size of their heads together (502 beyond). */
@@ -52,6 +54,7 @@ export const defaultLimits: ProxyLimits = {
   keepAliveMs: 65_000,
   idleMs: 120_000,
   connectMs: 2000,
+  silentMs: 3000,
   retryMs: 10_000,
   informationCount: 16,
   informationBytes: 32 * 1024,

@@ -19,6 +19,7 @@ import { createHttp1Server } from './http1-server.ts';
 import { drainSession, serveHttp2 } from './http2-server.ts';
 import { defaultLimits, type ProxyLimits } from './limits.ts';
 import { RouteTable } from './route-table.ts';
+import { SilentInstances } from './silent-instances.ts';
 import { type Certificates, createTlsListener } from './tls-listener.ts';
 
 /** An address, or a socket that another process opened and handed over. */
@@ -65,6 +66,7 @@ export function createProxy(options: ProxyOptions): BuiltInProxy {
     limits,
     ids: createIds(clock),
     routes,
+    silent: new SilentInstances(limits, monotonic, log),
     draining: false,
     closing: new WeakSet(),
     httpsPort: null,
@@ -106,6 +108,7 @@ export function createProxy(options: ProxyOptions): BuiltInProxy {
         secure?.destroyAll();
       };
       await drain(connections, sessions, cutOff, drainMs, lastRequestMs);
+      context.silent.stop();
       await routes.destroy();
     },
   };

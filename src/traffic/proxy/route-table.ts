@@ -170,6 +170,8 @@ export function chooseInstance(
 /** An instance behind the proxy, with the connections that are kept to it. */
 export class Instance implements Candidate {
   readonly id: string;
+  readonly host: string;
+  readonly port: number;
   underWay = 0;
   ejectedUntil = 0;
   readonly #origin: string;
@@ -178,6 +180,8 @@ export class Instance implements Candidate {
 
   constructor({ instance, host, port }: Target, limits: ProxyLimits) {
     this.id = instance;
+    this.host = host;
+    this.port = port;
     this.#origin = `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
     this.#limits = limits;
   }
