@@ -88,6 +88,14 @@ test('a setting that does not exist is found', () => {
   ]);
 });
 
+test('the API of the cluster that it runs in has the address that pods are told, else a name', () => {
+  const of = (KUBERNETES_SERVICE_HOST?: string, KUBERNETES_SERVICE_PORT?: string) =>
+    readConfig({ KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT }, false).kubernetes.ownServer;
+  assert.equal(of('10.96.0.1', '443'), 'https://10.96.0.1:443');
+  assert.equal(of('fd00::1', '6443'), 'https://[fd00::1]:6443');
+  assert.equal(of(), 'https://kubernetes.default.svc');
+});
+
 test('the kubeconfig is the one of the settings, else the first there is of $KUBECONFIG, else that in the home', () => {
   const of = (env: Record<string, string>) => readConfig(env, false).kubernetes.kubeconfig;
   assert.ok(of({}).endsWith('/.kube/config'));

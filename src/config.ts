@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { QuotaSetting } from './accounts/quota-settings.ts';
 import type { SubnetPool } from './engines/docker/subnets.ts';
 import type { RegionSetting } from './engines/engine-settings.ts';
-import { type KubernetesSettings, usualKubeconfig } from './engines/kubernetes/kubernetes-settings.ts';
+import { type KubernetesSettings, ownServer, usualKubeconfig } from './engines/kubernetes/kubernetes-settings.ts';
 import type { Mirrors } from './engines/registry/registry-endpoints.ts';
 import type { Range } from './lib/address.ts';
 import { type S3Store, storeAt } from './lib/s3-address.ts';
@@ -151,6 +151,7 @@ export function readConfig(env: Record<string, string | undefined>, isTerminal: 
     registryMirrors: read('SLUICE_REGISTRY_MIRRORS'),
     kubernetes: {
       kubeconfig: read('SLUICE_KUBECONFIG') ?? usualKubeconfig(env.KUBECONFIG),
+      ownServer: ownServer(env.KUBERNETES_SERVICE_HOST, env.KUBERNETES_SERVICE_PORT),
       allowExec: read('SLUICE_KUBERNETES_EXEC'),
       namespaces: namespace ? { kind: 'one', name: namespace } : { kind: 'per-project', prefix },
       routers: read('SLUICE_KUBERNETES_ROUTERS'),

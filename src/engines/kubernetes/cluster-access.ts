@@ -149,11 +149,8 @@ function tokenOf(user: Entry, allowExec: boolean, folder: string, wrong: Wrong):
 
 const accountFolder = '/var/run/secrets/kubernetes.io/serviceaccount';
 
-/** Every cluster has this name for its own API, and the API's certificate has it too. */
-const server = 'https://kubernetes.default.svc';
-
-/** The service account that Kubernetes gives to a pod. */
-export function readInCluster(folder = accountFolder): ClusterAccess {
+/** The service account that Kubernetes gives to a pod. `server`: where the pod finds the API. */
+export function readInCluster(server: string, folder = accountFolder): ClusterAccess {
   const read = (name: string): string => {
     try {
       return readFileSync(`${folder}/${name}`, 'utf8');

@@ -8,6 +8,8 @@ import type { Namespaces } from './object-names.ts';
 
 export interface KubernetesSettings {
   kubeconfig: string;
+  /** The API of the cluster that this runs in, if it runs in one. */
+  ownServer: string;
   allowExec: boolean;
   namespaces: Namespaces;
   routers: Routers[];
@@ -29,6 +31,12 @@ export function usualKubeconfig(variable: string | undefined): string {
   const paths = (variable ?? '').split(delimiter).filter((path) => path !== '');
   const found = paths.find((path) => existsSync(path)) ?? paths[0];
   return found === undefined ? join(homedir(), '.kube/config') : resolve(found);
+}
+
+/** As pods are told it: the address of the API, so that a cluster's DNS may be away, and its name if there is none. */
+export function ownServer(host: string | undefined, port: string | undefined): string {
+  if (!host) return 'https://kubernetes.default.svc';
+  return `https://${host.includes(':') ? `[${host}]` : host}:${port || 443}`;
 }
 
 export const kubernetesSettings = {

@@ -164,8 +164,8 @@ export function openKubernetes(
 ): Engine {
   let access: ClusterAccess;
   try {
-    const { kubeconfig, allowExec } = kubernetes;
-    access = context === inCluster ? readInCluster() : readKubeconfig(kubeconfig, { context, allowExec });
+    const { kubeconfig, ownServer, allowExec } = kubernetes;
+    access = context === inCluster ? readInCluster(ownServer) : readKubeconfig(kubeconfig, { context, allowExec });
   } catch (error) {
     if (!(error instanceof AccessError)) throw error;
     throw new StartError(`SLUICE_REGIONS ${region}: ${error.message}`);
