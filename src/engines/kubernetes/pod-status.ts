@@ -1,7 +1,7 @@
 // What the status of a pod means for its instance: its state, its address and, where it does not run, a failure code
 // with a sentence that says what to do. No I/O.
 import { parseImage } from '../../contract/references.ts';
-import type { EngineEnd, EngineFailure, EngineInstance } from '../engine.ts';
+import type { EngineEnd, EngineFailure, EngineFault, EngineInstance } from '../engine.ts';
 import { pullFault } from '../registry/registry-faults.ts';
 import { publicReason } from '../registry/registry-reasons.ts';
 import type { Condition, ContainerStatus, Pod, Terminated } from './kube-objects.ts';
@@ -107,6 +107,8 @@ const pullReasons = new Set([
   'RegistryUnavailable',
   'SignatureValidationFailed',
 ]);
+/** Those that say what failed; of the others only their message does. */
+const pullReasonFaults: Record<string, EngineFault> = { RegistryUnavailable: 'registry_unreachable' };
 const createReasons = new Set([
   'CreateContainerConfigError',
   'CreateContainerError',
@@ -125,14 +127,14 @@ function waitingFailure(reason: string | undefined, message: string | undefined,
   if (reason === 'InvalidImageName') {
     return { code: 'image_not_found', message: `${image} is no name of an image${suffixOf(message)}. Correct it.` };
   }
-  if (isPullReason(reason)) return pullFailure(message ?? '', image);
+  if (isPullReason(reason)) return pullFailure(reason!, message ?? '', image);
   if (createReasons.has(reason ?? '')) return createFailure(message);
   return null;
 }
 
-function pullFailure(words: string, image: string): EngineFailure {
+function pullFailure(reason: string, words: string, image: string): EngineFailure {
   const reference = parseImage(image);
-  const fault = reference ? pullFault(reference, words, null) : 'image_not_found';
+  const fault = pullReasonFaults[reason] ?? (reference ? pullFault(reference, words, null) : 'image_not_found');
   // The rest of what a kubelet says may hold what an internal page answered.
   const message = publicReason(words) ?? '';
   switch (fault) {

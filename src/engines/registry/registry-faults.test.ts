@@ -5,6 +5,10 @@ import type { EngineFault } from '../engine.ts';
 import { pullError, pullFault } from './registry-faults.ts';
 import { publicReason } from './registry-reasons.ts';
 
+const resolving =
+  'failed to pull and unpack image "registry.example/team/shop:v1": failed to resolve reference "registry.example/team/shop:v1"';
+const failedWith = 'pulling from host registry.example failed with status code [manifests v1]';
+
 // What Docker 20 to 29 and Podman say, word for word.
 const said: [fault: EngineFault, statusCode: number | null, message: string][] = [
   ['image_not_found', 404, 'manifest for registry.example/team/shop:v1 not found: manifest unknown: manifest unknown'],
@@ -34,6 +38,30 @@ const said: [fault: EngineFault, statusCode: number | null, message: string][] =
     'Get "http://mirror.example/v2/": dial tcp: lookup mirror.example on 10.0.0.2:53: server misbehaving',
   ],
   ['registry_failing', null, 'read tcp 10.0.0.1:43210->10.0.0.9:443: read: connection reset by peer'],
+  // As kubelets of 1.34 to 1.36 pass on what containerd says: the status comes first, whatever else is in the text.
+  ...(
+    [
+      ['image_not_found', 'NotFound', `${resolving}: registry.example/team/shop:v1: not found`],
+      ['image_not_found', 'NotFound', `${resolving}: connection refused by mirror.example, no access: denied`],
+      ['image_denied', 'PermissionDenied', `${resolving}: the image does not exist`],
+      ['image_denied', 'Unauthenticated', `${resolving}: not found`],
+      ['registry_unreachable', 'Unknown', `${resolving}: failed to do request: dial tcp 10.0.0.9:443: i/o timeout`],
+    ] as const
+  ).map(
+    ([fault, code, text]) => [fault, null, `rpc error: code = ${code} desc = ${text}`] as [EngineFault, null, string],
+  ),
+  ['image_not_found', null, `${resolving}: registry.example/team/shop:v1: not found`],
+  ['image_denied', null, `${resolving}: ${failedWith}: 401 Unauthorized`],
+  [
+    'image_denied',
+    null,
+    `${resolving}: unexpected status from HEAD request to https://registry.example/v2/x: 403 Not found`,
+  ],
+  [
+    'registry_failing',
+    null,
+    `${resolving}: unexpected status from HEAD request to https://registry.example/v2/x: 502 Not found`,
+  ],
   ['registry_rate_limited', 500, 'toomanyrequests: You have reached your pull rate limit'],
   [
     'registry_rate_limited',

@@ -59,10 +59,25 @@ function messageFor(fault: EngineFault, image: string, registry: string, reason:
   }
 }
 
+const tooMany = /toomanyrequests|too many requests|rate limit|\b429\b/i;
+
+/** What a runtime makes of the registry's answer, as the status of its call (gRPC). Other codes say nothing of a cause. */
+const callFaults: Record<string, EngineFault> = {
+  NotFound: 'image_not_found',
+  PermissionDenied: 'image_denied',
+  Unauthenticated: 'image_denied',
+};
+
+/** The status of the registry's answer, where what pulls passes it on. */
+function answerFault(text: string): EngineFault | null {
+  const status = Number(/\b(?:status\b[^\n]*?: |status code )(\d{3})\b/i.exec(text)?.[1]);
+  if (status === 401 || status === 403) return 'image_denied';
+  if (status === 404) return 'image_not_found';
+  return status >= 500 ? 'registry_failing' : null;
+}
+
 /** The first that matches counts. What matches none is a problem of the engine, such as a full disk. */
 const pullFaults: [EngineFault, RegExp][] = [
-  // Before the others: a registry may say "denied" of requests that are only too many.
-  ['registry_rate_limited', /toomanyrequests|too many requests|rate limit|\b429\b/i],
   ['image_denied', /\bdenied\b|unauthorized|authentication required|authorization failed|no basic auth|forbidden/i],
   // A name that does not resolve, and connections that are not even made.
   ['registry_unreachable', /no such host|server misbehaving|\bdial (tcp|udp)\b|\blookup\b.* on |proxyconnect/i],
@@ -76,13 +91,17 @@ const pullFaults: [EngineFault, RegExp][] = [
 ];
 
 /**
- * Docker, Podman and kubelets pass on the registry's response only as text. "Denied, or does not exist", which Docker Hub sends to
- * anyone without a login, counts as denied.
+ * Docker, Podman and kubelets pass on the registry's response only as text. The status that is in it counts first: the words
+ * differ from version to version. "Denied, or does not exist", which Docker Hub sends to anyone without a login, counts as denied.
  */
 export function pullFault(reference: ImageReference, message: string, statusCode: number | null): EngineFault {
   // Removes the image's name first: it may itself contain such words, as in team/unauthorized.
   const names = [nameOf(reference), reference.repository, reference.repository.replace(/^library\//, '')];
   const text = names.reduce((rest, name) => rest.replaceAll(name, ''), message);
+  // Before the others: a registry may say "denied" of requests that are only too many, and with any status.
+  if (tooMany.test(text)) return 'registry_rate_limited';
+  const call = callFaults[/\bcode = (\w+)/.exec(text)?.[1] ?? ''] ?? answerFault(text);
+  if (call) return call;
   const found = pullFaults.find(([, pattern]) => pattern.test(text));
   return found?.[0] ?? (statusCode === 404 ? 'image_not_found' : 'unavailable');
 }

@@ -54,6 +54,12 @@ test('the first message of a pull that failed counts where the kubelet says only
   assert.equal(readPod(silent, first).failure!.code, 'image_denied');
 });
 
+test('what is a reason of its own counts before what the message says', () => {
+  const away = fixture('pull-error');
+  away.status!.containerStatuses![0]!.state!.waiting!.reason = 'RegistryUnavailable';
+  assert.equal(readPod(away).failure!.code, 'registry_unreachable');
+});
+
 test('what the kubelet started again is as ended until it is up once more', () => {
   const again = fixture('crash-loop');
   const [status] = again.status!.containerStatuses!;
