@@ -278,6 +278,8 @@ if (!onPostgres) {
       ['database', 'region a', 'port', 'API'],
     );
     for (const { todo } of problems) assert.ok(todo);
+    const apart = { ...broken, SLUICE_ROLES: 'api,worker', SLUICE_ROUTER_PORT: taken };
+    assert.doesNotMatch((await cli(['doctor'], apart)).stdout, /router/, 'the ports are those of another machine');
     const settingsWrong = await cli(['doctor'], { SLUICE_PORT: 'x' });
     assert.match(settingsWrong.stdout, /^problem +settings +SLUICE_PORT must be/m);
     otherServer.close();

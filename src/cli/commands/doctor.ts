@@ -175,9 +175,11 @@ async function isSluice(url: string): Promise<boolean> {
 
 type Port = [what: string, port: number, setting: string];
 
-async function* checkPorts({ host, port, routerPort, routerTlsPort }: Config): AsyncGenerator<Finding> {
+async function* checkPorts({ host, port, roles, routerPort, routerTlsPort }: Config): AsyncGenerator<Finding> {
   const runs = port !== 0 && (await isSluice(addressOf(host, port)));
   yield checkPort(['port', port, 'SLUICE_PORT'], host, runs ? 'taken by a Sluice that answers' : null);
+  // Those of routers elsewhere, which visitors reach.
+  if (!roles.includes('router')) return;
   const routes = routerPort !== 0 && (await isSluice(addressOf(host, routerPort)));
   yield checkPort(['router port', routerPort, 'SLUICE_ROUTER_PORT'], host, routes ? 'taken by its router' : null);
   const tls = routes ? 'taken, by its router as it seems' : null;
