@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
-import { test } from 'node:test';
+import { mock, test } from 'node:test';
 import { until } from '../../../test/helpers/wait.ts';
 import { environmentDefaults } from '../../contract/environments.ts';
 import { readOpenFileLimit } from '../../lib/open-files.ts';
@@ -140,5 +140,46 @@ test('a process that stood still while it waited does not call an instance slow'
     assert.deepEqual(await answered, { unable: 'this process stood still' });
   } finally {
     there.server.close();
+  }
+});
+
+test('one that starts is probed at once, soon again while it fails, and ten times a second from then on', async () => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  const probed: number[] = [];
+  let nowMs = 0;
+  const listensAt = 400;
+  const takesMs = 30;
+  const watch = new HealthWatch(
+    { now: () => nowMs },
+    () => {},
+    async () => {
+      probed.push(nowMs);
+      if (nowMs < listensAt) return { ok: false, fault: 'no_connection', message: 'refused' };
+      nowMs += takesMs;
+      return { ok: true };
+    },
+  );
+  try {
+    watch.watch(key, [{ ...targetAt('a', 1), check: { ...check, interval_s: 2, healthy_after: 3 } }]);
+    while (nowMs < 1000) {
+      nowMs++;
+      mock.timers.tick(1);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    const gaps = probed.slice(1).map((at, i) => at - probed[i]!);
+    const failed = probed.filter((at) => at < listensAt).length;
+    assert.equal(probed[0], 0);
+    assert.ok(failed >= 6 && gaps[0]! < 20, `${gaps}`);
+    assert.ok(
+      gaps.slice(0, failed).every((gap, i, all) => gap <= 102 && gap >= (all[i - 1] ?? 0)),
+      `${gaps}`,
+    );
+    const confirmed = gaps.slice(failed);
+    assert.equal(confirmed.length, 2, 'three successes make it healthy');
+    for (const gap of confirmed) assert.ok(gap >= 100 && gap <= 102, `${gaps}`);
+    assert.equal(watch.healthOf('a'), 'healthy');
+  } finally {
+    watch.stop();
+    mock.timers.reset();
   }
 });

@@ -7,8 +7,14 @@ import { type EnvironmentKey, keyText } from '../../environments/environment-key
 import type { Clock } from '../../lib/clock.ts';
 import { get } from '../../lib/node-http.ts';
 
-/** Until it is healthy for the first time an instance is probed often: people are waiting for the deployment. */
+/**
+ * Until it is healthy for the first time an instance is probed often, because people are waiting for the deployment. A
+ * program takes a moment to listen, so the first probes that fail are followed at once by others. Those that succeed keep
+ * their distance, so that `healthy_after` of them say as much as ever.
+ */
 const startingIntervalMs = 100;
+const firstRetryMs = 15;
+const retryGrowth = 1.5;
 /** Longer than from one pass to the next, shorter than the lease of an environment. */
 const renewedForMs = 15_000;
 
@@ -36,6 +42,8 @@ interface Watched {
   good: number;
   bad: number;
   last: (ProbeResult & { at: number }) | null;
+  /** After how long the next failure of one that was not healthy yet is followed by another probe. */
+  retryMs: number;
   timer: NodeJS.Timeout | null;
 }
 
@@ -80,7 +88,11 @@ export class HealthWatch {
       // What answered elsewhere says nothing about this address.
       if (watched) this.forget(target.instance);
       const health = watched ? 'unknown' : target.known;
-      const added: Watched = { key, target, until, health, good: 0, bad: 0, last: null, timer: null };
+      const added: Watched = {
+        ...{ key, target, until, health, good: 0, bad: 0, last: null },
+        retryMs: firstRetryMs,
+        timer: null,
+      };
       this.#watched.set(target.instance, added);
       void this.#probe(added);
     }
@@ -122,6 +134,7 @@ export class HealthWatch {
   async #probe(watched: Watched): Promise<void> {
     const { instance, host, port, check } = watched.target;
     if (this.#clock.now() > watched.until) return this.forget(instance);
+    const beganAt = this.#clock.now();
     const result = await this.#send({ host, port, path: check.path, timeoutMs: check.timeout_s * 1000 });
     if (this.#watched.get(instance) !== watched) return;
     if ('unable' in result) {
@@ -138,10 +151,19 @@ export class HealthWatch {
     watched.bad = result.ok ? 0 : watched.bad + 1;
     if (watched.good >= check.healthy_after) watched.health = 'healthy';
     else if (watched.bad >= check.unhealthy_after && before !== 'unknown') watched.health = 'unhealthy';
-    const waitMs = watched.health === 'unknown' ? startingIntervalMs : check.interval_s * 1000;
+    const waitMs =
+      watched.health === 'unknown' ? startingWaitMs(watched, this.#clock.now() - beganAt) : check.interval_s * 1000;
     watched.timer = setTimeout(() => void this.#probe(watched), waitMs).unref();
     if (watched.health !== before || hasTurned) this.#onChange(watched.key);
   }
+}
+
+/** Until the next probe of one that is not healthy yet. `tookMs`: the latest. */
+function startingWaitMs(watched: Watched, tookMs: number): number {
+  if (watched.last?.ok) return Math.max(0, startingIntervalMs - tookMs);
+  const waitMs = watched.retryMs;
+  watched.retryMs = Math.min(startingIntervalMs, waitMs * retryGrowth);
+  return waitMs;
 }
 
 export type ProbeResult =
