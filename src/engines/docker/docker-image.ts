@@ -79,11 +79,6 @@ async function askRegistry(client: DockerClient, reference: ImageReference, logi
   }
 }
 
-/** The TCP ports that an image of the engine declares. */
-export async function exposedPorts(client: DockerClient, name: string): Promise<number[]> {
-  return tcpPortsOf((await inspectImage(client, name))?.Config?.ExposedPorts);
-}
-
 /** Of what an image declares, such as `8080/tcp`. */
 export function tcpPortsOf(exposed: Record<string, object> | null | undefined): number[] {
   const ports = Object.keys(exposed ?? {}).flatMap((name) => /^(\d+)(?:\/tcp)?$/.exec(name)?.[1] ?? []);
@@ -96,7 +91,11 @@ async function repoDigests(client: DockerClient, name: string): Promise<string[]
   return image && (image.RepoDigests ?? []);
 }
 
-async function inspectImage({ docker, call, timeouts }: DockerClient, name: string): Promise<ImageInspectInfo | null> {
+/** Null if the engine does not have it. */
+export async function inspectImage(
+  { docker, call, timeouts }: DockerClient,
+  name: string,
+): Promise<ImageInspectInfo | null> {
   try {
     return await call(timeouts.read, 'unavailable', (signal) =>
       docker.request<ImageInspectInfo>('GET', `/images/${name}/json`, { signal }),

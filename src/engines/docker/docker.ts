@@ -1,6 +1,5 @@
 // The Docker Engine API (or Podman's compatible one), over a socket or TCP. An instance is a container. Everything known
 // about it is in its labels, so that any process of the installation finds it again.
-import { pinImage } from '../../contract/references.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import {
   defaultLogBytes,
@@ -24,7 +23,6 @@ import {
   probeChanges,
   probeReads,
 } from './docker-client.ts';
-import { exposedPorts } from './docker-image.ts';
 import { ListeningPrograms } from './listening-ports.ts';
 import { readLogFrames } from './log-frames.ts';
 import { ProjectNetworks } from './project-networks.ts';
@@ -117,10 +115,7 @@ export async function createDockerEngine(options: DockerOptions): Promise<Docker
       // Only then, because Docker logs every such question.
       if (client.changesHang()) await probeChanges(client);
     },
-    async prepare(image, _variables, access = { login: null, isKnown: false }) {
-      const digest = await pull(image, access);
-      return { digest, exposed: await exposedPorts(client, pinImage(image, digest)) };
-    },
+    prepare: (image, _variables, access = { login: null, isKnown: false }) => pull(image, access),
     // Concurrent starts of one id share one: otherwise the second would run a program again that has already ended.
     start(spec) {
       const running = starting.get(spec.id) ?? start(spec).finally(() => starting.delete(spec.id));
@@ -152,7 +147,7 @@ export async function createDockerEngine(options: DockerOptions): Promise<Docker
     async listening(id) {
       const container = await inspect(id);
       const ports = container && (await programs.portsOf(container));
-      return ports && { ...ports, exposed: await exposedPorts(client, container.Image) };
+      return ports && { ...ports, exposed: await images.exposedPorts(container.Image) };
     },
     usage: (ids) => readUsage(client, installation, ids),
     async removeImages(kept, idleMs, isUrgent) {

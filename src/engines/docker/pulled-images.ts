@@ -3,10 +3,11 @@
 // Removal is by name and never by force: Docker itself refuses where a container still uses the image.
 import { statfs } from 'node:fs/promises';
 import { parseImage, pinImage } from '../../contract/references.ts';
-import type { ImageAccess, RemovedImages } from '../engine.ts';
-import type { ContainerInfo, ImageInfo } from './docker-api.ts';
+import { LruCache } from '../../lib/bounded-cache.ts';
+import type { ImageAccess, PreparedImage, RemovedImages } from '../engine.ts';
+import type { ContainerInfo, ImageInfo, ImageInspectInfo } from './docker-api.ts';
 import { type DockerClient, nullOnStatus } from './docker-client.ts';
-import { prepareImage } from './docker-image.ts';
+import { inspectImage, prepareImage, tcpPortsOf } from './docker-image.ts';
 
 /** A host name that cannot exist: nobody can pull or push it. */
 const tagHost = 'sluice.invalid/pulled';
@@ -18,6 +19,7 @@ const tagHost = 'sluice.invalid/pulled';
 const neededForMs = { usually: 60_000, shortOfRoom: 5000 };
 /** Less free room than this share of the disk. */
 const shortShare = 0.15;
+const rememberedImages = 500;
 
 export interface RemovalRules {
   /** Digests and ids of the images that revisions refer to. */
@@ -35,28 +37,37 @@ export class PulledImages {
   readonly #preparedAt = new Map<string, number>();
   /** By id: since when nothing needs it. */
   #idleSince = new Map<string, number>();
+  /** By id, which says all that is in an image. */
+  readonly #exposed = new LruCache<number[]>(rememberedImages);
 
   constructor(client: DockerClient, installation: string) {
     this.#client = client;
     this.#repository = `${tagHost}/${installation.toLowerCase()}`;
   }
 
-  /** Pulls the image and returns its digest. */
-  async prepare(image: string, access: ImageAccess, nowMs: number): Promise<string> {
+  /** Pulls the image. */
+  async prepare(image: string, access: ImageAccess, nowMs: number): Promise<PreparedImage> {
     const before = new Set((await this.#list()).map(({ Id }) => Id));
     const digest = await prepareImage(this.#client, image, access);
-    const name = pinImage(image, digest);
-    const { docker, call, timeouts } = this.#client;
-    const found = await nullOnStatus([404], () =>
-      call(timeouts.read, 'unavailable', (signal) =>
-        docker.request<{ Id: string }>('GET', `/images/${name}/json`, { signal }),
-      ),
-    );
-    if (found) {
-      this.#preparedAt.set(found.Id, nowMs);
-      if (!before.has(found.Id)) await this.#mark(found.Id);
-    }
-    return digest;
+    const found = await inspectImage(this.#client, pinImage(image, digest));
+    if (!found) return { digest, exposed: [] };
+    this.#preparedAt.set(found.Id, nowMs);
+    if (!before.has(found.Id)) await this.#mark(found.Id);
+    return { digest, exposed: this.#exposedBy(found) };
+  }
+
+  /** The TCP ports that the image of this id declares. */
+  async exposedPorts(id: string): Promise<number[]> {
+    const known = this.#exposed.get(id);
+    if (known) return known;
+    const found = await inspectImage(this.#client, id);
+    return found ? this.#exposedBy(found) : [];
+  }
+
+  #exposedBy({ Id, Config }: ImageInspectInfo): number[] {
+    const ports = tcpPortsOf(Config?.ExposedPorts);
+    this.#exposed.set(Id, ports);
+    return ports;
   }
 
   /** Those that are none of `kept`, that no container uses, and that nobody else has given a name. */
