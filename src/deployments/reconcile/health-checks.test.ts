@@ -143,6 +143,22 @@ test('a process that stood still while it waited does not call an instance slow'
   }
 });
 
+test('a connection that stays open counts as far as the engine does not say that nothing listens behind it', async () => {
+  const there = await listen();
+  const probed = (listens: () => Promise<boolean | null>) =>
+    probe({ host: '127.0.0.1', port: there.port, path: null, timeoutMs: 10_000, listens });
+  try {
+    assert.deepEqual(await probed(async () => true), { ok: true, listens: true });
+    const refused = await probed(async () => false);
+    assert.ok('ok' in refused && !refused.ok && refused.fault === 'no_connection', JSON.stringify(refused));
+    assert.deepEqual(await probed(async () => null), { ok: true });
+    assert.deepEqual(await probed(() => Promise.reject(new Error('the engine is away'))), { ok: true });
+    assert.deepEqual(await probed(() => new Promise(() => {})), { ok: true }, 'an engine that hangs holds up nothing');
+  } finally {
+    there.server.close();
+  }
+});
+
 test('one that starts is probed at once, soon again while it fails, and ten times a second from then on', async () => {
   mock.timers.enable({ apis: ['setTimeout'] });
   const probed: number[] = [];

@@ -27,6 +27,8 @@ export interface HealthTarget {
   check: HealthCheck;
   /** Its health as last seen, perhaps by another process. */
   known: Health;
+  /** Whether its program listens on its port, where the engine can tell; null: it cannot. */
+  listens?(): Promise<boolean | null>;
 }
 
 export interface LastCheck {
@@ -132,10 +134,14 @@ export class HealthWatch {
   }
 
   async #probe(watched: Watched): Promise<void> {
-    const { instance, host, port, check } = watched.target;
+    const { instance, host, port, check, listens } = watched.target;
     if (this.#clock.now() > watched.until) return this.forget(instance);
     const beganAt = this.#clock.now();
-    const result = await this.#send({ host, port, path: check.path, timeoutMs: check.timeout_s * 1000 });
+    const result = await this.#send({
+      ...{ host, port, path: check.path, timeoutMs: check.timeout_s * 1000 },
+      // It costs a question to the engine, and one that is healthy has answered it.
+      ...(watched.health !== 'healthy' && listens && { listens }),
+    });
     if (this.#watched.get(instance) !== watched) return;
     if ('unable' in result) {
       if (this.#unable === null) this.#onUnable(result.unable);
@@ -167,7 +173,8 @@ function startingWaitMs(watched: Watched, tookMs: number): number {
 }
 
 export type ProbeResult =
-  | { ok: true; message?: string }
+  /** `listens`: the engine said so. */
+  | { ok: true; message?: string; listens?: true }
   /** no_connection: refused, or closed at once; no_answer: not in time. */
   | { ok: false; fault: 'no_connection' | 'no_answer' | 'bad_answer'; message: string };
 
@@ -182,31 +189,42 @@ interface ProbeTarget {
   /** null: a TCP connect is enough. */
   path: string | null;
   timeoutMs: number;
+  listens?: HealthTarget['listens'];
 }
 
 /**
  * Docker's proxy accepts connections for a program that does not listen yet, and then closes them. So a connection
- * counts only once it has stayed open for a moment.
+ * counts only once it has stayed open for a moment: a short one if the engine then says that the program listens.
  */
 const mustStayOpenMs = 60;
+const askAfterMs = 10;
 
 export type Probe = (target: ProbeTarget) => Promise<ProbeResult | Unable>;
 
 export const probe: Probe = (target) =>
   target.path === null ? probeTcp(target) : probeHttp({ ...target, path: target.path });
 
-function probeTcp({ host, port, timeoutMs }: ProbeTarget): Promise<ProbeResult | Unable> {
+function probeTcp({ host, port, timeoutMs, listens }: ProbeTarget): Promise<ProbeResult | Unable> {
   return new Promise((resolve) => {
     const socket = connect({ host, port });
     let timer = timeLimit(timeoutMs, (isLate) => finish(isLate ? stoodStill : tooSlow('no connection in time')));
+    let asking: NodeJS.Timeout | undefined;
     const finish = (result: ProbeResult | Unable) => {
       clearTimeout(timer);
+      clearTimeout(asking);
       socket.destroy();
       resolve(result);
+    };
+    const ask = async () => {
+      const isListening = await listens!().catch(() => null);
+      // It may be closed by now.
+      if (isListening && !socket.destroyed) finish({ ok: true, listens: true });
+      else if (isListening === false) finish(unreachable('the program does not listen yet'));
     };
     socket.on('connect', () => {
       clearTimeout(timer);
       timer = setTimeout(() => finish({ ok: true }), mustStayOpenMs);
+      if (listens) asking = setTimeout(ask, askAfterMs);
     });
     socket.on('data', () => finish({ ok: true }));
     socket.on('error', (error) => finish(failedWith(error)));

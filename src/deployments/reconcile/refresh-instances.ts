@@ -49,7 +49,7 @@ export async function refreshInstances(
   of: Refreshed,
   rows: InstanceRow[],
 ): Promise<InstanceRow[]> {
-  context.health.watch(of.key, healthTargets(of, rows));
+  context.health.watch(of.key, healthTargets(context.db, of, rows));
   const refreshed: InstanceRow[] = [];
   for (const row of await clampInstanceTimes(context.lease, rows, context.deadlineClock.now())) {
     const skip = row.state === 'draining' || of.busy.has(row.id);
@@ -60,13 +60,15 @@ export async function refreshInstances(
 }
 
 /** Instances that run and should serve, at the addresses that the engine reports now. */
-function healthTargets({ running, healthChecks }: Refreshed, rows: InstanceRow[]): HealthTarget[] {
-  return rows.flatMap(({ id: instance, state, revision }) => {
+function healthTargets(db: Db, { engine, running, healthChecks }: Refreshed, rows: InstanceRow[]): HealthTarget[] {
+  return rows.flatMap((row) => {
+    const { id: instance, state, revision } = row;
     const address = running.get(instance)?.address;
     const check = healthChecks.get(revision);
     if (!address || !check || state === 'draining') return [];
     const known = state === 'starting' ? 'unknown' : state;
-    return [{ instance, ...address, check, known }];
+    const listens = () => listensOnPort(db, engine, row);
+    return [{ instance, ...address, check, known, ...(engine.listening && { listens }) }];
   });
 }
 
@@ -104,7 +106,7 @@ async function refreshInstance(
   // One that runs without an address has as long to get one as it has to become healthy.
   const row = await saveFound(lease, known, found, deadlineClock.now());
   const seen = healthSeen(found, health.healthOf(row.id));
-  if (seen === 'healthy' && row.state !== 'healthy' && (await isProved(context.db, of, row)))
+  if (seen === 'healthy' && row.state !== 'healthy' && (await isProved(context, of, row)))
     return mark(lease, row, 'healthy', deadlineClock.now());
   if (seen === 'unhealthy' && row.state === 'healthy') {
     const check = health.lastCheckOf(row.id)?.result;
@@ -127,8 +129,10 @@ async function refreshInstance(
 }
 
 /** An HTTP answer came from the program itself; a TCP connection may have been accepted by something else. */
-async function isProved(db: Db, { engine, healthChecks }: Refreshed, row: InstanceRow) {
-  return healthChecks.get(row.revision)?.path !== null || (await listens(db, engine, row));
+async function isProved({ db, health }: ReconcileContext, { engine, healthChecks }: Refreshed, row: InstanceRow) {
+  if (healthChecks.get(row.revision)?.path !== null) return true;
+  const check = health.lastCheckOf(row.id)?.result;
+  return (check?.ok && check.listens) || (await listens(db, engine, row));
 }
 
 /** An engine that checks health itself decides; our own checks (`probed`) then only explain. */
@@ -299,10 +303,14 @@ async function readListening(
  */
 export async function listens(db: Db, engine: Pick<Engine, 'listening' | 'list'>, row: InstanceRow): Promise<boolean> {
   if (!engine.listening) return true;
-  const { port, listening } = await readListening(db, engine, row);
-  if (port === null) return true;
   // The ports are unknown also for an instance that has ended, which listens nowhere.
-  return listening ? listening.open.includes(port) : runs(engine, row.id);
+  return (await listensOnPort(db, engine, row)) ?? runs(engine, row.id);
+}
+
+/** null: it cannot be told. */
+async function listensOnPort(db: Db, engine: Pick<Engine, 'listening'>, row: InstanceRow): Promise<boolean | null> {
+  const { port, listening } = await readListening(db, engine, row);
+  return port === null || listening === null ? null : listening.open.includes(port);
 }
 
 async function runs(engine: Pick<Engine, 'list'>, instance: string): Promise<boolean> {
