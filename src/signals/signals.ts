@@ -16,6 +16,8 @@ export interface Topics {
   environments: { projectId: string; environment: string };
   /** Which instances get which requests may have changed. */
   routing: null;
+  /** Routers have another version of the table in force, or have ended. */
+  routers: null;
   /** A domain came, went, or has another certificate, or asks for one. */
   domains: { hostname: string };
   /** A token was revoked. */

@@ -3,6 +3,7 @@ import type { Db } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
 import type { Loop, Loops } from '../lib/loops.ts';
+import { publish } from '../signals/signals.ts';
 import type { DataPlane, RouterState } from './data-plane.ts';
 
 interface RegisterParts {
@@ -21,6 +22,8 @@ const joinWithinMs = 2000;
 export class RouterRegister {
   readonly #parts: RegisterParts;
   readonly #left = new Set<string>();
+  /** The versions that are in the database, as text. */
+  #written = '';
   #loop: Loop | null = null;
   #writtenAt: number;
   #leaseEnded = false;
@@ -72,11 +75,12 @@ export class RouterRegister {
     const gone = [...this.#left];
     if (gone.length > 0) await db.deleteFrom('router').where('id', 'in', gone).execute();
     for (const id of gone) this.#left.delete(id);
-    await writeRouters(
-      db,
-      dataPlane.routers().filter(({ id }) => !gone.includes(id)),
-    );
+    const routers = dataPlane.routers().filter(({ id }) => !gone.includes(id));
+    await writeRouters(db, routers);
     this.#writtenAt = nowMs;
+    const written = JSON.stringify(routers);
+    if (written !== this.#written) publish(db, 'routers', null);
+    this.#written = written;
     if (this.#leaseEnded) log.info('the leases of the routers here are renewed');
     this.#leaseEnded = false;
   }

@@ -35,7 +35,7 @@ import type { Crashes } from '../rules/crashes.ts';
 import { countInstances, type Desired, desiredFor, percentsOf, policyOf, rolloutOf } from '../rules/desired.ts';
 import { asksForEnds, type EnvironmentHealth, healthOf, type Serving } from '../rules/environment-health.ts';
 import { notHealthy } from '../rules/instance-failures.ts';
-import { decide, type Failure, type Observed, routersGetMs } from '../rules/rollout.ts';
+import { decide, type Failure, type Observed } from '../rules/rollout.ts';
 import { saveStep } from '../save-step.ts';
 import { moveTraffic } from '../traffic-shares.ts';
 import { isCalm } from './calm-environments.ts';
@@ -48,12 +48,13 @@ import type { Observation, ObservedRegion, Reachable, ReconcileContext } from '.
 import { refreshInstances, whyNotHealthy } from './refresh-instances.ts';
 
 export const busyEveryMs = 300;
-/** While only the routers are outstanding, which take a moment. */
-const routersEveryMs = 50;
 export const idleEveryMs = 10_000;
 
-/** Milliseconds until the next pass; idle: none until something changes; gone: the environment was deleted. */
-export type NextPass = number | 'idle' | 'gone' | { calm: Reachable };
+/**
+ * Milliseconds until the next pass; routers: that many, or once a router has another table in force; idle: none until
+ * something changes; gone: the environment was deleted.
+ */
+export type NextPass = number | { routers: number } | 'idle' | 'gone' | { calm: Reachable };
 
 export async function reconcile(context: ReconcileContext, key: EnvironmentKey): Promise<NextPass> {
   const seen = await observe(context, key);
@@ -84,7 +85,7 @@ export async function reconcile(context: ReconcileContext, key: EnvironmentKey):
   const changed = await keepInstances(context, seen, sets, deployment.replaced_instance);
   if (moved || changed) return 0;
   const behind = observed.routersBehind;
-  return behind && context.deadlineClock.now() < behind.since + routersGetMs ? routersEveryMs : busyEveryMs;
+  return behind ? { routers: busyEveryMs } : busyEveryMs;
 }
 
 async function keepActive(context: ReconcileContext, seen: Observation): Promise<NextPass> {

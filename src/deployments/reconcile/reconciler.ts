@@ -82,6 +82,10 @@ export class Reconciler {
   readonly #orphans = new Orphans();
   readonly #calm: CalmEnvironments;
   readonly #random: () => number;
+  /** Environments whose deployments are in force at some routers and not yet at all. */
+  readonly #awaitRouters = new Map<string, EnvironmentKey>();
+  /** How often routers have said that they have another table in force. */
+  #routersMoved = 0;
   #loop: Loop | null = null;
   #unsubscribe: (() => void)[] = [];
 
@@ -114,6 +118,7 @@ export class Reconciler {
         for (const key of keys) this.#enqueue(key);
       }),
       subscribe(db, 'removals', () => this.#enqueueSweep()),
+      subscribe(db, 'routers', () => this.#onRouters()),
     ];
   }
 
@@ -131,6 +136,14 @@ export class Reconciler {
     this.#context.engineLists.clear();
     this.#schedule.enqueue(key, this.#monotonic.now());
     this.#loop?.wake();
+  }
+
+  #onRouters(): void {
+    this.#routersMoved++;
+    const keys = [...this.#awaitRouters.values()];
+    this.#awaitRouters.clear();
+    for (const key of keys) this.#schedule.enqueue(key, this.#monotonic.now());
+    if (keys.length > 0) this.#loop?.wake();
   }
 
   /** Something was deleted: search for orphans as soon as possible. */
@@ -218,11 +231,18 @@ export class Reconciler {
 
   async #runPass(key: EnvironmentKey): Promise<void> {
     this.#calm.forget(key);
+    this.#awaitRouters.delete(keyText(key));
+    const moved = this.#routersMoved;
     const next = await this.#reconcile(key);
     const nowMs = this.#monotonic.now();
     if (next === 'gone') this.#enqueueSweep();
     if (typeof next === 'number') this.#schedule.plan(key, nowMs + next);
-    else if (typeof next === 'object') {
+    else if (typeof next === 'object' && 'routers' in next) {
+      // The pass may have read their versions before they moved.
+      const hasMoved = moved !== this.#routersMoved;
+      if (!hasMoved) this.#awaitRouters.set(keyText(key), key);
+      this.#schedule.plan(key, hasMoved ? nowMs : nowMs + next.routers);
+    } else if (typeof next === 'object') {
       this.#calm.note(next.calm);
       this.#schedule.plan(key, this.#calmPassAt(nowMs));
     } else this.#schedule.remove(key);

@@ -1,6 +1,7 @@
 // "It serves all traffic" is said when the routers do so: after that no visit sees what was there before.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { subscribe } from '../../../src/signals/signals.ts';
 import { sharedApp } from '../../helpers/shared-app.ts';
 import { Shop } from '../../helpers/shop.ts';
 import { until } from '../../helpers/wait.ts';
@@ -42,4 +43,22 @@ test('a router that hangs is waited for ten seconds, and the timeline says so', 
   assert.match(timeline.at(-1)!.message, /except at routers that did not take it over within 10 s/);
   const [began, ended] = timeline.slice(-2).map(({ at }) => Date.parse(at)) as [number, number];
   assert.ok(ended - began > 9000, `${ended - began} ms`);
+});
+
+test('what waits for a router is told when it has another table, and not at every beat', async (context) => {
+  const { db } = t.app.store;
+  const shop = await Shop.open(t.url);
+  let told = 0;
+  context.after(subscribe(db, 'routers', () => told++));
+  await shop.released(image);
+  assert.ok(told > 0);
+  const beatOf = async () =>
+    (await db.selectFrom('router').select('beat').where('id', 'like', 'run%').executeTakeFirstOrThrow()).beat;
+  const areQuiet = async () => {
+    const [before, beat] = [told, await beatOf()];
+    await until('two beats', async () => (await beatOf()) >= beat + 2);
+    return told === before;
+  };
+  // The end of the deployment is one more table.
+  await until('beats without a signal', areQuiet);
 });
