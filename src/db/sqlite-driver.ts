@@ -145,15 +145,19 @@ export function sqliteDialect(path: string): SqliteDialect {
 // Results of reads outside of any transaction are cached until the database changes: the writer reports the commits of this
 // process, and SQLite's `data_version` shows those of others.
 
-const maxCached = 2000;
+/** Statements, and for each of them parameters. */
+const maxStatements = 200;
+const maxCached = 500;
 
 /** For how long cached reads may miss the commit of another process, such as the command line. */
 const maxStaleMs = 20;
 
+const newCache = () => new Memo<unknown[]>(maxCached);
+
 class Reader {
   readonly handle: Handle;
   readonly #dataVersion: StatementSync;
-  readonly #cached = new Memo<unknown[]>(maxCached);
+  readonly #cached = new Memo<Memo<unknown[]>>(maxStatements);
   #version: unknown = null;
   #checkAt = 0;
 
@@ -166,8 +170,10 @@ class Reader {
   read<R>(query: CompiledQuery<R>): R[] {
     const now = performance.now();
     if (now >= this.#checkAt) this.#checkVersion(now);
-    const key = query.sql + query.parameters.join('\n');
-    return this.#cached.get(key, () => this.handle.run<R>(query).rows) as R[];
+    // In two steps: the text of a statement is always the same object, whose hash is known, and putting it in front of the
+    // parameters would make one whose hash is not.
+    const ofStatement = this.#cached.get(query.sql, newCache);
+    return ofStatement.get(query.parameters.join('\n'), () => this.handle.run<R>(query).rows) as R[];
   }
 
   /** Called after every commit of this process. */
