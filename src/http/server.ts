@@ -18,6 +18,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     caller: Caller | null;
     startedAt: number;
+    /** Fastify puts its `routeOptions` together anew each time they are read. */
+    route: FastifyRequest['routeOptions']['config'] | null;
   }
   interface FastifyContextConfig {
     declaration?: RouteDeclaration;
@@ -80,6 +82,7 @@ export function createServer(given: ServerParts): FastifyInstance {
   server.server.on('checkExpectation', (request, response) => server.server.emit('request', request, response));
   server.decorateRequest('caller', null);
   server.decorateRequest('startedAt', 0);
+  server.decorateRequest('route', null);
   server.removeAllContentTypeParsers();
   server.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
     try {
@@ -97,6 +100,7 @@ export function createServer(given: ServerParts): FastifyInstance {
 function addHooks(server: FastifyInstance, parts: ServerContext): void {
   server.addHook('onRequest', (request, reply, done) => {
     request.startedAt = performance.now();
+    request.route = request.routeOptions.config;
     reply.header('x-request-id', request.id);
     reply.header('x-content-type-options', 'nosniff');
     done();
@@ -114,10 +118,7 @@ function addHooks(server: FastifyInstance, parts: ServerContext): void {
 }
 
 function mountApi(api: FastifyInstance, parts: ServerContext): void {
-  api.addHook('onRequest', (request, reply) => {
-    const declaration = request.is404 ? null : (request.routeOptions.config.declaration ?? null);
-    return enter(parts, request, reply, declaration);
-  });
+  api.addHook('onRequest', (request, reply) => enter(parts, request, reply, request.route?.declaration ?? null));
   for (const route of parts.routes) {
     const { declaration } = route;
     api.route({
@@ -192,8 +193,7 @@ function levelOf(method: string, status: number): 'debug' | 'info' {
 
 function record(parts: ServerParts, request: FastifyRequest, reply: FastifyReply): void {
   const seconds = (performance.now() - request.startedAt) / 1000;
-  const route = request.routeOptions.url ?? 'none';
-  parts.metrics.observe(request.method, route, reply.statusCode, seconds);
+  parts.metrics.observe(request.method, request.route?.url ?? 'none', reply.statusCode, seconds);
   const level = levelOf(request.method, reply.statusCode);
   if (!parts.log.isLevelEnabled(level)) return;
   parts.log[level](
