@@ -22,15 +22,10 @@ const selectById = prepared((db) =>
     .where('deleted_at', 'is', null),
 );
 
-/** undefined: there is no such project, or the caller may not see it. */
-async function findProject(db: Db, caller: Caller, id: string): Promise<ProjectRow | undefined> {
-  if (caller.projectIds !== null && !caller.projectIds.includes(id)) return undefined;
-  const [row] = await selectById(db, id, caller.accountId);
-  return row;
-}
-
+/** Throws 404 if there is no such project, or the caller may not see it. */
 export async function requireProject(db: Db, caller: Caller, id: string): Promise<ProjectRow> {
-  const row = await findProject(db, caller, id);
+  const isVisible = caller.projectIds === null || caller.projectIds.includes(id);
+  const [row] = isVisible ? await selectById(db, id, caller.accountId) : [];
   if (!row) throw notFound('id', id);
   return row;
 }
@@ -93,9 +88,8 @@ const selectShown = prepared((db) =>
 );
 
 /** What a project shows of its environments. */
-export async function listShownEnvironments(db: Db, projectId: string): Promise<ShownEnvironment[]> {
-  return selectShown(db, projectId);
-}
+export const listShownEnvironments = (db: Db, projectId: string): Promise<ShownEnvironment[]> =>
+  selectShown(db, projectId);
 
 const selectShownOf = prepared((db) =>
   db
