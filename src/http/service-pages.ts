@@ -95,7 +95,7 @@ export function mountServicePages(
   const cells = memoryRateCells();
   /** Few need these pages often. Who has the token of the metrics is not limited. */
   const isTooMuch = async ({ ip }: FastifyRequest): Promise<boolean> =>
-    !(await cells.take(networkOf(ip), pagesPerMinute, Date.now())).admitted;
+    !(await cells.take([{ key: networkOf(ip), limit: pagesPerMinute }], Date.now()))[0]!.admitted;
   const sweeping = setInterval(() => void cells.sweep(Date.now()), 60_000).unref();
   server.addHook('onClose', async () => clearInterval(sweeping));
   const onRequest = async (request: FastifyRequest, reply: FastifyReply) => {

@@ -6,7 +6,7 @@ import { ApiError } from '../../contract/errors.ts';
 import { allows, type Caller } from '../../contract/scopes.ts';
 import { networkOf } from '../../lib/address.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { RateCells } from './rate-cells.ts';
+import type { Charge, RateCells } from './rate-cells.ts';
 import { type RateState, retryAfterS, stateOf } from './rate-limit.ts';
 
 export const tokenLimit = 600;
@@ -67,50 +67,47 @@ export function createGate(
   accountLimitOf: (accountId: string) => number | null,
   limit = tokenLimit,
 ): Gate {
-  async function charge(reply: FastifyReply, key: string, limit: number): Promise<void> {
+  /** The headers say what is left of its own limit. `account`: what all tokens of an account may send together. */
+  async function charge(reply: FastifyReply, own: Charge, account: Charge | null): Promise<void> {
     const nowMs = clock.now();
-    const taken = await cells.take(key, limit, nowMs);
-    setRateHeaders(reply, stateOf(limit, taken, nowMs), nowMs);
-    if (taken.admitted) return;
-    const waitS = retryAfterS(limit, taken, nowMs);
-    throw new ApiError('rate_limited', `Too many requests: ${limit} a minute. Try again in ${waitS} s.`, {
+    const charges = account === null ? [own] : [own, account];
+    const taken = await cells.take(charges, nowMs);
+    setRateHeaders(reply, stateOf(own.limit, taken[0]!, nowMs), nowMs);
+    const refused = taken.findIndex(({ admitted }) => !admitted);
+    if (refused === -1) return;
+    const { limit } = charges[refused]!;
+    const waitS = retryAfterS(limit, taken[refused]!, nowMs);
+    const message =
+      refused === 0
+        ? `Too many requests: ${limit} a minute.`
+        : `Too many requests of this account: ${limit} a minute over all its tokens.`;
+    throw new ApiError('rate_limited', `${message} Try again in ${waitS} s.`, {
       headers: { 'Retry-After': String(waitS) },
     });
   }
 
-  const chargeNetwork = (request: FastifyRequest, reply: FastifyReply) =>
-    charge(reply, `ip ${networkOf(request.ip)}`, addressLimit);
-
-  async function chargeAccount(accountId: string): Promise<void> {
-    const nowMs = clock.now();
-    const accountLimit = accountLimitOf(accountId);
-    if (accountLimit === null) return;
-    const taken = await cells.take(accountKey(accountId), accountLimit, nowMs);
-    if (taken.admitted) return;
-    const waitS = retryAfterS(accountLimit, taken, nowMs);
-    const message = `Too many requests of this account: ${accountLimit} a minute over all its tokens. Try again in ${waitS} s.`;
-    throw new ApiError('rate_limited', message, { headers: { 'Retry-After': String(waitS) } });
-  }
+  const chargeAddress = (request: FastifyRequest, reply: FastifyReply) =>
+    charge(reply, { key: `ip ${networkOf(request.ip)}`, limit: addressLimit }, null);
 
   return {
-    chargeAddress: chargeNetwork,
+    chargeAddress,
     async admit(request, reply, declaration) {
-      // Not before it is needed: parsing an address costs as much as all the rest here.
-      const chargeAddress = () => chargeNetwork(request, reply);
       if (hasCredential(request.raw.url!)) {
-        await chargeAddress();
+        await chargeAddress(request, reply);
         throw new ApiError('token_in_query', 'The query string contains a credential. Use the Authorization header.');
       }
       const token = await identify(findToken, request.headers.authorization, clock);
       if (token instanceof ApiError) {
-        await chargeAddress();
+        await chargeAddress(request, reply);
         if (declaration === null || declaration.scope === 'public') return null;
         throw token;
       }
-      const account = Promise.allSettled([chargeAccount(token.accountId)]);
-      await charge(reply, token.sessionId ?? token.tokenId, limit);
-      const [charged] = await account;
-      if (charged.status === 'rejected') throw charged.reason;
+      const accountLimit = accountLimitOf(token.accountId);
+      await charge(
+        reply,
+        { key: token.sessionId ?? token.tokenId, limit },
+        accountLimit === null ? null : { key: accountKey(token.accountId), limit: accountLimit },
+      );
       onUse(token.tokenId);
       const scope = declaration?.scope;
       if (scope && scope !== 'public' && !allows(token.scopes, scope)) {

@@ -8,8 +8,15 @@ interface Taken extends Usage {
   admitted: boolean;
 }
 
+/** What a request is counted under, and how many of them a minute there may be. */
+export interface Charge {
+  key: string;
+  limit: number;
+}
+
 export interface RateCells {
-  take(key: string, limit: number, nowMs: number): Promise<Taken> | Taken;
+  /** Counts a request under each of them. */
+  take(charges: Charge[], nowMs: number): Promise<Taken[]> | Taken[];
   /** What was admitted, without a request. */
   read(key: string, nowMs: number): Promise<Usage>;
   /** Deletes cells that no longer count. */
@@ -23,12 +30,13 @@ interface Cell extends Usage {
 export function memoryRateCells(): RateCells {
   const cells = new Map<string, Cell>();
   return {
-    take(key, limit, nowMs) {
-      const used = currentCell(cells, key, cellOf(nowMs));
-      const admitted = used.current < capOf(limit, used.previous, nowMs);
-      if (admitted) used.current++;
-      return { admitted, previous: used.previous, current: used.current };
-    },
+    take: (charges, nowMs) =>
+      charges.map(({ key, limit }) => {
+        const used = currentCell(cells, key, cellOf(nowMs));
+        const admitted = used.current < capOf(limit, used.previous, nowMs);
+        if (admitted) used.current++;
+        return { admitted, previous: used.previous, current: used.current };
+      }),
     read: async (key, nowMs) => currentCell(cells, key, cellOf(nowMs)),
     async sweep(nowMs) {
       for (const [key, { cell }] of cells) if (cell < cellOf(nowMs) - 1) cells.delete(key);
@@ -79,20 +87,21 @@ export function databaseRateCells(db: Db): RateCells {
     queues.delete(key);
   }
 
+  const takeOne = ({ key, limit }: Charge, nowMs: number) =>
+    new Promise<Taken>((resolve, reject) => {
+      const queued = { nowMs, resolve, reject };
+      const queue = queues.get(key);
+      if (queue) {
+        queue.push(queued);
+      } else {
+        const fresh = [queued];
+        queues.set(key, fresh);
+        void drain(key, fresh, limit);
+      }
+    });
+
   return {
-    take(key, limit, nowMs) {
-      return new Promise((resolve, reject) => {
-        const queued = { nowMs, resolve, reject };
-        const queue = queues.get(key);
-        if (queue) {
-          queue.push(queued);
-        } else {
-          const fresh = [queued];
-          queues.set(key, fresh);
-          void drain(key, fresh, limit);
-        }
-      });
-    },
+    take: (charges, nowMs) => Promise.all(charges.map((charge) => takeOne(charge, nowMs))),
     async read(key, nowMs) {
       const cell = cellOf(nowMs);
       return { previous: await findCount(db, key, cell - 1), current: await findCount(db, key, cell) };
