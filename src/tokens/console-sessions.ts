@@ -48,18 +48,33 @@ function issueAccess(seal: Seal, sessionId: string, endMs: number): string {
 
 /** The token that a request's credential stands for, be it a token itself or a short-lived one of a session. */
 export function findTokenOf({ db, seal, clock }: Pick<SessionParts, 'db' | 'seal' | 'clock'>) {
-  return async (secret: string): Promise<FoundToken | undefined> => {
-    const [, sessionId, end, mac] = accessPattern.exec(secret) ?? [];
-    if (sessionId === undefined) return findTokenByHash(db, hashOfSecret(secret));
+  // A client sends the same token with every request, so the hash of the last one is kept for as long as its connection is
+  // open. Whether it is still valid is asked of the database each time.
+  const lastOf = new WeakMap<object, { secret: string; hash: string }>();
+
+  function hashOn(connection: object, secret: string): string {
+    const last = lastOf.get(connection);
+    if (last?.secret === secret) return last.hash;
+    const hash = hashOfSecret(secret);
+    lastOf.set(connection, { secret, hash });
+    return hash;
+  }
+
+  async function findBySession([, sessionId, end, mac]: string[]): Promise<FoundToken | undefined> {
     const expected = macOf(seal, `${sessionId}.${end}`);
     if (!timingSafeEqual(Buffer.from(mac!, 'base64url'), expected)) return undefined;
     const nowMs = clock.now();
     const endMs = Number.parseInt(end!, 36);
     if (endMs <= nowMs) throw unauthorized('token_expired', 'The short-lived token has expired.');
-    const hash = await queries.findTokenHashOf(db, sessionId, nowMs);
+    const hash = await queries.findTokenHashOf(db, sessionId!, nowMs);
     if (hash === undefined) throw unauthorized('token_revoked', 'The session has ended.');
     const token = await findTokenByHash(db, hash);
-    return token && { ...token, sessionId };
+    return token && { ...token, sessionId: sessionId! };
+  }
+
+  return (secret: string, connection: object): Promise<FoundToken | undefined> => {
+    const access = accessPattern.exec(secret);
+    return access ? findBySession(access) : findTokenByHash(db, hashOn(connection, secret));
   };
 }
 

@@ -20,8 +20,8 @@ const addressLimit = 60;
 /** Under which the requests of all tokens of an account are counted. */
 export const accountKey = (accountId: string): string => `account ${accountId}`;
 
-/** Finds the token that a secret stands for, even if it is revoked or expired. */
-type FindToken = (secret: string) => Promise<FoundToken | undefined>;
+/** Finds the token that a secret stands for, even if it is revoked or expired. `connection`: the one it came on. */
+type FindToken = (secret: string, connection: object) => Promise<FoundToken | undefined>;
 
 export interface FoundToken extends Caller {
   expiresAt: number | null;
@@ -96,7 +96,7 @@ export function createGate(
         await chargeAddress(request, reply);
         throw new ApiError('token_in_query', 'The query string contains a credential. Use the Authorization header.');
       }
-      const token = await identify(findToken, request.headers.authorization, clock);
+      const token = await identify(findToken, request, clock);
       if (token instanceof ApiError) {
         await chargeAddress(request, reply);
         if (declaration === null || declaration.scope === 'public') return null;
@@ -137,12 +137,12 @@ function asRefusal(error: unknown): ApiError {
 
 async function identify(
   findToken: FindToken,
-  header: string | undefined,
+  { headers: { authorization: header }, raw }: FastifyRequest,
   clock: Clock,
 ): Promise<FoundToken | ApiError> {
   if (header === undefined) return unauthorized('token_missing', 'Send the token as Authorization: Bearer <token>.');
   const secret = /^Bearer +([!-~]{1,200})$/i.exec(header)?.[1];
-  const token = secret === undefined ? undefined : await findToken(secret).catch(asRefusal);
+  const token = secret === undefined ? undefined : await findToken(secret, raw.socket).catch(asRefusal);
   if (token instanceof ApiError) return token;
   if (!token) return unauthorized('token_invalid', 'Invalid token.');
   if (token.revokedAt !== null) return unauthorized('token_revoked', 'The token was revoked.');
