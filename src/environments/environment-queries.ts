@@ -217,10 +217,13 @@ export async function freeHost(
   return `${plain.slice(0, 63 - 9)}-${ids('env').slice(-8)}`;
 }
 
+const selectKept = prepared((db) =>
+  db.selectFrom('kept_host').select('host').where('host', '=', '').where('account_id', '!=', '').where('until', '>', 0),
+);
+
 /** Visitors, links and cookies of an address outlive it: what another account puts there would get them. */
 async function isKeptForOthers(db: Db, host: string, accountId: string, nowMs: number): Promise<boolean> {
-  const query = db.selectFrom('kept_host').select('host').where('host', '=', host);
-  return (await query.where('account_id', '!=', accountId).where('until', '>', nowMs).execute()).length > 0;
+  return (await selectKept(db, host, accountId, nowMs)).length > 0;
 }
 
 /** To be called before the environments of the project, or the one named, are deleted. */
