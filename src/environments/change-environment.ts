@@ -16,6 +16,12 @@ interface NewEnvironment {
   host: string;
 }
 
+const defaultTexts = {
+  health_check: JSON.stringify(environmentDefaults.health_check),
+  resources: JSON.stringify(environmentDefaults.resources),
+  canary: JSON.stringify(environmentDefaults.canary),
+};
+
 export function newEnvironment({ projectId, name, region, host }: NewEnvironment, nowMs: number): EnvironmentRow {
   return {
     project_id: projectId,
@@ -27,9 +33,7 @@ export function newEnvironment({ projectId, name, region, host }: NewEnvironment
     port_set: 0,
     variable_names: '[]',
     variables_sealed: null,
-    health_check: JSON.stringify(environmentDefaults.health_check),
-    resources: JSON.stringify(environmentDefaults.resources),
-    canary: JSON.stringify(environmentDefaults.canary),
+    ...defaultTexts,
     auto_rollback: environmentDefaults.auto_rollback ? 1 : 0,
     retention: environmentDefaults.retention,
     drain_s: environmentDefaults.drain_s,
