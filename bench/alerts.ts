@@ -7,7 +7,7 @@ import { Watcher } from '../src/alerts/watcher.ts';
 import { createApp } from '../src/app.ts';
 import { readConfig } from '../src/config.ts';
 import type { Db } from '../src/db/database.ts';
-import { insertRevision } from '../src/deployments/deployment-queries.ts';
+import { insertRevision, takeRevisionNumber } from '../src/deployments/deployment-queries.ts';
 import { newEnvironment } from '../src/environments/change-environment.ts';
 import { insertEnvironment } from '../src/environments/environment-queries.ts';
 import { createIds } from '../src/lib/ids.ts';
@@ -54,7 +54,7 @@ async function fill(tx: Db): Promise<string[]> {
     await insertRevision(tx, {
       project_id: project.id,
       environment,
-      number: 1,
+      number: await takeRevisionNumber(tx, { projectId: project.id, environment }),
       deployment_id: '',
       image: '',
       digest: null,

@@ -19,6 +19,7 @@ interface Collected extends Observation {
   samples: Sample[];
 }
 
+/** There is nothing to observe in an environment to which nothing was ever deployed, but for its certificates. */
 export async function listWatchedRules(db: Db): Promise<WatchedRule[]> {
   return db
     .selectFrom('alert_rule')
@@ -26,15 +27,15 @@ export async function listWatchedRules(db: Db): Promise<WatchedRule[]> {
     .select(['window_s', 'for_s', 'severity', 'version'])
     .where('enabled', '=', 1)
     .where('metric', '!=', 'external')
-    .where(({ not, exists, selectFrom }) =>
-      not(
-        exists(
-          selectFrom('environment')
-            .select('environment.name')
-            .whereRef('environment.project_id', '=', 'alert_rule.project_id')
-            .whereRef('environment.name', '=', 'alert_rule.environment')
-            .where('environment.deleted_at', 'is not', null),
-        ),
+    .where((e) =>
+      e.exists(
+        e
+          .selectFrom('environment')
+          .select('environment.name')
+          .whereRef('environment.project_id', '=', 'alert_rule.project_id')
+          .whereRef('environment.name', '=', 'alert_rule.environment')
+          .where('environment.deleted_at', 'is', null)
+          .where((e) => e.or([e('next_revision', '>', 1), e('alert_rule.metric', '=', 'certificate_days_left')])),
       ),
     )
     .execute();

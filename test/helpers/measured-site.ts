@@ -2,7 +2,7 @@
 import { after, before } from 'node:test';
 import { Watcher } from '../../src/alerts/watcher.ts';
 import type { Alert } from '../../src/contract/alerts.ts';
-import { insertRevision } from '../../src/deployments/deployment-queries.ts';
+import { insertRevision, takeRevisionNumber } from '../../src/deployments/deployment-queries.ts';
 import { createIds } from '../../src/lib/ids.ts';
 import { createLoops } from '../../src/lib/loops.ts';
 import { subscribe } from '../../src/signals/signals.ts';
@@ -84,8 +84,10 @@ export class Site {
     const defaults = (await site.api('GET', '/alert-rules')).data;
     if (rules.length > 0) for (const { id } of defaults) await site.api('DELETE', `/alert-rules/${id}`);
     for (const rule of rules) await site.api('POST', '/alert-rules', { environment: 'production', name: 'R', ...rule });
-    await insertRevision(t.app.store.db, {
-      ...{ project_id: site.id, environment: 'production', number: 1, deployment_id: '', image: '', digest: null },
+    const { db } = t.app.store;
+    const number = await takeRevisionNumber(db, { projectId: site.id, environment: 'production' });
+    await insertRevision(db, {
+      ...{ project_id: site.id, environment: 'production', number, deployment_id: '', image: '', digest: null },
       ...{
         port: 8080,
         variables_sealed: null,
