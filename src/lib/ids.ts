@@ -35,8 +35,7 @@ function createRandom(): (into: Uint8Array, from: number) => void {
       randomFillSync(pool);
       used = 0;
     }
-    into.set(pool.subarray(used, used + needed), from);
-    used += needed;
+    for (let i = from; i < into.length; i++) into[i] = pool[used++]!;
   };
 }
 
@@ -62,17 +61,19 @@ function increment(bytes: Uint8Array): void {
   if (carry > 0) bytes[8] = 0x80 | ((bytes[8]! + carry) & 0x3f);
 }
 
+/** Two characters at a time: ten bits. */
+const pairs = Array.from({ length: 1024 }, (_, bits) => alphabet[bits >>> 5]! + alphabet[bits & 31]!);
+
 export function encodeBase32(bytes: Uint8Array): string {
   let out = '';
   let buffer = 0;
   let bits = 2; // 128 bits fill 26 characters with two zero bits in front
-  for (const byte of bytes) {
-    buffer = (buffer << 8) | byte;
+  for (let i = 0; i < bytes.length; i++) {
+    buffer = (buffer << 8) | bytes[i]!;
     bits += 8;
-    while (bits >= 5) {
-      bits -= 5;
-      out += alphabet[(buffer >>> bits) & 31];
-    }
+    if (bits < 10) continue;
+    bits -= 10;
+    out += pairs[buffer >>> bits];
     buffer &= (1 << bits) - 1;
   }
   return out;
