@@ -1,6 +1,7 @@
+import type { Project } from '../contract/projects.ts';
 import * as contract from '../contract/projects.ts';
 import { isUniqueViolation } from '../db/database-errors.ts';
-import { type ServedRoute, serve } from '../http/api/served-route.ts';
+import { type Answer, type ServedRoute, serve } from '../http/api/served-route.ts';
 import type { Clock } from '../lib/clock.ts';
 import {
   listProjects,
@@ -12,6 +13,19 @@ import {
   updateProject,
 } from './project-queries.ts';
 import { slugTaken } from './project-slugs.ts';
+
+type ShownEnvironments = Awaited<ReturnType<typeof listShownEnvironments>>;
+
+/** SQLite gives the same rows again until something changes, and so does this with what is shown of them. */
+const lastAnswers = new WeakMap<ProjectRow, { environments: ShownEnvironments; answer: Answer<Project> }>();
+
+function answerOf(row: ProjectRow, environments: ShownEnvironments): Answer<Project> {
+  const last = lastAnswers.get(row);
+  if (last?.environments === environments) return last.answer;
+  const answer = { body: presentProject(row, environments), version: row.version, isRepeated: true };
+  lastAnswers.set(row, { environments, answer });
+  return answer;
+}
 
 export function projectRoutes({ clock }: { clock: Clock }): ServedRoute[] {
   return [
@@ -25,7 +39,7 @@ export function projectRoutes({ clock }: { clock: Clock }): ServedRoute[] {
 
     serve(contract.getProject, async (call, db) => {
       const row = await requireProject(db, call.caller, call.params.id);
-      return { body: presentProject(row, await listShownEnvironments(db, row.id)), version: row.version };
+      return answerOf(row, await listShownEnvironments(db, row.id));
     }),
 
     serve(contract.updateProject, async (call, tx) => {

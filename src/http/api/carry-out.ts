@@ -61,7 +61,7 @@ export async function carryOut(
   }
   if (route.declaration.method === 'GET') {
     const answer = await untilUnchanged(() => route.handle(call, platform.db));
-    return send(reply, unlessKnown(request, present(platform, route.declaration, answer)));
+    return send(reply, unlessKnown(request, presentOnce(platform, route.declaration, answer)));
   }
   const response = await change(platform, route, request, call);
   return send(reply, response);
@@ -188,6 +188,19 @@ function chosen({ body: asked }: ApiCall, created: unknown): object {
 }
 
 const pathOf = (request: FastifyRequest): string => request.url.split('?', 1)[0]!;
+
+const repeated = new WeakMap<Answer<unknown>, StoredResponse>();
+
+/** A client that polls gets the same over and over. */
+function presentOnce(platform: Platform, declaration: RouteDeclaration, answer: Answer<unknown>): StoredResponse {
+  if (!answer.isRepeated) return present(platform, declaration, answer);
+  let response = repeated.get(answer);
+  if (!response) {
+    response = present(platform, declaration, answer);
+    repeated.set(answer, response);
+  }
+  return response;
+}
 
 function present(platform: Platform, declaration: RouteDeclaration, answer: Answer<unknown>): StoredResponse {
   const headers: Record<string, string> = {};

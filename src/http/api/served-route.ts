@@ -34,6 +34,8 @@ export interface Answer<T> {
   body: T;
   /** Becomes the ETag. */
   version?: number;
+  /** The handler of a GET returns this same object again until something changes, so its response is made once. */
+  isRepeated?: boolean;
   /** Path below /v1 of what was created. */
   location?: string;
   /** For the audit log: the project that the resource belongs to, if the path does not contain it. */
