@@ -176,9 +176,9 @@ class Reader {
     return ofStatement.get(query.parameters.join('\n'), () => this.handle.run<R>(query).rows) as R[];
   }
 
-  /** Called after every commit of this process. */
+  /** Called after every commit of this process, which needs no look at `data_version`. */
   expire = (): void => {
-    this.#checkAt = 0;
+    this.#cached.clear();
   };
 
   #checkVersion(now: number): void {
