@@ -2,6 +2,5 @@
 // entry loads too, each process would start later and hold 13 MiB more.
 import buildConnector from 'undici/lib/core/connect.js';
 import Agent from 'undici/lib/dispatcher/agent.js';
-import Pool from 'undici/lib/dispatcher/pool.js';
 
-export { Agent, buildConnector, Pool };
+export { Agent, buildConnector };

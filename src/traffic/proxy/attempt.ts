@@ -1,14 +1,13 @@
 // One try at one instance. It owns what belongs to this try alone: its place among the instance's requests under way,
-// the connection undici gave it, and the copy of the request body on its way there. It reports to the exchange that
+// the connection it was given, and the copy of the request body on its way there. It reports to the exchange that
 // started it until it has ended, failed or been aborted.
 //
 //   connecting ──▶ connected ──▶ begun ──▶ responding ──▶ over
 //
 // An attempt that fails before `begun` may be followed by another. `aborted` can follow any state but `over`.
-import type { IncomingHttpHeaders } from 'node:http';
 import { type Duplex, Readable } from 'node:stream';
-import type { Dispatcher } from 'undici';
 import { silentInstance } from './failures.ts';
+import type { ConnectionUser, InstanceConnection } from './instance-connections.ts';
 import type { Backend, Instance } from './route-table.ts';
 import type { VisitorRequest } from './visitor-messages.ts';
 
@@ -34,16 +33,16 @@ export interface AttemptFailure {
   responseBegun: boolean;
 }
 
-/** The exchange, as its attempt sees it. */
+/** The exchange, as its attempt sees it. Lines are names, in lower case, and values in turn. */
 export interface AttemptOwner {
   /** False: that was one too many. */
-  onInformation(status: number, headers: IncomingHttpHeaders): boolean;
-  onHead(attempt: Attempt, status: number, headers: IncomingHttpHeaders): void;
-  /** False: the visitor takes no more for now, and `resume` follows when it does. */
-  onData(chunk: Buffer): boolean;
-  onEnd(trailers: IncomingHttpHeaders): void;
+  onInformation(status: number, lines: string[]): boolean;
+  onHead(attempt: Attempt, status: number, lines: string[]): void;
+  /** The bytes are valid during the call only. False: the visitor takes no more for now, and `resume` follows when it does. */
+  onData(bytes: Buffer): boolean;
+  onEnd(trailers: string[]): void;
   /** From here on the exchange owns the socket, and calls `finish` when it is closed. */
-  onSwitch(attempt: Attempt, headers: IncomingHttpHeaders, socket: Duplex): void;
+  onSwitch(attempt: Attempt, lines: string[], socket: Duplex): void;
   /** Whether it would be followed by another, at another instance, if it failed now. */
   mayLeave(attempt: Attempt): boolean;
   /** Before the head of a response. */
@@ -53,9 +52,8 @@ export interface AttemptOwner {
 }
 
 const visitorGone = new Error('the visitor went away');
-const tooMuchInformation = new Error('too many 1xx responses');
 
-export class Attempt implements Dispatcher.DispatchHandler {
+export class Attempt implements ConnectionUser {
   readonly backend: Backend;
   readonly instance: Instance;
   readonly sentAtMs: number;
@@ -64,7 +62,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
   /** All of the proxy that wait for a response. */
   readonly #waiting: Set<Attempt>;
   #state: AttemptState = 'connecting';
-  #controller: Dispatcher.DispatchController | null = null;
+  #connection: InstanceConnection | null = null;
 
   constructor(
     owner: AttemptOwner,
@@ -83,10 +81,9 @@ export class Attempt implements Dispatcher.DispatchHandler {
     instance.underWay++;
   }
 
-  /** Where the pool refuses the request, the owner's `onFailure` is called before this returns. */
+  /** Where the request is refused, the owner's `onFailure` is called before this returns. */
   send(path: string, method: string, headers: string[], upgrade: string | null): void {
-    const options = { path, method: method as Dispatcher.HttpMethod, headers, body: this.#body, upgrade };
-    this.instance.pool().dispatch(options, this);
+    this.instance.connections().send({ path, method, headers, body: this.#body, upgrade }, this);
   }
 
   get isOpen(): boolean {
@@ -101,18 +98,18 @@ export class Attempt implements Dispatcher.DispatchHandler {
   abort(): void {
     this.#state = 'aborted';
     this.#waiting.delete(this);
-    this.#controller?.abort(visitorGone);
+    this.#connection?.destroy(visitorGone);
   }
 
   /** Fails for an instance that does not answer; false: it waits on, because the request cannot be sent elsewhere. */
   leave(): boolean {
     if (this.#state !== 'connected' || !this.#owner.mayLeave(this)) return false;
-    this.#controller!.abort(silentInstance);
+    this.#connection!.destroy(silentInstance);
     return true;
   }
 
   resume(): void {
-    this.#controller?.resume();
+    this.#connection?.resume();
   }
 
   finish(): void {
@@ -122,54 +119,58 @@ export class Attempt implements Dispatcher.DispatchHandler {
     this.instance.underWay--;
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller;
-    if (this.#state === 'aborted') controller.abort(visitorGone);
+  onConnected(connection: InstanceConnection): void {
+    this.#connection = connection;
+    if (this.#state === 'aborted') connection.destroy(visitorGone);
     else {
       this.#state = 'connected';
       this.#waiting.add(this);
     }
   }
 
-  onResponseStarted(): void {
+  onBegun(): void {
     if (this.#state !== 'connected') return;
     this.#state = 'begun';
     this.#waiting.delete(this);
   }
 
-  onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+  onInformation(status: number, lines: string[]): boolean {
+    return this.#state === 'aborted' || this.#owner.onInformation(status, lines);
+  }
+
+  onHead(status: number, lines: string[]): void {
     if (this.#state === 'aborted') return;
-    if (status < 200) {
-      if (!this.#owner.onInformation(status, headers)) controller.abort(tooMuchInformation);
-      return;
-    }
-    // Headers that cannot be written make this throw; undici then fails the request, and no head was passed on.
-    this.#owner.onHead(this, status, headers);
+    // Headers that cannot be written make this throw; the connection then fails the request, and no head was passed on.
+    this.#owner.onHead(this, status, lines);
     this.#state = 'responding';
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#state !== 'aborted' && !this.#owner.onData(chunk)) controller.pause();
+  onData(bytes: Buffer): boolean {
+    return this.#state === 'aborted' || this.#owner.onData(bytes);
   }
 
-  onResponseEnd(_: Dispatcher.DispatchController, trailers: IncomingHttpHeaders): void {
+  onEnd(trailers: string[]): void {
     const aborted = this.#state === 'aborted';
+    this.#connection = null;
+    this.#body?.destroy();
     this.finish();
     if (!aborted) this.#owner.onEnd(trailers);
   }
 
-  onRequestUpgrade(_: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders, to: Duplex): void {
-    if (this.#state === 'aborted' || status !== 101) {
+  onSwitch(lines: string[], to: Duplex): void {
+    this.#connection = null;
+    if (this.#state === 'aborted') {
       to.destroy();
       this.finish();
       return;
     }
     this.#state = 'responding';
-    this.#owner.onSwitch(this, headers, to);
+    this.#owner.onSwitch(this, lines, to);
   }
 
-  onResponseError(_: unknown, error: Error): void {
+  onError(error: Error): void {
     const state = this.#state;
+    this.#connection = null;
     this.#body?.destroy();
     this.finish();
     if (state === 'over' || state === 'aborted') return;

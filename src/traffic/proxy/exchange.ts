@@ -11,7 +11,6 @@
 //
 // Every request takes this path, so it has callbacks instead of promises, and as few of them as possible.
 
-import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Range } from '../../lib/address.ts';
@@ -31,7 +30,7 @@ import {
   isSafeToRepeat,
   silentInstance,
 } from './failures.ts';
-import { pairsOf, type RequestHead, responseHeaders } from './headers.ts';
+import { headerIn, pairsOf, type RequestHead, responseHeaders } from './headers.ts';
 import type { ProxyLimits } from './limits.ts';
 import {
   type Backend,
@@ -173,9 +172,9 @@ export class Exchange implements AttemptOwner {
   }
 
   /** They are passed on however slowly the visitor reads, so there may not be many. */
-  onInformation(status: number, headers: IncomingHttpHeaders): boolean {
+  onInformation(status: number, from: string[]): boolean {
     const { informationCount, informationBytes } = this.#context.limits;
-    const lines = responseHeaders(headers, true, false);
+    const lines = responseHeaders(from, true, false);
     this.#informed.count++;
     this.#informed.bytes += lines.reduce((sum, text) => sum + text.length + 2, 0);
     if (this.#informed.count > informationCount || this.#informed.bytes > informationBytes) return false;
@@ -183,11 +182,11 @@ export class Exchange implements AttemptOwner {
     return true;
   }
 
-  onHead({ backend }: Attempt, status: number, headers: IncomingHttpHeaders): void {
+  onHead({ backend }: Attempt, status: number, from: string[]): void {
     const { method, httpVersion } = this.#request;
     const bodyless = status === 204;
     const mayHaveTrailers = !bodyless && status !== 304 && method !== 'HEAD' && httpVersion !== '1.0';
-    const lines = responseHeaders(headers, bodyless, mayHaveTrailers);
+    const lines = responseHeaders(from, bodyless, mayHaveTrailers);
     if (this.#cookie !== null) lines.push('set-cookie', this.#cookie);
     if (this.#context.draining) this.#response.shouldKeepAlive = false;
     this.#response.writeHead(status, lines);
@@ -200,10 +199,10 @@ export class Exchange implements AttemptOwner {
     if (exchange.#isHeadHeld) exchange.#response.flushHeaders?.();
   }
 
-  onData(chunk: Buffer): boolean {
+  onData(bytes: Buffer): boolean {
     const isFirst = this.#isHeadHeld;
     this.#isHeadHeld = false;
-    if (isFirst ? this.#writeFirst(chunk) : this.#response.write(chunk)) return true;
+    if (isFirst ? this.#writeFirst(bytes) : this.#response.write(Buffer.from(bytes))) return true;
     if (!this.#listensForDrain) {
       this.#listensForDrain = true;
       this.#response.on('drain', () => this.#attempt!.resume());
@@ -215,16 +214,17 @@ export class Exchange implements AttemptOwner {
    * Node writes the head and a string that follows it as one string, but a buffer as a second piece. Corking by hand
    * spares the turn in which Node would uncork, and the empty piece that it writes at the end of a corked response.
    */
-  #writeFirst(chunk: Buffer): boolean {
+  #writeFirst(bytes: Buffer): boolean {
     const { socket, chunkedEncoding } = this.#response;
-    if (!socket || chunkedEncoding !== false || chunk.length > joinedBytes) return this.#response.write(chunk);
+    if (!socket || chunkedEncoding !== false || bytes.length > joinedBytes)
+      return this.#response.write(Buffer.from(bytes));
     socket.cork();
-    const goesOn = this.#response.write(chunk.toString('latin1'), 'latin1');
+    const goesOn = this.#response.write(bytes.toString('latin1'), 'latin1');
     socket.uncork();
     return goesOn;
   }
 
-  onEnd(trailers: IncomingHttpHeaders): void {
+  onEnd(trailers: string[]): void {
     this.#isHeadHeld = false;
     const lines = responseHeaders(trailers, true, false);
     if (lines.length > 0) this.#response.addTrailers(pairsOf(lines));
@@ -232,11 +232,11 @@ export class Exchange implements AttemptOwner {
     if (this.#head.hasBody) discardRest(this.#request);
   }
 
-  onSwitch(attempt: Attempt, headers: IncomingHttpHeaders, socket: Duplex): void {
+  onSwitch(attempt: Attempt, lines: string[], socket: Duplex): void {
     const visitor = this.#request.socket;
     this.#response.off('close', this.#onClosed).detachSocket?.(visitor);
     this.#count(attempt.backend, 'ok');
-    writeSwitching(visitor, headers, this.#cookie);
+    writeSwitching(visitor, lines, this.#cookie);
     joinTunnel(visitor, socket, this.#context.limits.tunnelIdleMs, () => attempt.finish());
   }
 
@@ -332,10 +332,10 @@ const quiet = () => {};
 type TimedDuplex = Duplex & { setTimeout?(ms: number, onTimeout?: () => void): void };
 
 /** Passes the instance's 101 on to the visitor. */
-function writeSwitching(client: Duplex, headers: IncomingHttpHeaders, cookie: string | null): void {
-  const lines = responseHeaders(headers, true, false);
+function writeSwitching(client: Duplex, from: string[], cookie: string | null): void {
+  const lines = responseHeaders(from, true, false);
   if (cookie !== null) lines.push('set-cookie', cookie);
-  let head = `HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: ${headers.upgrade ?? ''}\r\n`;
+  let head = `HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: ${headerIn(from, 'upgrade') ?? ''}\r\n`;
   for (let i = 0; i < lines.length; i += 2) head += `${lines[i]}: ${lines[i + 1]}\r\n`;
   client.write(`${head}\r\n`, 'latin1');
 }

@@ -22,7 +22,7 @@ const lost = new Set([
 ]);
 const refused = new Set(['UND_ERR_INVALID_ARG', 'UND_ERR_NOT_SUPPORTED', 'UND_ERR_ABORTED']);
 
-/** Whether the instance failed, and not the request, or the pool because the proxy had closed it. */
+/** Whether the instance failed, and not the request, or its connections because the proxy had closed them. */
 export function isOfInstance(error: Error): boolean {
   const code = codeOf(error);
   return !refused.has(code) && code !== 'UND_ERR_CLOSED' && code !== 'UND_ERR_DESTROYED';

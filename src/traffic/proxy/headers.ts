@@ -1,6 +1,5 @@
 // Which headers pass the proxy: of a request to the instance, and of a response to the visitor. Hop-by-hop headers end
 // here (RFC 9110, 7.6.1), and so does what a client claims about who forwarded its request. No I/O.
-import type { IncomingHttpHeaders } from 'node:http';
 import { bucketOfCookies } from '../balance.ts';
 
 export interface RequestHead {
@@ -93,15 +92,16 @@ function isTwin(name: string): boolean {
 const isForwarded = (name: string): boolean =>
   name.length > 12 && name.charCodeAt(11) === 45 /* - */ && name.slice(0, 12).toLowerCase() === 'x-forwarded-';
 
-/** Names and values in turn. A Trailer header stays only where trailers can follow. */
-export function responseHeaders(from: IncomingHttpHeaders, bodyless: boolean, mayHaveTrailers: boolean): string[] {
+/** Names, in lower case, and values in turn. A Trailer header stays only where trailers can follow. */
+export function responseHeaders(from: readonly string[], bodyless: boolean, mayHaveTrailers: boolean): string[] {
   const headers: string[] = [];
   let connection = '';
-  for (const name in from) {
-    const value = from[name]!;
+  for (let i = 0; i < from.length; i += 2) {
+    const name = from[i]!;
+    const value = from[i + 1]!;
     switch (name) {
       case 'connection':
-        connection = String(value);
+        connection = connection === '' ? value : `${connection},${value}`;
         continue;
       case 'content-length':
         if (bodyless) continue;
@@ -114,13 +114,18 @@ export function responseHeaders(from: IncomingHttpHeaders, bodyless: boolean, ma
       case 'upgrade':
         continue;
       case 'trailer':
-        if (!mayHaveTrailers || from['content-length'] !== undefined) continue;
+        if (!mayHaveTrailers || headerIn(from, 'content-length') !== null) continue;
     }
-    if (typeof value === 'string') headers.push(name, value);
-    else for (const one of value) headers.push(name, one);
+    headers.push(name, value);
   }
   if (namesHeaders(connection)) removeNamed(headers, connection);
   return headers;
+}
+
+/** Of names, in lower case, and values in turn: the first value of this name. */
+export function headerIn(lines: readonly string[], name: string): string | null {
+  for (let i = 0; i < lines.length; i += 2) if (lines[i] === name) return lines[i + 1]!;
+  return null;
 }
 
 export const pairsOf = (lines: readonly string[]): [string, string][] =>

@@ -1,10 +1,10 @@
 // The routing table as requests use it: with instances that have connections, and counters; and which instance gets the
 // next request. It changes by environment. An instance that stays in its environment keeps its connections; one that
 // leaves closes them once its last request has ended.
-import { Pool } from '../../lib/undici.ts';
 import { type Candidate, createBuckets, pickCandidate, seesCanary } from '../balance.ts';
 import { type EnvironmentRoutes, routesKey, type Target } from '../data-plane.ts';
 import { RevisionCounter, type TrafficCounter } from '../measurements.ts';
+import { InstanceConnections } from './instance-connections.ts';
 import type { ProxyLimits } from './limits.ts';
 
 /** One revision of a route, with the instances that answer for it. */
@@ -170,41 +170,30 @@ export function chooseInstance(
 /** An instance behind the proxy, with the connections that are kept to it. */
 export class Instance implements Candidate {
   readonly id: string;
-  readonly host: string;
-  readonly port: number;
+  readonly address: { host: string; port: number };
   underWay = 0;
   ejectedUntil = 0;
-  readonly #origin: string;
   readonly #limits: ProxyLimits;
-  #pool: Pool | null = null;
+  #connections: InstanceConnections | null = null;
 
   constructor({ instance, host, port }: Target, limits: ProxyLimits) {
     this.id = instance;
-    this.host = host;
-    this.port = port;
-    this.#origin = `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+    this.address = { host, port };
     this.#limits = limits;
   }
 
   /** Created with the first request: most environments of a large installation are idle. */
-  pool(): Pool {
-    this.#pool ??= new Pool(this.#origin, {
-      connectTimeout: this.#limits.connectMs,
-      headersTimeout: this.#limits.answerHeadMs,
-      bodyTimeout: this.#limits.idleMs,
-      keepAliveTimeout: this.#limits.instanceKeepAliveMs,
-      maxHeaderSize: this.#limits.headerBytes,
-      allowH2: false,
-    });
-    return this.#pool;
+  connections(): InstanceConnections {
+    this.#connections ??= new InstanceConnections(this.address, this.#limits);
+    return this.#connections;
   }
 
   /** Lets requests under way finish; resolves when the last connection is closed. */
   async retire(): Promise<void> {
-    await this.#pool?.close().catch(() => {});
+    await this.#connections?.close();
   }
 
   destroy(): Promise<void> {
-    return this.#pool?.destroy() ?? Promise.resolve();
+    return this.#connections?.destroy() ?? Promise.resolve();
   }
 }

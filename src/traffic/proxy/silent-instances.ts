@@ -10,7 +10,7 @@ import { codeOf } from './failures.ts';
 import type { ProxyLimits } from './limits.ts';
 import type { Instance } from './route-table.ts';
 
-const lookEveryMs = 1000;
+const checkEveryMs = 1000;
 
 /** New connections to it would cost each visitor as long as one may take. */
 const skippedMs = 10_000;
@@ -32,14 +32,14 @@ export class SilentInstances {
     this.#limits = limits;
     this.#monotonic = monotonic;
     this.#log = log;
-    this.#timer = setInterval(() => this.#look(), Math.min(lookEveryMs, limits.silentMs)).unref();
+    this.#timer = setInterval(() => this.#check(), Math.min(checkEveryMs, limits.silentMs)).unref();
   }
 
   stop(): void {
     clearInterval(this.#timer);
   }
 
-  #look(): void {
+  #check(): void {
     const { silentMs } = this.#limits;
     const nowMs = this.#monotonic.now();
     const asked = new Map<Instance, number>();
@@ -56,7 +56,7 @@ export class SilentInstances {
 
   #ask(instance: Instance, askedAtMs: number): void {
     const { connectMs } = this.#limits;
-    const socket = connect({ host: instance.host, port: instance.port });
+    const socket = connect(instance.address);
     const timer = setTimeout(
       () => socket.destroy(Object.assign(new Error('no answer'), { code: 'ETIMEDOUT' })),
       connectMs,

@@ -1,0 +1,512 @@
+// The connections that are kept to one instance, and what they carry: one request at a time, over HTTP/1.1. Every request
+// takes this path, so bytes go straight from the socket to the reader of responses and on to the visitor, without
+// streams in between.
+//
+//   connecting ──▶ carrying ⇄ idle
+//
+// Each of them can be followed by the end of the connection. A connection that switches protocols leaves.
+import { connect, type Socket } from 'node:net';
+import type { Duplex, Readable } from 'node:stream';
+import { codeOf } from './failures.ts';
+import type { ProxyLimits } from './limits.ts';
+import { InstanceError, ResponseReader, type ResponseSink } from './response-reader.ts';
+
+export interface InstanceRequest {
+  path: string;
+  method: string;
+  /** Names and values in turn, without those that say how long the connection lasts. */
+  headers: readonly string[];
+  body: Readable | null;
+  /** The protocol that the visitor wants to switch to. */
+  upgrade: string | null;
+}
+
+/** Who sent a request, as its connection sees it. Lines are names, in lower case, and values in turn. */
+export interface ConnectionUser {
+  /** Where false, the request is not sent any more. */
+  readonly isOpen: boolean;
+  onConnected(connection: InstanceConnection): void;
+  onBegun(): void;
+  /** False: that was one too many. */
+  onInformation(status: number, lines: string[]): boolean;
+  onHead(status: number, lines: string[]): void;
+  /** The bytes are valid during the call only. False: no more for now, `resume` follows. */
+  onData(bytes: Buffer): boolean;
+  onEnd(trailers: string[]): void;
+  onSwitch(lines: string[], socket: Duplex): void;
+  /** Called once, unless onEnd or onSwitch were. */
+  onError(error: Error): void;
+}
+
+interface Waiting {
+  request: InstanceRequest;
+  user: ConnectionUser;
+}
+
+export class InstanceConnections {
+  readonly #target: { host: string; port: number };
+  readonly #limits: ProxyLimits;
+  readonly #open = new Set<InstanceConnection>();
+  readonly #idle: InstanceConnection[] = [];
+  #waiting: Waiting[] = [];
+  #returned: InstanceConnection[] = [];
+  #willHandOut = false;
+  #state: 'open' | 'closing' | 'destroyed' = 'open';
+  #onEmpty: (() => void)[] = [];
+
+  constructor(target: { host: string; port: number }, limits: ProxyLimits) {
+    this.#target = target;
+    this.#limits = limits;
+  }
+
+  /** Where the request is refused, `onError` is called before this returns. */
+  send(request: InstanceRequest, user: ConnectionUser): void {
+    const refusal = this.#state === 'open' ? refusalOf(request) : this.#closedError;
+    if (refusal !== null) {
+      user.onError(refusal);
+      return;
+    }
+    this.#waiting.push({ request, user });
+    this.#handOutSoon();
+  }
+
+  /** Lets requests under way finish; resolves when the last connection is closed. */
+  close(): Promise<void> {
+    if (this.#state === 'open') this.#state = 'closing';
+    for (const connection of [...this.#idle, ...this.#returned]) connection.destroy();
+    return this.#emptied();
+  }
+
+  destroy(): Promise<void> {
+    this.#state = 'destroyed';
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const { user } of waiting) user.onError(this.#closedError);
+    for (const connection of this.#open) connection.destroy(this.#closedError);
+    return this.#emptied();
+  }
+
+  /** A response has ended, and its connection can carry another request. */
+  giveBack(connection: InstanceConnection): void {
+    if (this.#state !== 'open') {
+      connection.destroy();
+      return;
+    }
+    this.#returned.push(connection);
+    this.#handOutSoon();
+  }
+
+  remove(connection: InstanceConnection): void {
+    this.#open.delete(connection);
+    for (const list of [this.#idle, this.#returned]) {
+      const at = list.indexOf(connection);
+      if (at !== -1) list.splice(at, 1);
+    }
+    this.#settle();
+  }
+
+  get #closedError(): InstanceError {
+    return this.#state === 'destroyed'
+      ? new InstanceError('UND_ERR_DESTROYED', 'the connections to the instance were cut off')
+      : new InstanceError('UND_ERR_CLOSED', 'the instance takes no more requests');
+  }
+
+  #emptied(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onEmpty.push(resolve);
+      this.#settle();
+    });
+  }
+
+  #settle(): void {
+    if (this.#open.size > 0 || this.#waiting.length > 0) return;
+    for (const resolve of this.#onEmpty.splice(0)) resolve();
+  }
+
+  #handOutSoon(): void {
+    if (this.#willHandOut) return;
+    this.#willHandOut = true;
+    setImmediate(handOut, this);
+  }
+
+  /**
+   * Once in each turn of the event loop, after what has arrived was read: a kept connection whose instance has closed it,
+   * or sent what nobody asked for, is gone by then. For the same reason one that was given back rests for a turn.
+   */
+  handOut(): void {
+    this.#willHandOut = false;
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const { request, user } of waiting) {
+      if (user.isOpen) this.#connectionFor(request).carry(request, user);
+      else user.onError(new InstanceError('UND_ERR_ABORTED', 'it was given up'));
+    }
+    for (const connection of this.#returned) this.#idle.push(connection);
+    this.#returned.length = 0;
+    this.#settle();
+  }
+
+  #connectionFor({ upgrade }: InstanceRequest): InstanceConnection {
+    for (let kept = this.#idle.length; upgrade === null && kept > 0; kept--) {
+      const connection = this.#idle.pop()!;
+      if (!connection.isOver) return connection;
+    }
+    const connection = new InstanceConnection(this, this.#target, this.#limits, upgrade !== null);
+    this.#open.add(connection);
+    return connection;
+  }
+}
+
+const handOut = (connections: InstanceConnections): void => connections.handOut();
+
+const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+const badValue = /[^\t\x20-\x7e\x80-\xff]/;
+const badPath = /[^\x21-\xff]/;
+const lengthPattern = /^\d{1,15}$/;
+
+/** The parsers of visitors' requests accept nothing of the kind; an instance could read it as two requests. */
+function refusalOf({ path, headers, upgrade }: InstanceRequest): InstanceError | null {
+  let lengths = 0;
+  for (let i = 0; i < headers.length; i += 2) {
+    const [name, value] = [headers[i]!, headers[i + 1]!];
+    if (!token.test(name) || badValue.test(value)) return malformed('a header');
+    if (name.length === 14 && name.toLowerCase() === 'content-length' && (++lengths > 1 || !lengthPattern.test(value)))
+      return malformed('its length');
+  }
+  if (badPath.test(path)) return malformed('its path');
+  return upgrade !== null && badValue.test(upgrade) ? malformed('its protocol') : null;
+}
+
+const malformed = (what: string) => new InstanceError('UND_ERR_INVALID_ARG', `the request is malformed: ${what}`);
+
+/** Methods whose requests say how long their body is, even where they have none. */
+const withBody = new Set(['PUT', 'POST', 'PATCH', 'QUERY', 'PROPFIND', 'PROPPATCH']);
+
+/** One for all connections: what is read is passed on before the next read. */
+const readBuffer = Buffer.allocUnsafeSlow(64 * 1024);
+const tcpKeepAliveMs = 60_000;
+/** An instance that says for how long it keeps connections may count from earlier on. */
+const hintMarginMs = 2000;
+const longestIdleMs = 600_000;
+
+export class InstanceConnection implements ResponseSink {
+  readonly #owner: InstanceConnections;
+  readonly #limits: ProxyLimits;
+  readonly #socket: Socket;
+  readonly #reader: ResponseReader;
+  readonly #deadline: Deadline;
+  #user: ConnectionUser | null = null;
+  #request: InstanceRequest | null = null;
+  #upload: Upload | null = null;
+  #isConnected = false;
+  #isPaused = false;
+  #hasHead = false;
+  #isLast = false;
+  #error: Error | null = null;
+
+  constructor(
+    owner: InstanceConnections,
+    target: { host: string; port: number },
+    limits: ProxyLimits,
+    maySwitch: boolean,
+  ) {
+    this.#owner = owner;
+    this.#limits = limits;
+    this.#reader = new ResponseReader(this, limits.headerBytes);
+    this.#deadline = new Deadline(() => this.#expire());
+    const onread = {
+      buffer: readBuffer,
+      callback: (count: number) => {
+        this.#read(readBuffer.subarray(0, count));
+        return true;
+      },
+    };
+    const options = { noDelay: true, keepAlive: true, keepAliveInitialDelay: tcpKeepAliveMs };
+    // What switches protocols becomes one end of a tunnel, and is read as a stream.
+    const socket = connect({ ...target, ...options, ...(maySwitch ? {} : { onread }) });
+    if (maySwitch) socket.on('data', (bytes: Buffer) => this.#read(bytes));
+    socket.once('connect', () => this.#connected());
+    socket.on('error', (error) => {
+      // An instance that closes while there is more for it to read resets the connection, with all of a response sent.
+      if (codeOf(error) === 'ECONNRESET' && this.#reader.end()) return;
+      this.#error ??= error;
+    });
+    socket.on('end', () => this.#ended());
+    socket.on('close', () => this.#closed());
+    socket.on('drain', () => this.#upload?.drained());
+    this.#socket = socket;
+    this.#deadline.set(limits.connectMs);
+  }
+
+  get isOver(): boolean {
+    return this.#socket.destroyed;
+  }
+
+  carry(request: InstanceRequest, user: ConnectionUser): void {
+    this.#request = request;
+    this.#user = user;
+    if (this.#isConnected) this.#send();
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+    this.#socket.resume();
+  }
+
+  /** The request it carries fails with this error. */
+  destroy(error: Error | null = null): void {
+    this.#error ??= error;
+    this.#reader.stop();
+    this.#socket.destroy();
+  }
+
+  #connected(): void {
+    this.#isConnected = true;
+    this.#send();
+  }
+
+  #send(): void {
+    const { method, upgrade, body } = this.#request!;
+    this.#hasHead = false;
+    this.#isLast = upgrade !== null || method === 'HEAD';
+    this.#user!.onConnected(this);
+    if (this.#socket.destroyed) return;
+    this.#reader.expect(method, upgrade !== null);
+    this.#deadline.set(this.#limits.answerHeadMs);
+    const head = headOf(this.#request!, this.#isLast);
+    if (body === null) {
+      this.#socket.write(head.withoutBody, 'latin1');
+      return;
+    }
+    // Not every server reads the body of such a request: it would take it for the next one.
+    if (!withBody.has(method)) this.#isLast = true;
+    this.#upload = new Upload(this.#socket, body, head, (error) => {
+      if (error !== null) this.destroy(error);
+      else this.#deadline.set(this.#hasHead ? this.#limits.idleMs : this.#limits.answerHeadMs);
+    });
+  }
+
+  #read(bytes: Buffer): void {
+    try {
+      this.#reader.read(bytes);
+    } catch (error) {
+      if (!this.#socket.destroyed) this.destroy(error as Error);
+    }
+  }
+
+  onBegun(): void {
+    this.#user!.onBegun();
+  }
+
+  onInformation(status: number, lines: string[]): void {
+    if (!this.#user!.onInformation(status, lines)) throw new Error('too many 1xx responses');
+    this.#deadline.set(this.#limits.answerHeadMs);
+  }
+
+  onHead(status: number, lines: string[]): void {
+    this.#hasHead = true;
+    this.#deadline.set(this.#limits.idleMs);
+    this.#user!.onHead(status, lines);
+  }
+
+  onData(bytes: Buffer): void {
+    this.#deadline.set(this.#limits.idleMs);
+    if (this.#user!.onData(bytes) || this.#isPaused) return;
+    this.#isPaused = true;
+    this.#socket.pause();
+  }
+
+  onEnd(trailers: string[]): void {
+    const user = this.#user!;
+    this.#user = null;
+    // A response may end before its request, the rest of which would be taken for the next one.
+    const isReusable = this.#reader.keepsAlive && !this.#isLast && (this.#upload === null || this.#upload.isOver);
+    this.#upload?.stop();
+    this.#upload = null;
+    this.#request = null;
+    const idleMs = isReusable ? this.#idleMs() : 0;
+    if (idleMs > 0) {
+      if (this.#isPaused) this.resume();
+      this.#deadline.set(idleMs);
+      this.#owner.giveBack(this);
+    } else this.destroy();
+    user.onEnd(trailers);
+  }
+
+  #idleMs(): number {
+    const { keepAliveS } = this.#reader;
+    if (keepAliveS === null) return this.#limits.instanceKeepAliveMs;
+    return Math.min(keepAliveS * 1000 - hintMarginMs, longestIdleMs);
+  }
+
+  onSwitch(lines: string[], rest: Buffer): void {
+    const [user, socket] = [this.#user!, this.#socket];
+    this.#user = null;
+    this.#deadline.clear();
+    socket.removeAllListeners().pause();
+    if (rest.length > 0) socket.unshift(rest);
+    this.#owner.remove(this);
+    user.onSwitch(lines, socket);
+  }
+
+  #ended(): void {
+    if (this.#reader.end()) return;
+    this.destroy(new InstanceError('UND_ERR_SOCKET', 'other side closed'));
+  }
+
+  #closed(): void {
+    this.#deadline.clear();
+    this.#upload?.stop();
+    this.#owner.remove(this);
+    const user = this.#user;
+    this.#user = null;
+    user?.onError(this.#error ?? new InstanceError('UND_ERR_SOCKET', 'closed'));
+  }
+
+  #expire(): void {
+    const { answerHeadMs, idleMs } = this.#limits;
+    if (!this.#isConnected) this.destroy(new InstanceError('UND_ERR_CONNECT_TIMEOUT', 'no connection in time'));
+    else if (this.#user === null) this.destroy();
+    else if (this.#hasHead) {
+      if (this.#isPaused) this.#deadline.set(idleMs);
+      else this.destroy(new InstanceError('UND_ERR_BODY_TIMEOUT', 'no more of the body in time'));
+    } else if (this.#upload?.waitsForVisitor) this.#deadline.set(answerHeadMs);
+    else this.destroy(new InstanceError('UND_ERR_HEADERS_TIMEOUT', 'no response in time'));
+  }
+}
+
+interface Heads {
+  withoutBody: string;
+  /** Ends before the first chunk where there is no length. */
+  withBody: string;
+  length: number | null;
+}
+
+function headOf(request: InstanceRequest, closes: boolean): Heads {
+  const { method, path, headers, upgrade } = request;
+  let host = '';
+  let length: number | null = null;
+  let lines = '';
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i]!;
+    const value = headers[i + 1]!;
+    if (name.length === 4 && name.toLowerCase() === 'host') host = value;
+    else if (name.length === 14 && name.toLowerCase() === 'content-length') length = Number(value);
+    else lines += `${name}: ${value}\r\n`;
+  }
+  const connection = upgrade === null ? (closes ? 'close' : 'keep-alive') : `upgrade\r\nupgrade: ${upgrade}`;
+  const head = `${method} ${path} HTTP/1.1\r\nhost: ${host}\r\nconnection: ${connection}\r\n${lines}`;
+  return {
+    withoutBody: withBody.has(method) ? `${head}content-length: 0\r\n\r\n` : `${head}\r\n`,
+    withBody: length === null ? `${head}transfer-encoding: chunked\r\n` : `${head}content-length: ${length}\r\n\r\n`,
+    length,
+  };
+}
+
+/** Sends a body at the pace of the instance. Nothing is sent before there is some of it: until then another instance can have it. */
+class Upload {
+  isOver = false;
+  readonly #socket: Socket;
+  readonly #body: Readable;
+  readonly #head: Heads;
+  readonly #onOver: (error: Error | null) => void;
+  #sent = 0;
+
+  constructor(socket: Socket, body: Readable, head: Heads, onOver: (error: Error | null) => void) {
+    this.#socket = socket;
+    this.#body = body;
+    this.#head = head;
+    this.#onOver = onOver;
+    body.on('data', this.#onData).on('end', this.#onEnd);
+  }
+
+  /** The instance takes what there is. */
+  get waitsForVisitor(): boolean {
+    return !this.isOver && !this.#socket.writableNeedDrain;
+  }
+
+  drained(): void {
+    if (!this.isOver) this.#body.resume();
+  }
+
+  stop(): void {
+    this.isOver = true;
+    this.#body.off('data', this.#onData).off('end', this.#onEnd);
+  }
+
+  readonly #onData = (chunk: Buffer): void => {
+    const socket = this.#socket;
+    const { length, withBody } = this.#head;
+    if (length !== null && this.#sent + chunk.length > length) {
+      this.#fail();
+      return;
+    }
+    socket.cork();
+    if (this.#sent === 0) socket.write(withBody, 'latin1');
+    this.#sent += chunk.length;
+    if (length === null) socket.write(`\r\n${chunk.length.toString(16)}\r\n`, 'latin1');
+    const takesMore = socket.write(chunk);
+    socket.uncork();
+    if (!takesMore) this.#body.pause();
+  };
+
+  readonly #onEnd = (): void => {
+    const { length, withoutBody } = this.#head;
+    if (length !== null && this.#sent < length) {
+      this.#fail();
+      return;
+    }
+    if (this.#sent === 0) this.#socket.write(withoutBody, 'latin1');
+    else if (length === null) this.#socket.write('\r\n0\r\n\r\n', 'latin1');
+    this.stop();
+    this.#onOver(null);
+  };
+
+  #fail(): void {
+    this.stop();
+    this.#onOver(new InstanceError('UND_ERR_REQ_CONTENT_LENGTH_MISMATCH', 'the body is not as long as announced'));
+  }
+}
+
+/**
+ * A time limit that changes with every request. A timer that is set anew each time would cost more than all the rest, so this one
+ * is left to fire and looks whether the time is really up.
+ */
+class Deadline {
+  readonly #onExpired: () => void;
+  #at = Number.POSITIVE_INFINITY;
+  #firesAt = Number.POSITIVE_INFINITY;
+  #shortestMs = Number.POSITIVE_INFINITY;
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(onExpired: () => void) {
+    this.#onExpired = onExpired;
+  }
+
+  set(ms: number): void {
+    const nowMs = performance.now();
+    this.#at = nowMs + ms;
+    if (ms < this.#shortestMs) this.#shortestMs = ms;
+    if (this.#at < this.#firesAt) this.#start(nowMs);
+  }
+
+  clear(): void {
+    if (this.#timer) clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#firesAt = Number.POSITIVE_INFINITY;
+  }
+
+  /** Never for longer than the shortest limit so far: then the next one needs no other timer. */
+  #start(nowMs: number): void {
+    if (this.#timer) clearTimeout(this.#timer);
+    this.#firesAt = Math.min(this.#at, nowMs + this.#shortestMs);
+    this.#timer = setTimeout(() => this.#fire(), this.#firesAt - nowMs).unref();
+  }
+
+  #fire(): void {
+    const nowMs = performance.now();
+    this.#firesAt = Number.POSITIVE_INFINITY;
+    if (nowMs >= this.#at) this.#onExpired();
+    else this.#start(nowMs);
+  }
+}
