@@ -40,7 +40,7 @@ export const backendOf = ({ stable, canary }: ProxyRoute, bucket: number): Backe
 
 /** What an environment has in the table. However many hosts it has, it has two routes: for those with a certificate and those without. */
 interface Routed {
-  hosts: string[];
+  routes: EnvironmentRoutes;
   plain: ProxyRoute;
   secure: ProxyRoute;
   backends: Backend[];
@@ -82,6 +82,10 @@ export class RouteTable {
       if (before) this.#drop(key, before);
       return;
     }
+    if (before && isSame(before.routes, routes)) {
+      before.load = this.#load;
+      return;
+    }
     const routed = this.#build(routes, before);
     this.#environments.set(key, routed);
     for (const { name, secure } of routes.hosts) this.#routes.set(name, secure ? routed.secure : routed.plain);
@@ -95,9 +99,9 @@ export class RouteTable {
 
   /** Ends what the environment had and has no more. A host that another environment has got meanwhile stays with that. */
   #retire(before: Routed, now: Routed | null): void {
-    for (const host of before.hosts) {
-      const route = this.#routes.get(host);
-      if (route === before.plain || route === before.secure) this.#routes.delete(host);
+    for (const { name } of before.routes.hosts) {
+      const route = this.#routes.get(name);
+      if (route === before.plain || route === before.secure) this.#routes.delete(name);
     }
     for (const { counter } of before.backends) {
       if (!now?.backends.some((backend) => backend.counter === counter)) counter.retired = true;
@@ -109,7 +113,8 @@ export class RouteTable {
     }
   }
 
-  #build({ project, environment, hosts, shares }: EnvironmentRoutes, before: Routed | undefined): Routed {
+  #build(routes: EnvironmentRoutes, before: Routed | undefined): Routed {
+    const { project, environment, shares } = routes;
     const instances = new Map<string, Instance>();
     const instanceAt = (target: Target): Instance => {
       const key = `${target.instance} ${target.host} ${target.port}`;
@@ -128,8 +133,7 @@ export class RouteTable {
     // Spreading visitors evenly needs no secret, only a start that differs from process to process.
     const nextBucket = before?.plain.nextBucket ?? createBuckets(Math.random());
     const plain = { stable, canary, secure: false, nextBucket };
-    const names = hosts.map(({ name }) => name);
-    return { hosts: names, plain, secure: { ...plain, secure: true }, backends, instances, load: this.#load };
+    return { routes, plain, secure: { ...plain, secure: true }, backends, instances, load: this.#load };
   }
 
   async destroy(): Promise<void> {
@@ -137,6 +141,21 @@ export class RouteTable {
     await Promise.all([...current, ...this.#retiring].map((instance) => instance.destroy()));
   }
 }
+
+/** After a restart of the control process the whole table comes again, nearly all of it as it was. */
+const isSame = (one: EnvironmentRoutes, other: EnvironmentRoutes): boolean =>
+  areSame(one.hosts, other.hosts, (a, b) => a.name === b.name && a.secure === b.secure) &&
+  areSame(
+    one.shares,
+    other.shares,
+    (a, b) => a.revision === b.revision && a.percent === b.percent && areSame(a.targets, b.targets, isSameTarget),
+  );
+
+const isSameTarget = (a: Target, b: Target): boolean =>
+  a.instance === b.instance && a.host === b.host && a.port === b.port;
+
+const areSame = <T>(some: readonly T[], others: readonly T[], isSameOne: (a: T, b: T) => boolean): boolean =>
+  some.length === others.length && some.every((one, i) => isSameOne(one, others[i]!));
 
 function pickFrom(backend: Backend, nowMs: number, tried: readonly Instance[]): Instance | null {
   const { instances } = backend;

@@ -32,10 +32,10 @@ export interface WorkerSettings {
   logFormat: 'json' | 'pretty';
 }
 
-/** Where the agent listens for its workers. */
 /** Where a worker finds the last table if nobody gives it one. */
 export const tablePathIn = (routingDir: string): string => join(routingDir, 'table.ndjson');
 
+/** Where the agent listens for its workers. */
 export const agentSocketPath = (dataDir: string): string => socketPathIn(join(dataDir, 'routing'), 'agent.sock');
 
 export type ToWorker =
@@ -70,12 +70,37 @@ const maxMessage = 64 * 1024 * 1024;
 export const sendMessage = (socket: Socket, message: ToWorker | FromWorker): boolean =>
   socket.writable && socket.write(`${JSON.stringify(message)}\n`);
 
+/** What else waits, such as visitors' requests, waits no longer than this for messages that arrive in a row. */
+const sliceMs = 1;
+
+/** A whole table is megabytes of messages, so they are handled in slices; what arrives meanwhile stays with the sender. */
 export function onMessages<M extends ToWorker | FromWorker>(socket: Socket, handle: (message: M) => void): void {
   let rest = '';
+  let lines: string[] = [];
+  let next = 0;
+  const handleSlice = () => {
+    const endAt = performance.now() + sliceMs;
+    while (next < lines.length) {
+      if (performance.now() > endAt) {
+        setImmediate(handleSlice);
+        socket.pause();
+        return;
+      }
+      handle(JSON.parse(lines[next++]!) as M);
+    }
+    if (socket.isPaused()) socket.resume();
+  };
   socket.setEncoding('utf8').on('data', (chunk: string) => {
-    const lines = (rest + chunk).split('\n');
-    rest = lines.pop()!;
-    for (const line of lines) handle(JSON.parse(line) as M);
+    const more = (rest + chunk).split('\n');
+    rest = more.pop()!;
+    lines = next === lines.length ? more : [...lines.slice(next), ...more];
+    next = 0;
+    handleSlice();
     if (rest.length > maxMessage) socket.destroy();
+  });
+  // A table that is sent over the next connection begins anew: nothing of this one may come after it.
+  socket.once('close', () => {
+    lines = [];
+    next = 0;
   });
 }

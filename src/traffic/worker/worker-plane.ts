@@ -235,7 +235,8 @@ export class WorkerPlane implements DataPlane {
   }
 }
 
-const routesAtOnce = 100;
+/** A worker handles a message in one go, while visitors wait. */
+const routesAtOnce = 25;
 /** A worker that sent nothing for this long, though it is pinged every second, does not respond. */
 const silentMs = 10_000;
 
