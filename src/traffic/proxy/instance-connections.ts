@@ -9,7 +9,7 @@ import { connect, type Socket } from 'node:net';
 import type { Duplex, Readable } from 'node:stream';
 import { codeOf } from './failures.ts';
 import type { ProxyLimits } from './limits.ts';
-import { InstanceError, ResponseReader, type ResponseSink } from './response-reader.ts';
+import { InstanceError, linesPattern, ResponseReader, type ResponseSink } from './response-reader.ts';
 
 export interface InstanceRequest {
   path: string;
@@ -40,6 +40,7 @@ export interface ConnectionUser {
 
 interface Waiting {
   request: InstanceRequest;
+  head: Head;
   user: ConnectionUser;
 }
 
@@ -61,13 +62,13 @@ export class InstanceConnections {
 
   /** Where the request is refused, `onError` is called before this returns. */
   send(request: InstanceRequest, user: ConnectionUser): void {
-    const refusal = this.#state === 'open' ? refusalOf(request) : this.#closedError;
-    if (refusal !== null) {
-      user.onError(refusal);
-      return;
+    const head = headOf(request);
+    if (this.#state !== 'open') user.onError(this.#closedError);
+    else if (head === null) user.onError(new InstanceError('UND_ERR_INVALID_ARG', 'the request is malformed'));
+    else {
+      this.#waiting.push({ request, head, user });
+      this.#handOutSoon();
     }
-    this.#waiting.push({ request, user });
-    this.#handOutSoon();
   }
 
   /** Lets requests under way finish; resolves when the last connection is closed. */
@@ -137,9 +138,9 @@ export class InstanceConnections {
     this.#willHandOut = false;
     const waiting = this.#waiting;
     this.#waiting = [];
-    for (const { request, user } of waiting) {
-      if (user.isOpen) this.#connectionFor(request).carry(request, user);
-      else user.onError(new InstanceError('UND_ERR_ABORTED', 'it was given up'));
+    for (const one of waiting) {
+      if (one.user.isOpen) this.#connectionFor(one.request).carry(one);
+      else one.user.onError(new InstanceError('UND_ERR_ABORTED', 'it was given up'));
     }
     for (const connection of this.#returned) this.#idle.push(connection);
     this.#returned.length = 0;
@@ -147,7 +148,7 @@ export class InstanceConnections {
   }
 
   #connectionFor({ upgrade }: InstanceRequest): InstanceConnection {
-    for (let kept = this.#idle.length; upgrade === null && kept > 0; kept--) {
+    while (upgrade === null && this.#idle.length > 0) {
       const connection = this.#idle.pop()!;
       if (!connection.isOver) return connection;
     }
@@ -159,28 +160,47 @@ export class InstanceConnections {
 
 const handOut = (connections: InstanceConnections): void => connections.handOut();
 
-const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
-const badValue = /[^\t\x20-\x7e\x80-\xff]/;
+/** Methods whose requests say how long their body is, even where they have none. */
+const withBody = new Set(['PUT', 'POST', 'PATCH', 'QUERY', 'PROPFIND', 'PROPPATCH']);
+
+/** The bytes of a request before its body. */
+interface Head {
+  withoutBody: string;
+  /** Ends before the first chunk where there is no length. */
+  withBody: string;
+  length: number | null;
+}
+
 const badPath = /[^\x21-\xff]/;
 const lengthPattern = /^\d{1,15}$/;
 
-/** The parsers of visitors' requests accept nothing of the kind; an instance could read it as two requests. */
-function refusalOf({ path, headers, upgrade }: InstanceRequest): InstanceError | null {
-  let lengths = 0;
+/** Null where an instance could read it as something else. The parsers of visitors' requests accept nothing of the kind. */
+function headOf({ method, path, headers, upgrade }: InstanceRequest): Head | null {
+  let host = '';
+  let length: string | null = null;
+  let lines = upgrade === null ? '' : `upgrade: ${upgrade}\r\n`;
   for (let i = 0; i < headers.length; i += 2) {
-    const [name, value] = [headers[i]!, headers[i + 1]!];
-    if (!token.test(name) || badValue.test(value)) return malformed('a header');
-    if (name.length === 14 && name.toLowerCase() === 'content-length' && (++lengths > 1 || !lengthPattern.test(value)))
-      return malformed('its length');
+    const name = headers[i]!;
+    const value = headers[i + 1]!;
+    if (name.length === 4 && name.toLowerCase() === 'host') host = value;
+    else if (name.length === 14 && name.toLowerCase() === 'content-length') {
+      if (length !== null || !lengthPattern.test(value)) return null;
+      length = value;
+    } else lines += `${name}: ${value}\r\n`;
   }
-  if (badPath.test(path)) return malformed('its path');
-  return upgrade !== null && badValue.test(upgrade) ? malformed('its protocol') : null;
+  const connection = upgrade !== null ? 'upgrade' : isLast(method) ? 'close' : 'keep-alive';
+  lines = `host: ${host}\r\nconnection: ${connection}\r\n${lines}`;
+  if (badPath.test(path) || !linesPattern.test(lines)) return null;
+  const start = `${method} ${path} HTTP/1.1\r\n${lines}`;
+  return {
+    withoutBody: withBody.has(method) ? `${start}content-length: 0\r\n\r\n` : `${start}\r\n`,
+    withBody: length === null ? `${start}transfer-encoding: chunked\r\n` : `${start}content-length: ${length}\r\n\r\n`,
+    length: length === null ? null : Number(length),
+  };
 }
 
-const malformed = (what: string) => new InstanceError('UND_ERR_INVALID_ARG', `the request is malformed: ${what}`);
-
-/** Methods whose requests say how long their body is, even where they have none. */
-const withBody = new Set(['PUT', 'POST', 'PATCH', 'QUERY', 'PROPFIND', 'PROPPATCH']);
+/** Some instances send a body all the same, which would be read as the next response. */
+const isLast = (method: string): boolean => method === 'HEAD';
 
 /** One for all connections: what is read is passed on before the next read. */
 const readBuffer = Buffer.allocUnsafeSlow(64 * 1024);
@@ -195,8 +215,9 @@ export class InstanceConnection implements ResponseSink {
   readonly #socket: Socket;
   readonly #reader: ResponseReader;
   readonly #deadline: Deadline;
+  /** What it carries, or will once it is connected. */
+  #carried: Waiting | null = null;
   #user: ConnectionUser | null = null;
-  #request: InstanceRequest | null = null;
   #upload: Upload | null = null;
   #isConnected = false;
   #isPaused = false;
@@ -242,9 +263,9 @@ export class InstanceConnection implements ResponseSink {
     return this.#socket.destroyed;
   }
 
-  carry(request: InstanceRequest, user: ConnectionUser): void {
-    this.#request = request;
-    this.#user = user;
+  carry(carried: Waiting): void {
+    this.#carried = carried;
+    this.#user = carried.user;
     if (this.#isConnected) this.#send();
   }
 
@@ -266,14 +287,15 @@ export class InstanceConnection implements ResponseSink {
   }
 
   #send(): void {
-    const { method, upgrade, body } = this.#request!;
+    const { request, head } = this.#carried!;
+    const { method, upgrade, body } = request;
+    this.#carried = null;
     this.#hasHead = false;
-    this.#isLast = upgrade !== null || method === 'HEAD';
+    this.#isLast = upgrade !== null || isLast(method);
     this.#user!.onConnected(this);
     if (this.#socket.destroyed) return;
     this.#reader.expect(method, upgrade !== null);
     this.#deadline.set(this.#limits.answerHeadMs);
-    const head = headOf(this.#request!, this.#isLast);
     if (body === null) {
       this.#socket.write(head.withoutBody, 'latin1');
       return;
@@ -323,7 +345,6 @@ export class InstanceConnection implements ResponseSink {
     const isReusable = this.#reader.keepsAlive && !this.#isLast && (this.#upload === null || this.#upload.isOver);
     this.#upload?.stop();
     this.#upload = null;
-    this.#request = null;
     const idleMs = isReusable ? this.#idleMs() : 0;
     if (idleMs > 0) {
       if (this.#isPaused) this.resume();
@@ -375,44 +396,16 @@ export class InstanceConnection implements ResponseSink {
   }
 }
 
-interface Heads {
-  withoutBody: string;
-  /** Ends before the first chunk where there is no length. */
-  withBody: string;
-  length: number | null;
-}
-
-function headOf(request: InstanceRequest, closes: boolean): Heads {
-  const { method, path, headers, upgrade } = request;
-  let host = '';
-  let length: number | null = null;
-  let lines = '';
-  for (let i = 0; i < headers.length; i += 2) {
-    const name = headers[i]!;
-    const value = headers[i + 1]!;
-    if (name.length === 4 && name.toLowerCase() === 'host') host = value;
-    else if (name.length === 14 && name.toLowerCase() === 'content-length') length = Number(value);
-    else lines += `${name}: ${value}\r\n`;
-  }
-  const connection = upgrade === null ? (closes ? 'close' : 'keep-alive') : `upgrade\r\nupgrade: ${upgrade}`;
-  const head = `${method} ${path} HTTP/1.1\r\nhost: ${host}\r\nconnection: ${connection}\r\n${lines}`;
-  return {
-    withoutBody: withBody.has(method) ? `${head}content-length: 0\r\n\r\n` : `${head}\r\n`,
-    withBody: length === null ? `${head}transfer-encoding: chunked\r\n` : `${head}content-length: ${length}\r\n\r\n`,
-    length,
-  };
-}
-
 /** Sends a body at the pace of the instance. Nothing is sent before there is some of it: until then another instance can have it. */
 class Upload {
   isOver = false;
   readonly #socket: Socket;
   readonly #body: Readable;
-  readonly #head: Heads;
+  readonly #head: Head;
   readonly #onOver: (error: Error | null) => void;
   #sent = 0;
 
-  constructor(socket: Socket, body: Readable, head: Heads, onOver: (error: Error | null) => void) {
+  constructor(socket: Socket, body: Readable, head: Head, onOver: (error: Error | null) => void) {
     this.#socket = socket;
     this.#body = body;
     this.#head = head;

@@ -45,7 +45,8 @@ const none = Buffer.alloc(0);
 
 const line = /[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*\r\n/.source;
 const headPattern = new RegExp(`^HTTP/1\\.[01] [1-9]\\d\\d(?: [^\\r\\n]*)?\\r\\n(?:${line})*$`);
-const linesPattern = new RegExp(`^(?:${line})*$`);
+/** Header lines that every reader understands in one way only. */
+export const linesPattern = new RegExp(`^(?:${line})*$`);
 const chunkSizePattern = /^([0-9a-f]{1,12})(?:;[\t\x20-\x7e\x80-\xff]*)?$/i;
 const lengthPattern = /^\d{1,15}$/;
 const chunkedPattern = /(?:^|,)[\t ]*chunked$/i;
