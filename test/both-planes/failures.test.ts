@@ -124,6 +124,25 @@ function failures() {
     assert.deepEqual(await router.counted(1), { requests: 1, errors: 1, clientErrors: 0 });
   });
 
+  test('an instance that has closed all kept connections is asked anew', async () => {
+    const router = await startRouter();
+    const held: (() => void)[] = [];
+    let isFirst = true;
+    const instance = await startInstance(({ socket }, response) => {
+      if (isFirst) held.push(() => response.end('kept'));
+      else if (kept.has(socket)) socket.destroy();
+      else response.end('anew');
+    });
+    await router.serve(share(1, 100, instance));
+    const first = [ask(router.port()), ask(router.port()), ask(router.port())];
+    await until('three are asked', () => held.length === 3);
+    const kept = new Set(instance.seen.map(({ socket }) => socket));
+    for (const finish of held) finish();
+    await Promise.all(first);
+    isFirst = false;
+    assert.equal((await ask(router.port())).body, 'anew');
+  });
+
   test('504 where the response does not begin in time', async () => {
     const router = await startRouter({ answerHeadMs: 200, idleMs: 200, retryMs: 0 });
     await router.serve(share(1, 100, await startInstance(() => {}), await named('other')));

@@ -82,8 +82,8 @@ export class Attempt implements ConnectionUser {
   }
 
   /** Where the request is refused, the owner's `onFailure` is called before this returns. */
-  send(path: string, method: string, headers: string[], upgrade: string | null): void {
-    this.instance.connections().send({ path, method, headers, body: this.#body, upgrade }, this);
+  send(path: string, method: string, headers: string[], upgrade: string | null, anew: boolean): void {
+    this.instance.connections().send({ path, method, headers, body: this.#body, upgrade, anew }, this);
   }
 
   get isOpen(): boolean {

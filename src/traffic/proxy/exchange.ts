@@ -162,7 +162,7 @@ export class Exchange implements AttemptOwner {
     const body = hasBody ? new UploadBody(this.#request, onFirstRead) : null;
     this.#attempt = new Attempt(this, backend, instance, body, nowMs, this.#context.silent.waiting);
     if (this.#isDetailed) this.#waitAt(backend);
-    this.#attempt.send(path, this.#request.method!, headers, this.#upgrade);
+    this.#attempt.send(path, this.#request.method!, headers, this.#upgrade, this.#inSecondRound);
   }
 
   /** An instance takes the body, so the visitor may send it. */

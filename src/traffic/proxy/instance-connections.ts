@@ -19,6 +19,8 @@ export interface InstanceRequest {
   body: Readable | null;
   /** The protocol that the visitor wants to switch to. */
   upgrade: string | null;
+  /** Over a new connection: the instance has closed a kept one, and may have closed the others too. */
+  anew: boolean;
 }
 
 /** Who sent a request, as its connection sees it. Lines are names, in lower case, and values in turn. */
@@ -147,8 +149,8 @@ export class InstanceConnections {
     this.#settle();
   }
 
-  #connectionFor({ upgrade }: InstanceRequest): InstanceConnection {
-    while (upgrade === null && this.#idle.length > 0) {
+  #connectionFor({ upgrade, anew }: InstanceRequest): InstanceConnection {
+    while (upgrade === null && !anew && this.#idle.length > 0) {
       const connection = this.#idle.pop()!;
       if (!connection.isOver) return connection;
     }
