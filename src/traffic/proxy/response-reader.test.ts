@@ -47,7 +47,7 @@ describe('a response', () => {
     ['without a reason', 'HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n', '200 content-length|0 <> kept'],
     [
       'in chunks',
-      `${ok}Transfer-Encoding: chunked\r\n\r\n1;a=b\r\nh\r\nA\r\n0123456789\r\n0\r\n\r\n`,
+      `${ok}Transfer-Encoding: chunked\r\n\r\n1;a=b;c="d \\" e"\r\nh\r\nA\r\n0123456789\r\n0\r\n\r\n`,
       '200 transfer-encoding|chunked <h0123456789> kept',
     ],
     [
@@ -80,6 +80,11 @@ describe('a response', () => {
       'HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n',
       '200 connection|keep-alive|content-length|0 <> kept',
     ],
+    [
+      'of HTTP/1.0 that is kept, in chunks',
+      'HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+      '200 connection|keep-alive|transfer-encoding|chunked <>',
+    ],
     ['after line ends', `\r\n\n${ok}Content-Length: 0\r\n\r\n`, '200 content-length|0 <> kept'],
     [
       'with bytes beyond ASCII',
@@ -95,7 +100,10 @@ describe('a response', () => {
 });
 
 test('a switch to another protocol, with the first of that', () => {
-  assert.equal(readAs('HTTP/1.1 101 x\r\nUpgrade: y\r\n\r\nrest', { maySwitch: true }), '101 upgrade|y <rest>');
+  assert.equal(
+    readAs('HTTP/1.1 101 x\r\nConnection: x, Upgrade\r\nUpgrade: y\r\n\r\nrest', { maySwitch: true }),
+    '101 connection|x, Upgrade|upgrade|y <rest>',
+  );
 });
 
 describe('what is no response, or more than one', () => {
@@ -112,6 +120,10 @@ describe('what is no response, or more than one', () => {
     ['a list of lengths', `${ok}Content-Length: 1, 1\r\n\r\n`],
     ['a length with a sign', `${ok}Content-Length: +1\r\n\r\n`],
     ['a length and chunks', `${ok}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n`],
+    ['an empty encoding', `${ok}Content-Length: 1\r\nTransfer-Encoding:\r\n\r\na`],
+    ['a chunk size with an extension without a name', `${chunked}1;\r\na\r\n0\r\n\r\n`],
+    ['a chunk size with a space in an extension', `${chunked}1;a b\r\na\r\n0\r\n\r\n`],
+    ['a chunk size with an open quote', `${chunked}1;a="b\r\na\r\n0\r\n\r\n`],
     ['a chunk size that is no number', `${chunked}0x1\r\na\r\n0\r\n\r\n`],
     ['a chunk size with a space', `${chunked}1 \r\na\r\n0\r\n\r\n`],
     ['an empty chunk size', `${chunked}\r\n\r\n`],
@@ -123,6 +135,12 @@ describe('what is no response, or more than one', () => {
     ['a body for HEAD', `${ok}Content-Length: 2\r\n\r\nhi`, { method: 'HEAD' }],
     ['100 without a wait for it', 'HTTP/1.1 100 Continue\r\n\r\n'],
     ['a switch that nobody asked for', 'HTTP/1.1 101 x\r\nUpgrade: y\r\n\r\n'],
+    ['a switch without its connection', 'HTTP/1.1 101 x\r\nUpgrade: y\r\n\r\n', { maySwitch: true }],
+    ['a first response that closes', `HTTP/1.1 103 x\r\nConnection: close\r\n\r\n`],
+    ['a first response of HTTP/1.0', `HTTP/1.0 103 x\r\n\r\n`],
+    ['a first response with a body', `HTTP/1.1 103 x\r\nContent-Length: 1\r\n\r\na`],
+    ['a first response in chunks', `HTTP/1.1 103 x\r\nTransfer-Encoding: chunked\r\n\r\n`],
+    ['a first response with two lengths', `HTTP/1.1 103 x\r\nContent-Length: 0\r\nContent-Length: 0\r\n\r\n`],
     ['a head that is too large', `${ok}X: ${'x'.repeat(headerBytes)}\r\n\r\n`],
     ['a head that does not end', `${ok}X: ${'x'.repeat(headerBytes)}`],
     ['a chunk size that does not end', `${chunked}1;${'x'.repeat(headerBytes)}`],

@@ -47,11 +47,14 @@ const line = /[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*\r\n/.source;
 const headPattern = new RegExp(`^HTTP/1\\.[01] [1-9]\\d\\d(?: [^\\r\\n]*)?\\r\\n(?:${line})*$`);
 /** Header lines that every reader understands in one way only. */
 export const linesPattern = new RegExp(`^(?:${line})*$`);
-const chunkSizePattern = /^([0-9a-f]{1,12})(?:;[\t\x20-\x7e\x80-\xff]*)?$/i;
+const token = /[!#$%&'*+\-.^_`|~0-9A-Za-z]+/.source;
+const quoted = /"(?:[\t\x20\x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t\x20-\x7e\x80-\xff])*"/.source;
+const chunkSizePattern = new RegExp(`^([0-9a-fA-F]{1,12})(?:;${token}(?:=(?:${token}|${quoted}))?)*$`);
 const lengthPattern = /^\d{1,15}$/;
 const chunkedPattern = /(?:^|,)[\t ]*chunked$/i;
 const closePattern = /(?:^|,)[\t ]*close[\t ]*(?:,|$)/i;
 const keepAlivePattern = /(?:^|,)[\t ]*keep-alive[\t ]*(?:,|$)/i;
+const upgradePattern = /(?:^|,)[\t ]*upgrade[\t ]*(?:,|$)/i;
 
 const refusal = (why: string) => new InstanceError('HPE_INVALID_RESPONSE', `the response is malformed: ${why}`);
 
@@ -61,6 +64,10 @@ export class ResponseReader {
   #state: ReaderState = 'over';
   #isHead = false;
   #maySwitch = false;
+  /** What the head says of the body: -1 and '' where it says nothing. */
+  #length = -1;
+  #encoding = '';
+  #connection = '';
   /** The start of a head or a line, the rest of which has not arrived. */
   #held = none;
   /** Bytes of the body, or of its chunk, that have not arrived. */
@@ -154,9 +161,13 @@ export class ResponseReader {
     const status = Number(text.slice(9, 12));
     const lines = linesOf(text, text.indexOf('\r\n') + 2);
     const next = end + 4;
-    if (status >= 200) this.#begin(status, text.charCodeAt(7) === 49 /* 1 */, lines);
-    else if (status !== 101 && status !== 100) this.#sink.onInformation(status, lines);
-    else if (status === 101 && this.#maySwitch && headerIn(lines, 'upgrade') !== null) {
+    this.#readFraming(text.charCodeAt(7) === 49 /* 1 */, lines);
+    if (status >= 200) this.#begin(status, lines);
+    else if (status !== 101 && status !== 100) {
+      if (!this.keepsAlive || this.#length > 0 || this.#encoding !== '')
+        throw refusal(`a ${status} with nothing after it`);
+      this.#sink.onInformation(status, lines);
+    } else if (status === 101 && this.#maySwitch && this.#namesProtocol(lines)) {
       this.#state = 'over';
       this.#sink.onSwitch(lines, Buffer.from(bytes.subarray(next)));
       return bytes.length;
@@ -164,8 +175,11 @@ export class ResponseReader {
     return next;
   }
 
-  /** Where the body of a response ends follows from its head (RFC 9112, 6.3). */
-  #begin(status: number, isNewest: boolean, lines: string[]): void {
+  #namesProtocol(lines: string[]): boolean {
+    return upgradePattern.test(this.#connection) && (headerIn(lines, 'upgrade') ?? '') !== '';
+  }
+
+  #readFraming(isNewest: boolean, lines: string[]): void {
     let length = -1;
     let encoding = '';
     let connection = '';
@@ -178,6 +192,7 @@ export class ResponseReader {
           length = Number(value);
           break;
         case 'transfer-encoding':
+          if (value === '') throw refusal('its encoding');
           encoding = encoding === '' ? value : `${encoding},${value}`;
           break;
         case 'connection':
@@ -192,6 +207,17 @@ export class ResponseReader {
     if (length !== -1 && encoding !== '') throw refusal('a length and an encoding');
     this.keepsAlive =
       connection === '' ? isNewest : !closePattern.test(connection) && (isNewest || keepAlivePattern.test(connection));
+    // HTTP/1.0 has no encodings: another reader may know the end of such a body, or not (RFC 9112, 6.1).
+    if (encoding !== '' && !isNewest) this.keepsAlive = false;
+    this.#length = length;
+    this.#encoding = encoding;
+    this.#connection = connection;
+  }
+
+  /** Where the body of a response ends follows from its head (RFC 9112, 6.3). */
+  #begin(status: number, lines: string[]): void {
+    const length = this.#length;
+    const encoding = this.#encoding;
     const isChunked = chunkedPattern.test(encoding);
     const isBodyless = this.#isHead || status === 204 || status === 304;
     // An instance may send a body all the same, which would be read as the next response.
