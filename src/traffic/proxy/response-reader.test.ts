@@ -155,3 +155,20 @@ describe('what is no response, or more than one', () => {
     assert.match(readAs(`${ok}Content-Length: 0\r\n\r\n${ok}`), /^200 content-length\|0 <> kept !/);
   });
 });
+
+test('a head that arrives byte by byte costs as much for each byte, however long it is', () => {
+  const nothing = () => {};
+  const sink = { onBegun: nothing, onInformation: nothing, onHead: nothing, onData: nothing, onEnd: nothing };
+  const costOf = (lines: number) => {
+    const reader = new ResponseReader({ ...sink, onSwitch: nothing }, 1024 * 1024);
+    reader.expect('GET', false);
+    const bytes = Buffer.from(`${ok}${'a: 12345\r\n'.repeat(lines)}`);
+    const { user } = process.cpuUsage();
+    for (let at = 0; at < bytes.length; at++) reader.read(bytes.subarray(at, at + 1));
+    return process.cpuUsage().user - user;
+  };
+  const least = (lines: number) => Math.min(...[1, 2, 3].map(() => costOf(lines)));
+  costOf(1000);
+  const ratio = least(8000) / least(500);
+  assert.ok(ratio < 64, `16 times as long cost ${ratio} times as much`);
+});

@@ -68,8 +68,11 @@ export class ResponseReader {
   #length = -1;
   #encoding = '';
   #connection = '';
-  /** The start of a head or a line, the rest of which has not arrived. */
+  /** Begins with the start of a head or a line, the rest of which has not arrived. */
   #held = none;
+  #heldBytes = 0;
+  /** How many of them were searched for the end. */
+  #searched = 0;
   /** Bytes of the body, or of its chunk, that have not arrived. */
   #left = 0;
   /** The connection can carry another request after this response. */
@@ -92,21 +95,41 @@ export class ResponseReader {
   /** What else arrives is dropped. */
   stop(): void {
     this.#state = 'over';
-    this.#held = none;
   }
 
   /** Throws where this is no response, or more than one. */
   read(chunk: Buffer): void {
-    const bytes = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
-    this.#held = none;
+    const bytes = this.#heldBytes === 0 ? chunk : this.#joined(chunk);
+    this.#heldBytes = 0;
     for (let at = 0; at < bytes.length; ) {
       const to = this.#step(bytes, at);
       if (to === -1) {
-        this.#held = Buffer.from(bytes.subarray(at));
+        this.#hold(bytes, at);
         return;
       }
+      this.#searched = 0;
       at = to;
     }
+    this.#held = none;
+  }
+
+  /** What arrives byte by byte is neither copied nor searched anew each time: that would cost a thousand times as much. */
+  #joined(chunk: Buffer): Buffer {
+    const length = this.#heldBytes + chunk.length;
+    if (length > this.#held.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(length, this.#held.length * 2));
+      this.#held.copy(larger, 0, 0, this.#heldBytes);
+      this.#held = larger;
+    }
+    chunk.copy(this.#held, this.#heldBytes);
+    return this.#held.subarray(0, length);
+  }
+
+  #hold(bytes: Buffer, at: number): void {
+    this.#heldBytes = bytes.length - at;
+    if (bytes.buffer !== this.#held.buffer) this.#held = Buffer.allocUnsafeSlow(Math.max(this.#heldBytes, 64));
+    else if (at === 0) return;
+    bytes.copy(this.#held, 0, at);
   }
 
   /** The instance has closed its end. False: in the middle of a response. */
@@ -148,7 +171,8 @@ export class ResponseReader {
 
   /** -1: none; throws where what precedes it is too long. */
   #find(mark: Buffer, bytes: Buffer, at: number): number {
-    const end = bytes.indexOf(mark, at);
+    const end = bytes.indexOf(mark, at + this.#searched);
+    this.#searched = Math.max(0, bytes.length - at - mark.length + 1);
     if ((end === -1 ? bytes.length : end) - at <= this.#headerBytes) return end;
     throw new InstanceError('UND_ERR_HEADERS_OVERFLOW', 'the head of the response is too large');
   }
