@@ -84,12 +84,17 @@ export class RouteTable {
     }
     if (before && isSame(before.routes, routes)) {
       before.load = this.#load;
+      this.#lead(before); // a host may have been another environment's meanwhile
       return;
     }
     const routed = this.#build(routes, before);
     this.#environments.set(key, routed);
-    for (const { name, secure } of routes.hosts) this.#routes.set(name, secure ? routed.secure : routed.plain);
+    this.#lead(routed);
     if (before) this.#retire(before, routed);
+  }
+
+  #lead({ routes, plain, secure }: Routed): void {
+    for (const host of routes.hosts) this.#routes.set(host.name, host.secure ? secure : plain);
   }
 
   #drop(key: string, routed: Routed): void {
