@@ -173,13 +173,16 @@ interface Head {
   length: number | null;
 }
 
+const methodPattern = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const badPath = /[^\x21-\xff]/;
 const lengthPattern = /^\d{1,15}$/;
 
 /** Null where an instance could read it as something else. The parsers of visitors' requests accept nothing of the kind. */
-function headOf({ method, path, headers, upgrade }: InstanceRequest): Head | null {
+function headOf(request: InstanceRequest): Head | null {
+  const { method, path, headers, upgrade } = request;
   let host = '';
   let length: string | null = null;
+  let count = upgrade === null ? 2 : 3;
   let lines = upgrade === null ? '' : `upgrade: ${upgrade}\r\n`;
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i]!;
@@ -188,11 +191,17 @@ function headOf({ method, path, headers, upgrade }: InstanceRequest): Head | nul
     else if (name.length === 14 && name.toLowerCase() === 'content-length') {
       if (length !== null || !lengthPattern.test(value)) return null;
       length = value;
-    } else lines += `${name}: ${value}\r\n`;
+    } else {
+      if (name.includes(':') || (name.length === 17 && name.toLowerCase() === 'transfer-encoding')) return null;
+      lines += `${name}: ${value}\r\n`;
+      count++;
+    }
   }
-  const connection = upgrade !== null ? 'upgrade' : isLast(method) ? 'close' : 'keep-alive';
+  const connection = upgrade !== null ? 'upgrade' : isLast(request) ? 'close' : 'keep-alive';
   lines = `host: ${host}\r\nconnection: ${connection}\r\n${lines}`;
-  if (badPath.test(path) || !linesPattern.test(lines)) return null;
+  if (!methodPattern.test(method) || badPath.test(path)) return null;
+  // The pattern alone would take a value with a line end in it for two lines.
+  if (!linesPattern.test(lines) || linesIn(lines) !== count) return null;
   const start = `${method} ${path} HTTP/1.1\r\n${lines}`;
   return {
     withoutBody: withBody.has(method) ? `${start}content-length: 0\r\n\r\n` : `${start}\r\n`,
@@ -201,8 +210,18 @@ function headOf({ method, path, headers, upgrade }: InstanceRequest): Head | nul
   };
 }
 
-/** Some instances send a body all the same, which would be read as the next response. */
-const isLast = (method: string): boolean => method === 'HEAD';
+function linesIn(text: string): number {
+  let count = 0;
+  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) count++;
+  return count;
+}
+
+/**
+ * Some instances send a body in response to HEAD, which would be read as the next response. Some do not read a body where
+ * none is usual: they would take it for the next request.
+ */
+const isLast = ({ method, body }: InstanceRequest): boolean =>
+  method === 'HEAD' || (body !== null && !withBody.has(method));
 
 /** One for all connections: what is read is passed on before the next read. */
 const readBuffer = Buffer.allocUnsafeSlow(64 * 1024);
@@ -211,7 +230,7 @@ const tcpKeepAliveMs = 60_000;
 const hintMarginMs = 2000;
 const longestIdleMs = 600_000;
 
-export class InstanceConnection implements ResponseSink {
+export class InstanceConnection implements ResponseSink, UploadOwner {
   readonly #owner: InstanceConnections;
   readonly #limits: ProxyLimits;
   readonly #socket: Socket;
@@ -280,6 +299,7 @@ export class InstanceConnection implements ResponseSink {
   destroy(error: Error | null = null): void {
     this.#error ??= error;
     this.#reader.stop();
+    this.#upload?.stop();
     this.#socket.destroy();
   }
 
@@ -290,24 +310,29 @@ export class InstanceConnection implements ResponseSink {
 
   #send(): void {
     const { request, head } = this.#carried!;
-    const { method, upgrade, body } = request;
-    this.#carried = null;
+    const { upgrade, body } = request;
     this.#hasHead = false;
-    this.#isLast = upgrade !== null || isLast(method);
+    this.#isLast = upgrade !== null || isLast(request);
     this.#user!.onConnected(this);
     if (this.#socket.destroyed) return;
-    this.#reader.expect(method, upgrade !== null);
     this.#deadline.set(this.#limits.answerHeadMs);
-    if (body === null) {
-      this.#socket.write(head.withoutBody, 'latin1');
+    if (body !== null) {
+      this.#upload = new Upload(this.#socket, body, head, this);
       return;
     }
-    // Not every server reads the body of such a request: it would take it for the next one.
-    if (!withBody.has(method)) this.#isLast = true;
-    this.#upload = new Upload(this.#socket, body, head, (error) => {
-      if (error !== null) this.destroy(error);
-      else this.#deadline.set(this.#hasHead ? this.#limits.idleMs : this.#limits.answerHeadMs);
-    });
+    this.onSending();
+    this.#socket.write(head.withoutBody, 'latin1');
+  }
+
+  /** Not earlier: what arrives before any of the request was sent is no response to it. */
+  onSending(): void {
+    const { method, upgrade } = this.#carried!.request;
+    this.#carried = null;
+    this.#reader.expect(method, upgrade !== null);
+  }
+
+  onSent(): void {
+    this.#deadline.set(this.#hasHead ? this.#limits.idleMs : this.#limits.answerHeadMs);
   }
 
   #read(bytes: Buffer): void {
@@ -398,20 +423,28 @@ export class InstanceConnection implements ResponseSink {
   }
 }
 
+interface UploadOwner {
+  /** Before the first byte of the request. */
+  onSending(): void;
+  /** Some more of the body, or the end of it. */
+  onSent(): void;
+  destroy(error: Error): void;
+}
+
 /** Sends a body at the pace of the instance. Nothing is sent before there is some of it: until then another instance can have it. */
 class Upload {
   isOver = false;
   readonly #socket: Socket;
   readonly #body: Readable;
   readonly #head: Head;
-  readonly #onOver: (error: Error | null) => void;
+  readonly #owner: UploadOwner;
   #sent = 0;
 
-  constructor(socket: Socket, body: Readable, head: Head, onOver: (error: Error | null) => void) {
+  constructor(socket: Socket, body: Readable, head: Head, owner: UploadOwner) {
     this.#socket = socket;
     this.#body = body;
     this.#head = head;
-    this.#onOver = onOver;
+    this.#owner = owner;
     body.on('data', this.#onData).on('end', this.#onEnd);
   }
 
@@ -426,16 +459,19 @@ class Upload {
 
   stop(): void {
     this.isOver = true;
-    this.#body.off('data', this.#onData).off('end', this.#onEnd);
+    // What was not read, another attempt can have.
+    this.#body.off('data', this.#onData).off('end', this.#onEnd).pause();
   }
 
   readonly #onData = (chunk: Buffer): void => {
     const socket = this.#socket;
     const { length, withBody } = this.#head;
+    if (chunk.length === 0) return; // as a chunk it would be the last one
     if (length !== null && this.#sent + chunk.length > length) {
       this.#fail();
       return;
     }
+    if (this.#sent === 0) this.#owner.onSending();
     socket.cork();
     if (this.#sent === 0) socket.write(withBody, 'latin1');
     this.#sent += chunk.length;
@@ -443,6 +479,7 @@ class Upload {
     const takesMore = socket.write(chunk);
     socket.uncork();
     if (!takesMore) this.#body.pause();
+    this.#owner.onSent();
   };
 
   readonly #onEnd = (): void => {
@@ -451,15 +488,19 @@ class Upload {
       this.#fail();
       return;
     }
-    if (this.#sent === 0) this.#socket.write(withoutBody, 'latin1');
-    else if (length === null) this.#socket.write('\r\n0\r\n\r\n', 'latin1');
+    if (this.#sent === 0) {
+      this.#owner.onSending();
+      this.#socket.write(withoutBody, 'latin1');
+    } else if (length === null) this.#socket.write('\r\n0\r\n\r\n', 'latin1');
     this.stop();
-    this.#onOver(null);
+    this.#owner.onSent();
   };
 
   #fail(): void {
     this.stop();
-    this.#onOver(new InstanceError('UND_ERR_REQ_CONTENT_LENGTH_MISMATCH', 'the body is not as long as announced'));
+    this.#owner.destroy(
+      new InstanceError('UND_ERR_REQ_CONTENT_LENGTH_MISMATCH', 'the body is not as long as announced'),
+    );
   }
 }
 
