@@ -183,6 +183,20 @@ function failures() {
     },
   );
 
+  testBuiltIn('a machine that is gone, with new connections: one visitor waits, then it is skipped', async () => {
+    const clock = { ms: 1_000_000, monotonicMs: 5000, now: () => clock.ms, monotonic: () => clock.monotonicMs };
+    const router = await startRouter({ connectMs: 300 }, clock);
+    const { target, lose } = await startLosable();
+    await lose();
+    await router.serve(share(1, 100, target, await named('other')));
+    const triesAfter = async (ms: number) => {
+      clock.monotonicMs += ms;
+      for (let i = 0; i < 4; i++) assert.equal((await ask(router.port())).body, 'other');
+      return router.logged().filter(({ msg }) => msg === 'an instance takes no connection').length;
+    };
+    assert.deepEqual([await triesAfter(0), await triesAfter(9000), await triesAfter(1001)], [1, 1, 2]);
+  });
+
   test('a response that is not HTTP is 502', async () => {
     const router = await startRouter();
     const odd = await startInstance((request) => request.socket.end('SSH-2.0-hello\r\n\r\n'));

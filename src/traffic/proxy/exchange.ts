@@ -28,6 +28,7 @@ import {
   type FailedRequests,
   isOfInstance,
   isSafeToRepeat,
+  isSilence,
   silentInstance,
 } from './failures.ts';
 import { headerIn, pairsOf, type RequestHead, responseHeaders } from './headers.ts';
@@ -257,7 +258,8 @@ export class Exchange implements AttemptOwner {
     const { attempt, error, connected } = failure;
     const { monotonic, limits, log, failedRequests } = this.#context;
     if (!connected && isOfInstance(error)) {
-      attempt.instance.ejectedUntil = monotonic.now() + limits.ejectMs;
+      const { ejectMs, ejectSilentMs } = limits;
+      attempt.instance.ejectedUntil = monotonic.now() + (isSilence(error) ? ejectSilentMs : ejectMs);
       log.warn({ revision: attempt.backend.revision, code: codeOf(error) }, 'an instance takes no connection');
     }
     if (this.#tryAnother(failure)) return;

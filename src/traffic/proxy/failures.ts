@@ -20,6 +20,8 @@ const lost = new Set([
   'UND_ERR_DESTROYED',
   silentInstance.code,
 ]);
+/** Nobody is there: a refusal comes from somebody. */
+const silence = new Set(['UND_ERR_CONNECT_TIMEOUT', 'ETIMEDOUT', 'EHOSTUNREACH', 'EHOSTDOWN', 'ENETUNREACH']);
 const refused = new Set(['UND_ERR_INVALID_ARG', 'UND_ERR_NOT_SUPPORTED', 'UND_ERR_ABORTED']);
 
 /** Whether the instance failed, and not the request, or its connections because the proxy had closed them. */
@@ -27,6 +29,9 @@ export function isOfInstance(error: Error): boolean {
   const code = codeOf(error);
   return !refused.has(code) && code !== 'UND_ERR_CLOSED' && code !== 'UND_ERR_DESTROYED';
 }
+
+/** Whether a connection could not be made because the instance's machine does not answer. */
+export const isSilence = (error: Error): boolean => silence.has(codeOf(error));
 
 /** Whether the request may be sent again, given that no byte of a response has arrived. */
 export function isSafeToRepeat(error: Error, method: string, sent: boolean, hasBody: boolean): boolean {

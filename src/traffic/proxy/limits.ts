@@ -29,6 +29,8 @@ export interface ProxyLimits {
   connectionsPerAddress: number;
   /** How long an instance that did not accept a connection is skipped while others can answer. */
   ejectMs: number;
+  /** The same where its machine does not answer: each try costs a visitor as long as a connection may take. */
+  ejectSilentMs: number;
   /** Without a byte in either direction on an upgraded connection. */
   tunnelIdleMs: number;
   /** Idle connections to instances; less than the five seconds after which many servers close theirs. */
@@ -62,6 +64,7 @@ export const defaultLimits: ProxyLimits = {
   connections: 20_000,
   connectionsPerAddress: 0,
   ejectMs: 1000,
+  ejectSilentMs: 10_000,
   tunnelIdleMs: 3_600_000,
   instanceKeepAliveMs: 4000,
   handshakeMs: 10_000,

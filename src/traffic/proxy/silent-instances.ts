@@ -6,17 +6,11 @@ import { connect } from 'node:net';
 import type { Clock } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
 import type { Attempt } from './attempt.ts';
-import { codeOf } from './failures.ts';
+import { isSilence } from './failures.ts';
 import type { ProxyLimits } from './limits.ts';
 import type { Instance } from './route-table.ts';
 
 const checkEveryMs = 1000;
-
-/** New connections to it would cost each visitor as long as one may take. */
-const skippedMs = 10_000;
-
-/** Nobody is there. A refusal comes from somebody. */
-const unreachable = new Set(['ETIMEDOUT', 'EHOSTUNREACH', 'EHOSTDOWN', 'ENETUNREACH']);
 
 export class SilentInstances {
   /** Those that have sent their request and wait for the first byte of a response, oldest first. */
@@ -62,12 +56,12 @@ export class SilentInstances {
       connectMs,
     );
     socket.once('connect', () => socket.destroy());
-    socket.once('error', (error) => unreachable.has(codeOf(error)) && this.#leave(instance, askedAtMs));
+    socket.once('error', (error) => isSilence(error) && this.#leave(instance, askedAtMs));
     socket.once('close', () => clearTimeout(timer));
   }
 
   #leave(instance: Instance, askedAtMs: number): void {
-    instance.ejectedUntil = this.#monotonic.now() + skippedMs;
+    instance.ejectedUntil = this.#monotonic.now() + this.#limits.ejectSilentMs;
     const left = [...this.waiting].filter(
       (one) => one.instance === instance && one.sentAtMs <= askedAtMs && one.leave(),
     );
