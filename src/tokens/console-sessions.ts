@@ -50,12 +50,14 @@ function issueAccess(seal: Seal, sessionId: string, endMs: number): string {
 export function findTokenOf({ db, seal, clock }: Pick<SessionParts, 'db' | 'seal' | 'clock'>) {
   // A client sends the same token with every request, so the hash of the last one is kept for as long as its connection is
   // open. Whether it is still valid is asked of the database each time.
-  const lastOf = new WeakMap<object, { secret: string; hash: string }>();
+  const lastOf = new WeakMap<object, { secret: Buffer; hash: string }>();
 
-  function hashOn(connection: object, secret: string): string {
+  function hashOn(connection: object, text: string): string {
+    const secret = Buffer.from(text);
     const last = lastOf.get(connection);
-    if (last?.secret === secret) return last.hash;
-    const hash = hashOfSecret(secret);
+    // A proxy sends the requests of several clients over one connection.
+    if (last?.secret.length === secret.length && timingSafeEqual(last.secret, secret)) return last.hash;
+    const hash = hashOfSecret(text);
     lastOf.set(connection, { secret, hash });
     return hash;
   }
