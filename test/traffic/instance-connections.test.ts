@@ -4,12 +4,12 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { after, describe, test } from 'node:test';
-import type {
-  ConnectionUser,
-  InstanceConnection,
-  InstanceRequest,
+import {
+  type ConnectionUser,
+  type InstanceConnection,
+  InstanceConnections,
 } from '../../src/traffic/proxy/instance-connections.ts';
-import { InstanceConnections } from '../../src/traffic/proxy/instance-connections.ts';
+import type { InstanceRequest } from '../../src/traffic/proxy/instance-request.ts';
 import { defaultLimits, type ProxyLimits } from '../../src/traffic/proxy/limits.ts';
 import { until } from '../helpers/wait.ts';
 
