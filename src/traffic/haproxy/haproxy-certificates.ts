@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import type { Log } from '../../lib/log.ts';
 import { createServer } from '../../lib/node-http.ts';
 import type { CertificateSource, StoredCertificate } from '../data-plane.ts';
-import { hostNameOf } from '../proxy/read-request.ts';
+import { hostNameOf } from '../proxy/headers.ts';
 import { type HaproxyFiles, readOrEmpty, removeFile, replaceFile } from './haproxy-files.ts';
 import { ask, HaproxyRefused } from './haproxy-socket.ts';
 

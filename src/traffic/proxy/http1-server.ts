@@ -7,8 +7,8 @@ import { createServer, ServerResponse } from '../../lib/node-http.ts';
 import { errorResponses, refuseRequest, sendRawErrorResponse } from './error-responses.ts';
 import type { ProxyContext } from './exchange.ts';
 import { codeOf } from './failures.ts';
+import { hostNameOf } from './headers.ts';
 import { clientIdleMs } from './limits.ts';
-import { hostNameOf } from './read-request.ts';
 import { serveRequest } from './serve-request.ts';
 import type { Certificates } from './tls-listener.ts';
 

@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import { createServer, type SecureContext, type Server, type TLSSocket } from 'node:tls';
 import type { Log } from '../../lib/log.ts';
 import { codeOf } from './failures.ts';
-import { hostNameOf } from './read-request.ts';
+import { hostNameOf } from './headers.ts';
 
 /** Certificates as handshakes use them. */
 export interface Certificates {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
 import { describe, test } from 'node:test';
 import { parseRange } from '../../lib/address.ts';
-import { addForwardedHeaders, clientBehindProxy, clientOf, describeClient } from './client-address.ts';
+import { addForwardedHeaders, clientBehindProxy, clientOf, describeClient } from './serve-request.ts';
 
 describe('forwarded headers', () => {
   const socket = (fields: object) => ({ localPort: 8000, ...fields }) as Socket;
