@@ -111,7 +111,8 @@ export async function startTarget({ postgresUrl, plane }: Installation = smallIn
  */
 async function silentDns(folder: string): Promise<{ program: string; close(): void }> {
   if (process.getuid?.() !== 0) return { program: process.execPath, close: () => {} };
-  const address = '127.53.53.53';
+  // The port of DNS is fixed, so two runs beside each other differ in the address.
+  const address = `127.53.${(process.pid >> 8) & 255}.${process.pid & 255}`;
   const socket = createSocket('udp4').bind(53, address);
   await once(socket, 'listening');
   const [program, resolvConf] = [join(folder, 'with-silent-dns'), join(folder, 'resolv.conf')];
