@@ -95,7 +95,7 @@ const bakeExtraMs = 30 * minuteMs;
 const promotingExtraMs = 5 * minuteMs;
 const abortingForMs = 5 * minuteMs;
 /** A router that hangs holds up a deployment no longer than this. */
-export const routersGetMs = 10_000;
+const routersGetMs = 10_000;
 
 export function decide(rollout: Rollout, seen: Observed, policy: RolloutPolicy, nowMs: number): Step | null {
   switch (rollout.state) {
